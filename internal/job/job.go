@@ -1,0 +1,236 @@
+// Package job holds the nouns that every other package speaks of: the job, its
+// attempts, its dead letters, the settlement that ends an execution, and the
+// counters.
+//
+// A job is enqueued once and keeps its id for ever. It lives in runs: run 1
+// starts at enqueue, each replay starts the next one, and no history is lost.
+// Within a run it is executed until it succeeds or its policy gives up.
+//
+//	scheduled ─┐                       ┌─ completed
+//	available ─┼─ claim ─▶ active ─────┼─ retryable ─ claim ─▶ active …
+//	retryable ─┘                       ├─ discarded (with or without a dead letter)
+//	                                   └─ available (released by a graceful stop)
+//
+// Two counters must not be confused. Attempts counts the cycles that were
+// completed in this run, whatever their outcome: 0 at enqueue, one more each
+// time an execution is settled. Execution rises at each claim and never goes
+// back. (ID, Run, Execution) is the fencing token: every write that ends or
+// extends an execution names it, so a worker that lost its lease can never
+// settle somebody else's work.
+//
+// The package does no input or output. [Job.Settle] is the one place that
+// turns the end of an execution into what is written down.
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"redrive/internal/retry"
+)
+
+// State is where a job stands, in the words of the Open Job Spec.
+type State string
+
+const (
+	Scheduled State = "scheduled" // waits for its first time to run
+	Available State = "available" // may be claimed now
+	Pending   State = "pending"   // waits for an outside signal
+	Active    State = "active"    // a worker holds its lease
+	Retryable State = "retryable" // failed, waits for its next attempt
+	Completed State = "completed" // succeeded
+	Discarded State = "discarded" // failed for good; see Letter
+	Cancelled State = "cancelled" // a person took it back before it ended
+)
+
+// States lists all states in the order in which pages show them.
+func States() []State {
+	return []State{Scheduled, Pending, Available, Active, Retryable, Completed, Discarded, Cancelled}
+}
+
+// Letter says what became of the dead letter of a discarded job.
+type Letter string
+
+const (
+	NoLetter      Letter = ""        // none was asked for, or it was resolved
+	LetterStored  Letter = "stored"  // it lies in the dead-letter queue
+	LetterRefused Letter = "refused" // it was asked for and not accepted: the job is kept for a person
+)
+
+// Status is a State, or one of three views that pages and filters name beside
+// the states. It is what a badge says.
+type Status string
+
+const (
+	StatusDeadLetter Status = "dead_letter" // discarded, its letter stored
+	StatusDLQFailed  Status = "dlq_failed"  // discarded, its letter refused
+	StatusHeld       Status = "held"        // available, but no handler knows its type
+)
+
+// Token names one execution of one job.
+type Token struct {
+	ID        string // UUIDv7, lower case
+	Run       int    // 1 at enqueue, one more at each replay
+	Execution int    // 0 before the first claim, one more at each claim
+}
+
+// Job is one background job as the store keeps it. Times are UTC and zero when
+// not known.
+type Job struct {
+	Token
+	Seq        int64 // the store's own number, rising in the order of enqueueing
+	Queue      string
+	Type       string
+	State      State
+	Letter     Letter
+	Held       bool // available, but no handler knows its type
+	Attempts   int  // completed cycles in this run
+	Priority   int  // higher first
+	Payload    []byte
+	Meta       json.RawMessage // a JSON object, or nil
+	Policy     retry.Policy    // effective: merged at enqueue
+	Timeout    time.Duration   // ttr: the longest that an execution may take
+	RunAt      time.Time       // not before
+	EnqueuedAt time.Time
+	StartedAt  time.Time // of the newest execution
+	FinishedAt time.Time // when the run ended
+	ChangedAt  time.Time // when the job entered its state
+	Worker     string    // who holds it, while active
+	LeaseUntil time.Time // while active
+	LastSeen   time.Time // last sign of life of the worker, while active
+	Reason     retry.Reason
+	Error      ErrorInfo // of the newest failed attempt in this run
+	Key        string    // idempotency key, or empty
+}
+
+// Status is the state, told apart where a person needs it.
+func (j Job) Status() Status {
+	switch {
+	case j.State == Discarded && j.Letter == LetterStored:
+		return StatusDeadLetter
+	case j.State == Discarded && j.Letter == LetterRefused:
+		return StatusDLQFailed
+	case j.State == Available && j.Held:
+		return StatusHeld
+	}
+	return Status(j.State)
+}
+
+// Replayable reports whether the current run can be followed by another one.
+func (j Job) Replayable() bool {
+	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
+}
+
+// Cancellable reports whether the job can still be taken back.
+func (j Job) Cancellable() bool {
+	switch j.State {
+	case Completed, Discarded, Cancelled:
+		return false
+	}
+	return true
+}
+
+// Discardable reports whether a person can give the job up: it waits, or it
+// lies in the dead-letter queue.
+func (j Job) Discardable() bool {
+	switch j.State {
+	case Scheduled, Available, Pending, Retryable:
+		return true
+	}
+	return j.State == Discarded && j.Letter != NoLetter
+}
+
+// ErrorInfo is what failed, without its trace.
+type ErrorInfo struct{ Type, Message string }
+
+// Outcome is how an execution ended.
+type Outcome string
+
+const (
+	Succeeded   Outcome = "succeeded"
+	Failed      Outcome = "failed"
+	Panicked    Outcome = "panicked"
+	TimedOut    Outcome = "timed_out"        // it took longer than its ttr
+	Lost        Outcome = "lost"             // its lease ran out without a sign of life
+	Interrupted Outcome = "interrupted"      // released by a graceful stop: does not count
+	CancelledBy Outcome = Outcome(Cancelled) // a person cancelled it while it ran: does not count
+)
+
+// Counted reports whether the execution was a completed cycle.
+func (o Outcome) Counted() bool { return o != Interrupted && o != CancelledBy }
+
+// Attempt is the record of one execution, written once when it ended.
+type Attempt struct {
+	Run        int
+	Number     int // the cycle that it completed; 0 when it did not count
+	Execution  int
+	Worker     string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Outcome    Outcome
+	Error      ErrorInfo
+	Trace      string
+	Action     retry.Action // what became of the job; empty when it did not count
+	DecidedBy  string       // stable code, see [retry.Decision]
+	Delay      *retry.Delay // when the action is retry
+}
+
+// DeadLetter is the record of a run that ended in the dead-letter queue, or
+// should have. Rows are history: one for each (job, run), never overwritten.
+type DeadLetter struct {
+	JobID       string
+	Run         int
+	Reason      retry.Reason
+	Error       string
+	Exception   string // the error's type
+	FailedAt    time.Time
+	Queue       string // where the job came from
+	Attempts    int
+	Refused     bool // asked for, not accepted
+	ReplayedAt  time.Time
+	ReplayedBy  string
+	DiscardedAt time.Time
+	DiscardedBy string
+}
+
+// Replay is the record of one replay: how the run before ended, and who
+// started the next one.
+type Replay struct {
+	Run      int // the run that was replayed; the next one is Run+1
+	State    State
+	Reason   retry.Reason
+	Attempts int
+	At       time.Time
+	By       string
+}
+
+// Failure is the error of a handler that has more to say than its text: a
+// type, a trace, an answer to the policy. Any other error counts as one of
+// type "error".
+type Failure struct {
+	ErrorInfo
+	Trace  string
+	Answer retry.Answer
+}
+
+func (f *Failure) Error() string {
+	if f.Message == "" {
+		return f.Type
+	}
+	return f.Type + ": " + f.Message
+}
+
+// NewID returns a fresh job id.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// ParseID returns the canonical form of a job id, or a *retry.FieldError.
+func ParseID(s string) (string, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return "", &retry.FieldError{Field: "id", Problem: fmt.Sprintf("%q is not a UUID", Clip(s, 64))}
+	}
+	return id.String(), nil
+}

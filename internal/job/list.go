@@ -1,0 +1,149 @@
+package job
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/retry"
+)
+
+// Filter selects jobs. Empty fields select everything.
+type Filter struct {
+	Status Status // a state, or dead_letter, dlq_failed, held
+	Queue  string
+	Type   string // exact, or a prefix as "email.*"
+	Error  string // text in the error's type or message, case ignored; failures only
+	Reason retry.Reason
+}
+
+// Zero reports whether the filter selects everything.
+func (f Filter) Zero() bool { return f == Filter{} }
+
+// Check returns a *retry.FieldError for the first field that no job can match.
+func (f Filter) Check() error {
+	if f.Status != "" && !slices.Contains(Statuses(), f.Status) {
+		return &retry.FieldError{Field: "state", Problem: fmt.Sprintf("%q is unknown; use %s", Clip(string(f.Status), 64), statusNames())}
+	}
+	if f.Queue != "" {
+		if err := CheckQueue(f.Queue); err != nil {
+			return err
+		}
+	}
+	if f.Type != "" {
+		return CheckType(f.Type)
+	}
+	return nil
+}
+
+// Statuses lists every status that a filter can name.
+func Statuses() []Status {
+	var all []Status
+	for _, s := range States() {
+		all = append(all, Status(s))
+	}
+	return append(all, StatusDeadLetter, StatusDLQFailed, StatusHeld)
+}
+
+func statusNames() string {
+	var names []string
+	for _, s := range Statuses() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Cursor is a place in a list that is ordered by (At, Seq), newest first. The
+// zero Cursor is the beginning.
+type Cursor struct {
+	At  time.Time
+	Seq int64
+}
+
+// String is the form in which a cursor travels in a URL; empty for the
+// beginning.
+func (c Cursor) String() string {
+	if c == (Cursor{}) {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1.%d.%d", c.At.UnixMicro(), c.Seq))
+}
+
+// ParseCursor is the inverse of String. It returns a *retry.FieldError for
+// anything that String did not make.
+func ParseCursor(s string) (Cursor, error) {
+	if s == "" {
+		return Cursor{}, nil
+	}
+	bad := &retry.FieldError{Field: "after", Problem: "is not a cursor that a list returned"}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil {
+		return Cursor{}, bad
+	}
+	parts := strings.Split(string(raw), ".")
+	if len(parts) != 3 || parts[0] != "1" {
+		return Cursor{}, bad
+	}
+	micros, err1 := strconv.ParseInt(parts[1], 10, 64)
+	seq, err2 := strconv.ParseInt(parts[2], 10, 64)
+	c := Cursor{time.UnixMicro(micros).UTC(), seq}
+	if err1 != nil || err2 != nil || seq <= 0 || c.String() != s {
+		return Cursor{}, bad
+	}
+	return c, nil
+}
+
+// List is one page of jobs, newest first, without their payloads beyond the
+// first bytes.
+type List struct {
+	Jobs []Job
+	Next Cursor // zero on the last page
+}
+
+// LetterRow is a row of the dead-letter page: an open letter and its job.
+type LetterRow struct {
+	DeadLetter
+	Job Job
+}
+
+// LetterList is one page of open dead letters, newest first.
+type LetterList struct {
+	Letters []LetterRow
+	Next    Cursor
+}
+
+// Detail is everything that is known of one job. Attempts are in the order of
+// execution; Letters and Replays in the order of runs.
+type Detail struct {
+	Job      Job
+	Attempts []Attempt
+	Letters  []DeadLetter
+	Replays  []Replay
+}
+
+// QueueInfo is one queue as pages show it.
+type QueueInfo struct {
+	Name     string
+	Depths   Depths
+	Totals   Totals    // since the beginning
+	LastHour []Totals  // 60 minutes, oldest first
+	Oldest   time.Time // since when the next waiting job could run; zero when none waits
+	PausedAt time.Time // zero when it runs
+	PausedBy string
+}
+
+// ReasonCount is a facet of the dead-letter page.
+type ReasonCount struct {
+	Reason retry.Reason
+	Count  int64
+}
+
+// Tally is the totals of one queue and type, as /metrics shows them. Past the
+// first thousand names the rest is counted under "other".
+type Tally struct {
+	Queue, Type string
+	Totals      Totals
+}

@@ -1,0 +1,112 @@
+package job
+
+import (
+	"time"
+
+	"redrive/internal/retry"
+)
+
+// Ending is how an execution ended, as its worker or the reaper saw it.
+type Ending struct {
+	Outcome    Outcome
+	FinishedAt time.Time
+	Error      ErrorInfo
+	Trace      string
+	Answer     retry.Answer
+}
+
+// Settlement is everything that one transaction writes down when an execution
+// ends. The token decides whether it may: an execution that was fenced off
+// changes nothing.
+type Settlement struct {
+	Token
+	Attempt Attempt      // to append
+	State   State        // the job's next state
+	RunAt   time.Time    // when it may run again; zero when it is over
+	Reason  retry.Reason // why it ended without success
+	Letter  Letter
+}
+
+// Settle turns the end of an execution into its settlement. The policy decides
+// (see [retry.Policy.Decide]); deadLetters says whether the job's queue has a
+// dead-letter queue; random feeds the jitter.
+//
+// A lost execution's delay counts from its worker's last sign of life: the job
+// has already waited for its lease to run out.
+func (j Job) Settle(e Ending, deadLetters bool, random func() float64) Settlement {
+	s := Settlement{Token: j.Token, Attempt: Attempt{
+		Run: j.Run, Execution: j.Execution, Worker: j.Worker,
+		StartedAt: j.StartedAt, FinishedAt: e.FinishedAt, Outcome: e.Outcome,
+		Error: ErrorInfo{Clip(e.Error.Type, MaxErrorType), Clip(e.Error.Message, MaxErrorMessage)},
+		Trace: Clip(e.Trace, MaxTrace),
+	}}
+	if !e.Outcome.Counted() {
+		s.State, s.RunAt = Available, e.FinishedAt
+		return s
+	}
+	s.Attempt.Number = j.Attempts + 1
+	if e.Outcome == Succeeded {
+		s.State, s.Attempt.Action, s.Attempt.DecidedBy = Completed, retry.Complete, "handler:success"
+		return s
+	}
+	s.apply(j.Policy.Decide(retry.Failure{
+		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Answer: e.Answer,
+	}, random), j.lastSign(e), deadLetters)
+	return s
+}
+
+// lastSign is the moment from which the next delay counts.
+func (j Job) lastSign(e Ending) time.Time {
+	if e.Outcome == Lost && !j.LastSeen.IsZero() {
+		return j.LastSeen
+	}
+	return e.FinishedAt
+}
+
+func (s *Settlement) apply(d retry.Decision, since time.Time, deadLetters bool) {
+	s.Attempt.Action, s.Attempt.DecidedBy, s.Attempt.Delay = d.Action, d.By, d.Delay
+	s.Reason = d.Reason
+	switch d.Action {
+	case retry.Retry:
+		s.State, s.RunAt = Retryable, since.Add(d.Delay.Final)
+	case retry.DeadLetter:
+		s.State, s.Letter = Discarded, LetterStored
+		if !deadLetters {
+			s.Letter = LetterRefused
+		}
+	default:
+		s.State = Discarded
+	}
+}
+
+// DeadLetter is the record that the settlement leaves behind; ok is false when
+// the run did not ask for one.
+func (s Settlement) DeadLetter(queue string) (letter DeadLetter, ok bool) {
+	return DeadLetter{
+		JobID: s.ID, Run: s.Run, Reason: s.Reason,
+		Error: s.Attempt.Error.Message, Exception: s.Attempt.Error.Type,
+		FailedAt: s.Attempt.FinishedAt, Queue: queue, Attempts: s.Attempt.Number,
+		Refused: s.Letter == LetterRefused,
+	}, s.Letter != NoLetter
+}
+
+// Totals are the counters by which this settlement raises its queue and type.
+func (s Settlement) Totals() Totals {
+	var t Totals
+	switch {
+	case !s.Attempt.Outcome.Counted():
+	case s.Attempt.Outcome == Succeeded:
+		t.Succeeded = 1
+	default:
+		t.Failed = 1
+		if s.State == Retryable {
+			t.Requeued = 1
+		} else {
+			t.FailedPermanently = 1
+		}
+		if s.Letter == LetterRefused {
+			t.DLQFailed = 1
+		}
+	}
+	return t
+}

@@ -1,0 +1,179 @@
+// Package retry holds the rules that decide what becomes of a job that failed.
+//
+// It is pure: no input or output, no clock, no goroutine. A [Policy] says how
+// often and how fast to try again; [Policy.Decide] turns one failed attempt
+// into one [Decision]; [Policy.Delay] computes one delay and keeps every step
+// of the calculation, so that a page can show it later. Whoever needs
+// randomness passes it in.
+//
+// One structure says what four documented systems say:
+//
+//	                   Open Job Spec   daycry/jobs       yii2-queue   InitPHP Queue
+//	MaxAttempts        3               maxRetries + 1    attempts     maxAttempts (3)
+//	Strategy           exponential     exponential       immediate    schedule
+//	InitialInterval    1 s             5 s               –            –
+//	Coefficient        2.0             2.0               –            –
+//	MaxInterval        5 min           5 min             –            –
+//	Jitter             0.5 to 1.5      0.85 to 1.15      off          off
+//	OnExhaustion       discard         dead letter       discard      dead letter
+//
+// Redrive's own default is the Open Job Spec's with dead letter on exhaustion:
+// the product exists so that failed jobs are seen.
+package retry
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Strategy names the curve along which the delays of a policy grow.
+type Strategy string
+
+// The six strategies; n is the number of the retry, 1 after the first failure.
+const (
+	Immediate   Strategy = "immediate"   // 0
+	Constant    Strategy = "constant"    // initial
+	Linear      Strategy = "linear"      // initial × n
+	Exponential Strategy = "exponential" // initial × coefficient^(n−1)
+	Polynomial  Strategy = "polynomial"  // initial × n^coefficient
+	Schedule    Strategy = "schedule"    // the n-th entry; the last one repeats
+)
+
+// Strategies lists every strategy, in the order in which people meet them.
+func Strategies() []Strategy {
+	return []Strategy{Immediate, Constant, Linear, Exponential, Polynomial, Schedule}
+}
+
+// Jitter is the pair of factors between which a delay is multiplied by chance,
+// half open: [Low, High). The zero value is off.
+type Jitter struct{ Low, High float64 }
+
+// On reports whether delays are spread at all.
+func (j Jitter) On() bool { return j != Jitter{} }
+
+// Policy says how often a job is tried, how long it waits in between, and what
+// becomes of it in the end. Durations are never negative in a valid policy.
+type Policy struct {
+	MaxAttempts     int             // executions in one run, the first included; 0 and 1 mean never retried
+	Strategy        Strategy        // curve of the delays
+	InitialInterval time.Duration   // the first retry's delay
+	Coefficient     float64         // base of the power, or the exponent of Polynomial; at least 1
+	Schedule        []time.Duration // delays of the strategy Schedule; empty means immediate
+	MaxInterval     time.Duration   // cap of every delay, before and after jitter
+	Jitter          Jitter
+	NonRetryable    []string // error types that are never retried: exact, or a prefix as "auth.*"
+	OnExhaustion    Action   // DeadLetter or Discard
+}
+
+// Default is the policy of a job for which nobody said anything: the Open Job
+// Spec's default, except that an exhausted job becomes a dead letter.
+func Default() Policy {
+	return Policy{
+		MaxAttempts:     3,
+		Strategy:        Exponential,
+		InitialInterval: time.Second,
+		Coefficient:     2,
+		MaxInterval:     5 * time.Minute,
+		Jitter:          Jitter{0.5, 1.5},
+		OnExhaustion:    DeadLetter,
+	}
+}
+
+// Patch is a partial policy: a nil field says nothing.
+type Patch struct {
+	MaxAttempts     *int
+	Strategy        *Strategy
+	InitialInterval *time.Duration
+	Coefficient     *float64
+	Schedule        *[]time.Duration
+	MaxInterval     *time.Duration
+	Jitter          *Jitter
+	NonRetryable    *[]string
+	OnExhaustion    *Action
+}
+
+// With returns p overridden by what the patch says, field by field. A patch
+// that raises the delays past the cap without naming a cap raises the cap too:
+// whoever writes "initial_interval: PT1H" means an hour.
+func (p Policy) With(patch Patch) Policy {
+	set(&p.MaxAttempts, patch.MaxAttempts)
+	set(&p.Strategy, patch.Strategy)
+	set(&p.InitialInterval, patch.InitialInterval)
+	set(&p.Coefficient, patch.Coefficient)
+	set(&p.Schedule, patch.Schedule)
+	set(&p.Jitter, patch.Jitter)
+	set(&p.NonRetryable, patch.NonRetryable)
+	set(&p.OnExhaustion, patch.OnExhaustion)
+	if patch.MaxInterval != nil {
+		p.MaxInterval = *patch.MaxInterval
+		return p
+	}
+	if patch.InitialInterval != nil {
+		p.MaxInterval = max(p.MaxInterval, p.InitialInterval)
+	}
+	if patch.Schedule != nil && len(p.Schedule) > 0 {
+		p.MaxInterval = max(p.MaxInterval, slices.Max(p.Schedule))
+	}
+	return p
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// FieldError says which field of some input is wrong, and why. Field is the
+// name that the person wrote: "initial_interval", "jobs[3].payload".
+type FieldError struct{ Field, Problem string }
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+// Validate returns a *FieldError for the first field that no policy may have.
+func (p Policy) Validate() error {
+	switch {
+	case p.MaxAttempts < 0:
+		return &FieldError{"max_attempts", fmt.Sprintf("%d is negative; it counts executions, the first included", p.MaxAttempts)}
+	case !slices.Contains(Strategies(), p.Strategy):
+		return &FieldError{"strategy", fmt.Sprintf("%q is unknown; use immediate, constant, linear, exponential, polynomial or schedule", p.Strategy)}
+	case p.OnExhaustion != DeadLetter && p.OnExhaustion != Discard:
+		return &FieldError{"on_exhaustion", fmt.Sprintf("%q is unknown; use dead_letter or discard", p.OnExhaustion)}
+	case !(p.Coefficient >= 1) || math.IsInf(p.Coefficient, 0):
+		return &FieldError{"coefficient", fmt.Sprintf("%v is not a number of at least 1", p.Coefficient)}
+	case p.InitialInterval <= 0:
+		return &FieldError{"initial_interval", "must be longer than zero; use the strategy immediate for no delay"}
+	case p.MaxInterval <= 0:
+		return &FieldError{"max_interval", "must be longer than zero"}
+	case p.grows() && p.MaxInterval < p.InitialInterval:
+		return &FieldError{"max_interval", fmt.Sprintf("%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)}
+	case slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }):
+		return &FieldError{"schedule", "a delay is negative"}
+	case p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100):
+		return &FieldError{"jitter", "must be two factors, low and high, with 0 <= low <= high <= 100"}
+	case slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*"):
+		return &FieldError{"non_retryable_errors", `an entry is empty; write an error type, or a prefix as "auth.*"`}
+	}
+	return nil
+}
+
+// grows reports whether the delays of the policy start at InitialInterval.
+func (p Policy) grows() bool { return p.Strategy != Immediate && p.Strategy != Schedule }
+
+// Limit is the number of executions that a run may have: at least 1.
+func (p Policy) Limit() int { return max(p.MaxAttempts, 1) }
+
+// MatchNonRetryable returns the entry that makes errors of this type
+// permanent: the type itself, or a prefix ending in ".*". "auth.*" matches
+// "auth.expired", but neither "auth" nor "external.auth".
+func (p Policy) MatchNonRetryable(errorType string) (entry string, ok bool) {
+	for _, entry := range p.NonRetryable {
+		prefix, isPrefix := strings.CutSuffix(entry, "*")
+		if entry == errorType || isPrefix && strings.HasSuffix(prefix, ".") && strings.HasPrefix(errorType, prefix) {
+			return entry, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,123 @@
+// Package templates draws the pages. Each page is a templ component that takes
+// one typed view; a view holds nouns of package job as they are, and the
+// component does the wording. Nothing here reads a database or a clock: Frame
+// carries the time at which the view was taken.
+//
+// Data reaches a page as text only: links are built by the functions in
+// links.go, geometry lives in SVG attributes computed here, and there is no
+// style attribute, no inline script and no raw HTML.
+package templates
+
+import (
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Frame is what surrounds every page.
+type Frame struct {
+	Title    string
+	Section  string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
+	Now      time.Time
+	Snapshot job.Snapshot
+	Queues   int    // for the navigation
+	Search   string // what the search field shows
+	Demo     *Demo  // nil outside demo mode
+	Insecure bool   // reachable from the network without a login: said on every page
+	Problem  string // why the database cannot be written, or empty
+}
+
+// Demo is the state of the demo's banner.
+type Demo struct {
+	Faults []Fault
+	Until  string // what happens to the database at the end
+}
+
+// Fault is one named fault of the demo and its Break / Fix switch.
+type Fault struct {
+	Name, Title, About string
+	Broken             bool
+}
+
+// Overview is the page /.
+type Overview struct {
+	Frame
+	LastHour []job.Totals // 60 minutes, oldest first
+	Queues   []job.QueueInfo
+	Failing  []job.Job // newest failed jobs
+	Refused  []job.Job // discarded jobs whose dead letter was refused, newest first
+	Reasons  []job.ReasonCount
+	FirstRun bool // nothing was ever enqueued
+}
+
+// Jobs is the page /jobs.
+type Jobs struct {
+	Frame
+	Filter job.Filter
+	List   job.List
+	After  string            // the cursor of this page, empty for the first
+	Slow   bool              // the query ran into its deadline: List is incomplete
+	Errors map[string]string // field of the filter: what is wrong with it
+	Queues []string          // names for the filter's list
+}
+
+// JobPage is the page /jobs/{id}.
+type JobPage struct {
+	Frame
+	job.Detail
+	DeadLetters bool   // the job's queue has a dead-letter queue
+	Preview     int    // bytes of the payload that are shown; all of it is one link away
+	Waiting     string // why an available job does not start, or empty: "no handler…", "queue paused…"
+	Answer      *Answer
+}
+
+// Answer is what an action says in place, or after a form without scripts.
+type Answer struct {
+	OK   bool
+	Text string
+}
+
+// DeadLetters is the page /dead-letters.
+type DeadLetters struct {
+	Frame
+	Filter  job.Filter // Queue, Type, Reason, Error
+	List    job.LetterList
+	After   string
+	Refused []job.Job
+	Reasons []job.ReasonCount
+	Queues  []job.QueueInfo
+	Slow    bool
+	Errors  map[string]string
+}
+
+// Queues is the page /queues.
+type Queues struct {
+	Frame
+	Queues  []job.QueueInfo
+	Configs map[string]QueueConfig
+	Held    []HeldType
+}
+
+// QueueConfig is what the configuration says about a queue.
+type QueueConfig struct {
+	Workers     int
+	Running     int // executions at this moment
+	Policy      retry.Policy
+	DeadLetters bool
+}
+
+// HeldType is a type of job that waits for a handler.
+type HeldType struct {
+	Queue, Type string
+	Count       int64
+}
+
+// Problem is any page that could not be shown.
+type Problem struct {
+	Frame
+	Status    int
+	Title     string // what happened
+	Text      string // to what, and what to do
+	RequestID string
+}
