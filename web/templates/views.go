@@ -17,15 +17,15 @@ import (
 
 // Frame is what surrounds every page.
 type Frame struct {
-	Title    string
-	Section  string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
-	Now      time.Time
-	Snapshot job.Snapshot
-	Queues   int    // for the navigation
-	Search   string // what the search field shows
-	Demo     *Demo  // nil outside demo mode
-	Insecure bool   // reachable from the network without a login: said on every page
-	Problem  string // why the database cannot be written, or empty
+	Title      string
+	Section    string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
+	Now        time.Time
+	Snapshot   job.Snapshot
+	QueueCount int    // for the navigation
+	Search     string // what the search field shows
+	Demo       *Demo  // nil outside demo mode
+	Insecure   bool   // reachable from the network without a login: said on every page
+	Problem    string // why the database cannot be written, or empty
 }
 
 // Demo is the state of the demo's banner.
