@@ -147,3 +147,9 @@ type Tally struct {
 	Queue, Type string
 	Totals      Totals
 }
+
+// HeldType is a type of job that waits for a handler, in one queue.
+type HeldType struct {
+	Queue, Type string
+	Count       int64
+}

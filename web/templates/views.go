@@ -96,7 +96,7 @@ type Queues struct {
 	Frame
 	Queues  []job.QueueInfo
 	Configs map[string]QueueConfig
-	Held    []HeldType
+	Held    []job.HeldType
 }
 
 // QueueConfig is what the configuration says about a queue.
@@ -105,12 +105,6 @@ type QueueConfig struct {
 	Running     int // executions at this moment
 	Policy      retry.Policy
 	DeadLetters bool
-}
-
-// HeldType is a type of job that waits for a handler.
-type HeldType struct {
-	Queue, Type string
-	Count       int64
 }
 
 // Problem is any page that could not be shown.
