@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sosodev/duration"
@@ -14,10 +15,11 @@ import (
 )
 
 // ParseDuration reads an ISO 8601 duration, "PT1.5S", exact to the
-// microsecond. Years and months are refused: they have no fixed length.
+// microsecond. Negative ones are refused, and so are years and months: they
+// have no fixed length.
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := duration.Parse(s)
-	if err != nil || d.Years != 0 || d.Months != 0 {
+	if err != nil || d.Negative || d.Years != 0 || d.Months != 0 || !strings.ContainsAny(s, "0123456789") {
 		return 0, fmt.Errorf("%q is not an ISO 8601 duration as PT1S, PT5M or P7D", Clip(s, 64))
 	}
 	if d.Weeks*7+d.Days > maxDays || d.Hours > maxDays*24 || d.Minutes > maxDays*24*60 || d.Seconds > maxDays*24*60*60 {
@@ -32,8 +34,8 @@ const maxDays = 3660
 // ParseGoDuration reads an ISO 8601 duration, or Go's form, "1m30s".
 func ParseGoDuration(s string) (time.Duration, error) {
 	if d, err := time.ParseDuration(s); err == nil {
-		if d > maxDays*24*time.Hour {
-			return 0, fmt.Errorf("%q is longer than %d days", s, maxDays)
+		if d < 0 || d > maxDays*24*time.Hour {
+			return 0, fmt.Errorf("%q is not between zero and %d days", s, maxDays)
 		}
 		return d.Round(time.Microsecond), nil
 	}

@@ -1,0 +1,209 @@
+package job_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var noon = time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
+
+func half() float64 { return 0.5 }
+
+// running is a job in its second attempt of three.
+func running() job.Job {
+	return job.Job{
+		Token: job.Token{ID: "0195f0c0-0000-7000-8000-000000000001", Run: 1, Execution: 2},
+		Queue: "orders", Type: "order.pay", State: job.Active, Attempts: 1, Policy: retry.Default(),
+		StartedAt: noon, LastSeen: noon.Add(20 * time.Second), LeaseUntil: noon.Add(time.Minute), Worker: "w1",
+	}
+}
+
+func ending(o job.Outcome) job.Ending {
+	e := job.Ending{Outcome: o, FinishedAt: noon.Add(90 * time.Second)}
+	if o != job.Succeeded {
+		e.Error = job.ErrorInfo{Type: "upstream", Message: "503"}
+	}
+	return e
+}
+
+func TestJobSettle_CountsEachCompletedCycleOnce(t *testing.T) {
+	tests := []struct {
+		outcome job.Outcome
+		number  int
+		state   job.State
+	}{
+		{job.Succeeded, 2, job.Completed},
+		{job.Failed, 2, job.Retryable},
+		{job.Panicked, 2, job.Retryable},
+		{job.TimedOut, 2, job.Retryable},
+		{job.Lost, 2, job.Retryable},
+		{job.Interrupted, 0, job.Available},
+	}
+	for _, test := range tests {
+		s := running().Settle(ending(test.outcome), true, half)
+		if s.Attempt.Number != test.number || s.State != test.state {
+			t.Errorf("%s: number %d, state %s; want %d, %s", test.outcome, s.Attempt.Number, s.State, test.number, test.state)
+		}
+		if s.Token != running().Token || s.Attempt.Execution != 2 || s.Attempt.Worker != "w1" {
+			t.Errorf("%s: the settlement names %+v, execution %d by %s", test.outcome, s.Token, s.Attempt.Execution, s.Attempt.Worker)
+		}
+	}
+}
+
+func TestJobSettle_LostCountsItsDelayFromTheLastSignOfLife(t *testing.T) {
+	const delay = 2 * time.Second // second retry of the default policy, jitter factor 1
+	if got, want := running().Settle(ending(job.Lost), true, half).RunAt, noon.Add(20*time.Second+delay); !got.Equal(want) {
+		t.Errorf("lost: RunAt = %v, want %v", got, want)
+	}
+	if got, want := running().Settle(ending(job.Failed), true, half).RunAt, noon.Add(90*time.Second+delay); !got.Equal(want) {
+		t.Errorf("failed: RunAt = %v, want %v", got, want)
+	}
+}
+
+func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
+	j := running()
+	j.Attempts = 2
+	tests := []struct {
+		deadLetters bool
+		letter      job.Letter
+		totals      job.Totals
+	}{
+		{true, job.LetterStored, job.Totals{Failed: 1, FailedPermanently: 1}},
+		{false, job.LetterRefused, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
+	}
+	for _, test := range tests {
+		s := j.Settle(ending(job.Failed), test.deadLetters, half)
+		if s.State != job.Discarded || s.Letter != test.letter || s.Reason != retry.AttemptsExhausted || s.Totals() != test.totals {
+			t.Errorf("with dead letters %v: %s, letter %q, reason %s, %+v", test.deadLetters, s.State, s.Letter, s.Reason, s.Totals())
+		}
+		letter, ok := s.DeadLetter(j.Queue)
+		want := job.DeadLetter{
+			JobID: j.ID, Run: 1, Reason: retry.AttemptsExhausted, Error: "503", Exception: "upstream",
+			FailedAt: noon.Add(90 * time.Second), Queue: "orders", Attempts: 3, Refused: !test.deadLetters,
+		}
+		if !ok || letter != want {
+			t.Errorf("DeadLetter = %+v, %v; want %+v", letter, ok, want)
+		}
+	}
+}
+
+func TestJobSettle_DiscardLeavesNoLetter(t *testing.T) {
+	e := ending(job.Failed)
+	e.Answer.Code = retry.CodeDiscard
+	s := running().Settle(e, false, half)
+	if _, ok := s.DeadLetter("orders"); ok || s.State != job.Discarded || s.Totals() != (job.Totals{Failed: 1, FailedPermanently: 1}) {
+		t.Errorf("settlement = %+v with totals %+v, want discarded without a letter", s, s.Totals())
+	}
+}
+
+func TestJobSettle_BoundsWhatAHandlerSays(t *testing.T) {
+	e := ending(job.Failed)
+	long := strings.Repeat("ü", job.MaxTrace)
+	e.Error, e.Trace = job.ErrorInfo{Type: long, Message: long + "\xff"}, long
+	a := running().Settle(e, true, half).Attempt
+	for name, got := range map[string]struct {
+		text  string
+		limit int
+	}{
+		"type": {a.Error.Type, job.MaxErrorType}, "message": {a.Error.Message, job.MaxErrorMessage}, "trace": {a.Trace, job.MaxTrace},
+	} {
+		if len(got.text) > got.limit || !utf8.ValidString(got.text) || !strings.HasSuffix(got.text, "… [cut]") {
+			t.Errorf("%s has %d bytes, limit %d, ends %q", name, len(got.text), got.limit, got.text[len(got.text)-12:])
+		}
+	}
+}
+
+// jobs_failed = jobs_requeued + jobs_failed_permanently, whatever happens.
+func TestSettlementTotals_AddUp(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.Panicked, job.TimedOut, job.Lost, job.Interrupted}
+	codes := []retry.Code{"", retry.CodeRetry, retry.CodeDiscard, retry.CodeDeadLetter, retry.CodeFail}
+	var sum job.Totals
+	for range 10_000 {
+		j := running()
+		j.Attempts = random.IntN(4)
+		e := ending(outcomes[random.IntN(len(outcomes))])
+		e.Answer.Code = codes[random.IntN(len(codes))]
+		sum = sum.Add(j.Settle(e, random.IntN(2) == 0, random.Float64).Totals())
+	}
+	if sum.Failed != sum.Requeued+sum.FailedPermanently || sum.Failed == 0 || sum.Requeued == 0 || sum.DLQFailed == 0 {
+		t.Errorf("totals do not add up: %+v", sum)
+	}
+}
+
+func TestCursor_RoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := job.Cursor{
+			At:  time.UnixMicro(rapid.Int64Range(-1<<60, 1<<60).Draw(t, "at")).UTC(),
+			Seq: rapid.Int64Range(1, 1<<62).Draw(t, "seq"),
+		}
+		if got, err := job.ParseCursor(c.String()); err != nil || got != c {
+			t.Fatalf("ParseCursor(%q) = %v, %v; want %v", c, got, err, c)
+		}
+	})
+}
+
+func TestParseCursor_RefusesForgeries(t *testing.T) {
+	for _, forged := range []string{"x", "MS4xLjE=", "MS4xLjA", "Mi4xLjE", "MS4x", "MS4wMS4x", "MS4xLi0x", "%", strings.Repeat("A", 1000)} {
+		var bad *retry.FieldError
+		if c, err := job.ParseCursor(forged); !errors.As(err, &bad) || bad.Field != "after" {
+			t.Errorf("ParseCursor(%q) = %v, %v; want an error of field after", forged, c, err)
+		}
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	f.Add("MS4xLjE")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, s string) {
+		if c, err := job.ParseCursor(s); err == nil && c.String() != s {
+			t.Errorf("ParseCursor(%q) accepted what String never makes", s)
+		}
+	})
+}
+
+func TestFilterCheck_NamesTheField(t *testing.T) {
+	tests := []struct {
+		filter job.Filter
+		field  string
+	}{
+		{job.Filter{Status: "exploded"}, "state"},
+		{job.Filter{Queue: "<script>"}, "queue"},
+		{job.Filter{Queue: strings.Repeat("q", 129)}, "queue"},
+		{job.Filter{Type: "\xff"}, "type"},
+	}
+	for _, test := range tests {
+		var bad *retry.FieldError
+		if err := test.filter.Check(); !errors.As(err, &bad) || bad.Field != test.field {
+			t.Errorf("Check(%+v) = %v, want an error of field %s", test.filter, err, test.field)
+		}
+	}
+	for _, s := range job.Statuses() {
+		if err := (job.Filter{Status: s, Queue: "a.b:c_d-E", Type: "urn:babel:x"}).Check(); err != nil {
+			t.Errorf("status %s is refused: %v", s, err)
+		}
+	}
+}
+
+func TestParseID(t *testing.T) {
+	const id = "0195f0c0-0000-7000-8000-000000000001"
+	if got, err := job.ParseID(strings.ToUpper(id)); err != nil || got != id {
+		t.Errorf("ParseID in upper case = %q, %v", got, err)
+	}
+	for _, s := range []string{"", "1", "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + "x"} {
+		if _, err := job.ParseID(s); err == nil {
+			t.Errorf("ParseID(%q) is accepted", s)
+		}
+	}
+}
