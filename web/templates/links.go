@@ -1,0 +1,77 @@
+package templates
+
+import (
+	"net/url"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+	"redrive/web/static"
+)
+
+// The functions in this file make every address that a page links or posts to.
+// They take nouns, never strings of markup, and escape what comes from data, so
+// no link can lead outside.
+
+// OverviewURL is the front page.
+func OverviewURL() templ.SafeURL { return "/" }
+
+// QueuesURL is the page of all queues.
+func QueuesURL() templ.SafeURL { return "/queues" }
+
+// JobURL is the page of a job.
+func JobURL(id string) templ.SafeURL { return local("/jobs/"+url.PathEscape(id), nil) }
+
+// JobsURL is the list of the jobs that match f, from the cursor after on.
+func JobsURL(f job.Filter, after string) templ.SafeURL {
+	return local("/jobs", query(f, after))
+}
+
+// DeadLettersURL is the list of the open dead letters that match f, from the
+// cursor after on.
+func DeadLettersURL(f job.Filter, after string) templ.SafeURL {
+	return local("/dead-letters", query(f, after))
+}
+
+// jobAction is where a form acts on a job: "replay", "discard", "cancel".
+func jobAction(id, action string) templ.SafeURL {
+	return local("/jobs/"+url.PathEscape(id)+"/"+action, nil)
+}
+
+// queueAction is where a form acts on a queue: "pause", "resume".
+func queueAction(name, action string) templ.SafeURL {
+	return local("/queues/"+url.PathEscape(name)+"/"+action, nil)
+}
+
+// faultURL is where the demo breaks and fixes things.
+func faultURL(name string) templ.SafeURL {
+	return local("/demo/faults/"+url.PathEscape(name), nil)
+}
+
+// demoResetURL is where the demo starts over.
+func demoResetURL() templ.SafeURL { return "/demo/reset" }
+
+// asset is the address of a file of package static.
+func asset(name string) templ.SafeURL { return templ.SafeURL(static.Path(name)) }
+
+func query(f job.Filter, after string) url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"state": string(f.Status), "queue": f.Queue, "type": f.Type,
+		"error": f.Error, "reason": string(f.Reason), "after": after,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// local is an address on this host. Its path begins with one slash and is
+// escaped by the caller.
+func local(path string, q url.Values) templ.SafeURL {
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return templ.SafeURL(path)
+}

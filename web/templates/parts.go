@@ -1,0 +1,81 @@
+package templates
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// act is one button that changes something; see actForm.
+type act struct {
+	kind   string // "replay", "discard", "cancel", "pause", "resume"
+	url    templ.SafeURL
+	word   string
+	icon   string
+	class  string // of the button: "primary", "danger", "row", or empty
+	about  string // what it acts on, for readers who hear the button alone
+	denied string // why it cannot be used now, or empty
+	fields []hidden
+}
+
+// hidden is a field that a form sends along.
+type hidden struct{ name, value string }
+
+// jobAct is a button that acts on one job in the run that the page shows. back
+// is the page to return to without scripts.
+func jobAct(f Frame, j job.Job, kind, class string, back templ.SafeURL) act {
+	a := act{
+		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.Problem,
+		about:  visible(j.Type) + " " + brief(j.ID),
+		fields: []hidden{{"run", strconv.Itoa(j.Run)}, {"back", string(back)}},
+	}
+	switch kind {
+	case "replay":
+		a.word, a.icon = "Replay", "replay"
+	case "discard":
+		a.word, a.icon = "Discard", "discarded"
+	case "cancel":
+		a.word, a.icon = "Cancel", "cancelled"
+	}
+	return a
+}
+
+// pip is one allowed attempt in the little picture of a run.
+type pip struct {
+	used     bool
+	x, width string
+}
+
+// maxPips is how many attempts are drawn; beyond it each pip stands for more.
+const maxPips = 12
+
+// pipsOf draws a run of limit attempts in 38 pixels.
+func pipsOf(used, limit int) []pip {
+	used = min(used, limit)
+	if limit > maxPips {
+		used, limit = (used*maxPips+limit-1)/limit, maxPips
+	}
+	pitch, gap := 7, 2
+	if limit > 8 {
+		pitch, gap = 3, 1
+	} else if limit > 5 {
+		pitch = 5
+	}
+	pips := make([]pip, limit)
+	for i := range pips {
+		x, width := float64(i*pitch), float64(pitch-gap)
+		if i >= used { // hollow: the stroke stands half outside
+			x, width = x+0.5, width-1
+		}
+		pips[i] = pip{i < used, coord(x), coord(width)}
+	}
+	return pips
+}
+
+// coord writes a coordinate of a drawing.
+func coord(x float64) string {
+	return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
+}

@@ -1,0 +1,69 @@
+package templates
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// visible returns s as one line in which nothing hides: control characters are
+// drawn as ␀, ␊ and so on, and characters that reorder, join or vanish are
+// written as \u202e. Every string that came from outside passes through here,
+// or through visibleLines, on its way to a page.
+func visible(s string) string { return escape(s, "") }
+
+// visibleLines is visible for text of several lines, as a trace: line breaks
+// and tabs keep their meaning.
+func visibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
+
+func escape(s, keep string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	hidden := func(r rune) bool { return hides(r) && !strings.ContainsRune(keep, r) }
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r < ' ':
+			b.WriteRune('\u2400' + r) // the picture of the control character
+		case r == '\x7f':
+			b.WriteRune('\u2421')
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return b.String()
+}
+
+// hides reports whether a reader could not see r, or not where it stands:
+// controls, formats (among them the marks that turn the direction of writing),
+// separators of lines, private use, and letters without ink.
+func hides(r rune) bool {
+	switch r {
+	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800': // fillers
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
+}
+
+// short is the end of a job's id: enough to tell rows apart, and the random
+// part of a UUIDv7. The whole id is one click away.
+func short(id string) string {
+	if len(id) <= 6 {
+		return id
+	}
+	return id[len(id)-6:]
+}
+
+// brief is the id with its middle left out.
+func brief(id string) string {
+	if len(id) <= 13 {
+		return id
+	}
+	return id[:8] + "…" + id[len(id)-4:]
+}

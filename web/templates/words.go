@@ -1,0 +1,118 @@
+package templates
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// number writes a count with its thousands apart: 1,261,402.
+func number[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// counted writes a count with its noun: "1 job", "1,204 jobs".
+func counted[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + many
+}
+
+// about writes a duration as a person says it, in one unit: "5 s", "12 min",
+// "3 h", "2 d". It is for ages and countdowns; exact figures are not its task.
+func about(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%s d", number(int64(d/(24*time.Hour))))
+}
+
+// relative writes a time as seen from now: "5 s ago", "in 30 s", "due".
+func relative(t, now time.Time) string {
+	switch d := t.Sub(now); {
+	case d >= time.Second:
+		return "in " + about(d)
+	case d > -time.Second:
+		return "now"
+	default:
+		return about(-d) + " ago"
+	}
+}
+
+// countdown writes the time until t: "in 30 s", or "due" once it has come.
+func countdown(t, now time.Time) string {
+	if t.Sub(now) < time.Second {
+		return "due"
+	}
+	return "in " + about(t.Sub(now))
+}
+
+// clock is the time of day, with the date when it is not the day of now.
+func clock(t, now time.Time) string {
+	t, now = t.UTC(), now.UTC()
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format(time.TimeOnly)
+	case t.Year() == now.Year():
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("2 Jan 2006")
+}
+
+// stamp is the whole time, for titles.
+func stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 MST") }
+
+// machine is the time as <time datetime> has it.
+func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
+
+// look is how a state, an outcome or a reason is drawn: the class that sets
+// its colour, its icon and its word.
+type look struct{ class, icon, word string }
+
+// looks is one entry for each status; pages and scripts use the same words.
+func lookOf(s job.Status) look {
+	switch s {
+	case job.StatusDeadLetter:
+		return look{"is-dead", "dead", "dead letter"}
+	case job.StatusDLQFailed:
+		return look{"is-dlq-failed", "dlq-failed", "dlq failed"}
+	case job.StatusHeld:
+		return look{"is-warn", "unknown", "no handler"}
+	}
+	for _, known := range job.States() {
+		if s == job.Status(known) {
+			return look{"is-" + string(s), string(s), string(s)}
+		}
+	}
+	return look{"is-pending", "unknown", visible(string(s))}
+}
+
+// lookOfReason draws a reason: an icon and a word, never a colour.
+func lookOfReason(r retry.Reason) look {
+	switch r {
+	case retry.AttemptsExhausted:
+		return look{"", "exhausted", "exhausted"}
+	case retry.NonRetryable:
+		return look{"", "non-retryable", "not retryable"}
+	case retry.HandlerDeadLetter, retry.HandlerDiscard:
+		return look{"", "handler", "handler"}
+	case retry.UnknownType:
+		return look{"", "unknown", "unknown type"}
+	case retry.Manual:
+		return look{"", "manual", "by hand"}
+	}
+	return look{"", "info", visible(string(r))}
+}
