@@ -1,0 +1,39 @@
+# Redrive: two commands do all the set-up, `make run` and `make test`.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TEMPL := go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help build run demo generate test lint verify bench
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+build: ## Build the one static binary, bin/dashboard
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/dashboard ./cmd/dashboard
+
+run: build ## Run the dashboard, the engine and redrive.db at http://127.0.0.1:8080
+	bin/dashboard serve
+
+demo: build ## Run the demo: a shop whose jobs fail, in a temporary database
+	bin/dashboard demo
+
+generate: ## Generate the Go code of the templ pages
+	$(TEMPL) generate -path web/templates
+
+test: ## Run every test with the race detector, browser tests included
+	@.ci/prepare
+	@. .ci/env && go test $$race -shuffle=on -timeout 10m ./... && .ci/skipped
+
+lint: ## gofmt, go vet and staticcheck
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	go vet ./...
+	$(STATICCHECK) ./...
+
+verify: generate ## Fail unless the generated files are current
+	@git diff --exit-code -- '*_templ.go' || { echo "Generated files are stale: run make generate and commit."; exit 1; }
+
+bench: ## Measure the targets as ratios against raw SQLite, in one run
+	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine

@@ -1,0 +1,127 @@
+// Package demo is the world of the demo mode: a shop whose background jobs
+// fail in seven ways. It is also the fixture of the browser tests.
+//
+// A [World] plays three parts. [World.History] writes a day of jobs, failures
+// and replays through the ordinary store, so that charts have something to
+// say. [World.Feed] then enqueues a steady trickle, which the ordinary engine
+// works off with the handlers of [World.Handler]. And [World.SetFault] is the
+// Break / Fix switch: break the payment provider, watch the failures grow,
+// read the trace, fix it, replay, and see the second run succeed.
+//
+// All chance comes from one seed and the job's own payload, so the same seed
+// tells the same story, in whatever order the jobs are worked off.
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"redrive/internal/engine"
+	"redrive/internal/job"
+)
+
+// Config is the demo's configuration file.
+//
+//go:embed redrive.yaml
+var Config []byte
+
+// Fault is one way in which the world can be broken.
+type Fault struct {
+	Name   string // as in URLs
+	Title  string
+	About  string
+	Broken bool
+}
+
+// World is the state of the demo. Its methods may be called concurrently.
+type World struct {
+	seed   uint64
+	kinds  []kind
+	mu     sync.Mutex
+	faults []Fault
+}
+
+// New returns a world in which everything is broken that can be.
+func New(seed uint64) *World {
+	return &World{seed: seed, kinds: kinds(), faults: faults()}
+}
+
+// Faults lists the switches in the order in which pages show them.
+func (w *World) Faults() []Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Fault(nil), w.faults...)
+}
+
+// SetFault breaks or fixes one thing. The error names a fault that is unknown.
+func (w *World) SetFault(name string, broken bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.faults {
+		if w.faults[i].Name == name {
+			w.faults[i].Broken = broken
+			return nil
+		}
+	}
+	return fmt.Errorf("the demo has no fault %q", job.Clip(name, 64))
+}
+
+func (w *World) broken(name string) bool {
+	for _, f := range w.Faults() {
+		if f.Name == name {
+			return f.Broken
+		}
+	}
+	return false
+}
+
+// Handler returns what runs a job of this type. Types that the world does not
+// know wait for a worker, as they do outside of the demo.
+func (w *World) Handler(typ string) (engine.Handler, bool) {
+	for _, k := range w.kinds {
+		if k.typ == typ {
+			return func(ctx context.Context, j job.Job) error { return w.run(ctx, k, j) }, true
+		}
+	}
+	return nil, false
+}
+
+// run works for a moment, then fails if the world is broken and chance says so.
+func (w *World) run(ctx context.Context, k kind, j job.Job) error {
+	random := w.chance(j)
+	took := k.took(random)
+	var end ending
+	if w.broken(k.fault) && random.Float64() < k.live {
+		end = k.fail(random, j)
+	}
+	if end.outcome == job.TimedOut {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(took):
+	}
+	if end.outcome == job.Panicked {
+		var pages []string
+		return fmt.Errorf("rendered page %s", pages[thumbnailPage(j)])
+	}
+	if end.failure == nil {
+		return nil
+	}
+	return end.failure
+}
+
+// chance is the randomness of one attempt: it depends on the seed, the job's
+// payload and the attempt, and on nothing else.
+func (w *World) chance(j job.Job) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d %d", j.Payload, j.Run, j.Attempts)
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+}

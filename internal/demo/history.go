@@ -1,0 +1,181 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Shop is what the world needs of the product: a store, and the configuration
+// that turns a queue and a type into a policy.
+type Shop interface {
+	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) error
+	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
+	Replay(ctx context.Context, now time.Time, id string, run int, by string) (job.Job, error)
+	Resolve(queue, typ string) (retry.Policy, time.Duration, error)
+	DeadLetters(queue string) bool
+}
+
+// The day before the demo starts: 20,000 jobs, most of them in the last hour,
+// where they come as fast as the live feed's.
+const (
+	historyJobs = 20_000
+	lastHour    = 100 // jobs a minute
+	day         = 24 * time.Hour
+	workers     = 4
+)
+
+// History writes the day that ends at now, minute by minute, through the same
+// calls as the engine. progress is told how many of all jobs are written.
+func (w *World) History(ctx context.Context, shop Shop, now time.Time, progress func(done, all int)) error {
+	h := history{World: w, shop: shop, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
+	earlier := (historyJobs - 60*lastHour) / (23 * 60)
+	for t := now.Add(-day); t.Before(now); t = t.Add(time.Minute) {
+		count := earlier + h.random.IntN(3) - 1
+		if now.Sub(t) <= time.Hour {
+			count = lastHour
+		}
+		if err := h.minute(ctx, t, count); err != nil {
+			return fmt.Errorf("write the demo's history: %w", err)
+		}
+		progress(h.written, historyJobs)
+	}
+	return h.settleAll(ctx, now)
+}
+
+// history is the state of one walk through the day.
+type history struct {
+	*World
+	shop    Shop
+	random  *rand.Rand
+	now     time.Time
+	written int
+	ended   []job.Settlement // of the minute before
+	dead    []job.Token      // SMS that the outage killed, to be replayed after it
+}
+
+// minute enqueues the jobs of one minute and runs what is due in it.
+func (h *history) minute(ctx context.Context, t time.Time, count int) error {
+	jobs := make([]job.Job, count)
+	for i := range jobs {
+		var err error
+		if jobs[i], err = h.next(h.shop, h.random, h.written+i, t); err != nil {
+			return err
+		}
+	}
+	if err := h.shop.Enqueue(ctx, t, jobs); err != nil {
+		return err
+	}
+	h.written += count
+	claimed, _, err := h.shop.Exchange(ctx, h.ended, h.claim(t))
+	if err != nil {
+		return err
+	}
+	if h.now.Sub(t) == 2*time.Hour {
+		if err := h.replay(ctx, t); err != nil {
+			return err
+		}
+	}
+	h.ended = h.ended[:0]
+	for _, j := range claimed {
+		h.ended = append(h.ended, h.live(j, t))
+	}
+	return nil
+}
+
+func (h *history) settleAll(ctx context.Context, now time.Time) error {
+	_, _, err := h.shop.Exchange(ctx, h.ended, job.Claim{Now: now, Lease: time.Minute})
+	return err
+}
+
+// claim takes everything that is due.
+func (h *history) claim(t time.Time) job.Claim {
+	free := map[string]int{}
+	for _, k := range h.kinds {
+		free[k.queue] = historyJobs
+	}
+	return job.Claim{Worker: "demo", Now: t, Lease: time.Minute, Free: free}
+}
+
+// live lets one claimed job happen: it starts when it was due, works, and ends.
+func (h *history) live(j job.Job, t time.Time) job.Settlement {
+	k := h.kindOf(j.Type)
+	random := h.chance(j)
+	j.Worker = fmt.Sprintf("shop-%d", 1+random.IntN(workers))
+	if j.Attempts == 0 && j.Run == 1 {
+		j.StartedAt = t.Add(time.Duration(random.IntN(900)) * time.Millisecond)
+	} else {
+		j.StartedAt = j.RunAt.Add(time.Duration(random.IntN(20)) * time.Millisecond)
+	}
+	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
+	if k.past != nil && random.Float64() < k.past(h.now.Sub(t)) && j.Run == 1 {
+		bad := k.fail(random, j)
+		end.Outcome, end.Error, end.Trace, end.Answer = bad.outcome, bad.failure.ErrorInfo, bad.failure.Trace, bad.failure.Answer
+		if end.Outcome == job.TimedOut {
+			end.FinishedAt = j.StartedAt.Add(j.Timeout)
+		}
+	}
+	s := j.Settle(end, h.shop.DeadLetters(j.Queue), random.Float64)
+	if k.fault == "sms" && s.Letter == job.LetterStored {
+		h.dead = append(h.dead, s.Token)
+	}
+	return s
+}
+
+// replay is the operator who worked off the SMS outage when it was over.
+func (h *history) replay(ctx context.Context, t time.Time) error {
+	for i, token := range h.dead {
+		if i%4 == 3 {
+			continue // these stay for the person who looks at the demo
+		}
+		if _, err := h.shop.Replay(ctx, t, token.ID, token.Run, "dashboard at 127.0.0.1"); err != nil {
+			return err
+		}
+	}
+	h.dead = nil
+	return nil
+}
+
+func (w *World) kindOf(typ string) kind {
+	for _, k := range w.kinds {
+		if k.typ == typ {
+			return k
+		}
+	}
+	return kind{}
+}
+
+// next makes the n-th job of the shop.
+func (w *World) next(shop Shop, random *rand.Rand, n int, at time.Time) (job.Job, error) {
+	k := w.draw(random)
+	policy, ttr, err := shop.Resolve(k.queue, k.typ)
+	if err != nil {
+		return job.Job{}, err
+	}
+	return job.Job{
+		Token: job.Token{ID: newID(at, random)}, Queue: k.queue, Type: k.typ,
+		Payload: []byte(k.payload(40_000+n, random)), Policy: policy, Timeout: ttr,
+	}, nil
+}
+
+// draw picks a kind by its share.
+func (w *World) draw(random *rand.Rand) kind {
+	at := random.Float64()
+	for _, k := range w.kinds {
+		if at -= k.share; at < 0 {
+			return k
+		}
+	}
+	return w.kinds[0]
+}
+
+// newID is a UUIDv7 whose random part comes from the seed.
+func newID(at time.Time, random *rand.Rand) string {
+	ms, a, b := uint64(at.UnixMilli()), random.Uint64(), random.Uint64()
+	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x",
+		ms>>16&0xffffffff, ms&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
+}

@@ -1,0 +1,180 @@
+package demo
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// kind is a type of job in the demo's shop.
+type kind struct {
+	typ, queue string
+	share      float64          // of all jobs
+	work       [2]time.Duration // shortest and longest
+	payload    func(n int, r *rand.Rand) string
+	fault      string  // the fault that breaks it, or empty
+	live       float64 // how often it fails while broken
+	// past is how often it failed that long ago, for the history.
+	past func(ago time.Duration) float64
+	fail func(r *rand.Rand, j job.Job) ending
+}
+
+// ending is how an attempt fails; the zero ending succeeds.
+type ending struct {
+	outcome job.Outcome
+	failure *job.Failure
+}
+
+func (k kind) took(r *rand.Rand) time.Duration {
+	return k.work[0] + time.Duration(r.Int64N(int64(k.work[1]-k.work[0])+1))
+}
+
+func faults() []Fault {
+	return []Fault{
+		{"provider", "Payment provider", "Paylane answers 503 to every capture.", true},
+		{"mailer", "Flaky mailer", "The mail server turns 30 % of the receipts away.", true},
+		{"sms", "Rate-limited SMS", "The SMS gateway answers 429 and names a wait.", true},
+		{"reports", "Slow reports", "Rendering takes longer than its time limit of 3 s.", true},
+		{"imports", "Poison payload", "A partner sends quantities as words.", true},
+		{"images", "Panic", "A thumbnail of an empty document panics.", true},
+		{"ledger", "Refused letters", "The ledger is locked, and its queue has no dead-letter queue.", true},
+	}
+}
+
+func between(ago, from, to time.Duration) bool { return ago >= to && ago < from }
+
+func kinds() []kind {
+	ms := time.Millisecond
+	return []kind{
+		{typ: "search.index", queue: "search", share: 0.36, work: [2]time.Duration{4 * ms, 30 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"document":"product-%d","revision":%d}`, n, 1+r.IntN(9))
+			}},
+		{typ: "email.receipt", queue: "email", share: 0.28, work: [2]time.Duration{40 * ms, 240 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people), n)
+			},
+			fault: "mailer", live: 0.3, past: func(time.Duration) float64 { return 0.3 },
+			fail: failure("smtp.Error", func(r *rand.Rand, j job.Job) string {
+				return fmt.Sprintf("451 4.7.1 <%s@brightmail.example>: Recipient address rejected: try again later", pick(r, people))
+			}, traceMail, retry.Answer{})},
+		{typ: "payments.capture", queue: "payments", share: 0.16, work: [2]time.Duration{80 * ms, 600 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"order_id":%d,"amount":%d,"currency":"EUR","provider":"paylane","lines":[{"sku":"TR-%d","qty":%d}],"capture":true,"coupon":null}`,
+					n, 990+r.IntN(20_000), 100+r.IntN(900), 1+r.IntN(4))
+			},
+			fault: "provider", live: 1, past: func(ago time.Duration) float64 {
+				if ago < 25*time.Minute {
+					return 1
+				}
+				return 0.01
+			},
+			fail: failure("upstream.unavailable", func(*rand.Rand, job.Job) string {
+				return "POST https://api.paylane.example/v2/captures: 503 Service Unavailable"
+			}, tracePay, retry.Answer{})},
+		{typ: "sms.send", queue: "sms", share: 0.08, work: [2]time.Duration{30 * ms, 120 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"to":"+49 151 %07d","text":"Your parcel %d arrives today"}`, r.IntN(10_000_000), n)
+			},
+			fault: "sms", live: 0.6, past: func(ago time.Duration) float64 {
+				if between(ago, 4*time.Hour, 3*time.Hour) {
+					return 0.95
+				}
+				return 0.2
+			},
+			fail: failure("sms.RateLimited", func(*rand.Rand, job.Job) string {
+				return "POST https://sms.example/messages: 429 Too Many Requests"
+			}, "", retry.Answer{RetryAfter: new(5 * time.Second)})},
+		{typ: "image.thumbnail", queue: "images", share: 0.06, work: [2]time.Duration{60 * ms, 500 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"document":"upload-%d.pdf","page":%d,"width":320}`, n, 1+r.IntN(12))
+			},
+			fault: "images", live: 0.15, past: func(ago time.Duration) float64 {
+				if between(ago, 6*time.Hour, 5*time.Hour) {
+					return 1
+				}
+				return 0.04
+			},
+			fail: func(_ *rand.Rand, j job.Job) ending {
+				return ending{job.Panicked, &job.Failure{
+					ErrorInfo: job.ErrorInfo{Type: "panic", Message: fmt.Sprintf("runtime error: index out of range [%d] with length 0", thumbnailPage(j))},
+					Trace:     tracePanic,
+				}}
+			}},
+		{typ: "order.import", queue: "imports", share: 0.03, work: [2]time.Duration{20 * ms, 90 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"partner":"northwind","order_id":%d,"lines":[{"sku":"MK-%d","qty":"%s"}]}`, n, 100+r.IntN(900), pick(r, []string{"three", "two", "a dozen"}))
+			},
+			fault: "imports", live: 0.5, past: func(time.Duration) float64 { return 0.25 },
+			fail: failure("validation.payload_invalid", func(*rand.Rand, job.Job) string {
+				return "lines[0].qty: a string stands where a number is expected"
+			}, "", retry.Answer{})},
+		{typ: "report.render", queue: "reports", share: 0.02, work: [2]time.Duration{300 * ms, 2400 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"report":"%s","week":%d}`, pick(r, []string{"sales", "returns", "stock"}), 1+n%52)
+			},
+			fault: "reports", live: 0.5, past: func(ago time.Duration) float64 {
+				if between(ago, 10*time.Hour, 9*time.Hour) {
+					return 0.9
+				}
+				return 0.2
+			},
+			fail: func(*rand.Rand, job.Job) ending {
+				return ending{job.TimedOut, &job.Failure{ErrorInfo: job.ErrorInfo{
+					Type: "timeout", Message: "the execution exceeded its time limit of 3 s"}}}
+			}},
+		{typ: "ledger.post", queue: "ledger", share: 0.01, work: [2]time.Duration{20 * ms, 60 * ms},
+			payload: func(n int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"entry":%d,"account":"%d","amount":%d}`, n, 1000+r.IntN(9000), r.IntN(100_000))
+			},
+			fault: "ledger", live: 0.3, past: func(ago time.Duration) float64 {
+				if ago < 3*time.Hour {
+					return 0.15
+				}
+				return 0
+			},
+			fail: failure("ledger.Locked", func(*rand.Rand, job.Job) string {
+				return "the period 2026-02 is locked by the month-end closing"
+			}, "", retry.Answer{})},
+	}
+}
+
+// failure makes the fail of a kind that returns an ordinary error.
+func failure(typ string, message func(*rand.Rand, job.Job) string, trace string, answer retry.Answer) func(*rand.Rand, job.Job) ending {
+	return func(r *rand.Rand, j job.Job) ending {
+		return ending{job.Failed, &job.Failure{
+			ErrorInfo: job.ErrorInfo{Type: typ, Message: message(r, j)}, Trace: trace, Answer: answer,
+		}}
+	}
+}
+
+// thumbnailPage is the page that the panicking handler looks for.
+func thumbnailPage(j job.Job) int { return 1 + len(j.Payload)%7 }
+
+func pick(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
+
+var people = []string{"ines", "tomas", "yuki", "amara", "lars", "noor"}
+
+const (
+	tracePay = `paylane: 503 Service Unavailable
+  body: {"error":"maintenance","until":"14:30"}
+payments.(*Client).Capture
+	shop/payments/client.go:142
+payments.HandleCapture
+	shop/payments/capture.go:58
+engine.(*Engine).call
+	redrive/internal/engine/run.go:88`
+	traceMail = `smtp: 451 4.7.1 try again later
+mail.(*Session).Rcpt
+	shop/mail/session.go:77
+mail.SendReceipt
+	shop/mail/receipt.go:31`
+	tracePanic = `goroutine 4021 [running]:
+shop/images.(*Document).Page(...)
+	shop/images/document.go:64
+shop/images.Thumbnail({0x140002a8000, 0x2e})
+	shop/images/thumbnail.go:29 +0x1c4`
+)
