@@ -1,0 +1,142 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"redrive/internal/engine"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// maxAnswer is how much of an answer is read; a service that says more than
+// that loses its connection, not its outcome.
+const maxAnswer = 1 << 20
+
+// newClient returns the client that all HTTP handlers share. It obeys no proxy
+// of the environment and follows no redirect: the service that does the work
+// is the one that the configuration names.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxIdleConns:           512,
+			MaxIdleConnsPerHost:    128,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// service does the work of jobs by requests to one address.
+type service struct {
+	client  *http.Client
+	url     string
+	shown   string // the address as errors show it: without secrets
+	timeout time.Duration
+}
+
+func newHTTP(client *http.Client, config HTTP, field string) (engine.Handler, error) {
+	address, err := url.Parse(config.URL)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return nil, &retry.FieldError{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
+	}
+	if err := checkTimeout(config.Timeout, field); err != nil {
+		return nil, err
+	}
+	s := &service{client: client, url: config.URL, shown: withoutSecrets(*address), timeout: config.Timeout}
+	return s.run, nil
+}
+
+// withoutSecrets leaves out the parts of an address in which people put
+// passwords and keys.
+func withoutSecrets(u url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+// run is an [engine.Handler].
+func (s *service) run(ctx context.Context, j job.Job) error {
+	own, cancel := within(ctx, s.timeout)
+	defer cancel()
+	request, err := s.request(own, j)
+	if err != nil {
+		return s.failure("http.request", err.Error()) // unreachable unless newHTTP let a bad address pass
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return s.unanswered(ctx, err)
+	}
+	defer response.Body.Close()
+	// Reading to the end lets the connection be used again. An error is no
+	// reason to doubt the status, which has arrived.
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if response.StatusCode/100 == 2 {
+		return nil
+	}
+	return s.refused(response, body)
+}
+
+// within is context.WithTimeout, where zero means no timeout.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(j.Payload))
+	if err != nil {
+		return nil, err
+	}
+	f := factsOf(j)
+	for name, value := range map[string]string{
+		"Content-Type":        "application/json",
+		"User-Agent":          "redrive",
+		"Idempotency-Key":     f.idempotencyKey,
+		"Redrive-Job-Id":      f.id,
+		"Redrive-Job-Type":    f.typ,
+		"Redrive-Job-Queue":   f.queue,
+		"Redrive-Job-Run":     f.run,
+		"Redrive-Job-Attempt": f.attempt,
+		"Traceparent":         f.traceparent,
+	} {
+		request.Header.Set(name, value)
+	}
+	return request, nil
+}
+
+// unanswered describes a request to which no answer came. The end of ctx
+// itself is the engine's to judge.
+func (s *service) unanswered(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var wrapped *url.Error // its text holds the whole address
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return s.failure("http.timeout", fmt.Sprintf("no answer within %v", s.timeout))
+	case errors.As(err, &network) && network.Timeout():
+		return s.failure("http.timeout", err.Error())
+	}
+	return s.failure("http.connection", err.Error())
+}
+
+func (s *service) failure(typ, problem string) *job.Failure {
+	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: typ, Message: fmt.Sprintf("POST %s: %s", s.shown, problem)}}
+}
