@@ -1,0 +1,260 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"redrive/internal/job"
+)
+
+// client is one open websocket. One goroutine reads, another writes.
+type client struct {
+	hub  *Hub
+	conn *websocket.Conn
+	ip   string
+	sub  subscription // guarded by the hub's mu
+	wake chan struct{}
+	gone chan struct{} // closed when reading has ended
+
+	last kind  // that was written; owned by write
+	seq  int64 // of the totals that were written; owned by write
+
+	mu  sync.Mutex
+	box mailbox
+}
+
+// mailbox is what a client has not been told yet: one slot for each thing.
+type mailbox struct {
+	counters bool
+	again    []string // ids to look up in the store
+	rows     map[string]job.Change
+	newer    int // since the subscription
+	more     bool
+}
+
+// kind is a message's kind; each has its own slot.
+type kind int
+
+const (
+	none kind = iota
+	counters
+	rows
+	newer
+)
+
+func newClient(h *Hub, conn *websocket.Conn, ip string) *client {
+	return &client{
+		hub: h, conn: conn, ip: ip,
+		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+		seq: -1, box: mailbox{counters: true},
+	}
+}
+
+// patch takes the newest change of a row that the client shows.
+func (c *client) patch(change job.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.box.rows == nil {
+		c.box.rows = map[string]job.Change{}
+	}
+	c.box.rows[change.ID] = change
+}
+
+func (c *client) addNewer(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.box.newer, c.box.more = c.box.newer+n, true
+}
+
+// touch says that the totals have moved; again, that row changes were lost.
+func (c *client) touch(again bool) {
+	c.mu.Lock()
+	c.box.counters = true
+	if again {
+		c.box.again = c.sub.ids
+	}
+	c.mu.Unlock()
+	signal(c.wake)
+}
+
+// renew empties the mailbox for a new subscription. Its rows are looked up
+// once, for what happened between the page and the subscription.
+func (c *client) renew(s subscription) {
+	c.mu.Lock()
+	c.box = mailbox{counters: c.box.counters, again: s.ids}
+	c.mu.Unlock()
+	signal(c.wake)
+}
+
+// read takes subscriptions until the connection ends, and then cleans up.
+func (c *client) read() {
+	defer c.hub.leave(c)
+	defer c.conn.Close()
+	defer close(c.gone)
+	c.conn.SetReadLimit(readLimit)
+	c.alive()
+	c.conn.SetPongHandler(func(string) error { c.alive(); return nil })
+	for {
+		_, data, err := c.conn.ReadMessage()
+		if err != nil {
+			return
+		}
+		s, err := decode(data)
+		switch {
+		case errors.Is(err, errIgnored):
+		case err != nil:
+			c.farewell(websocket.ClosePolicyViolation, err.Error())
+			return
+		default:
+			c.hub.subscribe(c, s)
+		}
+	}
+}
+
+// alive expects the next sign of life within two pings. An error would end the
+// next read, as it should.
+func (c *client) alive() { _ = c.conn.SetReadDeadline(time.Now().Add(2 * pingEvery)) }
+
+// write empties the mailbox, one message at a time, until the connection ends.
+func (c *client) write() {
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		var pause <-chan time.Time
+		wake := c.wake
+		data, err := c.next()
+		if data != nil {
+			err = c.send(data)
+			pause, wake = time.After(pace), nil
+		}
+		if err != nil {
+			c.conn.Close() // ends read
+			return
+		}
+		if !c.wait(ping.C, pause, wake) {
+			return
+		}
+	}
+}
+
+// wait returns true when it is time for another look into the mailbox, false
+// when the connection has ended.
+func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
+	for {
+		select {
+		case <-c.gone:
+			return false
+		case <-c.hub.done:
+			c.farewell(websocket.CloseGoingAway, "the server is stopping")
+			return false
+		case <-ping:
+			if err := c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit)); err != nil {
+				c.conn.Close()
+				return false
+			}
+		case <-pause:
+			return true
+		case <-wake:
+			return true
+		}
+	}
+}
+
+// next is the next message with something new to say, the kinds in turn; nil
+// when the mailbox is empty. Rows that cannot be read end the connection: the
+// page comes back later and asks again.
+func (c *client) next() ([]byte, error) {
+	for {
+		m := c.take()
+		switch c.last = m.kind; m.kind {
+		case none:
+			return nil, nil
+		case newer:
+			return encode(newerMessage{"newer", m.newer}), nil
+		case rows:
+			if data, err := c.rowsMessage(m.again, m.rows); data != nil || err != nil {
+				return data, err
+			}
+		case counters:
+			if f := c.hub.counters(); f.seq > c.seq {
+				c.seq = f.seq
+				return f.data, nil
+			}
+		}
+	}
+}
+
+// taken is one slot's content.
+type taken struct {
+	kind  kind
+	again []string
+	rows  map[string]job.Change
+	newer int
+}
+
+// take empties one slot of the mailbox: the first full one after the last.
+func (c *client) take() taken {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := &c.box
+	for i := range kind(3) {
+		switch k := (c.last+i)%3 + 1; {
+		case k == counters && b.counters:
+			b.counters = false
+			return taken{kind: k}
+		case k == rows && len(b.rows)+len(b.again) > 0:
+			t := taken{kind: k, again: b.again, rows: b.rows}
+			b.again, b.rows = nil, nil
+			return t
+		case k == newer && b.more:
+			b.more = false
+			return taken{kind: k, newer: b.newer}
+		}
+	}
+	return taken{}
+}
+
+// rowsMessage says how rows stand. What the store answers is newer than the
+// changes that were taken before it was asked.
+func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byte, error) {
+	found, err := c.hub.look(context.Background(), ids)
+	if err != nil {
+		c.hub.opts.Log.Warn("live rows could not be read", "error", err)
+		c.farewell(websocket.CloseTryAgainLater, "the rows could not be read in time")
+		return nil, err
+	}
+	if changes == nil {
+		changes = map[string]job.Change{}
+	}
+	for _, change := range found {
+		changes[change.ID] = change
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	var m jobsMessage
+	m.Type = "job"
+	for _, id := range slices.Sorted(maps.Keys(changes)) {
+		m.Jobs = append(m.Jobs, newRow(changes[id]))
+	}
+	return encode(m), nil
+}
+
+func (c *client) send(data []byte) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		return err
+	}
+	return c.conn.WriteMessage(websocket.TextMessage, data)
+}
+
+// farewell closes politely. A client that cannot take it is closed anyway.
+func (c *client) farewell(code int, text string) {
+	_ = c.conn.WriteControl(websocket.CloseMessage,
+		websocket.FormatCloseMessage(code, job.Clip(text, 120)), time.Now().Add(closeLimit))
+}

@@ -1,0 +1,139 @@
+package live
+
+import (
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// inbox holds the changes that were not yet dispatched.
+type inbox struct {
+	mu       sync.Mutex
+	changes  []job.Change
+	overflow bool // some were dropped: every client must look again
+	wake     chan struct{}
+}
+
+func (b *inbox) put(changes []job.Change) {
+	b.mu.Lock()
+	if len(b.changes)+len(changes) > inboxLimit {
+		b.changes, b.overflow = b.changes[:0], true
+	} else {
+		b.changes = append(b.changes, changes...)
+	}
+	b.mu.Unlock()
+	signal(b.wake)
+}
+
+func (b *inbox) take(spare []job.Change) (changes []job.Change, overflow bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changes, overflow = b.changes, b.overflow
+	b.changes, b.overflow = spare[:0], false
+	return changes, overflow
+}
+
+// signal leaves a wake-up call unless one is waiting already.
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// dispatch moves changes from the inbox to the mailboxes until the hub closes.
+// Between two rounds it takes a breath, so that a burst of small commits costs
+// one round and not thousands.
+func (h *Hub) dispatch() {
+	var spare []job.Change
+	for {
+		select {
+		case <-h.done:
+			return
+		case <-h.inbox.wake:
+		}
+		changes, overflow := h.inbox.take(spare)
+		h.deliver(changes, overflow)
+		spare = changes
+		select {
+		case <-h.done:
+			return
+		case <-time.After(breath):
+		}
+	}
+}
+
+func (h *Hub) deliver(changes []job.Change, overflow bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, change := range changes {
+		for c := range h.rows[change.ID] {
+			c.patch(change)
+		}
+	}
+	for filter, clients := range h.newer {
+		if n := entered(filter, changes); n > 0 {
+			for c := range clients {
+				c.addNewer(n)
+			}
+		}
+	}
+	for c := range h.clients {
+		c.touch(overflow)
+	}
+}
+
+// entered counts the changes by which a job came into a list. A list of one
+// status shows who entered it last; a list of every status shows who was
+// enqueued last.
+func entered(f job.Filter, changes []job.Change) (n int) {
+	for _, c := range changes {
+		if f.Queue != "" && f.Queue != c.Queue || f.Type != "" && !job.MatchType(f.Type, c.Type) {
+			continue
+		}
+		switch f.Status {
+		case "":
+			if c.Run == 1 && c.Execution == 0 && !c.Held && (c.State == job.Available || c.State == job.Scheduled) {
+				n++
+			}
+		case c.Status(), job.Status(c.State):
+			n++
+		}
+	}
+	return n
+}
+
+// subscribe replaces what a client wants to hear of.
+func (h *Hub) subscribe(c *client, s subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range c.sub.ids {
+		drop(h.rows, id, c)
+	}
+	if c.sub.newer {
+		drop(h.newer, c.sub.filter, c)
+	}
+	c.sub = s
+	for _, id := range s.ids {
+		add(h.rows, id, c)
+	}
+	if s.newer {
+		add(h.newer, s.filter, c)
+	}
+	c.renew(s)
+}
+
+func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
+	if index[key] == nil {
+		index[key] = map[*client]struct{}{}
+	}
+	index[key][c] = struct{}{}
+}
+
+func drop[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
+	delete(index[key], c)
+	if len(index[key]) == 0 {
+		delete(index, key)
+	}
+}
