@@ -151,7 +151,7 @@ func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 		case <-c.gone:
 			return false
 		case <-c.hub.done:
-			c.farewell(websocket.CloseGoingAway, "the server is stopping")
+			c.farewell(websocket.CloseGoingAway, goingAway)
 			return false
 		case <-ping:
 			if err := c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit)); err != nil {

@@ -47,6 +47,9 @@ const (
 	inboxLimit = 1 << 16         // changes; beyond, every client looks again
 )
 
+// goingAway is the reason of the close code 1001.
+const goingAway = "the server is stopping"
+
 // Totaler is what the hub asks the store. Snapshot is called often and must be
 // cheap; its Seq never falls. Changes returns where the jobs stand now, in any
 // order, without those that do not exist.
@@ -187,7 +190,7 @@ func (h *Hub) admit(ip string) (problem string) {
 	}
 	switch {
 	case h.closed:
-		return "the server is stopping"
+		return goingAway
 	case all >= h.opts.MaxClients:
 		return fmt.Sprintf("%d pages are connected, no more are accepted", all)
 	case h.perIP[ip] >= h.opts.MaxPerIP:
@@ -217,6 +220,7 @@ func (h *Hub) open(c *client) {
 	}
 	h.mu.Unlock()
 	if closed {
+		c.farewell(websocket.CloseGoingAway, goingAway)
 		c.conn.Close()
 		h.dismiss(c.ip)
 	}
