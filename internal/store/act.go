@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Replay starts the next run of a job: same id, same payload, no attempts yet,
+// available now. run is the run that the caller looked at, and only the first
+// call for it has an effect; later ones get a *job.Conflict that names whoever
+// was first. A job that cannot be replayed is a *job.Conflict too.
+func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by string) (job.Job, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
+		from, err := t.byID(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if from.Run != run || !from.Replayable() {
+			return job.Job{}, t.cannotReplay(from, run)
+		}
+		return t.replay(from, now, by)
+	})
+}
+
+func (t *tx) replay(from job.Job, now time.Time, by string) (job.Job, error) {
+	const (
+		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+		letter = `UPDATE dead_letters SET open = 0, replayed_at = $3, replayed_by = $4 WHERE job_seq = $1 AND run = $2`
+	)
+	_, err := t.exec(record, from.Seq, from.Run, string(from.State), string(from.Reason), from.Attempts, micros(now), by)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("record the replay: %w", err)
+	}
+	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by); err != nil {
+		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
+	}
+	const update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', held = 0, letter = '',
+			run_at = $3, changed_at = $3, finished_at = 0, reason = '', error_type = '', error_message = ''
+		WHERE seq = $1 AND run = $2 RETURNING ` + jobColumns
+	to, err := one(t.store.policies.jobs(t, update, from.Seq, from.Run, micros(now)))
+	if err != nil {
+		return job.Job{}, fmt.Errorf("replay job %s: %w", from.ID, err)
+	}
+	t.resolved(from)
+	t.moved(from, to)
+	t.delta.count(to.Queue, to.Type, micros(now), job.Totals{Replayed: 1})
+	return to, nil
+}
+
+// resolved counts that a job's dead letter is no longer open.
+func (t *tx) resolved(from job.Job) {
+	if from.Letter == job.LetterStored {
+		t.delta.reasons[from.Reason]--
+	}
+}
+
+// cannotReplay says what happened to the run that somebody wants to replay.
+func (t *tx) cannotReplay(j job.Job, run int) error {
+	c := &job.Conflict{Job: j}
+	const query = `SELECT at, by FROM replays WHERE job_seq = $1 AND run = $2`
+	var at int64
+	err := t.query(query, func(rows *sql.Rows) error { return rows.Scan(&at, &c.ReplayedBy) }, j.Seq, run)
+	if err != nil {
+		return err
+	}
+	c.ReplayedAt = fromMicros(at)
+	switch {
+	case at != 0:
+		c.Problem = fmt.Sprintf("run %d was replayed by %s at %s; the job is %s in run %d",
+			run, name(c.ReplayedBy), c.ReplayedAt.Format("2006-01-02 15:04:05 UTC"), j.State, j.Run)
+	case run != j.Run:
+		c.Problem = fmt.Sprintf("the job has no run %d; it is %s in run %d", run, j.State, j.Run)
+	default:
+		c.Problem = fmt.Sprintf("run %d is %s; a job can be replayed once it is discarded, cancelled or waits for a retry", run, j.State)
+	}
+	return c
+}
+
+func name(by string) string {
+	if by == "" {
+		return "somebody"
+	}
+	return by
+}
+
+// Discard gives a job up: it ends without a dead letter, or its open dead
+// letter is resolved. A job that runs or is over is a *job.Conflict.
+func (s *Store) Discard(ctx context.Context, now time.Time, id string, by string) (job.Job, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
+		from, err := t.byID(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if !from.Discardable() {
+			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
+				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.State)}
+		}
+		const letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
+		if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by); err != nil {
+			return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
+		}
+		t.resolved(from)
+		return t.finish(from, job.Discarded, now)
+	})
+}
+
+// Cancel takes a job back before it has ended. An execution that is under way
+// loses its lease: whatever it still reports is stale, and its attempt is
+// recorded as cancelled.
+func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by string) (job.Job, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
+		from, err := t.byID(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if !from.Cancellable() {
+			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf("the job is %s; it can no longer be cancelled", from.State)}
+		}
+		if from.State == job.Active {
+			err := t.addAttempt(from.Seq, job.Attempt{
+				Run: from.Run, Execution: from.Execution, Worker: from.Worker, StartedAt: from.StartedAt,
+				FinishedAt: now, Outcome: job.CancelledBy, DecidedBy: "manual:" + name(by),
+			})
+			if err != nil {
+				return job.Job{}, err
+			}
+		}
+		return t.finish(from, job.Cancelled, now)
+	})
+}
+
+// finish ends a job by a person's decision.
+func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
+	const update = `UPDATE jobs SET state = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4,
+			worker = '', lease_until = 0, last_seen = 0
+		WHERE seq = $1 RETURNING ` + jobColumns
+	to, err := one(t.store.policies.jobs(t, update, from.Seq, string(state), string(retry.Manual), micros(now)))
+	if err != nil {
+		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
+	}
+	t.moved(from, to)
+	return to, nil
+}
+
+// Pause keeps claims away from a queue; what runs goes on. A queue that had no
+// job yet can be paused too. Who paused first, and when, is kept.
+func (s *Store) Pause(ctx context.Context, now time.Time, queue, by string) error {
+	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
+		WHERE queues.paused_at = 0`
+	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
+		_, err := t.exec(upsert, queue, micros(now), by)
+		if err == nil {
+			t.paused[queue] = true
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// Resume lets claims take from a queue again. It returns job.ErrNotFound for a
+// queue that never had a job and was never paused.
+func (s *Store) Resume(ctx context.Context, queue string) error {
+	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1`
+	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
+		n, err := t.exec(update, queue)
+		if err == nil && n == 0 && !t.rollup.queues[queue] {
+			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
+		}
+		if n > 0 {
+			t.paused[queue] = false
+		}
+		return struct{}{}, err
+	})
+	return err
+}

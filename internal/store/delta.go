@@ -1,0 +1,165 @@
+package store
+
+import (
+	"fmt"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// delta adds up what one transaction counts, so that each rollup row is written
+// once, and not at all when the sum is zero.
+type delta struct {
+	depths   map[depthKey]int64
+	held     map[label]int64
+	counters map[label]job.Totals
+	minutes  map[minuteKey]job.Totals
+	reasons  map[retry.Reason]int64
+}
+
+type depthKey struct {
+	queue  string
+	status job.Status
+}
+
+// label is the pair by which counters are told apart.
+type label struct{ queue, typ string }
+
+type minuteKey struct {
+	minute int64 // since 1970
+	queue  string
+}
+
+func newDelta() delta {
+	return delta{
+		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[retry.Reason]int64{},
+	}
+}
+
+// depth counts n jobs as j under its state, and under the view beside it.
+func (d *delta) depth(j job.Job, n int64) {
+	d.depths[depthKey{j.Queue, job.Status(j.State)}] += n
+	if view := j.Status(); view != job.Status(j.State) {
+		d.depths[depthKey{j.Queue, view}] += n
+		if view == job.StatusHeld {
+			d.held[label{j.Queue, j.Type}] += n
+		}
+	}
+}
+
+// count raises the counters of a queue and type, in the minute at.
+func (d *delta) count(queue, typ string, at int64, t job.Totals) {
+	if t == (job.Totals{}) {
+		return
+	}
+	l, m := label{queue, typ}, minuteKey{at / microsPerMinute, queue}
+	d.counters[l] = d.counters[l].Add(t)
+	d.minutes[m] = d.minutes[m].Add(t)
+}
+
+const microsPerMinute = 60_000_000
+
+// flush writes the sums, just before the commit.
+func (t *tx) flush() error {
+	if len(t.changes) == 0 && len(t.paused) == 0 {
+		return nil
+	}
+	for _, step := range []func() error{t.flushDepths, t.flushHeld, t.flushCounters, t.flushMinutes, t.flushReasons, t.flushRevision} {
+		if err := step(); err != nil {
+			return fmt.Errorf("write the rollups: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) flushDepths() error {
+	const upsert = `INSERT INTO depths (queue, status, n) VALUES ($1, $2, $3)
+		ON CONFLICT (queue, status) DO UPDATE SET n = depths.n + excluded.n`
+	for k, n := range t.delta.depths {
+		if n == 0 && t.rollup.queues[k.queue] {
+			continue
+		}
+		if _, err := t.exec(upsert, k.queue, string(k.status), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) flushHeld() error {
+	const upsert = `INSERT INTO held (queue, type, n) VALUES ($1, $2, $3)
+		ON CONFLICT (queue, type) DO UPDATE SET n = held.n + excluded.n`
+	for k, n := range t.delta.held {
+		if n == 0 {
+			continue
+		}
+		if _, err := t.exec(upsert, k.queue, k.typ, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) flushCounters() error {
+	const upsert = `INSERT INTO counters (queue, type, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (queue, type) DO UPDATE SET succeeded = counters.succeeded + excluded.succeeded,
+			failed = counters.failed + excluded.failed, requeued = counters.requeued + excluded.requeued,
+			failed_permanently = counters.failed_permanently + excluded.failed_permanently,
+			dlq_failed = counters.dlq_failed + excluded.dlq_failed, replayed = counters.replayed + excluded.replayed`
+	t.delta.counters = t.rollup.labels.bound(t.delta.counters)
+	for k, n := range t.delta.counters {
+		_, err := t.exec(upsert, k.queue, k.typ, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) flushMinutes() error {
+	const upsert = `INSERT INTO minutes (minute, queue, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (minute, queue) DO UPDATE SET succeeded = minutes.succeeded + excluded.succeeded,
+			failed = minutes.failed + excluded.failed, requeued = minutes.requeued + excluded.requeued,
+			failed_permanently = minutes.failed_permanently + excluded.failed_permanently,
+			dlq_failed = minutes.dlq_failed + excluded.dlq_failed, replayed = minutes.replayed + excluded.replayed`
+	newest := t.rollup.minute
+	for k, n := range t.delta.minutes {
+		_, err := t.exec(upsert, k.minute, k.queue, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
+		if err != nil {
+			return err
+		}
+		newest = max(newest, k.minute)
+	}
+	if newest == t.rollup.minute {
+		return nil
+	}
+	// A new minute began: forget what is older than a day.
+	const forget = `DELETE FROM minutes WHERE minute < $1`
+	_, err := t.exec(forget, newest-keptMinutes)
+	return err
+}
+
+// keptMinutes is how far back the counters are kept by the minute.
+const keptMinutes = 24 * 60
+
+func (t *tx) flushReasons() error {
+	const upsert = `INSERT INTO reasons (reason, n) VALUES ($1, $2)
+		ON CONFLICT (reason) DO UPDATE SET n = reasons.n + excluded.n`
+	for reason, n := range t.delta.reasons {
+		if n == 0 {
+			continue
+		}
+		if _, err := t.exec(upsert, string(reason), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) flushRevision() error {
+	const update = `UPDATE revision SET n = n + 1`
+	_, err := t.exec(update)
+	return err
+}

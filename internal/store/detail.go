@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Job returns everything that is known of one job, as of one commit, or
+// job.ErrNotFound.
+func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
+	var d job.Detail
+	err := s.consistently(ctx, func(src source) (err error) {
+		if d.Job, err = s.policies.byID(src, id); err != nil {
+			return err
+		}
+		if d.Attempts, err = attempts(src, d.Job.Seq); err != nil {
+			return err
+		}
+		if d.Letters, err = letters(src, d.Job); err != nil {
+			return err
+		}
+		d.Replays, err = replays(src, d.Job.Seq)
+		return err
+	})
+	return d, err
+}
+
+func attempts(src source, seq int64) ([]job.Attempt, error) {
+	const query = `SELECT execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+		action, decided_by, delay, trace FROM attempts WHERE job_seq = $1 ORDER BY execution`
+	var all []job.Attempt
+	err := src.query(query, func(rows *sql.Rows) error {
+		var a job.Attempt
+		var started, finished int64
+		var delay string
+		err := rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, &started, &finished, &a.Outcome,
+			&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Trace)
+		if err != nil {
+			return err
+		}
+		a.StartedAt, a.FinishedAt = fromMicros(started), fromMicros(finished)
+		a.Delay, err = decodeDelay(delay)
+		all = append(all, a)
+		return err
+	}, seq)
+	return all, err
+}
+
+// letterRow is a dead letter as it lies in the table.
+type letterRow struct {
+	job.DeadLetter
+	failed, replayed, discarded int64
+}
+
+// The columns of a dead letter in the order in which fields lists them.
+const (
+	letterColumns = `l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
+		l.replayed_at, l.replayed_by, l.discarded_at, l.discarded_by`
+	letterRowColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
+		j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
+		j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.meta, substr(j.payload, 1, 120), ` + letterColumns
+)
+
+func (r *letterRow) fields() []any {
+	return []any{&r.Run, &r.Reason, &r.Error, &r.Exception, &r.failed, &r.Queue, &r.Attempts, &r.Refused,
+		&r.replayed, &r.ReplayedBy, &r.discarded, &r.DiscardedBy}
+}
+
+// letter is the row as the noun, of the job with the id.
+func (r *letterRow) letter(id string) job.DeadLetter {
+	r.JobID = id
+	r.FailedAt, r.ReplayedAt, r.DiscardedAt = fromMicros(r.failed), fromMicros(r.replayed), fromMicros(r.discarded)
+	return r.DeadLetter
+}
+
+func scanLetterRow(rows *sql.Rows) (job.DeadLetter, row, error) {
+	var l letterRow
+	r, err := scanJob(rows, l.fields()...)
+	return l.letter(r.job.ID), r, err
+}
+
+func letters(src source, j job.Job) ([]job.DeadLetter, error) {
+	const query = `SELECT ` + letterColumns + ` FROM dead_letters AS l WHERE l.job_seq = $1 ORDER BY l.run`
+	var all []job.DeadLetter
+	err := src.query(query, func(rows *sql.Rows) error {
+		var r letterRow
+		err := rows.Scan(r.fields()...)
+		all = append(all, r.letter(j.ID))
+		return err
+	}, j.Seq)
+	return all, err
+}
+
+func replays(src source, seq int64) ([]job.Replay, error) {
+	const query = `SELECT run, state, reason, attempts, at, by FROM replays WHERE job_seq = $1 ORDER BY run`
+	var all []job.Replay
+	err := src.query(query, func(rows *sql.Rows) error {
+		var r job.Replay
+		var at int64
+		err := rows.Scan(&r.Run, &r.State, &r.Reason, &r.Attempts, &at, &r.By)
+		r.At = fromMicros(at)
+		all = append(all, r)
+		return err
+	}, seq)
+	return all, err
+}
+
+// Changes tells where jobs stand, for whoever missed what was told. Unknown ids
+// are left out.
+func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
+	const query = `SELECT ` + rowColumns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := s.policies.jobs(s.reading(ctx), query, string(list))
+	changes := make([]job.Change, len(jobs))
+	for i, j := range jobs {
+		changes[i] = j.Changed()
+	}
+	return changes, err
+}
+
+// Reasons counts the open dead letters by reason, the most frequent first.
+func (s *Store) Reasons(ctx context.Context) ([]job.ReasonCount, error) {
+	const query = `SELECT reason, n FROM reasons WHERE n > 0 ORDER BY n DESC, reason`
+	var all []job.ReasonCount
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var reason string
+		var n int64
+		err := rows.Scan(&reason, &n)
+		all = append(all, job.ReasonCount{Reason: retry.Reason(reason), Count: n})
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,196 @@
+-- +goose Up
+
+-- Conventions: times are microseconds since 1970 in UTC, 0 when not known;
+-- texts are '' when there is nothing to say; a column that grows comes last in
+-- its row. Partial indexes name exactly one state each: SQLite does not use an
+-- index WHERE state IN (…) for one of its states.
+
+CREATE TABLE policies (
+    id     INTEGER PRIMARY KEY,
+    policy TEXT NOT NULL UNIQUE -- as job.EncodePolicy writes it; jobs with equal policies share a row
+) STRICT;
+
+CREATE TABLE jobs (
+    seq           INTEGER PRIMARY KEY,            -- order of enqueueing
+    id            TEXT    NOT NULL UNIQUE,        -- UUIDv7
+    queue         TEXT    NOT NULL,
+    type          TEXT    NOT NULL,
+    state         TEXT    NOT NULL,
+    letter        TEXT    NOT NULL DEFAULT '',    -- what became of the current run's dead letter: '', stored, refused
+    held          INTEGER NOT NULL DEFAULT 0,     -- 1: available, but no handler knows the type
+    run           INTEGER NOT NULL DEFAULT 1,
+    attempts      INTEGER NOT NULL DEFAULT 0,     -- completed cycles in this run
+    execution     INTEGER NOT NULL DEFAULT 0,     -- claims so far, never reset: with id and run the fencing token
+    priority      INTEGER NOT NULL,               -- higher first
+    policy_id     INTEGER NOT NULL,               -- policies.id; not declared as a reference, the check would cost each insert a lookup
+    ttr           INTEGER NOT NULL,               -- longest execution, microseconds
+    run_at        INTEGER NOT NULL,               -- not before
+    enqueued_at   INTEGER NOT NULL,
+    started_at    INTEGER NOT NULL DEFAULT 0,     -- of the newest execution
+    finished_at   INTEGER NOT NULL DEFAULT 0,     -- when the run ended
+    changed_at    INTEGER NOT NULL,               -- when the job entered its state
+    worker        TEXT    NOT NULL DEFAULT '',    -- who holds it, while active
+    lease_until   INTEGER NOT NULL DEFAULT 0,     -- while active
+    last_seen     INTEGER NOT NULL DEFAULT 0,     -- the worker's last sign of life, while active
+    reason        TEXT    NOT NULL DEFAULT '',    -- why the run ended without success
+    error_type    TEXT    NOT NULL DEFAULT '',    -- of the newest failed attempt in this run
+    error_message TEXT    NOT NULL DEFAULT '',
+    key           TEXT    NOT NULL DEFAULT '',    -- idempotency key
+    meta          BLOB,                           -- a JSON object as it came, or NULL
+    payload       BLOB    NOT NULL                -- exactly the bytes that came
+) STRICT;
+
+-- An idempotency key names one job for ever.
+CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE key <> '';
+
+-- What a claim takes next. The type lets it tell known from unknown jobs
+-- without touching the row.
+CREATE INDEX jobs_claim ON jobs (queue, priority DESC, run_at, seq, type) WHERE state = 'available' AND held = 0;
+CREATE INDEX jobs_due_scheduled ON jobs (queue, run_at, seq) WHERE state = 'scheduled';
+CREATE INDEX jobs_due_retryable ON jobs (queue, run_at, seq) WHERE state = 'retryable';
+
+-- Lists, newest first, one for each status.
+CREATE INDEX jobs_scheduled ON jobs (changed_at, seq) WHERE state = 'scheduled';
+CREATE INDEX jobs_pending   ON jobs (changed_at, seq) WHERE state = 'pending';
+CREATE INDEX jobs_available ON jobs (changed_at, seq) WHERE state = 'available';
+CREATE INDEX jobs_active    ON jobs (changed_at, seq) WHERE state = 'active';
+CREATE INDEX jobs_retryable ON jobs (changed_at, seq) WHERE state = 'retryable';
+CREATE INDEX jobs_completed ON jobs (changed_at, seq) WHERE state = 'completed';
+CREATE INDEX jobs_discarded ON jobs (changed_at, seq) WHERE state = 'discarded';
+CREATE INDEX jobs_cancelled ON jobs (changed_at, seq) WHERE state = 'cancelled';
+CREATE INDEX jobs_stored    ON jobs (changed_at, seq) WHERE letter = 'stored';
+CREATE INDEX jobs_refused   ON jobs (changed_at, seq) WHERE letter = 'refused';
+CREATE INDEX jobs_held      ON jobs (changed_at, seq) WHERE held = 1;
+
+-- Failures are also looked at by queue and by type.
+CREATE INDEX jobs_retryable_queue ON jobs (queue, changed_at, seq) WHERE state = 'retryable';
+CREATE INDEX jobs_retryable_type  ON jobs (type, changed_at, seq)  WHERE state = 'retryable';
+CREATE INDEX jobs_discarded_queue ON jobs (queue, changed_at, seq) WHERE state = 'discarded';
+CREATE INDEX jobs_discarded_type  ON jobs (type, changed_at, seq)  WHERE state = 'discarded';
+
+-- Held jobs are let go by type.
+CREATE INDEX jobs_held_type ON jobs (type, seq) WHERE held = 1;
+
+-- One row for each execution that ended, written once.
+CREATE TABLE attempts (
+    job_seq       INTEGER NOT NULL,
+    execution     INTEGER NOT NULL,
+    run           INTEGER NOT NULL,
+    number        INTEGER NOT NULL, -- the cycle that it completed, 0 when it did not count
+    worker        TEXT    NOT NULL,
+    started_at    INTEGER NOT NULL,
+    finished_at   INTEGER NOT NULL,
+    outcome       TEXT    NOT NULL,
+    error_type    TEXT    NOT NULL,
+    error_message TEXT    NOT NULL,
+    action        TEXT    NOT NULL, -- what became of the job; '' when it did not count
+    decided_by    TEXT    NOT NULL, -- stable code of who chose the action
+    delay         TEXT    NOT NULL, -- the delay's whole calculation as JSON, '' without one
+    trace         TEXT    NOT NULL,
+    PRIMARY KEY (job_seq, execution)
+) STRICT, WITHOUT ROWID;
+
+-- Runs that ended in the dead-letter queue, or should have. History: a row is
+-- completed by what became of the letter, never overwritten or removed.
+CREATE TABLE dead_letters (
+    job_seq      INTEGER NOT NULL,
+    run          INTEGER NOT NULL,
+    open         INTEGER NOT NULL,           -- 1: stored, neither replayed nor discarded
+    refused      INTEGER NOT NULL,           -- 1: asked for, not accepted
+    reason       TEXT    NOT NULL,
+    exception    TEXT    NOT NULL,           -- the error's type
+    failed_at    INTEGER NOT NULL,
+    queue        TEXT    NOT NULL,           -- where the job came from
+    attempts     INTEGER NOT NULL,
+    replayed_at  INTEGER NOT NULL DEFAULT 0,
+    replayed_by  TEXT    NOT NULL DEFAULT '',
+    discarded_at INTEGER NOT NULL DEFAULT 0,
+    discarded_by TEXT    NOT NULL DEFAULT '',
+    error        TEXT    NOT NULL,
+    PRIMARY KEY (job_seq, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX dead_letters_open   ON dead_letters (failed_at, job_seq)         WHERE open = 1;
+CREATE INDEX dead_letters_queue  ON dead_letters (queue, failed_at, job_seq)  WHERE open = 1;
+CREATE INDEX dead_letters_reason ON dead_letters (reason, failed_at, job_seq) WHERE open = 1;
+
+-- How a run had ended when somebody replayed it. The key makes a second replay
+-- of the same run impossible.
+CREATE TABLE replays (
+    job_seq  INTEGER NOT NULL,
+    run      INTEGER NOT NULL, -- the run that was replayed; run + 1 followed
+    state    TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    attempts INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    by       TEXT    NOT NULL,
+    PRIMARY KEY (job_seq, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queues (
+    name      TEXT    NOT NULL PRIMARY KEY,
+    paused_at INTEGER NOT NULL, -- 0 when it runs
+    paused_by TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Rollups. They move in the transaction of what they count, once for each
+-- transaction, so that no page ever counts rows.
+
+-- The product's counters. Past a thousand queues or types the rest is 'other'.
+CREATE TABLE counters (
+    queue              TEXT    NOT NULL,
+    type               TEXT    NOT NULL,
+    succeeded          INTEGER NOT NULL,
+    failed             INTEGER NOT NULL,
+    requeued           INTEGER NOT NULL,
+    failed_permanently INTEGER NOT NULL,
+    dlq_failed         INTEGER NOT NULL,
+    replayed           INTEGER NOT NULL,
+    PRIMARY KEY (queue, type)
+) STRICT, WITHOUT ROWID;
+
+-- The same counters for each minute of the last day.
+CREATE TABLE minutes (
+    minute             INTEGER NOT NULL, -- minutes since 1970
+    queue              TEXT    NOT NULL,
+    succeeded          INTEGER NOT NULL,
+    failed             INTEGER NOT NULL,
+    requeued           INTEGER NOT NULL,
+    failed_permanently INTEGER NOT NULL,
+    dlq_failed         INTEGER NOT NULL,
+    replayed           INTEGER NOT NULL,
+    PRIMARY KEY (minute, queue)
+) STRICT, WITHOUT ROWID;
+
+-- Jobs by queue and status: the eight states, which add up to all jobs, and the
+-- views dead_letter, dlq_failed and held beside them.
+CREATE TABLE depths (
+    queue  TEXT    NOT NULL,
+    status TEXT    NOT NULL,
+    n      INTEGER NOT NULL,
+    PRIMARY KEY (queue, status)
+) STRICT, WITHOUT ROWID;
+
+-- Open dead letters by reason.
+CREATE TABLE reasons (
+    reason TEXT    NOT NULL PRIMARY KEY,
+    n      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Held jobs by queue and type.
+CREATE TABLE held (
+    queue TEXT    NOT NULL,
+    type  TEXT    NOT NULL,
+    n     INTEGER NOT NULL,
+    PRIMARY KEY (queue, type)
+) STRICT, WITHOUT ROWID;
+
+-- The number of the newest commit that changed a job or a counter. It survives
+-- restarts, so that a page that reconnects never takes old totals for new ones.
+CREATE TABLE revision (
+    n INTEGER NOT NULL
+) STRICT;
+INSERT INTO revision (n) VALUES (0);
+
+PRAGMA application_id = 1380209238; -- "RDRV"
+PRAGMA user_version = 1;

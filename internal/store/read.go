@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// source runs queries: the writer's transaction, or the pool of readers.
+type source interface {
+	query(query string, each func(*sql.Rows) error, args ...any) error
+}
+
+// reading is a source for one caller, on the pool or inside one transaction.
+type reading struct {
+	ctx   context.Context
+	store *Store
+	tx    *sql.Tx
+}
+
+func (s *Store) reading(ctx context.Context) reading { return reading{ctx: ctx, store: s} }
+
+// query prepares each text once for every connection of the pool.
+func (r reading) query(query string, each func(*sql.Rows) error, args ...any) error {
+	stmt, err := r.store.prepare(r.ctx, query)
+	if err != nil {
+		return classify(err)
+	}
+	if r.tx != nil {
+		stmt = r.tx.StmtContext(r.ctx, stmt)
+	}
+	return classify(scan(stmt.QueryContext(r.ctx, args...))(each))
+}
+
+func (s *Store) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := s.prepared.Load(query); ok {
+		return stmt.(*sql.Stmt), nil
+	}
+	stmt, err := s.reads.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if first, loaded := s.prepared.LoadOrStore(query, stmt); loaded {
+		return first.(*sql.Stmt), stmt.Close()
+	}
+	return stmt, nil
+}
+
+// consistently runs do within one read transaction: all its queries see the
+// same commit.
+func (s *Store) consistently(ctx context.Context, do func(source) error) (err error) {
+	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return classify(err)
+	}
+	defer func() {
+		if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {
+			err = errors.Join(err, end)
+		}
+	}()
+	return do(reading{ctx: ctx, store: s, tx: tx})
+}
+
+// scan takes what a query returned and gives each row to a function.
+func scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
+	return func(each func(*sql.Rows) error) error {
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			if err := each(rows); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	}
+}
+
+// The columns of a job in the order in which scanJob reads them. Lists do with
+// the beginning of the payload.
+const (
+	jobHead = `seq, id, queue, type, state, letter, held, run, attempts, execution, priority, policy_id, ttr,
+		run_at, enqueued_at, started_at, finished_at, changed_at, worker, lease_until, last_seen,
+		reason, error_type, error_message, key, meta, `
+	jobColumns = jobHead + `payload`
+	rowColumns = jobHead + `substr(payload, 1, 120)`
+)
+
+// row is a job as it lies in the table.
+type row struct {
+	job    job.Job
+	policy int64
+}
+
+func scanJob(rows *sql.Rows, extra ...any) (row, error) {
+	var r row
+	j := &r.job
+	var state, letter, reason string
+	var held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
+	var meta []byte
+	err := rows.Scan(append([]any{
+		&j.Seq, &j.ID, &j.Queue, &j.Type, &state, &letter, &held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &ttr,
+		&runAt, &enqueued, &started, &finished, &changed, &j.Worker, &lease, &seen,
+		&reason, &j.Error.Type, &j.Error.Message, &j.Key, &meta, &j.Payload,
+	}, extra...)...)
+	j.State, j.Letter, j.Reason, j.Held = job.State(state), job.Letter(letter), retry.Reason(reason), held != 0
+	j.Meta, j.Timeout = meta, time.Duration(ttr)*time.Microsecond
+	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(started), fromMicros(finished)
+	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(changed), fromMicros(lease), fromMicros(seen)
+	return r, err
+}
+
+// jobs runs a query that selects the columns of a job, and completes each with
+// its policy.
+func (p *policies) jobs(src source, query string, args ...any) ([]job.Job, error) {
+	var found []row
+	err := src.query(query, func(rows *sql.Rows) error {
+		r, err := scanJob(rows)
+		if err == nil {
+			found = append(found, r)
+		}
+		return err
+	}, args...)
+	return p.complete(src, found, err)
+}
+
+// complete turns rows into jobs. What was found before an error is kept.
+func (p *policies) complete(src source, found []row, err error) ([]job.Job, error) {
+	jobs := make([]job.Job, len(found))
+	for i, r := range found {
+		policy, policyErr := p.get(src, r.policy)
+		if policyErr != nil {
+			return jobs[:i], errors.Join(err, policyErr)
+		}
+		r.job.Policy = policy
+		jobs[i] = r.job
+	}
+	return jobs, err
+}
+
+// micros is a time as the database keeps it.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+
+	"redrive/internal/job"
+)
+
+// rollup is what the writer knows in memory about the rollup tables, as of the
+// last commit. Only the writer touches it; others read what publish made of it.
+type rollup struct {
+	seq    int64
+	totals job.Totals
+	depths job.Depths
+	minute int64           // the newest one that was counted
+	queues map[string]bool // every queue that had a job or was paused
+	grown  bool            // queues has a new name since it was published
+	paused map[string]bool
+	labels labels
+}
+
+// labels bounds the names by which counters are told apart: each is a time
+// series for whoever collects the metrics, and producers choose the names.
+type labels struct{ queues, types map[string]bool }
+
+const (
+	maxLabels  = 1000
+	otherLabel = "other"
+)
+
+// bound returns the counters with every name past the first thousand replaced.
+func (l labels) bound(counters map[label]job.Totals) map[label]job.Totals {
+	queues, types := bounded{known: l.queues}, bounded{known: l.types}
+	out := make(map[label]job.Totals, len(counters))
+	for k, n := range counters {
+		k = label{queues.name(k.queue), types.name(k.typ)}
+		out[k] = out[k].Add(n)
+	}
+	return out
+}
+
+// bounded gives out names within the bound, counting those that are not yet
+// known because their transaction may still fail.
+type bounded struct{ known, fresh map[string]bool }
+
+func (b *bounded) name(s string) string {
+	if b.known[s] || b.fresh[s] {
+		return s
+	}
+	if len(b.known)+len(b.fresh) >= maxLabels {
+		return otherLabel
+	}
+	if b.fresh == nil {
+		b.fresh = map[string]bool{}
+	}
+	b.fresh[s] = true
+	return s
+}
+
+func (l labels) learn(queue, typ string) {
+	l.queues[queue], l.types[typ] = true, true
+}
+
+// apply takes over what a transaction counted, after its commit.
+func (r *rollup) apply(d delta, paused []string) {
+	if len(d.depths)+len(paused) > 0 {
+		r.seq++
+	}
+	for k, n := range d.depths {
+		r.depths[k.status] += n
+		r.learn(k.queue)
+	}
+	for _, name := range paused {
+		r.learn(name)
+	}
+	for k, n := range d.counters {
+		r.totals = r.totals.Add(n)
+		r.labels.learn(k.queue, k.typ)
+	}
+	for k := range d.minutes {
+		r.minute = max(r.minute, k.minute)
+	}
+}
+
+func (r *rollup) learn(queue string) {
+	if !r.queues[queue] {
+		r.queues[queue], r.grown = true, true
+	}
+}
+
+// publish makes the state after a commit visible to readers.
+func (s *Store) publish(r *rollup) {
+	if old := s.snapshot.Load(); old == nil || old.Seq != r.seq {
+		s.snapshot.Store(&job.Snapshot{Seq: r.seq, Totals: r.totals, Depths: maps.Clone(r.depths)})
+	}
+	if r.grown {
+		names := slices.Sorted(maps.Keys(r.queues))
+		s.names.Store(&names)
+		r.grown = false
+	}
+}
+
+// Snapshot returns the totals and depths as of the last commit, from memory.
+func (s *Store) Snapshot() job.Snapshot {
+	snapshot := *s.snapshot.Load()
+	snapshot.Depths = maps.Clone(snapshot.Depths)
+	return snapshot
+}
+
+// QueueNames returns the names of all queues that ever had a job or were
+// paused, sorted, from memory.
+func (s *Store) QueueNames() []string { return slices.Clone(*s.names.Load()) }
+
+// load reads the rollup tables at the start.
+func (s *Store) load(ctx context.Context) error {
+	r := &s.rollup
+	*r = rollup{
+		depths: job.Depths{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
+		labels: labels{map[string]bool{}, map[string]bool{}},
+	}
+	for _, status := range job.Statuses() {
+		r.depths[status] = 0
+	}
+	src := s.reading(ctx)
+	for _, step := range []func(source) error{r.loadRevision, r.loadDepths, r.loadCounters, r.loadQueues} {
+		if err := step(src); err != nil {
+			return fmt.Errorf("read the rollups: %w", err)
+		}
+	}
+	s.publish(r)
+	return nil
+}
+
+func (r *rollup) loadRevision(src source) error {
+	const query = `SELECT n, coalesce((SELECT max(minute) FROM minutes), 0) FROM revision`
+	return src.query(query, func(rows *sql.Rows) error { return rows.Scan(&r.seq, &r.minute) })
+}
+
+func (r *rollup) loadDepths(src source) error {
+	const query = `SELECT queue, status, n FROM depths`
+	return src.query(query, func(rows *sql.Rows) error {
+		var queue, status string
+		var n int64
+		err := rows.Scan(&queue, &status, &n)
+		r.depths[job.Status(status)] += n
+		r.queues[queue] = true
+		return err
+	})
+}
+
+func (r *rollup) loadCounters(src source) error {
+	return tallies(src, func(t job.Tally) {
+		r.totals = r.totals.Add(t.Totals)
+		r.labels.learn(t.Queue, t.Type)
+	})
+}
+
+func (r *rollup) loadQueues(src source) error {
+	const query = `SELECT name, paused_at FROM queues`
+	return src.query(query, func(rows *sql.Rows) error {
+		var name string
+		var at int64
+		err := rows.Scan(&name, &at)
+		r.queues[name] = true
+		if at != 0 {
+			r.paused[name] = true
+		}
+		return err
+	})
+}

@@ -1,0 +1,140 @@
+// Package store keeps jobs, their history and their counters in one SQLite file.
+//
+// # One writer
+//
+// All writes go through one goroutine with one connection. Callers queue an
+// operation and wait; the writer takes whatever has queued, runs it in one
+// transaction and answers everybody after its commit. One fsync thus serves
+// many callers under load, and nobody waits for a timer when idle. An operation
+// that fails makes the writer roll back and run each of the batch alone, so an
+// operation must give the same result when it is run again, and nobody fails
+// for somebody else's fault. An operation that merely says no (*job.Conflict,
+// job.ErrNotFound) has written nothing and disturbs nobody.
+//
+// A caller's context bounds its waiting only: a transaction is never cancelled,
+// because a rollback in the middle would let the statements after it commit by
+// themselves. Whoever stops waiting finds its operation done or not done,
+// never half done.
+//
+// # What is counted
+//
+// Lists and totals never count rows: every change of a job moves rollup tables
+// (depths, counters, minutes, reasons, held) in the same transaction. The
+// changes of a batch are added up in memory first (see delta), so that a
+// thousand jobs cost a handful of updates. After the commit the same sums move
+// the Snapshot that live pages read without touching the database.
+//
+// # Fencing
+//
+// Every write that ends or extends an execution names (id, run, execution) and
+// requires the state active. Zero rows means that the execution was fenced off
+// by a newer claim, a cancellation or a replay: it is reported as stale, and
+// nothing of it is written.
+//
+// # Faults
+//
+// A database that another process keeps busy is tried again up to ten times
+// (job.ErrBusy); a full disk fails the transaction as a whole and is over as
+// soon as there is room (job.ErrStorageFull). After an I/O error nobody knows
+// what the disk holds: the store stops for good (job.ErrBroken, see Failed),
+// and the process must open the file again.
+//
+// The store never reads a clock: times are passed in.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"redrive/internal/job"
+)
+
+// Options say where and how a store keeps its data.
+type Options struct {
+	Path     string             // the database file
+	Relaxed  bool               // faster, but a power cut may lose the last moments
+	OnCommit func([]job.Change) // called by the writer after each commit that moved jobs; must not block
+	Log      *slog.Logger       // nil: nothing is logged
+}
+
+// Store is an open database. Its methods can be used by many goroutines.
+type Store struct {
+	path     string
+	log      *slog.Logger
+	onCommit func([]job.Change)
+	lock     *os.File
+	reads    *sql.DB
+	prepared sync.Map // text of a query to its *sql.Stmt on reads
+	policies policies
+	snapshot atomic.Pointer[job.Snapshot]
+	names    atomic.Pointer[[]string] // of queues, sorted
+	*writer
+}
+
+// Open opens the database at o.Path, makes it when there is none, and brings
+// its schema up to date. It returns a *LockedError when another process has it
+// open, and refuses, without writing a byte, a file that is no database or has
+// a newer schema.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	path, err := resolve(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o.Path, err)
+	}
+	held, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, log: o.Log, onCommit: o.OnCommit, lock: held}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := s.open(ctx, o.Relaxed); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), held.Close())
+	}
+	return s, nil
+}
+
+// open does everything that needs the lock.
+func (s *Store) open(ctx context.Context, relaxed bool) error {
+	if err := prepare(s.path); err != nil {
+		return err
+	}
+	if err := checkVersion(ctx, s.path, schemaVersion); err != nil {
+		return err
+	}
+	w, err := openWriter(ctx, s, writerDSN(s.path, relaxed))
+	if err != nil {
+		return err
+	}
+	s.writer = w
+	s.reads, err = sql.Open("sqlite", readerDSN(s.path))
+	if err == nil {
+		s.reads.SetMaxOpenConns(readers)
+		s.reads.SetMaxIdleConns(readers)
+		err = s.load(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, s.reads.Close(), w.close())
+	}
+	w.start()
+	return nil
+}
+
+// readers is the size of the pool that serves pages.
+const readers = 4
+
+// Close finishes what has queued, stops the writer and closes the file.
+func (s *Store) Close() error {
+	s.stop()
+	return errors.Join(s.reads.Close(), s.writer.close(), s.lock.Close())
+}
+
+// Failed is closed after an I/O failure. The store writes nothing any more:
+// stop claiming and exit, so that the file is opened afresh.
+func (s *Store) Failed() <-chan struct{} { return s.failed }

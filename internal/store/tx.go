@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// tx is one transaction of the writer, with everything that becomes true only
+// when it commits.
+type tx struct {
+	*writer
+	delta   delta
+	changes []job.Change
+	fresh   map[string]int64 // policies that were stored in this transaction
+	paused  map[string]bool  // queues that were paused (true) or resumed
+}
+
+func newTx(w *writer) *tx {
+	return &tx{writer: w, delta: newDelta(), fresh: map[string]int64{}, paused: map[string]bool{}}
+}
+
+// runAll runs the operations and then writes what they counted.
+func (t *tx) runAll(batch []op) error {
+	for _, o := range batch {
+		if err := o.run(t); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// committed makes known what has become true.
+func (t *tx) committed() {
+	for text, id := range t.fresh {
+		t.store.policies.add(id, text)
+	}
+	maps.Copy(t.rollup.paused, t.paused)
+	maps.DeleteFunc(t.rollup.paused, func(_ string, on bool) bool { return !on })
+	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)))
+	t.store.publish(&t.rollup)
+	if len(t.changes) > 0 && t.store.onCommit != nil {
+		t.store.onCommit(t.changes)
+	}
+}
+
+// exec runs a statement and returns the number of rows that it changed.
+func (t *tx) exec(query string, args ...any) (int64, error) {
+	result, err := t.execResult(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (t *tx) execResult(query string, args ...any) (sql.Result, error) {
+	stmt, err := t.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(context.Background(), args...)
+}
+
+// query calls each for every row.
+func (t *tx) query(query string, each func(*sql.Rows) error, args ...any) error {
+	stmt, err := t.stmt(query)
+	if err != nil {
+		return err
+	}
+	return scan(stmt.QueryContext(context.Background(), args...))(each)
+}
+
+// moved counts that a job went from one status to another, and tells it. A job
+// that is new comes from the zero Job.
+func (t *tx) moved(from, to job.Job) {
+	if from.State != "" {
+		t.delta.depth(from, -1)
+	}
+	t.delta.depth(to, 1)
+	t.changes = append(t.changes, to.Changed())
+}
+
+// policyID returns the number under which a policy is stored.
+func (t *tx) policyID(p retry.Policy) (int64, error) {
+	text := string(job.EncodePolicy(p))
+	if id, ok := t.store.policies.id(text); ok {
+		return id, nil
+	}
+	if id, ok := t.fresh[text]; ok {
+		return id, nil
+	}
+	const insert = `INSERT INTO policies (policy) VALUES ($1)
+		ON CONFLICT (policy) DO UPDATE SET policy = excluded.policy RETURNING id`
+	var id int64
+	err := t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text)
+	if err != nil {
+		return 0, fmt.Errorf("store a policy: %w", err)
+	}
+	t.fresh[text] = id
+	return id, nil
+}
