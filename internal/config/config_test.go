@@ -1,0 +1,260 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+const full = `# everything that can be said
+policy:
+  max_attempts: 4
+  initial_interval: 2s
+  jitter: false
+workers: 5
+ttr: PT1M
+unknown_type: fail
+hosts: [redrive.example, "10.0.0.7:8080"]
+queues:
+  orders:
+    workers: 20
+    policy: {max_attempts: 5, on_exhaustion: dead_letter}
+    dead_letter: {enabled: true}
+  mail:
+    dead_letter: {enabled: false}
+types:
+  email.*: {ttr: PT30S, policy: {strategy: linear}}
+  email.send:
+    policy:
+      max_attempts: 9
+      non_retryable_errors: [auth.*, http.400]
+handlers:
+  email.send: {http: {url: "http://127.0.0.1:9000/email", timeout: 30s}}
+  "report.*": {exec: {command: [/usr/local/bin/report, --quick], timeout: 5m}}
+`
+
+func parse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("redrive.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestParse_ReadsEverything(t *testing.T) {
+	c := parse(t, full)
+	if c.UnknownType != Fail || !slices.Equal(c.Hosts, []string{"redrive.example", "10.0.0.7:8080"}) {
+		t.Errorf("unknown_type %q, hosts %q", c.UnknownType, c.Hosts)
+	}
+	want := map[string]Handler{
+		"email.send": {HTTP: &HTTP{"http://127.0.0.1:9000/email", 30 * time.Second}},
+		"report.*":   {Exec: &Exec{[]string{"/usr/local/bin/report", "--quick"}, 5 * time.Minute}},
+	}
+	if !reflect.DeepEqual(c.Handlers, want) {
+		t.Errorf("handlers %+v, want %+v", c.Handlers, want)
+	}
+	if c.Workers("orders") != 20 || c.Workers("mail") != 5 || c.Workers("any") != 5 {
+		t.Errorf("workers %d, %d, %d; want 20, 5, 5", c.Workers("orders"), c.Workers("mail"), c.Workers("any"))
+	}
+	if !c.DeadLetters("orders") || c.DeadLetters("mail") || !c.DeadLetters("any") {
+		t.Error("dead letters: want on for orders, off for mail, on for every other queue")
+	}
+	if !slices.Equal(c.Queues(), []string{"mail", "orders"}) {
+		t.Errorf("queues %q", c.Queues())
+	}
+}
+
+func TestDefault_IsTheProducts(t *testing.T) {
+	c := Default()
+	policy, ttr, err := c.Resolve("any", "thing", retry.Patch{}, 0)
+	if err != nil || !reflect.DeepEqual(policy, retry.Default()) || ttr != 5*time.Minute {
+		t.Errorf("Resolve = %+v, %v, %v", policy, ttr, err)
+	}
+	if c.Workers("any") != 10 || !c.DeadLetters("any") || c.UnknownType != Hold || c.Queues() != nil {
+		t.Errorf("default %+v", c)
+	}
+}
+
+func TestResolve_MergesJobOverTypeOverQueueOverDefault(t *testing.T) {
+	c := parse(t, full)
+	seven := 7
+	tests := []struct {
+		name, queue, typ string
+		patch            retry.Patch
+		ttr              time.Duration
+		attempts         int
+		strategy         retry.Strategy
+		wantTTR          time.Duration
+	}{
+		{"default", "any", "thing", retry.Patch{}, 0, 4, retry.Exponential, time.Minute},
+		{"queue", "orders", "thing", retry.Patch{}, 0, 5, retry.Exponential, time.Minute},
+		{"prefix", "orders", "email.other", retry.Patch{}, 0, 5, retry.Linear, 30 * time.Second},
+		{"exact over prefix", "orders", "email.send", retry.Patch{}, 0, 9, retry.Linear, 30 * time.Second},
+		{"job", "orders", "email.send", retry.Patch{MaxAttempts: &seven}, time.Hour, 7, retry.Linear, time.Hour},
+		{"a prefix needs a dot", "orders", "emails", retry.Patch{}, 0, 5, retry.Exponential, time.Minute},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p, ttr, err := c.Resolve(test.queue, test.typ, test.patch, test.ttr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.MaxAttempts != test.attempts || p.Strategy != test.strategy || ttr != test.wantTTR {
+				t.Errorf("got %d, %s, %v; want %d, %s, %v", p.MaxAttempts, p.Strategy, ttr, test.attempts, test.strategy, test.wantTTR)
+			}
+			if p.InitialInterval != 2*time.Second || p.Jitter.On() {
+				t.Errorf("the file's default is lost: %+v", p)
+			}
+		})
+	}
+}
+
+func TestResolve_NamesTheJobsField(t *testing.T) {
+	minus, zero := -1, 0.5
+	tests := []struct {
+		patch retry.Patch
+		ttr   time.Duration
+		field string
+	}{
+		{retry.Patch{MaxAttempts: &minus}, 0, "policy.max_attempts"},
+		{retry.Patch{Coefficient: &zero}, 0, "policy.coefficient"},
+		{retry.Patch{}, -1, "ttr"},
+	}
+	for _, test := range tests {
+		_, _, err := Default().Resolve("q", "t", test.patch, test.ttr)
+		var wrong *retry.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != test.field {
+			t.Errorf("Resolve: %v, want an error about %s", err, test.field)
+		}
+	}
+}
+
+func TestParse_ErrorsNameLineAndField(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are handlers, hosts, policy,"},
+		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, policy, workers"},
+		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
+		{"negative attempts", "queues:\n  orders:\n    policy:\n      strategy: linear\n      max_attempts: -1", "redrive.yaml:5: queues.orders.policy.max_attempts: -1 is negative"},
+		{"fractional attempts", "policy:\n  max_attempts: 1.5", "redrive.yaml:2: policy.max_attempts: must be a whole number"},
+		{"unknown strategy", "types:\n  a.b:\n    policy: {strategy: fast}", "redrive.yaml:3: types.a.b.policy.strategy: \"fast\" is unknown"},
+		{"strategy of the wrong type", "policy: {strategy: [1]}", "redrive.yaml:1: policy.strategy: must be a string"},
+		{"coefficient", "policy: {coefficient: 0.5}", "redrive.yaml:1: policy.coefficient: 0.5 is not"},
+		{"bad duration", "policy:\n  initial_interval: soon", "redrive.yaml:2: policy.initial_interval: \"soon\" is not"},
+		{"duration without unit", "policy:\n  initial_interval: 5", "redrive.yaml:2: policy.initial_interval: must be a duration"},
+		{"bad schedule", "policy:\n  schedule: [1s, x]", "redrive.yaml:2: policy.schedule: \"x\" is not"},
+		{"caps against each other", "policy:\n  initial_interval: 1m\n  max_interval: 1s", "redrive.yaml:3: policy.max_interval: 1s is shorter"},
+		{"across queue and type", "queues:\n  q: {policy: {max_interval: 30s}}\ntypes:\n  t: {policy: {initial_interval: 20s, max_interval: 40s}}\n  u.*: {policy: {max_interval: 1ms}}", "redrive.yaml:5: types.u.*.policy.max_interval"},
+		{"null in a policy", "policy:\n  max_attempts:", "redrive.yaml:2: policy.max_attempts: must not be null"},
+		{"policy is a list", "policy: [1]", "redrive.yaml:1: policy: must be an object"},
+		{"workers", "workers: 0", "redrive.yaml:1: workers: 0 is not a number of workers"},
+		{"too many workers", "queues: {a: {workers: 1001}}", "redrive.yaml:1: queues.a.workers: 1001 is not"},
+		{"workers in words", "workers: many", "redrive.yaml:1: workers: must be a whole number, not many"},
+		{"huge workers", "workers: 18446744073709551615", "redrive.yaml:1: workers: must be a whole number of reasonable size"},
+		{"ttr", "ttr: 0s", "redrive.yaml:1: ttr: must be longer than zero"},
+		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: \"-1s\" is not between zero"},
+		{"ttr number", "ttr: 30", "redrive.yaml:1: ttr: must be a string"},
+		{"unknown type", "unknown_type: drop", "redrive.yaml:1: unknown_type: \"drop\" is unknown; use hold"},
+		{"hosts", "hosts: example.org", "redrive.yaml:1: hosts: must be a list"},
+		{"hosts entry", "hosts:\n  - a\n  - 7", "redrive.yaml:3: hosts[1]: must be a string"},
+		{"queue name", "queues:\n  \"a b\": {}", "redrive.yaml:2: queues.a b: \"a b\" is not a queue name"},
+		{"dead_letter", "queues:\n  a:\n    dead_letter: yes please", "redrive.yaml:3: queues.a.dead_letter: must be a mapping"},
+		{"dead_letter.enabled", "queues:\n  a:\n    dead_letter:\n      enabled: 1", "redrive.yaml:4: queues.a.dead_letter.enabled: must be true or false"},
+		{"type pattern", "types:\n  \"*\": {}", "redrive.yaml:2: types.*: is not a pattern"},
+		{"type pattern in the middle", "types:\n  \"a.*.b\": {}", "redrive.yaml:2: types.a.*.b: is not a pattern"},
+		{"handler pattern", "handlers:\n  \".*\": {}", "redrive.yaml:2: handlers..*: is not a pattern"},
+		{"handler of two kinds", "handlers:\n  a: {http: {url: x}, exec: {command: [/x]}}", "redrive.yaml:2: handlers.a: needs exactly one"},
+		{"handler of no kind", "handlers:\n  a: {}", "redrive.yaml:2: handlers.a: needs exactly one"},
+		{"http without url", "handlers:\n  a:\n    http: {timeout: 1s}", "redrive.yaml:3: handlers.a.http: needs a url"},
+		{"http timeout", "handlers:\n  a:\n    http: {url: x, timeout: 1}", "redrive.yaml:3: handlers.a.http.timeout: must be a string"},
+		{"exec without command", "handlers:\n  a:\n    exec: {}", "redrive.yaml:3: handlers.a.exec: needs a command"},
+		{"exec command is a line", "handlers:\n  a:\n    exec: {command: /bin/x -y}", "redrive.yaml:3: handlers.a.exec.command: must be a list"},
+		{"the same key twice", "workers: 1\nttr: 1s\nworkers: 2", "redrive.yaml:3: "},
+		{"not YAML", "policy: [\nworkers: }", "redrive.yaml:"},
+		{"a list", "- a", "redrive.yaml: must be a mapping"},
+		{"a tab", "queues:\n\ta: {}", "redrive.yaml:"},
+		{"anchor", "policy: &p {max_attempts: 1}", "redrive.yaml:1: policy: anchors, aliases and tags"},
+		{"alias", "types: {a: {ttr: *x}}", "redrive.yaml:1: types.a.ttr: anchors, aliases and tags"},
+		{"merge key", "queues:\n  a:\n    <<: {workers: 1}", "redrive.yaml:3: queues.a: anchors, merge keys"},
+		{"tag", "workers: !!int \"5\"", "redrive.yaml:1: workers: anchors, aliases and tags"},
+		{"two documents", "workers: 1\n---\nworkers: 2", "redrive.yaml:3: a second document"},
+		{"too large", strings.Repeat("#", maxFile+1), "redrive.yaml: is larger than"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse("redrive.yaml", []byte(test.text))
+			var located *Error
+			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("error %v\nwant %s…", err, test.want)
+			}
+		})
+	}
+}
+
+func TestParse_EmptySectionsSayNothing(t *testing.T) {
+	for _, text := range []string{"", "# only a remark\n", "---\n", "queues:\ntypes:\nhandlers:\n", "queues: {a: }"} {
+		if _, err := Parse("redrive.yaml", []byte(text)); err != nil {
+			t.Errorf("Parse(%q): %v", text, err)
+		}
+	}
+}
+
+func TestLocate_FindsTheClosestLine(t *testing.T) {
+	c := parse(t, full)
+	err := c.Locate(&retry.FieldError{Field: "handlers.report.*.exec.command", Problem: "is no program"})
+	if want := "redrive.yaml:25: handlers.report.*.exec.command: is no program"; err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	other := errors.New("other")
+	if c.Locate(other) != other {
+		t.Error("an error about no field was changed")
+	}
+}
+
+func TestLoad_ReadsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "redrive.yaml")
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load of nothing: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(full), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(full))
+	f.Add([]byte("a: &x [*x]"))
+	f.Add([]byte("policy: {schedule: [[[[1]]]]}"))
+	f.Add([]byte("? [a]: b"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("f", data)
+		if err != nil {
+			var located *Error
+			if !errors.As(err, &located) || located.Problem == "" {
+				t.Errorf("an error without a place: %v", err)
+			}
+			return
+		}
+		for _, queue := range append(c.Queues(), "any") {
+			for _, typ := range []string{"t", "a.b"} {
+				if _, ttr, err := c.Resolve(queue, typ, retry.Patch{}, 0); err != nil || ttr <= 0 {
+					t.Errorf("accepted, but %s/%s resolves to %v, %v", queue, typ, ttr, err)
+				}
+			}
+			if n := c.Workers(queue); n < 1 || n > maxWorkers || job.CheckQueue(queue) != nil {
+				t.Errorf("accepted queue %q with %d workers", queue, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+func (c *Config) read(data []byte) error {
+	root, err := c.file.parse(data)
+	if err != nil || root.node == nil {
+		return err
+	}
+	return root.fields(map[string]func(value) error{
+		"policy":       into(&c.policy, value.policy),
+		"workers":      into(&c.workers, workers),
+		"ttr":          into(&c.ttr, positive),
+		"unknown_type": into(&c.UnknownType, unknownType),
+		"hosts":        into(&c.Hosts, value.texts),
+		"queues":       c.readQueues,
+		"types":        c.readTypes,
+		"handlers":     c.readHandlers,
+	})
+}
+
+// into makes a reader of a field out of a reader of its kind of value.
+func into[T any](field *T, read func(value) (T, error)) func(value) error {
+	return func(v value) (err error) {
+		*field, err = read(v)
+		return err
+	}
+}
+
+// optional is into for a field that tells "not said" apart.
+func optional[T any](field **T, read func(value) (T, error)) func(value) error {
+	return func(v value) error {
+		got, err := read(v)
+		*field = &got
+		return err
+	}
+}
+
+func (c *Config) readQueues(v value) error {
+	return v.entries(func(name string, v value) error {
+		if err := job.CheckQueue(name); err != nil {
+			return v.wrong("%s", problem(err))
+		}
+		var q queue
+		err := v.fields(map[string]func(value) error{
+			"workers": optional(&q.workers, workers),
+			"policy":  into(&q.policy, value.policy),
+			"dead_letter": func(v value) error {
+				return v.fields(map[string]func(value) error{"enabled": optional(&q.deadLetters, value.boolean)})
+			},
+		})
+		c.queues[name] = q
+		return err
+	})
+}
+
+func (c *Config) readTypes(v value) error {
+	return v.entries(func(pattern string, v value) error {
+		if err := checkPattern(pattern, v); err != nil {
+			return err
+		}
+		var k kind
+		err := v.fields(map[string]func(value) error{
+			"policy": into(&k.policy, value.policy),
+			"ttr":    into(&k.ttr, positive),
+		})
+		c.types[pattern] = k
+		return err
+	})
+}
+
+func (c *Config) readHandlers(v value) error {
+	return v.entries(func(pattern string, v value) error {
+		if err := checkPattern(pattern, v); err != nil {
+			return err
+		}
+		var h Handler
+		err := v.fields(map[string]func(value) error{
+			"http": optional(&h.HTTP, readHTTP),
+			"exec": optional(&h.Exec, readExec),
+		})
+		if err == nil && (h.HTTP == nil) == (h.Exec == nil) {
+			err = v.wrong("needs exactly one of http and exec")
+		}
+		c.Handlers[pattern] = h
+		return err
+	})
+}
+
+func readHTTP(v value) (h HTTP, err error) {
+	err = v.fields(map[string]func(value) error{
+		"url":     into(&h.URL, value.text),
+		"timeout": into(&h.Timeout, positive),
+	})
+	if err == nil && h.URL == "" {
+		err = v.wrong("needs a url, as http://127.0.0.1:9000/email")
+	}
+	return h, err
+}
+
+func readExec(v value) (e Exec, err error) {
+	err = v.fields(map[string]func(value) error{
+		"command": into(&e.Command, value.texts),
+		"timeout": into(&e.Timeout, positive),
+	})
+	if err == nil && len(e.Command) == 0 {
+		err = v.wrong("needs a command, as [/usr/local/bin/report, --quick]")
+	}
+	return e, err
+}
+
+func checkPattern(pattern string, v value) error {
+	if err := job.CheckType(pattern); err != nil {
+		return v.wrong("%s", problem(err))
+	}
+	name := strings.TrimSuffix(pattern, ".*")
+	if name == "" || strings.Contains(name, "*") {
+		return v.wrong(`is not a pattern; write a job type, or a prefix as "report.*"`)
+	}
+	return nil
+}
+
+func workers(v value) (int, error) {
+	n, err := v.integer()
+	if err == nil && (n < 1 || n > maxWorkers) {
+		err = v.wrong("%d is not a number of workers, 1 to %d", n, maxWorkers)
+	}
+	return n, err
+}
+
+func positive(v value) (time.Duration, error) {
+	s, err := v.text()
+	if err != nil {
+		return 0, err
+	}
+	d, err := job.ParseGoDuration(s)
+	if err != nil {
+		return 0, v.wrong("%v", err)
+	}
+	if d <= 0 {
+		return 0, v.wrong("must be longer than zero")
+	}
+	return d, nil
+}
+
+func unknownType(v value) (UnknownType, error) {
+	s, err := v.text()
+	u := UnknownType(s)
+	if err == nil && !slices.Contains([]UnknownType{Hold, Fail, DeadLetter, Delete}, u) {
+		err = v.wrong("%q is unknown; use hold, fail, dead_letter or delete", s)
+	}
+	return u, err
+}
+
+// policy reads a partial policy by the rules of package job.
+func (v value) policy() (retry.Patch, error) {
+	data, err := v.json()
+	if err != nil {
+		return retry.Patch{}, err
+	}
+	patch, err := job.DecodePatch(data, job.ParseGoDuration)
+	var wrong *retry.FieldError
+	if errors.As(err, &wrong) && wrong.Field == "policy" { // it is about the policy itself
+		return patch, v.wrong("%s", wrong.Problem)
+	} else if err != nil {
+		return patch, v.file.wrong(v.path+"."+wrong.Field, wrong.Problem)
+	}
+	return patch, nil
+}
+
+// problem is an error about a field without the field's name.
+func problem(err error) string {
+	var wrong *retry.FieldError
+	if errors.As(err, &wrong) {
+		return wrong.Problem
+	}
+	return fmt.Sprint(err)
+}

@@ -1,0 +1,270 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"redrive/internal/job"
+)
+
+// file remembers where each field stands, for errors that come later.
+type file struct {
+	name  string
+	lines map[string]int // by path
+}
+
+func newFile(name string) *file { return &file{name, map[string]int{}} }
+
+// wrong is an error about a field; when the field itself is not written in the
+// file, about the closest one around it that is.
+func (f *file) wrong(path, problem string) error {
+	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
+		if line, ok := f.lines[at]; ok {
+			return &Error{f.name, line, path, problem}
+		}
+	}
+	return &Error{f.name, 0, path, problem}
+}
+
+// parse returns the one document of a file; without a node when it is empty.
+func (f *file) parse(data []byte) (value, error) {
+	root := value{file: f}
+	if len(data) > maxFile {
+		return root, &Error{File: f.name, Problem: fmt.Sprintf("is larger than %d bytes", maxFile)}
+	}
+	doc, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return root, f.syntax(err)
+	}
+	var bodies []ast.Node
+	for _, d := range doc.Docs {
+		if d.Body != nil && d.Body.Type() != ast.CommentType {
+			bodies = append(bodies, d.Body)
+		}
+	}
+	if len(bodies) > 1 {
+		return root, &Error{f.name, lineOf(bodies[1]), "", "a second document; write everything into one"}
+	}
+	if len(bodies) == 1 {
+		root.node = bodies[0]
+	}
+	return root, nil
+}
+
+func (f *file) syntax(err error) error {
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
+		return &Error{f.name, at.GetToken().Position.Line, "", at.GetMessage()}
+	}
+	return &Error{File: f.name, Problem: err.Error()}
+}
+
+// value is a place in a file.
+type value struct {
+	node ast.Node
+	path string
+	file *file
+}
+
+func (v value) wrong(format string, args ...any) error {
+	return v.file.wrong(v.path, fmt.Sprintf(format, args...))
+}
+
+// fields reads a mapping whose keys are known.
+func (v value) fields(known map[string]func(value) error) error {
+	return v.entries(func(name string, v value) error {
+		read, ok := known[name]
+		if !ok {
+			return v.wrong("no such field; known are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+		return read(v)
+	})
+}
+
+// entries reads a mapping with any keys, in the order of the file. An empty
+// value is an empty mapping.
+func (v value) entries(read func(name string, v value) error) error {
+	if v.node.Type() == ast.NullType {
+		return nil
+	}
+	mapping, ok := v.node.(ast.MapNode)
+	if !ok {
+		return v.want("a mapping, as name: value")
+	}
+	seen := map[string]bool{}
+	for entry := mapping.MapRange(); entry.Next(); {
+		name, err := v.key(entry.Key())
+		if err != nil {
+			return err
+		}
+		child := value{entry.Value(), join(v.path, name), v.file}
+		v.file.lines[child.path] = lineOf(entry.Key())
+		if seen[name] {
+			return child.wrong("is written twice")
+		}
+		seen[name] = true
+		if err := read(name, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v value) key(key ast.MapKeyNode) (string, error) {
+	switch k := key.(type) {
+	case *ast.StringNode:
+		return k.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return k.GetToken().Value, nil
+	}
+	return "", &Error{v.file.name, lineOf(key), v.path, "anchors, merge keys and keys that are no plain names are not supported; write it out"}
+}
+
+func (v value) text() (string, error) {
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		return n.Value, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	}
+	return "", v.want("a string; put it in quotes")
+}
+
+func (v value) integer() (int, error) {
+	n, ok := v.node.(*ast.IntegerNode)
+	if !ok {
+		return 0, v.want("a whole number")
+	}
+	switch i := n.Value.(type) {
+	case int64:
+		return int(i), nil
+	case uint64:
+		if i <= 1<<62 {
+			return int(i), nil
+		}
+	}
+	return 0, v.want("a whole number of reasonable size")
+}
+
+func (v value) boolean() (bool, error) {
+	if n, ok := v.node.(*ast.BoolNode); ok {
+		return n.Value, nil
+	}
+	return false, v.want("true or false")
+}
+
+func (v value) texts() (all []string, err error) {
+	items, err := v.items()
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		s, err := item.text()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (v value) items() ([]value, error) {
+	list, ok := v.node.(*ast.SequenceNode)
+	if !ok {
+		return nil, v.want("a list, as [a, b]")
+	}
+	items := make([]value, len(list.Values))
+	for i, n := range list.Values {
+		items[i] = value{n, fmt.Sprintf("%s[%d]", v.path, i), v.file}
+		v.file.lines[items[i].path] = lineOf(n)
+	}
+	return items, nil
+}
+
+// json writes the value as JSON.
+func (v value) json() ([]byte, error) {
+	switch n := v.node.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+		s, err := v.text()
+		return quote(s), err
+	case *ast.IntegerNode:
+		return fmt.Append(nil, n.Value), nil
+	case *ast.FloatNode:
+		return json.Marshal(n.Value)
+	case *ast.BoolNode:
+		return fmt.Append(nil, n.Value), nil
+	case *ast.NullNode:
+		return []byte("null"), nil
+	case *ast.SequenceNode:
+		return v.jsonList()
+	case ast.MapNode:
+		return v.jsonObject()
+	}
+	return nil, v.want("a plain value")
+}
+
+func (v value) jsonObject() ([]byte, error) {
+	var members [][]byte
+	err := v.entries(func(name string, v value) error {
+		data, err := v.json()
+		members = append(members, slices.Concat(quote(name), []byte(":"), data))
+		return err
+	})
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), err
+}
+
+func (v value) jsonList() ([]byte, error) {
+	items, err := v.items()
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]byte, len(items))
+	for i, item := range items {
+		if all[i], err = item.json(); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")), nil
+}
+
+// want says which kind of value belongs here, and what stands here instead.
+func (v value) want(kind string) error {
+	switch v.node.Type() {
+	case ast.AnchorType, ast.AliasType, ast.TagType, ast.MergeKeyType:
+		return v.wrong("anchors, aliases and tags are not supported; write it out")
+	case ast.NullType:
+		return v.wrong("is empty; must be %s", kind)
+	}
+	return v.wrong("must be %s, not %s", kind, job.Clip(v.node.String(), 40))
+}
+
+func quote(s string) []byte {
+	data, err := json.Marshal(s)
+	if err != nil { // unreachable: every string can be written
+		panic(err)
+	}
+	return data
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func lineOf(n ast.Node) int {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 0
+}
