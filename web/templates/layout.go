@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -15,19 +16,37 @@ type entry struct {
 	icon, word string
 	count      string     // how many, or empty
 	status     job.Status // whose count it is, for the scripts
+	section    string     // as Frame.Section names it
 	current    bool
 }
 
 // entries is the navigation: failed work first, then the rest.
 func entries(f Frame) []entry {
-	return []entry{
-		{url: OverviewURL(), icon: "overview", word: "Overview", current: f.Section == "overview"},
+	all := []entry{
+		{section: "overview", url: OverviewURL(), icon: "overview", word: "Overview"},
 		{
-			url: DeadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters", current: f.Section == "dead-letters",
+			section: "dead-letters", url: DeadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
 		},
-		{url: JobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs", current: f.Section == "jobs"},
-		{url: QueuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount), current: f.Section == "queues"},
+		{section: "jobs", url: JobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
+		{section: "queues", url: QueuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
+	}
+	for i := range all {
+		all[i].current = all[i].section == f.Section
+	}
+	return all
+}
+
+// dot is a state of the live connection.
+type dot struct{ name, class, icon, word string }
+
+func dots() []dot {
+	return []dot{
+		{"connecting", "is-pending", "dot", "Connecting"},
+		{"live", "", "dot", "Live"},
+		{"frozen", "is-warn", "pause", "Frozen"},
+		{"polling", "is-active", "replay", "Polling"},
+		{"offline", "is-dead", "failed", "Offline"},
 	}
 }
 
@@ -44,7 +63,7 @@ type flipAct struct {
 type face struct {
 	url        templ.SafeURL
 	icon, word string
-	fields     []hidden
+	fields     []field
 }
 
 func (s flipAct) now() face {
@@ -54,13 +73,13 @@ func (s flipAct) now() face {
 	return s.off
 }
 
-// target says, for the scripts, where the form goes and what it sends: its
-// address, and the value of its switch if it has one.
+// target says, for the scripts, where the form goes and what it sends.
 func (f face) target() string {
-	if len(f.fields) == 0 {
-		return string(f.url)
+	q := url.Values{}
+	for _, field := range f.fields {
+		q.Set(field.name, field.value)
 	}
-	return string(f.url) + "?" + f.fields[0].name + "=" + f.fields[0].value
+	return string(f.url) + "?" + q.Encode()
 }
 
 func onOff(on bool) string {
@@ -72,16 +91,16 @@ func onOff(on bool) string {
 
 // faultFlip is the Break / Fix switch of one fault.
 func faultFlip(f Frame, fault Fault) flipAct {
-	url := faultURL(fault.Name)
+	to := faultURL(fault.Name)
 	return flipAct{
 		is: fault.Broken, about: visible(fault.Title), denied: f.Problem,
-		on:  face{url, "check", "Fix", []hidden{{"broken", "false"}}},
-		off: face{url, "panicked", "Break", []hidden{{"broken", "true"}}},
+		on:  face{to, "check", "Fix", append(back(OverviewURL()), field{"broken", "false"})},
+		off: face{to, "panicked", "Break", append(back(OverviewURL()), field{"broken", "true"})},
 	}
 }
 
 func demoReset(f Frame) act {
-	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: f.Problem}
+	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: f.Problem, fields: back(OverviewURL())}
 }
 
 // demoSummary is the demo in one line.

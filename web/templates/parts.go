@@ -18,19 +18,23 @@ type act struct {
 	class  string // of the button: "primary", "danger", "row", or empty
 	about  string // what it acts on, for readers who hear the button alone
 	denied string // why it cannot be used now, or empty
-	fields []hidden
+	hidden bool   // it does not apply now; a change of the job may bring it back
+	fields []field
 }
 
-// hidden is a field that a form sends along.
-type hidden struct{ name, value string }
+// field is what a form sends along unseen.
+type field struct{ name, value string }
 
-// jobAct is a button that acts on one job in the run that the page shows. back
-// is the page to return to without scripts.
-func jobAct(f Frame, j job.Job, kind, class string, back templ.SafeURL) act {
+// back is the field that names the page to return to without scripts.
+func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
+
+// jobAct is a button that acts on one job in the run that the page shows; it
+// returns there without scripts.
+func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	a := act{
 		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.Problem,
 		about:  visible(j.Type) + " " + brief(j.ID),
-		fields: []hidden{{"run", strconv.Itoa(j.Run)}, {"back", string(back)}},
+		fields: append(back(page), field{"run", strconv.Itoa(j.Run)}),
 	}
 	switch kind {
 	case "replay":
@@ -78,4 +82,9 @@ func pipsOf(used, limit int) []pip {
 // coord writes a coordinate of a drawing.
 func coord(x float64) string {
 	return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
+}
+
+// tenth is coord where a tenth is exact enough.
+func tenth(x float64) string {
+	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }

@@ -115,3 +115,11 @@ type Problem struct {
 	Text      string // to what, and what to do
 	RequestID string
 }
+
+// Conflict is what a form without scripts gets when the job had moved on
+// before it arrived: somebody else was first, or the job is in another state.
+type Conflict struct {
+	Frame
+	Action string // "replay", "discard", "cancel"
+	Err    *job.Conflict
+}

@@ -1,0 +1,103 @@
+// Actions: every button that changes something is a form that works alone.
+// Here it is sent by fetch and answered where it stands. A second click finds
+// the form busy; the server would refuse it anyway.
+
+import { all, announce, find, flip, setText } from "./page.js";
+import { answer, patch } from "./rows.js";
+import { about, now } from "./times.js";
+
+const names = { replay: "replayed", discard: "discarded", cancel: "cancelled" };
+
+function submit(event) {
+  const form = event.target.closest?.("form[data-act]");
+  if (!form || form.method === "dialog") return;
+  event.preventDefault();
+  if (!form.dataset.busy) act(form);
+}
+
+async function act(form) {
+  const button = find("button", form);
+  busy(form, button, true);
+  let response, body;
+  try {
+    response = await fetch(form.getAttribute("action"), {
+      method: "POST",
+      headers: { Accept: "application/json" },
+      body: new URLSearchParams(new FormData(form)),
+    });
+    body = await response.json();
+  } catch {
+    busy(form, button, false);
+    return note(form, response
+      ? `The server answered ${response.status} without saying more. Reload the page to see what happened.`
+      : "No answer from the server. Try again: nothing runs twice.", true);
+  }
+  busy(form, button, false);
+  if (response.ok) succeed(form, body);
+  else refuse(form, response.status, body);
+}
+
+function busy(form, button, is) {
+  if (is) form.dataset.busy = "true";
+  else delete form.dataset.busy;
+  button.setAttribute("aria-disabled", String(is));
+}
+
+function succeed(form, body) {
+  if (form.dataset.act === "flip") return flipped(form, body);
+  if (form.dataset.act === "reset") return location.reload();
+  const text = body.text ?? "Done";
+  if (body.job) {
+    const job = body.job;
+    answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
+    patch({ ...job, status: job.status ?? job.state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
+  }
+  note(form, text, false);
+}
+
+// 409 means that somebody was first: who, and when. Anything else keeps the
+// button.
+function refuse(form, code, body) {
+  const message = body.error?.message ?? `The server answered ${code}.`;
+  if (code !== 409) return note(form, message, true);
+  const who = body.replayed_by;
+  const when = body.replayed_at ? `${about(now() - Date.parse(body.replayed_at))} ago` : "";
+  answer(place(form), "answer-refused", who ? `By ${who}, ${when}` : `Not ${names[form.dataset.act] ?? "done"}`);
+  note(form, who ? `Not ${names[form.dataset.act]}: ${who} did, ${when}. Nothing was run twice.` : message, true);
+}
+
+function flipped(form, body) {
+  const around = form.closest("[data-flips]");
+  const state = around.dataset.flips === "on" ? "off" : "on";
+  flip(around, state);
+  const target = new URL(form.dataset[state], location.href);
+  form.setAttribute("action", target.pathname);
+  for (const [name, value] of target.searchParams) {
+    const input = find(`input[name="${CSS.escape(name)}"]`, form);
+    if (input) input.value = value;
+  }
+  note(form, body.text ?? "Done", false);
+}
+
+const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement;
+
+// The full sentence goes to the line that the panel keeps free for it, and to
+// who listens.
+function note(form, text, bad) {
+  announce(text);
+  const line = find("[data-note]", form.closest("section, details, main") ?? document) ?? find("[data-note]");
+  if (!line) return;
+  line.classList.toggle("warn", bad);
+  setText(line, text);
+}
+
+// Coming back through the history shows the page as it was left, with its
+// forms: none of them may be stuck.
+function restore() {
+  for (const form of all("form[data-busy]")) busy(form, find("button", form), false);
+}
+
+export function start() {
+  document.addEventListener("submit", submit);
+  addEventListener("pageshow", restore);
+}

@@ -1,0 +1,11 @@
+// The pages work without scripts; these modules keep them current and quick.
+
+import * as actions from "./actions.js";
+import * as keyboard from "./keyboard.js";
+import * as live from "./live.js";
+import * as times from "./times.js";
+
+times.start();
+actions.start();
+keyboard.start();
+live.start();

@@ -1,0 +1,66 @@
+// Keys: j and k walk the rows, the rest are shortcuts to what the page offers.
+// They never fire while somebody types, and never together with a modifier.
+
+import { all, find } from "./page.js";
+import { toggleFreeze } from "./live.js";
+
+const pages = { o: "overview", j: "jobs", d: "dead-letters", q: "queues" };
+const goWindow = 1500; // milliseconds between g and its second key
+
+let goUntil = 0;
+
+const rows = () => all("tr[data-job]").filter((row) => row.offsetParent !== null);
+const current = () => document.activeElement?.closest?.("tr[data-job]") ?? null;
+
+function step(by) {
+  const list = rows();
+  if (!list.length) return;
+  const at = list.indexOf(current());
+  const next = at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.min(Math.max(at + by, 0), list.length - 1);
+  find("a", list[next])?.focus();
+}
+
+function replay() {
+  const scope = current() ?? (all('form[data-act="replay"]').length === 1 ? document : null);
+  const form = scope && find('form[data-act="replay"]:not([hidden])', scope);
+  if (form && !find("button", form).disabled) form.requestSubmit();
+}
+
+function go(key) {
+  const link = find(`.side a[data-section="${pages[key]}"]`);
+  if (link) location.assign(link.href);
+}
+
+const keys = {
+  j: () => step(1),
+  k: () => step(-1),
+  r: replay,
+  "/": () => find('.search input[type="search"]')?.focus(),
+  g: () => { goUntil = performance.now() + goWindow; },
+  ".": toggleFreeze,
+  "?": () => find("dialog[data-keys]")?.showModal(),
+};
+
+const typing = (target) => target.closest?.("input, textarea, select, [contenteditable]");
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && event.key === "r") return;
+  if (typing(event.target)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (find("dialog[open]")) return;
+  const going = performance.now() < goUntil;
+  goUntil = 0;
+  if (going && event.key in pages) {
+    event.preventDefault();
+    go(event.key);
+  } else if (Object.hasOwn(keys, event.key)) {
+    event.preventDefault();
+    keys[event.key]();
+  }
+}
+
+export function start() {
+  document.addEventListener("keydown", press);
+}

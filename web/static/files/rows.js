@@ -1,0 +1,131 @@
+// Patching: a change of a job is shown in the cells of its row, in place. A
+// row is never added, removed or moved, and no cell changes its width.
+
+import { all, find, number, pattern, setText } from "./page.js";
+import { setTime } from "./times.js";
+
+const svg = "http://www.w3.org/2000/svg";
+const ended = ["discarded", "dead_letter", "dlq_failed"];
+const replayable = [...ended, "cancelled", "retryable"];
+
+/** Everything on the page that shows a job. */
+export const rows = (id) => all(id ? `[data-job="${CSS.escape(id)}"]` : "[data-job]");
+
+/** The ids of the jobs on the page, at most as many as one may subscribe to. */
+export const ids = () => [...new Set(rows().map((row) => row.dataset.job))].slice(0, 200);
+
+/** Shows where a job stands: {id, state, status, run, attempts, max_attempts, run_at, changed_at}. */
+export function patch(job) {
+  for (const row of rows(job.id)) {
+    if (isOlder(job, row)) continue;
+    if (job.changed_at) row.dataset.changed = job.changed_at;
+    patchRow(row, job);
+  }
+}
+
+// A poll, a message and the answer of an action can cross: the newer truth
+// stays. An answer says no time; it only counts where nothing newer is shown.
+function isOlder(job, row) {
+  const run = Number(row.dataset.run), { changed } = row.dataset;
+  if (job.run !== run) return job.run < run;
+  return Boolean(changed) && !(job.changed_at >= changed);
+}
+
+function patchRow(row, job) {
+  const cell = (name) => all(`[data-cell="${name}"]`, row);
+  const replayed = job.run > Number(row.dataset.run);
+  row.dataset.run = String(job.run);
+  for (const c of cell("state")) setBadge(c, job.status);
+  for (const c of cell("attempts")) setAttempts(c, job.attempts, job.max_attempts);
+  for (const c of cell("run")) setText(find("[data-value]", c) ?? c, String(job.run));
+  for (const c of cell("why")) setWhy(c, job, replayed);
+  for (const c of cell("time")) setWhen(c, job);
+  for (const c of cell("acts")) setActs(c, job, replayed);
+  leave(row, job);
+}
+
+function setBadge(cell, status) {
+  const old = find(".badge", cell);
+  const badge = pattern(`badge-${status}`);
+  if (!badge || (old && old.className === badge.className)) return;
+  if (old) old.replaceWith(badge);
+  else cell.append(badge);
+}
+
+function setAttempts(cell, used, limit) {
+  if (!limit) return;
+  const text = `${used}/${limit}`;
+  const value = find("[data-value]", cell);
+  if (!value || value.textContent === text) return;
+  value.textContent = text;
+  find(".pips", cell)?.replaceChildren(...pips(used, limit));
+}
+
+// The same picture as the server's pipsOf.
+function pips(used, limit) {
+  const most = 12;
+  if (limit > most) [used, limit] = [Math.ceil((used * most) / limit), most];
+  const [pitch, gap] = limit > 8 ? [3, 1] : limit > 5 ? [5, 2] : [7, 2];
+  return Array.from({ length: limit }, (_, i) => {
+    const hollow = i >= used ? 1 : 0;
+    const rect = document.createElementNS(svg, "rect");
+    rect.setAttribute("class", hollow ? "left" : "fill is-failed");
+    rect.setAttribute("x", i * pitch + hollow / 2);
+    rect.setAttribute("y", hollow / 2);
+    rect.setAttribute("width", pitch - gap - hollow);
+    rect.setAttribute("height", 10 - hollow);
+    return rect;
+  });
+}
+
+// The reason is not part of a message: once a job has moved on, the old one no
+// longer holds, and the page of the job has the new one.
+function setWhy(cell, job, replayed) {
+  const reason = find(".reason", cell);
+  if (reason && ended.includes(job.status) && !replayed) return;
+  const text = document.createElement("span");
+  text.className = "dim";
+  if (job.run > 1 && !ended.includes(job.status)) text.textContent = "replayed";
+  if (cell.textContent.trim() !== text.textContent) cell.replaceChildren(text);
+}
+
+function setWhen(cell, job) {
+  const time = find("time", cell);
+  if (!time) return;
+  const waits = (job.status === "retryable" || job.status === "scheduled") && job.run_at;
+  if (waits) setTime(time, job.run_at, "countdown");
+  else if (job.changed_at) setTime(time, job.changed_at, "clock");
+}
+
+function setActs(cell, job, replayed) {
+  for (const input of all('input[name="run"]', cell)) input.value = String(job.run);
+  const form = find('form[data-act="replay"]', cell);
+  const said = find(".answer", cell);
+  if (said) setText(find("[data-answer-state]", said), ` · ${job.status.replaceAll("_", " ")}`);
+  if (replayed && !said) return answer(cell, "answer", `Replayed, run ${number(job.run)}`);
+  if (!form || form.dataset.busy) return;
+  const can = replayable.includes(job.status);
+  if (said && can) said.remove();
+  if (!said || can) form.hidden = !can;
+}
+
+/** Puts an answer where the buttons were. Focus that was on a button moves to it. */
+export function answer(cell, name, text, state) {
+  const span = pattern(name);
+  setText(find("[data-words]", span), text);
+  if (state) setText(find("[data-answer-state]", span), ` · ${state.replaceAll("_", " ")}`);
+  const focused = cell.contains(document.activeElement);
+  find(".answer", cell)?.remove();
+  for (const form of all("form", cell)) form.hidden = true;
+  (find(":scope > div", cell) ?? cell).append(span);
+  if (focused) span.focus({ preventScroll: true });
+  return span;
+}
+
+// A row that left the filter of its list stays, greyed.
+function leave(row, job) {
+  const keeps = row.closest("[data-keeps]")?.dataset.keeps;
+  if (!keeps) return;
+  const kept = keeps.split(" ");
+  row.classList.toggle("gone", !kept.includes(job.status) && !kept.includes(job.state));
+}

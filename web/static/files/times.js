@@ -1,0 +1,134 @@
+// Times: the server writes UTC and what it means at that moment; this keeps
+// "5 s ago" and "in 30 s" true, and shows local times to who prefers them.
+// Numerals are tabular and columns are fixed, so nothing moves.
+
+import { all, find, setText } from "./page.js";
+
+const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+
+// The server's clock leads: a laptop that is ten minutes off still counts down
+// to the right moment.
+const skew = (() => {
+  const off = Date.parse(document.body.dataset.now) - Date.now();
+  return Math.abs(off) > 5 * second ? off : 0;
+})();
+
+/** The server's time in milliseconds. */
+export const now = () => Date.now() + skew;
+
+let zone = stored();
+
+function stored() {
+  try {
+    return localStorage.getItem("zone") === "local" ? "local" : "UTC";
+  } catch {
+    return "UTC"; // storage is blocked
+  }
+}
+
+/** A duration in one unit, as the server's about(). */
+export function about(ms) {
+  const d = Math.max(ms, 0);
+  if (d < 100 * second) return `${Math.floor(d / second)} s`;
+  if (d < 100 * minute) return `${Math.floor(d / minute)} min`;
+  if (d < 48 * hour) return `${Math.floor(d / hour)} h`;
+  return `${Math.floor(d / day)} d`;
+}
+
+export function relative(t) {
+  const d = t - now();
+  if (d >= second) return `in ${about(d)}`;
+  if (d > -second) return "now";
+  return `${about(-d)} ago`;
+}
+
+export function countdown(t) {
+  const d = t - now();
+  return d < second ? "due" : `in ${about(d)}`;
+}
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const two = (n) => String(n).padStart(2, "0");
+
+/** The parts of a time in the chosen zone. */
+function parts(t) {
+  const d = new Date(zone === "local" ? t - new Date(t).getTimezoneOffset() * minute : t);
+  return {
+    date: `${d.getUTCDate()} ${months[d.getUTCMonth()]}`,
+    year: d.getUTCFullYear(),
+    hm: `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}`,
+    s: two(d.getUTCSeconds()),
+    tenth: Math.floor(d.getUTCMilliseconds() / 100),
+  };
+}
+
+function zoneName(t) {
+  if (zone === "UTC") return "UTC";
+  const off = -new Date(t).getTimezoneOffset();
+  return `UTC${off < 0 ? "−" : "+"}${two(Math.floor(Math.abs(off) / 60))}:${two(Math.abs(off) % 60)}`;
+}
+
+/** The time of day, with the date when it is not today, as the server's clock(). */
+export function clock(t, form = "") {
+  const p = parts(t), today = parts(now());
+  const exact = form === "tenths";
+  if (p.date === today.date && p.year === today.year) return `${p.hm}:${p.s}${exact ? `.${p.tenth}` : ""}`;
+  if (exact) return `${p.date} ${p.hm}:${p.s}.${p.tenth}`;
+  return p.year === today.year ? `${p.date} ${p.hm}` : `${p.date} ${p.year}`;
+}
+
+/** The whole time, for titles. */
+export function stamp(t) {
+  const p = parts(t);
+  return `${p.date} ${p.year} ${p.hm}:${p.s} ${zoneName(t)}`;
+}
+
+const at = (element) => Date.parse(element.dateTime);
+
+/** Makes an element show a time in one of the forms that tick. */
+export function setTime(element, iso, form) {
+  if (element.dateTime === iso && form in element.dataset) return;
+  element.dateTime = iso;
+  for (const other of ["clock", "relative", "countdown"]) delete element.dataset[other];
+  element.dataset[form] = "";
+  element.title = stamp(at(element));
+  show(element);
+}
+
+function show(element) {
+  const { dataset } = element;
+  if ("relative" in dataset) setText(element, relative(at(element)));
+  else if ("countdown" in dataset) setText(element, countdown(at(element)));
+  else if ("clock" in dataset) setText(element, clock(at(element), dataset.clock));
+}
+
+function tick() {
+  for (const element of all("time[data-relative], time[data-countdown]")) show(element);
+  setText(find("time[data-tick]"), clock(now()));
+}
+
+function showZone() {
+  setText(find("[data-zone]"), zone === "local" ? "Local" : "UTC");
+  for (const element of all("time[data-clock], time[data-relative], time[data-countdown]")) {
+    if (Number.isNaN(at(element))) continue;
+    element.title = stamp(at(element));
+    show(element);
+  }
+  tick();
+}
+
+function switchZone() {
+  zone = zone === "local" ? "UTC" : "local";
+  try {
+    localStorage.setItem("zone", zone);
+  } catch {
+    // storage is blocked: the choice lasts for this page
+  }
+  showZone();
+}
+
+export function start() {
+  find("[data-zone-switch]")?.addEventListener("click", switchZone);
+  showZone();
+  setInterval(tick, second);
+}

@@ -1,0 +1,58 @@
+package templates
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// lettersBack is the page that a form returns to without scripts.
+func lettersBack(v DeadLetters) templ.SafeURL { return DeadLettersURL(v.Filter, v.After) }
+
+// rowDiscard is the discard button of a row.
+func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
+	a := jobAct(f, j, "discard", "row", back)
+	a.hidden = !j.Discardable()
+	return a
+}
+
+// letterReplay replays the run that the letter is about: if the job has moved
+// on since, the server says so instead of replaying another run.
+func letterReplay(v DeadLetters, l job.LetterRow) act {
+	j := l.Job
+	j.ID, j.Run = l.JobID, l.DeadLetter.Run
+	return rowReplay(v.Frame, j, lettersBack(v))
+}
+
+// toggleReason is the list under this reason, or without it when it is chosen.
+func toggleReason(f job.Filter, r retry.Reason) templ.SafeURL {
+	if f.Reason == r {
+		r = ""
+	}
+	f.Reason = r
+	return DeadLettersURL(f, "")
+}
+
+// toggleQueue is the list under this queue, or without it when it is chosen.
+func toggleQueue(f job.Filter, queue string) templ.SafeURL {
+	if f.Queue == queue {
+		queue = ""
+	}
+	f.Queue = queue
+	return DeadLettersURL(f, "")
+}
+
+// deadest are the queues that have dead letters, most first.
+func deadest(queues []job.QueueInfo) []job.QueueInfo {
+	dead := slices.DeleteFunc(slices.Clone(queues), func(q job.QueueInfo) bool {
+		return q.Depths[job.StatusDeadLetter] == 0
+	})
+	slices.SortStableFunc(dead, func(a, b job.QueueInfo) int {
+		return cmp.Compare(b.Depths[job.StatusDeadLetter], a.Depths[job.StatusDeadLetter])
+	})
+	return dead
+}

@@ -1,0 +1,68 @@
+package templates
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// jobsCaption names the list for readers who hear it.
+func jobsCaption(f job.Filter) string {
+	if f.Status == "" {
+		return "Jobs, newest first"
+	}
+	return "Jobs: " + lookOf(f.Status).word + ", newest first"
+}
+
+// timeHeading names the time by which the list is ordered.
+func timeHeading(f job.Filter) string {
+	switch f.Status {
+	case job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded):
+		return "Failed"
+	case job.Status(job.Retryable), job.Status(job.Scheduled):
+		return "Next"
+	}
+	return "Changed"
+}
+
+// rowReplay is the replay button of a row.
+func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
+	a := jobAct(f, j, "replay", "row", back)
+	a.hidden = !j.Replayable()
+	return a
+}
+
+// queueChoices are the queues of the filter's list; one that is filtered by
+// and does not exist is among them, so that the form says what is shown.
+func queueChoices(names []string, chosen string) []string {
+	if chosen == "" || slices.Contains(names, chosen) {
+		return names
+	}
+	return append([]string{chosen}, names...)
+}
+
+// sortedErrors are the problems of a filter, one sentence each.
+func sortedErrors(errors map[string]string) []string {
+	var all []string
+	for _, field := range slices.Sorted(maps.Keys(errors)) {
+		text := visible(errors[field])
+		if !strings.HasSuffix(text, ".") {
+			text += "."
+		}
+		all = append(all, visible(field)+": "+text)
+	}
+	return all
+}
+
+// The examples of the first run.
+const (
+	curlExample = `curl http://127.0.0.1:8080/api/v1/jobs \
+  -H 'Content-Type: application/json' \
+  -d '{"type":"email.receipt","payload":{"order_id":1}}'`
+	commandExample = `dashboard enqueue email.receipt '{"order_id":1}'`
+	demoExample    = `dashboard demo`
+)

@@ -1,0 +1,149 @@
+package templates
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// chip is a filter in use, and the way out of it.
+type chip struct {
+	name, value string
+	without     templ.SafeURL
+}
+
+// chips lists the filters in use. to makes the address of the same list under
+// another filter.
+func chips(f job.Filter, to func(job.Filter, string) templ.SafeURL) []chip {
+	var all []chip
+	add := func(name, value string, without job.Filter) {
+		if value != "" {
+			all = append(all, chip{name, visible(value), to(without, "")})
+		}
+	}
+	g := f
+	g.Status = ""
+	add("state", statusWord(f.Status), g)
+	g = f
+	g.Reason = ""
+	if f.Reason != "" {
+		add("reason", lookOfReason(f.Reason).word, g)
+	}
+	g = f
+	g.Queue = ""
+	add("queue", f.Queue, g)
+	g = f
+	g.Type = ""
+	add("type", f.Type, g)
+	g = f
+	g.Error = ""
+	add("error", f.Error, g)
+	return all
+}
+
+func statusWord(s job.Status) string {
+	if s == "" {
+		return ""
+	}
+	return lookOf(s).word
+}
+
+// noMatch is the headline of a list that is empty by its filter.
+func noMatch(noun string, filters int) string {
+	if filters == 1 {
+		return "No " + noun + " matches this filter"
+	}
+	return fmt.Sprintf("No %s matches all %s", noun, inWords(filters, "filter", "filters"))
+}
+
+// tab is one saved filter of the list of jobs.
+type tab struct {
+	url     templ.SafeURL
+	word    string
+	count   string
+	status  job.Status // empty: all jobs
+	current bool
+}
+
+// tabs are the states; the rest of the filter stays.
+func tabs(v Jobs) []tab {
+	f := v.Filter
+	f.Status = ""
+	all := []tab{{url: JobsURL(f, ""), word: "All", current: v.Filter.Status == ""}}
+	for _, s := range job.Statuses() {
+		f.Status = s
+		all = append(all, tab{
+			url: JobsURL(f, ""), word: lookOf(s).word, status: s,
+			count: number(v.Snapshot.Depths[s]), current: v.Filter.Status == s,
+		})
+	}
+	return all
+}
+
+// waits reports whether the next thing to happen to j is known by its time.
+func waits(j job.Job) bool {
+	return (j.State == job.Retryable || j.State == job.Scheduled) && !j.RunAt.IsZero()
+}
+
+// whyText is what the column "reason or delay" says about a job that has no
+// reason.
+func whyText(j job.Job) string {
+	switch {
+	case waits(j) && j.State == job.Retryable:
+		return "waits " + about(j.RunAt.Sub(j.ChangedAt).Round(time.Second))
+	case j.Run > 1 && j.State != job.Discarded:
+		return "replayed"
+	}
+	return ""
+}
+
+// preview is the beginning of a payload on one line.
+func preview(payload []byte) string {
+	return visible(job.Clip(string(payload), 120))
+}
+
+// share is a count as a part of the largest one, for the bar of a facet.
+func share(count, largest int64) string {
+	if largest <= 0 {
+		return percent(0)
+	}
+	return percent(100 * float64(count) / float64(largest))
+}
+
+// follows reports whether the scripts can tell which jobs newly enter a list:
+// messages carry states, queues and types only.
+func follows(f job.Filter, after string) bool {
+	return after == "" && f.Error == "" && f.Reason == ""
+}
+
+// newerIdle is what the bar above a list says while there is no news.
+func newerIdle(f job.Filter, after string) string {
+	switch {
+	case after != "":
+		return "An older page. What is newer is not counted here."
+	case !follows(f, after):
+		return "Reload to see what is newer: " + strings.Join(uncounted(f), " and ") + " cannot be followed."
+	}
+	return "Newest first. Rows stay where they are; states are live."
+}
+
+func uncounted(f job.Filter) []string {
+	var names []string
+	if f.Reason != "" {
+		names = append(names, "a reason")
+	}
+	if f.Error != "" {
+		names = append(names, "a text of errors")
+	}
+	return names
+}
+
+// keeps names the statuses with which a row belongs to the list.
+func keeps(f job.Filter) string { return string(f.Status) }
+
+// rowsShown says how many rows the page has.
+func rowsShown(n int, order string) string { return counted(n, "row", "rows") + ", " + order }
