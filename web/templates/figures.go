@@ -52,7 +52,7 @@ func segments(d job.Depths) []segment {
 			continue
 		}
 		width := 100 * float64(n) / float64(total)
-		all = append(all, segment{"fill is-" + string(s), percent(x), percent(width), x > 0})
+		all = append(all, segment{"fill is-" + string(s), wide(x), wide(width), x > 0})
 		x += width
 	}
 	return all
@@ -74,3 +74,6 @@ func series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
 	}
 	return values
 }
+
+// wide is a length as a part of the figure's width.
+func wide(percent float64) string { return coord(percent) + "%" }

@@ -109,9 +109,9 @@ func preview(payload []byte) string {
 // share is a count as a part of the largest one, for the bar of a facet.
 func share(count, largest int64) string {
 	if largest <= 0 {
-		return percent(0)
+		return wide(0)
 	}
-	return percent(100 * float64(count) / float64(largest))
+	return wide(100 * float64(count) / float64(largest))
 }
 
 // follows reports whether the scripts can tell which jobs newly enter a list:
