@@ -2,7 +2,9 @@ package templates
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -260,4 +262,28 @@ func (n node) gist() string {
 		parts = append(parts, c.label()+" "+visible(strings.Trim(c.text, `"`)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// keyOf is what stands before a value: its key, or its place in a list.
+func keyOf(n node, i int) string {
+	if n.keyed {
+		return n.label()
+	}
+	return strconv.Itoa(i)
+}
+
+// bytesAsText writes any bytes so that each can be told: text as it is, and
+// what is none as \x escapes.
+func bytesAsText(s string) string {
+	var b strings.Builder
+	for s != "" {
+		r, n := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		} else {
+			b.WriteString(visibleLines(s[:n]))
+		}
+		s = s[n:]
+	}
+	return b.String()
 }

@@ -1,0 +1,136 @@
+package templates
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// payloadURL is the payload of a job, as its exact bytes.
+func payloadURL(id string) templ.SafeURL { return jobAction(id, "payload") }
+
+// apiURL is the whole job as JSON, with nothing left out.
+func apiURL(id string) templ.SafeURL { return "/api/v1" + JobURL(id) }
+
+// actsOf lists the actions on a job, the primary one last. What is not allowed
+// now is there too and says why.
+func actsOf(v JobPage) []act {
+	back := JobURL(v.Job.ID)
+	discard := jobAct(v.Frame, v.Job, "discard", "danger", back)
+	cancel := jobAct(v.Frame, v.Job, "cancel", "", back)
+	replay := jobAct(v.Frame, v.Job, "replay", "primary", back)
+	replay.word = "Replay, run " + strconv.Itoa(v.Job.Run+1)
+	if v.Job.State == job.Retryable {
+		replay.word = "Replay now"
+	}
+	deny(&discard, v.Job.Discardable(), whyNoDiscard(v.Job))
+	deny(&cancel, v.Job.Cancellable(), "it is over")
+	deny(&replay, v.Job.Replayable(), whyNoReplay(v.Job))
+	return []act{discard, cancel, replay}
+}
+
+func deny(a *act, allowed bool, why string) {
+	if a.denied == "" && !allowed {
+		a.denied = why
+	}
+}
+
+func whyNoDiscard(j job.Job) string {
+	switch j.State {
+	case job.Active:
+		return "it runs now; cancel it instead"
+	case job.Completed:
+		return "it succeeded"
+	case job.Cancelled:
+		return "it was cancelled already"
+	}
+	return "it was discarded already"
+}
+
+func whyNoReplay(j job.Job) string {
+	switch j.State {
+	case job.Active:
+		return "it runs now"
+	case job.Completed:
+		return "it succeeded"
+	}
+	return "it has not failed and waits to run"
+}
+
+// whatIsOff says in words what the disabled buttons say to the pointer.
+func whatIsOff(acts []act) string {
+	var off []string
+	for _, a := range acts {
+		if a.denied != "" {
+			off = append(off, fmt.Sprintf("%s is off: %s.", upperFirst(a.kind), strings.TrimRight(a.denied, ".")))
+		}
+	}
+	return strings.Join(off, " ")
+}
+
+// maxCurlPayload bounds the command that is offered for copying.
+const maxCurlPayload = 16 << 10
+
+// replayCommand replays the run that the page shows, from a shell.
+func replayCommand(j job.Job) string {
+	return fmt.Sprintf("curl -X POST \"$REDRIVE%s\" \\\n  -H 'Content-Type: application/json' \\\n  -d '{\"run\":%d}'",
+		"/api/v1"+string(jobAction(j.ID, "replay")), j.Run)
+}
+
+// enqueueCommand sends the same job again as a new one. It is empty when the
+// payload is too large for a command line, or not JSON.
+func enqueueCommand(j job.Job) string {
+	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !json.Valid(j.Payload) {
+		return ""
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"type":%s,"queue":%s`, quoteJSON(j.Type), quoteJSON(j.Queue))
+	fmt.Fprintf(&b, `,"policy":%s`, job.EncodePolicy(j.Policy))
+	if j.Timeout > 0 {
+		fmt.Fprintf(&b, `,"ttr":%s`, quoteJSON(job.FormatDuration(j.Timeout)))
+	}
+	if j.Priority != 0 {
+		fmt.Fprintf(&b, `,"priority":%d`, j.Priority)
+	}
+	if json.Valid(j.Meta) {
+		fmt.Fprintf(&b, `,"meta":%s`, j.Meta)
+	}
+	fmt.Fprintf(&b, `,"payload":%s}`, j.Payload)
+	return "curl -X POST \"$REDRIVE/api/v1/jobs\" \\\n  -H 'Content-Type: application/json' \\\n  -d '" +
+		strings.ReplaceAll(escapeHidden(b.String()), "'", `'\''`) + "'"
+}
+
+func quoteJSON(s string) string {
+	quoted, err := json.Marshal(s)
+	if err != nil { // unreachable: every string can be marshalled
+		return `""`
+	}
+	return string(quoted)
+}
+
+// escapeHidden writes characters that a reader could not see as JSON escapes:
+// nobody shall paste into a shell what the page does not show. In valid JSON
+// they stand inside strings only, where the escape means the same.
+func escapeHidden(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !hides(r) || strings.ContainsRune("\n\t\r", r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,111 @@
+package templates
+
+import (
+	"strings"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// rung is one of those who may decide about a failed attempt, and what it said.
+type rung struct {
+	text    string
+	code    string // the stable code, on the rung that decided
+	decided bool
+}
+
+const (
+	noRules  = "Rules: none configured"
+	noAnswer = "Handler: no answer"
+	notAsked = "Policy: not asked"
+)
+
+// ladderOf explains who chose the fate of a job after an attempt: the
+// operator's rules, the handler, or the policy, in this order. An unknown code
+// is shown as it is.
+func ladderOf(a job.Attempt) []rung {
+	who, what, _ := strings.Cut(a.DecidedBy, ":")
+	kind, detail, _ := strings.Cut(what, ":")
+	switch {
+	case a.DecidedBy == "":
+		return nil
+	case who == "policy":
+		if text := policySaid(a, kind, detail); text != "" {
+			return []rung{{text: noRules}, {text: handlerBefore(a, kind)}, inked("Policy: "+text, a)}
+		}
+	case who == "handler":
+		if text := handlerSaid(a, what); text != "" {
+			return []rung{{text: noRules}, inked("Handler: "+text, a), {text: policyAfter(a)}}
+		}
+	case who == "unknown_type":
+		return []rung{{text: noRules}, inked("Handler: none for this type, so "+actionWord(a.Action), a), {text: notAsked}}
+	}
+	return []rung{inked(upperFirst(actionWord(a.Action)), a)}
+}
+
+func inked(text string, a job.Attempt) rung {
+	return rung{text: text, code: visible(a.DecidedBy), decided: true}
+}
+
+// policySaid is empty for a code that is not known.
+func policySaid(a job.Attempt, kind, detail string) string {
+	switch kind {
+	case "retry":
+		used, limit, _ := strings.Cut(detail, "/")
+		return "retry, attempt " + visible(used) + " of " + visible(limit)
+	case "exhausted":
+		return actionWord(a.Action) + ", exhausted"
+	case "non_retryable":
+		return actionWord(a.Action) + ", " + visible(detail) + " is never retried"
+	}
+	return ""
+}
+
+// handlerBefore is what the handler said when the policy decided. An answer
+// that asks for another attempt does not survive the last one.
+func handlerBefore(a job.Attempt, kind string) string {
+	switch {
+	case a.Outcome == job.Lost:
+		return "Handler: gone"
+	case a.Outcome == job.TimedOut:
+		return "Handler: no answer in time"
+	case a.Outcome == job.Panicked:
+		return "Handler: panicked"
+	case kind == "exhausted":
+		return "Handler: did not end it"
+	}
+	return noAnswer
+}
+
+// handlerSaid is empty for a code that is not known.
+func handlerSaid(a job.Attempt, what string) string {
+	switch what {
+	case "success":
+		return "success"
+	case "not_retryable":
+		return "dead letter, retrying is futile"
+	case string(retry.CodeDeadLetter):
+		return "dead letter"
+	case string(retry.CodeDiscard):
+		return "discard"
+	case string(retry.CodeFail):
+		return "fail for good, no dead letter"
+	case string(retry.CodeRetry):
+		if a.Delay != nil && a.Delay.Source == retry.FromHandler {
+			return "retry after " + duration(a.Delay.Raw)
+		}
+		return "retry"
+	}
+	return ""
+}
+
+// policyAfter is what was left to the policy when the handler decided.
+func policyAfter(a job.Attempt) string {
+	switch {
+	case a.Delay == nil:
+		return notAsked
+	case a.Delay.Source == retry.FromHandler:
+		return "Policy: allows another attempt"
+	}
+	return "Policy: allows another attempt, gives the delay"
+}

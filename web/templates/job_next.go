@@ -1,0 +1,301 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// sentence answers, at the top of the page, when the job runs again and why
+// then, or what became of it. The lead is the answer.
+type sentence struct {
+	lead, rest []phrase
+	now        time.Time
+}
+
+// phrase is a piece of text, or a time.
+type phrase struct {
+	text string
+	time time.Time
+	down bool // it counts down to the time
+}
+
+func (s *sentence) answers(format string, args ...any) {
+	s.lead = append(s.lead, phrases(format, args)...)
+}
+
+func (s *sentence) says(format string, args ...any) {
+	s.rest = append(s.rest, phrases(format, args)...)
+}
+
+// in marks a time that is counted down to.
+type in time.Time
+
+// phrases formats text in which %v stands for a time, an in, or text that may
+// come from data.
+func phrases(format string, args []any) []phrase {
+	var all []phrase
+	for i, text := range strings.Split(format, "%v") {
+		if i > 0 {
+			switch arg := args[i-1].(type) {
+			case time.Time:
+				all = append(all, phrase{time: arg})
+			case in:
+				all = append(all, phrase{time: time.Time(arg), down: true})
+			default:
+				all = append(all, phrase{text: visible(fmt.Sprint(arg))})
+			}
+		}
+		if text != "" {
+			all = append(all, phrase{text: text})
+		}
+	}
+	return all
+}
+
+// sentenceOf says it for every state.
+func sentenceOf(v JobPage, f forecast) sentence {
+	s := sentence{now: v.Now}
+	switch v.Job.State {
+	case job.Scheduled:
+		s.scheduled(v, f)
+	case job.Pending:
+		s.pending(v)
+	case job.Available:
+		s.available(v)
+	case job.Active:
+		s.active(v, f)
+	case job.Retryable:
+		s.retryable(v, f)
+	case job.Completed:
+		s.completed(v)
+	case job.Discarded:
+		s.discarded(v)
+	case job.Cancelled:
+		s.cancelled(v)
+	default:
+		s.answers("It is %v", v.Job.State)
+		s.says(", since %v.", v.Job.ChangedAt)
+	}
+	return s
+}
+
+// when is the preposition before a time, which has a date unless it is today.
+func (s *sentence) when(t time.Time) string {
+	if t.UTC().Format(time.DateOnly) == s.now.UTC().Format(time.DateOnly) {
+		return "at"
+	}
+	return "on"
+}
+
+// nth is an attempt among those that the policy allows: "Attempt 4 of 5".
+func nth(n int, p retry.Policy) string {
+	if n > p.Limit() {
+		return "Attempt " + number(n)
+	}
+	return "Attempt " + number(n) + " of " + number(p.Limit())
+}
+
+func (s *sentence) scheduled(v JobPage, f forecast) {
+	at := v.Job.RunAt
+	if s.starts(v, at) {
+		s.says(" It was enqueued to run not before then.")
+	}
+	s.ifAllFail(v, f)
+	s.waits(v)
+}
+
+// starts says when the next attempt starts, and reports whether that is still
+// to come.
+func (s *sentence) starts(v JobPage, at time.Time) bool {
+	if at.Sub(s.now) < time.Second {
+		s.answers("%v is due", nth(v.Job.Attempts+1, v.Job.Policy))
+		s.says(" since %v: it starts as soon as a worker is free.", at)
+		return false
+	}
+	s.answers("%v starts %v", nth(v.Job.Attempts+1, v.Job.Policy), in(at))
+	s.says(", "+s.when(at)+" %v.", at)
+	return true
+}
+
+func (s *sentence) pending(v JobPage) {
+	s.answers("It waits for a signal from outside")
+	s.says(" since %v. No time is set: until the signal comes, nothing runs. Cancel it if the signal will not come.", v.Job.ChangedAt)
+}
+
+func (s *sentence) available(v JobPage) {
+	next := nth(v.Job.Attempts+1, v.Job.Policy)
+	since := latest(v.Job.RunAt, v.Job.ChangedAt)
+	switch {
+	case v.Waiting != "":
+		s.answers("%v does not start: %v", next, strings.TrimRight(v.Waiting, ". "))
+		s.says(". It waits since %v, and keeps waiting: nothing is lost.", since)
+	case v.Job.Held:
+		s.answers("%v does not start: no handler is configured for %v", next, v.Job.Type)
+		s.says(". It waits since %v and starts as soon as a handler is there.", since)
+	default:
+		s.answers("%v starts as soon as a worker is free", next)
+		s.says("; it waits since %v.", since)
+	}
+	if r := replayOf(v.Replays, v.Job.Run-1); r != nil && v.Job.Attempts == 0 {
+		s.says(" %v replayed it "+s.when(r.At)+" %v.", someone(r.By), r.At)
+	}
+	if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted {
+		s.says(" A graceful stop released it; that does not count as an attempt.")
+	}
+}
+
+func (s *sentence) active(v JobPage, f forecast) {
+	j := v.Job
+	s.answers("%v runs for %v", nth(j.Attempts+1, j.Policy), about(s.now.Sub(j.StartedAt)))
+	s.says(", since %v, on %v.", j.StartedAt, j.Worker)
+	if j.Timeout > 0 {
+		s.says(" It may take %v, until %v.", duration(j.Timeout), j.StartedAt.Add(j.Timeout))
+	}
+	switch {
+	case j.LeaseUntil.IsZero():
+	case j.LeaseUntil.Before(s.now):
+		s.says(" Its lease ran out at %v and its worker gave no sign of life since %v: it will be settled as lost.", j.LeaseUntil, j.LastSeen)
+	default:
+		s.says(" Its lease is kept until %v; the worker's last sign of life was at %v.", j.LeaseUntil, j.LastSeen)
+	}
+	if len(f.coming) == 0 {
+		s.says(" It is the last attempt: if it fails, %v.", fate(v))
+		return
+	}
+	s.says(" If it fails, attempt %v follows after %v.", number(f.coming[0].number), waitRange(f.coming[0]))
+}
+
+// waitRange is the delay before an attempt to come.
+func waitRange(c coming) string {
+	if c.high == 0 {
+		return "no delay"
+	}
+	return durationRange(c.low, c.high)
+}
+
+func (s *sentence) retryable(v JobPage, f forecast) {
+	s.starts(v, v.Job.RunAt)
+	s.whyThen(v)
+	s.ifAllFail(v, f)
+	s.waits(v)
+}
+
+// whyThen explains the time of a retry by the attempt that failed.
+func (s *sentence) whyThen(v JobPage) {
+	a := lastAttempt(v)
+	if a == nil || a.Delay == nil {
+		return
+	}
+	s.says(" Attempt %v %v; ", number(a.Number), failedHow(a.Outcome))
+	switch {
+	case a.Delay.Source == retry.FromHandler:
+		s.says("the handler asked to wait %v", wait(a.Delay.Final))
+	case a.Delay.Final == 0:
+		s.says("the policy retries at once")
+	default:
+		s.says("the policy waits %v", duration(a.Delay.Final))
+	}
+	if a.Outcome == job.Lost {
+		s.says(", counted from the worker's last sign of life")
+	}
+	s.says(".")
+}
+
+// failedHow is the outcome as a verb.
+func failedHow(o job.Outcome) string {
+	if o == job.Lost {
+		return "was lost"
+	}
+	return lookOfOutcome(o).word
+}
+
+// ifAllFail says where the run ends when nothing succeeds.
+func (s *sentence) ifAllFail(v JobPage, f forecast) {
+	if len(f.coming) == 0 {
+		return
+	}
+	first, last := f.coming[0].number, v.Job.Policy.Limit()
+	switch {
+	case first == last:
+		s.says(" If it fails too, ")
+	case first+1 == last:
+		s.says(" If %v and %v fail too, ", first, last)
+	default:
+		s.says(" If %v to %v fail too, ", first, number(last))
+	}
+	if f.ends.IsZero() {
+		s.says("%v.", fate(v))
+		return
+	}
+	s.says("%v "+strings.Replace(s.when(f.ends), "at", "at about", 1)+" %v.", fate(v), f.ends)
+}
+
+// fate is what becomes of the job when its last attempt fails.
+func fate(v JobPage) string {
+	switch {
+	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
+		return "it is discarded"
+	case v.DeadLetters:
+		return "it is dead-lettered"
+	}
+	return "it is kept as dlq failed, for its queue has no dead-letter queue,"
+}
+
+// waits says what else keeps the job from starting.
+func (s *sentence) waits(v JobPage) {
+	if v.Waiting != "" {
+		s.says(" But not now: %v.", strings.TrimRight(v.Waiting, ". "))
+	}
+}
+
+func (s *sentence) completed(v JobPage) {
+	s.answers("It succeeded "+s.when(v.Job.FinishedAt)+" %v", v.Job.FinishedAt)
+	s.says(", %v, at attempt %v of run %v.", relative(v.Job.FinishedAt, s.now), number(v.Job.Attempts), v.Job.Run)
+	if v.Job.Run > 1 {
+		s.says(" The replay worked.")
+	}
+	s.says(" Nothing more will run.")
+}
+
+func (s *sentence) cancelled(v JobPage) {
+	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
+	s.answers("It was cancelled by hand "+s.when(ended)+" %v", ended)
+	if a := lastAttempt(v); a != nil && a.Outcome == job.CancelledBy {
+		s.says(", while it ran; what the worker still did cannot change the job")
+	}
+	s.says(".")
+	s.replayStarts(v)
+}
+
+func (s *sentence) replayStarts(v JobPage) {
+	s.says(" It does not run again by itself; a replay starts run %v.", v.Job.Run+1)
+}
+
+// replayOf finds the replay of a run.
+func replayOf(replays []job.Replay, run int) *job.Replay {
+	if i := slices.IndexFunc(replays, func(r job.Replay) bool { return r.Run == run }); i >= 0 {
+		return &replays[i]
+	}
+	return nil
+}
+
+// lastAttempt is the newest record of the current run.
+func lastAttempt(v JobPage) *job.Attempt {
+	if n := len(v.Attempts); n > 0 && v.Attempts[n-1].Run == v.Job.Run {
+		return &v.Attempts[n-1]
+	}
+	return nil
+}
+
+// someone names who did it; nobody may have said.
+func someone(by string) string {
+	if by == "" {
+		return "Somebody"
+	}
+	return by
+}

@@ -1,0 +1,87 @@
+package templates
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"redrive/internal/retry"
+)
+
+// cell is one step of a calculation: text, raised text, text, small text, text.
+type cell struct{ text, power, rest, note, tail string }
+
+// tapeOf writes down how a delay came about, step by step; the last cell is
+// the delay. entries is the schedule of the job's policy, if it has one.
+func tapeOf(d retry.Delay, entries []time.Duration) []cell {
+	if d.Source == retry.FromHandler {
+		return finish(d, []cell{{text: "handler", note: retryNumber(d)}, {text: "Retry-After: " + duration(d.Raw)}})
+	}
+	cells := []cell{{text: visible(string(d.Strategy)), note: retryNumber(d)}}
+	result := " = " + rawDelay(d)
+	initial := duration(d.Initial)
+	switch d.Strategy {
+	case retry.Immediate:
+		return append(cells, cell{text: "none"})
+	case retry.Linear:
+		cells = append(cells, cell{text: initial + " × " + number(d.Retry) + result})
+	case retry.Exponential:
+		cells = append(cells, cell{text: initial + " × " + factor(d.Coefficient), power: strconv.Itoa(d.Retry - 1), rest: result})
+	case retry.Polynomial:
+		cells = append(cells, cell{text: initial + " × " + number(d.Retry), power: factor(d.Coefficient), rest: result})
+	case retry.Schedule:
+		cells = append(cells, cell{text: entryName(d, entries) + result})
+	default:
+		cells = append(cells, cell{text: rawDelay(d)})
+	}
+	return finish(d, cells)
+}
+
+// finish adds the cap, the jitter and the sum.
+func finish(d retry.Delay, cells []cell) []cell {
+	cells = append(cells, cell{text: "cap " + duration(d.Cap), note: reached(d.Raw > d.Cap)})
+	if d.Jitter.On() {
+		cells = append(cells, cell{
+			text: "jitter " + factor(d.Jitter.Low) + " to " + factor(d.Jitter.High), note: "drew",
+			tail: "×" + decimal(d.Factor, 2),
+		})
+		if float64(d.Capped)*d.Factor > float64(d.Cap) {
+			cells = append(cells, cell{text: "cap " + duration(d.Cap), note: "reached again"})
+		}
+	}
+	return append(cells, cell{text: wait(d.Final)})
+}
+
+func reached(yes bool) string {
+	if yes {
+		return "reached"
+	}
+	return "not reached"
+}
+
+func retryNumber(d retry.Delay) string { return "retry " + number(d.Retry) }
+
+// rawDelay is the strategy's own delay. Past what a clock can hold there is no
+// figure to give.
+func rawDelay(d retry.Delay) string {
+	if d.Raw == math.MaxInt64 {
+		return "more than 292 years"
+	}
+	return duration(d.Raw)
+}
+
+// entryName says which entry of a schedule was used; the last one repeats.
+func entryName(d retry.Delay, entries []time.Duration) string {
+	if n := len(entries); n > 0 && d.Retry > n && entries[n-1] == d.Raw {
+		return "entry " + number(n) + ", the last, again"
+	}
+	return "entry " + number(d.Retry)
+}
+
+// wait is a delay in words.
+func wait(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return duration(d)
+}
