@@ -1,0 +1,274 @@
+// Package engine runs jobs: it claims them, hands them to handlers, extends
+// their leases while they run, and settles how they ended.
+//
+// # The loop
+//
+// One goroutine, the dispatcher, talks to the store. Handlers that return put
+// their settlement into a mailbox; the dispatcher empties it, and in one call
+// of Exchange settles what ended and claims as much as can start at once. One
+// call is in flight at a time, so under load the settlements of a whole batch
+// and the next claim share one commit, and when idle a single job waits for
+// nobody. It never claims more than it has free workers: a job that never
+// started must not be charged an attempt after a crash.
+//
+// Nothing is polled. The dispatcher sleeps until a handler returns, until
+// [Engine.Changed] says that jobs became available, or until the time of the
+// next retry. It remembers which queues can hold claimable jobs and asks for
+// those only.
+//
+// # The end of an execution
+//
+// Exactly one of these decides it, whichever comes first: the handler returns
+// or panics; it ignores the end of its ttr for too long and is given up, or the
+// same at a graceful stop; somebody else ended it (a person cancelled the job,
+// or the lease was lost), and nothing is written. A handler that was given up
+// keeps its worker's place until it returns, because it still uses what it
+// uses; what it returns then is dropped.
+//
+// An execution that was told to stop before its handler returned did not
+// succeed, even when the handler returned nil: many do so when their context
+// ends, and running a job twice is better than not at all.
+//
+// # Leases
+//
+// The keeper goroutine extends all leases three times within their length, and
+// only when that has succeeded looks for leases of others that ran out: a
+// machine that slept must not take its own running jobs for dead. At the start
+// every active job belongs to a dead process, since the store's lock lets only
+// one have the file: all of them are settled as lost before the first claim.
+//
+// # Faults of the store
+//
+// An outcome is never dropped because the store is busy or full: it stays in
+// memory, its lease is still extended, and it is tried again with growing
+// pauses, without new claims until it is written. When the store says that it
+// is broken the engine stops claiming for good and says so (see [Engine.Err]).
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Store is what the engine needs of a database. Its methods are atomic and
+// finish what they began whatever becomes of ctx, which bounds the waiting
+// only.
+type Store interface {
+	// Exchange settles, then claims, in one transaction. Executions that were
+	// fenced off change nothing and are reported as stale.
+	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
+	// Extend moves the end of leases; those that were fenced off are stale.
+	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)
+	// Leases returns the active jobs whose lease ends by then; all for the zero time.
+	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
+	// NextDue is the earliest time at which a waiting job may run; zero for none.
+	NextDue(ctx context.Context) (time.Time, error)
+	// Unhold frees the jobs that were held for want of a handler.
+	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
+	// QueueNames lists the queues that have, or had, jobs.
+	QueueNames() []string
+}
+
+// UnknownType says what becomes of a job whose type has no handler.
+type UnknownType string
+
+const (
+	Hold       UnknownType = "hold"        // it stays available, marked, for another worker
+	Fail       UnknownType = "fail"        // it fails, and its policy decides
+	DeadLetter UnknownType = "dead_letter" // it becomes a dead letter at once
+	Delete     UnknownType = "delete"      // it is discarded at once
+)
+
+// Options configure an engine. Those without a default are required.
+type Options struct {
+	Store       Store
+	Handlers    func(typ string) (Handler, bool)
+	Workers     func(queue string) int        // how many jobs of a queue run at once; zero: none
+	DeadLetters func(queue string) bool       // whether the queue has a dead-letter queue
+	Random      func() float64                // in [0, 1), for jitter; safe for concurrent use
+	Name        string                        // of this worker, as attempts show it
+	UnknownType UnknownType                   // default Hold
+	Timeout     time.Duration                 // ttr of jobs that bring none; default 5 minutes
+	Lease       time.Duration                 // how long a sign of life counts; default 30 seconds
+	Grace       time.Duration                 // what running jobs have to end in a graceful stop; default none
+	Settled     func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
+	Log         *slog.Logger                  // nil: nothing is logged
+}
+
+// minLease keeps the heartbeat's ticker from running wild.
+const minLease = 10 * time.Millisecond
+
+func (o Options) withDefaults() Options {
+	if o.UnknownType == "" {
+		o.UnknownType = Hold
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Minute
+	}
+	if o.Lease == 0 {
+		o.Lease = 30 * time.Second
+	}
+	if o.Settled == nil {
+		o.Settled = func(job.Job, job.Settlement) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// validate returns a *retry.FieldError for the first field that cannot be.
+func (o Options) validate() error {
+	missing := func(field string) error { return &retry.FieldError{Field: field, Problem: "is required"} }
+	switch {
+	case o.Store == nil:
+		return missing("store")
+	case o.Handlers == nil:
+		return missing("handlers")
+	case o.Workers == nil:
+		return missing("workers")
+	case o.DeadLetters == nil:
+		return missing("dead_letters")
+	case o.Random == nil:
+		return missing("random")
+	case o.Name == "":
+		return missing("name")
+	case !slices.Contains([]UnknownType{Hold, Fail, DeadLetter, Delete}, o.UnknownType):
+		return &retry.FieldError{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
+	case o.Timeout < 0:
+		return &retry.FieldError{Field: "timeout", Problem: fmt.Sprintf("%v is negative", o.Timeout)}
+	case o.Lease < minLease:
+		return &retry.FieldError{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
+	case o.Grace < 0:
+		return &retry.FieldError{Field: "grace", Problem: fmt.Sprintf("%v is negative", o.Grace)}
+	}
+	return nil
+}
+
+// Engine runs the jobs of one store. Its methods can be used by many
+// goroutines.
+type Engine struct {
+	o        Options
+	wake     chan struct{} // one slot: the mailbox holds something new
+	failed   chan error    // one slot: the store broke
+	settled  chan struct{} // closed when the dispatcher has ended
+	hurry    chan struct{} // closed when a stop shall wait no longer
+	done     chan struct{} // closed when everything has ended
+	handlers sync.WaitGroup
+	keeper   sync.WaitGroup
+
+	mu      sync.Mutex
+	phase   phase
+	hurried bool
+	stopErr error
+	box     mailbox
+	held    map[job.Token]*execution // leases that are ours, until their settlement is written
+	busy    map[string]int           // workers in use, by queue
+	drained chan struct{}            // closed when the engine is stopping and no handler runs
+}
+
+// phase only rises.
+type phase int
+
+const (
+	fresh    phase = iota
+	starting       // Start is at work
+	running
+	stopping // no more claims
+	flushing // no more handlers: write what is in memory, and end
+)
+
+// New returns an engine that does nothing yet, or a *retry.FieldError.
+func New(o Options) (*Engine, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return &Engine{
+		o: o, wake: make(chan struct{}, 1), failed: make(chan error, 1),
+		settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}), drained: make(chan struct{}),
+		box: newMailbox(), held: map[job.Token]*execution{}, busy: map[string]int{},
+	}, nil
+}
+
+// Start settles what a dead process left behind and begins to run jobs. ctx
+// bounds the start only. An engine can be started once.
+func (e *Engine) Start(ctx context.Context) error {
+	if !e.advance(fresh, starting) {
+		return errors.New("start the engine: it was started or stopped before")
+	}
+	if err := e.recover(ctx); err != nil {
+		e.advance(starting, fresh)
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	d := newDispatcher(e)
+	if !e.advance(starting, running) {
+		return errors.New("start the engine: it was stopped meanwhile")
+	}
+	go d.loop() // shutdown waits for it
+	e.keeper.Go(e.keep)
+	return nil
+}
+
+// advance moves from one phase to another; false when it is not in the first.
+func (e *Engine) advance(from, to phase) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.phase != from {
+		return false
+	}
+	e.phase = to
+	return true
+}
+
+// recover ends the executions of the process that had the file before, in
+// batches, and frees the jobs whose handlers exist now.
+func (e *Engine) recover(ctx context.Context) error {
+	orphans, err := e.o.Store.Leases(ctx, time.Time{})
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(orphans, 500) {
+		outcomes := e.lose(batch, time.Now())
+		_, stale, err := e.o.Store.Exchange(ctx, settlements(outcomes), job.Claim{})
+		if err != nil {
+			return err
+		}
+		e.announce(outcomes, stale)
+	}
+	if len(orphans) > 0 {
+		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", len(orphans))
+	}
+	if e.o.UnknownType != Hold {
+		_, err = e.o.Store.Unhold(ctx, func(string) bool { return true })
+	} else {
+		_, err = e.o.Store.Unhold(ctx, e.knows)
+	}
+	return err
+}
+
+func (e *Engine) knows(typ string) bool {
+	_, ok := e.o.Handlers(typ)
+	return ok
+}
+
+// Err gives one error when the store broke: the engine claims nothing any
+// more, and the process should end.
+func (e *Engine) Err() <-chan error { return e.failed }
+
+// Running counts the handlers at work by queue, those that were given up
+// included.
+func (e *Engine) Running() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.busy)
+}

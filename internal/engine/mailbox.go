@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"time"
+
+	"redrive/internal/job"
+)
+
+// mailbox collects what the dispatcher has to look at.
+type mailbox struct {
+	ended  []outcome       // to be written
+	queues map[string]bool // queues with news; true: with jobs that can be claimed
+	due    time.Time       // when the earliest of the waiting jobs that we heard of may run
+	look   bool            // something changed that names no job
+}
+
+func newMailbox() mailbox { return mailbox{queues: map[string]bool{}} }
+
+// outcome is an execution that ended, and how that is written down.
+type outcome struct {
+	job        job.Job
+	settlement job.Settlement
+}
+
+func settlements(outcomes []outcome) []job.Settlement {
+	list := make([]job.Settlement, len(outcomes))
+	for i, o := range outcomes {
+		list[i] = o.settlement
+	}
+	return list
+}
+
+// note takes in a change and reports whether the dispatcher cares.
+func (b *mailbox) note(c job.Change) bool {
+	switch {
+	case c.State == job.Available: // also when it was held: a claim that had to hold many may have left more
+		b.queues[c.Queue] = true
+	case c.State != job.Scheduled && c.State != job.Retryable:
+		return false
+	case c.RunAt.After(time.Now()):
+		b.queues[c.Queue] = b.queues[c.Queue] // known from now on
+		b.due = earlier(b.due, c.RunAt)
+	default:
+		b.queues[c.Queue] = true
+	}
+	return true
+}
+
+// earlier returns the earlier of two times, where zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Changed tells the engine that jobs moved: it claims what became available
+// and stops what a person cancelled. It never blocks. Call it after every
+// commit, and without changes when something else let jobs run, as the end of
+// a queue's pause.
+func (e *Engine) Changed(changes []job.Change) {
+	var cancelled []*execution
+	e.mu.Lock()
+	news := len(changes) == 0
+	e.box.look = e.box.look || news
+	for _, c := range changes {
+		if x := e.held[c.Token]; x != nil && c.State == job.Cancelled {
+			cancelled = append(cancelled, x)
+		} else if e.box.note(c) {
+			news = true
+		}
+	}
+	e.mu.Unlock()
+	for _, x := range cancelled {
+		e.fence(x, errCancelled)
+	}
+	if news {
+		e.nudge()
+	}
+}
+
+// nudge wakes the dispatcher; many nudges are one.
+func (e *Engine) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// post hands outcomes to the dispatcher.
+func (e *Engine) post(outcomes ...outcome) {
+	e.mu.Lock()
+	e.box.ended = append(e.box.ended, outcomes...)
+	e.mu.Unlock()
+	e.nudge()
+}
