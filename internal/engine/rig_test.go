@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // milliseconds.
 type rig struct {
 	*testing.T
+	path   string
 	store  *store.Store
 	engine *engine.Engine
 	all    atomic.Pointer[[]*engine.Engine] // who is told of commits
@@ -48,7 +49,7 @@ func newRig(t *testing.T) *rig {
 
 func newRigAt(t *testing.T, path string) *rig {
 	t.Helper()
-	r := &rig{T: t, handlers: map[string]engine.Handler{}}
+	r := &rig{T: t, path: path, handlers: map[string]engine.Handler{}}
 	r.all.Store(&[]*engine.Engine{})
 	s, err := store.Open(t.Context(), store.Options{Path: path, OnCommit: func(changes []job.Change) {
 		for _, e := range *r.all.Load() {
