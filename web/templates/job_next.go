@@ -100,6 +100,14 @@ func nth(n int, p retry.Policy) string {
 	return "Attempt " + number(n) + " of " + number(p.Limit())
 }
 
+// around is when for a time that is only expected.
+func (s *sentence) around(t time.Time) string {
+	if s.when(t) == "at" {
+		return "at about"
+	}
+	return "around"
+}
+
 func (s *sentence) scheduled(v JobPage, f forecast) {
 	at := v.Job.RunAt
 	if s.starts(v, at) {
@@ -160,6 +168,7 @@ func (s *sentence) active(v JobPage, f forecast) {
 	case j.LeaseUntil.IsZero():
 	case j.LeaseUntil.Before(s.now):
 		s.says(" Its lease ran out at %v and its worker gave no sign of life since %v: it will be settled as lost.", j.LeaseUntil, j.LastSeen)
+		return
 	default:
 		s.says(" Its lease is kept until %v; the worker's last sign of life was at %v.", j.LeaseUntil, j.LastSeen)
 	}
@@ -221,6 +230,10 @@ func (s *sentence) ifAllFail(v JobPage, f forecast) {
 	}
 	first, last := f.coming[0].number, v.Job.Policy.Limit()
 	switch {
+	case first == 1 && last > 1:
+		s.says(" If all %v fail, ", number(last))
+	case first == 1:
+		s.says(" If it fails, ")
 	case first == last:
 		s.says(" If it fails too, ")
 	case first+1 == last:
@@ -232,7 +245,7 @@ func (s *sentence) ifAllFail(v JobPage, f forecast) {
 		s.says("%v.", fate(v))
 		return
 	}
-	s.says("%v "+strings.Replace(s.when(f.ends), "at", "at about", 1)+" %v.", fate(v), f.ends)
+	s.says("%v "+s.around(f.ends)+" %v.", fate(v), f.ends)
 }
 
 // fate is what becomes of the job when its last attempt fails.

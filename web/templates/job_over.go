@@ -59,8 +59,11 @@ func (s *sentence) byHand(v JobPage) {
 func whyOver(v JobPage) string {
 	switch v.Job.Reason {
 	case retry.AttemptsExhausted:
-		if v.Job.Attempts == 1 {
+		switch v.Job.Attempts {
+		case 1:
 			return "its only attempt failed"
+		case 2:
+			return "both attempts failed"
 		}
 		return "all " + number(v.Job.Attempts) + " attempts failed"
 	case retry.NonRetryable:

@@ -10,18 +10,18 @@ import (
 	"redrive/internal/retry"
 )
 
-// policyCells say a policy in words and as a formula, in which n is the number
+// policyFormula says a policy in words and as a formula, in which n is the number
 // of the retry.
-func policyCells(p retry.Policy) []cell {
+func policyFormula(p retry.Policy) cell {
 	if p.Limit() == 1 {
-		return []cell{{text: "1 attempt, never retried"}}
+		return cell{text: "1 attempt, never retried"}
 	}
 	initial := duration(p.InitialInterval)
 	c := cell{text: number(p.Limit()) + " attempts, "}
 	switch p.Strategy {
 	case retry.Immediate:
 		c.text += "retried at once"
-		return []cell{c}
+		return c
 	case retry.Linear:
 		c.text += initial + " × n"
 	case retry.Exponential:
@@ -39,7 +39,7 @@ func policyCells(p retry.Policy) []cell {
 	if p.Jitter.On() {
 		c.rest += ", jitter " + factor(p.Jitter.Low) + " to " + factor(p.Jitter.High)
 	}
-	return []cell{c}
+	return c
 }
 
 // scheduleList lists the delays of a schedule, as far as a line holds them.

@@ -16,7 +16,7 @@ const (
 	minBar     = 0.5  // of a bar, however short its attempt
 	minGap     = 0.1  // between bars
 	minPitch   = 2.4  // between the numbers over bars
-	charWidth  = 0.95 // of one character of a label in a lane of 640 px
+	charWidth  = 0.8  // of one character of a label in a lane of 640 px
 	maxBars    = 60   // attempts in a lane
 	maxHollow  = 12   // attempts to come in a lane
 )

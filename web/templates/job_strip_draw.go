@@ -134,8 +134,12 @@ func (l *lane) drawNumbers() {
 func endOf(l lane, f forecast) endMark {
 	m := endMark{x: 1.4}
 	if n := len(l.bars); n > 0 {
-		m.x = min(l.bars[n-1].end()+1.4, 98)
+		m.x = l.bars[n-1].end() + 1.4
 	}
+	for _, b := range l.bands {
+		m.x = max(m.x, b.end()+1)
+	}
+	m.x = min(m.x, 98)
 	if l.run.over {
 		m.class, m.text = endWord(l.run)
 		return m

@@ -1,0 +1,286 @@
+package templates_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+const upstreamTrace = `paylane: 503 Service Unavailable
+  body: {"error":"maintenance","until":"14:30"}
+at payments.(*Client).Capture     payments/client.go:142
+at payments.HandleCapture          payments/capture.go:58
+at engine.(*runner).call           engine/runner.go:211`
+
+func capturePolicy() retry.Policy {
+	return retry.Policy{
+		MaxAttempts: 5, Strategy: retry.Exponential, InitialInterval: 5 * time.Second, Coefficient: 2,
+		MaxInterval: 5 * time.Minute, Jitter: retry.Jitter{Low: 0.85, High: 1.15}, OnExhaustion: retry.DeadLetter,
+		NonRetryable: []string{"auth.*", "card.declined"},
+	}
+}
+
+// life builds the history of a job the way the engine does: by executions that
+// settle.
+type life struct {
+	job.Detail
+	clock time.Time
+	draw  float64 // where between low and high the jitter falls
+}
+
+func newLife(at time.Time) *life {
+	l := &life{clock: at, draw: 0.5}
+	l.Job = job.Job{
+		Token: job.Token{ID: "019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07", Run: 1}, Seq: 1, Queue: "payments",
+		Type: "payments.capture", State: job.Available, Priority: 10, Policy: capturePolicy(),
+		Timeout: 30 * time.Second, RunAt: at, EnqueuedAt: at, ChangedAt: at, Key: "cap-88412",
+		Meta: json.RawMessage(`{"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "source": "checkout-api"}`),
+		Payload: []byte(`{"order_id": 88412, "amount": 4990.00, "currency": "EUR", "provider": "paylane",
+ "card": {"token": "tok_1N3…", "last4": "4242", "expires": "09/28", "brand": "visa"},
+ "lines": [{"sku": "TR-204", "qty": 2}, {"sku": "MK-011", "qty": 1}], "capture": true, "coupon": null}`),
+	}
+	return l
+}
+
+// starts claims the job when it is due.
+func (l *life) starts(worker string) *life {
+	if l.Job.RunAt.After(l.clock) {
+		l.clock = l.Job.RunAt
+	}
+	j := &l.Job
+	j.State, j.Worker, j.StartedAt, j.ChangedAt, j.LastSeen = job.Active, worker, l.clock, l.clock, l.clock
+	j.LeaseUntil = l.clock.Add(40 * time.Second)
+	j.Execution++
+	return l
+}
+
+// ends settles the running execution.
+func (l *life) ends(after time.Duration, outcome job.Outcome, kind, message, trace string, answer retry.Answer, deadLetters bool) *life {
+	l.clock = l.clock.Add(after)
+	j := &l.Job
+	j.LastSeen = l.clock
+	s := j.Settle(job.Ending{
+		Outcome: outcome, FinishedAt: l.clock, Error: job.ErrorInfo{Type: kind, Message: message}, Trace: trace, Answer: answer,
+	}, deadLetters, func() float64 { return l.draw })
+	l.Attempts = append(l.Attempts, s.Attempt)
+	if letter, ok := s.DeadLetter(j.Queue); ok {
+		l.Letters = append(l.Letters, letter)
+	}
+	j.State, j.RunAt, j.Reason, j.Letter, j.ChangedAt, j.Worker = s.State, s.RunAt, s.Reason, s.Letter, l.clock, ""
+	if outcome.Counted() {
+		j.Attempts, j.Error = s.Attempt.Number, s.Attempt.Error
+	}
+	if j.State == job.Completed || j.State == job.Discarded {
+		j.FinishedAt = l.clock
+	}
+	return l
+}
+
+func (l *life) fails(after time.Duration) *life {
+	return l.ends(after, job.Failed, "upstream.unavailable",
+		"POST https://api.paylane.example/v2/captures: 503 Service Unavailable", upstreamTrace, retry.Answer{}, true)
+}
+
+func (l *life) answers(after time.Duration, answer retry.Answer) *life {
+	return l.ends(after, job.Failed, "upstream.unavailable", "503 Service Unavailable", "", answer, true)
+}
+
+func (l *life) timesOut() *life {
+	return l.ends(30*time.Second, job.TimedOut, "context.DeadlineExceeded", "the execution exceeded its ttr of 30 s", "", retry.Answer{}, true)
+}
+
+func (l *life) isLost(after time.Duration) *life {
+	return l.ends(after, job.Lost, "lost", "the lease of worker w-eu-4 ran out without a sign of life", "", retry.Answer{}, true)
+}
+
+func (l *life) succeeds(after time.Duration) *life {
+	return l.ends(after, job.Succeeded, "", "", "", retry.Answer{}, true)
+}
+
+func (l *life) drawing(x float64) *life {
+	l.draw = (x - 0.85) / 0.30
+	return l
+}
+
+// replayed starts the next run.
+func (l *life) replayed(at time.Time, by string) *life {
+	j := &l.Job
+	l.Replays = append(l.Replays, job.Replay{Run: j.Run, State: j.State, Reason: j.Reason, Attempts: j.Attempts, At: at, By: by})
+	for i := range l.Letters {
+		if l.Letters[i].Run == j.Run {
+			l.Letters[i].ReplayedAt, l.Letters[i].ReplayedBy = at, by
+		}
+	}
+	l.clock = at
+	j.Run, j.Attempts, j.State, j.Letter, j.Reason = j.Run+1, 0, job.Available, job.NoLetter, ""
+	j.RunAt, j.ChangedAt, j.FinishedAt, j.Error = at, at, time.Time{}, job.ErrorInfo{}
+	return l
+}
+
+func (l *life) page(change ...func(*templates.JobPage)) templates.JobPage {
+	v := templates.JobPage{
+		Frame:  templates.Frame{Title: l.Job.Type, Section: "jobs", Now: now, QueueCount: 9},
+		Detail: l.Detail, DeadLetters: true, Preview: 64 << 10,
+	}
+	for _, c := range change {
+		c(&v)
+	}
+	return v
+}
+
+func clockAt(s string) time.Time {
+	t, err := time.Parse("2006-01-02 15:04:05.000", "2026-03-12 "+s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// captured is the job of the drawing: a run that died, and its replay, which
+// waits for attempt 4.
+func captured() *life {
+	five := 5 * time.Second
+	return newLife(clockAt("13:12:04.100")).
+		starts("w-eu-2").answers(1090*time.Millisecond, retry.Answer{RetryAfter: &five}).
+		starts("w-eu-2").drawing(1.08).timesOut().
+		starts("w-eu-1").drawing(1.13).fails(420*time.Millisecond).
+		starts("w-eu-4").drawing(0.91).isLost(8900*time.Millisecond).
+		starts("w-eu-3").fails(380*time.Millisecond).
+		replayed(clockAt("14:01:19.000"), "ana").
+		starts("w-eu-2").drawing(1.04).fails(1310 * time.Millisecond).
+		starts("w-eu-1").drawing(0.93).timesOut().
+		starts("w-eu-2").drawing(1.13).fails(440 * time.Millisecond)
+}
+
+func ago(d time.Duration) *life { return newLife(now.Add(-d)) }
+
+func exhausted(deadLetters bool, change func(*job.Job)) *life {
+	l := ago(20 * time.Minute)
+	l.Job.Policy.MaxAttempts = 2
+	change(&l.Job)
+	l.starts("w-eu-1").fails(1200 * time.Millisecond)
+	return l.starts("w-eu-3").ends(900*time.Millisecond, job.Panicked, "runtime.Error", "index out of range [3] with length 3",
+		"panic: index out of range\ngoroutine 41", retry.Answer{}, deadLetters)
+}
+
+func same(*job.Job) {}
+
+func jobPages() map[string]templates.JobPage {
+	all := waitingPages()
+	for name, v := range overPages() {
+		all[name] = v
+	}
+	return all
+}
+
+// waitingPages are jobs that have not ended.
+func waitingPages() map[string]templates.JobPage {
+	scheduled := ago(time.Hour)
+	scheduled.Job.State, scheduled.Job.RunAt = job.Scheduled, now.Add(2*time.Hour)
+	pending := ago(time.Hour)
+	pending.Job.State = job.Pending
+	held := ago(time.Minute)
+	held.Job.Held = true
+	released := ago(2 * time.Minute).starts("w-eu-1")
+	released.ends(4*time.Second, job.Interrupted, "", "", "", retry.Answer{}, true)
+	overdue := ago(2 * time.Minute).starts("w-eu-1").fails(time.Second)
+	silent := ago(10 * time.Minute).starts("w-eu-4")
+	last := ago(20 * time.Second)
+	last.Job.Policy.MaxAttempts = 2
+	last.starts("w-eu-1").fails(time.Second).starts("w-eu-2")
+	return map[string]templates.JobPage{
+		"job-retryable":   captured().page(),
+		"job-scheduled":   scheduled.page(),
+		"job-pending":     pending.page(),
+		"job-available":   ago(6 * time.Second).page(),
+		"job-held":        held.page(),
+		"job-paused":      ago(6 * time.Second).page(func(v *templates.JobPage) { v.Waiting = "queue payments is paused by ana since 13:50" }),
+		"job-interrupted": released.page(),
+		"job-replayed": captured().replayed(now.Add(-2*time.Second), "sam").page(func(v *templates.JobPage) {
+			v.Answer = &templates.Answer{OK: true, Text: "Replayed, run 3 · available"}
+		}),
+		"job-active":       ago(10 * time.Second).starts("w-eu-1").fails(time.Second).starts("w-eu-2").page(),
+		"job-active-last":  last.page(),
+		"job-active-quiet": silent.page(),
+		"job-overdue":      overdue.page(),
+		"job-retry-paused": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) { v.Waiting = "the queue is paused" }),
+		"job-read-only":    captured().page(func(v *templates.JobPage) { v.Problem = "The disk is full." }),
+		"job-26-attempts":  sidekiq().page(),
+		"job-first-retry":  ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) { v.DeadLetters = false }),
+	}
+}
+
+func sidekiq() *life {
+	l := newLife(now.Add(-9 * 24 * time.Hour))
+	l.Job.Policy = retry.Policy{
+		MaxAttempts: 26, Strategy: retry.Polynomial, InitialInterval: time.Second, Coefficient: 4,
+		MaxInterval: 7 * 24 * time.Hour, OnExhaustion: retry.DeadLetter,
+	}
+	for l.starts("w-eu-1").fails(900 * time.Millisecond); l.Job.RunAt.Before(now); {
+		l.starts("w-eu-2").fails(700 * time.Millisecond)
+	}
+	return l
+}
+
+// overPages are jobs that have ended.
+func overPages() map[string]templates.JobPage {
+	no := false
+	resolved := exhausted(true, same)
+	resolved.Letters[0].DiscardedAt, resolved.Letters[0].DiscardedBy = now.Add(-time.Minute), "sam"
+	resolved.Job.Letter, resolved.Job.Reason, resolved.Job.ChangedAt = job.NoLetter, retry.Manual, now.Add(-time.Minute)
+	byHand := ago(time.Hour)
+	byHand.Job.State, byHand.Job.Reason, byHand.Job.FinishedAt, byHand.Job.ChangedAt = job.Discarded, retry.Manual, now.Add(-time.Minute), now.Add(-time.Minute)
+	cancelled := ago(time.Hour).starts("w-eu-1")
+	cancelled.ends(4*time.Second, job.CancelledBy, "", "", "", retry.Answer{}, true)
+	cancelled.Job.State, cancelled.Job.FinishedAt = job.Cancelled, cancelled.clock
+	unknown := ago(time.Hour).starts("w-eu-1").fails(time.Second)
+	unknown.Job.State, unknown.Job.Reason = "quarantined", "sunspots"
+	unknown.Attempts[0].DecidedBy, unknown.Attempts[0].Outcome = "oracle:maybe:later", "vanished"
+	declined := ago(time.Hour).starts("w-eu-1")
+	declined.ends(time.Second, job.Failed, "auth.expired", "token expired", "", retry.Answer{}, true)
+	unhandled := ago(time.Hour).starts("w-eu-1").fails(time.Second)
+	unhandled.Attempts[0].DecidedBy, unhandled.Attempts[0].Action, unhandled.Attempts[0].Delay = "unknown_type:delete", retry.Discard, nil
+	unhandled.Job.State, unhandled.Job.Reason = job.Discarded, retry.UnknownType
+	return map[string]templates.JobPage{
+		"job-completed":         ago(time.Minute).starts("w-eu-1").fails(time.Second).starts("w-eu-2").succeeds(2 * time.Second).page(),
+		"job-replay-worked":     exhausted(true, same).replayed(now.Add(-20*time.Second), "ana").starts("w-eu-2").succeeds(700 * time.Millisecond).page(),
+		"job-dead-letter":       exhausted(true, same).page(),
+		"job-dlq-failed":        exhausted(false, same).page(func(v *templates.JobPage) { v.DeadLetters = false }),
+		"job-policy-discard":    exhausted(true, func(j *job.Job) { j.Policy.OnExhaustion = retry.Discard }).page(),
+		"job-resolved":          resolved.page(),
+		"job-manual-discard":    byHand.page(),
+		"job-handler-discard":   ago(time.Hour).starts("w-eu-1").answers(time.Second, retry.Answer{Code: retry.CodeDiscard}).page(),
+		"job-handler-letter":    ago(time.Hour).starts("w-eu-1").answers(time.Second, retry.Answer{Retryable: &no}).page(),
+		"job-non-retryable":     declined.page(),
+		"job-unknown-type":      unhandled.page(),
+		"job-cancelled":         cancelled.page(),
+		"job-unknown-state":     unknown.page(),
+		"job-many-runs":         manyRuns(14).page(),
+		"job-payload-text":      withPayload("=cmd()|'/C calc'!\x00\xff").page(),
+		"job-payload-cut":       withPayload(`{"rows": [` + strings.Repeat(`{"n": 12345678901234567890}, `, 40) + `1]}`).page(func(v *templates.JobPage) { v.Preview = 300 }),
+		"job-payload-duplicate": withPayload(`{"a": 1.10, "a": 1E+02, "s": "<b>\u202e"}`).page(),
+	}
+}
+
+func withPayload(s string) *life {
+	l := ago(time.Minute)
+	l.Job.Payload = []byte(s)
+	return l.starts("w-eu-1").succeeds(time.Second)
+}
+
+func manyRuns(n int) *life {
+	l := newLife(now.Add(-time.Duration(n) * time.Hour))
+	l.Job.Policy.MaxAttempts = 2
+	for i := range n {
+		l.starts("w-eu-1").fails(time.Duration(i+1) * time.Second).starts("w-eu-2").fails(time.Second)
+		if i < n-1 {
+			l.replayed(l.clock.Add(time.Hour), fmt.Sprintf("operator-%d", i))
+		}
+	}
+	return l
+}
