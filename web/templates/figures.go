@@ -38,6 +38,14 @@ func live() []job.State {
 	return []job.State{job.Scheduled, job.Pending, job.Available, job.Active, job.Retryable}
 }
 
+// heading names a state over a column of numbers.
+func heading(s job.State) string {
+	if s == job.Scheduled {
+		return "Sched."
+	}
+	return upperFirst(string(s))
+}
+
 // segments divides a bar among the live states of a queue.
 func segments(d job.Depths) []segment {
 	var total int64

@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 
@@ -93,25 +92,14 @@ func onOff(on bool) string {
 func faultFlip(f Frame, fault Fault) flipAct {
 	to := faultURL(fault.Name)
 	return flipAct{
-		is: fault.Broken, about: visible(fault.Title), denied: f.Problem,
+		is: fault.Broken, about: visible(fault.Title), denied: visible(f.Problem),
 		on:  face{to, "check", "Fix", append(back(OverviewURL()), field{"broken", "false"})},
 		off: face{to, "panicked", "Break", append(back(OverviewURL()), field{"broken", "true"})},
 	}
 }
 
 func demoReset(f Frame) act {
-	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: f.Problem, fields: back(OverviewURL())}
-}
-
-// demoSummary is the demo in one line.
-func demoSummary(d Demo) string {
-	broken := 0
-	for _, fault := range d.Faults {
-		if fault.Broken {
-			broken++
-		}
-	}
-	return fmt.Sprintf("Made-up jobs on a temporary database. %d of %d faults are switched on.", broken, len(d.Faults))
+	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: visible(f.Problem), fields: back(OverviewURL())}
 }
 
 // shortcut is a key and what it does.

@@ -37,7 +37,7 @@ func counters(v Overview) []counterView {
 }
 
 func refusedTitle(n int64) string {
-	return counted(n, "dead letter was refused.", "dead letters were refused.")
+	return counted(n, "dead letter was refused", "dead letters were refused")
 }
 
 // refusedText says why dead letters were refused, and that nothing is lost.

@@ -32,7 +32,7 @@ func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 // returns there without scripts.
 func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	a := act{
-		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.Problem,
+		kind: kind, url: jobAction(j.ID, kind), class: class, denied: visible(f.Problem),
 		about:  visible(j.Type) + " " + brief(j.ID),
 		fields: append(back(page), field{"run", strconv.Itoa(j.Run)}),
 	}

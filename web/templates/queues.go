@@ -34,9 +34,9 @@ func queuesSummary(v Queues) string {
 // workers says how busy a queue's workers are.
 func workers(c QueueConfig) string {
 	if c.Workers == 0 {
-		return "no workers here"
+		return "no workers"
 	}
-	return fmt.Sprintf("%d of %s busy", c.Running, counted(c.Workers, "worker", "workers"))
+	return fmt.Sprintf("%d of %d busy", c.Running, c.Workers)
 }
 
 func heldTitle(held []job.HeldType) string {
@@ -47,8 +47,12 @@ func heldTitle(held []job.HeldType) string {
 	return counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
 }
 
-func heldCount(h job.HeldType) string {
-	return fmt.Sprintf("(%s in %s)", number(h.Count), visible(h.Queue))
+func heldCount(h job.HeldType, last bool) string {
+	end := ", "
+	if last {
+		end = ". "
+	}
+	return fmt.Sprintf("(%s in %s)", number(h.Count), visible(h.Queue)) + end
 }
 
 // executions is how many attempts ended.
@@ -73,7 +77,7 @@ func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // policyLine is how often a job is tried, and what becomes of it then.
 func policyLine(p retry.Policy) string {
-	end := "then a dead letter"
+	end := "then dead letter"
 	if p.OnExhaustion == retry.Discard {
 		end = "then discarded"
 	}
@@ -94,15 +98,15 @@ func policyDelays(p retry.Policy) string {
 	case retry.Linear:
 		words = first + " × n"
 	case retry.Exponential:
-		words = fmt.Sprintf("%s × %s per retry", first, factor(p.Coefficient))
+		words = fmt.Sprintf("%s × %s", first, factor(p.Coefficient))
 	case retry.Polynomial:
 		words = fmt.Sprintf("%s × n^%s", first, factor(p.Coefficient))
 	case retry.Schedule:
 		words = scheduleWords(p)
 	}
-	words += ", at most " + duration(p.MaxInterval)
+	words += ", up to " + duration(p.MaxInterval)
 	if p.Jitter.On() {
-		words += fmt.Sprintf(", spread %s–%s", factor(p.Jitter.Low), factor(p.Jitter.High))
+		words += fmt.Sprintf(", jitter %s–%s", factor(p.Jitter.Low), factor(p.Jitter.High))
 	}
 	return words
 }
@@ -124,7 +128,7 @@ func scheduleWords(p retry.Policy) string {
 // queueFlip is the pause and resume button of a queue.
 func queueFlip(f Frame, q job.QueueInfo) flipAct {
 	return flipAct{
-		is: !q.PausedAt.IsZero(), class: "row", about: visible(q.Name), denied: f.Problem,
+		is: !q.PausedAt.IsZero(), class: "row square", about: visible(q.Name), denied: visible(f.Problem),
 		on:  face{url: queueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(QueuesURL())},
 		off: face{url: queueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(QueuesURL())},
 	}

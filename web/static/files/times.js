@@ -98,18 +98,19 @@ export function setTime(element, iso, form) {
 function show(element) {
   const { dataset } = element;
   if ("relative" in dataset) setText(element, relative(at(element)));
+  else if ("age" in dataset) setText(element, about(now() - at(element)));
   else if ("countdown" in dataset) setText(element, countdown(at(element)));
   else if ("clock" in dataset) setText(element, clock(at(element), dataset.clock));
 }
 
 function tick() {
-  for (const element of all("time[data-relative], time[data-countdown]")) show(element);
+  for (const element of all("time[data-relative], time[data-age], time[data-countdown]")) show(element);
   setText(find("time[data-tick]"), clock(now()));
 }
 
 function showZone() {
   setText(find("[data-zone]"), zone === "local" ? "Local" : "UTC");
-  for (const element of all("time[data-clock], time[data-relative], time[data-countdown]")) {
+  for (const element of all("time[data-clock], time[data-relative], time[data-age], time[data-countdown]")) {
     if (Number.isNaN(at(element))) continue;
     element.title = stamp(at(element));
     show(element);

@@ -1,0 +1,322 @@
+package templates_test
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// The fixtures are one afternoon of a shop: now is fixed, ids are made up, and
+// nothing is random.
+
+var now = time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
+
+func id(n int) string {
+	return fmt.Sprintf("019ce2%02x-%04x-7%03x-9%03x-%012x", n%256, n*7919%65536, n*31%4096, n*17%4096, n*123457)
+}
+
+// kind is one sort of failure in the shop.
+type kind struct {
+	typ, queue, errorType, message, payload string
+	limit                                   int
+}
+
+func kinds() []kind {
+	return []kind{
+		{"payments.capture", "payments", "upstream.unavailable", "POST https://api.paylane.example/v2/captures: 503 Service Unavailable", `{"order_id":88412,"amount":4990,"currency":"EUR","card":"tok_1N3"}`, 5},
+		{"webhooks.deliver", "webhooks", "net.DNSError", "lookup hooks.acme-tools.example: no such host", `{"endpoint_id":"ep_1842","event":"order.paid"}`, 8},
+		{"email.receipt", "email", "smtp.Error", "451 4.7.1 <ines@brightmail.example>: greylisted, try again later", `{"to":"ines@brightmail.example","template":"receipt-v4"}`, 6},
+		{"orders.confirm", "orders", "json.UnmarshalTypeError", "lines[3].qty: cannot unmarshal string into int", `{"order_id":88390,"lines":[{"sku":"A-1","qty":"two"}]}`, 5},
+		{"media.thumbnail", "media", "lost", "lease ran out 14 s after the last heartbeat", `{"id":8678,"tenant":"t_45"}`, 3},
+		{"loyalty.points.expire", "default", "unknown_type", "no handler for urn:shop:loyalty:points.expire", `{"id":7340,"tenant":"t_78","requested_by":"cron"}`, 1},
+	}
+}
+
+// failure is the nth failed job, newest first; status says how it ended.
+func failure(n int, status job.Status) job.Job {
+	k := kinds()[n%len(kinds())]
+	policy := retry.Default()
+	policy.MaxAttempts = k.limit
+	at := now.Add(-time.Duration(n*n*3+2) * time.Second)
+	j := job.Job{
+		Token: job.Token{ID: id(n), Run: 1 + n%4/3, Execution: k.limit}, Seq: int64(1000 - n),
+		Queue: k.queue, Type: k.typ, Payload: []byte(k.payload), Policy: policy,
+		EnqueuedAt: at.Add(-3 * time.Minute), ChangedAt: at, FinishedAt: at, Attempts: k.limit,
+		Error: job.ErrorInfo{Type: k.errorType, Message: k.message}, State: job.State(status),
+	}
+	switch status {
+	case job.StatusDeadLetter:
+		j.State, j.Letter, j.Reason = job.Discarded, job.LetterStored, reasons()[n%len(reasons())]
+	case job.StatusDLQFailed:
+		j.State, j.Letter, j.Reason = job.Discarded, job.LetterRefused, retry.AttemptsExhausted
+	case job.StatusHeld:
+		j.State, j.Held, j.Attempts, j.Error = job.Available, true, 0, job.ErrorInfo{}
+	case job.Status(job.Retryable):
+		j.Attempts, j.RunAt, j.FinishedAt = max(1, k.limit/2), now.Add(time.Duration(n*11+7)*time.Second), time.Time{}
+	case job.Status(job.Scheduled):
+		j.Attempts, j.RunAt, j.FinishedAt, j.Error = 0, now.Add(time.Duration(n)*time.Hour), time.Time{}, job.ErrorInfo{}
+	case job.Status(job.Completed), job.Status(job.Active), job.Status(job.Available):
+		j.Attempts, j.Error = 1, job.ErrorInfo{}
+	}
+	return j
+}
+
+func reasons() []retry.Reason {
+	return []retry.Reason{
+		retry.AttemptsExhausted, retry.NonRetryable, retry.AttemptsExhausted, retry.HandlerDeadLetter,
+		retry.AttemptsExhausted, retry.UnknownType, retry.Manual,
+	}
+}
+
+func mixed(count int) []job.Job {
+	order := []job.Status{
+		job.StatusDeadLetter, job.Status(job.Retryable), job.StatusDeadLetter, job.Status(job.Active),
+		job.Status(job.Retryable), job.StatusDeadLetter, job.Status(job.Completed), job.StatusDeadLetter,
+		job.Status(job.Scheduled), job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Cancelled),
+		job.Status(job.Available), job.StatusHeld, job.Status(job.Pending),
+	}
+	var all []job.Job
+	for n := range count {
+		all = append(all, failure(n, order[n%len(order)]))
+	}
+	return all
+}
+
+func failing(count int) []job.Job {
+	var all []job.Job
+	for n := range count {
+		status := job.StatusDeadLetter
+		if n%3 == 1 {
+			status = job.Status(job.Retryable)
+		}
+		all = append(all, failure(n, status))
+	}
+	return all
+}
+
+func letters(count int) job.LetterList {
+	var list job.LetterList
+	for n := range count {
+		j := failure(n, job.StatusDeadLetter)
+		list.Letters = append(list.Letters, job.LetterRow{Job: j, DeadLetter: job.DeadLetter{
+			JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
+			FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: j.Attempts,
+		}})
+	}
+	list.Next = job.Cursor{At: now.Add(-time.Hour), Seq: 900}
+	return list
+}
+
+// hour is 60 minutes of totals in the shape of a wave.
+func hour(succeeded, failed float64, shift int) []job.Totals {
+	var all []job.Totals
+	for m := range 60 {
+		wave := 1 + 0.4*math.Sin(float64(m+shift)/7) + 0.1*math.Sin(float64(m*(shift+3)))
+		f := int64(failed * wave)
+		all = append(all, job.Totals{
+			Succeeded: int64(succeeded * wave), Failed: f, Requeued: f * 2 / 3, FailedPermanently: f - f*2/3,
+			Replayed: int64(max(0, m-48) * 4),
+		})
+	}
+	all[56].DLQFailed = 2
+	return all
+}
+
+func queue(name string, shift int, d job.Depths) job.QueueInfo {
+	return job.QueueInfo{
+		Name: name, Depths: d, LastHour: hour(float64(20*(shift+1)), float64(shift), shift),
+		Oldest: now.Add(-time.Duration(shift*shift*9+1) * time.Second),
+	}
+}
+
+func queues() []job.QueueInfo {
+	reports := queue("reports", 2, job.Depths{"scheduled": 310, "active": 2, "retryable": 11, "dead_letter": 230})
+	reports.PausedAt, reports.PausedBy = now.Add(-12*time.Minute), "ana"
+	search := job.QueueInfo{Name: "search", Depths: job.Depths{"available": 12, "dead_letter": 294}, LastHour: make([]job.Totals, 60), Oldest: now.Add(-5 * time.Hour)}
+	payments := queue("payments", 4, job.Depths{"available": 41, "active": 8, "retryable": 318, "dead_letter": 1204, "dlq_failed": 2})
+	payments.LastHour = hour(20, 12, 4)
+	return []job.QueueInfo{
+		queue("billing", 0, job.Depths{"available": 2, "active": 1, "dead_letter": 260}),
+		queue("default", 1, job.Depths{"available": 14, "retryable": 6, "dead_letter": 701}),
+		queue("email", 3, job.Depths{"scheduled": 4210, "available": 118, "active": 24, "retryable": 847, "dead_letter": 606}),
+		queue("media", 2, job.Depths{"available": 3, "active": 4, "retryable": 6, "dead_letter": 44}),
+		queue("orders", 1, job.Depths{"scheduled": 12, "pending": 3, "available": 9, "active": 6, "retryable": 22, "dead_letter": 244}),
+		payments, reports, search,
+		queue("webhooks", 2, job.Depths{"available": 22, "active": 12, "retryable": 16, "dead_letter": 627}),
+	}
+}
+
+func configs() map[string]templates.QueueConfig {
+	steep := retry.Default()
+	steep.MaxAttempts, steep.InitialInterval, steep.MaxInterval = 8, 30*time.Second, time.Hour
+	listed := retry.Default()
+	listed.MaxInterval, listed.Strategy, listed.Schedule, listed.Jitter, listed.OnExhaustion = time.Hour, retry.Schedule, []time.Duration{time.Minute, 5 * time.Minute, time.Hour}, retry.Jitter{}, retry.Discard
+	all := map[string]templates.QueueConfig{}
+	for _, q := range queues() {
+		all[q.Name] = templates.QueueConfig{Workers: 30, Running: int(q.Depths["active"]), Policy: retry.Default(), DeadLetters: true}
+	}
+	all["webhooks"] = templates.QueueConfig{Workers: 20, Running: 12, Policy: steep, DeadLetters: true}
+	all["payments"] = templates.QueueConfig{Workers: 8, Running: 8, Policy: listed}
+	delete(all, "search")
+	return all
+}
+
+func snapshot() job.Snapshot {
+	return job.Snapshot{
+		Seq:    99,
+		Totals: job.Totals{Succeeded: 1261402, Failed: 18934, Requeued: 14688, FailedPermanently: 4246, DLQFailed: 2, Replayed: 1873},
+		Depths: job.Depths{
+			"scheduled": 4532, "pending": 3, "available": 221, "active": 57, "retryable": 1226, "completed": 1274048,
+			"discarded": 4246, "cancelled": 12, "dead_letter": 4210, "dlq_failed": 2, "held": 3,
+		},
+	}
+}
+
+func reasonCounts() []job.ReasonCount {
+	return []job.ReasonCount{
+		{Reason: retry.AttemptsExhausted, Count: 2125}, {Reason: retry.UnknownType, Count: 701}, {Reason: retry.NonRetryable, Count: 417},
+		{Reason: retry.HandlerDeadLetter, Count: 208}, {Reason: retry.Manual, Count: 2},
+	}
+}
+
+func frame(section, title string) templates.Frame {
+	return templates.Frame{Title: title, Section: section, Now: now, Snapshot: snapshot(), QueueCount: 9}
+}
+
+// quiet is a frame in which nothing has ever failed.
+func quiet(section, title string) templates.Frame {
+	f := frame(section, title)
+	f.Snapshot = job.Snapshot{Seq: 9, Totals: job.Totals{Succeeded: 812, Failed: 42, Requeued: 42}, Depths: job.Depths{"completed": 812}}
+	return f
+}
+
+func fresh(section, title string) templates.Frame {
+	f := frame(section, title)
+	f.Snapshot, f.QueueCount = job.Snapshot{}, 0
+	return f
+}
+
+func demo() *templates.Demo {
+	return &templates.Demo{
+		Until: "The database is deleted when the demo stops.",
+		Faults: []templates.Fault{
+			{Name: "payments-503", Title: "Payment provider", About: "Answers 503 to every capture.", Broken: true},
+			{Name: "rate-limit", Title: "Rate-limited API", About: "Answers 429 with Retry-After from the third request a second on."},
+			{Name: "slow", Title: "Slow report", About: "Takes longer than its time to run.", Broken: true},
+			{Name: "poison", Title: "Poison payload", About: "One order has a quantity in words."},
+			{Name: "mailer", Title: "Flaky mailer", About: "Fails three times in ten.", Broken: true},
+			{Name: "panic", Title: "Panic", About: "An index out of range in the batch worker."},
+		},
+	}
+}
+
+func refused() []job.Job {
+	return []job.Job{failure(0, job.StatusDLQFailed), failure(6, job.StatusDLQFailed)}
+}
+
+// pages is every state that a page can be in, by the name of its golden file.
+func pages() map[string]page {
+	all := map[string]page{}
+	overviewStates(all)
+	jobsStates(all)
+	deadLetterStates(all)
+	queuesStates(all)
+	problemStates(all)
+	return all
+}
+
+func overview(f templates.Frame) templates.Overview {
+	return templates.Overview{
+		Frame: f, LastHour: hour(700, 60, 5), Queues: queues(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
+	}
+}
+
+func overviewStates(all map[string]page) {
+	all["overview"] = overview(frame("overview", "Overview"))
+	all["overview-healthy"] = templates.Overview{Frame: quiet("overview", "Overview"), LastHour: hour(10, 0, 1)[:50], Queues: queues()[:1]}
+	all["overview-first-run"] = templates.Overview{Frame: fresh("overview", "Overview"), LastHour: make([]job.Totals, 60), FirstRun: true}
+	f := frame("overview", "Overview")
+	f.Demo = demo()
+	all["overview-demo"] = overview(f)
+	f = frame("overview", "Overview")
+	f.Insecure, f.Problem = true, "The disk of the database is full. Make room; writing starts again by itself."
+	all["overview-read-only"] = overview(f)
+}
+
+func jobs(f templates.Frame) templates.Jobs {
+	return templates.Jobs{
+		Frame: f, Queues: []string{"billing", "default", "email", "payments"},
+		List: job.List{Jobs: mixed(30), Next: job.Cursor{At: now.Add(-time.Hour), Seq: 700}},
+	}
+}
+
+func jobsStates(all map[string]page) {
+	f := frame("jobs", "Jobs")
+	all["jobs"] = jobs(f)
+	v := jobs(f)
+	v.Filter = job.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
+	v.List.Jobs, v.List.Next, v.After = failing(12), job.Cursor{}, job.Cursor{At: now, Seq: 5}.String()
+	all["jobs-filtered"] = v
+	v.After, v.List = "", job.List{}
+	all["jobs-no-match"] = v
+	v = jobs(f)
+	v.Filter, v.Slow, v.List.Jobs = job.Filter{Error: "time_out"}, true, failing(3)
+	all["jobs-slow"] = v
+	v.Slow, v.List.Jobs = false, nil
+	v.Filter = job.Filter{Queue: "no queue", Type: "x"}
+	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`}
+	all["jobs-bad-filter"] = v
+	f.Problem = "The database can only be read: another disk has it."
+	all["jobs-read-only"] = jobs(f)
+	all["jobs-first-run"] = templates.Jobs{Frame: fresh("jobs", "Jobs")}
+}
+
+func deadLetters(f templates.Frame) templates.DeadLetters {
+	return templates.DeadLetters{
+		Frame: f, List: letters(18), Refused: refused(), Reasons: reasonCounts(), Queues: queues(),
+	}
+}
+
+func deadLetterStates(all map[string]page) {
+	f := frame("dead-letters", "Dead letters")
+	all["dead-letters"] = deadLetters(f)
+	v := deadLetters(f)
+	v.Filter = job.Filter{Reason: retry.AttemptsExhausted, Queue: "email"}
+	v.Refused, v.List.Letters, v.List.Next = nil, v.List.Letters[:3], job.Cursor{}
+	all["dead-letters-filtered"] = v
+	v.List = job.LetterList{}
+	all["dead-letters-no-match"] = v
+	v = deadLetters(f)
+	v.Slow, v.Refused, v.List.Letters = true, nil, v.List.Letters[:2]
+	all["dead-letters-slow"] = v
+	all["dead-letters-healthy"] = templates.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
+}
+
+func queuesStates(all map[string]page) {
+	f := frame("queues", "Queues")
+	all["queues"] = templates.Queues{
+		Frame: f, Queues: queues(), Configs: configs(),
+		Held: []job.HeldType{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
+	}
+	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
+	all["queues-read-only"] = templates.Queues{Frame: f, Queues: queues()[:2], Configs: configs()}
+	all["queues-first-run"] = templates.Queues{Frame: fresh("queues", "Queues")}
+}
+
+func problemStates(all map[string]page) {
+	f := frame("", "Not found")
+	all["not-found"] = templates.Problem{Frame: f, Status: 404, Title: "There is no such job", Text: "No job has the id 019ce22a-6b01-7b09-96b0-4800a28f5b37. It may have been removed after its retention.", RequestID: "01JP5X9C"}
+	f.Title = "Gone"
+	all["gone"] = templates.Problem{Frame: f, Status: 410, Title: "This job was purged", Text: "It was discarded by sam on 5 Mar and purged on 12 Mar, after 7 d."}
+	f.Title = "Error"
+	all["error"] = templates.Problem{Frame: f, Status: 503, Title: "The page could not be read", Text: "The database was busy for 5 s. Try again in a moment.", RequestID: "01JP5X9C"}
+	f.Title = "Not replayed"
+	j := failure(0, job.Status(job.Active))
+	j.Run = 2
+	all["conflict"] = templates.Conflict{Frame: f, Action: "replay", Err: &job.Conflict{Problem: "run 1 was replayed already", Job: j, ReplayedAt: now.Add(-4 * time.Second), ReplayedBy: "sam"}}
+	all["conflict-state"] = templates.Conflict{Frame: f, Action: "cancel", Err: &job.Conflict{Problem: "the job has ended, there is nothing to cancel", Job: failure(1, job.Status(job.Completed))}}
+}

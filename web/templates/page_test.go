@@ -1,0 +1,347 @@
+package templates_test
+
+import (
+	"bytes"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// tree is a page as a browser would read it.
+type tree struct {
+	t    *testing.T
+	root *html.Node
+}
+
+func parse(t *testing.T, p page) tree {
+	t.Helper()
+	root, err := html.Parse(bytes.NewReader(render(t, p)))
+	if err != nil {
+		t.Fatalf("the page is not HTML: %v", err)
+	}
+	return tree{t, root}
+}
+
+// nodes returns the elements for which match is true, in document order. The
+// parts that scripts copy, in <template>, are not among them.
+func (d tree) nodes(match func(*html.Node) bool) []*html.Node {
+	var found []*html.Node
+	for n := range d.root.Descendants() {
+		if n.Type == html.ElementNode && !inTemplate(n) && match(n) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func inTemplate(n *html.Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n.Type == html.ElementNode && n.Data == "template" {
+			return true
+		}
+	}
+	return false
+}
+
+// with returns the elements that have an attribute with this value; the value
+// "*" matches any.
+func (d tree) with(name, value string) []*html.Node {
+	return d.nodes(func(n *html.Node) bool {
+		got, ok := attr(n, name)
+		return ok && (value == "*" || got == value)
+	})
+}
+
+// one returns the only element with an attribute of this value.
+func (d tree) one(name, value string) *html.Node {
+	d.t.Helper()
+	found := d.with(name, value)
+	if len(found) != 1 {
+		d.t.Fatalf("%d elements have %s=%q, want one", len(found), name, value)
+	}
+	return found[0]
+}
+
+func (d tree) elements(name string) []*html.Node {
+	return d.nodes(func(n *html.Node) bool { return n.Data == name })
+}
+
+func attr(n *html.Node, name string) (string, bool) {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+func value(n *html.Node, name string) string {
+	v, _ := attr(n, name)
+	return v
+}
+
+// text is what an element says, with its white space as a reader sees it.
+func text(n *html.Node) string {
+	var b strings.Builder
+	for child := range n.Descendants() {
+		if child.Type == html.TextNode {
+			b.WriteString(child.Data + " ")
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// says fails the test unless an element with this attribute contains the words.
+func (d tree) says(name, attribute, words string) {
+	d.t.Helper()
+	var all []string
+	for _, n := range d.with(name, attribute) {
+		if strings.Contains(text(n), words) {
+			return
+		}
+		all = append(all, text(n))
+	}
+	d.t.Errorf("no element with %s=%q says %q; they say %q", name, attribute, words, all)
+}
+
+func cell(row *html.Node, name string) *html.Node {
+	for n := range row.Descendants() {
+		if n.Type == html.ElementNode && value(n, "data-cell") == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func TestOverview_SaysTheCounters(t *testing.T) {
+	d := parse(t, pages()["overview"])
+	for name, want := range map[string]string{
+		"jobs_failed": "18,934", "jobs_requeued": "14,688", "jobs_failed_permanently": "4,246",
+		"jobs_dlq_failed": "2", "jobs_succeeded": "1,261,402", "jobs_replayed": "1,873",
+	} {
+		n := d.one("data-counter", name)
+		if got := text(n); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %s", name, got, want)
+		}
+	}
+	if c := value(d.one("data-counter", "jobs_dlq_failed"), "class"); !strings.Contains(c, "is-alarm") {
+		t.Errorf("two refused dead letters are no alarm: class %q", c)
+	}
+}
+
+func TestOverview_PutsRefusedDeadLettersOnTop(t *testing.T) {
+	d := parse(t, pages()["overview"])
+	d.says("aria-label", "Refused dead letters", "2 dead letters were refused. Queue payments has no dead-letter queue.")
+	if n := parse(t, pages()["overview-healthy"]).with("aria-label", "Refused dead letters"); len(n) != 0 {
+		t.Error("a healthy overview has the banner of refused dead letters")
+	}
+}
+
+func TestRows_CarryWhatTheScriptsPatch(t *testing.T) {
+	for _, name := range []string{"jobs", "overview", "dead-letters"} {
+		rows := parse(t, pages()[name]).nodes(func(n *html.Node) bool {
+			_, ok := attr(n, "data-job")
+			return ok && n.Data == "tr"
+		})
+		if len(rows) == 0 {
+			t.Fatalf("%s has no rows", name)
+		}
+		for _, row := range rows {
+			if value(row, "data-run") == "" || cell(row, "acts") == nil {
+				t.Errorf("%s: row %s lacks its run or its actions", name, value(row, "data-job"))
+			}
+		}
+	}
+}
+
+func TestJobs_OffersReplayWhereItApplies(t *testing.T) {
+	d := parse(t, pages()["jobs"])
+	for _, row := range d.nodes(func(n *html.Node) bool { return n.Data == "tr" && value(n, "data-job") != "" }) {
+		state := text(cell(row, "state"))
+		want := slices.Contains([]string{"dead letter", "dlq failed", "discarded", "cancelled", "retryable"}, state)
+		shown := false
+		for n := range cell(row, "acts").Descendants() {
+			_, hidden := attr(n, "hidden")
+			shown = shown || n.Type == html.ElementNode && n.Data == "form" && !hidden
+		}
+		if shown != want {
+			t.Errorf("a job that is %s: replay button shown %v, want %v", state, shown, want)
+		}
+	}
+}
+
+func TestForms_NameTheRunTheyAreAbout(t *testing.T) {
+	d := parse(t, pages()["jobs"])
+	for _, row := range d.nodes(func(n *html.Node) bool { return n.Data == "tr" && value(n, "data-job") != "" }) {
+		for n := range cell(row, "acts").Descendants() {
+			if n.Type == html.ElementNode && value(n, "name") == "run" && value(n, "value") != value(row, "data-run") {
+				t.Errorf("row %s shows run %s, its form sends %s", value(row, "data-job"), value(row, "data-run"), value(n, "value"))
+			}
+		}
+	}
+}
+
+func TestJobs_EachFilterIsRemovedByOneLink(t *testing.T) {
+	d := parse(t, pages()["jobs-no-match"])
+	for filter, want := range map[string]string{
+		"state": "/jobs?error=timeout&queue=payments", "queue": "/jobs?error=timeout&state=dead_letter", "error": "/jobs?queue=payments&state=dead_letter",
+	} {
+		links := d.with("aria-label", "Remove the filter "+filter)
+		if len(links) == 0 || value(links[0], "href") != want {
+			t.Errorf("the filter %s is removed by %v, want %s", filter, links, want)
+		}
+	}
+	d.says("class", "empty", "No job matches all three filters")
+}
+
+func TestJobs_KeepsTheFilterInTheForm(t *testing.T) {
+	d := parse(t, pages()["jobs-filtered"])
+	if got := value(d.one("name", "error"), "value"); got != "timeout" {
+		t.Errorf("the form's error text is %q, want timeout", got)
+	}
+	var chosen []string
+	for _, o := range d.with("selected", "*") {
+		chosen = append(chosen, value(o, "value"))
+	}
+	if want := []string{"dead_letter", "payments"}; !slices.Equal(chosen, want) {
+		t.Errorf("the form has chosen %q, want %q", chosen, want)
+	}
+}
+
+func TestJobs_OlderKeepsTheFilter(t *testing.T) {
+	v := pages()["jobs-slow"]
+	older := parse(t, v).one("rel", "next")
+	u, err := url.Parse(value(older, "href"))
+	if err != nil || u.Path != "/jobs" || u.Query().Get("error") != "time_out" || u.Query().Get("after") == "" {
+		t.Errorf("Older leads to %q, want the same filter and a cursor", value(older, "href"))
+	}
+}
+
+func TestJobs_SaysWhatItDidNotDo(t *testing.T) {
+	parse(t, pages()["jobs-slow"]).says("role", "status", "This took longer than 2 s.")
+	parse(t, pages()["jobs-bad-filter"]).says("role", "alert", `queue: "no queue" is not a queue name.`)
+	parse(t, pages()["jobs-first-run"]).says("class", "empty", "Nothing has been enqueued yet")
+	parse(t, pages()["dead-letters-healthy"]).says("class", "empty is-completed", "No dead letters")
+}
+
+func TestNewer_IsCountedOnlyWhereMessagesCanTell(t *testing.T) {
+	for name, want := range map[string]int{"jobs": 1, "jobs-slow": 0, "jobs-filtered": 0, "dead-letters": 1, "dead-letters-filtered": 0} {
+		if got := len(parse(t, pages()[name]).with("data-newer", "*")); got != want {
+			t.Errorf("%s has %d bars that count newer jobs, want %d", name, got, want)
+		}
+	}
+}
+
+func TestReadOnly_TurnsEveryActionOff(t *testing.T) {
+	for _, name := range []string{"overview-read-only", "jobs-read-only", "queues-read-only"} {
+		d := parse(t, pages()[name])
+		d.says("role", "alert", "Nothing can be changed now.")
+		for _, form := range d.with("data-act", "*") {
+			for n := range form.Descendants() {
+				if _, off := attr(n, "disabled"); n.Data == "button" && !off {
+					t.Errorf("%s: the button %q can be pressed", name, text(n))
+				}
+			}
+		}
+	}
+}
+
+func TestQueues_NameWhatNobodyWorksOff(t *testing.T) {
+	d := parse(t, pages()["queues"])
+	d.says("aria-label", "No worker", "search has no worker. 12 jobs wait there.")
+	d.says("aria-label", "No handler", "3 jobs wait for a handler that nobody has: loyalty.points.expire (2 in default)")
+}
+
+func TestQueues_SwitchBetweenPauseAndResume(t *testing.T) {
+	d := parse(t, pages()["queues"])
+	actions := map[string]bool{}
+	for _, f := range d.with("data-act", "flip") {
+		actions[value(f, "action")] = true
+	}
+	if !actions["/queues/reports/resume"] || !actions["/queues/email/pause"] || actions["/queues/reports/pause"] {
+		t.Errorf("the forms lead to %v; reports is paused, email is not", actions)
+	}
+}
+
+func TestConflict_SaysWhoWasFirst(t *testing.T) {
+	d := parse(t, pages()["conflict"])
+	d.says("class", "banner is-accent", "sam replayed this job before you.")
+	d.says("class", "button", "Open run 2")
+}
+
+func TestProblem_SaysWhatAndWhichRequest(t *testing.T) {
+	d := parse(t, pages()["error"])
+	d.says("class", "empty is-dead", "The page could not be read")
+	d.says("class", "empty is-dead", "Status 503 · request 01JP5X9C")
+}
+
+func TestPages_AreMadeOfNamedParts(t *testing.T) {
+	for name, p := range pages() {
+		t.Run(name, func(t *testing.T) {
+			d := parse(t, p)
+			if n := len(d.elements("h1")); n != 1 {
+				t.Errorf("%d headings of the first level, want one", n)
+			}
+			if n := len(d.with("aria-live", "polite")); n != 1 {
+				t.Errorf("%d polite live regions, want one", n)
+			}
+			checkTables(t, d)
+			checkNames(t, d)
+			checkIDs(t, d)
+		})
+	}
+}
+
+// checkTables: each has a caption, and each heading says what it heads.
+func checkTables(t *testing.T, d tree) {
+	if len(d.elements("table")) != len(d.elements("caption")) {
+		t.Error("a table has no caption")
+	}
+	for _, th := range d.elements("th") {
+		if value(th, "scope") == "" || text(th) == "" {
+			t.Errorf("a heading of a table has no scope or says nothing: %q", text(th))
+		}
+	}
+}
+
+// checkNames: whatever can be used has a name.
+func checkNames(t *testing.T, d tree) {
+	for _, n := range d.nodes(func(n *html.Node) bool { return n.Data == "button" || n.Data == "a" }) {
+		_, hidden := attr(n, "hidden")
+		if !hidden && text(n) == "" && value(n, "aria-label") == "" {
+			t.Errorf("a %s has no name: %v", n.Data, n.Attr)
+		}
+	}
+	for _, n := range d.nodes(func(n *html.Node) bool { return n.Data == "select" || n.Data == "input" }) {
+		if value(n, "type") != "hidden" && value(n, "aria-label") == "" && n.Parent.Data != "label" {
+			t.Errorf("the field %s has no label", value(n, "name"))
+		}
+	}
+}
+
+// checkIDs: none twice, and none that is pointed to is missing.
+func checkIDs(t *testing.T, d tree) {
+	ids := map[string]bool{}
+	for _, n := range d.with("id", "*") {
+		if id := value(n, "id"); ids[id] {
+			t.Errorf("the id %s is there twice", id)
+		} else {
+			ids[id] = true
+		}
+	}
+	for _, name := range []string{"aria-labelledby", "aria-describedby"} {
+		for _, n := range d.with(name, "*") {
+			if !ids[value(n, name)] {
+				t.Errorf("%s points to %s, which is not there", name, value(n, name))
+			}
+		}
+	}
+	for n := range d.root.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "use" && !ids[strings.TrimPrefix(value(n, "href"), "#")] {
+			t.Errorf("there is no icon %s", value(n, "href"))
+		}
+	}
+}
