@@ -1,22 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"redrive/internal/job"
 )
-
-// candidate is a job that a claim may take, as its index tells it.
-type candidate struct {
-	seq   int64
-	typ   string
-	state job.State
-}
 
 // claim takes, in each queue that is not paused, as many of the next jobs as
 // can start.
@@ -61,11 +56,10 @@ func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
 			return nil, err
 		}
 		held += len(unknown)
-		jobs, err := t.take(c, known)
-		if err != nil {
+		if err := t.take(c, known); err != nil {
 			return nil, err
 		}
-		claimed = append(claimed, jobs...)
+		claimed = append(claimed, known...)
 		if len(unknown) == 0 {
 			break
 		}
@@ -75,76 +69,107 @@ func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
 
 // candidates returns the next n jobs of a queue: of the available ones those
 // with the highest priority, of the others those that have been due for the
-// longest, and of all these again those with the highest priority.
-func (t *tx) candidates(queue string, now time.Time, n int) ([]candidate, error) {
-	const query = `SELECT seq, type, state FROM (
-			SELECT * FROM (SELECT seq, type, state, priority, run_at FROM jobs
-				WHERE queue = $1 AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $3)
-			UNION ALL SELECT * FROM (SELECT seq, type, state, priority, run_at FROM jobs
-				WHERE queue = $1 AND state = 'scheduled' AND run_at <= $2 ORDER BY run_at, seq LIMIT $3)
-			UNION ALL SELECT * FROM (SELECT seq, type, state, priority, run_at FROM jobs
-				WHERE queue = $1 AND state = 'retryable' AND run_at <= $2 ORDER BY run_at, seq LIMIT $3)
-		) AS next ORDER BY priority DESC, run_at, seq LIMIT $3`
-	found := make([]candidate, 0, n)
-	err := t.query(query, func(rows *sql.Rows) error {
-		var c candidate
-		var state string
-		err := rows.Scan(&c.seq, &c.typ, &state)
-		c.state = job.State(state)
-		found = append(found, c)
-		return err
-	}, queue, micros(now), n)
-	return found, err
+// longest, and of all these again those with the highest priority. (SQLite
+// would prepare the statement anew for each value of a bare LIMIT $2.)
+func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
+	const (
+		from      = `SELECT ` + jobColumns + ` FROM jobs WHERE queue = $1 AND `
+		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
+		due       = from + `state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
+		scheduled = due + `state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
+		retryable = due + `state = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
+	)
+	var jobs []job.Job
+	for _, part := range []struct {
+		state job.State
+		query string
+		args  []any
+	}{
+		{job.Available, available, []any{queue, n}},
+		{job.Scheduled, scheduled, []any{queue, n, micros(now)}},
+		{job.Retryable, retryable, []any{queue, n, micros(now)}},
+	} {
+		if t.depth(queue, part.state) == 0 {
+			continue
+		}
+		found, err := t.store.policies.jobs(t, part.query, part.args...)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, found...)
+	}
+	slices.SortStableFunc(jobs, func(a, b job.Job) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
+	})
+	return jobs[:min(n, len(jobs))], nil
 }
 
 // sortOut tells the jobs that have a handler from the others.
-func sortOut(all []candidate, knows func(string) bool) (known, unknown []candidate) {
+func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) {
 	if knows == nil {
 		return all, nil
 	}
-	for _, c := range all {
-		if knows(c.typ) {
-			known = append(known, c)
+	for _, j := range all {
+		if knows(j.Type) {
+			known = append(known, j)
 		} else {
-			unknown = append(unknown, c)
+			unknown = append(unknown, j)
 		}
 	}
 	return known, unknown
 }
 
-// take starts executions of the jobs, in their order.
-func (t *tx) take(c job.Claim, next []candidate) ([]job.Job, error) {
+// take starts executions of the jobs.
+func (t *tx) take(c job.Claim, jobs []job.Job) error {
 	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, changed_at = $2, started_at = $2,
 			worker = $3, lease_until = $4, last_seen = $2
-		WHERE seq = $1 RETURNING ` + jobColumns
-	jobs := make([]job.Job, 0, len(next))
-	for _, n := range next {
-		j, err := one(t.store.policies.jobs(t, update, n.seq, micros(c.Now), c.Worker, micros(c.Now.Add(c.Lease))))
-		if err != nil {
-			return nil, err
-		}
-		from := j
-		from.State = n.state
-		t.moved(from, j)
-		jobs = append(jobs, j)
+		WHERE seq IN (SELECT value FROM json_each($1))`
+	if len(jobs) == 0 {
+		return nil
 	}
-	return jobs, nil
+	now, until := fromMicros(micros(c.Now)), fromMicros(micros(c.Now.Add(c.Lease)))
+	if _, err := t.exec(update, seqs(jobs), micros(now), c.Worker, micros(until)); err != nil {
+		return err
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		from := *j
+		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
+		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
+		t.moved(from, *j)
+	}
+	return nil
 }
 
 // hold makes jobs wait for a handler: they stay available, and no claim sees
 // them.
-func (t *tx) hold(jobs []candidate, now time.Time) error {
-	const update = `UPDATE jobs SET state = 'available', held = 1, changed_at = $2 WHERE seq = $1 RETURNING ` + jobColumns
-	for _, c := range jobs {
-		j, err := one(t.store.policies.jobs(t, update, c.seq, micros(now)))
-		if err != nil {
-			return fmt.Errorf("hold a job of type %s: %w", c.typ, err)
-		}
+func (t *tx) hold(jobs []job.Job, now time.Time) error {
+	const update = `UPDATE jobs SET state = 'available', held = 1, changed_at = $2 WHERE seq IN (SELECT value FROM json_each($1))`
+	if len(jobs) == 0 {
+		return nil
+	}
+	if _, err := t.exec(update, seqs(jobs), micros(now)); err != nil {
+		return fmt.Errorf("hold jobs of unknown types: %w", err)
+	}
+	for _, j := range jobs {
 		from := j
-		from.State, from.Held = c.state, false
+		j.State, j.Held, j.ChangedAt = job.Available, true, fromMicros(micros(now))
 		t.moved(from, j)
 	}
 	return nil
+}
+
+// seqs is a JSON array of the jobs' numbers, the form in which many travel to
+// one statement.
+func seqs(jobs []job.Job) string {
+	text := []byte{'['}
+	for i, j := range jobs {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, j.Seq, 10)
+	}
+	return string(append(text, ']'))
 }
 
 // unholdChunk is how many jobs one transaction lets go.
@@ -180,7 +205,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 
 func (t *tx) unhold(typ string) (int, error) {
 	const update = `UPDATE jobs SET held = 0
-		WHERE seq IN (SELECT seq FROM jobs WHERE held = 1 AND type = $1 ORDER BY seq LIMIT $2) RETURNING ` + jobColumns
+		WHERE seq IN (SELECT seq FROM jobs WHERE held = 1 AND type = $1 ORDER BY seq LIMIT $2 + 0) RETURNING ` + jobColumns
 	jobs, err := t.store.policies.jobs(t, update, typ, unholdChunk)
 	for _, j := range jobs {
 		from := j
@@ -214,9 +239,8 @@ func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 // run in a queue that is not paused; zero when none waits for its time.
 func (s *Store) NextDue(ctx context.Context) (time.Time, error) {
 	const query = `SELECT coalesce(min(due), 0) FROM (
-		SELECT CASE d.status
-			WHEN 'scheduled' THEN (SELECT min(run_at) FROM jobs WHERE queue = d.queue AND state = 'scheduled')
-			ELSE (SELECT min(run_at) FROM jobs WHERE queue = d.queue AND state = 'retryable') END AS due
+		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND state = d.status AND state IN ('scheduled', 'retryable')
+			ORDER BY run_at LIMIT 1) AS due
 		FROM depths AS d
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0
 			AND NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = d.queue AND q.paused_at <> 0)) AS next`

@@ -36,7 +36,7 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]E
 				return nil, err
 			}
 		}
-		return done, nil
+		return done, t.jobs.flush(t, 1)
 	})
 	if taken(err) {
 		return nil, &job.Conflict{Problem: "a job with this id exists already; nothing was enqueued"}
@@ -68,36 +68,39 @@ func fresh(j *job.Job, now time.Time) {
 	}
 }
 
+// inserting stores new jobs.
+func inserting() batch {
+	return batch{
+		head: `INSERT INTO jobs (seq, id, queue, type, state, priority, policy_id, ttr, run_at, enqueued_at, changed_at, key, meta, payload) VALUES `,
+		row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 14,
+	}
+}
+
+// enqueue stores a job, unless its key names one already.
 func (t *tx) enqueue(j job.Job) (Enqueued, error) {
-	const insert = `INSERT INTO jobs (id, queue, type, state, priority, policy_id, ttr, run_at, enqueued_at, changed_at, key, meta, payload)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11, $12)
-		ON CONFLICT (key) WHERE key <> '' DO NOTHING`
+	if j.Key != "" {
+		first, err := t.byKey(j.Key)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return Enqueued{Job: first, Repeat: true}, err
+		}
+	}
 	policy, err := t.policyID(j.Policy)
 	if err != nil {
 		return Enqueued{}, err
 	}
-	result, err := t.execResult(insert, j.ID, j.Queue, j.Type, string(j.State), j.Priority, policy, j.Timeout.Microseconds(),
-		micros(j.RunAt), micros(j.EnqueuedAt), j.Key, []byte(j.Meta), j.Payload)
-	if err != nil {
-		return Enqueued{}, fmt.Errorf("store job %s: %w", j.ID, err)
-	}
-	n, err := result.RowsAffected()
-	if err != nil {
-		return Enqueued{}, err
-	}
-	if n == 0 {
-		first, err := t.byKey(j.Key)
-		return Enqueued{Job: first, Repeat: true}, err
-	}
-	if j.Seq, err = result.LastInsertId(); err != nil {
-		return Enqueued{}, err
-	}
+	t.seq++
+	j.Seq = t.seq
+	err = t.jobs.add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), j.Priority, policy, j.Timeout.Microseconds(),
+		micros(j.RunAt), micros(j.EnqueuedAt), micros(j.ChangedAt), j.Key, []byte(j.Meta), j.Payload)
 	t.moved(job.Job{}, j)
-	return Enqueued{Job: j}, nil
+	return Enqueued{Job: j}, err
 }
 
 func (t *tx) byKey(key string) (job.Job, error) {
 	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE key = $1 AND key <> ''`
+	if err := t.jobs.flush(t, 1); err != nil { // it may be one of those that wait
+		return job.Job{}, err
+	}
 	return one(t.store.policies.jobs(t, query, key))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,21 +38,23 @@ func (c *conditions) String() string {
 	return " WHERE " + strings.Join(c.terms, " AND ")
 }
 
-// statusTerm is the condition for a status, literally as the partial index for
-// it says: with a placeholder the index could not be used.
+// statusTerm is the condition for a status. It repeats the conditions of the
+// partial indexes word for word, without which they could not be used.
 func statusTerm(s job.Status) string {
 	switch s {
 	case job.StatusDeadLetter:
-		return "j.letter = 'stored'"
+		return "j.letter = 'stored' AND j.letter <> ''"
 	case job.StatusDLQFailed:
-		return "j.letter = 'refused'"
+		return "j.letter = 'refused' AND j.letter <> ''"
 	case job.StatusHeld:
 		return "j.held = 1"
 	}
-	for _, state := range job.States() {
-		if s == job.Status(state) {
-			return "j.state = '" + string(state) + "'"
-		}
+	state := "j.state = '" + string(s) + "'"
+	switch {
+	case s == job.Status(job.Discarded) || s == job.Status(job.Retryable):
+		return state + " AND j.state IN ('discarded', 'retryable')"
+	case slices.Contains(job.States(), job.State(s)):
+		return state
 	}
 	return "0 = 1"
 }
@@ -117,7 +120,7 @@ func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 		where.add("j.seq < %s", after.Seq)
 	}
 	args := append(where.args, limit+1)
-	return columns + where.String() + order + fmt.Sprintf(" LIMIT $%d", len(args)), args
+	return columns + where.String() + order + fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
 }
 
 // cursorOf is the place of a job in a list.
@@ -173,5 +176,5 @@ func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 		where.add("(l.failed_at, l.job_seq) < (%s, %s)", micros(after.At), after.Seq)
 	}
 	args := append(where.args, limit+1)
-	return columns + where.String() + fmt.Sprintf(" ORDER BY l.failed_at DESC, l.job_seq DESC LIMIT $%d", len(args)), args
+	return columns + where.String() + fmt.Sprintf(" ORDER BY l.failed_at DESC, l.job_seq DESC LIMIT $%d + 0", len(args)), args
 }

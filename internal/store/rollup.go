@@ -6,21 +6,27 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"redrive/internal/job"
 )
 
-// rollup is what the writer knows in memory about the rollup tables, as of the
-// last commit. Only the writer touches it; others read what publish made of it.
+// rollup is what the writer knows in memory, as of the last commit: the rollup
+// tables, and which executions are under way, so that most settlements need no
+// look at the table before they write. Only the writer touches it; others read
+// what publish made of it.
 type rollup struct {
 	seq    int64
 	totals job.Totals
-	depths job.Depths
-	minute int64           // the newest one that was counted
-	queues map[string]bool // every queue that had a job or was paused
-	grown  bool            // queues has a new name since it was published
+	depths job.Depths         // over all queues
+	queued map[depthKey]int64 // by queue
+	minute int64              // the newest one that was counted
+	queues map[string]bool    // every queue that had a job or was paused
+	grown  bool               // queues has a new name since it was published
 	paused map[string]bool
 	labels labels
+	newest int64              // the number of the newest job
+	active map[string]job.Job // by id, without what their workers alone need
 }
 
 // labels bounds the names by which counters are told apart: each is a time
@@ -72,6 +78,7 @@ func (r *rollup) apply(d delta, paused []string) {
 	}
 	for k, n := range d.depths {
 		r.depths[k.status] += n
+		r.queued[k] += n
 		r.learn(k.queue)
 	}
 	for _, name := range paused {
@@ -119,8 +126,8 @@ func (s *Store) QueueNames() []string { return slices.Clone(*s.names.Load()) }
 func (s *Store) load(ctx context.Context) error {
 	r := &s.rollup
 	*r = rollup{
-		depths: job.Depths{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
-		labels: labels{map[string]bool{}, map[string]bool{}},
+		depths: job.Depths{}, queued: map[depthKey]int64{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
+		labels: labels{map[string]bool{}, map[string]bool{}}, active: map[string]job.Job{},
 	}
 	for _, status := range job.Statuses() {
 		r.depths[status] = 0
@@ -131,13 +138,18 @@ func (s *Store) load(ctx context.Context) error {
 			return fmt.Errorf("read the rollups: %w", err)
 		}
 	}
+	active, err := s.Leases(ctx, time.Time{})
+	for _, j := range active {
+		j.Payload, j.Meta, j.Error = nil, nil, job.ErrorInfo{}
+		r.active[j.ID] = j
+	}
 	s.publish(r)
-	return nil
+	return err
 }
 
 func (r *rollup) loadRevision(src source) error {
-	const query = `SELECT n, coalesce((SELECT max(minute) FROM minutes), 0) FROM revision`
-	return src.query(query, func(rows *sql.Rows) error { return rows.Scan(&r.seq, &r.minute) })
+	const query = `SELECT n, coalesce((SELECT max(minute) FROM minutes), 0), coalesce((SELECT max(seq) FROM jobs), 0) FROM revision`
+	return src.query(query, func(rows *sql.Rows) error { return rows.Scan(&r.seq, &r.minute, &r.newest) })
 }
 
 func (r *rollup) loadDepths(src source) error {
@@ -147,6 +159,7 @@ func (r *rollup) loadDepths(src source) error {
 		var n int64
 		err := rows.Scan(&queue, &status, &n)
 		r.depths[job.Status(status)] += n
+		r.queued[depthKey{queue, job.Status(status)}] = n
 		r.queues[queue] = true
 		return err
 	})

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -27,108 +26,150 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 		rows += n
 	}
 	done, err := write(ctx, s.writer, rows, func(t *tx) (exchanged, error) {
-		var done exchanged
-		for i := range settle {
-			ok, err := t.settle(&settle[i])
-			if err != nil {
-				return exchanged{}, fmt.Errorf("settle job %s: %w", settle[i].ID, err)
-			}
-			if !ok {
-				done.stale = append(done.stale, settle[i].Token)
-			}
+		stale, err := t.settleAll(settle)
+		if err != nil {
+			return exchanged{}, err
 		}
-		var err error
-		done.claimed, err = t.claim(claim)
-		return done, err
+		claimed, err := t.claim(claim)
+		return exchanged{claimed, stale}, err
 	})
 	return done.claimed, done.stale, err
 }
 
-// settle writes down how one execution ended; ok is false when it had lost its
-// lease, and then nothing is written.
-func (t *tx) settle(s *job.Settlement) (ok bool, err error) {
-	to, ok, err := t.end(s)
-	if err != nil || !ok {
-		return false, err
+// settleAll writes down how executions ended, and returns the tokens of those
+// that had lost their lease: nothing is written for them.
+func (t *tx) settleAll(all []job.Settlement) (stale []job.Token, err error) {
+	for i := range all {
+		s := &all[i]
+		from, ok := t.execution(s.Token)
+		if !ok {
+			stale = append(stale, s.Token)
+			continue
+		}
+		if err := t.settle(s, from); err != nil {
+			return nil, fmt.Errorf("settle job %s: %w", s.ID, err)
+		}
+	}
+	return stale, t.completed.flush(t, 1)
+}
+
+func (t *tx) settle(s *job.Settlement, from job.Job) error {
+	to := settled(from, s)
+	if err := t.end(s, &to); err != nil {
+		return err
 	}
 	if err := t.addAttempt(to.Seq, s.Attempt); err != nil {
-		return false, err
+		return err
 	}
 	if letter, ok := s.DeadLetter(to.Queue); ok {
 		if err := t.addLetter(to.Seq, letter); err != nil {
-			return false, err
+			return err
 		}
 	}
-	from := to
-	from.State, from.Letter, from.Held = job.Active, job.NoLetter, false
 	t.moved(from, to)
 	totals := s.Totals()
 	t.changes[len(t.changes)-1].Failed = totals.Failed > 0
 	t.delta.count(to.Queue, to.Type, micros(s.Attempt.FinishedAt), totals)
-	return true, nil
+	return nil
 }
 
-// end moves the job on, if the token still holds, and returns what its change
-// tells.
-func (t *tx) end(s *job.Settlement) (j job.Job, ok bool, err error) {
-	const (
-		returning = ` WHERE id = $1 AND run = $2 AND execution = $3 AND state = 'active' RETURNING seq, queue, type, policy_id, attempts, run_at`
-		idle      = `worker = '', lease_until = 0, last_seen = 0`
-		complete  = `UPDATE jobs SET state = 'completed', changed_at = $4, finished_at = $4, attempts = $5,
-			reason = '', error_type = '', error_message = '', ` + idle + returning
-		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6, ` + idle + returning
-		failed  = `UPDATE jobs SET state = $5, changed_at = $4, attempts = $6, finished_at = $7,
-			run_at = CASE WHEN $8 = 0 THEN run_at ELSE $8 END,
-			reason = $9, letter = $10, error_type = $11, error_message = $12, ` + idle + returning
-	)
-	at := micros(s.Attempt.FinishedAt)
-	args := []any{s.ID, s.Run, s.Execution, at}
-	query := failed
-	switch {
-	case s.State == job.Completed:
-		query, args = complete, append(args, s.Attempt.Number)
-	case !s.Attempt.Outcome.Counted():
-		query, args = release, append(args, string(s.State), micros(s.RunAt))
-	default:
-		var finished int64
+// settled is the job after its settlement.
+func settled(j job.Job, s *job.Settlement) job.Job {
+	at := fromMicros(micros(s.Attempt.FinishedAt))
+	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
+	j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
+	if !s.RunAt.IsZero() {
+		j.RunAt = s.RunAt
+	}
+	if s.Attempt.Outcome.Counted() {
+		j.Attempts, j.Reason, j.Error = s.Attempt.Number, s.Reason, s.Attempt.Error
 		if s.State != job.Retryable {
-			finished = at
+			j.FinishedAt = at
 		}
-		args = append(args, string(s.State), s.Attempt.Number, finished, micros(s.RunAt),
-			string(s.Reason), string(s.Letter), s.Attempt.Error.Type, s.Attempt.Error.Message)
 	}
-	return t.ended(s, query, args)
+	return j
 }
 
-func (t *tx) ended(s *job.Settlement, query string, args []any) (j job.Job, ok bool, err error) {
-	j = job.Job{Token: s.Token, State: s.State, Letter: s.Letter, ChangedAt: fromMicros(micros(s.Attempt.FinishedAt))}
-	var policy, runAt int64
-	err = t.query(query, func(rows *sql.Rows) error {
-		ok = true
-		return rows.Scan(&j.Seq, &j.Queue, &j.Type, &policy, &j.Attempts, &runAt)
-	}, args...)
-	if err != nil || !ok {
-		return j, false, err
+// idle is what every job has that nobody holds; token is the condition under
+// which an execution may end. The writer knows that it holds, but the table
+// has the last word.
+const (
+	idle  = `worker = '', lease_until = 0, last_seen = 0`
+	token = ` WHERE seq = $1 AND run = $2 AND execution = $3 AND state = 'active'`
+)
+
+// end moves the job on.
+func (t *tx) end(s *job.Settlement, to *job.Job) (err error) {
+	const (
+		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6, ` + idle + token
+		failed  = `UPDATE jobs SET state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
+			reason = $9, letter = $10, error_type = $11, error_message = $12, ` + idle + token
+	)
+	var n int64
+	at := micros(to.ChangedAt)
+	switch {
+	case to.State == job.Completed:
+		return t.completed.add(t, to.Seq, s.Run, s.Execution, at, to.Attempts)
+	case !s.Attempt.Outcome.Counted():
+		n, err = t.exec(release, to.Seq, s.Run, s.Execution, at, string(to.State), micros(to.RunAt))
+	default:
+		n, err = t.exec(failed, to.Seq, s.Run, s.Execution, at, string(to.State), to.Attempts, micros(to.FinishedAt),
+			micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message)
 	}
-	j.RunAt = fromMicros(runAt)
-	j.Policy, err = t.store.policies.get(t, policy)
-	return j, true, err
+	return expect(1, n, err)
+}
+
+// expect checks that a statement changed as many rows as the writer knows to be
+// there. Anything else means that the file was changed behind its back, and
+// only a restart reads it again.
+func expect(want, got int64, err error) error {
+	if err == nil && got != want {
+		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", job.ErrBroken, got, want)
+	}
+	return err
+}
+
+// completing ends executions that succeeded, many at once.
+func completing() batch {
+	return batch{
+		head: `UPDATE jobs SET state = 'completed', changed_at = s.column4, finished_at = s.column4, attempts = s.column5,
+			reason = '', error_type = '', error_message = '', ` + idle + ` FROM (VALUES `,
+		row: `(?, ?, ?, ?, ?)`, columns: 5,
+		tail: `) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`,
+	}
+}
+
+// recording appends attempts.
+func recording() batch {
+	return batch{
+		head: `INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at,
+			outcome, error_type, error_message, action, decided_by, delay, trace) VALUES `,
+		row: `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 14,
+	}
+}
+
+// recordingSuccess appends attempts that succeeded, of which there is little to
+// say.
+func recordingSuccess() batch {
+	b := recording()
+	b.row, b.columns = `(?, ?, ?, ?, ?, ?, ?, 'succeeded', '', '', 'complete', 'handler:success', '', '')`, 7
+	return b
 }
 
 func (t *tx) addAttempt(seq int64, a job.Attempt) error {
-	const insert = `INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at,
-		outcome, error_type, error_message, action, decided_by, delay, trace)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+	plain := job.Attempt{
+		Run: a.Run, Number: a.Number, Execution: a.Execution, Worker: a.Worker, StartedAt: a.StartedAt, FinishedAt: a.FinishedAt,
+		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "handler:success",
+	}
+	if a == plain {
+		return t.successes.add(t, seq, a.Execution, a.Run, a.Number, a.Worker, micros(a.StartedAt), micros(a.FinishedAt))
+	}
 	delay, err := encodeDelay(a.Delay)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(insert, seq, a.Execution, a.Run, a.Number, a.Worker, micros(a.StartedAt), micros(a.FinishedAt),
+	return t.attempts.add(t, seq, a.Execution, a.Run, a.Number, a.Worker, micros(a.StartedAt), micros(a.FinishedAt),
 		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, delay, a.Trace)
-	if err != nil {
-		return fmt.Errorf("store the attempt: %w", err)
-	}
-	return nil
 }
 
 // encodeDelay writes the calculation of a delay down, ” when there is none.
@@ -167,17 +208,18 @@ func (t *tx) addLetter(seq int64, l job.DeadLetter) error {
 // Extend is the heartbeat: it moves the leases of executions to until. It
 // returns the tokens of those that had lost theirs.
 func (s *Store) Extend(ctx context.Context, now, until time.Time, tokens []job.Token) ([]job.Token, error) {
-	const update = `UPDATE jobs SET lease_until = $4, last_seen = $5
-		WHERE id = $1 AND run = $2 AND execution = $3 AND state = 'active'`
+	const update = `UPDATE jobs SET lease_until = $4, last_seen = $5` + token
 	return write(ctx, s.writer, len(tokens), func(t *tx) ([]job.Token, error) {
 		var stale []job.Token
-		for _, token := range tokens {
-			n, err := t.exec(update, token.ID, token.Run, token.Execution, micros(until), micros(now))
-			if err != nil {
-				return nil, fmt.Errorf("extend the lease of job %s: %w", token.ID, err)
+		for _, execution := range tokens {
+			j, ok := t.execution(execution)
+			if !ok {
+				stale = append(stale, execution)
+				continue
 			}
-			if n == 0 {
-				stale = append(stale, token)
+			n, err := t.exec(update, j.Seq, j.Run, j.Execution, micros(until), micros(now))
+			if err := expect(1, n, err); err != nil {
+				return nil, fmt.Errorf("extend the lease of job %s: %w", execution.ID, err)
 			}
 		}
 		return stale, nil

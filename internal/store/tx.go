@@ -15,20 +15,32 @@ import (
 // when it commits.
 type tx struct {
 	*writer
-	delta   delta
-	changes []job.Change
-	fresh   map[string]int64 // policies that were stored in this transaction
-	paused  map[string]bool  // queues that were paused (true) or resumed
+	delta                                delta
+	changes                              []job.Change
+	fresh                                map[string]int64    // policies that were stored in this transaction
+	paused                               map[string]bool     // queues that were paused (true) or resumed
+	active                               map[string]*job.Job // executions that began; nil: that ended
+	seq                                  int64               // the number of the newest job
+	jobs, completed, attempts, successes batch
 }
 
 func newTx(w *writer) *tx {
-	return &tx{writer: w, delta: newDelta(), fresh: map[string]int64{}, paused: map[string]bool{}}
+	return &tx{
+		writer: w, delta: newDelta(), fresh: map[string]int64{}, paused: map[string]bool{},
+		active: map[string]*job.Job{}, seq: w.rollup.newest,
+		jobs: inserting(), completed: completing(), attempts: recording(), successes: recordingSuccess(),
+	}
 }
 
 // runAll runs the operations and then writes what they counted.
-func (t *tx) runAll(batch []op) error {
-	for _, o := range batch {
+func (t *tx) runAll(ops []op) error {
+	for _, o := range ops {
 		if err := o.run(t); err != nil {
+			return err
+		}
+	}
+	for _, b := range []*batch{&t.attempts, &t.successes} {
+		if err := b.flush(t, 1); err != nil {
 			return err
 		}
 	}
@@ -43,6 +55,14 @@ func (t *tx) committed() {
 	maps.Copy(t.rollup.paused, t.paused)
 	maps.DeleteFunc(t.rollup.paused, func(_ string, on bool) bool { return !on })
 	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)))
+	t.rollup.newest = t.seq
+	for id, j := range t.active {
+		if j == nil {
+			delete(t.rollup.active, id)
+		} else {
+			t.rollup.active[id] = *j
+		}
+	}
 	t.store.publish(&t.rollup)
 	if len(t.changes) > 0 && t.store.onCommit != nil {
 		t.store.onCommit(t.changes)
@@ -83,6 +103,28 @@ func (t *tx) moved(from, to job.Job) {
 	}
 	t.delta.depth(to, 1)
 	t.changes = append(t.changes, to.Changed())
+	if to.State == job.Active {
+		to.Payload, to.Meta, to.Error = nil, nil, job.ErrorInfo{}
+		t.active[to.ID] = &to
+	} else if from.State == job.Active {
+		t.active[to.ID] = nil
+	}
+}
+
+// depth is the number of jobs in a state, as this transaction sees it.
+func (t *tx) depth(queue string, state job.State) int64 {
+	k := depthKey{queue, job.Status(state)}
+	return t.rollup.queued[k] + t.delta.depths[k]
+}
+
+// execution returns the active job whose newest execution the token names.
+func (t *tx) execution(token job.Token) (j job.Job, ok bool) {
+	if began, known := t.active[token.ID]; !known {
+		j = t.rollup.active[token.ID]
+	} else if began != nil {
+		j = *began
+	}
+	return j, j.Token == token
 }
 
 // policyID returns the number under which a policy is stored.

@@ -2,8 +2,7 @@
 
 -- Conventions: times are microseconds since 1970 in UTC, 0 when not known;
 -- texts are '' when there is nothing to say; a column that grows comes last in
--- its row. Partial indexes name exactly one state each: SQLite does not use an
--- index WHERE state IN (…) for one of its states.
+-- its row.
 
 CREATE TABLE policies (
     id     INTEGER PRIMARY KEY,
@@ -43,33 +42,20 @@ CREATE TABLE jobs (
 -- An idempotency key names one job for ever.
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE key <> '';
 
--- What a claim takes next. The type lets it tell known from unknown jobs
--- without touching the row.
-CREATE INDEX jobs_claim ON jobs (queue, priority DESC, run_at, seq, type) WHERE state = 'available' AND held = 0;
-CREATE INDEX jobs_due_scheduled ON jobs (queue, run_at, seq) WHERE state = 'scheduled';
-CREATE INDEX jobs_due_retryable ON jobs (queue, run_at, seq) WHERE state = 'retryable';
+-- A claim takes the first of these.
+CREATE INDEX jobs_claim ON jobs (queue, priority DESC, run_at, seq) WHERE state = 'available' AND held = 0;
 
--- Lists, newest first, one for each status.
-CREATE INDEX jobs_scheduled ON jobs (changed_at, seq) WHERE state = 'scheduled';
-CREATE INDEX jobs_pending   ON jobs (changed_at, seq) WHERE state = 'pending';
-CREATE INDEX jobs_available ON jobs (changed_at, seq) WHERE state = 'available';
-CREATE INDEX jobs_active    ON jobs (changed_at, seq) WHERE state = 'active';
-CREATE INDEX jobs_retryable ON jobs (changed_at, seq) WHERE state = 'retryable';
-CREATE INDEX jobs_completed ON jobs (changed_at, seq) WHERE state = 'completed';
-CREATE INDEX jobs_discarded ON jobs (changed_at, seq) WHERE state = 'discarded';
-CREATE INDEX jobs_cancelled ON jobs (changed_at, seq) WHERE state = 'cancelled';
-CREATE INDEX jobs_stored    ON jobs (changed_at, seq) WHERE letter = 'stored';
-CREATE INDEX jobs_refused   ON jobs (changed_at, seq) WHERE letter = 'refused';
-CREATE INDEX jobs_held      ON jobs (changed_at, seq) WHERE held = 1;
+-- What waits for its time. As for the other indexes on two states, a query has
+-- to repeat the condition beside the state that it wants.
+CREATE INDEX jobs_due ON jobs (queue, state, run_at, seq) WHERE state IN ('scheduled', 'retryable');
 
--- Failures are also looked at by queue and by type.
-CREATE INDEX jobs_retryable_queue ON jobs (queue, changed_at, seq) WHERE state = 'retryable';
-CREATE INDEX jobs_retryable_type  ON jobs (type, changed_at, seq)  WHERE state = 'retryable';
-CREATE INDEX jobs_discarded_queue ON jobs (queue, changed_at, seq) WHERE state = 'discarded';
-CREATE INDEX jobs_discarded_type  ON jobs (type, changed_at, seq)  WHERE state = 'discarded';
-
--- Held jobs are let go by type.
-CREATE INDEX jobs_held_type ON jobs (type, seq) WHERE held = 1;
+-- Lists, newest first. Each index whose condition names the state costs every
+-- change of a job, even of those that it does not hold, so there are few.
+CREATE INDEX jobs_state   ON jobs (state, changed_at, seq);
+CREATE INDEX jobs_letter  ON jobs (letter, changed_at, seq) WHERE letter <> '';
+CREATE INDEX jobs_held    ON jobs (changed_at, seq) WHERE held = 1;
+CREATE INDEX jobs_failed_queue ON jobs (queue, state, changed_at, seq) WHERE state IN ('discarded', 'retryable');
+CREATE INDEX jobs_failed_type  ON jobs (type, state, changed_at, seq)  WHERE state IN ('discarded', 'retryable');
 
 -- One row for each execution that ended, written once.
 CREATE TABLE attempts (
