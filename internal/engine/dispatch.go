@@ -217,13 +217,14 @@ func (d *dispatcher) askDue(claimed time.Time) {
 // start hands claimed jobs to their handlers.
 func (d *dispatcher) start(claimed []job.Job) {
 	now := time.Now()
-	for _, j := range claimed {
+	for i := range claimed {
+		j := &claimed[i]
 		h, ok := d.o.Handlers(j.Type)
 		if !ok {
 			d.pending = append(d.pending, d.unknown(j, now))
 			continue
 		}
-		x := d.newExecution(j, now)
+		x := d.newExecution(*j, now)
 		if !d.admit(x) {
 			x.drop()
 			d.pending = append(d.pending, outcome{j, j.Settle(x.interrupted(), false, d.o.Random)})
@@ -320,7 +321,7 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 	}
 	for _, o := range batch {
 		if !fenced[o.job.Token] {
-			e.o.Settled(o.job, o.settlement)
+			e.o.Settled(*o.job, o.settlement)
 			continue
 		}
 		e.o.Log.Info("An execution was ended by somebody else before. Its outcome was dropped.",

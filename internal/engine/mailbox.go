@@ -18,7 +18,7 @@ func newMailbox() mailbox { return mailbox{queues: map[string]bool{}} }
 
 // outcome is an execution that ended, and how that is written down.
 type outcome struct {
-	job        job.Job
+	job        *job.Job // as it was claimed
 	settlement job.Settlement
 }
 
@@ -64,10 +64,10 @@ func (e *Engine) Changed(changes []job.Change) {
 	news := len(changes) == 0
 	e.box.look = e.box.look || news
 	for _, c := range changes {
-		if x := e.held[c.Token]; x != nil && c.State == job.Cancelled {
+		if c.State != job.Cancelled {
+			news = e.box.note(c) || news
+		} else if x := e.held[c.Token]; x != nil {
 			cancelled = append(cancelled, x)
-		} else if e.box.note(c) {
-			news = true
 		}
 	}
 	e.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // unknown settles a claimed job that no handler knows. Under Hold the store
 // gives out no such jobs.
-func (e *Engine) unknown(j job.Job, now time.Time) outcome {
+func (e *Engine) unknown(j *job.Job, now time.Time) outcome {
 	end := job.Ending{
 		Outcome: job.Failed, FinishedAt: now.UTC(),
 		Error: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf("no handler is configured for the type %q", j.Type)},

@@ -1,0 +1,271 @@
+package engine_test
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redrive/internal/engine"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store"
+)
+
+// The benchmarks compare the engine with what the same driver does, with the
+// same pragmas on the same disk and in the same run, when nothing but the
+// statements is left: absolute figures vary from minute to minute.
+
+// raw is a bare table of jobs.
+type raw struct {
+	b    *testing.B
+	conn *sql.Conn
+}
+
+func openRaw(b *testing.B) *raw {
+	b.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "raw.db")+
+		"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
+		"&_pragma=temp_store(memory)&_pragma=wal_autocheckpoint(2000)&_pragma=cache_size(-16000)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	conn, err := db.Conn(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close(); db.Close() })
+	r := &raw{b, conn}
+	r.exec(`CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, queue TEXT NOT NULL, type TEXT NOT NULL,
+		state TEXT NOT NULL, priority INTEGER NOT NULL, run_at INTEGER NOT NULL, payload BLOB) STRICT`)
+	r.exec(`CREATE INDEX ready ON jobs (queue, priority DESC, run_at, seq) WHERE state = 'available'`)
+	return r
+}
+
+func (r *raw) exec(query string, args ...any) {
+	r.b.Helper()
+	if _, err := r.conn.ExecContext(context.Background(), query, args...); err != nil {
+		r.b.Fatalf("%s: %v", query, err)
+	}
+}
+
+func (r *raw) prepare(query string) *sql.Stmt {
+	r.b.Helper()
+	stmt, err := r.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		r.b.Fatal(err)
+	}
+	r.b.Cleanup(func() { stmt.Close() })
+	return stmt
+}
+
+func (r *raw) run(stmt *sql.Stmt, args ...any) {
+	if _, err := stmt.Exec(args...); err != nil {
+		r.b.Fatal(err)
+	}
+}
+
+// workOff completes 100 jobs and claims 100 with each commit, and returns the
+// jobs per second.
+func (r *raw) workOff(n int) float64 {
+	insert := r.prepare(rawInsert)
+	begin, commit := r.prepare(`BEGIN IMMEDIATE`), r.prepare(`COMMIT`)
+	r.run(begin)
+	for range n {
+		r.run(insert, job.NewID(), "available")
+	}
+	r.run(commit)
+	complete := r.prepare(`UPDATE jobs SET state = 'completed' WHERE id = $1 AND state = 'active'`)
+	claim := r.prepare(`UPDATE jobs SET state = 'active' WHERE seq IN (SELECT seq FROM jobs
+		WHERE queue = 'default' AND state = 'available' ORDER BY priority DESC, run_at, seq LIMIT 100) RETURNING id, type, payload`)
+	start := time.Now()
+	for active := []string{}; ; {
+		r.run(begin)
+		for _, id := range active {
+			r.run(complete, id)
+		}
+		active = r.claim(claim)
+		r.run(commit)
+		if len(active) == 0 {
+			return float64(n) / time.Since(start).Seconds()
+		}
+	}
+}
+
+const rawInsert = `INSERT INTO jobs (id, queue, type, state, priority, run_at, payload) VALUES ($1, 'default', 'ok', $2, 0, 1, x'7b7d')`
+
+func (r *raw) claim(stmt *sql.Stmt) (ids []string) {
+	rows, err := stmt.Query()
+	if err != nil {
+		r.b.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, typ string
+		var payload []byte
+		if err := rows.Scan(&id, &typ, &payload); err != nil {
+			r.b.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// commit returns the median time of a transaction that inserts one row.
+func (r *raw) commit() time.Duration {
+	insert := r.prepare(rawInsert)
+	took := make([]time.Duration, 300)
+	for i := range took {
+		start := time.Now()
+		r.run(insert, job.NewID(), "scheduled")
+		took[i] = time.Since(start)
+	}
+	return quantile(took, 0.5)
+}
+
+func quantile(d []time.Duration, q float64) time.Duration {
+	slices.Sort(d)
+	return d[int(q*float64(len(d)-1))]
+}
+
+// bench is an engine on a real database, without any fake time.
+type bench struct {
+	*testing.B
+	store  *store.Store
+	engine atomic.Pointer[engine.Engine]
+	at     atomic.Pointer[time.Time] // of the last commit that made a job available
+}
+
+func newBench(b *testing.B) *bench {
+	b.Helper()
+	r := &bench{B: b}
+	s, err := store.Open(b.Context(), store.Options{Path: filepath.Join(b.TempDir(), "q.db"), OnCommit: func(c []job.Change) {
+		if now := time.Now(); c[0].State == job.Available {
+			r.at.Store(&now)
+		}
+		if e := r.engine.Load(); e != nil {
+			e.Changed(c)
+		}
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.store = s
+	b.Cleanup(func() { s.Close() })
+	return r
+}
+
+func (r *bench) start(h engine.Handler, settled func(job.Job, job.Settlement)) *engine.Engine {
+	e, err := engine.New(engine.Options{
+		Store: r.store, Name: "bench", Settled: settled,
+		Handlers:    func(string) (engine.Handler, bool) { return h, true },
+		Workers:     func(string) int { return 50 },
+		DeadLetters: func(string) bool { return true },
+		Random:      func() float64 { return 0.5 },
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.engine.Store(e)
+	if err := e.Start(context.Background()); err != nil {
+		r.Fatal(err)
+	}
+	return e
+}
+
+func (r *bench) enqueue(n int, j job.Job) {
+	for batch := range slices.Chunk(repeat(j, n), 1000) {
+		if _, err := r.store.Enqueue(context.Background(), time.Now(), batch); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// workOff runs n jobs that are ready and returns the executions per second;
+// each job fails so many times first.
+func (r *bench) workOff(n, failures int) float64 {
+	j := ofType("ok")
+	j.Policy = steady(func(p *retry.Policy) { p.Strategy = retry.Immediate })
+	r.enqueue(n, j)
+	left := atomic.Int64{}
+	left.Store(int64(n))
+	done := make(chan struct{})
+	begin := time.Now()
+	e := r.start(
+		func(_ context.Context, j job.Job) error {
+			if j.Attempts < failures {
+				return failure("x")
+			}
+			return nil
+		},
+		func(_ job.Job, s job.Settlement) {
+			if s.State == job.Completed && left.Add(-1) == 0 {
+				close(done)
+			}
+		})
+	<-done
+	took := time.Since(begin)
+	if err := e.Stop(context.Background()); err != nil {
+		r.Fatal(err)
+	}
+	return float64(n*(failures+1)) / took.Seconds()
+}
+
+const backlog = 20_000
+
+// Work off ready jobs that do nothing, 50 workers, against the raw statements.
+// Must be 0.35 or more.
+func BenchmarkEngine_WorkOff(b *testing.B) {
+	for b.Loop() {
+		bare := openRaw(b).workOff(backlog)
+		own := newBench(b).workOff(backlog, 0)
+		b.ReportMetric(bare, "raw-jobs/s")
+		b.ReportMetric(own, "jobs/s")
+		b.ReportMetric(own/bare, "ratio")
+	}
+}
+
+// Each job fails twice first, against the engine's own rate. Must be 0.5 or
+// more.
+func BenchmarkEngine_WorkOffWithFailures(b *testing.B) {
+	for b.Loop() {
+		smooth := newBench(b).workOff(backlog, 0)
+		rough := newBench(b).workOff(backlog/3, 2)
+		b.ReportMetric(smooth, "jobs/s")
+		b.ReportMetric(rough, "executions/s")
+		b.ReportMetric(rough/smooth, "ratio")
+	}
+}
+
+// An idle engine gets one job: from the call of Enqueue, and from its commit,
+// to the start of the handler. Must be below 1 ms (p50) and 10 ms (p99).
+func BenchmarkEngine_IdleLatency(b *testing.B) {
+	for b.Loop() {
+		commit := openRaw(b).commit()
+		r := newBench(b)
+		started := make(chan time.Time, 1)
+		e := r.start(func(context.Context, job.Job) error { started <- time.Now(); return nil }, nil)
+		var called, committed []time.Duration
+		for range 500 {
+			time.Sleep(2 * time.Millisecond) // idle again
+			call := time.Now()
+			r.enqueue(1, ofType("ok"))
+			at := *r.at.Load()
+			begin := <-started
+			called = append(called, begin.Sub(call))
+			committed = append(committed, begin.Sub(at))
+		}
+		if err := e.Stop(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(ms(quantile(called, 0.5)), "p50-ms")
+		b.ReportMetric(ms(quantile(called, 0.99)), "p99-ms")
+		b.ReportMetric(ms(quantile(committed, 0.5)), "commit-to-start-p50-ms")
+		b.ReportMetric(float64(quantile(called, 0.5))/float64(commit), "p50/raw-commit")
+	}
+}
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
