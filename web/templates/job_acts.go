@@ -51,8 +51,10 @@ func whyNoDiscard(j job.Job) string {
 		return "it succeeded"
 	case job.Cancelled:
 		return "it was cancelled already"
+	case job.Discarded:
+		return "it was discarded already"
 	}
-	return "it was discarded already"
+	return "it is " + lookOf(j.Status()).word
 }
 
 func whyNoReplay(j job.Job) string {

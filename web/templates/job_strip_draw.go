@@ -12,7 +12,7 @@ import (
 func (s *strip) draw(total time.Duration, f forecast, now time.Time) {
 	for _, l := range s.lanes {
 		if n := len(l.spans); n > 0 {
-			total = max(total, l.spans[n-1].to)
+			total = max(total, l.spans[n-1].to+l.spans[n-1].high)
 		}
 	}
 	scale := scaleFor(s.lanes, total)
@@ -218,9 +218,9 @@ func (s strip) explains(word string) bool {
 	return false
 }
 
-// ticksOf divides the scale into at most five round steps.
+// ticksOf divides the scale into a few round steps.
 func ticksOf(total time.Duration, scale scaleOf) []tick {
-	step := roundStep(total / 4)
+	step := roundStep(total / 6)
 	ticks := []tick{{0, "0 s"}}
 	for d := step; scale.at(d) <= 82 && len(ticks) < 12; d += step {
 		ticks = append(ticks, tick{scale.at(d), duration(d)})

@@ -1,0 +1,368 @@
+package templates_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// doc is a page or a part of it, to be asked for what it says.
+type doc struct{ *html.Node }
+
+// all returns the elements that match one simple selector: "name", ".class",
+// "[attribute]", "#id", or "name.class".
+func (d doc) all(selector string) []doc {
+	var found []doc
+	for n := range d.Descendants() {
+		if n.Type == html.ElementNode && matches(n, selector) {
+			found = append(found, doc{n})
+		}
+	}
+	return found
+}
+
+func matches(n *html.Node, selector string) bool {
+	e := doc{n}
+	switch selector[0] {
+	case '#':
+		return e.attr("id") == selector[1:]
+	case '[':
+		return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == strings.Trim(selector, "[]") })
+	}
+	name, class, _ := strings.Cut(selector, ".")
+	return (name == "" || n.Data == name) && (class == "" || slices.Contains(strings.Fields(e.attr("class")), class))
+}
+
+func (d doc) one(t *testing.T, selector string) doc {
+	t.Helper()
+	found := d.all(selector)
+	if len(found) == 0 {
+		t.Fatalf("nothing matches %s", selector)
+	}
+	return found[0]
+}
+
+func (d doc) attr(name string) string {
+	for _, a := range d.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// text is what a reader sees, with its spaces joined.
+func (d doc) text() string {
+	var b strings.Builder
+	for n := range d.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func jobDoc(t *testing.T, name string) doc {
+	t.Helper()
+	v, ok := jobPages()[name]
+	if !ok {
+		t.Fatalf("no page %s", name)
+	}
+	return doc{parse(t, v).root}
+}
+
+// The first sentence answers when the job runs again and why then, or what
+// became of it, for every state.
+func TestJob_SaysWhatComesNext(t *testing.T) {
+	for name, want := range map[string]string{
+		"job-retryable":       "Attempt 4 of 5 starts in 16 s, at 14:02:27. Attempt 3 failed; the policy waits 22.6 s. If 4 and 5 fail too, it is dead-lettered at about 14:03:10.",
+		"job-first-retry":     "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is kept as dlq failed, for its queue has no dead-letter queue, at about 14:03:28.",
+		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:28. But not now: the queue is paused.",
+		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17: it starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:25.",
+		"job-scheduled":       "Attempt 1 of 5 starts in 2 h, at 16:02:11. It was enqueued to run not before then. If all 5 fail, it is dead-lettered at about 16:03:26.",
+		"job-pending":         "It waits for a signal from outside since 13:02:11. No time is set: until the signal comes, nothing runs. Cancel it if the signal will not come.",
+		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:05.",
+		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture. It waits since 14:01:11 and starts as soon as a handler is there.",
+		"job-paused":          "Attempt 1 of 5 does not start: queue payments is paused by ana since 13:50. It waits since 14:02:05, and keeps waiting: nothing is lost.",
+		"job-interrupted":     "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:00:15. A graceful stop released it; that does not count as an attempt.",
+		"job-replayed":        "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:09. sam replayed it at 14:02:09.",
+		"job-active":          "Attempt 2 of 5 runs for 4 s, since 14:02:07, on w-eu-2. It may take 30 s, until 14:02:37. Its lease is kept until 14:02:47; the worker's last sign of life was at 14:02:07. If it fails, attempt 3 follows after 8.5 to 11.5 s.",
+		"job-active-last":     "Attempt 2 of 2 runs for 14 s, since 14:01:57, on w-eu-2. It may take 30 s, until 14:02:27. Its lease is kept until 14:02:37; the worker's last sign of life was at 14:01:57. It is the last attempt: if it fails, it is dead-lettered.",
+		"job-active-quiet":    "Attempt 1 of 5 runs for 10 min, since 13:52:11, on w-eu-4. It may take 30 s, until 13:52:41. Its lease ran out at 13:52:51 and its worker gave no sign of life since 13:52:11: it will be settled as lost.",
+		"job-completed":       "It succeeded at 14:01:19, 52 s ago, at attempt 2 of run 1. Nothing more will run.",
+		"job-replay-worked":   "It succeeded at 14:01:51, 19 s ago, at attempt 1 of run 2. The replay worked. Nothing more will run.",
+		"job-dead-letter":     "It was dead-lettered at 13:42:18, 19 min ago: both attempts failed. It does not run again by itself; a replay starts run 2.",
+		"job-dlq-failed":      "Its dead letter was refused: the queue payments has no dead-letter queue. The job is kept; nothing is lost. It failed for good at 13:42:18, 19 min ago: both attempts failed. It does not run again by itself; a replay starts run 2.",
+		"job-non-retryable":   "It was dead-lettered at 13:02:12, 59 min ago: errors of the type auth.expired are never retried. It does not run again by itself; a replay starts run 2.",
+		"job-handler-letter":  "It was dead-lettered at 13:02:12, 59 min ago: its handler said that retrying is futile. It does not run again by itself; a replay starts run 2.",
+		"job-handler-discard": "Its handler discarded it at 13:02:12, 59 min ago, after attempt 1: it asked for no dead letter. It does not run again by itself; a replay starts run 2.",
+		"job-policy-discard":  "Its policy discarded it at 13:42:18, 19 min ago: both attempts failed. The policy asks for no dead letter. It does not run again by itself; a replay starts run 2.",
+		"job-manual-discard":  "It was discarded by hand at 14:01:11, 60 s ago. It does not run again by itself; a replay starts run 2.",
+		"job-resolved":        "sam discarded its dead letter at 14:01:11, 60 s ago. It had failed for good at 13:42:18. It does not run again by itself; a replay starts run 2.",
+		"job-unknown-type":    "It was discarded at 13:02:12: no handler is configured for its type. The configuration says so for unknown types. It does not run again by itself; a replay starts run 2.",
+		"job-cancelled":       "It was cancelled by hand at 13:02:15, while it ran; what the worker still did cannot change the job. It does not run again by itself; a replay starts run 2.",
+		"job-unknown-state":   "It is quarantined, since 13:02:12.",
+	} {
+		if got := jobDoc(t, name).one(t, ".next").text(); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+func TestJob_OffersWhatItsStateAllowsAndSaysWhyNot(t *testing.T) {
+	for name, v := range jobPages() {
+		if v.Problem != "" {
+			continue
+		}
+		d := doc{parse(t, v).root}
+		var open []string
+		for _, f := range d.all("[data-act]") {
+			open = append(open, f.attr("data-act"))
+		}
+		note := d.one(t, "[data-note]").text()
+		for kind, allowed := range map[string]bool{
+			"replay": v.Job.Replayable(), "discard": v.Job.Discardable(), "cancel": v.Job.Cancellable(),
+		} {
+			if slices.Contains(open, kind) != allowed {
+				t.Errorf("%s: a form for %s: %v, allowed: %v", name, kind, !allowed, allowed)
+			}
+			if off := strings.ToUpper(kind[:1]) + kind[1:] + " is off: "; strings.Contains(note, off) == allowed {
+				t.Errorf("%s: %s allowed: %v, but the page says %q", name, kind, allowed, note)
+			}
+		}
+	}
+}
+
+func TestJob_ReplayFormNamesTheRunThatThePageShows(t *testing.T) {
+	d := jobDoc(t, "job-retryable")
+	for _, f := range d.all("[data-act]") {
+		if f.attr("data-act") != "replay" {
+			continue
+		}
+		fields := map[string]string{}
+		for _, in := range f.all("input") {
+			fields[in.attr("name")] = in.attr("value")
+		}
+		path := "/jobs/019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07"
+		if f.attr("method") != "post" || f.attr("action") != path+"/replay" || fields["run"] != "2" || fields["back"] != path {
+			t.Errorf("replay form %v with fields %v", f.Attr, fields)
+		}
+		if f.one(t, "button").text() != "Replay now" {
+			t.Errorf("the button says %q", f.one(t, "button").text())
+		}
+		return
+	}
+	t.Error("no form to replay")
+}
+
+func TestJob_ChangesNothingWhileTheDatabaseIsReadOnly(t *testing.T) {
+	d := jobDoc(t, "job-read-only")
+	if forms := d.one(t, ".actions").all("form"); len(forms) > 0 {
+		t.Errorf("%d forms that act", len(forms))
+	}
+	if note := d.one(t, "[data-note]").text(); !strings.Contains(note, "Replay is off: The disk is full.") {
+		t.Errorf("the page says %q", note)
+	}
+}
+
+func TestJob_CarriesWhatTheScriptsPatch(t *testing.T) {
+	d := jobDoc(t, "job-retryable")
+	head := d.one(t, "[data-moves]")
+	if head.attr("data-job") != "019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07" || head.attr("data-run") != "2" || head.attr("data-changed") != "2026-03-12T14:02:05.25Z" {
+		t.Errorf("head %v", head.Attr)
+	}
+	if cell := head.one(t, "[data-cell]"); cell.attr("data-cell") != "state" || cell.text() != "retryable" {
+		t.Errorf("the first cell is %v, %q", cell.Attr, cell.text())
+	}
+	moved := d.one(t, "[data-moved]")
+	if !slices.ContainsFunc(moved.Attr, func(a html.Attribute) bool { return a.Key == "hidden" }) || moved.text() != "This job moved on: show" {
+		t.Errorf("moved bar %v, %q", moved.Attr, moved.text())
+	}
+	if in := d.one(t, "[data-countdown]"); !strings.HasPrefix(in.attr("datetime"), "2026-03-12T14:02:27.8") {
+		t.Errorf("countdown to %s", in.attr("datetime"))
+	}
+}
+
+func TestJob_AnswerOfAnActionStandsOnThePage(t *testing.T) {
+	if got := jobDoc(t, "job-replayed").one(t, "div.banner").text(); got != "Replayed, run 3 · available" {
+		t.Errorf("answer %q", got)
+	}
+}
+
+func TestJob_AttemptsStandNewestFirstAndEveryBarLeadsToOne(t *testing.T) {
+	d := jobDoc(t, "job-retryable")
+	var ids []string
+	for _, li := range d.all("li.attempt") {
+		ids = append(ids, li.attr("id"))
+	}
+	want := "run-2-attempt-3 run-2-attempt-2 run-2-attempt-1 run-1-attempt-5 run-1-attempt-4 run-1-attempt-3 run-1-attempt-2 run-1-attempt-1"
+	if got := strings.Join(ids, " "); got != want {
+		t.Errorf("attempts %s\nwant %s", got, want)
+	}
+	for _, name := range []string{"job-retryable", "job-active", "job-interrupted", "job-many-runs"} {
+		d := jobDoc(t, name)
+		for _, svg := range d.all(".lane") {
+			for _, a := range svg.all("a") {
+				if len(d.all(a.attr("href"))) != 1 {
+					t.Errorf("%s: %s leads to %d elements", name, a.attr("href"), len(d.all(a.attr("href"))))
+				}
+			}
+		}
+	}
+}
+
+func TestJob_StripIsSaidInWords(t *testing.T) {
+	var said []string
+	for _, l := range jobDoc(t, "job-retryable").all("svg.lane") {
+		said = append(said, l.attr("aria-label"))
+	}
+	want := []string{
+		"Run 1: five attempts in 1 min 56 s, then dead letter",
+		"Run 2: three attempts in 46.2 s so far; attempt 4 after 22.6 s; attempt 5 after 34 to 46 s",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("lanes say %q\nwant %q", said, want)
+	}
+}
+
+func TestJob_SaysWhatHappenedAfterEachAttempt(t *testing.T) {
+	for name, want := range map[string]string{
+		"job-dead-letter":     "stored in the dead-letter queue at 13:42:18",
+		"job-dlq-failed":      "its dead letter was refused: the queue payments had no dead-letter queue. The job was kept",
+		"job-resolved":        "stored in the dead-letter queue at 13:42:18; sam discarded it at 14:01:11",
+		"job-retryable":       "retries at 14:02:27",
+		"job-replayed":        "before that, sam replayed the job at 14:02:09",
+		"job-handler-discard": "discarded, without a dead letter",
+		"job-interrupted":     "released by a graceful stop and put back at once; it does not count",
+		"job-cancelled":       "cancelled by a person while it ran; it does not count",
+	} {
+		d := jobDoc(t, name)
+		all := d.one(t, "li.attempt").one(t, ".why").all("dd")
+		if got := all[len(all)-1].text(); got != want {
+			t.Errorf("%s: then %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestJob_LongLifeStaysBounded(t *testing.T) {
+	v := manyRuns(120).page()
+	for i := range v.Attempts {
+		v.Attempts[i].Trace = strings.Repeat("at a.go:1\n", 20_000)
+		v.Attempts[i].Error.Message = strings.Repeat("x", job.MaxErrorMessage)
+	}
+	page := render(t, v)
+	if limit := 4 << 20; len(page) > limit {
+		t.Errorf("the page has %d bytes, more than %d", len(page), limit)
+	}
+	text := doc{parse(t, v).root}.text()
+	for _, want := range []string{"70 older runs and 140 older attempts are not on this page.", "The first 8 KiB of 195.3 KiB.", "All 64 KiB, as JSON"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+func TestJob_PayloadIsShownAsItWasReceived(t *testing.T) {
+	if got := jobDoc(t, "job-payload-duplicate").one(t, ".tree").text(); got != `a: 1.10 a: 1E+02 s: "<b>\u202e"` {
+		t.Errorf("tree %s", got)
+	}
+	d := jobDoc(t, "job-payload-text")
+	if got := d.one(t, "section.panel").Parent; got == nil {
+		t.Error("no panel")
+	}
+	var shown []string
+	for _, pre := range d.all("pre") {
+		shown = append(shown, pre.text())
+	}
+	if !slices.Contains(shown, `=cmd()|'/C calc'!␀\xff`) {
+		t.Errorf("texts %q, want the payload among them", shown)
+	}
+}
+
+// Whatever a job holds stands on its page as text: no element, no attribute
+// and no address comes of it.
+func TestJob_DataNeverBecomesMarkup(t *testing.T) {
+	for _, codes := range []bool{false, true} {
+		want := shape(parse(t, poisonedJob("harmless", codes)))
+		for _, s := range hostile() {
+			d := parse(t, poisonedJob(s, codes))
+			if got := shape(d); got != want {
+				t.Errorf("%q changes the elements of the page: %s", s, firstDifference(got, want))
+			}
+			checkJobInert(t, d, s)
+		}
+	}
+}
+
+func TestJob_PagesAreInert(t *testing.T) {
+	for name, v := range jobPages() {
+		checkJobInert(t, parse(t, v), name)
+	}
+}
+
+// checkJobInert is checkInert with the one address more that a job has.
+func checkJobInert(t *testing.T, d tree, where string) {
+	t.Helper()
+	for _, n := range d.elements("a") {
+		for i, a := range n.Attr {
+			if a.Key == "href" {
+				n.Attr[i].Val = strings.TrimPrefix(a.Val, "/api/v1")
+			}
+		}
+	}
+	checkInert(t, d, where)
+}
+
+// poisonedJob is a page of a job whose every string is s; codes are states,
+// outcomes and other words that a program chose.
+func poisonedJob(s string, codes bool) templates.JobPage {
+	v := captured().page()
+	v.Waiting, v.Answer = "x", &templates.Answer{}
+	poison(reflect.ValueOf(&v).Elem(), s, codes)
+	quoted, err := json.Marshal(strings.ToValidUTF8(s, ""))
+	if err != nil {
+		panic(err)
+	}
+	v.Job.Payload = fmt.Appendf(nil, `{"a": %s, %[1]s: 1}`, quoted)
+	v.Job.Meta = fmt.Appendf(nil, `{"trace": %s}`, quoted)
+	if codes {
+		v.Job.Payload = []byte(s + "\x00")
+	}
+	return v
+}
+
+// poison puts s into every string that can be reached from v, so that a field
+// that is added tomorrow is tested too.
+func poison(v reflect.Value, s string, codes bool) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			poison(v.Field(i), s, codes)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			poison(v.Index(i), s, codes)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			poison(v.Elem(), s, codes)
+		}
+	case reflect.String:
+		if codes || v.Type() == reflect.TypeFor[string]() || v.Type() == reflect.TypeFor[retry.Reason]() {
+			v.SetString(s)
+		}
+	}
+}
