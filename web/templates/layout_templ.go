@@ -230,7 +230,7 @@ func top(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\" maxlength=\"200\" aria-label=\"Search jobs by id or error\" placeholder=\"Job id, or text of an error\"> <kbd class=\"wide scripted\" aria-hidden=\"true\">/</kbd></form><div class=\"end\"><span class=\"live scripted is-pending\" data-live-status>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\" maxlength=\"200\" aria-label=\"Search jobs by id or error\" placeholder=\"Job id, or text of an error\"> <kbd class=\"wide scripted\" aria-hidden=\"true\">/</kbd></form><div class=\"end\"><span class=\"live scripted unknown\" data-live-status>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -238,7 +238,7 @@ func top(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<span data-word>Connecting</span></span> <span class=\"wide unscripted\">As of ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<span data-word>Live</span></span> <span class=\"wide unscripted\">As of ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

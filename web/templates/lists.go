@@ -64,7 +64,7 @@ func noMatch(noun string, filters int) string {
 type tab struct {
 	url     templ.SafeURL
 	word    string
-	count   string
+	count   int64
 	status  job.Status // empty: all jobs
 	current bool
 }
@@ -78,7 +78,7 @@ func tabs(v Jobs) []tab {
 		f.Status = s
 		all = append(all, tab{
 			url: JobsURL(f, ""), word: lookOf(s).word, status: s,
-			count: number(v.Snapshot.Depths[s]), current: v.Filter.Status == s,
+			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
 		})
 	}
 	return all

@@ -104,7 +104,9 @@ func policyDelays(p retry.Policy) string {
 	case retry.Schedule:
 		words = scheduleWords(p)
 	}
-	words += ", up to " + duration(p.MaxInterval)
+	if p.Strategy != retry.Constant {
+		words += ", up to " + duration(p.MaxInterval)
+	}
 	if p.Jitter.On() {
 		words += fmt.Sprintf(", jitter %s–%s", factor(p.Jitter.Low), factor(p.Jitter.High))
 	}

@@ -85,7 +85,7 @@ func TestPolicy_InWords(t *testing.T) {
 	}{
 		{retry.Default(), "3 attempts, then dead letter", "1 s × 2, up to 5 min, jitter 0.5–1.5"},
 		{never, "1 attempt, then dead letter", "never retried"},
-		{twice, "2 attempts, then dead letter", "every 1 s, up to 5 min"},
+		{twice, "2 attempts, then dead letter", "every 1 s"},
 	} {
 		if line, delays := policyLine(test.policy), policyDelays(test.policy); line != test.line || delays != test.delays {
 			t.Errorf("the policy reads %q, %q; want %q, %q", line, delays, test.line, test.delays)

@@ -62,7 +62,7 @@ function refuse(form, code, body) {
   if (code !== 409) return note(form, message, true);
   const who = body.replayed_by;
   const when = body.replayed_at ? `${about(now() - Date.parse(body.replayed_at))} ago` : "";
-  answer(place(form), "answer-refused", who ? `By ${who}, ${when}` : `Not ${names[form.dataset.act] ?? "done"}`);
+  answer(place(form), "answer-refused", who ? `By ${who}` : `Not ${names[form.dataset.act] ?? "done"}`);
   note(form, who ? `Not ${names[form.dataset.act]}: ${who} did, ${when}. Nothing was run twice.` : message, true);
 }
 

@@ -171,12 +171,13 @@ function status(name) {
   const shown = frozen ? "frozen" : name;
   dot.dataset.state = name;
   const drawn = pattern(`live-${shown}`);
+  const first = dot.classList.contains("unknown");
   const words = drawn.textContent.trim() + (shown === "offline" ? ` since ${clock(offlineSince)}` : "");
-  if (find("[data-word]", dot).textContent === words) return;
+  if (!first && find("[data-word]", dot).textContent === words) return;
   dot.className = `live scripted ${drawn.className}`;
   find(".icon", dot).replaceWith(find(".icon", drawn));
   setText(find("[data-word]", dot), words);
-  if (name !== "connecting") announce(words);
+  if (name !== "connecting" && !first) announce(words);
 }
 
 /** Stops and resumes every change of the page. */
@@ -195,6 +196,5 @@ export function start() {
   document.addEventListener("visibilitychange", visibility);
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", (event) => event.persisted && visibility());
-  status("connecting");
-  connect();
+  connect(); // until it opens or fails, the dot says nothing
 }

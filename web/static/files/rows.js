@@ -28,7 +28,7 @@ export function patch(job) {
 function isOlder(job, row) {
   const run = Number(row.dataset.run), { changed } = row.dataset;
   if (job.run !== run) return job.run < run;
-  return Boolean(changed) && !(job.changed_at >= changed);
+  return Boolean(changed) && !(Date.parse(job.changed_at) >= Date.parse(changed));
 }
 
 function patchRow(row, job) {
