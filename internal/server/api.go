@@ -1,0 +1,221 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+const (
+	pageLimit = 50  // of a list, unless the request names another
+	maxLimit  = 200 // of a list
+	maxSearch = 200 // bytes of text to look for
+	maxSmall  = 64 << 10
+)
+
+// listJobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them.
+func (s *Server) listJobs(c echo.Context) error {
+	values := c.QueryParams()
+	f, after, wrong := query(values)
+	limit := pageLimit
+	if text := values.Get("limit"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxLimit {
+			wrong = append(wrong, &retry.FieldError{Field: "limit", Problem: fmt.Sprintf("%q is not a number from 1 to %d", job.Clip(text, 64), maxLimit)})
+		}
+	}
+	if len(wrong) > 0 {
+		return inAddress(wrong[0])
+	}
+	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(page.Jobs))
+	for i, j := range page.Jobs {
+		all[i] = encodeJob(j, false)
+	}
+	if next := page.Next.String(); next != "" {
+		return c.JSONBlob(http.StatusOK, object("jobs", list(all), "next", encode(next)))
+	}
+	return c.JSONBlob(http.StatusOK, object("jobs", list(all)))
+}
+
+// query reads the filter and the cursor of a list, and returns what is wrong
+// with each field. Parameters that are not known are ignored.
+func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
+	f = job.Filter{
+		Status: job.Status(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
+		Error: values.Get("error"), Reason: retry.Reason(values.Get("reason")),
+	}
+	check := func(err error) {
+		if field, ok := err.(*retry.FieldError); ok {
+			wrong = append(wrong, field)
+		}
+	}
+	check(job.Filter{Status: f.Status}.Check())
+	check(job.Filter{Queue: f.Queue}.Check())
+	check(job.Filter{Type: f.Type}.Check())
+	check(checkText("error", f.Error))
+	check(checkText("reason", string(f.Reason)))
+	after, err := job.ParseCursor(values.Get("after"))
+	check(err)
+	return f, after, wrong
+}
+
+func checkText(field, text string) error {
+	if len(text) > maxSearch || !utf8.ValidString(text) {
+		return &retry.FieldError{Field: field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", maxSearch)}
+	}
+	return nil
+}
+
+// showJob is GET /jobs/{id}.
+func (s *Server) showJob(c echo.Context) error {
+	id, err := paramID(c)
+	if err != nil {
+		return err
+	}
+	d, err := s.Store.Job(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true),
+		"attempts", encodeAttempts(d), "dead_letters", encodeLetters(d.Letters)))
+}
+
+func paramID(c echo.Context) (string, error) {
+	id, err := job.ParseID(c.Param("id"))
+	return id, inAddress(err)
+}
+
+func paramQueue(c echo.Context) (string, error) {
+	name := c.Param("name")
+	return name, inAddress(job.CheckQueue(name))
+}
+
+// showCounters is GET /counters.
+func (s *Server) showCounters(c echo.Context) error {
+	return c.JSON(http.StatusOK, s.Store.Snapshot().Totals)
+}
+
+// listQueues is GET /queues.
+func (s *Server) listQueues(c echo.Context) error {
+	queues, err := s.Store.Queues(c.Request().Context(), time.Now())
+	if err != nil {
+		return err
+	}
+	running := s.Running()
+	all := make([][]byte, len(queues))
+	for i, q := range queues {
+		all[i] = encode(queueShape{
+			Name: q.Name, Totals: q.Totals, States: q.Depths,
+			Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name),
+			Oldest: job.FormatTime(q.Oldest), PausedAt: job.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
+		})
+	}
+	return c.JSONBlob(http.StatusOK, object("queues", list(all)))
+}
+
+// replayJob is POST /jobs/{id}/replay: the run that the caller saw is replayed,
+// once.
+func (s *Server) replayJob(c echo.Context) error {
+	id, err := paramID(c)
+	if err != nil {
+		return err
+	}
+	data, err := body(c, maxSmall)
+	if err != nil {
+		return err
+	}
+	var run int
+	if err := (fields{"run": value(&run, "a whole number")}).read("", data); err != nil {
+		return err
+	}
+	if err := checkRun(run); err != nil {
+		return err
+	}
+	j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, by("api", c))
+	return answerJob(c, j, err)
+}
+
+func checkRun(run int) error {
+	if run < 1 {
+		return &retry.FieldError{Field: "run", Problem: "must name the run that you looked at, 1 or higher"}
+	}
+	return nil
+}
+
+// discardJob is POST /jobs/{id}/discard.
+func (s *Server) discardJob(c echo.Context) error {
+	id, err := s.bareAct(c, paramID)
+	if err != nil {
+		return err
+	}
+	j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, by("api", c))
+	return answerJob(c, j, err)
+}
+
+// cancelJob is POST /jobs/{id}/cancel.
+func (s *Server) cancelJob(c echo.Context) error {
+	id, err := s.bareAct(c, paramID)
+	if err != nil {
+		return err
+	}
+	j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, by("api", c))
+	return answerJob(c, j, err)
+}
+
+// pauseQueue is POST /queues/{name}/pause.
+func (s *Server) pauseQueue(c echo.Context) error {
+	name, err := s.bareAct(c, paramQueue)
+	if err != nil {
+		return err
+	}
+	if err := s.Store.Pause(c.Request().Context(), time.Now(), name, by("api", c)); err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("true")))
+}
+
+// resumeQueue is POST /queues/{name}/resume.
+func (s *Server) resumeQueue(c echo.Context) error {
+	name, err := s.bareAct(c, paramQueue)
+	if err != nil {
+		return err
+	}
+	if err := s.Store.Resume(c.Request().Context(), name); err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("false")))
+}
+
+// bareAct reads an act that says everything in its address. A body may only be
+// an empty object.
+func (s *Server) bareAct(c echo.Context, param func(echo.Context) (string, error)) (string, error) {
+	name, err := param(c)
+	r := c.Request()
+	if err != nil || r.ContentLength == 0 && (r.Header.Get("Content-Type") == "" || isJSON(r)) {
+		return name, err
+	}
+	data, err := body(c, maxSmall)
+	if err != nil {
+		return "", err
+	}
+	return name, fields{}.read("", data)
+}
+
+func answerJob(c echo.Context, j job.Job, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("job", encodeJob(j, true)))
+}

@@ -1,0 +1,475 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+const unknownID = "0197f000-0000-7000-8000-00000000000a"
+
+func TestAPI_EnqueueAnswersWithTheJob(t *testing.T) {
+	h := start(t)
+	a := h.post("/api/v1/jobs", `{"type":"email.send","queue":"mail","priority":5,"meta":{"tenant":"a"},
+		"policy":{"max_attempts":7,"initial_interval":"PT2S"},"payload":{"to":"ana"}}`).want(t, http.StatusCreated)
+	j := decode[struct{ Job map[string]any }](t, a).Job
+	for name, want := range map[string]any{
+		"type": "email.send", "queue": "mail", "state": "available", "run": 1., "attempts": 0., "execution": 0.,
+		"priority": 5., "ttr": "PT30S", "meta": map[string]any{"tenant": "a"}, "payload": map[string]any{"to": "ana"},
+	} {
+		if !reflect.DeepEqual(j[name], want) {
+			t.Errorf("%s is %v, want %v", name, j[name], want)
+		}
+	}
+	policy, _ := j["policy"].(map[string]any)
+	if policy["max_attempts"] != 7. || policy["initial_interval"] != "PT2S" || policy["jitter"] != false {
+		t.Errorf("policy %v, want the job's words over the file's", policy)
+	}
+	if _, err := time.Parse("2006-01-02T15:04:05.000000Z", fmt.Sprint(j["enqueued_at"])); err != nil {
+		t.Errorf("enqueued_at %v: want microseconds in UTC", j["enqueued_at"])
+	}
+	for _, absent := range []string{"started_at", "finished_at", "worker", "reason", "error"} {
+		if _, ok := j[absent]; ok {
+			t.Errorf("%s is there before it is known", absent)
+		}
+	}
+	if want := "/api/v1/jobs/" + fmt.Sprint(j["id"]); a.Header.Get("Location") != want {
+		t.Errorf("Location %q, want %q", a.Header.Get("Location"), want)
+	}
+}
+
+func TestAPI_PayloadIsKeptToTheByte(t *testing.T) {
+	h := start(t)
+	for _, payload := range []string{
+		`{ "big": 12345678901234567890.10, "twice": 1, "twice": 2, "html": "<b>&", "esc": "\u003c" }`,
+		`[1,  2]`, `"text"`, `null`, `1e400`, `{}`, "{\n\t\"a\" : [ ]\n}",
+	} {
+		id := h.enqueue(`{"payload": ` + payload + ` , "type":"t"}`)
+		if a := h.get("/jobs/"+id+"/payload").want(t, http.StatusOK); a.body != payload {
+			t.Errorf("download %q, want %q", a.body, payload)
+		}
+		if a := h.get("/api/v1/jobs/"+id).want(t, http.StatusOK); !strings.Contains(a.body, `"payload":`+payload) {
+			t.Errorf("answer %s, want the bytes %s", a.body, payload)
+		}
+	}
+}
+
+func TestAPI_IdempotencyKeyReturnsTheFirstJob(t *testing.T) {
+	h := start(t)
+	first := h.post("/api/v1/jobs", `{"type":"t","payload":1}`, "Idempotency-Key", "k1").want(t, http.StatusCreated)
+	again := h.post("/api/v1/jobs", `{"type":"t","payload":2}`, "Idempotency-Key", "k1").want(t, http.StatusOK)
+	if first.body != again.body {
+		t.Errorf("the repeat got %s\nwant %s", again.body, first.body)
+	}
+}
+
+func TestAPI_RunAtAndDelaySchedule(t *testing.T) {
+	h := start(t)
+	for _, body := range []string{`{"type":"t","delay":"PT1H"}`, `{"type":"t","run_at":"2999-01-01T00:00:00+01:00"}`} {
+		a := h.post("/api/v1/jobs", body).want(t, http.StatusCreated)
+		if !strings.Contains(a.body, `"state":"scheduled"`) {
+			t.Errorf("%s gave %s", body, a.body)
+		}
+	}
+	if a := h.post("/api/v1/jobs", `{"type":"t","run_at":"2001-01-01T00:00:00Z"}`); !strings.Contains(a.body, `"state":"available"`) {
+		t.Errorf("a time in the past gave %s", a.body)
+	}
+}
+
+func TestAPI_BatchIsAllOrNothing(t *testing.T) {
+	h := start(t)
+	a := h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"},{"type":"b","payload":[1]}]}`).want(t, http.StatusCreated)
+	if jobs := decode[struct{ Jobs []map[string]any }](t, a).Jobs; len(jobs) != 2 || jobs[1]["type"] != "b" {
+		t.Errorf("jobs %v", jobs)
+	}
+	before := h.store.Snapshot()
+	a = h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"},{"type":"b","policy":{"max_attempts":-1}}]}`)
+	if f := decode[fault](t, a.want(t, 422)); f.Error.Field != "jobs[1].policy.max_attempts" {
+		t.Errorf("field %q", f.Error.Field)
+	}
+	if after := h.store.Snapshot(); !reflect.DeepEqual(after, before) {
+		t.Errorf("a refused batch wrote something: %+v, before %+v", after, before)
+	}
+}
+
+func TestAPI_BatchWithAKeyCanBeRepeated(t *testing.T) {
+	h := start(t)
+	const body = `{"jobs":[{"type":"a"},{"type":"a"}]}`
+	first := h.post("/api/v1/jobs/batch", body, "Idempotency-Key", "k").want(t, http.StatusCreated)
+	again := h.post("/api/v1/jobs/batch", body, "Idempotency-Key", "k").want(t, http.StatusOK)
+	if first.body != again.body {
+		t.Errorf("the repeat got %s\nwant %s", again.body, first.body)
+	}
+}
+
+func TestAPI_BatchOfTenThousand(t *testing.T) {
+	h := start(t)
+	jobs := strings.Repeat(`{"type":"a"},`, job.MaxBatch-1) + `{"type":"a"}`
+	h.post("/api/v1/jobs/batch", `{"jobs":[`+jobs+`]}`).want(t, http.StatusCreated)
+	if n := h.store.Snapshot().Depths[job.Status(job.Available)]; n != job.MaxBatch {
+		t.Errorf("%d jobs, want %d", n, job.MaxBatch)
+	}
+}
+
+func TestAPI_ListFiltersAndPages(t *testing.T) {
+	h := start(t)
+	for range 5 {
+		h.enqueue(`{"type":"email.send","queue":"mail"}`)
+	}
+	h.enqueue(`{"type":"sms.send","queue":"mail"}`)
+	type page struct {
+		Jobs []map[string]any
+		Next string
+	}
+	seen := map[any]bool{}
+	after := ""
+	for range 3 {
+		p := decode[page](t, h.get("/api/v1/jobs?queue=mail&type=email.*&limit=2&unknown=x&after="+after).want(t, http.StatusOK))
+		for _, j := range p.Jobs {
+			seen[j["id"]] = true
+		}
+		after = p.Next
+	}
+	if len(seen) != 5 || after != "" {
+		t.Errorf("%d jobs on three pages, next %q; want 5 and an end", len(seen), after)
+	}
+	if p := decode[page](t, h.get("/api/v1/jobs?state=completed")); len(p.Jobs) != 0 || p.Jobs == nil {
+		t.Errorf("no jobs as %v, want an empty list", p.Jobs)
+	}
+}
+
+func TestAPI_ShowTellsTheWholeHistory(t *testing.T) {
+	h := start(t)
+	id := h.enqueue(`{"type":"t","queue":"mail","policy":{"max_attempts":2,"initial_interval":"PT0.000001S"}}`)
+	h.fail("mail", "http.503", "closed", "trace")
+	h.fail("mail", "http.500", "broken", "")
+	type shown struct {
+		Job         map[string]any
+		Attempts    []map[string]any
+		DeadLetters []map[string]any `json:"dead_letters"`
+	}
+	d := decode[shown](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK))
+	if d.Job["state"] != "discarded" || d.Job["reason"] != "attempts_exhausted" || len(d.Attempts) != 2 || len(d.DeadLetters) != 1 {
+		t.Fatalf("job %v, attempts %v, letters %v", d.Job, d.Attempts, d.DeadLetters)
+	}
+	one, two := d.Attempts[0], d.Attempts[1]
+	if one["number"] != 1. || one["action"] != "retry" || one["delay_ms"] != 0.001 || one["decided_by"] != "policy:retry:1/2" {
+		t.Errorf("first attempt %v", one)
+	}
+	if delay := one["delay"]; !reflect.DeepEqual(delay, map[string]any{"raw_ms": 0.001, "capped_ms": 0.001, "factor": 1., "final_ms": 0.001}) {
+		t.Errorf("delay %v", delay)
+	}
+	if !reflect.DeepEqual(one["error"], map[string]any{"type": "http.503", "message": "closed", "trace": "trace"}) {
+		t.Errorf("error %v", one["error"])
+	}
+	if two["action"] != "dead_letter" || two["delay"] != nil {
+		t.Errorf("second attempt %v", two)
+	}
+	letter := d.DeadLetters[0]
+	if letter["job_id"] != id || letter["exception"] != "http.500" || letter["original_queue"] != "mail" || letter["attempts"] != 2. {
+		t.Errorf("dead letter %v", letter)
+	}
+}
+
+func TestAPI_ShowListsTheExecutionUnderWay(t *testing.T) {
+	h := start(t)
+	id := h.enqueue(`{"type":"t","queue":"mail"}`)
+	h.claim("mail")
+	d := decode[struct{ Attempts []map[string]any }](t, h.get("/api/v1/jobs/"+id))
+	if len(d.Attempts) != 1 || d.Attempts[0]["worker"] != "w1" || d.Attempts[0]["number"] != nil || d.Attempts[0]["outcome"] != nil {
+		t.Errorf("attempts %v, want the one that runs", d.Attempts)
+	}
+}
+
+func TestAPI_ReplayStartsTheNextRunOnce(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	a := h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusOK)
+	if !strings.Contains(a.body, `"run":2`) || !strings.Contains(a.body, `"state":"available"`) {
+		t.Errorf("answer %s", a.body)
+	}
+	f := decode[fault](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusConflict))
+	if f.Error.Code != "conflict" || f.By != "api at 127.0.0.1" || f.At == "" {
+		t.Errorf("the second got %+v, want who was first and when", f)
+	}
+	f = decode[fault](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":2}`).want(t, http.StatusConflict))
+	if f.Error.Message == "" || f.By != "" {
+		t.Errorf("an available job: %+v", f)
+	}
+}
+
+func TestAPI_HundredReplaysRunOne(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	var wins, conflicts int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			status := h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).StatusCode
+			mu.Lock()
+			defer mu.Unlock()
+			switch status {
+			case http.StatusOK:
+				wins++
+			case http.StatusConflict:
+				conflicts++
+			}
+		})
+	}
+	all.Wait()
+	if n := h.store.Snapshot().Totals.Replayed; wins != 1 || conflicts != 99 || n != 1 {
+		t.Errorf("%d won, %d conflicts, jobs_replayed %d; want 1, 99, 1", wins, conflicts, n)
+	}
+}
+
+func TestAPI_DiscardAndCancel(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	h.post("/api/v1/jobs/"+id+"/discard", ``).want(t, http.StatusOK)
+	h.post("/api/v1/jobs/"+id+"/discard", `{}`).want(t, http.StatusConflict)
+	id = h.enqueue(`{"type":"t"}`)
+	a := h.do(http.MethodPost, "/api/v1/jobs/"+id+"/cancel", "").want(t, http.StatusOK)
+	if !strings.Contains(a.body, `"state":"cancelled"`) {
+		t.Errorf("answer %s", a.body)
+	}
+	h.post("/api/v1/jobs/"+id+"/cancel", `{}`).want(t, http.StatusConflict)
+}
+
+func TestAPI_QueuesPauseAndResume(t *testing.T) {
+	h := start(t)
+	h.dead()
+	h.post("/api/v1/queues/orders/pause", `{}`).want(t, http.StatusOK)
+	type answer struct{ Queues []map[string]any }
+	q := decode[answer](t, h.get("/api/v1/queues").want(t, http.StatusOK)).Queues[0]
+	if q["name"] != "orders" || q["paused_by"] != "api at 127.0.0.1" || q["jobs_failed"] != 1. || q["workers"] != 20. || q["dead_letter"] != true {
+		t.Errorf("queue %v", q)
+	}
+	h.post("/api/v1/queues/orders/resume", ``).want(t, http.StatusOK)
+	if q := decode[answer](t, h.get("/api/v1/queues")).Queues[0]; q["paused_at"] != nil {
+		t.Errorf("queue %v, want it to run", q)
+	}
+	h.post("/api/v1/queues/nobody/resume", ``).want(t, http.StatusNotFound)
+}
+
+func TestAPI_CountersAreTheTotals(t *testing.T) {
+	h := start(t)
+	h.dead()
+	got := decode[job.Totals](t, h.get("/api/v1/counters").want(t, http.StatusOK))
+	if want := (job.Totals{Failed: 1, FailedPermanently: 1}); got != want {
+		t.Errorf("counters %+v, want %+v", got, want)
+	}
+}
+
+func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
+	h := start(t)
+	dead := h.dead()
+	before := h.store.Snapshot()
+	deep := strings.Repeat("[", job.MaxDepth) + strings.Repeat("]", job.MaxDepth)
+	const jobs, batch = "/api/v1/jobs", "/api/v1/jobs/batch"
+	replay := jobs + "/" + dead + "/replay"
+	tests := []struct {
+		name, path, body string
+		status           int
+		code, field      string
+	}{
+		{"empty", jobs, ``, 400, "malformed", ""},
+		{"no JSON", jobs, `{"type":`, 400, "malformed", ""},
+		{"two values", jobs, `{"type":"t"} {}`, 400, "malformed", ""},
+		{"trailing comma", jobs, `{"type":"t",}`, 400, "malformed", ""},
+		{"invalid UTF-8", jobs, "{\"type\":\"\xff\"}", 400, "malformed", ""},
+		{"UTF-8 in the payload", jobs, "{\"type\":\"t\",\"payload\":\"\xc3\x28\"}", 400, "malformed", ""},
+		{"too deep", jobs, `{"type":"t","payload":` + deep + `}`, 400, "malformed", ""},
+		{"very deep", jobs, strings.Repeat("[", 1_000_000), 400, "malformed", ""},
+		{"a field twice", jobs, `{"type":"t","type":"t"}`, 400, "malformed", "type"},
+		{"a field twice, escaped", jobs, `{"type":"t","typ\u0065":"t"}`, 400, "malformed", "type"},
+		{"a policy field twice", jobs, `{"type":"t","policy":{"coefficient":1,"coefficient":2}}`, 400, "malformed", "policy.coefficient"},
+		{"no object", jobs, `[]`, 422, "invalid_value", "body"},
+		{"null", jobs, `null`, 422, "invalid_value", "body"},
+		{"unknown field", jobs, `{"type":"t","retries":3}`, 422, "invalid_value", "retries"},
+		{"type missing", jobs, `{}`, 422, "invalid_value", "type"},
+		{"type of the wrong kind", jobs, `{"type":7}`, 422, "invalid_value", "type"},
+		{"type null", jobs, `{"type":null}`, 422, "invalid_value", "type"},
+		{"type too long", jobs, `{"type":"` + strings.Repeat("x", job.MaxType+1) + `"}`, 422, "invalid_value", "type"},
+		{"queue", jobs, `{"type":"t","queue":"a b"}`, 422, "invalid_value", "queue"},
+		{"queue of markup", jobs, `{"type":"t","queue":"<script>"}`, 422, "invalid_value", "queue"},
+		{"priority", jobs, `{"type":"t","priority":1001}`, 422, "invalid_value", "priority"},
+		{"priority fraction", jobs, `{"type":"t","priority":1.5}`, 422, "invalid_value", "priority"},
+		{"priority huge", jobs, `{"type":"t","priority":1e99}`, 422, "invalid_value", "priority"},
+		{"meta", jobs, `{"type":"t","meta":[1]}`, 422, "invalid_value", "meta"},
+		{"meta too large", jobs, `{"type":"t","meta":{"a":"` + strings.Repeat("x", job.MaxMeta) + `"}}`, 413, "too_large", "meta"},
+		{"ttr", jobs, `{"type":"t","ttr":"5m"}`, 422, "invalid_value", "ttr"},
+		{"ttr zero", jobs, `{"type":"t","ttr":"PT0S"}`, 422, "invalid_value", "ttr"},
+		{"ttr number", jobs, `{"type":"t","ttr":5}`, 422, "invalid_value", "ttr"},
+		{"delay", jobs, `{"type":"t","delay":"P1Y"}`, 422, "invalid_value", "delay"},
+		{"delay negative", jobs, `{"type":"t","delay":"-PT1S"}`, 422, "invalid_value", "delay"},
+		{"run_at", jobs, `{"type":"t","run_at":"tomorrow"}`, 422, "invalid_value", "run_at"},
+		{"run_at without zone", jobs, `{"type":"t","run_at":"2030-01-01T00:00:00"}`, 422, "invalid_value", "run_at"},
+		{"run_at and delay", jobs, `{"type":"t","run_at":"2030-01-01T00:00:00Z","delay":"PT1S"}`, 422, "invalid_value", "delay"},
+		{"policy", jobs, `{"type":"t","policy":"fast"}`, 422, "invalid_value", "policy"},
+		{"policy null", jobs, `{"type":"t","policy":null}`, 422, "invalid_value", "policy"},
+		{"policy unknown field", jobs, `{"type":"t","policy":{"x":1}}`, 422, "invalid_value", "policy.x"},
+		{"unknown strategy", jobs, `{"type":"t","policy":{"strategy":"fast"}}`, 422, "invalid_value", "policy.strategy"},
+		{"malformed duration", jobs, `{"type":"t","policy":{"initial_interval":"1s"}}`, 422, "invalid_value", "policy.initial_interval"},
+		{"zero duration", jobs, `{"type":"t","policy":{"initial_interval":"PT0S"}}`, 422, "invalid_value", "policy.initial_interval"},
+		{"coefficient", jobs, `{"type":"t","policy":{"coefficient":0.9}}`, 422, "invalid_value", "policy.coefficient"},
+		{"attempts negative", jobs, `{"type":"t","policy":{"max_attempts":-1}}`, 422, "invalid_value", "policy.max_attempts"},
+		{"attempts fraction", jobs, `{"type":"t","policy":{"max_attempts":1.5}}`, 422, "invalid_value", "policy.max_attempts"},
+		{"on_exhaustion", jobs, `{"type":"t","policy":{"on_exhaustion":"retry"}}`, 422, "invalid_value", "policy.on_exhaustion"},
+		{"caps", jobs, `{"type":"t","policy":{"initial_interval":"PT2S","max_interval":"PT1S"}}`, 422, "invalid_value", "policy.max_interval"},
+		{"payload too large", jobs, `{"type":"t","payload":"` + strings.Repeat("x", job.MaxPayload) + `"}`, 413, "too_large", "payload"},
+		{"body too large", jobs, `{"type":"t","payload":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too_large", ""},
+		{"batch of nothing", batch, `{"jobs":[]}`, 422, "invalid_value", "jobs"},
+		{"batch without jobs", batch, `{}`, 422, "invalid_value", "jobs"},
+		{"batch of the wrong kind", batch, `{"jobs":{}}`, 422, "invalid_value", "jobs"},
+		{"batch with an unknown field", batch, `{"jobs":[{"type":"t"}],"all":true}`, 422, "invalid_value", "all"},
+		{"batch job of the wrong kind", batch, `{"jobs":[{"type":"t"},7]}`, 422, "invalid_value", "jobs[1]"},
+		{"batch job", batch, `{"jobs":[{"type":"t"},{"type":"t","queue":" "}]}`, 422, "invalid_value", "jobs[1].queue"},
+		{"batch payload too large", batch, `{"jobs":[{"type":"t","payload":"` + strings.Repeat("x", job.MaxPayload) + `"}]}`, 413, "too_large", "jobs[0].payload"},
+		{"batch too long", batch, `{"jobs":[` + strings.Repeat(`{"type":"t"},`, job.MaxBatch) + `{"type":"t"}]}`, 422, "invalid_value", "jobs"},
+		{"replay without run", replay, `{}`, 422, "invalid_value", "run"},
+		{"replay of run 0", replay, `{"run":0}`, 422, "invalid_value", "run"},
+		{"replay of a run in words", replay, `{"run":"1"}`, 422, "invalid_value", "run"},
+		{"replay of a later run", replay, `{"run":2}`, 409, "conflict", ""},
+		{"replay of no UUID", jobs + "/7/replay", `{"run":1}`, 400, "invalid_parameter", "id"},
+		{"replay of nothing", jobs + "/" + unknownID + "/replay", `{"run":1}`, 404, "not_found", ""},
+		{"discard of nothing", jobs + "/" + unknownID + "/discard", `{}`, 404, "not_found", ""},
+		{"discard with fields", jobs + "/" + dead + "/discard", `{"run":1}`, 422, "invalid_value", "run"},
+		{"cancel of no UUID", jobs + "/x/cancel", `{}`, 400, "invalid_parameter", "id"},
+		{"pause of a malformed queue", "/api/v1/queues/%3Cscript%3E/pause", `{}`, 400, "invalid_parameter", "queue"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h := &house{t: t, store: h.store, http: h.http}
+			a := h.post(test.path, test.body).want(t, test.status)
+			f := decode[fault](t, a)
+			if f.Error.Code != test.code || f.Error.Field != test.field || f.Error.Message == "" {
+				t.Errorf("error %+v, want code %s, field %q and a message", f.Error, test.code, test.field)
+			}
+			if strings.Contains(a.body, "goroutine") || strings.Contains(a.body, ".go:") {
+				t.Errorf("a trace in %s", a.body)
+			}
+		})
+	}
+	if after := h.store.Snapshot(); !reflect.DeepEqual(after, before) {
+		t.Errorf("bad input wrote something: %+v, before %+v", after, before)
+	}
+}
+
+func TestAPI_BadQueriesNameTheField(t *testing.T) {
+	h := start(t)
+	tests := []struct{ query, field string }{
+		{"state=dead", "state"}, {"queue=a+b", "queue"}, {"queue=%3Cscript%3E", "queue"}, {"type=%FF", "type"},
+		{"after=forged", "after"}, {"after=MS4xLjE", "after"}, {"limit=0", "limit"}, {"limit=201", "limit"}, {"limit=x", "limit"},
+		{"error=%FF", "error"}, {"error=" + strings.Repeat("x", 201), "error"}, {"reason=" + strings.Repeat("x", 201), "reason"},
+	}
+	for _, test := range tests {
+		a := h.get("/api/v1/jobs?" + test.query)
+		if test.query == "after=MS4xLjE" { // well formed, though nobody was given it
+			a.want(t, http.StatusOK)
+			continue
+		}
+		if f := decode[fault](t, a.want(t, 400)); f.Error.Field != test.field || f.Error.Code != "invalid_parameter" {
+			t.Errorf("%s: %+v, want the field %s", test.query, f.Error, test.field)
+		}
+	}
+}
+
+func TestAPI_OnlyJSONIsAccepted(t *testing.T) {
+	h := start(t)
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx"} {
+		a := h.do(http.MethodPost, "/api/v1/jobs", `{"type":"t"}`, "Content-Type", kind).want(t, http.StatusUnsupportedMediaType)
+		if f := decode[fault](t, a); f.Error.Code != "unsupported_media_type" {
+			t.Errorf("%q: %+v", kind, f)
+		}
+	}
+	h.do(http.MethodPost, "/api/v1/jobs", `{"type":"t"}`, "Content-Type", "application/json; charset=utf-8").want(t, http.StatusCreated)
+}
+
+func TestAPI_KeyIsBounded(t *testing.T) {
+	h := start(t)
+	a := h.post("/api/v1/jobs", `{"type":"t"}`, "Idempotency-Key", strings.Repeat("k", job.MaxKey+1)).want(t, 422)
+	if f := decode[fault](t, a); f.Error.Field != "Idempotency-Key" {
+		t.Errorf("field %q", f.Error.Field)
+	}
+}
+
+func TestAPI_WrongMethodAndAddress(t *testing.T) {
+	h := start(t)
+	a := h.do(http.MethodDelete, "/api/v1/jobs", "").want(t, http.StatusMethodNotAllowed)
+	if f := decode[fault](t, a); f.Error.Code != "method_not_allowed" || !strings.Contains(a.Header.Get("Allow"), "POST") {
+		t.Errorf("%+v, Allow %q", f, a.Header.Get("Allow"))
+	}
+	if f := decode[fault](t, h.get("/api/v1/nothing").want(t, 404)); f.Error.Code != "not_found" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func FuzzNewJob(f *testing.F) {
+	f.Add([]byte(`{"type":"t","queue":"q","payload":{"a":[1,2,"x\"y"]},"policy":{"max_attempts":3},"delay":"PT1S"}`))
+	f.Add([]byte(`{"type":"t","run_at":"2030-01-01T00:00:00Z","meta":{"a":1},"ttr":"PT1M","priority":-5}`))
+	f.Add([]byte(`{"type" : "t" , "payload" : "}{\\" }`))
+	h := start(f)
+	s := h.http.Config.Handler.(*Server)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if checkJSON(data) != nil {
+			return
+		}
+		j, err := s.newJob("", data)
+		if err != nil {
+			if status, _ := describe(err).kind.answer(); status < 400 || status > 499 {
+				t.Errorf("%s: %v is no 4xx", data, err)
+			}
+			return
+		}
+		var as map[string]json.RawMessage
+		if err := json.Unmarshal(data, &as); err != nil {
+			t.Fatalf("accepted %s: %v", data, err)
+		}
+		if want, ok := as["payload"]; ok && string(j.Payload) != string(want) {
+			t.Errorf("payload %q, want %q", j.Payload, want)
+		}
+		if job.CheckType(j.Type) != nil || job.CheckQueue(j.Queue) != nil || j.Policy.Validate() != nil || j.Timeout <= 0 {
+			t.Errorf("accepted %+v", j)
+		}
+	})
+}
+
+func FuzzParts(f *testing.F) {
+	f.Add([]byte(`[1, "a,b]", {"x":[]}, null]`))
+	f.Add([]byte(`["\\\"", [[]], -1e5 ]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want []json.RawMessage
+		if checkJSON(data) != nil || json.Unmarshal(data, &want) != nil || want == nil {
+			return
+		}
+		got := []json.RawMessage{}
+		for part := range parts(data) {
+			got = append(got, part)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("parts of %s: %s, want %s", data, got, want)
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	f.Add("state=active&queue=a&type=b.*&after=&error=x")
+	f.Fuzz(func(t *testing.T, raw string) {
+		values, err := urlValues(raw)
+		if err != nil {
+			return
+		}
+		filter, _, wrong := query(values)
+		if len(wrong) == 0 && filter.Check() != nil {
+			t.Errorf("accepted %+v", filter)
+		}
+	})
+}

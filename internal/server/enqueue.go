@@ -1,0 +1,254 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+const (
+	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10 // of one job: all its limits, with room
+	maxBatch = 64 << 20                               // of a batch, in bytes
+
+	headerKey = "Idempotency-Key"
+)
+
+// enqueue is POST /jobs.
+func (s *Server) enqueue(c echo.Context) error {
+	data, err := body(c, maxBody)
+	if err != nil {
+		return err
+	}
+	j, err := s.newJob("", data)
+	if err != nil {
+		return err
+	}
+	if j.Key, err = key(c); err != nil {
+		return err
+	}
+	done, err := s.Store.Enqueue(c.Request().Context(), time.Now(), []job.Job{j})
+	if err != nil {
+		return err
+	}
+	status := http.StatusCreated
+	if done[0].Repeat {
+		status = http.StatusOK
+	}
+	c.Response().Header().Set("Location", "/api/v1/jobs/"+done[0].Job.ID)
+	return c.JSONBlob(status, object("job", encodeJob(done[0].Job, true)))
+}
+
+// enqueueBatch is POST /jobs/batch: all of them or none. With an idempotency
+// key a repeat of the whole batch returns the first jobs. The answer leaves
+// the payloads out.
+func (s *Server) enqueueBatch(c echo.Context) error {
+	data, err := body(c, maxBatch)
+	if err != nil {
+		return err
+	}
+	jobs, err := s.newJobs(data)
+	if err != nil {
+		return err
+	}
+	key, err := key(c)
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		if key != "" {
+			jobs[i].Key = fmt.Sprintf("%s#%d", key, i)
+		}
+	}
+	done, err := s.Store.Enqueue(c.Request().Context(), time.Now(), jobs)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	all := make([][]byte, len(done))
+	for i, d := range done {
+		all[i] = encodeJob(d.Job, false)
+		if !d.Repeat {
+			status = http.StatusCreated
+		}
+	}
+	return c.JSONBlob(status, object("jobs", list(all)))
+}
+
+// key is the idempotency key of a request, or empty.
+func key(c echo.Context) (string, error) {
+	k := c.Request().Header.Get(headerKey)
+	if len(k) > job.MaxKey-8 || !utf8.ValidString(k) {
+		return "", &retry.FieldError{Field: headerKey, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", job.MaxKey-8)}
+	}
+	return k, nil
+}
+
+func (s *Server) newJobs(data json.RawMessage) ([]job.Job, error) {
+	var all json.RawMessage
+	err := fields{"jobs": func(path string, raw json.RawMessage) error {
+		if all = raw; first(raw) != '[' {
+			return wrongType(path, "a list of jobs", raw)
+		}
+		return nil
+	}}.read("", data)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job.Job
+	for raw := range parts(all) {
+		if len(jobs) == job.MaxBatch {
+			return nil, &retry.FieldError{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
+		}
+		j, err := s.newJob(fmt.Sprintf("jobs[%d]", len(jobs)), raw)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	if len(jobs) == 0 {
+		return nil, &retry.FieldError{Field: "jobs", Problem: "must name at least one job"}
+	}
+	return jobs, nil
+}
+
+// newJob reads a job that somebody sends and merges its policy with what the
+// configuration says. path is where it stands in the body.
+func (s *Server) newJob(path string, data json.RawMessage) (job.Job, error) {
+	j := job.Job{Queue: "default", Payload: []byte("null")}
+	var patch retry.Patch
+	var runAt, delay time.Time
+	err := fields{
+		"type":     value(&j.Type, "a string"),
+		"queue":    value(&j.Queue, "a string"),
+		"priority": value(&j.Priority, "a whole number"),
+		"payload":  payload(&j.Payload),
+		"meta":     meta(&j.Meta),
+		"policy":   policy(&patch),
+		"ttr":      positive(&j.Timeout),
+		"run_at":   moment(&runAt),
+		"delay":    wait(&delay),
+	}.read(path, data)
+	if err != nil {
+		return job.Job{}, err
+	}
+	if err := checkJob(j, runAt, delay); err != nil {
+		return job.Job{}, within(path, err)
+	}
+	if j.RunAt = runAt; !delay.IsZero() {
+		j.RunAt = delay
+	}
+	j.Policy, j.Timeout, err = s.Config.Resolve(j.Queue, j.Type, patch, j.Timeout)
+	return j, within(path, err)
+}
+
+func checkJob(j job.Job, runAt, delay time.Time) error {
+	if err := job.CheckType(j.Type); err != nil {
+		return err
+	}
+	if err := job.CheckQueue(j.Queue); err != nil {
+		return err
+	}
+	if j.Priority < -job.MaxPriority || j.Priority > job.MaxPriority {
+		return &retry.FieldError{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", j.Priority, -job.MaxPriority, job.MaxPriority)}
+	}
+	if !runAt.IsZero() && !delay.IsZero() {
+		return &retry.FieldError{Field: "delay", Problem: "cannot stand beside run_at; send one of them"}
+	}
+	return nil
+}
+
+func payload(to *[]byte) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		if len(raw) > job.MaxPayload {
+			return &failure{tooLarge, path, fmt.Sprintf("%d bytes, at most %d are kept", len(raw), job.MaxPayload), nil}
+		}
+		*to = raw
+		return nil
+	}
+}
+
+func meta(to *json.RawMessage) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		if len(raw) > job.MaxMeta {
+			return &failure{tooLarge, path, fmt.Sprintf("%d bytes, at most %d are kept", len(raw), job.MaxMeta), nil}
+		}
+		*to = raw
+		return members(path, raw, func(string, string, json.RawMessage) error { return nil })
+	}
+}
+
+func policy(to *retry.Patch) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		err := members(path, raw, func(string, string, json.RawMessage) error { return nil }) // each field once
+		if err == nil {
+			*to, err = job.DecodePatch(raw, job.ParseDuration)
+			err = within(path, err)
+		}
+		return err
+	}
+}
+
+func positive(to *time.Duration) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		d, err := duration(path, raw)
+		if err == nil && d <= 0 {
+			err = &retry.FieldError{Field: path, Problem: "must be longer than zero"}
+		}
+		*to = d
+		return err
+	}
+}
+
+func wait(to *time.Time) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		d, err := duration(path, raw)
+		*to = time.Now().Add(d)
+		return err
+	}
+}
+
+func duration(path string, raw json.RawMessage) (time.Duration, error) {
+	var s string
+	if err := value(&s, `a duration in quotes, as "PT5M"`)(path, raw); err != nil {
+		return 0, err
+	}
+	d, err := job.ParseDuration(s)
+	if err != nil {
+		return 0, &retry.FieldError{Field: path, Problem: err.Error()}
+	}
+	return d, nil
+}
+
+func moment(to *time.Time) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		var s string
+		if err := value(&s, "a time in quotes")(path, raw); err != nil {
+			return err
+		}
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", job.Clip(s, 64))}
+		}
+		*to = t
+		return nil
+	}
+}
+
+// readAll reads a body whose length may be known.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	if length > 0 {
+		b.Grow(int(length) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// kind is the kind of an error, as an answer's code names it.
+type kind string
+
+const (
+	malformed    kind = "malformed"
+	badParameter kind = "invalid_parameter" // in the address
+	crossOrigin  kind = "cross_origin"
+	notFound     kind = "not_found"
+	wrongMethod  kind = "method_not_allowed"
+	conflict     kind = "conflict"
+	tooLarge     kind = "too_large"
+	mediaType    kind = "unsupported_media_type"
+	wrongHost    kind = "wrong_host"
+	invalid      kind = "invalid_value" // in the body
+	unexpected   kind = "internal"
+	busy         kind = "busy"
+	slow         kind = "too_slow"
+	readOnly     kind = "read_only"
+	broken       kind = "storage_failed"
+	storageFull  kind = "storage_full"
+)
+
+// answer is the status of a kind, and the headline of its page.
+func (k kind) answer() (status int, title string) {
+	switch k {
+	case malformed:
+		return http.StatusBadRequest, "This request cannot be read"
+	case badParameter:
+		return http.StatusBadRequest, "This address is not right"
+	case crossOrigin:
+		return http.StatusForbidden, "Refused: the request came from another site"
+	case notFound:
+		return http.StatusNotFound, "Nothing is here"
+	case wrongMethod:
+		return http.StatusMethodNotAllowed, "This cannot be done here"
+	case conflict:
+		return http.StatusConflict, "Somebody was first"
+	case tooLarge:
+		return http.StatusRequestEntityTooLarge, "This is too large"
+	case mediaType:
+		return http.StatusUnsupportedMediaType, "This kind of content is not accepted"
+	case wrongHost:
+		return http.StatusMisdirectedRequest, "Not known under this name"
+	case invalid:
+		return http.StatusUnprocessableEntity, "A value is not right"
+	case busy:
+		return http.StatusServiceUnavailable, "The database is busy"
+	case slow:
+		return http.StatusServiceUnavailable, "This took too long"
+	case readOnly:
+		return http.StatusServiceUnavailable, "The database can only be read"
+	case broken:
+		return http.StatusServiceUnavailable, "The database has failed"
+	case storageFull:
+		return http.StatusInsufficientStorage, "The disk is full"
+	}
+	return http.StatusInternalServerError, "Something went wrong"
+}
+
+// failure is an error with all that its answer says.
+type failure struct {
+	kind  kind
+	field string
+	text  string
+	first *job.Conflict // what happened instead
+}
+
+func (f *failure) Error() string {
+	if f.field != "" {
+		return f.field + ": " + f.text
+	}
+	return f.text
+}
+
+// describe is the table from errors to answers. What it does not know is our
+// own fault: the answer then says nothing about it, the log does.
+func describe(err error) failure {
+	var (
+		own    *failure
+		first  *job.Conflict
+		field  *retry.FieldError
+		large  *http.MaxBytesError
+		routed *echo.HTTPError
+	)
+	switch {
+	case errors.As(err, &own):
+		return *own
+	case errors.As(err, &first):
+		return failure{conflict, "", first.Problem, first}
+	case errors.As(err, &field):
+		return failure{invalid, field.Field, field.Problem, nil}
+	case errors.As(err, &large):
+		return failure{tooLarge, "", fmt.Sprintf("the body is larger than %d bytes", large.Limit), nil}
+	case errors.As(err, &routed) && routed.Code == http.StatusNotFound:
+		return failure{notFound, "", "there is nothing at this address", nil}
+	case errors.As(err, &routed) && routed.Code == http.StatusMethodNotAllowed:
+		return failure{wrongMethod, "", "this address does not accept this method", nil}
+	case errors.Is(err, job.ErrNotFound):
+		return failure{notFound, "", "there is no such job or queue; it may have been removed", nil}
+	case errors.Is(err, job.ErrBusy):
+		return failure{busy, "", "another process keeps the database busy; nothing was changed, try again", nil}
+	case errors.Is(err, job.ErrStorageFull):
+		return failure{storageFull, "", "the disk is full; nothing was changed, make room and try again", nil}
+	case errors.Is(err, job.ErrReadOnly):
+		return failure{readOnly, "", "the database file can only be read; nothing was changed", nil}
+	case errors.Is(err, job.ErrBroken):
+		return failure{broken, "", "the database failed and the program must be started again; look there whether this was done", nil}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return failure{slow, "", "no answer in time; try again, or ask for less", nil}
+	}
+	return failure{unexpected, "", "it was our fault, and the log says more", nil}
+}
+
+// inAddress says that a wrong value stands in the address of the request.
+func inAddress(err error) error {
+	var field *retry.FieldError
+	if errors.As(err, &field) {
+		return &failure{badParameter, field.Field, field.Problem, nil}
+	}
+	return err
+}
+
+// refuse answers an error. It is echo's HTTPErrorHandler.
+func (s *Server) refuse(err error, c echo.Context) {
+	f := describe(err)
+	status, title := f.kind.answer()
+	if status >= http.StatusInternalServerError {
+		s.Log.Error("request failed", "request", requestID(c), "path", c.Path(), "status", status, "error", err)
+	}
+	if c.Response().Committed {
+		return // half an answer is out; the connection ends
+	}
+	if status == http.StatusServiceUnavailable {
+		c.Response().Header().Set("Retry-After", "2")
+	}
+	if f.kind == unexpected {
+		f.text += " under request " + requestID(c)
+	}
+	if wantsJSON(c.Request()) {
+		err = c.JSONBlob(status, encodeFailure(f))
+	} else {
+		err = s.problemPage(c, f, status, title)
+	}
+	if err != nil {
+		s.Log.Debug("the answer was not sent", "request", requestID(c), "error", err)
+	}
+}
+
+func (s *Server) problemPage(c echo.Context, f failure, status int, title string) error {
+	frame := s.frame(title, "")
+	if f.first != nil && f.first.Job.ID != "" {
+		return s.page(c, status, templates.Conflict{Frame: frame, Action: lastSegment(c.Path()), Err: f.first}.Page())
+	}
+	view := templates.Problem{Frame: frame, Status: status, Title: title, Text: sentence(f.Error()), RequestID: requestID(c)}
+	return s.page(c, status, view.Page())
+}

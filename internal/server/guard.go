@@ -1,0 +1,156 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+)
+
+// policy of every answer: a page may load its own scripts, styles, images and
+// connections, and nothing else.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+const headerRequestID = "X-Request-Id"
+
+// observe sets the headers of every answer, whatever comes of the request,
+// names the request and logs it.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begin := time.Now()
+		h := c.Response().Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		h.Set(headerRequestID, newRequestID())
+		if err := next(c); err != nil {
+			s.refuse(err, c)
+		}
+		s.Log.Debug("request", "request", requestID(c), "method", job.Clip(c.Request().Method, 16),
+			"path", strconv.QuoteToASCII(job.Clip(c.Request().URL.Path, 256)),
+			"status", c.Response().Status, "took", time.Since(begin), "peer", c.RealIP())
+		return nil
+	}
+}
+
+// recover turns a panic into an error. Its trace goes to the log only.
+func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if r := recover(); r == http.ErrAbortHandler {
+				panic(r)
+			} else if r != nil {
+				err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		return next(c)
+	}
+}
+
+// guard refuses requests for other names and writes from other sites.
+func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if !s.hosts.allow(r) {
+			return &failure{wrongHost, "", fmt.Sprintf(
+				"%q is not a name of this server; use localhost, or add it to hosts in the configuration", job.Clip(r.Host, 128)), nil}
+		}
+		if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
+			return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}
+		}
+		return next(c)
+	}
+}
+
+func newRequestID() string {
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
+
+// by names who acts, as far as it is known: through what, and from where.
+func by(through string, c echo.Context) string {
+	return through + " at " + c.RealIP()
+}
+
+// hosts is the list of names under which the server may be addressed, beside
+// the address that it is reached at and the names of this machine.
+type hosts map[string]bool
+
+func newHosts(configured []string) hosts {
+	h := hosts{}
+	for _, name := range configured {
+		h[strings.ToLower(name)] = true
+	}
+	return h
+}
+
+func (h hosts) allow(r *http.Request) bool {
+	name := hostname(r.Host)
+	switch name {
+	case "localhost", "127.0.0.1", "::1":
+		return true
+	}
+	return h.has(r.Host) || isLocalAddress(r, name)
+}
+
+// has reports whether a name is configured, with its port or without.
+func (h hosts) has(host string) bool {
+	host = strings.ToLower(host)
+	return h[host] || h[hostname(host)]
+}
+
+// isLocalAddress reports whether the name is the address at which this very
+// connection arrived. An address, unlike a name, cannot be pointed elsewhere.
+func isLocalAddress(r *http.Request, name string) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	asked, err := netip.ParseAddr(name)
+	return err == nil && asked.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
+}
+
+// trusted reports whether an origin is one of the configured names: a proxy
+// in front changes the Host, but not the Origin.
+func (h hosts) trusted(origin string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && h.has(u.Host)
+}
+
+// CheckOrigin reports whether a websocket may be opened: its page must come
+// from the address that it connects to, or from a configured name. No browser
+// leaves the Origin out.
+func CheckOrigin(configured []string) func(*http.Request) bool {
+	h := newHosts(configured)
+	return func(r *http.Request) bool {
+		origin := r.Header.Get("Origin")
+		u, err := url.Parse(origin)
+		return origin == "" || err == nil && strings.EqualFold(u.Host, r.Host) && u.Host != "" || h.trusted(origin)
+	}
+}
+
+// hostname is a host without its port, in lower case.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
+}

@@ -1,0 +1,351 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorilla/websocket"
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/web/static"
+)
+
+// everyRoute returns a request line for each route of the server.
+func everyRoute(h *house, id string) [][2]string {
+	fill := strings.NewReplacer(":id", id, ":name", "orders", ":hash/*", strings.TrimPrefix(static.Path("app.css"), "/static/"))
+	var all [][2]string
+	for _, r := range h.http.Config.Handler.(*Server).echo.Routes() {
+		all = append(all, [2]string{r.Method, fill.Replace(r.Path)})
+	}
+	return append(all, [2]string{"GET", "/nothing"}, [2]string{"PUT", "/jobs"}, [2]string{"OPTIONS", "/api/v1/jobs"}, [2]string{"GET", "/jobs?state=bad"})
+}
+
+func TestGuard_HeadersOnEveryAnswer(t *testing.T) {
+	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{}} })
+	id := h.dead()
+	routes := everyRoute(h, id)
+	if len(routes) < 30 {
+		t.Fatalf("only %d routes were walked", len(routes))
+	}
+	for _, route := range routes {
+		a := h.do(route[0], route[1], "")
+		for name, want := range map[string]string{
+			"Content-Security-Policy": contentPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if got := a.Header.Get(name); got != want {
+				t.Errorf("%s %s: %s is %q", route[0], route[1], name, got)
+			}
+		}
+		cache, isStatic := a.Header.Get("Cache-Control"), strings.HasPrefix(route[1], "/static/")
+		if isStatic != strings.Contains(cache, "immutable") || !isStatic && cache != "no-store" {
+			t.Errorf("%s %s: Cache-Control %q", route[0], route[1], cache)
+		}
+		if a.Header.Get("X-Request-Id") == "" || a.Header.Get("Access-Control-Allow-Origin") != "" || a.StatusCode >= 500 {
+			t.Errorf("%s %s: status %d, headers %v", route[0], route[1], a.StatusCode, a.Header)
+		}
+	}
+}
+
+func TestGuard_HostListOnEveryRoute(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	before := h.store.Snapshot().Seq
+	for _, route := range everyRoute(h, id) {
+		a := h.do(route[0], route[1], "run=1", "Host", "evil.example", "Content-Type", "application/x-www-form-urlencoded")
+		if a.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s %s for evil.example: %d, want 421", route[0], route[1], a.StatusCode)
+		}
+	}
+	if after := h.store.Snapshot().Seq; after != before {
+		t.Error("a request for another host changed something")
+	}
+}
+
+func TestGuard_HostNames(t *testing.T) {
+	h := start(t)
+	port := h.http.Listener.Addr().(*net.TCPAddr).String()
+	for host, status := range map[string]int{
+		port: 200, "localhost": 200, "LOCALHOST:99": 200, "127.0.0.1": 200, "[::1]:8080": 200, "redrive.example": 200, "redrive.example:443": 200,
+		"evil.example": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421, "10.1.2.3": 421, "redrive.example.evil": 421, "[::2]": 421, "127.0.0.2": 421,
+	} {
+		if a := h.get("/healthz", "Host", host); a.StatusCode != status {
+			t.Errorf("Host %s: %d, want %d", host, a.StatusCode, status)
+		}
+	}
+}
+
+func TestGuard_CrossOriginWrites(t *testing.T) {
+	h := start(t)
+	own := h.http.URL
+	tests := []struct {
+		name    string
+		headers []string
+		allowed bool
+	}{
+		{"a program", nil, true},
+		{"same origin", []string{"Sec-Fetch-Site", "same-origin", "Origin", own}, true},
+		{"typed by hand", []string{"Sec-Fetch-Site", "none"}, true},
+		{"same site", []string{"Sec-Fetch-Site", "same-site", "Origin", "http://localhost:3000"}, false},
+		{"cross site", []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, false},
+		{"cross site without origin", []string{"Sec-Fetch-Site", "cross-site"}, false},
+		{"old browser, same origin", []string{"Origin", own}, true},
+		{"old browser, other origin", []string{"Origin", "https://evil.example"}, false},
+		{"a sandboxed page", []string{"Origin", "null"}, false},
+		{"behind the configured proxy", []string{"Origin", "https://redrive.example"}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h := &house{t: t, http: h.http}
+			for _, path := range []string{"/queues/orders/pause", "/api/v1/queues/orders/pause"} {
+				kind := "application/json"
+				if !strings.HasPrefix(path, "/api") {
+					kind = "application/x-www-form-urlencoded"
+				}
+				a := h.do("POST", path, map[bool]string{true: "{}", false: ""}[kind == "application/json"], append([]string{"Content-Type", kind}, test.headers...)...)
+				if (a.StatusCode == http.StatusForbidden) == test.allowed {
+					t.Errorf("%s: status %d, allowed %v", path, a.StatusCode, test.allowed)
+				}
+				h.get("/", test.headers...).want(t, http.StatusOK)
+			}
+		})
+	}
+}
+
+func TestGuard_WebsocketOrigins(t *testing.T) {
+	h := start(t)
+	address := "ws" + strings.TrimPrefix(h.http.URL, "http") + "/live"
+	tests := []struct {
+		origin, host string
+		status       int
+	}{
+		{"", "", 101}, {h.http.URL, "", 101}, {"https://redrive.example", "", 101},
+		{"https://evil.example", "", 403}, {"null", "", 403}, {"http://localhost:1", "", 403}, {"http://evil.example", "evil.example", 421},
+	}
+	for _, test := range tests {
+		header := http.Header{}
+		if test.origin != "" {
+			header.Set("Origin", test.origin)
+		}
+		if test.host != "" {
+			header.Set("Host", test.host)
+		}
+		conn, answer, err := websocket.DefaultDialer.Dial(address, header)
+		if err == nil {
+			conn.Close()
+		}
+		if answer == nil || answer.StatusCode != test.status {
+			t.Errorf("origin %q, host %q: %v, %v; want %d", test.origin, test.host, answer, err, test.status)
+		}
+	}
+}
+
+func TestGuard_WebsocketTellsTheTotals(t *testing.T) {
+	h := start(t)
+	h.dead()
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(h.http.URL, "http")+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var m struct {
+		Failed int64 `json:"jobs_failed"`
+	}
+	for want := int64(1); want <= 2; want++ {
+		if err := conn.ReadJSON(&m); err != nil || m.Failed != want {
+			for err == nil && m.Failed < want { // the totals may move twice for one job
+				err = conn.ReadJSON(&m)
+			}
+			if err != nil || m.Failed != want {
+				t.Fatalf("totals %+v, %v; want %d failed", m, err, want)
+			}
+		}
+		h.dead()
+	}
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *lines) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.String()
+}
+
+func TestGuard_PanicsAnswerWithARequestID(t *testing.T) {
+	var log lines
+	h := start(t, func(o *Options) {
+		o.Running = func() map[string]int { panic("secret detail") }
+		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	})
+	for _, path := range []string{"/queues", "/api/v1/queues"} {
+		a := h.get(path).want(t, http.StatusInternalServerError)
+		if strings.Contains(a.body, "secret") || strings.Contains(a.body, "goroutine") || !strings.Contains(a.body, a.Header.Get("X-Request-Id")) {
+			t.Errorf("%s answered %s", path, job.Clip(a.body, 300))
+		}
+		if said := log.all(); !strings.Contains(said, a.Header.Get("X-Request-Id")) || !strings.Contains(said, "secret detail") {
+			t.Errorf("the log does not tell: %s", said)
+		}
+	}
+}
+
+func TestGuard_LogLinesStayOneLine(t *testing.T) {
+	var log lines
+	h := start(t, func(o *Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	h.get("/x%0A%7B%22level%22%3A%22ERROR%22%7D%1B%5B2J%E2%80%AE%E2%80%A8")
+	h.http.Close() // waits for the request's end
+	for line := range strings.Lines(log.all()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Errorf("not one JSON object: %q", line)
+		}
+	}
+	if said := log.all(); strings.ContainsAny(said, "\x1b\u202e\u2028") || !strings.Contains(said, "request") {
+		t.Errorf("log %q", said)
+	}
+}
+
+func TestErrors_EachKindHasItsStatus(t *testing.T) {
+	tests := []struct {
+		err    error
+		status int
+		code   kind
+	}{
+		{job.ErrBusy, 503, "busy"}, {job.ErrStorageFull, 507, "storage_full"}, {job.ErrReadOnly, 503, "read_only"},
+		{job.ErrBroken, 503, "storage_failed"}, {job.ErrNotFound, 404, "not_found"}, {&job.Conflict{Problem: "x"}, 409, "conflict"},
+		{context.DeadlineExceeded, 503, "too_slow"}, {errNotReady, 500, "internal"}, {echo.ErrMethodNotAllowed, 405, "method_not_allowed"},
+		{&http.MaxBytesError{Limit: 1}, 413, "too_large"},
+	}
+	for _, test := range tests {
+		f := describe(test.err)
+		if status, title := f.kind.answer(); status != test.status || f.kind != test.code || title == "" || f.text == "" {
+			t.Errorf("%v: %d %s %q, want %d %s", test.err, status, f.kind, f.text, test.status, test.code)
+		}
+	}
+}
+
+func TestErrors_BusySaysWhenToTryAgain(t *testing.T) {
+	h := start(t)
+	s := h.http.Config.Handler.(*Server)
+	r := httptest.NewRequest("POST", "/api/v1/jobs", nil)
+	w := httptest.NewRecorder()
+	s.refuse(job.ErrBusy, s.echo.NewContext(r, w))
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+func TestProbes(t *testing.T) {
+	var problem error
+	h := start(t, func(o *Options) { o.Ready = func() error { return problem } })
+	h.get("/healthz").want(t, http.StatusOK)
+	h.get("/readyz").want(t, http.StatusOK)
+	problem = errNotReady
+	h.get("/healthz").want(t, http.StatusOK)
+	if a := h.get("/readyz").want(t, http.StatusServiceUnavailable); !strings.Contains(a.body, "has not started") {
+		t.Errorf("readyz says %q", a.body)
+	}
+}
+
+// exposition is what /metrics says about some families.
+func (h *house) exposition(families ...string) string {
+	h.t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(h.get("/metrics").want(h.t, http.StatusOK).body) {
+		name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE ")
+		if slices.Contains(families, name[:strings.IndexAny(name, " {")]) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+func TestMetrics_CountersAndGauges(t *testing.T) {
+	h := start(t)
+	h.dead()
+	h.enqueue(`{"type":"t","queue":"orders"}`)
+	const want = `# HELP jobs_failed_total Attempts that failed, retried or not.
+# TYPE jobs_failed_total counter
+jobs_failed_total{queue="orders",type="order.ship"} 1
+# HELP redrive_workers Workers by queue, busy or free.
+# TYPE redrive_workers gauge
+redrive_workers{queue="orders",state="busy"} 1
+redrive_workers{queue="orders",state="free"} 19
+`
+	if got := h.exposition("jobs_failed_total", "redrive_workers"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	a := h.get("/metrics").want(t, http.StatusOK)
+	for _, line := range []string{
+		`redrive_jobs{queue="orders",state="available"} 1`, `redrive_jobs{queue="orders",state="discarded"} 1`,
+		`jobs_failed_permanently_total{queue="orders",type="order.ship"} 1`, `jobs_dlq_failed_total{queue="orders",type="order.ship"} 0`,
+		`redrive_attempt_duration_seconds_count{outcome="failed",queue="orders"} 1`, `redrive_queue_latency_seconds_count{queue="orders"} 1`,
+		"go_goroutines ", "process_start_time_seconds ",
+	} {
+		if !strings.Contains(a.body, line) {
+			t.Errorf("/metrics lacks %s", line)
+		}
+	}
+	if a := h.get("/metrics", "Accept", "application/openmetrics-text"); !strings.Contains(a.body, "# TYPE jobs_failed counter") || !strings.HasSuffix(a.body, "# EOF\n") {
+		t.Error("no OpenMetrics")
+	}
+}
+
+func TestMetrics_RetryDelays(t *testing.T) {
+	h := start(t)
+	h.enqueue(`{"type":"t","queue":"mail"}`)
+	h.fail("mail", "x", "y", "")
+	if a := h.get("/metrics"); !strings.Contains(a.body, `redrive_retry_delay_seconds_sum{queue="mail",strategy="exponential"} 1`) {
+		t.Error("the chosen delay is not counted")
+	}
+}
+
+func TestMetrics_LabelsAreBounded(t *testing.T) {
+	var l labels
+	for i := range 3 * maxLabels {
+		l.bound(strings.Repeat("q", i+1))
+	}
+	if got := l.bound("another"); got != other || len(l.seen) != maxLabels {
+		t.Errorf("the value after %d is %q", len(l.seen), got)
+	}
+	if got := l.bound("q"); got != "q" {
+		t.Errorf("a known value is %q", got)
+	}
+}
+
+func TestMetrics_OddTypesAreStillReadable(t *testing.T) {
+	h := start(t)
+	for _, evil := range nasty() {
+		text, err := json.Marshal(evil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.enqueue(`{"type":` + string(text) + `,"queue":"orders"}`)
+	}
+	h.fail("orders", "x", "y", "")
+	if n := strings.Count(h.exposition("jobs_failed_total"), "jobs_failed_total{"); n != len(nasty()) {
+		t.Errorf("%d series, want %d", n, len(nasty()))
+	}
+}

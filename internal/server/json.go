@@ -1,0 +1,227 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"mime"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// body reads a JSON document of at most limit bytes. What it returns is valid
+// JSON in valid UTF-8, no deeper than job.MaxDepth. Forms are refused: a page
+// elsewhere can send those without being asked.
+func body(c echo.Context, limit int64) (json.RawMessage, error) {
+	r := c.Request()
+	if !isJSON(r) {
+		return nil, &failure{mediaType, "", "send the body with Content-Type: application/json", nil}
+	}
+	if r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	data, err := readAll(http.MaxBytesReader(c.Response(), r.Body, limit), r.ContentLength)
+	if err != nil {
+		return nil, err
+	}
+	return data, checkJSON(data)
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// checkJSON returns a failure of kind malformed unless data is one JSON value.
+func checkJSON(data []byte) error {
+	if !utf8.Valid(data) {
+		return &failure{malformed, "", "the body is not valid UTF-8", nil}
+	}
+	if depth(data) > job.MaxDepth {
+		return &failure{malformed, "", fmt.Sprintf("the body is nested deeper than %d levels", job.MaxDepth), nil}
+	}
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		var at *json.SyntaxError
+		if errors.As(err, &at) {
+			return &failure{malformed, "", fmt.Sprintf("the body is not JSON: %v, at byte %d", err, at.Offset), nil}
+		}
+		return &failure{malformed, "", "the body is not JSON: " + err.Error(), nil}
+	}
+	return nil
+}
+
+// depth is how deep the deepest bracket lies.
+func depth(data []byte) (deepest int) {
+	level := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			i = afterString(data, i) - 1
+		case '{', '[':
+			level++
+			deepest = max(deepest, level)
+		case '}', ']':
+			level--
+		}
+	}
+	return deepest
+}
+
+// The functions below split valid JSON without copying or changing a byte.
+
+// afterString returns the index after the string that begins at i.
+func afterString(data []byte, i int) int {
+	for i++; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+// afterValue returns the index after the value that begins at i.
+func afterValue(data []byte, i int) int {
+	level := 0
+	for ; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			if i = afterString(data, i); level == 0 {
+				return i
+			}
+			i--
+		case '{', '[':
+			level++
+		case '}', ']':
+			if level--; level == 0 {
+				return i + 1
+			} else if level < 0 {
+				return i
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if level == 0 {
+				return i
+			}
+		}
+	}
+	return i
+}
+
+// next returns the index of the next byte that is neither space nor one of the
+// separators between parts.
+func next(data []byte, i int) int {
+	for i < len(data) {
+		switch data[i] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			i++
+			continue
+		}
+		break
+	}
+	return i
+}
+
+// parts yields the direct parts of an object (names and values in turn) or of
+// an array.
+func parts(data []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		for i := next(data, next(data, 0)+1); i < len(data) && data[i] != '}' && data[i] != ']'; {
+			end := afterValue(data, i)
+			if !yield(json.RawMessage(data[i:end:end])) {
+				return
+			}
+			i = next(data, end)
+		}
+	}
+}
+
+// first is the byte that tells the kind of a value.
+func first(data []byte) byte {
+	if i := next(data, 0); i < len(data) {
+		return data[i]
+	}
+	return 0
+}
+
+// fields reads an object whose members are known, each at most once. path is
+// where the object stands, empty for the body itself.
+type fields map[string]func(path string, raw json.RawMessage) error
+
+func (f fields) read(path string, data json.RawMessage) error {
+	return members(path, data, func(name, path string, raw json.RawMessage) error {
+		read, ok := f[name]
+		if !ok {
+			return &retry.FieldError{Field: path, Problem: "no such field"}
+		}
+		return read(path, raw)
+	})
+}
+
+// members calls visit for each member of an object.
+func members(path string, data json.RawMessage, visit func(name, path string, raw json.RawMessage) error) error {
+	if first(data) != '{' {
+		return wrongType(path, "an object", data)
+	}
+	seen := map[string]bool{}
+	var name string
+	isName := false
+	for part := range parts(data) {
+		if isName = !isName; isName {
+			if err := json.Unmarshal(part, &name); err != nil { // unreachable: the document is valid
+				return err
+			}
+			continue
+		}
+		at := join(path, job.Clip(name, 64))
+		if seen[name] {
+			return &failure{malformed, at, "is written twice", nil}
+		}
+		seen[name] = true
+		if err := visit(name, at, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value makes a reader of a member out of its Go type.
+func value[T any](to *T, want string) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		if string(raw) == "null" || json.Unmarshal(raw, to) != nil {
+			return wrongType(path, want, raw)
+		}
+		return nil
+	}
+}
+
+func wrongType(path, want string, raw json.RawMessage) error {
+	if path == "" {
+		path = "body"
+	}
+	return &retry.FieldError{Field: path, Problem: "must be " + want + ", not " + job.Clip(string(raw), 64)}
+}
+
+// within says where an object stands in which a field is wrong.
+func within(path string, err error) error {
+	var wrong *retry.FieldError
+	if errors.As(err, &wrong) {
+		return &retry.FieldError{Field: join(path, wrong.Field), Problem: wrong.Problem}
+	}
+	return err
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,217 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Metrics is what /metrics shows: the counters of package job as the database
+// keeps them, depths and workers as they are, and how long things took in this
+// process.
+type Metrics struct {
+	registry *prometheus.Registry
+	duration *prometheus.HistogramVec
+	latency  *prometheus.HistogramVec
+	delay    *prometheus.HistogramVec
+	queues   labels
+}
+
+// NewMetrics returns metrics with a registry of their own.
+func NewMetrics() *Metrics {
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		duration: histogram("redrive_attempt_duration_seconds", "How long attempts took.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}, "queue", "outcome"),
+		latency: histogram("redrive_queue_latency_seconds", "How long jobs that may run waited for a worker.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 60, 300, 1800, 3600}, "queue"),
+		delay: histogram("redrive_retry_delay_seconds", "The delays chosen before retries.",
+			[]float64{.1, .5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400, 604800}, "queue", "strategy"),
+	}
+	m.registry.MustRegister(m.duration, m.latency, m.delay,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Settled takes note of an attempt that has ended. It is quick.
+func (m *Metrics) Settled(j job.Job, s job.Settlement) {
+	queue, a := m.queues.bound(j.Queue), s.Attempt
+	m.duration.WithLabelValues(queue, string(a.Outcome)).Observe(a.FinishedAt.Sub(a.StartedAt).Seconds())
+	due := j.RunAt
+	if due.Before(j.EnqueuedAt) {
+		due = j.EnqueuedAt
+	}
+	m.latency.WithLabelValues(queue).Observe(max(0, a.StartedAt.Sub(due).Seconds()))
+	if d := a.Delay; d != nil {
+		strategy := string(d.Strategy)
+		if d.Source == retry.FromHandler {
+			strategy = "handler"
+		}
+		m.delay.WithLabelValues(queue, strategy).Observe(d.Final.Seconds())
+	}
+}
+
+// labels bounds the number of values of a label: what comes after the first
+// thousand is "other".
+type labels struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+const (
+	maxLabels = 1000
+	other     = "other"
+)
+
+func (l *labels) bound(value string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.seen[value]:
+		return value
+	case len(l.seen) >= maxLabels:
+		return other
+	case l.seen == nil:
+		l.seen = map[string]bool{}
+	}
+	l.seen[value] = true
+	return value
+}
+
+// watch adds what is read from the database and the engine at each scrape.
+func (m *Metrics) watch(s *Server) error {
+	if err := m.registry.Register(newCollector(s)); err != nil {
+		return fmt.Errorf("server: these metrics belong to another server: %w", err)
+	}
+	return nil
+}
+
+func (m *Metrics) handler(s *Server) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{s},
+	})
+}
+
+// scrapeLog tells what a scrape could not read.
+type scrapeLog struct{ *Server }
+
+func (l scrapeLog) Println(v ...any) { l.Log.Warn("metrics are incomplete", "error", fmt.Sprint(v...)) }
+
+// collector reads the numbers that live in the database.
+type collector struct {
+	*Server
+	counters []*prometheus.Desc // in the order of Totals.Counters
+	jobs     *prometheus.Desc
+	workers  *prometheus.Desc
+}
+
+func newCollector(s *Server) *collector {
+	c := &collector{
+		Server:  s,
+		jobs:    prometheus.NewDesc("redrive_jobs", "Jobs by queue and state.", []string{"queue", "state"}, nil),
+		workers: prometheus.NewDesc("redrive_workers", "Workers by queue, busy or free.", []string{"queue", "state"}, nil),
+	}
+	help := map[string]string{
+		"jobs_failed":             "Attempts that failed, retried or not.",
+		"jobs_requeued":           "Failed attempts that put the job back.",
+		"jobs_failed_permanently": "Failed attempts that were the last of their run.",
+		"jobs_dlq_failed":         "Dead letters that were asked for and not accepted.",
+		"jobs_succeeded":          "Attempts that succeeded.",
+		"jobs_replayed":           "Jobs that were replayed.",
+	}
+	for _, counter := range (job.Totals{}).Counters() {
+		c.counters = append(c.counters, prometheus.NewDesc(counter.Name+"_total", help[counter.Name], []string{"queue", "type"}, nil))
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range append(c.counters, c.jobs, c.workers) {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if tallies, err := c.Store.Tallies(ctx); err != nil {
+		out <- prometheus.NewInvalidMetric(c.counters[0], err)
+	} else {
+		c.collectTallies(tallies, out)
+	}
+	if queues, err := c.Store.Queues(ctx, time.Now()); err != nil {
+		out <- prometheus.NewInvalidMetric(c.jobs, err)
+	} else {
+		c.collectQueues(queues, out)
+	}
+}
+
+func (c *collector) collectTallies(tallies []job.Tally, out chan<- prometheus.Metric) {
+	for _, t := range tallies {
+		for i, counter := range t.Totals.Counters() {
+			out <- prometheus.MustNewConstMetric(c.counters[i], prometheus.CounterValue, float64(counter.Value), t.Queue, label(t.Type))
+		}
+	}
+}
+
+func (c *collector) collectQueues(queues []job.QueueInfo, out chan<- prometheus.Metric) {
+	type key struct{ queue, state string }
+	jobs, workers := map[key]int64{}, map[key]int64{}
+	running := c.Running()
+	for i, q := range queues {
+		name := q.Name
+		if i >= maxLabels {
+			name = other
+		}
+		for _, state := range job.States() {
+			jobs[key{name, string(state)}] += q.Depths[job.Status(state)]
+		}
+		busy := int64(running[q.Name])
+		workers[key{name, "busy"}] += busy
+		workers[key{name, "free"}] += max(0, int64(c.Config.Workers(q.Name))-busy)
+	}
+	for k, n := range jobs {
+		out <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(n), k.queue, k.state)
+	}
+	for k, n := range workers {
+		out <- prometheus.MustNewConstMetric(c.workers, prometheus.GaugeValue, float64(n), k.queue, k.state)
+	}
+}
+
+// label is a value that every reader of metrics accepts.
+func label(s string) string { return job.Clip(s, job.MaxType) }
+
+func (s *Server) probes() {
+	s.get("/metrics", echo.WrapHandler(s.Metrics.handler(s)))
+	s.get("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	s.get("/readyz", s.ready)
+}
+
+// ready is GET /readyz: whether jobs are taken and run.
+func (s *Server) ready(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
+	defer cancel()
+	if err := s.Ready(); err != nil {
+		return c.String(http.StatusServiceUnavailable, "the engine does not run: "+err.Error()+"\n")
+	}
+	now := time.Now()
+	if _, err := s.Store.Extend(ctx, now, now, nil); err != nil { // a transaction that changes nothing
+		return c.String(http.StatusServiceUnavailable, "the database cannot be written: "+describe(err).text+"\n")
+	}
+	return c.String(http.StatusOK, "ready\n")
+}

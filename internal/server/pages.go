@@ -1,0 +1,285 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/static"
+	"redrive/web/templates"
+)
+
+const (
+	failingLimit = 12       // rows of the overview
+	refusedLimit = 20       // jobs whose dead letter was refused, above a list
+	previewLimit = 64 << 10 // bytes of a payload on a page
+)
+
+// overview is the page /.
+func (s *Server) overview(c echo.Context) error {
+	ctx, now := c.Request().Context(), time.Now()
+	v := templates.Overview{Frame: s.frame("Overview", "overview")}
+	var err error
+	if v.LastHour, err = s.Store.LastHour(ctx, now); err != nil {
+		return err
+	}
+	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
+		return err
+	}
+	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
+		return err
+	}
+	if v.Failing, err = s.failing(ctx); err != nil {
+		return err
+	}
+	if v.Refused, _, err = s.refused(ctx, job.Filter{}); err != nil {
+		return err
+	}
+	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// failing are the newest jobs that wait for a retry or ended without success.
+func (s *Server) failing(ctx context.Context) ([]job.Job, error) {
+	var all []job.Job
+	for _, state := range []job.State{job.Retryable, job.Discarded} {
+		page, err := s.Store.Jobs(ctx, job.Filter{Status: job.Status(state)}, job.Cursor{}, failingLimit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Jobs...)
+	}
+	slices.SortFunc(all, func(a, b job.Job) int {
+		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
+	})
+	return all[:min(len(all), failingLimit)], nil
+}
+
+// refused are the newest jobs whose dead letter was refused.
+func (s *Server) refused(ctx context.Context, f job.Filter) (jobs []job.Job, slow bool, err error) {
+	f.Status = job.StatusDLQFailed
+	page, err := s.Store.Jobs(ctx, f, job.Cursor{}, refusedLimit)
+	slow, err = tolerate(err)
+	return page.Jobs, slow, err
+}
+
+// tolerate turns the end of a list's deadline into a fact about the page: what
+// was found is shown.
+func tolerate(err error) (slow bool, _ error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true, nil
+	}
+	return false, err
+}
+
+// jobs is the page /jobs. The search field of every page leads here, with an
+// id or with text.
+func (s *Server) jobs(c echo.Context) error {
+	values := c.QueryParams()
+	if q := values.Get("q"); q != "" {
+		if id, err := job.ParseID(q); err == nil {
+			return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
+		}
+		values.Set("error", cmp.Or(values.Get("error"), q))
+	}
+	v := templates.Jobs{Frame: s.frame("Jobs", "jobs"), Queues: s.Store.QueueNames(), After: values.Get("after")}
+	filter, after, wrong := query(values)
+	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
+	if len(wrong) > 0 {
+		return s.page(c, http.StatusBadRequest, v.Page())
+	}
+	var err error
+	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
+	if v.Slow, err = tolerate(err); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// byField arranges what is wrong with a filter beside its fields.
+func byField(wrong []*retry.FieldError) map[string]string {
+	all := map[string]string{}
+	for _, w := range wrong {
+		all[w.Field] = w.Problem
+	}
+	return all
+}
+
+// deadLetters is the page /dead-letters.
+func (s *Server) deadLetters(c echo.Context) error {
+	ctx, values := c.Request().Context(), c.QueryParams()
+	v := templates.DeadLetters{Frame: s.frame("Dead letters", "dead-letters"), After: values.Get("after")}
+	values.Del("state") // every row is a dead letter
+	filter, after, wrong := query(values)
+	v.Filter, v.Errors = filter, byField(wrong)
+	var err error
+	if v.Queues, err = s.Store.Queues(ctx, time.Now()); err != nil {
+		return err
+	}
+	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return s.page(c, http.StatusBadRequest, v.Page())
+	}
+	var slow bool
+	if v.Refused, slow, err = s.refused(ctx, job.Filter{Queue: filter.Queue, Type: filter.Type}); err != nil {
+		return err
+	}
+	v.List, err = s.Store.Letters(ctx, filter, after, pageLimit)
+	if v.Slow, err = tolerate(err); err != nil {
+		return err
+	}
+	v.Slow = v.Slow || slow
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// queues is the page /queues. It shows the queues that exist and those that
+// are only configured.
+func (s *Server) queues(c echo.Context) error {
+	ctx, now := c.Request().Context(), time.Now()
+	v := templates.Queues{Frame: s.frame("Queues", "queues"), Configs: map[string]templates.QueueConfig{}}
+	var err error
+	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
+		return err
+	}
+	if v.Held, err = s.Store.Held(ctx); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, q := range v.Queues {
+		known[q.Name] = true
+	}
+	for _, name := range s.Config.Queues() {
+		if !known[name] {
+			v.Queues = append(v.Queues, job.QueueInfo{Name: name})
+		}
+	}
+	slices.SortFunc(v.Queues, func(a, b job.QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
+	running := s.Running()
+	for _, q := range v.Queues {
+		v.Configs[q.Name] = templates.QueueConfig{
+			Workers: s.Config.Workers(q.Name), Running: running[q.Name],
+			Policy: s.Config.Policy(q.Name), DeadLetters: s.Config.DeadLetters(q.Name),
+		}
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// job is the page /jobs/{id}.
+func (s *Server) job(c echo.Context) error {
+	ctx := c.Request().Context()
+	id, err := paramID(c)
+	if err != nil {
+		return err
+	}
+	v := templates.JobPage{Frame: s.frame("Job", "jobs")}
+	if v.Detail, err = s.Store.Job(ctx, id); err != nil {
+		return err
+	}
+	v.Title = v.Job.Type + " " + id[len(id)-8:]
+	v.DeadLetters = s.Config.DeadLetters(v.Job.Queue)
+	v.Preview = min(len(v.Job.Payload), previewLimit)
+	if v.Waiting, err = s.waiting(ctx, v.Job); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// waiting says why a job that may run does not, or nothing.
+func (s *Server) waiting(ctx context.Context, j job.Job) (string, error) {
+	switch j.State {
+	case job.Available, job.Scheduled, job.Retryable:
+	default:
+		return "", nil
+	}
+	if !s.Knows(j.Type) {
+		return "No handler knows the type " + j.Type + ". Name one under handlers in the configuration and start again.", nil
+	}
+	queues, err := s.Store.Queues(ctx, time.Now())
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(queues, func(q job.QueueInfo) bool { return q.Name == j.Queue })
+	if i < 0 || queues[i].PausedAt.IsZero() {
+		return "", nil
+	}
+	return fmt.Sprintf("Queue %s is paused by %s since %s.", j.Queue,
+		cmp.Or(queues[i].PausedBy, "somebody"), queues[i].PausedAt.Format("2006-01-02 15:04:05 UTC")), nil
+}
+
+// payload sends the exact bytes that a job was given, to be kept as a file.
+func (s *Server) payload(c echo.Context) error {
+	id, err := paramID(c)
+	if err != nil {
+		return err
+	}
+	d, err := s.Store.Job(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	kind, suffix := "application/octet-stream", ".bin"
+	if json.Valid(d.Job.Payload) {
+		kind, suffix = "text/plain; charset=utf-8", ".json"
+	}
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+id+suffix+`"`)
+	return c.Blob(http.StatusOK, kind, d.Job.Payload)
+}
+
+// static sends an embedded file. Its address changes with its content, so it
+// may be kept for ever.
+func (s *Server) static(c echo.Context) error {
+	name := path.Clean(c.Param("*"))
+	data, err := fs.ReadFile(static.FS(), name)
+	if err != nil || "/static/"+c.Param("hash")+"/" != static.Prefix() {
+		return echo.ErrNotFound
+	}
+	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	return c.Blob(http.StatusOK, cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream"), data)
+}
+
+// frame is what surrounds a page.
+func (s *Server) frame(title, section string) templates.Frame {
+	f := templates.Frame{
+		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
+		QueueCount: len(s.Store.QueueNames()), Insecure: s.Insecure, Problem: s.problem(),
+	}
+	if s.Demo != nil {
+		f.Demo = &templates.Demo{Faults: s.Demo.Faults(), Until: "The database of this demo is deleted when the demo stops."}
+	}
+	return f
+}
+
+// problem says why nothing can be changed, or nothing.
+func (s *Server) problem() string {
+	select {
+	case <-s.Store.Failed():
+		return "The database failed. Start the program again; it tells what it finds."
+	default:
+		return ""
+	}
+}
+
+// page renders into a buffer first, so that an error never arrives after half
+// a page.
+func (s *Server) page(c echo.Context, status int, page templ.Component) error {
+	var b bytes.Buffer
+	if err := page.Render(c.Request().Context(), &b); err != nil {
+		return fmt.Errorf("render %s: %w", c.Path(), err)
+	}
+	return c.HTMLBlob(status, b.Bytes())
+}

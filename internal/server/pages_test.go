@@ -1,0 +1,317 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"redrive/internal/job"
+	"redrive/web/static"
+)
+
+func urlValues(raw string) (url.Values, error) { return url.ParseQuery(raw) }
+
+// dom is a parsed page.
+type dom struct{ *html.Node }
+
+func (a answer) dom(t *testing.T) dom {
+	t.Helper()
+	n, err := html.Parse(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dom{n}
+}
+
+// text is all text of the page that a person can see.
+func (d dom) text() string {
+	var b strings.Builder
+	for n := range d.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}
+
+func TestPages_AnswerWithAPage(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	for path, text := range map[string]string{
+		"/": "warehouse is closed", "/jobs": "order.ship", "/jobs?state=dead_letter&queue=orders": "order.ship",
+		"/jobs/" + id: "warehouse is closed", "/dead-letters": "order.ship", "/queues": "plain",
+	} {
+		a := h.get(path).want(t, http.StatusOK)
+		if kind := a.Header.Get("Content-Type"); kind != "text/html; charset=UTF-8" {
+			t.Errorf("%s is %q", path, kind)
+		}
+		if !strings.Contains(a.dom(t).text(), text) {
+			t.Errorf("%s does not say %q", path, text)
+		}
+	}
+}
+
+func TestPages_EmptyDatabase(t *testing.T) {
+	h := start(t)
+	for _, path := range []string{"/", "/jobs", "/dead-letters", "/queues"} {
+		h.get(path).want(t, http.StatusOK)
+	}
+}
+
+func TestPages_BadFilterStandsBesideItsField(t *testing.T) {
+	h := start(t)
+	for _, path := range []string{"/jobs?state=dead", "/jobs?queue=a+b", "/jobs?after=forged", "/dead-letters?queue=%3Cb%3E", "/dead-letters?after=x"} {
+		a := h.get(path).want(t, http.StatusBadRequest)
+		if text := a.dom(t).text(); !strings.Contains(text, "Filter") && !strings.Contains(text, "not a") {
+			t.Errorf("%s: no word about what is wrong", path)
+		}
+	}
+}
+
+func TestPages_SearchLeadsToTheJobOrToItsError(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	if a := h.get("/jobs?q="+strings.ToUpper(id)).want(t, http.StatusSeeOther); a.Header.Get("Location") != "/jobs/"+id {
+		t.Errorf("Location %q", a.Header.Get("Location"))
+	}
+	if a := h.get("/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, id) {
+		t.Error("the search for text in an error found nothing")
+	}
+	if a := h.get("/jobs?q=lighthouse").want(t, http.StatusOK); strings.Contains(a.body, id) {
+		t.Error("the search found what does not match")
+	}
+}
+
+func TestPages_ProblemsArePages(t *testing.T) {
+	h := start(t)
+	for path, status := range map[string]int{"/nothing": 404, "/jobs/7": 400, "/jobs/" + unknownID: 404} {
+		a := h.get(path).want(t, status)
+		text := a.dom(t).text()
+		if !strings.Contains(text, a.Header.Get("X-Request-Id")) || !strings.Contains(text, fmt.Sprint(status)) {
+			t.Errorf("%s: the page names neither request nor status", path)
+		}
+	}
+}
+
+func TestPages_JobSaysWhyItWaits(t *testing.T) {
+	h := start(t)
+	unknown := h.enqueue(`{"type":"unknown"}`)
+	if text := h.get("/jobs/" + unknown).dom(t).text(); !strings.Contains(text, "No handler knows the type unknown") {
+		t.Error("the page does not say that no handler knows the type")
+	}
+	paused := h.enqueue(`{"type":"known","queue":"mail"}`)
+	h.post("/api/v1/queues/mail/pause", "")
+	if text := h.get("/jobs/" + paused).dom(t).text(); !strings.Contains(text, "paused by api at 127.0.0.1") {
+		t.Error("the page does not say that the queue is paused, and by whom")
+	}
+}
+
+func TestPages_PayloadIsADownload(t *testing.T) {
+	h := start(t)
+	id := h.enqueue(`{"type":"t","payload":"<script>alert(1)</script>"}`)
+	a := h.get("/jobs/"+id+"/payload").want(t, http.StatusOK)
+	if a.body != `"<script>alert(1)</script>"` || a.Header.Get("Content-Type") != "text/plain; charset=utf-8" ||
+		!strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") || a.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%s with %v", a.body, a.Header)
+	}
+	h.get("/jobs/"+unknownID+"/payload").want(t, http.StatusNotFound)
+	h.get("/jobs/7/payload").want(t, http.StatusBadRequest)
+}
+
+func TestPages_StaticFilesAreImmutable(t *testing.T) {
+	h := start(t)
+	a := h.get(static.Path("app.css")).want(t, http.StatusOK)
+	if !strings.Contains(a.Header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/css") {
+		t.Errorf("headers %v", a.Header)
+	}
+	for _, path := range []string{static.Prefix(), "/static/old/app.css", static.Prefix() + "nothing.js", static.Prefix() + "../static.go", static.Prefix() + "%2e%2e/static.go"} {
+		if a := h.get(path).want(t, http.StatusNotFound); a.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: Cache-Control %q", path, a.Header.Get("Cache-Control"))
+		}
+	}
+}
+
+func TestActs_FormReplaysAndGoesBack(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	a := h.form("/jobs/"+id+"/replay", "run=1&back=%2Fjobs%3Fstate%3Ddiscarded").want(t, http.StatusSeeOther)
+	if to := a.Header.Get("Location"); to != "/jobs?state=discarded" {
+		t.Errorf("Location %q", to)
+	}
+	a = h.form("/jobs/"+id+"/replay", "run=1").want(t, http.StatusConflict)
+	if text := a.dom(t).text(); !strings.Contains(text, "dashboard at 127.0.0.1") || !strings.Contains(text, "Nothing was run twice") {
+		t.Error("the conflict page does not say who was first")
+	}
+}
+
+func TestActs_BackLeadsNowhereElse(t *testing.T) {
+	h := start(t)
+	for _, back := range []string{"", "//evil.example", "https://evil.example", `/\evil.example`, "/\tevil", "jobs"} {
+		id := h.dead()
+		a := h.form("/jobs/"+id+"/replay", "run=1&back="+url.QueryEscape(back)).want(t, http.StatusSeeOther)
+		if to := a.Header.Get("Location"); to != "/jobs/"+id+"#run-2" {
+			t.Errorf("back %q leads to %q", back, to)
+		}
+	}
+}
+
+func TestActs_ScriptsAreAnsweredInPlace(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	type said struct {
+		Job  struct{ State string }
+		Text string
+	}
+	a := h.form("/jobs/"+id+"/replay", "run=1", "Accept", "application/json").want(t, http.StatusOK)
+	if got := decode[said](t, a); got.Text != "Replayed, run 2 · available" || got.Job.State != "available" {
+		t.Errorf("answer %+v", got)
+	}
+	a = h.form("/jobs/"+id+"/replay", "run=1", "Accept", "application/json").want(t, http.StatusConflict)
+	if f := decode[fault](t, a); f.By != "dashboard at 127.0.0.1" || f.At == "" {
+		t.Errorf("conflict %+v", f)
+	}
+	h.form("/jobs/"+id+"/discard", "", "Accept", "application/json").want(t, http.StatusOK)
+	h.form("/jobs/"+id+"/cancel", "", "Accept", "application/json").want(t, http.StatusConflict)
+	if a := h.form("/queues/orders/pause", "", "Accept", "application/json").want(t, http.StatusOK); decode[said](t, a).Text != "Paused orders" {
+		t.Errorf("pause said %s", a.body)
+	}
+	h.form("/queues/orders/resume", "back=%2Fqueues").want(t, http.StatusSeeOther)
+}
+
+func TestActs_BadForms(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	h.form("/jobs/"+id+"/replay", "").want(t, 422)
+	h.form("/jobs/"+id+"/replay", "run=x").want(t, 422)
+	h.form("/jobs/7/replay", "run=1").want(t, 400)
+	h.form("/jobs/"+unknownID+"/replay", "run=1").want(t, 404)
+	h.form("/jobs/"+id+"/replay", "run=%zz").want(t, 400)
+	h.form("/jobs/"+id+"/replay", "run=1&x="+strings.Repeat("x", maxSmall)).want(t, 413)
+	h.post("/jobs/"+id+"/replay", `{"run":1}`).want(t, 415)
+	h.form("/queues/%3Cb%3E/pause", "").want(t, 400)
+	if n := h.store.Snapshot().Totals.Replayed; n != 0 {
+		t.Errorf("%d replays by bad forms", n)
+	}
+}
+
+func TestDemo_BreaksFixesAndResets(t *testing.T) {
+	d := &theDemo{broken: map[string]bool{}}
+	h := start(t, func(o *Options) { o.Demo = d })
+	if text := h.get("/").dom(t).text(); !strings.Contains(text, "Upstream") {
+		t.Error("the page has no switch for the fault")
+	}
+	h.form("/demo/faults/upstream", "broken=true").want(t, http.StatusSeeOther)
+	if !d.broken["upstream"] {
+		t.Error("the fault was not broken")
+	}
+	h.form("/demo/faults/upstream", "broken=perhaps").want(t, 422)
+	h.form("/demo/faults/nothing", "broken=true").want(t, 404)
+	if h.form("/demo/reset", "", "Accept", "application/json").want(t, http.StatusOK); d.resets != 1 {
+		t.Errorf("%d resets", d.resets)
+	}
+}
+
+func TestDemo_IsAbsentOtherwise(t *testing.T) {
+	start(t).form("/demo/reset", "").want(t, http.StatusNotFound)
+}
+
+// nasty are texts that must show as text, whatever they look like.
+func nasty() []string {
+	return []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'"--></style></script><svg onload=alert(1)>`,
+		`javascript:alert(1)`, `=cmd()`, "a\x00b\x1b[2Jc", "\u202egnp.exe", strings.Repeat("long ", 30),
+		`{{7*7}}`, `<a href="//evil.example">x</a>`, `&lt;b&gt;`, "\u2028\r\nSet-Cookie: a=b",
+	}
+}
+
+func TestPages_ShowEverythingAsText(t *testing.T) {
+	h := start(t)
+	clean := map[string]int{}
+	h.enqueue(`{"type":"plain","queue":"orders","payload":"x"}`)
+	h.fail("orders", "type", "message", "trace")
+	for _, evil := range nasty() {
+		text, err := json.Marshal(evil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := h.enqueue(fmt.Sprintf(`{"type":%s,"queue":"orders","payload":{%s:%s},"meta":{%s:%s}}`, text, text, text, text, text))
+		h.fail("orders", evil, evil, evil)
+		for _, path := range []string{"/", "/jobs", "/jobs?type=" + url.QueryEscape(evil), "/jobs?error=" + url.QueryEscape(evil), "/jobs/" + id,
+			"/dead-letters", "/dead-letters?type=" + url.QueryEscape(evil), "/queues", "/jobs?q=" + url.QueryEscape(evil)} {
+			a := h.get(path)
+			if a.StatusCode != http.StatusOK {
+				t.Errorf("%s: status %d", path, a.StatusCode)
+			}
+			checkHarmless(t, path, a.dom(t), clean)
+		}
+	}
+}
+
+// checkHarmless fails when data became a part of the page: an element that
+// templates never write, a handler, or a link that leads elsewhere.
+func checkHarmless(t *testing.T, path string, d dom, seen map[string]int) {
+	t.Helper()
+	for n := range d.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		seen[n.Data]++
+		if n.Data == "img" || n.Data == "iframe" || n.Data == "object" || n.Data == "style" || n.Data == "script" && n.FirstChild != nil {
+			t.Errorf("%s: an element %s", path, n.Data)
+		}
+		for _, a := range n.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
+				t.Errorf("%s: attribute %s=%q", path, a.Key, a.Val)
+			}
+			leads := a.Key == "href" || a.Key == "src" || a.Key == "action"
+			if leads && !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") || leads && strings.HasPrefix(a.Val, "//") {
+				t.Errorf("%s: %s leads to %q", path, a.Key, a.Val)
+			}
+		}
+	}
+}
+
+func TestPages_MegabyteOfText(t *testing.T) {
+	h := start(t)
+	big := strings.Repeat("<script>é", 80_000)
+	text, err := json.Marshal(big)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > job.MaxPayload {
+		text = []byte(`"` + strings.Repeat("<", job.MaxPayload-2) + `"`)
+	}
+	id := h.enqueue(fmt.Sprintf(`{"type":"t","queue":"orders","payload":%s}`, text))
+	h.fail("orders", big, big, big)
+	for _, path := range []string{"/", "/jobs", "/jobs/" + id, "/dead-letters"} {
+		checkHarmless(t, path, h.get(path).want(t, http.StatusOK).dom(t), map[string]int{})
+	}
+}
+
+func FuzzLocalPath(f *testing.F) {
+	for _, s := range []string{"/", "/jobs?state=x#run-2", "//evil", `/\evil`, "/%09/evil", "/.//evil", "https://evil", "/\x01"} {
+		f.Add(s)
+	}
+	base, err := url.Parse("http://127.0.0.1:8080/jobs/x")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, back string) {
+		to, ok := localPath(back)
+		if !ok {
+			return
+		}
+		u, err := base.Parse(to)
+		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme {
+			t.Errorf("%q leads to %v, %v", back, u, err)
+		}
+		if strings.ContainsAny(to, "\\\r\n\t") || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") {
+			t.Errorf("a browser may read %q as another host", to)
+		}
+	})
+}

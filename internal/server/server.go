@@ -1,0 +1,146 @@
+// Package server answers HTTP: pages, the actions on them, the JSON API, the
+// live connection, metrics and probes.
+//
+// A page handler reads what the page shows, top to bottom, into one typed view
+// and hands it to [Server.page], which renders into a buffer first: an error
+// never arrives after half a page. A handler that cannot answer returns an
+// error; [describe] is the one table from errors to answers, for browsers and
+// for the API alike.
+//
+// Every request passes the same guards, in this order (see guard.go): headers
+// that forbid everything a page does not need, a request id, recovery from
+// panics, the list of host names, and the refusal of cross-origin writes. The
+// list of names is what stops a page elsewhere whose name was pointed at this
+// address: such a request looks like one of the same origin to all the others.
+//
+// Nothing changes by GET. A change is a POST that names what the person saw (a
+// replay names the run), so a second click, a second person or a repeated
+// request finds that it came second and says so.
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/config"
+	"redrive/internal/live"
+	"redrive/internal/store"
+	"redrive/web/templates"
+)
+
+// Demo is what the demo's banner shows and does.
+type Demo interface {
+	Faults() []templates.Fault
+	SetFault(name string, broken bool) error
+	Reset(ctx context.Context) error
+}
+
+// Options are the parts of a server. Those without a default are required.
+type Options struct {
+	Store    *store.Store
+	Config   *config.Config
+	Hub      *live.Hub
+	Metrics  *Metrics
+	Running  func() map[string]int // executions at this moment, by queue
+	Knows    func(typ string) bool // whether a handler knows a type of job
+	Ready    func() error          // why no jobs are run, or nil
+	Insecure bool                  // reachable from the network without a login
+	Demo     Demo                  // nil outside demo mode
+	Log      *slog.Logger          // default: none
+}
+
+// Server is an http.Handler.
+type Server struct {
+	Options
+	echo  *echo.Echo
+	hosts hosts
+	cross *http.CrossOriginProtection
+}
+
+// New builds a server.
+func New(o Options) (*Server, error) {
+	if o.Store == nil || o.Config == nil || o.Hub == nil || o.Metrics == nil || o.Running == nil || o.Knows == nil || o.Ready == nil {
+		return nil, fmt.Errorf("server: an option is missing")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection()}
+	if err := o.Metrics.watch(s); err != nil {
+		return nil, err
+	}
+	s.echo.IPExtractor = echo.ExtractIPDirect()
+	s.echo.HTTPErrorHandler = s.refuse
+	s.echo.Use(s.observe, s.recover, s.guard)
+	s.pages()
+	s.api()
+	s.probes()
+	return s, nil
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// HTTP is the http.Server that serves s, with its time and size limits. An
+// upgraded connection has its own.
+func (s *Server) HTTP() *http.Server {
+	return &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (s *Server) pages() {
+	s.get("/", s.overview)
+	s.get("/jobs", s.jobs)
+	s.get("/jobs/:id", s.job)
+	s.get("/jobs/:id/payload", s.payload)
+	s.get("/dead-letters", s.deadLetters)
+	s.get("/queues", s.queues)
+	s.get("/static/:hash/*", s.static)
+	s.get("/live", echo.WrapHandler(s.Hub))
+	s.echo.POST("/jobs/:id/replay", s.replayForm)
+	s.echo.POST("/jobs/:id/discard", s.discardForm)
+	s.echo.POST("/jobs/:id/cancel", s.cancelForm)
+	s.echo.POST("/queues/:name/pause", s.pauseForm)
+	s.echo.POST("/queues/:name/resume", s.resumeForm)
+	if s.Demo != nil {
+		s.echo.POST("/demo/faults/:name", s.faultForm)
+		s.echo.POST("/demo/reset", s.resetForm)
+	}
+}
+
+func (s *Server) api() {
+	const v1 = "/api/v1"
+	s.get(v1+"/jobs", s.listJobs)
+	s.get(v1+"/jobs/:id", s.showJob)
+	s.get(v1+"/counters", s.showCounters)
+	s.get(v1+"/queues", s.listQueues)
+	s.echo.POST(v1+"/jobs", s.enqueue)
+	s.echo.POST(v1+"/jobs/batch", s.enqueueBatch)
+	s.echo.POST(v1+"/jobs/:id/replay", s.replayJob)
+	s.echo.POST(v1+"/jobs/:id/discard", s.discardJob)
+	s.echo.POST(v1+"/jobs/:id/cancel", s.cancelJob)
+	s.echo.POST(v1+"/queues/:name/pause", s.pauseQueue)
+	s.echo.POST(v1+"/queues/:name/resume", s.resumeQueue)
+}
+
+func (s *Server) get(path string, h echo.HandlerFunc) {
+	s.echo.GET(path, h)
+	s.echo.HEAD(path, h)
+}
+
+// wantsJSON reports whether the answer is for a program.
+func wantsJSON(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") || strings.Contains(r.Header.Get("Accept"), "application/json")
+}

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// The shapes of the API's answers. They are apart from the nouns of package
+// job, because these names may not change and those may.
+
+type jobShape struct {
+	ID         string          `json:"id"`
+	Type       string          `json:"type"`
+	Queue      string          `json:"queue"`
+	State      job.State       `json:"state"`
+	Run        int             `json:"run"`
+	Attempts   int             `json:"attempts"`
+	Execution  int             `json:"execution"`
+	Priority   int             `json:"priority"`
+	Meta       json.RawMessage `json:"meta,omitempty"`
+	Policy     json.RawMessage `json:"policy"`
+	TTR        string          `json:"ttr"`
+	RunAt      string          `json:"run_at,omitempty"`
+	EnqueuedAt string          `json:"enqueued_at,omitempty"`
+	StartedAt  string          `json:"started_at,omitempty"`
+	FinishedAt string          `json:"finished_at,omitempty"`
+	Worker     string          `json:"worker,omitempty"`
+	Reason     retry.Reason    `json:"reason,omitempty"`
+	Error      *errorShape     `json:"error,omitempty"`
+}
+
+type errorShape struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Trace   string `json:"trace,omitempty"`
+}
+
+type attemptShape struct {
+	Run        int          `json:"run"`
+	Number     int          `json:"number,omitempty"`
+	Execution  int          `json:"execution"`
+	Worker     string       `json:"worker,omitempty"`
+	StartedAt  string       `json:"started_at,omitempty"`
+	FinishedAt string       `json:"finished_at,omitempty"`
+	Outcome    job.Outcome  `json:"outcome,omitempty"`
+	Error      *errorShape  `json:"error,omitempty"`
+	Action     retry.Action `json:"action,omitempty"`
+	DecidedBy  string       `json:"decided_by,omitempty"`
+	DelayMS    *float64     `json:"delay_ms,omitempty"`
+	Delay      *delayShape  `json:"delay,omitempty"`
+}
+
+type delayShape struct {
+	RawMS    float64 `json:"raw_ms"`
+	CappedMS float64 `json:"capped_ms"`
+	Factor   float64 `json:"factor"`
+	FinalMS  float64 `json:"final_ms"`
+}
+
+type letterShape struct {
+	JobID         string       `json:"job_id"`
+	Run           int          `json:"run"`
+	Reason        retry.Reason `json:"reason"`
+	Error         string       `json:"error"`
+	Exception     string       `json:"exception"`
+	FailedAt      string       `json:"failed_at"`
+	OriginalQueue string       `json:"original_queue"`
+	Attempts      int          `json:"attempts"`
+	Refused       bool         `json:"refused,omitempty"`
+	ReplayedAt    string       `json:"replayed_at,omitempty"`
+	ReplayedBy    string       `json:"replayed_by,omitempty"`
+	DiscardedAt   string       `json:"discarded_at,omitempty"`
+	DiscardedBy   string       `json:"discarded_by,omitempty"`
+}
+
+type queueShape struct {
+	Name string `json:"name"`
+	job.Totals
+	States     job.Depths `json:"states"`
+	Workers    int        `json:"workers"`
+	Running    int        `json:"running"`
+	DeadLetter bool       `json:"dead_letter"`
+	Oldest     string     `json:"oldest,omitempty"`
+	PausedAt   string     `json:"paused_at,omitempty"`
+	PausedBy   string     `json:"paused_by,omitempty"`
+}
+
+// encodeJob writes a job. Its payload goes in as the bytes that were received:
+// an encoder would change them.
+func encodeJob(j job.Job, whole bool) []byte {
+	data := encode(jobShape{
+		ID: j.ID, Type: j.Type, Queue: j.Queue, State: j.State, Run: j.Run, Attempts: j.Attempts,
+		Execution: j.Execution, Priority: j.Priority, Meta: j.Meta, Policy: job.EncodePolicy(j.Policy),
+		TTR: job.FormatDuration(j.Timeout), RunAt: job.FormatTime(j.RunAt), EnqueuedAt: job.FormatTime(j.EnqueuedAt),
+		StartedAt: job.FormatTime(j.StartedAt), FinishedAt: job.FormatTime(j.FinishedAt),
+		Worker: j.Worker, Reason: j.Reason, Error: errorOf(j.Error, ""),
+	})
+	if !whole {
+		return data
+	}
+	payload := j.Payload
+	if !json.Valid(payload) { // it did not come through the API
+		payload = encode(strings.ToValidUTF8(string(payload), "\uFFFD"))
+	}
+	return slices.Concat(data[:len(data)-1], []byte(`,"payload":`), payload, []byte("}"))
+}
+
+func errorOf(e job.ErrorInfo, trace string) *errorShape {
+	if e == (job.ErrorInfo{}) {
+		return nil
+	}
+	return &errorShape{e.Type, e.Message, trace}
+}
+
+// encodeAttempts writes the attempts, and last the execution that is under way.
+func encodeAttempts(d job.Detail) []byte {
+	all := [][]byte{}
+	for _, a := range d.Attempts {
+		shape := attemptShape{
+			Run: a.Run, Number: a.Number, Execution: a.Execution, Worker: a.Worker,
+			StartedAt: job.FormatTime(a.StartedAt), FinishedAt: job.FormatTime(a.FinishedAt), Outcome: a.Outcome,
+			Error: errorOf(a.Error, a.Trace), Action: a.Action, DecidedBy: a.DecidedBy,
+		}
+		if a.Delay != nil {
+			final := millis(a.Delay.Final)
+			shape.DelayMS = &final
+			shape.Delay = &delayShape{millis(a.Delay.Raw), millis(a.Delay.Capped), a.Delay.Factor, final}
+		}
+		all = append(all, encode(shape))
+	}
+	if j := d.Job; j.State == job.Active {
+		all = append(all, encode(attemptShape{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: job.FormatTime(j.StartedAt)}))
+	}
+	return list(all)
+}
+
+func encodeLetters(letters []job.DeadLetter) []byte {
+	all := [][]byte{}
+	for _, l := range letters {
+		all = append(all, encode(letterShape{
+			JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,
+			FailedAt: job.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts, Refused: l.Refused,
+			ReplayedAt: job.FormatTime(l.ReplayedAt), ReplayedBy: l.ReplayedBy,
+			DiscardedAt: job.FormatTime(l.DiscardedAt), DiscardedBy: l.DiscardedBy,
+		}))
+	}
+	return list(all)
+}
+
+// encodeFailure writes an error, and who was first if somebody was.
+func encodeFailure(f failure) []byte {
+	type fault struct {
+		Code    kind   `json:"code"`
+		Message string `json:"message"`
+		Field   string `json:"field,omitempty"`
+	}
+	answer := struct {
+		Error      fault  `json:"error"`
+		ReplayedBy string `json:"replayed_by,omitempty"`
+		ReplayedAt string `json:"replayed_at,omitempty"`
+	}{Error: fault{f.kind, f.text, f.field}}
+	if f.first != nil {
+		answer.ReplayedBy, answer.ReplayedAt = f.first.ReplayedBy, job.FormatTime(f.first.ReplayedAt)
+	}
+	return encode(answer)
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// object writes an object out of names and encoded values.
+func object(name string, value []byte, more ...any) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "{%q:%s", name, value)
+	for i := 0; i+1 < len(more); i += 2 {
+		fmt.Fprintf(&b, ",%q:%s", more[i], more[i+1])
+	}
+	b.WriteString("}\n")
+	return b.Bytes()
+}
+
+// list writes an array out of encoded values.
+func list(all [][]byte) []byte {
+	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]"))
+}
+
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil { // unreachable: shapes hold strings, numbers and valid JSON
+		panic(fmt.Sprintf("server.encode(%T): %v", v, err))
+	}
+	return data
+}
