@@ -310,6 +310,18 @@ func TestJob_PagesAreInert(t *testing.T) {
 	}
 }
 
+func TestJob_DrawingsAreMeasured(t *testing.T) {
+	for name, v := range jobPages() {
+		for _, n := range parse(t, v).elements("rect") {
+			for _, a := range n.Attr {
+				if a.Key != "class" && !strings.ContainsAny(a.Val, "0123456789#") {
+					t.Errorf("%s: a bar has %s=%q", name, a.Key, a.Val)
+				}
+			}
+		}
+	}
+}
+
 // checkJobInert is checkInert with the one address more that a job has.
 func checkJobInert(t *testing.T, d tree, where string) {
 	t.Helper()

@@ -255,12 +255,3 @@ func roundStep(d time.Duration) time.Duration {
 
 // percent writes a place in the strip as an attribute of SVG.
 func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" }
-
-// placed writes a place in a lane, which has a y, or in the square of a legend,
-// which is measured in pixels.
-func placed(x float64, y string) string {
-	if y == "" {
-		return coord(x)
-	}
-	return percent(x)
-}
