@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// content is what the frame surrounds; the frame has its own golden pages.
+// content is what the frame and its notices surround: they have their own
+// golden pages.
 func content(t *testing.T, page []byte) []byte {
 	t.Helper()
-	_, rest, found := bytes.Cut(page, []byte("<main"))
+	_, rest, found := bytes.Cut(page, []byte(`<ol class="crumbs"`))
 	main, _, closed := bytes.Cut(rest, []byte("</main>"))
 	if !found || !closed {
-		t.Fatal("the page has no main")
+		t.Fatal("the page has no content")
 	}
-	return append([]byte("<main"), main...)
+	return append([]byte(`<ol class="crumbs"`), main...)
 }
 
 // Every state of a job, byte by byte, as TestGolden does for the other pages.
