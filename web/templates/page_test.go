@@ -107,6 +107,15 @@ func (d tree) says(name, attribute, words string) {
 	d.t.Errorf("no element with %s=%q says %q; they say %q", name, attribute, words, all)
 }
 
+// everyPage is pages and the page of a job.
+func everyPage() map[string]page {
+	all := pages()
+	for name, p := range jobPages() {
+		all[name] = p
+	}
+	return all
+}
+
 func cell(row *html.Node, name string) *html.Node {
 	for n := range row.Descendants() {
 		if n.Type == html.ElementNode && value(n, "data-cell") == name {
@@ -279,7 +288,7 @@ func TestProblem_SaysWhatAndWhichRequest(t *testing.T) {
 }
 
 func TestPages_AreMadeOfNamedParts(t *testing.T) {
-	for name, p := range pages() {
+	for name, p := range everyPage() {
 		t.Run(name, func(t *testing.T) {
 			d := parse(t, p)
 			if n := len(d.elements("h1")); n != 1 {

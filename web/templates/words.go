@@ -28,7 +28,7 @@ func counted[N int | int64](n N, one, many string) string {
 
 // room is the class that keeps enough room for a live count to double without
 // moving what stands beside it.
-func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(number(2*n+99)))) }
+func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(number(2*n+100)))) }
 
 // about writes a duration as a person says it, in one unit: "5 s", "12 min",
 // "3 h", "2 d". It is for ages and countdowns; exact figures are not its task.

@@ -87,6 +87,7 @@ function note(form, text, bad) {
   announce(text);
   const line = find("[data-note]", form.closest("section, details, main") ?? document) ?? find("[data-note]");
   if (!line) return;
+  line.dataset.said = "";
   line.classList.toggle("warn", bad);
   setText(line, text);
 }
