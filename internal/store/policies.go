@@ -52,6 +52,9 @@ func (p *policies) get(src source, id int64) (retry.Policy, error) {
 	if err == nil {
 		policy, err = job.DecodePolicy([]byte(text))
 	}
+	if len(policy.NonRetryable) == 0 {
+		policy.NonRetryable = nil // as it was before it was written
+	}
 	if err != nil {
 		return policy, fmt.Errorf("read policy %d: %w", id, err)
 	}

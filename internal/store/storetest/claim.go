@@ -1,0 +1,215 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+var claiming = []func(*kit){
+	ClaimStartsAnExecution, ClaimTakesPriorityThenAge, ClaimTakesDueJobsDirectly, ClaimLeavesPausedQueues,
+	ClaimTakesNoMoreThanFree, ClaimHoldsUnknownTypes, UnholdLetsKnownTypesGo, ClaimNeverGivesAJobTwice,
+	NextDueIsTheEarliest, LeasesEndByTime, ExtendMovesTheLease,
+}
+
+// ClaimStartsAnExecution: a claimed job is active, its execution counted, its
+// lease running; its attempts are not touched.
+func ClaimStartsAnExecution(k *kit) {
+	want := k.add(simple())[0]
+	k.pass(time.Second)
+	got := k.claim("orders", 5)
+	want.State, want.Execution, want.Worker = job.Active, 1, "worker-1"
+	want.StartedAt, want.ChangedAt, want.LastSeen, want.LeaseUntil = k.now, k.now, k.now, k.now.Add(time.Minute)
+	k.same("the claimed jobs", got, []job.Job{want})
+	k.same("the stored job", k.job(want.ID), want)
+}
+
+// ClaimTakesPriorityThenAge: higher priorities first, then earlier times, then
+// the order of enqueueing.
+func ClaimTakesPriorityThenAge(k *kit) {
+	jobs := many(6)
+	jobs[4].Priority, jobs[5].Priority, jobs[0].Priority = 5, 9, -1
+	stored := k.add(jobs...)
+	want := []string{stored[5].ID, stored[4].ID, stored[1].ID, stored[2].ID, stored[3].ID, stored[0].ID}
+	got := append(ids(k.claim("orders", 2)), ids(k.claim("orders", 10))...)
+	k.same("the order", got, want)
+}
+
+// ClaimTakesDueJobsDirectly: scheduled and retryable jobs are claimed when
+// their time has come, not a microsecond earlier, among the available ones by
+// priority and time.
+func ClaimTakesDueJobsDirectly(k *kit) {
+	retrying := k.settle(k.begin(simple()), job.Failed) // runs again in a second
+	scheduled := simple()
+	scheduled.RunAt, scheduled.Priority = k.now.Add(time.Second), 1
+	due := k.add(scheduled)[0]
+	k.pass(time.Second - time.Microsecond)
+	k.same("jobs that are not due", ids(k.claim("orders", 5)), []string{})
+	k.pass(time.Microsecond)
+	available := k.add(simple())[0]
+	k.same("the order", ids(k.claim("orders", 5)), []string{due.ID, retrying.ID, available.ID})
+}
+
+// ClaimLeavesPausedQueues: nothing is claimed from a paused queue, also after a
+// restart, until it is resumed.
+func ClaimLeavesPausedQueues(k *kit) {
+	k.add(in("a"))
+	k.check(k.Pause(k.ctx, k.now, "a", "eve"))
+	k.same("claimed while paused", len(k.claim("a", 5)), 0)
+	k.restart()
+	k.same("claimed after a restart", len(k.claim("a", 5)), 0)
+	k.check(k.Resume(k.ctx, "a"))
+	k.same("claimed when resumed", len(k.claim("a", 5)), 1)
+}
+
+// ClaimTakesNoMoreThanFree: each queue gives as many as it has free workers,
+// and queues that were not asked for give none.
+func ClaimTakesNoMoreThanFree(k *kit) {
+	for range 5 {
+		k.add(in("a"), in("b"), in("c"))
+	}
+	claimed, _, err := k.Exchange(k.ctx, nil, job.Claim{
+		Worker: "w", Now: k.now, Lease: time.Minute, Free: map[string]int{"a": 2, "b": 9, "c": 0, "d": 3},
+	})
+	k.check(err)
+	got := map[string]int{}
+	for _, j := range claimed {
+		got[j.Queue]++
+	}
+	k.same("claimed", got, map[string]int{"a": 2, "b": 5})
+}
+
+// ClaimHoldsUnknownTypes: a job of a type without a handler is held: available,
+// but no claim looks at it again, and the next ones are claimed in its place.
+func ClaimHoldsUnknownTypes(k *kit) {
+	var unknown []job.Job
+	for range 7 {
+		j := simple()
+		j.Type = "report.make"
+		unknown = append(unknown, j)
+	}
+	held := k.add(unknown...)
+	known := k.add(many(3)...)
+	knows := func(typ string) bool { return strings.HasPrefix(typ, "email.") }
+	claimed, _, err := k.Exchange(k.ctx, nil, job.Claim{
+		Worker: "w", Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 2}, Knows: knows,
+	})
+	k.check(err)
+	k.same("claimed", ids(claimed), ids(known[:2]))
+	k.same("status", k.job(held[0].ID).Status(), job.StatusHeld)
+	types, err := k.Held(k.ctx)
+	k.check(err)
+	k.same("held types", types, []job.HeldType{{Queue: "orders", Type: "report.make", Count: 7}})
+	k.same("claimed by somebody who knows all", ids(k.claim("orders", 10)), ids(known[2:]))
+}
+
+// UnholdLetsKnownTypesGo: when a handler appears, the held jobs of its type can
+// be claimed, however many; others stay held.
+func UnholdLetsKnownTypesGo(k *kit) {
+	jobs := many(1203)
+	for i := range jobs {
+		jobs[i].Type = []string{"a", "b", "c"}[i%3]
+	}
+	k.add(jobs...)
+	nobody := func(string) bool { return false }
+	for k.Snapshot().Depths[job.StatusHeld] < 1203 {
+		_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 500}, Knows: nobody})
+		k.check(err)
+	}
+	n, err := k.Unhold(k.ctx, func(typ string) bool { return typ != "b" })
+	k.check(err)
+	k.same("let go", n, 802)
+	types, err := k.Held(k.ctx)
+	k.check(err)
+	k.same("held types", types, []job.HeldType{{Queue: "orders", Type: "b", Count: 401}})
+	k.same("claimed", len(k.claim("orders", 2000)), 802)
+}
+
+// ClaimNeverGivesAJobTwice: parallel claims share the jobs among them.
+func ClaimNeverGivesAJobTwice(k *kit) {
+	k.add(many(300)...)
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	var all []string
+	for range 10 {
+		workers.Go(func() {
+			for {
+				jobs, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 7}})
+				if err != nil || len(jobs) == 0 {
+					if err != nil {
+						k.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				all = append(all, ids(jobs)...)
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	slices.Sort(all)
+	k.same("claims", len(all), 300)
+	k.same("distinct jobs", len(slices.Compact(all)), 300)
+}
+
+// NextDueIsTheEarliest: the earliest time of a scheduled or retryable job in a
+// queue that is not paused; zero when there is none.
+func NextDueIsTheEarliest(k *kit) {
+	due := func() time.Time {
+		at, err := k.NextDue(k.ctx)
+		k.check(err)
+		return at
+	}
+	k.add(in("a"))
+	k.same("without waiting jobs", due(), time.Time{})
+	late, early := in("a"), in("b")
+	late.RunAt, early.RunAt = k.now.Add(time.Hour), k.now.Add(time.Minute)
+	k.add(late, early)
+	k.same("the earliest", due(), early.RunAt)
+	k.settle(k.claim("a", 1)[0], job.Failed)
+	k.same("a retry", due(), k.now.Add(time.Second))
+	k.check(k.Pause(k.ctx, k.now, "a", "eve"))
+	k.same("with queue a paused", due(), early.RunAt)
+}
+
+// LeasesEndByTime: the active jobs whose lease ends at a time or before; all of
+// them for the zero time.
+func LeasesEndByTime(k *kit) {
+	first := k.begin(simple())
+	k.pass(time.Second)
+	second := k.begin(simple())
+	for _, c := range []struct {
+		by   time.Time
+		want []string
+	}{
+		{first.LeaseUntil.Add(-time.Microsecond), []string{}},
+		{first.LeaseUntil, []string{first.ID}},
+		{second.LeaseUntil, []string{first.ID, second.ID}},
+		{time.Time{}, []string{first.ID, second.ID}},
+	} {
+		jobs, err := k.Leases(k.ctx, c.by)
+		k.check(err)
+		k.same("leases", ids(jobs), c.want)
+	}
+}
+
+// ExtendMovesTheLease: a heartbeat moves the lease and the last sign of life of
+// the executions that hold theirs, and returns the others.
+func ExtendMovesTheLease(k *kit) {
+	mine := k.begin(simple())
+	lost := k.begin(simple())
+	k.settle(lost, job.Succeeded)
+	k.pass(30 * time.Second)
+	until := k.now.Add(time.Minute)
+	stale, err := k.Extend(k.ctx, k.now, until, []job.Token{mine.Token, lost.Token, {ID: job.NewID(), Run: 1, Execution: 1}})
+	k.check(err)
+	k.same("the number of stale tokens", len(stale), 2)
+	k.same("the first stale token", stale[0], lost.Token)
+	want := mine
+	want.LeaseUntil, want.LastSeen = until, k.now
+	k.same("the job", k.job(mine.ID), want)
+}

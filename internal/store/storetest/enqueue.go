@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+var enqueueing = []func(*kit){
+	EnqueueKeepsEveryField, EnqueueFillsInWhatIsMissing, EnqueueLaterIsScheduled, EnqueueKeepsPayloadBytes,
+	EnqueueNumbersJobsInOrder, EnqueueRepeatReturnsTheFirst, EnqueueRepeatWithinABatch, EnqueueParallelRepeatsMakeOneJob,
+	EnqueueBatchIsAllOrNothing, EnqueueOfATakenIDIsAConflict, EnqueueAfterCallerLeftIsWholeOrAbsent,
+}
+
+// EnqueueKeepsEveryField: a job is read back as it was handed in, times to the
+// microsecond and in UTC.
+func EnqueueKeepsEveryField(k *kit) {
+	j := simple()
+	j.ID, j.Priority, j.Key, j.Meta = job.NewID(), -7, "order-1", []byte(`{"trace": "a"}`)
+	j.Policy.NonRetryable = []string{"auth.*"}
+	j.Timeout = 1500 * time.Millisecond
+	stored := k.add(j)[0]
+	k.same("the stored job", k.job(j.ID), stored)
+	want := j
+	want.Seq, want.Run, want.State = stored.Seq, 1, job.Available
+	want.RunAt, want.EnqueuedAt, want.ChangedAt = k.now, k.now, k.now
+	k.same("the job", stored, want)
+}
+
+// EnqueueFillsInWhatIsMissing: a job without an id gets one; one without a time
+// runs now.
+func EnqueueFillsInWhatIsMissing(k *kit) {
+	stored := k.add(simple())[0]
+	if _, err := job.ParseID(stored.ID); err != nil {
+		k.Error(err)
+	}
+	k.same("RunAt", stored.RunAt, k.now)
+	k.same("Token", stored.Token, job.Token{ID: stored.ID, Run: 1})
+}
+
+// EnqueueLaterIsScheduled: a job that may not run before a later time is
+// scheduled, one whose time has passed is available.
+func EnqueueLaterIsScheduled(k *kit) {
+	later, earlier := simple(), simple()
+	later.RunAt, earlier.RunAt = k.now.Add(time.Microsecond), k.now.Add(-time.Hour)
+	stored := k.add(later, earlier)
+	k.same("the later one's state", stored[0].State, job.Scheduled)
+	k.same("the later one's time", stored[0].RunAt, later.RunAt)
+	k.same("the earlier one's state", stored[1].State, job.Available)
+}
+
+// EnqueueKeepsPayloadBytes: the payload and the meta object are bytes: nothing
+// decodes them.
+func EnqueueKeepsPayloadBytes(k *kit) {
+	for _, payload := range []string{
+		"", "null", `{"n":12345678901234567890123,"f":1.0e400,"z":-0}`, `{"a":1,"a":2,"A":3}`, "  [ 1 ,2 ]\n",
+		"\xff\xfe\x00invalid", "\u2028\x00\x1b[31m", `"` + string(slices.Repeat([]byte("x"), 1<<20)) + `"`,
+	} {
+		j := simple()
+		j.Payload, j.Meta = []byte(payload), []byte(`{"b":1e2, "a":{} }`)
+		id := k.add(j)[0].ID
+		for from, got := range map[string]job.Job{"Job": k.job(id), "Exchange": k.claim("orders", 1)[0]} {
+			if string(got.Payload) != payload || string(got.Meta) != string(j.Meta) {
+				k.Errorf("%s: payload %.80q became %.80q, meta %q became %q", from, payload, got.Payload, j.Meta, got.Meta)
+			}
+		}
+	}
+}
+
+// EnqueueNumbersJobsInOrder: Seq rises in the order of enqueueing, also after a
+// restart.
+func EnqueueNumbersJobsInOrder(k *kit) {
+	var last int64
+	for range 3 {
+		for _, j := range k.add(many(40)...) {
+			if j.Seq <= last {
+				k.Fatalf("job number %d came after %d", j.Seq, last)
+			}
+			last = j.Seq
+		}
+		k.restart()
+	}
+}
+
+// EnqueueRepeatReturnsTheFirst: an idempotency key that was seen before stores
+// nothing, also after a restart, and returns the first job as it is now.
+func EnqueueRepeatReturnsTheFirst(k *kit) {
+	first := simple()
+	first.Key = "k"
+	began := k.begin(first)
+	k.restart()
+	again := in("elsewhere")
+	again.Key = "k"
+	done, err := k.Enqueue(k.ctx, k.now, []job.Job{again})
+	k.check(err)
+	k.same("Repeat", done[0].Repeat, true)
+	k.same("the job", done[0].Job, began)
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(1))
+}
+
+// EnqueueRepeatWithinABatch: a key can repeat within one batch; the others of
+// the batch are stored.
+func EnqueueRepeatWithinABatch(k *kit) {
+	jobs := many(5)
+	jobs[1].Key, jobs[3].Key = "k", "k"
+	done, err := k.Enqueue(k.ctx, k.now, jobs)
+	k.check(err)
+	for i, d := range done {
+		k.same("Repeat", d.Repeat, i == 3)
+	}
+	k.same("the repeat", done[3].Job, done[1].Job)
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(4))
+}
+
+// EnqueueParallelRepeatsMakeOneJob: of many callers with one key at the same
+// time, one stores the job, and all get it.
+func EnqueueParallelRepeatsMakeOneJob(k *kit) {
+	j := simple()
+	j.Key = "k"
+	var callers sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string]int{}
+	firsts := 0
+	for range 50 {
+		callers.Go(func() {
+			done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				k.Error(err)
+				return
+			}
+			seen[done[0].Job.ID]++
+			if !done[0].Repeat {
+				firsts++
+			}
+		})
+	}
+	callers.Wait()
+	if len(seen) != 1 || firsts != 1 {
+		k.Errorf("%d jobs, %d times the first", len(seen), firsts)
+	}
+}
+
+// EnqueueBatchIsAllOrNothing: when one job of a batch cannot be stored, none
+// is; other callers notice nothing.
+func EnqueueBatchIsAllOrNothing(k *kit) {
+	taken := k.add(simple())[0]
+	before := k.Snapshot()
+	bad := many(100)
+	bad[70].ID = taken.ID
+	var others sync.WaitGroup
+	for range 10 {
+		others.Go(func() {
+			if _, err := k.Enqueue(k.ctx, k.now, many(3)); err != nil {
+				k.Error(err)
+			}
+		})
+	}
+	_, err := k.Enqueue(k.ctx, k.now, bad)
+	others.Wait()
+	if err == nil {
+		k.Error("the batch was stored")
+	}
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), before.Depths.Jobs()+30)
+}
+
+// EnqueueOfATakenIDIsAConflict: an id names one job for ever.
+func EnqueueOfATakenIDIsAConflict(k *kit) {
+	j := simple()
+	j.ID = job.NewID()
+	first := k.add(j)[0]
+	_, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+	var conflict *job.Conflict
+	if !errors.As(err, &conflict) {
+		k.Errorf("the second job with the id gave %v", err)
+	}
+	k.same("the first job", k.job(j.ID), first)
+}
+
+// EnqueueAfterCallerLeftIsWholeOrAbsent: a caller whose context ends gets its
+// error at once; its batch is stored as a whole or not at all.
+func EnqueueAfterCallerLeftIsWholeOrAbsent(k *kit) {
+	const callers, size = 40, 25
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(k.ctx)
+			go cancel()
+			if _, err := k.Enqueue(ctx, k.now, many(size)); err != nil && !errors.Is(err, context.Canceled) {
+				k.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	k.restart()
+	n := k.Snapshot().Depths.Jobs()
+	if n%size != 0 {
+		k.Errorf("%d jobs are no whole number of batches of %d", n, size)
+	}
+	k.same("jobs that can be claimed", int64(len(k.claim("orders", callers*size))), n)
+}

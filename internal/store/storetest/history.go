@@ -1,0 +1,301 @@
+package storetest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var histories = []func(*kit){HistoryAgreesWithTheModel}
+
+// HistoryAgreesWithTheModel: after any sequence of what workers, people, time
+// and restarts do, the store agrees with a model that is a map of jobs, every
+// counter is the sum of what happened, and jobs_failed = jobs_requeued +
+// jobs_failed_permanently. A failure prints the seed and the shortest sequence.
+func HistoryAgreesWithTheModel(k *kit) {
+	rapid.Check(k.T, func(rt *rapid.T) {
+		h := &history{T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, paused: map[string]bool{}, ended: map[string]int{}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"":         h.agree,
+			"enqueue":  h.enqueue,
+			"claim":    h.claimSome,
+			"settle":   h.settleSome,
+			"extend":   h.extend,
+			"replay":   h.replay,
+			"discard":  h.discard,
+			"cancel":   h.cancel,
+			"pause":    h.pause,
+			"wait":     h.wait,
+			"reopen":   h.reopen,
+			"complete": h.details,
+		})
+		h.details(rt)
+	})
+}
+
+// history is one random sequence with its model.
+type history struct {
+	*rapid.T
+	kit    *kit
+	jobs   map[string]*job.Job
+	order  []string    // ids, by Seq
+	tokens []job.Token // of every execution that ever began
+	paused map[string]bool
+	ended  map[string]int // executions that ended, by job
+	totals job.Totals
+}
+
+func (h *history) must(err error) {
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *history) queue(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
+}
+
+// some draws a job that exists.
+func (h *history) some(t *rapid.T) *job.Job {
+	if len(h.order) == 0 {
+		t.Skip("no job")
+	}
+	return h.jobs[rapid.SampledFrom(h.order).Draw(t, "job")]
+}
+
+func (h *history) enqueue(t *rapid.T) {
+	j := in(h.queue(t))
+	j.Policy = policy(rapid.IntRange(1, 3).Draw(t, "attempts"))
+	j.Priority = rapid.IntRange(-1, 1).Draw(t, "priority")
+	if rapid.Bool().Draw(t, "later") {
+		j.RunAt = h.kit.now.Add(2 * time.Second)
+	}
+	done, err := h.kit.Enqueue(h.kit.ctx, h.kit.now, []job.Job{j, j})
+	h.must(err)
+	for _, d := range done {
+		h.jobs[d.Job.ID] = &d.Job
+		h.order = append(h.order, d.Job.ID)
+	}
+}
+
+// next are the jobs that a claim has to take, in their order.
+func (h *history) next(queue string, n int) []string {
+	var available, scheduled, retryable []*job.Job
+	for _, id := range h.order {
+		switch j := h.jobs[id]; {
+		case j.Queue != queue || h.paused[queue]:
+		case j.State == job.Available:
+			available = append(available, j)
+		case j.State == job.Scheduled && !j.RunAt.After(h.kit.now):
+			scheduled = append(scheduled, j)
+		case j.State == job.Retryable && !j.RunAt.After(h.kit.now):
+			retryable = append(retryable, j)
+		}
+	}
+	byTime := func(a, b *job.Job) int { return a.RunAt.Compare(b.RunAt) }
+	byRank := func(a, b *job.Job) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), byTime(a, b), cmp.Compare(a.Seq, b.Seq))
+	}
+	slices.SortStableFunc(available, byRank)
+	slices.SortStableFunc(scheduled, byTime)
+	slices.SortStableFunc(retryable, byTime)
+	all := available
+	for _, due := range [][]*job.Job{scheduled, retryable} {
+		all = append(all, due[:min(n, len(due))]...)
+	}
+	slices.SortStableFunc(all, byRank)
+	got := []string{}
+	for _, j := range all[:min(n, len(all))] {
+		got = append(got, j.ID)
+	}
+	return got
+}
+
+func (h *history) claimSome(t *rapid.T) {
+	queue, n := h.queue(t), rapid.IntRange(1, 4).Draw(t, "n")
+	want := h.next(queue, n)
+	claimed, _, err := h.kit.Exchange(h.kit.ctx, nil, job.Claim{
+		Worker: "w", Now: h.kit.now, Lease: time.Minute, Free: map[string]int{queue: n},
+	})
+	h.must(err)
+	if got := ids(claimed); !slices.Equal(got, want) {
+		t.Fatalf("claimed %v, want %v", got, want)
+	}
+	for _, j := range claimed {
+		m := h.jobs[j.ID]
+		if j.Execution != m.Execution+1 || j.Run != m.Run || j.Attempts != m.Attempts {
+			t.Fatalf("claimed %+v, the model has %+v", j, m)
+		}
+		*m = j
+		h.tokens = append(h.tokens, j.Token)
+	}
+}
+
+// settleSome ends an execution, often one that has lost its lease.
+func (h *history) settleSome(t *rapid.T) {
+	if len(h.tokens) == 0 {
+		t.Skip("no execution")
+	}
+	token := rapid.SampledFrom(h.tokens).Draw(t, "token")
+	outcome := rapid.SampledFrom([]job.Outcome{job.Succeeded, job.Failed, job.Failed, job.Lost, job.Interrupted}).Draw(t, "outcome")
+	letters := rapid.Bool().Draw(t, "letters")
+	m := h.jobs[token.ID]
+	as := *m
+	as.Token = token
+	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(h.kit.ending(outcome), letters, nil)}, job.Claim{})
+	h.must(err)
+	if live := m.State == job.Active && m.Token == token; live == (len(stale) > 0) {
+		t.Fatalf("settlement of %v: %d stale, the model has %+v", token, len(stale), m)
+	} else if live {
+		h.settled(m, outcome, letters)
+	}
+}
+
+// settled is what the rules say, in the model's own words.
+func (h *history) settled(m *job.Job, o job.Outcome, letters bool) {
+	h.ended[m.ID]++
+	seen := m.LastSeen
+	m.Worker, m.LeaseUntil, m.LastSeen, m.ChangedAt = "", time.Time{}, time.Time{}, h.kit.now
+	if o == job.Interrupted {
+		m.State, m.RunAt = job.Available, h.kit.now
+		return
+	}
+	m.Attempts++
+	if o == job.Succeeded {
+		m.State, m.Error, m.FinishedAt = job.Completed, job.ErrorInfo{}, h.kit.now
+		h.totals.Succeeded++
+		return
+	}
+	h.totals.Failed++
+	m.Error = h.kit.ending(o).Error
+	if m.Attempts < m.Policy.MaxAttempts {
+		m.State, m.RunAt = job.Retryable, h.kit.now.Add(time.Second)
+		if o == job.Lost {
+			m.RunAt = seen.Add(time.Second)
+		}
+		h.totals.Requeued++
+		return
+	}
+	m.State, m.Reason, m.Letter, m.FinishedAt = job.Discarded, retry.AttemptsExhausted, job.LetterStored, h.kit.now
+	h.totals.FailedPermanently++
+	if !letters {
+		m.Letter = job.LetterRefused
+		h.totals.DLQFailed++
+	}
+}
+
+func (h *history) extend(t *rapid.T) {
+	m := h.some(t)
+	until := h.kit.now.Add(time.Minute)
+	stale, err := h.kit.Extend(h.kit.ctx, h.kit.now, until, []job.Token{m.Token})
+	h.must(err)
+	if (m.State == job.Active) == (len(stale) > 0) {
+		t.Fatalf("extend of %+v: %d stale", m, len(stale))
+	}
+	if m.State == job.Active {
+		m.LeaseUntil, m.LastSeen = until, h.kit.now
+	}
+}
+
+func (h *history) replay(t *rapid.T) {
+	m := h.some(t)
+	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
+	got, err := h.kit.Replay(h.kit.ctx, h.kit.now, m.ID, run, "eve")
+	if allowed := run == m.Run && m.Replayable(); !allowed {
+		h.kit.conflict(err)
+		return
+	}
+	h.must(err)
+	h.totals.Replayed++
+	m.Run, m.State, m.Letter, m.Attempts, m.Reason, m.Error = m.Run+1, job.Available, "", 0, "", job.ErrorInfo{}
+	m.RunAt, m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now, time.Time{}
+	h.kit.same("the replayed job", got, *m)
+}
+
+func (h *history) discard(t *rapid.T) {
+	m := h.some(t)
+	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, "eve")
+	h.finish(m, job.Discarded, m.Discardable(), err)
+}
+
+func (h *history) cancel(t *rapid.T) {
+	m := h.some(t)
+	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, "eve")
+	if m.State == job.Active {
+		h.ended[m.ID]++
+	}
+	h.finish(m, job.Cancelled, m.Cancellable(), err)
+}
+
+func (h *history) finish(m *job.Job, state job.State, allowed bool, err error) {
+	if !allowed {
+		h.kit.conflict(err)
+		return
+	}
+	h.must(err)
+	m.State, m.Letter, m.Reason, m.Worker, m.LeaseUntil, m.LastSeen = state, "", retry.Manual, "", time.Time{}, time.Time{}
+	m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now
+}
+
+func (h *history) pause(t *rapid.T) {
+	queue := h.queue(t)
+	if h.paused[queue] {
+		h.must(h.kit.Resume(h.kit.ctx, queue))
+	} else {
+		h.must(h.kit.Pause(h.kit.ctx, h.kit.now, queue, "eve"))
+	}
+	h.paused[queue] = !h.paused[queue]
+}
+
+func (h *history) wait(*rapid.T)   { h.kit.pass(700 * time.Millisecond) }
+func (h *history) reopen(*rapid.T) { h.kit.restart() }
+
+// agree compares what is cheap to compare, after each step.
+func (h *history) agree(t *rapid.T) {
+	models := []job.Job{}
+	for _, j := range h.jobs {
+		models = append(models, *j)
+	}
+	got := h.kit.Snapshot()
+	if want := depths(models); !maps.Equal(got.Depths, want) {
+		t.Fatalf("depths are %v, want %v", got.Depths, want)
+	}
+	if got.Totals != h.totals || got.Totals.Failed != got.Totals.Requeued+got.Totals.FailedPermanently {
+		t.Fatalf("totals are %+v, want %+v", got.Totals, h.totals)
+	}
+	if h.kit.Failed() {
+		t.FailNow()
+	}
+}
+
+// details compares every job with its model.
+func (h *history) details(*rapid.T) {
+	open := int64(0)
+	for _, id := range h.order {
+		d := h.kit.detail(id)
+		h.kit.same("the job", d.Job, *h.jobs[id])
+		h.kit.same("executions that ended", len(d.Attempts), h.ended[id])
+		counted := 0
+		for _, a := range d.Attempts {
+			if a.Run == d.Job.Run && a.Number > 0 {
+				counted++
+			}
+		}
+		h.kit.same("counted attempts", counted, d.Job.Attempts)
+		if d.Job.Letter == job.LetterStored {
+			open++
+		}
+	}
+	reasons, err := h.kit.Reasons(h.kit.ctx)
+	h.must(err)
+	for _, r := range reasons {
+		open -= r.Count
+	}
+	h.kit.same("letters that are open but not counted", open, int64(0))
+}

@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var listing = []func(*kit){
+	JobsByEveryFilter, JobsNewestFirst, JobsPagesAreComplete, JobsPagesUnderConcurrentInserts,
+	JobsCutPayloads, LettersByEveryFilter, LettersPagesAreComplete, ChangesOfKnownJobs, SearchTakesTextLiterally,
+}
+
+// all reads every page of a list, some jobs at a time.
+func (k *kit) all(f job.Filter, limit int) []job.Job {
+	k.Helper()
+	var jobs []job.Job
+	var after job.Cursor
+	for {
+		page, err := k.Jobs(k.ctx, f, after, limit)
+		k.check(err)
+		jobs = append(jobs, page.Jobs...)
+		if page.Next == (job.Cursor{}) {
+			return jobs
+		}
+		if len(page.Jobs) != limit {
+			k.Fatalf("a page of %d jobs, of %d, says that there are more", len(page.Jobs), limit)
+		}
+		if after, err = job.ParseCursor(page.Next.String()); err != nil {
+			k.Fatal(err)
+		}
+	}
+}
+
+// variety makes jobs in all states, queues and types, at different times and at
+// the same, and returns them as they are stored.
+func (k *kit) variety() []job.Job {
+	k.Helper()
+	for i := range 240 {
+		j := simple()
+		j.Queue = []string{"orders", "mail", "mail.slow"}[i%3]
+		j.Type = []string{"email.send", "email.send.now", "emailx", "report"}[i%4]
+		j.Policy = policy(1 + i%2)
+		j.Key = fmt.Sprint("job ", i)
+		if i%7 == 6 {
+			j.RunAt = k.now.Add(time.Hour)
+		}
+		k.add(j)
+		if i%5 == 0 {
+			k.pass(time.Second)
+		}
+	}
+	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.TimedOut, job.Lost, job.Interrupted}
+	for _, queue := range []string{"orders", "mail", "mail.slow"} {
+		for i, j := range k.claim(queue, 50) {
+			if i%6 != 5 {
+				k.settleAs(j.Settle(k.ending(outcomes[i%5]), i%4 != 0, nil))
+			}
+			k.pass(time.Duration(i%2) * time.Second)
+		}
+	}
+	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"mail": 3}, Knows: func(typ string) bool { return typ != "report" }})
+	k.check(err)
+	jobs := k.all(job.Filter{}, 1000)
+	for i, j := range jobs {
+		if i%20 == 0 && j.Cancellable() {
+			_, err := k.Cancel(k.ctx, k.now, j.ID, "eve")
+			k.check(err)
+		}
+	}
+	return k.all(job.Filter{}, 1000)
+}
+
+// matches is what a filter means.
+func matches(f job.Filter, j job.Job) bool {
+	prefix, isPrefix := strings.CutSuffix(f.Type, "*")
+	text := strings.ToLower(j.Error.Type + "\n" + j.Error.Message)
+	return (f.Status == "" || f.Status == j.Status() || f.Status == job.Status(j.State)) &&
+		(f.Queue == "" || f.Queue == j.Queue) &&
+		(f.Type == "" || f.Type == j.Type || isPrefix && strings.HasPrefix(j.Type, prefix)) &&
+		(f.Reason == "" || f.Reason == j.Reason) &&
+		(f.Error == "" || strings.Contains(text, strings.ToLower(f.Error)))
+}
+
+// JobsByEveryFilter: a list has exactly the jobs that the filter's fields all
+// select. A view (held, dead_letter, dlq_failed) is part of its state.
+func JobsByEveryFilter(k *kit) {
+	jobs := k.variety()
+	for _, status := range append(job.Statuses(), "") {
+		for _, queue := range []string{"", "mail", "mail.slow", "none"} {
+			for _, typ := range []string{"", "email.send", "email.*", "none.*"} {
+				for _, text := range []string{"", "SERVICE un", "nothing"} {
+					f := job.Filter{Status: status, Queue: queue, Type: typ, Error: text}
+					var want []string
+					for _, j := range jobs {
+						if matches(f, j) {
+							want = append(want, j.ID)
+						}
+					}
+					got := ids(k.all(f, 1000))
+					slices.Sort(want)
+					slices.Sort(got)
+					if !slices.Equal(got, want) {
+						k.Errorf("filter %+v found %d jobs, want %d", f, len(got), len(want))
+					}
+				}
+			}
+		}
+	}
+	for status, n := range k.Snapshot().Depths {
+		if n == 0 && status != job.Status(job.Pending) {
+			k.Errorf("the test has no job that is %s", status)
+		}
+	}
+}
+
+// JobsNewestFirst: by the order of enqueueing without a status, by the time of
+// the last change with one.
+func JobsNewestFirst(k *kit) {
+	k.variety()
+	for _, status := range append(job.Statuses(), "") {
+		jobs := k.all(job.Filter{Status: status}, 1000)
+		for i := 1; i < len(jobs); i++ {
+			a, b := jobs[i-1], jobs[i]
+			if status == "" && a.Seq <= b.Seq ||
+				status != "" && (a.ChangedAt.Before(b.ChangedAt) || a.ChangedAt.Equal(b.ChangedAt) && a.Seq <= b.Seq) {
+				k.Errorf("%q: job %d (%v) stands before %d (%v)", status, a.Seq, a.ChangedAt, b.Seq, b.ChangedAt)
+			}
+		}
+	}
+}
+
+// JobsPagesAreComplete: pages of any size show each job once, and the last one
+// has no next.
+func JobsPagesAreComplete(k *kit) {
+	k.variety()
+	for _, status := range append(job.Statuses(), "") {
+		for _, queue := range []string{"", "mail"} {
+			f := job.Filter{Status: status, Queue: queue}
+			want := ids(k.all(f, 1000))
+			for _, limit := range []int{1, 7, max(1, len(want))} {
+				k.same(fmt.Sprintf("%+v in pages of %d", f, limit), ids(k.all(f, limit)), want)
+			}
+		}
+	}
+}
+
+// JobsPagesUnderConcurrentInserts: jobs that come while somebody turns pages
+// neither repeat nor hide those that were there.
+func JobsPagesUnderConcurrentInserts(k *kit) {
+	for _, f := range []job.Filter{{}, {Status: job.Status(job.Available)}} {
+		want := ids(k.all(f, 1000))
+		if len(want) == 0 {
+			k.add(many(200)...)
+			want = ids(k.all(f, 1000))
+		}
+		k.pass(time.Second)
+		var writer sync.WaitGroup
+		stop := make(chan struct{})
+		writer.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := k.Enqueue(k.ctx, k.now, many(2)); err != nil {
+					k.Error(err)
+					return
+				}
+			}
+		})
+		got := ids(k.all(f, 3))
+		close(stop)
+		writer.Wait()
+		if len(got) < len(want) {
+			k.Fatalf("%d of %d jobs", len(got), len(want))
+		}
+		k.same("the jobs that were there", got[len(got)-len(want):], want)
+		slices.Sort(got)
+		k.same("distinct jobs", len(slices.Compact(got)), len(got))
+	}
+}
+
+// JobsCutPayloads: lists carry the first 120 bytes of a payload.
+func JobsCutPayloads(k *kit) {
+	j := simple()
+	j.Payload = bytes.Repeat([]byte("é"), 100)
+	k.add(j)
+	k.same("the payload", k.all(job.Filter{}, 10)[0].Payload, j.Payload[:120])
+}
+
+// letters reads every page of the open dead letters.
+func (k *kit) letters(f job.Filter, limit int) []job.LetterRow {
+	k.Helper()
+	var rows []job.LetterRow
+	var after job.Cursor
+	for {
+		page, err := k.Letters(k.ctx, f, after, limit)
+		k.check(err)
+		rows = append(rows, page.Letters...)
+		if after = page.Next; after == (job.Cursor{}) {
+			return rows
+		}
+	}
+}
+
+// LettersByEveryFilter: the list has the open letters of the jobs that the
+// filter selects, the newest first.
+func LettersByEveryFilter(k *kit) {
+	jobs := k.variety()
+	for _, queue := range []string{"", "orders", "mail"} {
+		for _, typ := range []string{"", "report", "email.*"} {
+			for _, reason := range []string{"", "attempts_exhausted", "manual"} {
+				f := job.Filter{Queue: queue, Type: typ, Error: "unavail"}
+				f.Reason = retry.Reason(reason)
+				want := 0
+				for _, j := range jobs {
+					if j.Letter == job.LetterStored && matches(f, j) {
+						want++
+					}
+				}
+				rows := k.letters(f, 1000)
+				k.same(fmt.Sprintf("the number of letters of %+v", f), len(rows), want)
+				for i, row := range rows {
+					if row.Job.ID != row.JobID || !matches(f, row.Job) || i > 0 && row.FailedAt.After(rows[i-1].FailedAt) {
+						k.Errorf("%+v: letter %d is %+v", f, i, row)
+					}
+				}
+			}
+		}
+	}
+}
+
+// LettersPagesAreComplete: as JobsPagesAreComplete.
+func LettersPagesAreComplete(k *kit) {
+	k.variety()
+	want := k.letters(job.Filter{}, 1000)
+	if len(want) < 10 {
+		k.Fatalf("the test has only %d letters", len(want))
+	}
+	for _, limit := range []int{1, 3, len(want)} {
+		k.same("the letters", k.letters(job.Filter{}, limit), want)
+	}
+}
+
+// ChangesOfKnownJobs: where jobs stand, as the changes that were told would
+// say; unknown ids are left out.
+func ChangesOfKnownJobs(k *kit) {
+	var want []job.Change
+	for _, j := range []job.Job{k.add(simple())[0], k.dead(in("mail"))} {
+		want = append(want, j.Changed())
+	}
+	got, err := k.Changes(k.ctx, []string{want[1].ID, job.NewID(), "'; --", want[0].ID})
+	k.check(err)
+	k.same("the changes", got, want)
+}
+
+// SearchTakesTextLiterally: the search text has no wildcards.
+func SearchTakesTextLiterally(k *kit) {
+	j := k.begin(lasting(1))
+	e := k.ending(job.Failed)
+	e.Error = job.ErrorInfo{Type: "a_b", Message: `100% of C:\x "quoted" 'too'`}
+	k.settleAs(j.Settle(e, true, nil))
+	for text, want := range map[string]int{"A_B": 1, "a%b": 0, "axb": 0, "100%": 1, `c:\X`: 1, "_": 1, "%": 1, "'too'": 1, "' OR 1=1": 0} {
+		k.same(fmt.Sprintf("jobs with %q", text), len(k.all(job.Filter{Error: text}, 10)), want)
+		k.same(fmt.Sprintf("letters with %q", text), len(k.letters(job.Filter{Error: text}, 10)), want)
+	}
+}

@@ -1,0 +1,257 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var settling = []func(*kit){
+	SettleSuccess, SettleRetry, SettleDeadLetter, SettleRefusedLetter, SettleDiscard, SettleInterrupted,
+	SettleSuccessClearsTheError, SettleKeepsTheExplanation, SettleCountsByTheMinute,
+	SettleIsFencedByANewerClaim, SettleIsFencedByCancel, SettleTwiceIsStale, SettleOfStrangersIsStale,
+	SettleAndClaimShareATransaction, SettleManyAtOnce,
+}
+
+// SettleSuccess: the job is completed, its attempt recorded, the success
+// counted; its lease is gone.
+func SettleSuccess(k *kit) {
+	j := k.begin(simple())
+	k.pass(time.Second)
+	got := k.settle(j, job.Succeeded)
+	want := j
+	want.State, want.Attempts, want.FinishedAt, want.ChangedAt = job.Completed, 1, k.now, k.now
+	want.Worker, want.LeaseUntil, want.LastSeen = "", time.Time{}, time.Time{}
+	k.same("the job", got, want)
+	k.same("attempts", k.detail(j.ID).Attempts, []job.Attempt{{
+		Run: 1, Number: 1, Execution: 1, Worker: "worker-1", StartedAt: j.StartedAt, FinishedAt: k.now,
+		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "handler:success",
+	}})
+	k.same("totals", k.Snapshot().Totals, job.Totals{Succeeded: 1})
+}
+
+// SettleRetry: the job is retryable, with its next time, its error and the
+// whole attempt; a failure and a requeueing are counted.
+func SettleRetry(k *kit) {
+	j := k.begin(simple())
+	k.pass(time.Second)
+	s := j.Settle(k.ending(job.Failed), true, nil)
+	got := k.settleAs(s)
+	k.same("state", got.State, job.Retryable)
+	k.same("RunAt", got.RunAt, k.now.Add(time.Second))
+	k.same("Attempts", got.Attempts, 1)
+	k.same("Error", got.Error, job.ErrorInfo{Type: "http.503", Message: "Service Unavailable"})
+	k.same("FinishedAt", got.FinishedAt, time.Time{})
+	k.same("attempts", k.detail(j.ID).Attempts, []job.Attempt{s.Attempt})
+	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, Requeued: 1})
+}
+
+// SettleDeadLetter: the job is discarded, and its dead letter lies in the list
+// of open ones, in the same transaction.
+func SettleDeadLetter(k *kit) {
+	j := k.dead(simple())
+	k.same("status", j.Status(), job.StatusDeadLetter)
+	k.same("FinishedAt", j.FinishedAt, k.now)
+	want := job.DeadLetter{
+		JobID: j.ID, Run: 1, Reason: retry.AttemptsExhausted, Error: "Service Unavailable", Exception: "http.503",
+		FailedAt: k.now, Queue: "orders", Attempts: 1,
+	}
+	k.same("dead letters", k.detail(j.ID).Letters, []job.DeadLetter{want})
+	page, err := k.Letters(k.ctx, job.Filter{}, job.Cursor{}, 10)
+	k.check(err)
+	k.same("open letters", page, job.LetterList{Letters: []job.LetterRow{{DeadLetter: want, Job: j}}})
+	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
+}
+
+// SettleRefusedLetter: a job whose dead letter was not accepted stays, marked
+// so, and counts as jobs_dlq_failed; its letter is recorded as refused and is
+// not open.
+func SettleRefusedLetter(k *kit) {
+	j := k.begin(lasting(1))
+	got := k.settleAs(j.Settle(k.ending(job.Failed), false, nil))
+	k.same("status", got.Status(), job.StatusDLQFailed)
+	letters := k.detail(j.ID).Letters
+	if len(letters) != 1 || !letters[0].Refused {
+		k.Errorf("letters are %+v", letters)
+	}
+	page, err := k.Letters(k.ctx, job.Filter{}, job.Cursor{}, 10)
+	k.check(err)
+	k.same("open letters", len(page.Letters), 0)
+	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1})
+	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(1))
+}
+
+// SettleDiscard: a job that ends without a dead letter is discarded with the
+// reason.
+func SettleDiscard(k *kit) {
+	j := k.begin(simple())
+	e := k.ending(job.Failed)
+	e.Answer.Code = retry.CodeDiscard
+	got := k.settleAs(j.Settle(e, true, nil))
+	k.same("status", got.Status(), job.Status(job.Discarded))
+	k.same("reason", got.Reason, retry.HandlerDiscard)
+	k.same("letters", len(k.detail(j.ID).Letters), 0)
+	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
+}
+
+// SettleInterrupted: a job released by a graceful stop is available again; the
+// execution is recorded and does not count.
+func SettleInterrupted(k *kit) {
+	j := k.settle(k.begin(simple()), job.Failed)
+	k.pass(time.Second)
+	j = k.claim("orders", 1)[0]
+	got := k.settle(j, job.Interrupted)
+	k.same("state", got.State, job.Available)
+	k.same("Attempts", got.Attempts, 1)
+	k.same("Error", got.Error.Type, "http.503")
+	attempts := k.detail(j.ID).Attempts
+	k.same("outcome", attempts[1].Outcome, job.Interrupted)
+	k.same("number", attempts[1].Number, 0)
+	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, Requeued: 1})
+	k.same("executions", k.claim("orders", 1)[0].Execution, 3)
+}
+
+// SettleSuccessClearsTheError: the error on the job is that of a job that is
+// not yet well.
+func SettleSuccessClearsTheError(k *kit) {
+	j := k.settle(k.begin(simple()), job.Panicked)
+	k.pass(time.Second)
+	got := k.settle(k.claim("orders", 1)[0], job.Succeeded)
+	k.same("Error", got.Error, job.ErrorInfo{})
+	k.same("Attempts", got.Attempts, 2)
+	k.same("number of attempts kept", len(k.detail(j.ID).Attempts), 2)
+}
+
+// SettleKeepsTheExplanation: every step of the delay's calculation is kept, and
+// who decided.
+func SettleKeepsTheExplanation(k *kit) {
+	j := simple()
+	j.Policy = retry.Default()
+	s := k.begin(j).Settle(k.ending(job.TimedOut), true, func() float64 { return 1.0 / 3 })
+	k.settleAs(s)
+	k.restart()
+	got := k.detail(s.ID).Attempts[0]
+	k.same("the attempt", got, s.Attempt)
+	k.same("who decided", got.DecidedBy, "policy:retry:1/3")
+}
+
+// SettleCountsByTheMinute: a settlement counts in the minute in which the
+// execution ended, over all queues and by queue.
+func SettleCountsByTheMinute(k *kit) {
+	for i := range 3 {
+		j := k.begin(in(fmt.Sprint("q", i)))
+		k.settle(j, job.Succeeded)
+		k.pass(time.Minute)
+	}
+	k.pass(57 * time.Minute) // the first is 60 minutes ago: out; the others are in
+	minutes, err := k.LastHour(k.ctx, k.now)
+	k.check(err)
+	want := make([]job.Totals, 60)
+	want[0].Succeeded, want[1].Succeeded = 1, 1
+	k.same("the last hour", minutes, want)
+	queues, err := k.Queues(k.ctx, k.now)
+	k.check(err)
+	k.same("queue q1's hour", queues[1].LastHour[0], job.Totals{Succeeded: 1})
+	k.same("queue q1's totals", queues[1].Totals, job.Totals{Succeeded: 1})
+}
+
+// SettleIsFencedByANewerClaim: a worker that lost its lease settles nothing of
+// the execution that followed.
+func SettleIsFencedByANewerClaim(k *kit) {
+	old := k.begin(simple())
+	k.settle(old, job.Interrupted)
+	fresh := k.claim("orders", 1)[0]
+	before := k.Snapshot()
+	_, stale := k.exchange([]job.Settlement{old.Settle(k.ending(job.Succeeded), true, nil)}, "", 0)
+	k.same("stale", stale, []job.Token{old.Token})
+	k.same("the job", k.job(old.ID), fresh)
+	k.same("attempts", len(k.detail(old.ID).Attempts), 1)
+	k.same("the snapshot", k.Snapshot(), before)
+}
+
+// SettleIsFencedByCancel: a cancelled execution settles nothing, also after a
+// replay.
+func SettleIsFencedByCancel(k *kit) {
+	j := k.begin(simple())
+	_, err := k.Cancel(k.ctx, k.now, j.ID, "eve")
+	k.check(err)
+	late := j.Settle(k.ending(job.Succeeded), true, nil)
+	_, stale := k.exchange([]job.Settlement{late}, "", 0)
+	k.same("stale", stale, []job.Token{j.Token})
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, "eve")
+	k.check(err)
+	again := k.claim("orders", 1)[0]
+	_, stale = k.exchange([]job.Settlement{late}, "", 0)
+	k.same("stale after the replay", stale, []job.Token{j.Token})
+	k.same("the job", k.job(j.ID), again)
+}
+
+// SettleTwiceIsStale: the second settlement of one execution changes nothing,
+// in the same exchange or a later one.
+func SettleTwiceIsStale(k *kit) {
+	j := k.begin(simple())
+	s := j.Settle(k.ending(job.Succeeded), true, nil)
+	for range 2 {
+		_, stale := k.exchange([]job.Settlement{s, s}, "", 0)
+		if k.Snapshot().Totals.Succeeded != 1 || len(stale) == 0 {
+			k.Errorf("%d stale, totals %+v", len(stale), k.Snapshot().Totals)
+		}
+	}
+	k.same("attempts", len(k.detail(j.ID).Attempts), 1)
+}
+
+// SettleOfStrangersIsStale: an unknown job, or another run or execution of a
+// known one, changes nothing; the other settlements of the exchange do.
+func SettleOfStrangersIsStale(k *kit) {
+	j := k.begin(simple())
+	good := j.Settle(k.ending(job.Succeeded), true, nil)
+	var strangers []job.Settlement
+	for _, token := range []job.Token{{ID: job.NewID(), Run: 1, Execution: 1}, {ID: j.ID, Run: 2, Execution: 1}, {ID: j.ID, Run: 1, Execution: 2}} {
+		s := good
+		s.Token = token
+		strangers = append(strangers, s)
+	}
+	_, stale := k.exchange(append(strangers, good), "", 0)
+	k.same("stale", stale, []job.Token{strangers[0].Token, strangers[1].Token, strangers[2].Token})
+	k.same("the job's state", k.job(j.ID).State, job.Completed)
+}
+
+// SettleAndClaimShareATransaction: a job that is released can be claimed in the
+// same exchange, as a new execution.
+func SettleAndClaimShareATransaction(k *kit) {
+	j := k.begin(simple())
+	claimed, stale := k.exchange([]job.Settlement{j.Settle(k.ending(job.Interrupted), true, nil)}, "orders", 1)
+	k.same("stale", len(stale), 0)
+	k.same("claimed", ids(claimed), []string{j.ID})
+	k.same("execution", claimed[0].Execution, 2)
+	k.settle(claimed[0], job.Succeeded)
+}
+
+// SettleManyAtOnce: an exchange of many settlements of every kind does what
+// single ones do.
+func SettleManyAtOnce(k *kit) {
+	const n = 300
+	jobs := many(n)
+	for i := range jobs {
+		jobs[i].Policy = policy(1 + i%2)
+	}
+	k.add(jobs...)
+	var settle []job.Settlement
+	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.Interrupted, job.Lost, job.Succeeded}
+	for i, j := range k.claim("orders", n) {
+		settle = append(settle, j.Settle(k.ending(outcomes[i%5]), i%4 != 0, nil))
+	}
+	_, stale := k.exchange(settle, "", 0)
+	k.same("stale", len(stale), 0)
+	var want job.Totals
+	for _, s := range settle {
+		want = want.Add(s.Totals())
+		d := k.detail(s.ID)
+		k.same("state", d.Job.State, s.State)
+		k.same("letter", d.Job.Letter, s.Letter)
+		k.same("attempts", d.Attempts, []job.Attempt{s.Attempt})
+	}
+	k.same("totals", k.Snapshot().Totals, want)
+}
