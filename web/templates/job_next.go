@@ -140,8 +140,8 @@ func (s *sentence) available(v JobPage) {
 	since := latest(v.Job.RunAt, v.Job.ChangedAt)
 	switch {
 	case v.Waiting != "":
-		s.answers("%v does not start: %v", next, strings.TrimRight(v.Waiting, ". "))
-		s.says(". It waits since %v, and keeps waiting: nothing is lost.", since)
+		s.answers("%v does not start", next)
+		s.says(": %v. It waits since %v, and keeps waiting: nothing is lost.", clause(v.Waiting), since)
 	case v.Job.Held:
 		s.answers("%v does not start: no handler is configured for %v", next, v.Job.Type)
 		s.says(". It waits since %v and starts as soon as a handler is there.", since)
@@ -262,8 +262,18 @@ func fate(v JobPage) string {
 // waits says what else keeps the job from starting.
 func (s *sentence) waits(v JobPage) {
 	if v.Waiting != "" {
-		s.says(" But not now: %v.", strings.TrimRight(v.Waiting, ". "))
+		s.says(" But not now: %v.", clause(v.Waiting))
 	}
+}
+
+// clause makes a sentence a part of another one. Names keep their capitals:
+// only the first letter of a word that goes on in small ones is lowered.
+func clause(sentence string) string {
+	s := strings.TrimRight(sentence, ". ")
+	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] == ' ' || s[1] >= 'a' && s[1] <= 'z') {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
 }
 
 func (s *sentence) completed(v JobPage) {
