@@ -194,12 +194,14 @@ func waitingPages() map[string]templates.JobPage {
 	last.Job.Policy.MaxAttempts = 2
 	last.starts("w-eu-1").fails(time.Second).starts("w-eu-2")
 	return map[string]templates.JobPage{
-		"job-retryable":   captured().page(),
-		"job-scheduled":   scheduled.page(),
-		"job-pending":     pending.page(),
-		"job-available":   ago(6 * time.Second).page(),
-		"job-held":        held.page(),
-		"job-paused":      ago(6 * time.Second).page(func(v *templates.JobPage) { v.Waiting = "Queue payments is paused by ana since 2026-03-12 13:50:00 UTC." }),
+		"job-retryable": captured().page(),
+		"job-scheduled": scheduled.page(),
+		"job-pending":   pending.page(),
+		"job-available": ago(6 * time.Second).page(),
+		"job-held":      held.page(),
+		"job-paused": ago(6 * time.Second).page(func(v *templates.JobPage) {
+			v.Waiting = "Queue payments is paused by ana since 2026-03-12 13:50:00 UTC."
+		}),
 		"job-interrupted": released.page(),
 		"job-replayed": captured().replayed(now.Add(-2*time.Second), "sam").page(func(v *templates.JobPage) {
 			v.Answer = &templates.Answer{OK: true, Text: "Replayed, run 3 · available"}
@@ -208,10 +210,12 @@ func waitingPages() map[string]templates.JobPage {
 		"job-active-last":  last.page(),
 		"job-active-quiet": silent.page(),
 		"job-overdue":      overdue.page(),
-		"job-retry-paused": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) { v.Waiting = "No handler knows the type payments.capture. Name one and start again." }),
-		"job-read-only":    captured().page(func(v *templates.JobPage) { v.Problem = "The disk is full." }),
-		"job-26-attempts":  sidekiq().page(),
-		"job-first-retry":  ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) { v.DeadLetters = false }),
+		"job-retry-paused": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) {
+			v.Waiting = "No handler knows the type payments.capture. Name one and start again."
+		}),
+		"job-read-only":   captured().page(func(v *templates.JobPage) { v.Problem = "The disk is full." }),
+		"job-26-attempts": sidekiq().page(),
+		"job-first-retry": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) { v.DeadLetters = false }),
 	}
 }
 
