@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,31 +189,42 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 			types[h.Type] = true
 		}
 	}
+	names, err := json.Marshal(slices.Sorted(maps.Keys(types)))
+	if err != nil || len(types) == 0 {
+		return 0, err
+	}
 	total := 0
-	for _, typ := range slices.Sorted(maps.Keys(types)) {
-		for {
-			n, err := write(ctx, s.writer, unholdChunk, func(t *tx) (int, error) { return t.unhold(typ) })
-			if err != nil {
-				return total, fmt.Errorf("let the held jobs of type %s go: %w", typ, err)
-			}
-			if total += n; n < unholdChunk {
-				break
+	var after job.Cursor
+	for {
+		jobs, err := write(ctx, s.writer, unholdChunk, func(t *tx) ([]job.Job, error) { return t.unhold(string(names), after) })
+		if err != nil {
+			return total, fmt.Errorf("let held jobs go: %w", err)
+		}
+		for _, j := range jobs {
+			if j.ChangedAt.After(after.At) || j.ChangedAt.Equal(after.At) && j.Seq > after.Seq {
+				after = job.Cursor{At: j.ChangedAt, Seq: j.Seq}
 			}
 		}
+		if total += len(jobs); len(jobs) < unholdChunk {
+			return total, nil
+		}
 	}
-	return total, nil
 }
 
-func (t *tx) unhold(typ string) (int, error) {
-	const update = `UPDATE jobs SET held = 0
-		WHERE seq IN (SELECT seq FROM jobs WHERE held = 1 AND type = $1 ORDER BY seq LIMIT $2 + 0) RETURNING ` + jobColumns
-	jobs, err := t.store.policies.jobs(t, update, typ, unholdChunk)
+// unhold lets the next held jobs of the types go, the longest held first, from
+// a place on, so that those that stay are passed once only.
+func (t *tx) unhold(types string, after job.Cursor) ([]job.Job, error) {
+	const update = `UPDATE jobs SET held = 0 WHERE seq IN (SELECT seq FROM jobs
+			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
+			ORDER BY changed_at, seq LIMIT $4 + 0)
+		RETURNING ` + rowColumns
+	jobs, err := t.store.policies.jobs(t, update, micros(after.At), after.Seq, types, unholdChunk)
 	for _, j := range jobs {
 		from := j
 		from.Held = true
 		t.moved(from, j)
 	}
-	return len(jobs), err
+	return jobs, err
 }
 
 // Held tells, by queue and type, how many jobs wait for a handler.

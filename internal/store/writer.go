@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lib "modernc.org/sqlite/lib"
@@ -93,6 +94,7 @@ type writer struct {
 	mu      sync.Mutex
 	waiting []op
 	closed  bool
+	tries   atomic.Int64  // at a database that was busy
 	wake    chan struct{} // one slot: something is waiting, or the queue was closed
 	closing chan struct{}
 	ended   sync.WaitGroup
@@ -265,6 +267,9 @@ const (
 func (w *writer) begin() error {
 	for try := 1; ; try++ {
 		err := w.exec("BEGIN IMMEDIATE")
+		if busy(err) {
+			w.tries.Add(1)
+		}
 		if !busy(err) || try == maxTries || !w.pause(try) {
 			return err
 		}

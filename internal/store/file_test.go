@@ -1,0 +1,267 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	if o.Path == "" {
+		o.Path = filepath.Join(t.TempDir(), "jobs.db")
+	}
+	s, err := Open(t.Context(), o)
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	return s
+}
+
+func testJob(payload string) job.Job {
+	p := retry.Default()
+	p.MaxAttempts = 1
+	return job.Job{Queue: "orders", Type: "email.send", Policy: p, Timeout: time.Minute, Payload: []byte(payload)}
+}
+
+func enqueue(t testing.TB, s *Store, n int) []Enqueued {
+	t.Helper()
+	jobs := make([]job.Job, n)
+	for i := range jobs {
+		jobs[i] = testJob(strconv.Itoa(i))
+	}
+	done, err := s.Enqueue(context.Background(), testTime, jobs)
+	check(t, err)
+	return done
+}
+
+func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	dir := filepath.Join(t.TempDir(), "new", "dir")
+	s := open(t, Options{Path: filepath.Join(dir, "jobs.db")})
+	enqueue(t, s, 1)
+	for name, want := range map[string]fs.FileMode{
+		"": 0o700 | fs.ModeDir, "jobs.db": 0o600, "jobs.db-wal": 0o600, "jobs.db-shm": 0o600, "jobs.db.lock": 0o600,
+	} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		check(t, err)
+		if info.Mode() != want {
+			t.Errorf("%q has mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+}
+
+func TestOpen_PathMayHaveAnyCharacter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b?c#d%20e&f=é;.db")
+	s := open(t, Options{Path: path})
+	enqueue(t, s, 1)
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpen_RefusesASecondInstanceAndNamesTheFirst(t *testing.T) {
+	s := open(t, Options{})
+	link := filepath.Join(t.TempDir(), "link.db")
+	check(t, os.Symlink(s.path, link))
+	for _, path := range []string{s.path, link} {
+		_, err := Open(t.Context(), Options{Path: path})
+		var locked *LockedError
+		if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+			t.Errorf("opening %s again gave %v", path, err)
+		}
+	}
+}
+
+// TestHelperProcess is no test: it is the other process of the tests below.
+func TestHelperProcess(t *testing.T) {
+	path := os.Getenv("STORE_TEST_PATH")
+	if path == "" {
+		t.Skip("helps other tests")
+	}
+	s, err := Open(context.Background(), Options{Path: path})
+	check(t, err)
+	enqueue(t, s, 7)
+	fmt.Println("ready")
+	time.Sleep(time.Hour) // until it is killed
+}
+
+func TestOpen_AfterAKillFindsEverythingAndALooseLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	other := exec.Command(os.Args[0], "-test.run=^TestHelperProcess$")
+	other.Env = append(os.Environ(), "STORE_TEST_PATH="+path)
+	out, err := other.StdoutPipe()
+	check(t, err)
+	check(t, other.Start())
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), Options{Path: path})
+	var locked *LockedError
+	if !errors.As(err, &locked) || locked.PID != other.Process.Pid {
+		t.Errorf("with the other process alive: %v, want its pid %d", err, other.Process.Pid)
+	}
+	check(t, other.Process.Kill())
+	if err := other.Wait(); err == nil {
+		t.Error("the other process was not killed")
+	}
+	s := open(t, Options{Path: path})
+	if n := s.Snapshot().Depths.Jobs(); n != 7 {
+		t.Errorf("%d jobs, want 7", n)
+	}
+}
+
+// unchanged opens a file that has to be refused, and checks that not a byte of
+// it changed.
+func unchanged(t *testing.T, path string, want ...string) {
+	t.Helper()
+	before, err := os.ReadFile(path)
+	check(t, err)
+	_, err = Open(t.Context(), Options{Path: path})
+	for _, text := range append(want, path) {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want an error with %q", err, text)
+		}
+	}
+	after, err := os.ReadFile(path)
+	check(t, err)
+	if !bytes.Equal(before, after) {
+		t.Errorf("the file of %d bytes was changed, it has %d now", len(before), len(after))
+	}
+}
+
+// edit runs statements on a file that no store has open.
+func edit(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path))
+	check(t, err)
+	for _, statement := range statements {
+		_, err := db.Exec(statement)
+		check(t, err)
+	}
+	check(t, db.Close())
+}
+
+func TestOpen_RefusesANewerSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), Options{Path: path})
+	check(t, err)
+	check(t, s.Close())
+	edit(t, path, "PRAGMA user_version = 2")
+	unchanged(t, path, "schema 2", "up to 1")
+}
+
+func TestOpen_RefusesWhatIsNoDatabase(t *testing.T) {
+	for name, content := range map[string]string{
+		"text": strings.Repeat("no database at all\n", 100), "short": "x", "almost": magic,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "notes.txt")
+			check(t, os.WriteFile(path, []byte(content), 0o600))
+			unchanged(t, path, "not an SQLite database")
+		})
+	}
+}
+
+func TestOpen_RefusesTheDatabaseOfAnotherProgram(t *testing.T) {
+	for name, statements := range map[string][]string{
+		"with its own id":  {"PRAGMA application_id = 77", "CREATE TABLE t (a)"},
+		"without any id":   {"CREATE TABLE t (a)"},
+		"in journal mode":  {"PRAGMA journal_mode = wal", "CREATE TABLE t (a)"},
+		"with our version": {"CREATE TABLE jobs (a)", "PRAGMA user_version = 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "other.db")
+			edit(t, path, statements...)
+			unchanged(t, path, "another program")
+		})
+	}
+}
+
+func TestOpen_RefusesADirectory(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(t.Context(), Options{Path: dir}); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpen_TakesAnEmptyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	check(t, os.WriteFile(path, nil, 0o600))
+	enqueue(t, open(t, Options{Path: path}), 1)
+}
+
+func TestMigrations_WriteTheirNumber(t *testing.T) {
+	s := open(t, Options{})
+	var version, id, recorded int64
+	check(t, s.reads.QueryRow(`SELECT user_version, application_id, (SELECT max(version_id) FROM goose_db_version)
+		FROM pragma_user_version, pragma_application_id`).Scan(&version, &id, &recorded))
+	if version != schemaVersion || recorded != schemaVersion || id != applicationID {
+		t.Errorf("user_version %d, recorded %d, application_id %#x", version, recorded, id)
+	}
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	check(t, err)
+	if len(files) != schemaVersion {
+		t.Errorf("%d migrations, the program knows %d", len(files), schemaVersion)
+	}
+}
+
+// SQLite before 3.51.3 can corrupt a database when its WAL is reset.
+func TestSQLite_IsNewEnough(t *testing.T) {
+	s := open(t, Options{})
+	var major, minor, patch int
+	var version string
+	check(t, s.reads.QueryRow("SELECT sqlite_version()").Scan(&version))
+	_, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch)
+	check(t, err)
+	if major*1_000_000+minor*1000+patch < 3_051_003 {
+		t.Errorf("SQLite is %s", version)
+	}
+}
+
+func TestSQLite_SettingsReachEveryConnection(t *testing.T) {
+	s := open(t, Options{})
+	relaxed := open(t, Options{Relaxed: true})
+	readers := make([]*sql.Conn, 4)
+	for i := range readers {
+		var err error
+		readers[i], err = s.reads.Conn(t.Context())
+		check(t, err)
+		defer readers[i].Close()
+	}
+	for _, c := range []struct {
+		conn         *sql.Conn
+		name, pragma string
+		want         string
+	}{
+		{s.conn, "writer", "journal_mode", "wal"}, {s.conn, "writer", "synchronous", "2"}, {s.conn, "writer", "busy_timeout", "0"},
+		{relaxed.conn, "relaxed writer", "synchronous", "1"}, {s.conn, "writer", "trusted_schema", "0"},
+		{readers[0], "reader", "query_only", "1"}, {readers[3], "reader", "query_only", "1"}, {readers[3], "reader", "trusted_schema", "0"},
+		{readers[2], "reader", "mmap_size", "134217728"},
+	} {
+		var got string
+		check(t, c.conn.QueryRowContext(t.Context(), "PRAGMA "+c.pragma).Scan(&got))
+		if got != c.want {
+			t.Errorf("%s has %s = %s, want %s", c.name, c.pragma, got, c.want)
+		}
+	}
+	if _, err := readers[1].ExecContext(t.Context(), "DELETE FROM jobs"); err == nil {
+		t.Error("a reader can write")
+	}
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// plan returns how SQLite would run a query, one step a line.
+func plan(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	args := make([]any, strings.Count(query, "?"))
+	for i := 1; strings.Contains(query, fmt.Sprint("$", i)); i++ {
+		args = append(args, 1)
+	}
+	rows, err := db.Query("EXPLAIN QUERY PLAN "+query, args...)
+	check(t, err)
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		check(t, rows.Scan(&id, &parent, &unused, &step))
+		steps = append(steps, step)
+	}
+	check(t, rows.Err())
+	return strings.Join(steps, "\n")
+}
+
+// scans returns the step of a plan that reads a whole table which can be large.
+// Reading an index in its order, until there is enough, is none.
+func scans(plan string) string {
+	for _, step := range strings.Split(plan, "\n") {
+		for _, table := range []string{"jobs", "j", "attempts", "dead_letters", "l", "replays", "policies"} {
+			if step == "SCAN "+table || strings.Contains(step, "AUTOMATIC") {
+				return step
+			}
+		}
+	}
+	return ""
+}
+
+// slow returns a scan, or a sort that needs every row first.
+func slow(plan string) string {
+	if strings.Contains(plan, "TEMP B-TREE") {
+		return plan
+	}
+	return scans(plan)
+}
+
+func TestPlans_OfListsFollowAnIndex(t *testing.T) {
+	s := open(t, Options{})
+	cursor := job.Cursor{At: testTime, Seq: 7}
+	for _, status := range job.Statuses() {
+		failure := status == job.Status(job.Discarded) || status == job.Status(job.Retryable)
+		for _, f := range []job.Filter{{Status: status}, {Status: status, Queue: "q"}, {Status: status, Type: "t"}} {
+			for _, after := range []job.Cursor{{}, cursor} {
+				query, _ := jobsQuery(f, after, 50)
+				got := plan(t, s.reads, query)
+				if step := slow(got); step != "" {
+					t.Errorf("%+v: %s", f, got)
+				}
+				index := map[bool]string{true: "jobs_failed_"}[failure && f != job.Filter{Status: status}]
+				if !strings.Contains(got, "USING INDEX "+index) {
+					t.Errorf("%+v is not read by an index %s: %s", f, index, got)
+				}
+			}
+		}
+	}
+	query, _ := jobsQuery(job.Filter{}, cursor, 50)
+	if got := plan(t, s.reads, query); got != "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)" {
+		t.Errorf("all jobs: %s", got)
+	}
+	for _, f := range []job.Filter{{}, {Queue: "q"}, {Reason: retry.AttemptsExhausted}} {
+		query, _ := lettersQuery(f, cursor, 50)
+		if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "l USING INDEX dead_letters_") {
+			t.Errorf("letters %+v: %s", f, got)
+		}
+	}
+}
+
+// Every statement that a busy life of the store prepares is looked at.
+func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
+	s := open(t, Options{})
+	live(t, s)
+	other, err := sql.Open("sqlite", dsn(s.path))
+	check(t, err)
+	defer other.Close()
+	looked := 0
+	for query := range s.stmts {
+		if strings.HasPrefix(query, "SELECT") || strings.HasPrefix(query, "UPDATE") || strings.HasPrefix(query, "DELETE") {
+			looked++
+			if step := scans(plan(t, other, query)); step != "" {
+				t.Errorf("%s\n%s", query, step)
+			}
+		}
+	}
+	s.prepared.Range(func(query, _ any) bool {
+		looked++
+		got := plan(t, s.reads, query.(string))
+		if step := scans(got); step != "" && step != "SCAN j" { // all jobs, the newest first
+			t.Errorf("%s\n%s", query, got)
+		}
+		return true
+	})
+	if looked < 30 {
+		t.Errorf("only %d statements were looked at", looked)
+	}
+}
+
+// live does everything that the store can do.
+func live(t *testing.T, s *Store) {
+	t.Helper()
+	ctx, ok := context.Background(), func(err error) { t.Helper(); check(t, err) }
+	keyed := testJob("k")
+	keyed.Key, keyed.RunAt = "k", testTime.Add(time.Second)
+	_, err := s.Enqueue(ctx, testTime, []job.Job{keyed, keyed})
+	ok(err)
+	enqueue(t, s, 40)
+	claim := job.Claim{Worker: "w", Now: testTime.Add(time.Minute), Lease: time.Minute, Free: map[string]int{"orders": 35}}
+	claimed, _, err := s.Exchange(ctx, nil, claim)
+	ok(err)
+	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.Interrupted}
+	var settle []job.Settlement
+	for i, j := range claimed[:30] {
+		j.Policy.MaxAttempts = 1 + i%2
+		settle = append(settle, j.Settle(job.Ending{Outcome: outcomes[i%3], FinishedAt: claim.Now}, true, func() float64 { return 0 }))
+	}
+	claim.Knows = func(string) bool { return false }
+	_, _, err = s.Exchange(ctx, settle, claim)
+	ok(err)
+	_, err = s.Extend(ctx, testTime, testTime.Add(time.Hour), []job.Token{claimed[30].Token})
+	ok(err)
+	_, err = s.Unhold(ctx, func(string) bool { return true })
+	ok(err)
+	_, err = s.Replay(ctx, testTime, claimed[1].ID, 1, "eve")
+	ok(err)
+	if _, err = s.Replay(ctx, testTime, claimed[1].ID, 1, "eve"); err == nil {
+		t.Error("replayed twice")
+	}
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, "eve")
+	ok(err)
+	_, err = s.Cancel(ctx, testTime, claimed[31].ID, "eve")
+	ok(err)
+	ok(s.Pause(ctx, testTime, "orders", "eve"))
+	ok(s.Resume(ctx, "orders"))
+	look(t, s, claimed[1].ID)
+}
+
+// look reads everything that can be read.
+func look(t *testing.T, s *Store, id string) {
+	t.Helper()
+	ctx, ok := context.Background(), func(_ any, err error) { t.Helper(); check(t, err) }
+	ok(s.Job(ctx, id))
+	ok(s.Jobs(ctx, job.Filter{}, job.Cursor{}, 10))
+	ok(s.Letters(ctx, job.Filter{}, job.Cursor{}, 10))
+	ok(s.Changes(ctx, []string{id}))
+	ok(s.Queues(ctx, testTime))
+	ok(s.LastHour(ctx, testTime))
+	ok(s.Reasons(ctx))
+	ok(s.Held(ctx))
+	ok(s.Tallies(ctx))
+	ok(s.Leases(ctx, testTime))
+	ok(s.NextDue(ctx))
+}

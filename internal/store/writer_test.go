@@ -1,0 +1,315 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redrive/internal/job"
+)
+
+// block makes the writer wait inside an operation until release is called.
+func block(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	entered, gate := make(chan struct{}), make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		first := true
+		_, err := write(context.Background(), s.writer, 1, func(*tx) (int, error) {
+			if first {
+				first = false
+				close(entered)
+				<-gate
+			}
+			return 0, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-entered
+	return func() { close(gate); ended.Wait() }
+}
+
+// queued waits until n operations stand in the queue.
+func queued(s *Store, n int) {
+	for {
+		s.mu.Lock()
+		waiting := len(s.waiting)
+		s.mu.Unlock()
+		runtime.Gosched()
+		if waiting >= n {
+			return
+		}
+	}
+}
+
+func TestWriter_CommitsWhatHasQueuedTogether(t *testing.T) {
+	var mu sync.Mutex
+	var commits []int
+	s := open(t, Options{OnCommit: func(changes []job.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		commits = append(commits, len(changes))
+	}})
+	release := block(t, s)
+	var callers sync.WaitGroup
+	for range 50 {
+		callers.Go(func() { enqueue(t, s, 1) })
+	}
+	queued(s, 50)
+	release()
+	callers.Wait()
+	if len(commits) != 1 || commits[0] != 50 {
+		t.Errorf("commits of %v jobs, want one of 50", commits)
+	}
+}
+
+func TestWriter_AFaultMeetsItsOwnerAlone(t *testing.T) {
+	s := open(t, Options{})
+	taken := enqueue(t, s, 1)[0].Job
+	release := block(t, s)
+	var callers sync.WaitGroup
+	for range 20 {
+		callers.Go(func() { enqueue(t, s, 2) })
+	}
+	callers.Go(func() {
+		bad := []job.Job{testJob("a"), testJob("b")}
+		bad[1].ID = taken.ID
+		var conflict *job.Conflict
+		if _, err := s.Enqueue(context.Background(), testTime, bad); !errors.As(err, &conflict) {
+			t.Errorf("got %v, want a conflict", err)
+		}
+	})
+	queued(s, 21)
+	release()
+	callers.Wait()
+	if n := s.Snapshot().Depths.Jobs(); n != 41 {
+		t.Errorf("%d jobs, want 41", n)
+	}
+	sums(t, s)
+}
+
+// sums checks that the rollups in memory are those of the tables.
+func sums(t *testing.T, s *Store) {
+	t.Helper()
+	want := s.Snapshot()
+	got := job.Depths{}
+	rows, err := s.reads.Query("SELECT state, count(*) FROM jobs GROUP BY state")
+	check(t, err)
+	for rows.Next() {
+		var state string
+		var n int64
+		check(t, rows.Scan(&state, &n))
+		got[job.Status(state)] = n
+	}
+	check(t, rows.Err())
+	for _, state := range job.States() {
+		if got[job.Status(state)] != want.Depths[job.Status(state)] {
+			t.Errorf("%d jobs %s, the snapshot says %d", got[job.Status(state)], state, want.Depths[job.Status(state)])
+		}
+	}
+}
+
+func TestWriter_CallerWhoLeavesIsNotHalfServed(t *testing.T) {
+	s := open(t, Options{})
+	release := block(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	var caller sync.WaitGroup
+	caller.Go(func() {
+		if _, err := s.Enqueue(ctx, testTime, []job.Job{testJob("1"), testJob("2")}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+	queued(s, 1)
+	cancel()
+	caller.Wait()
+	release()
+	enqueue(t, s, 1) // comes after it
+	if n := s.Snapshot().Depths.Jobs(); n != 3 {
+		t.Errorf("%d jobs, want 3", n)
+	}
+}
+
+// rival is another process's connection.
+func rival(t *testing.T, s *Store) *sql.Conn {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(s.path))
+	check(t, err)
+	conn, err := db.Conn(t.Context())
+	check(t, err)
+	t.Cleanup(func() { check(t, conn.Close()); check(t, db.Close()) })
+	return conn
+}
+
+func TestWriter_BusyDatabaseIsTriedAgainThenReported(t *testing.T) {
+	s := open(t, Options{})
+	other := rival(t, s)
+	_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	check(t, err)
+	start := time.Now()
+	_, err = s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
+	if !errors.Is(err, job.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+	if waited := time.Since(start); waited < 500*time.Millisecond || waited > 10*time.Second {
+		t.Errorf("gave up after %v", waited)
+	}
+	_, err = other.ExecContext(t.Context(), "COMMIT")
+	check(t, err)
+	enqueue(t, s, 1)
+	if n := s.Snapshot().Depths.Jobs(); n != 1 {
+		t.Errorf("%d jobs, want 1", n)
+	}
+}
+
+func TestWriter_BusyDatabaseThatIsSoonFreeIsNoError(t *testing.T) {
+	s := open(t, Options{})
+	other := rival(t, s)
+	_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	check(t, err)
+	var caller sync.WaitGroup
+	caller.Go(func() { enqueue(t, s, 1) })
+	for s.tries.Load() < 3 {
+		runtime.Gosched()
+	}
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	check(t, err)
+	caller.Wait()
+}
+
+func TestWriter_FullDiskIsReportedAndSurvived(t *testing.T) {
+	s := open(t, Options{})
+	enqueue(t, s, 3)
+	limit := func(pages string) {
+		t.Helper()
+		_, err := write(t.Context(), s.writer, 1, func(tx *tx) (int, error) {
+			_, err := tx.conn.ExecContext(context.Background(), "PRAGMA max_page_count = "+pages)
+			return 0, err
+		})
+		check(t, err)
+	}
+	limit("1")
+	before := s.Snapshot()
+	jobs := []job.Job{testJob("1"), testJob(strings.Repeat("x", 300_000))}
+	if _, err := s.Enqueue(t.Context(), testTime, jobs); !errors.Is(err, job.ErrStorageFull) {
+		t.Errorf("got %v", err)
+	}
+	if now := s.Snapshot(); now.Seq != before.Seq {
+		t.Errorf("the snapshot went from %+v to %+v", before, now)
+	}
+	sums(t, s)
+	limit("1000000")
+	_, err := s.Enqueue(t.Context(), testTime, jobs)
+	check(t, err)
+	sums(t, s)
+}
+
+func TestWriter_ReadOnlyFileIsReported(t *testing.T) {
+	s := open(t, Options{})
+	_, err := s.conn.ExecContext(t.Context(), "PRAGMA query_only = 1")
+	check(t, err)
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrReadOnly) {
+		t.Errorf("got %v", err)
+	}
+	_, err = s.conn.ExecContext(t.Context(), "PRAGMA query_only = 0")
+	check(t, err)
+	enqueue(t, s, 1)
+}
+
+// Somebody who edits the file behind the store's back ends it: what it knows in
+// memory is no longer true.
+func TestWriter_StopsForGoodWhenTheFileCannotBeTrusted(t *testing.T) {
+	s := open(t, Options{})
+	enqueue(t, s, 2)
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 2}})
+	check(t, err)
+	other := rival(t, s)
+	_, err = other.ExecContext(t.Context(), "UPDATE jobs SET state = 'completed'")
+	check(t, err)
+	var settle []job.Settlement
+	for _, j := range claimed {
+		settle = append(settle, j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: testTime}, true, nil))
+	}
+	if _, _, err := s.Exchange(t.Context(), settle, job.Claim{}); !errors.Is(err, job.ErrBroken) {
+		t.Errorf("got %v", err)
+	}
+	<-s.Failed()
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrBroken) {
+		t.Errorf("afterwards: %v", err)
+	}
+	if _, err := s.Job(t.Context(), claimed[0].ID); err != nil {
+		t.Errorf("reading afterwards: %v", err)
+	}
+}
+
+func TestWriter_ReadersDoNotWaitForIt(t *testing.T) {
+	s := open(t, Options{})
+	j := enqueue(t, s, 1)[0].Job
+	release := block(t, s)
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := s.Job(ctx, j.ID); err != nil {
+		t.Error(err)
+	}
+	if page, err := s.Jobs(ctx, job.Filter{}, job.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
+		t.Errorf("%d jobs, %v", len(page.Jobs), err)
+	}
+}
+
+func TestClose_FinishesWhatHasQueuedAndLeavesNoGoroutine(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(context.Background(), Options{Path: path})
+	check(t, err)
+	release := block(t, s)
+	var callers sync.WaitGroup
+	for range 300 {
+		callers.Go(func() { enqueue(t, s, 1) })
+	}
+	queued(s, 300)
+	release()
+	check(t, s.Close())
+	callers.Wait()
+	if _, err := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")}); !errors.Is(err, errClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	s, err = Open(context.Background(), Options{Path: path})
+	check(t, err)
+	if n := s.Snapshot().Depths.Jobs(); n != 300 {
+		t.Errorf("%d jobs, want 300", n)
+	}
+	check(t, s.Close())
+}
+
+func TestOnCommit_TellsWhatMoved(t *testing.T) {
+	var told []string
+	s := open(t, Options{OnCommit: func(changes []job.Change) {
+		for _, c := range changes {
+			told = append(told, fmt.Sprintf("%s failed=%v", c.Status(), c.Failed))
+		}
+	}})
+	enqueue(t, s, 1)
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
+	check(t, err)
+	settlement := claimed[0].Settle(job.Ending{Outcome: job.Failed, FinishedAt: testTime}, true, nil)
+	_, _, err = s.Exchange(t.Context(), []job.Settlement{settlement}, job.Claim{})
+	check(t, err)
+	if _, err := s.Replay(t.Context(), testTime, claimed[0].ID, 7, "eve"); err == nil {
+		t.Error("replay of run 7")
+	}
+	want := "[available failed=false active failed=false dead_letter failed=true]"
+	if got := fmt.Sprint(told); got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
