@@ -25,7 +25,7 @@ generate: ## Generate the Go code of the templ pages
 
 test: ## Run every test with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && go test $$race -shuffle=on -timeout 10m ./... && .ci/skipped
+	@. .ci/env && go test $$race "$$scope" -shuffle=on -timeout 10m ./... && .ci/skipped
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
