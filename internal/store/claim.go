@@ -26,9 +26,18 @@ func (t *tx) claim(c job.Claim) ([]job.Job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("claim from queue %s: %w", queue, err)
 		}
-		claimed = append(claimed, jobs...)
+		claimed = joined(claimed, jobs)
 	}
 	return claimed, nil
+}
+
+// joined appends, without copying in the usual case that one of them is empty:
+// jobs are large.
+func joined(a, b []job.Job) []job.Job {
+	if len(a) == 0 {
+		return b
+	}
+	return append(a, b...)
 }
 
 func (t *tx) isPaused(queue string) bool {
@@ -60,7 +69,7 @@ func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
 		if err := t.take(c, known); err != nil {
 			return nil, err
 		}
-		claimed = append(claimed, known...)
+		claimed = joined(claimed, known)
 		if len(unknown) == 0 {
 			break
 		}
@@ -97,7 +106,7 @@ func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, found...)
+		jobs = joined(jobs, found)
 	}
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
@@ -107,7 +116,7 @@ func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 
 // sortOut tells the jobs that have a handler from the others.
 func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) {
-	if knows == nil {
+	if knows == nil || !slices.ContainsFunc(all, func(j job.Job) bool { return !knows(j.Type) }) {
 		return all, nil
 	}
 	for _, j := range all {

@@ -77,12 +77,6 @@ func (r *letterRow) letter(id string) job.DeadLetter {
 	return r.DeadLetter
 }
 
-func scanLetterRow(rows *sql.Rows) (job.DeadLetter, row, error) {
-	var l letterRow
-	r, err := scanJob(rows, l.fields()...)
-	return l.letter(r.job.ID), r, err
-}
-
 func letters(src source, j job.Job) ([]job.DeadLetter, error) {
 	const query = `SELECT ` + letterColumns + ` FROM dead_letters AS l WHERE l.job_seq = $1 ORDER BY l.run`
 	var all []job.DeadLetter

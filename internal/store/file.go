@@ -69,29 +69,30 @@ func prepare(path string) error {
 	return nil
 }
 
-// checkVersion refuses a schema that this program does not know, through a
-// connection that cannot write.
-func checkVersion(ctx context.Context, path string, newest int64) (err error) {
+// checkVersion returns the version of the schema, 0 for an empty file, and
+// refuses one that this program does not know, through a connection that cannot
+// write.
+func checkVersion(ctx context.Context, path string, newest int64) (version int64, err error) {
 	db, err := sql.Open("sqlite", dsn(path, "mode=ro"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// A first start that was killed leaves the table of migrations alone behind.
 	const query = `SELECT user_version, application_id,
 			(SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%')
 		FROM pragma_user_version, pragma_application_id`
-	var version, id, tables int64
+	var id, tables int64
 	err = db.QueryRowContext(ctx, query).Scan(&version, &id, &tables)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read the schema's version: %w", err)
+		return 0, fmt.Errorf("read the schema's version: %w", err)
 	case id != applicationID && tables > 0:
-		return errors.New("the file is an SQLite database of another program; it was left as it is: name another file")
+		return 0, errors.New("the file is an SQLite database of another program; it was left as it is: name another file")
 	case version > newest:
-		return fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: use a newer version of the program", version, newest)
+		return 0, fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: use a newer version of the program", version, newest)
 	}
-	return nil
+	return version, nil
 }
 
 // dsn names the file as SQLite wants it, with any character in its path.

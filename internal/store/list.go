@@ -146,12 +146,13 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	defer cancel()
 	query, args := lettersQuery(f, after, limit)
 	var page job.LetterList
-	var found []row
+	var found jobRows
 	src := s.reading(ctx)
 	err := src.query(query, func(rows *sql.Rows) error {
-		l, r, err := scanLetterRow(rows)
+		var l letterRow
+		err := found.scan(rows, l.fields()...)
 		if err == nil {
-			page.Letters, found = append(page.Letters, job.LetterRow{DeadLetter: l}), append(found, r)
+			page.Letters = append(page.Letters, job.LetterRow{DeadLetter: l.letter(found.jobs[len(found.jobs)-1].ID)})
 		}
 		return err
 	}, args...)

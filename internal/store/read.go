@@ -90,56 +90,55 @@ const (
 	rowColumns = jobHead + `substr(payload, 1, 120)`
 )
 
-// row is a job as it lies in the table.
-type row struct {
-	job    job.Job
-	policy int64
+// jobRows gathers jobs as they lie in the table, each with the number of its
+// policy.
+type jobRows struct {
+	jobs     []job.Job
+	policies []int64
 }
 
-func scanJob(rows *sql.Rows, extra ...any) (row, error) {
-	var r row
-	j := &r.job
+// scan appends the job of a row, whose further columns go to extra.
+func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
+	r.jobs, r.policies = append(r.jobs, job.Job{}), append(r.policies, 0)
+	last := len(r.jobs) - 1
+	j := &r.jobs[last]
 	var state, letter, reason string
 	var held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
 	var meta []byte
 	err := rows.Scan(append([]any{
-		&j.Seq, &j.ID, &j.Queue, &j.Type, &state, &letter, &held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &ttr,
+		&j.Seq, &j.ID, &j.Queue, &j.Type, &state, &letter, &held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
 		&runAt, &enqueued, &started, &finished, &changed, &j.Worker, &lease, &seen,
 		&reason, &j.Error.Type, &j.Error.Message, &j.Key, &meta, &j.Payload,
 	}, extra...)...)
+	if err != nil {
+		r.jobs = r.jobs[:last]
+		return err
+	}
 	j.State, j.Letter, j.Reason, j.Held = job.State(state), job.Letter(letter), retry.Reason(reason), held != 0
 	j.Meta, j.Timeout = meta, time.Duration(ttr)*time.Microsecond
 	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(started), fromMicros(finished)
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(changed), fromMicros(lease), fromMicros(seen)
-	return r, err
+	return nil
 }
 
 // jobs runs a query that selects the columns of a job, and completes each with
 // its policy.
 func (p *policies) jobs(src source, query string, args ...any) ([]job.Job, error) {
-	var found []row
-	err := src.query(query, func(rows *sql.Rows) error {
-		r, err := scanJob(rows)
-		if err == nil {
-			found = append(found, r)
-		}
-		return err
-	}, args...)
+	var found jobRows
+	err := src.query(query, func(rows *sql.Rows) error { return found.scan(rows) }, args...)
 	return p.complete(src, found, err)
 }
 
-// complete turns rows into jobs. What was found before an error is kept.
-func (p *policies) complete(src source, found []row, err error) ([]job.Job, error) {
-	jobs := make([]job.Job, len(found))
-	for i, r := range found {
-		policy, policyErr := p.get(src, r.policy)
-		if policyErr != nil {
-			return jobs[:i], errors.Join(err, policyErr)
+// complete gives the jobs their policies. What was found before an error is
+// kept.
+func (p *policies) complete(src source, found jobRows, err error) ([]job.Job, error) {
+	for i := range found.jobs {
+		var policyErr error
+		if found.jobs[i].Policy, policyErr = p.get(src, found.policies[i]); policyErr != nil {
+			return found.jobs[:i], errors.Join(err, policyErr)
 		}
-		r.job.Policy = policy
-		jobs[i] = r.job
 	}
-	return jobs, err
+	return found.jobs, err
 }
 
 // micros is a time as the database keeps it.

@@ -25,8 +25,8 @@ type rollup struct {
 	grown  bool               // queues has a new name since it was published
 	paused map[string]bool
 	labels labels
-	newest int64              // the number of the newest job
-	active map[string]job.Job // by id, without what their workers alone need
+	newest int64               // the number of the newest job
+	active map[string]*job.Job // by id, without what their workers alone need
 }
 
 // labels bounds the names by which counters are told apart: each is a time
@@ -127,7 +127,7 @@ func (s *Store) load(ctx context.Context) error {
 	r := &s.rollup
 	*r = rollup{
 		depths: job.Depths{}, queued: map[depthKey]int64{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
-		labels: labels{map[string]bool{}, map[string]bool{}}, active: map[string]job.Job{},
+		labels: labels{map[string]bool{}, map[string]bool{}}, active: map[string]*job.Job{},
 	}
 	for _, status := range job.Statuses() {
 		r.depths[status] = 0
@@ -141,7 +141,7 @@ func (s *Store) load(ctx context.Context) error {
 	active, err := s.Leases(ctx, time.Time{})
 	for _, j := range active {
 		j.Payload, j.Meta, j.Error = nil, nil, job.ErrorInfo{}
-		r.active[j.ID] = j
+		r.active[j.ID] = &j
 	}
 	s.publish(r)
 	return err

@@ -46,7 +46,7 @@ func (t *tx) settleAll(all []job.Settlement) (stale []job.Token, err error) {
 			stale = append(stale, s.Token)
 			continue
 		}
-		if err := t.settle(s, from); err != nil {
+		if err := t.settle(s, *from); err != nil {
 			return nil, fmt.Errorf("settle job %s: %w", s.ID, err)
 		}
 	}

@@ -74,6 +74,7 @@ type Store struct {
 	policies policies
 	snapshot atomic.Pointer[job.Snapshot]
 	names    atomic.Pointer[[]string] // of queues, sorted
+	close    func() error
 	*writer
 }
 
@@ -105,10 +106,11 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 	if err := prepare(s.path); err != nil {
 		return err
 	}
-	if err := checkVersion(ctx, s.path, schemaVersion); err != nil {
+	version, err := checkVersion(ctx, s.path, schemaVersion)
+	if err != nil {
 		return err
 	}
-	w, err := openWriter(ctx, s, writerDSN(s.path, relaxed))
+	w, err := openWriter(ctx, s, writerDSN(s.path, relaxed), version < schemaVersion)
 	if err != nil {
 		return err
 	}
@@ -122,6 +124,10 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 	if err != nil {
 		return errors.Join(err, s.reads.Close(), w.close())
 	}
+	s.close = sync.OnceValue(func() error {
+		w.stop()
+		return errors.Join(s.reads.Close(), w.close(), s.lock.Close())
+	})
 	w.start()
 	return nil
 }
@@ -129,11 +135,9 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 // readers is the size of the pool that serves pages.
 const readers = 4
 
-// Close finishes what has queued, stops the writer and closes the file.
-func (s *Store) Close() error {
-	s.stop()
-	return errors.Join(s.reads.Close(), s.writer.close(), s.lock.Close())
-}
+// Close finishes what has queued, stops the writer and closes the file. Closing
+// again does nothing.
+func (s *Store) Close() error { return s.close() }
 
 // Failed is closed after an I/O failure. The store writes nothing any more:
 // stop claiming and exit, so that the file is opened afresh.

@@ -60,7 +60,7 @@ func (t *tx) committed() {
 		if j == nil {
 			delete(t.rollup.active, id)
 		} else {
-			t.rollup.active[id] = *j
+			t.rollup.active[id] = j
 		}
 	}
 	t.store.publish(&t.rollup)
@@ -118,13 +118,12 @@ func (t *tx) depth(queue string, state job.State) int64 {
 }
 
 // execution returns the active job whose newest execution the token names.
-func (t *tx) execution(token job.Token) (j job.Job, ok bool) {
-	if began, known := t.active[token.ID]; !known {
+func (t *tx) execution(token job.Token) (j *job.Job, ok bool) {
+	j, known := t.active[token.ID]
+	if !known {
 		j = t.rollup.active[token.ID]
-	} else if began != nil {
-		j = *began
 	}
-	return j, j.Token == token
+	return j, j != nil && j.Token == token
 }
 
 // policyID returns the number under which a policy is stored.

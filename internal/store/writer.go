@@ -100,7 +100,7 @@ type writer struct {
 	ended   sync.WaitGroup
 }
 
-func openWriter(ctx context.Context, s *Store, dsn string) (*writer, error) {
+func openWriter(ctx context.Context, s *Store, dsn string, outdated bool) (*writer, error) {
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
@@ -110,8 +110,10 @@ func openWriter(ctx context.Context, s *Store, dsn string) (*writer, error) {
 		store: s, db: db, stmts: map[string]*sql.Stmt{}, failed: make(chan struct{}),
 		wake: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
-	if err := migrate(ctx, db); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if outdated {
+		if err := migrate(ctx, db); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
 	}
 	if w.conn, err = db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -124,12 +126,9 @@ func (w *writer) start() { w.ended.Go(w.loop) }
 // stop refuses new operations and waits until the queued ones are done.
 func (w *writer) stop() {
 	w.mu.Lock()
-	first := !w.closed
 	w.closed = true
 	w.mu.Unlock()
-	if first {
-		close(w.closing)
-	}
+	close(w.closing)
 	w.ended.Wait()
 }
 
