@@ -340,7 +340,7 @@ func attemptsCell(j job.Job, class string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = pips(j.Attempts, j.Policy.Limit()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = jobPips(j).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

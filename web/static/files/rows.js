@@ -36,7 +36,7 @@ function patchRow(row, job) {
   const replayed = job.run > Number(row.dataset.run);
   row.dataset.run = String(job.run);
   for (const c of cell("state")) setBadge(c, job.status);
-  for (const c of cell("attempts")) setAttempts(c, job.attempts, job.max_attempts);
+  for (const c of cell("attempts")) setAttempts(c, job);
   for (const c of cell("run")) setText(find("[data-value]", c) ?? c, String(job.run));
   for (const c of cell("why")) setWhy(c, job, replayed);
   for (const c of cell("time")) setWhen(c, job);
@@ -52,8 +52,9 @@ function setBadge(cell, status) {
   else cell.append(badge);
 }
 
-function setAttempts(cell, used, limit) {
+function setAttempts(cell, { attempts: used, max_attempts: limit, status }) {
   if (!limit) return;
+  find(".pips", cell)?.classList.toggle("done", status === "completed");
   const text = `${used}/${limit}`;
   const value = find("[data-value]", cell);
   if (!value || value.textContent === text) return;
