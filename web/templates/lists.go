@@ -128,7 +128,7 @@ func newerIdle(f job.Filter, after string) string {
 	case !follows(f, after):
 		return "Reload to see what is newer: " + strings.Join(uncounted(f), " and ") + " cannot be followed."
 	}
-	return "Newest first. Rows stay where they are; states are live."
+	return "Newest first. Rows stay where they are."
 }
 
 func uncounted(f job.Filter) []string {
