@@ -12,7 +12,7 @@ type batch struct {
 }
 
 // batchRows is how many rows wait at most.
-const batchRows = 32
+const batchRows = 64
 
 func (b *batch) add(t *tx, values ...any) error {
 	b.args = append(b.args, values...)

@@ -9,12 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -98,8 +101,37 @@ func TestHelperProcess(t *testing.T) {
 	s, err := Open(context.Background(), Options{Path: path})
 	check(t, err)
 	enqueue(t, s, 7)
+	if os.Getenv("STORE_TEST_BREAK") != "" {
+		breakFiles(t, s)
+		return
+	}
 	fmt.Println("ready")
-	time.Sleep(time.Hour) // until it is killed
+	select {} // until it is killed
+}
+
+// breakFiles lets every further write of this process fail, as a broken disk
+// would, and says how the store takes it.
+func breakFiles(t *testing.T, s *Store) {
+	signal.Ignore(syscall.SIGXFSZ)
+	check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: 4096}))
+	_, first := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
+	<-s.Failed()
+	_, second := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
+	fmt.Println("broken:", errors.Is(first, job.ErrBroken), primary(first) == lib.SQLITE_IOERR, errors.Is(second, job.ErrBroken))
+}
+
+func TestWriter_StopsForGoodAfterAnInputOutputError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	other := exec.Command(os.Args[0], "-test.run=^TestHelperProcess$")
+	other.Env = append(os.Environ(), "STORE_TEST_PATH="+path, "STORE_TEST_BREAK=1")
+	out, err := other.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "broken: true true true") {
+		t.Errorf("%v: %s", err, out)
+	}
+	s := open(t, Options{Path: path})
+	if n := s.Snapshot().Depths.Jobs(); n < 7 || n > 8 { // the outcome of the one that failed is open
+		t.Errorf("%d jobs after a restart, want 7", n)
+	}
 }
 
 func TestOpen_AfterAKillFindsEverythingAndALooseLock(t *testing.T) {
