@@ -216,12 +216,22 @@ func (r *bench) workOff(n, failures int) float64 {
 
 const backlog = 20_000
 
+// best runs two measurements in turn, so that both meet the same disturbances,
+// and returns the best rate of each.
+func best(one, other func() float64) (a, b float64) {
+	for range 3 {
+		a, b = max(a, one()), max(b, other())
+	}
+	return a, b
+}
+
 // Work off ready jobs that do nothing, 50 workers, against the raw statements.
 // Must be 0.35 or more.
 func BenchmarkEngine_WorkOff(b *testing.B) {
 	for b.Loop() {
-		bare := openRaw(b).workOff(backlog)
-		own := newBench(b).workOff(backlog, 0)
+		bare, own := best(
+			func() float64 { return openRaw(b).workOff(backlog) },
+			func() float64 { return newBench(b).workOff(backlog, 0) })
 		b.ReportMetric(bare, "raw-jobs/s")
 		b.ReportMetric(own, "jobs/s")
 		b.ReportMetric(own/bare, "ratio")
@@ -232,8 +242,9 @@ func BenchmarkEngine_WorkOff(b *testing.B) {
 // more.
 func BenchmarkEngine_WorkOffWithFailures(b *testing.B) {
 	for b.Loop() {
-		smooth := newBench(b).workOff(backlog, 0)
-		rough := newBench(b).workOff(backlog/3, 2)
+		smooth, rough := best(
+			func() float64 { return newBench(b).workOff(backlog, 0) },
+			func() float64 { return newBench(b).workOff(backlog/3, 2) })
 		b.ReportMetric(smooth, "jobs/s")
 		b.ReportMetric(rough, "executions/s")
 		b.ReportMetric(rough/smooth, "ratio")

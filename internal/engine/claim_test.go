@@ -33,6 +33,7 @@ func TestEngine_RunsAScheduledJobAtItsTime(t *testing.T) {
 		j.RunAt = time.Now().Add(3*time.Hour + time.Microsecond)
 		r.enqueue(j)
 		time.Sleep(4 * time.Hour)
+		synctest.Wait()
 		if !started.Equal(j.RunAt) {
 			t.Errorf("started at %v, want %v", started, j.RunAt)
 		}
@@ -116,7 +117,7 @@ func TestEngine_LeavesAPausedQueueAlone(t *testing.T) {
 // A queue whose workers are all taken hides its due jobs from nobody else.
 func TestEngine_AFullQueueDelaysNoOther(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.on("slow", func(context.Context, job.Job) error { time.Sleep(time.Hour); return nil })
+		r.on("slow", untilTold)
 		var started time.Time
 		r.on("ok", func(context.Context, job.Job) error { started = time.Now(); return nil })
 		slow, due, other := ofType("slow"), ofType("slow"), ofType("ok")
@@ -126,6 +127,7 @@ func TestEngine_AFullQueueDelaysNoOther(t *testing.T) {
 		r.enqueue(slow, due, other)
 		r.start(func(o *options) { o.Workers = func(string) int { return 1 } })
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if late := started.Sub(other.RunAt); late < 0 || late > time.Second {
 			t.Errorf("the job of the other queue started %v late", late)
 		}

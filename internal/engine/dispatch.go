@@ -103,7 +103,11 @@ func (d *dispatcher) over() bool {
 func (d *dispatcher) collect() {
 	box := d.take()
 	now := time.Now()
-	d.pending = append(d.pending, box.ended...)
+	if len(d.pending) == 0 {
+		d.pending = box.ended
+	} else {
+		d.pending = append(d.pending, box.ended...)
+	}
 	for _, o := range box.ended {
 		if at := o.settlement.RunAt; !at.IsZero() && !at.After(now) {
 			d.queue(o.job.Queue).ready = true // claimed again in the call that settles it
@@ -141,7 +145,7 @@ func (d *dispatcher) take() mailbox {
 		runtime.Gosched()
 	}
 	box := d.box
-	d.box = newMailbox()
+	d.box = newMailbox(cap(box.ended))
 	d.mu.Unlock()
 	return box
 }
@@ -231,7 +235,7 @@ func (d *dispatcher) start(claimed []job.Job) {
 			continue
 		}
 		d.limit = earlier(d.limit, x.limit)
-		go d.run(x, h)
+		d.hand(task{x, h})
 	}
 	if len(d.pending) > 0 {
 		d.nudge()
@@ -248,7 +252,6 @@ func (d *dispatcher) admit(x *execution) bool {
 	}
 	d.held[x.job.Token] = x
 	d.busy[x.job.Queue]++
-	d.handlers.Add(1)
 	return true
 }
 

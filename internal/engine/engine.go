@@ -92,7 +92,7 @@ const (
 type Options struct {
 	Store       Store
 	Handlers    func(typ string) (Handler, bool)
-	Workers     func(queue string) int        // how many jobs of a queue run at once; zero: none
+	Workers     func(queue string) int        // how many jobs of a queue run at once; asked once for each; zero: none
 	DeadLetters func(queue string) bool       // whether the queue has a dead-letter queue
 	Random      func() float64                // in [0, 1), for jitter; safe for concurrent use
 	Name        string                        // of this worker, as attempts show it
@@ -159,6 +159,7 @@ func (o Options) validate() error {
 type Engine struct {
 	o        Options
 	wake     chan struct{} // one slot: the mailbox holds something new
+	tasks    chan task     // to handlers' goroutines that are idle
 	failed   chan error    // one slot: the store broke
 	settled  chan struct{} // closed when the dispatcher has ended
 	hurry    chan struct{} // closed when a stop shall wait no longer
@@ -194,9 +195,9 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		o: o, wake: make(chan struct{}, 1), failed: make(chan error, 1),
+		o: o, wake: make(chan struct{}, 1), tasks: make(chan task), failed: make(chan error, 1),
 		settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}), drained: make(chan struct{}),
-		box: newMailbox(), held: map[job.Token]*execution{}, busy: map[string]int{},
+		box: newMailbox(0), held: map[job.Token]*execution{}, busy: map[string]int{},
 	}, nil
 }
 
@@ -206,7 +207,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if !e.advance(fresh, starting) {
 		return errors.New("start the engine: it was started or stopped before")
 	}
-	if err := e.recover(ctx); err != nil {
+	if err := e.takeOver(ctx); err != nil {
 		e.advance(starting, fresh)
 		return fmt.Errorf("start the engine: %w", err)
 	}
@@ -230,9 +231,9 @@ func (e *Engine) advance(from, to phase) bool {
 	return true
 }
 
-// recover ends the executions of the process that had the file before, in
+// takeOver ends the executions of the process that had the file before, in
 // batches, and frees the jobs whose handlers exist now.
-func (e *Engine) recover(ctx context.Context) error {
+func (e *Engine) takeOver(ctx context.Context) error {
 	orphans, err := e.o.Store.Leases(ctx, time.Time{})
 	if err != nil {
 		return err

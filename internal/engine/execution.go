@@ -53,12 +53,42 @@ func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
 	return x
 }
 
-// run is the goroutine of an execution. The handler may end it by a panic or
-// by runtime.Goexit; finish comes last in any case.
-func (e *Engine) run(x *execution, h Handler) {
+// task is what a handler's goroutine works on.
+type task struct {
+	x *execution
+	h Handler
+}
+
+// hand gives a task to a goroutine that is idle, or to a new one: a new one
+// spends more time on growing its stack than on a small job.
+func (e *Engine) hand(t task) {
+	select {
+	case e.tasks <- t:
+	default:
+		e.handlers.Add(1)
+		go e.work(t)
+	}
+}
+
+// work runs handlers until the engine needs no more. One that calls
+// runtime.Goexit takes the goroutine with it.
+func (e *Engine) work(t task) {
 	defer e.handlers.Done()
-	defer e.finish(x)
-	x.call(h)
+	for {
+		e.run(t)
+		select {
+		case t = <-e.tasks:
+		case <-e.settled:
+			return
+		}
+	}
+}
+
+// run executes a handler. It may end by a panic or by runtime.Goexit; finish
+// comes last in any case.
+func (e *Engine) run(t task) {
+	defer e.finish(t.x)
+	t.x.call(t.h)
 }
 
 func (x *execution) call(h Handler) {

@@ -14,7 +14,10 @@ type mailbox struct {
 	look   bool            // something changed that names no job
 }
 
-func newMailbox() mailbox { return mailbox{queues: map[string]bool{}} }
+// newMailbox has room for so many outcomes: as many will come again.
+func newMailbox(room int) mailbox {
+	return mailbox{ended: make([]outcome, 0, room), queues: map[string]bool{}}
+}
 
 // outcome is an execution that ended, and how that is written down.
 type outcome struct {
@@ -57,7 +60,8 @@ func earlier(a, b time.Time) time.Time {
 // Changed tells the engine that jobs moved: it claims what became available
 // and stops what a person cancelled. It never blocks. Call it after every
 // commit, and without changes when something else let jobs run, as the end of
-// a queue's pause.
+// a queue's pause. A cancellation that comes between a claim and its start is
+// noticed at the next heartbeat.
 func (e *Engine) Changed(changes []job.Change) {
 	var cancelled []*execution
 	e.mu.Lock()
