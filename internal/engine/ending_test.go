@@ -104,7 +104,7 @@ func TestEngine_EndsAnExecutionAtItsTTR(t *testing.T) {
 				time.Sleep(30*time.Second - 1)
 				synctest.Wait()
 				r.want(id, "active", 0)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				a := r.want(id, "retryable", 1)[0]
 				if a.Outcome != job.TimedOut || a.Error.Type != "timeout" || a.Error.Message != test.message {

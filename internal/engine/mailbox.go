@@ -41,7 +41,8 @@ func (b *mailbox) note(c job.Change) bool {
 	case c.State != job.Scheduled && c.State != job.Retryable:
 		return false
 	case c.RunAt.After(time.Now()):
-		b.queues[c.Queue] = b.queues[c.Queue] // known from now on
+		ready := b.queues[c.Queue]
+		b.queues[c.Queue] = ready // known from now on, whatever it holds
 		b.due = earlier(b.due, c.RunAt)
 	default:
 		b.queues[c.Queue] = true
