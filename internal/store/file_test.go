@@ -113,7 +113,10 @@ func TestHelperProcess(t *testing.T) {
 // would, and says how the store takes it.
 func breakFiles(t *testing.T, s *Store) {
 	signal.Ignore(syscall.SIGXFSZ)
-	check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: 4096}))
+	var limit syscall.Rlimit
+	check(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
+	check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: limit.Max}))
+	defer func() { check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)) }()
 	_, first := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
 	<-s.Failed()
 	_, second := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
