@@ -121,7 +121,7 @@ func describe(err error) failure {
 	case errors.Is(err, job.ErrBroken):
 		return failure{broken, "", "the database failed and the program must be started again; look there whether this was done", nil}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return failure{slow, "", "no answer in time; try again, or ask for less", nil}
+		return failure{slow, "", "no answer in time; a change may still be made, so look before you try again", nil}
 	}
 	return failure{unexpected, "", "it was our fault, and the log says more", nil}
 }
@@ -157,7 +157,10 @@ func (s *Server) refuse(err error, c echo.Context) {
 		err = s.problemPage(c, f, status, title)
 	}
 	if err != nil {
-		s.Log.Debug("the answer was not sent", "request", requestID(c), "error", err)
+		s.Log.Warn("an error could not be shown", "request", requestID(c), "error", err)
+	}
+	if !c.Response().Committed {
+		c.Response().WriteHeader(status)
 	}
 }
 

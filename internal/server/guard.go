@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -22,6 +23,10 @@ import (
 // connections, and nothing else.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// patience is how long a request may wait for the database: less than the
+// server's WriteTimeout, so that the answer still gets out.
+const patience = 25 * time.Second
 
 const headerRequestID = "X-Request-Id"
 
@@ -62,7 +67,8 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// guard refuses requests for other names and writes from other sites.
+// guard refuses requests for other names and writes from other sites, and lets
+// none wait for ever.
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -73,6 +79,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
 			return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}
 		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		c.SetRequest(r.WithContext(ctx))
 		return next(c)
 	}
 }

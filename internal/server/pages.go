@@ -200,7 +200,7 @@ func (s *Server) job(c echo.Context) error {
 	return s.page(c, http.StatusOK, v.Page())
 }
 
-// waiting says why a job that may run does not, or nothing.
+// waiting says, as a part of a sentence, why a job that may run does not.
 func (s *Server) waiting(ctx context.Context, j job.Job) (string, error) {
 	switch j.State {
 	case job.Available, job.Scheduled, job.Retryable:
@@ -208,7 +208,7 @@ func (s *Server) waiting(ctx context.Context, j job.Job) (string, error) {
 		return "", nil
 	}
 	if !s.Knows(j.Type) {
-		return "No handler knows the type " + j.Type + ". Name one under handlers in the configuration and start again.", nil
+		return "no handler is configured for " + j.Type + ", name one under handlers in the configuration and start again", nil
 	}
 	queues, err := s.Store.Queues(ctx, time.Now())
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *Server) waiting(ctx context.Context, j job.Job) (string, error) {
 	if i < 0 || queues[i].PausedAt.IsZero() {
 		return "", nil
 	}
-	return fmt.Sprintf("Queue %s is paused by %s since %s.", j.Queue,
+	return fmt.Sprintf("queue %s is paused by %s since %s", j.Queue,
 		cmp.Or(queues[i].PausedBy, "somebody"), queues[i].PausedAt.Format("2006-01-02 15:04:05 UTC")), nil
 }
 
@@ -275,10 +275,11 @@ func (s *Server) problem() string {
 }
 
 // page renders into a buffer first, so that an error never arrives after half
-// a page.
+// a page. What is to be shown is there by now, so the request's deadline no
+// longer matters.
 func (s *Server) page(c echo.Context, status int, page templ.Component) error {
 	var b bytes.Buffer
-	if err := page.Render(c.Request().Context(), &b); err != nil {
+	if err := page.Render(context.WithoutCancel(c.Request().Context()), &b); err != nil {
 		return fmt.Errorf("render %s: %w", c.Path(), err)
 	}
 	return c.HTMLBlob(status, b.Bytes())

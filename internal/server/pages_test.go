@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -101,7 +103,7 @@ func TestPages_ProblemsArePages(t *testing.T) {
 func TestPages_JobSaysWhyItWaits(t *testing.T) {
 	h := start(t)
 	unknown := h.enqueue(`{"type":"unknown"}`)
-	if text := h.get("/jobs/" + unknown).dom(t).text(); !strings.Contains(text, "No handler knows the type unknown") {
+	if text := h.get("/jobs/" + unknown).dom(t).text(); !strings.Contains(text, "no handler is configured for unknown") {
 		t.Error("the page does not say that no handler knows the type")
 	}
 	paused := h.enqueue(`{"type":"known","queue":"mail"}`)
@@ -314,4 +316,16 @@ func FuzzLocalPath(f *testing.F) {
 			t.Errorf("a browser may read %q as another host", to)
 		}
 	})
+}
+
+func TestPages_ProblemsAreShownAfterTheDeadline(t *testing.T) {
+	h := start(t)
+	s := h.http.Config.Handler.(*Server)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	s.refuse(context.DeadlineExceeded, s.echo.NewContext(httptest.NewRequestWithContext(ctx, "GET", "/jobs", nil), w))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "This took too long") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
 }
