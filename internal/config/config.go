@@ -122,7 +122,7 @@ func Default() *Config {
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	return Parse(path, data)
 }

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"redrive/internal/config"
+	"redrive/internal/engine"
+	"redrive/internal/handler"
+	"redrive/internal/job"
+	"redrive/internal/live"
+	"redrive/internal/server"
+	"redrive/internal/store"
+)
+
+const (
+	engineGrace = 30 * time.Second // for running jobs, in a graceful stop
+	httpGrace   = 5 * time.Second  // for requests under way
+)
+
+// parts are what an app is made of. Those that may be left out say so.
+type parts struct {
+	listen   string       // port 0 takes a free one
+	listener net.Listener // instead of listen
+	db       string
+	relaxed  bool
+	insecure bool // said on every page
+	config   *config.Config
+	log      *slog.Logger
+	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
+	demo     server.Demo                             // default: none
+	worker   string                                  // name of the worker, default: of this machine and process
+}
+
+// app is everything that runs. Each step of its start registers its own undo;
+// a stop runs them backwards, and so does a start that fails halfway.
+type app struct {
+	parts
+	undo   []step
+	failed chan error // what ends the app from within
+
+	store   *store.Store
+	hub     *live.Hub
+	engine  *engine.Engine
+	server  *server.Server
+	metrics *server.Metrics
+	address net.Addr
+	running atomic.Bool
+}
+
+// step is how one part is stopped. Without time left, ctx is done.
+type step struct {
+	name string
+	stop func(ctx context.Context) error
+}
+
+// startApp builds and starts everything. ctx bounds the start only.
+func startApp(ctx context.Context, p parts) (*app, error) {
+	a := &app{parts: p, failed: make(chan error, 1)}
+	for _, start := range []func(context.Context) error{
+		a.readHandlers, a.openStore, a.openHub, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
+	} {
+		if err := start(ctx); err != nil {
+			hurry, cancel := context.WithCancel(ctx)
+			cancel()
+			return nil, errors.Join(err, a.stop(hurry))
+		}
+	}
+	return a, nil
+}
+
+func (a *app) onStop(name string, stop func(context.Context) error) {
+	a.undo = append(a.undo, step{name, stop})
+}
+
+// stop stops what was started, in the opposite order, once. The end of ctx
+// ends the patience with what still runs.
+func (a *app) stop(ctx context.Context) error {
+	var all error
+	for _, s := range slices.Backward(a.undo) {
+		if err := s.stop(ctx); err != nil {
+			all = errors.Join(all, fmt.Errorf("stop the %s: %w", s.name, err))
+		}
+	}
+	a.undo = nil
+	return all
+}
+
+// url is where the dashboard is.
+func (a *app) url() string { return "http://" + a.address.String() }
+
+// fail ends the app; the first reason is kept.
+func (a *app) fail(err error) {
+	select {
+	case a.failed <- err:
+	default:
+	}
+}
+
+func (a *app) readHandlers(context.Context) error {
+	if a.handlers != nil {
+		return nil
+	}
+	set, err := handler.New(handlerConfigs(a.config))
+	if err != nil {
+		return usageError{a.config.Locate(err)}
+	}
+	a.handlers = set.Lookup
+	a.onStop("handlers", func(context.Context) error { set.Close(); return nil })
+	return nil
+}
+
+func (a *app) openStore(ctx context.Context) (err error) {
+	a.store, err = store.Open(ctx, store.Options{
+		Path: a.db, Relaxed: a.relaxed, Log: a.log,
+		OnCommit: func(changes []job.Change) { // nothing is written before both exist
+			a.hub.Changed(changes)
+			a.engine.Changed(changes)
+		},
+	})
+	if err == nil {
+		a.onStop("store", func(context.Context) error { return a.store.Close() })
+	}
+	return err
+}
+
+func (a *app) openHub(context.Context) error {
+	a.hub = live.New(a.store, live.Options{CheckOrigin: server.CheckOrigin(a.config.Hosts), Log: a.log})
+	a.onStop("live pages", func(context.Context) error { a.hub.Close(); return nil })
+	return nil
+}
+
+func (a *app) buildEngine(context.Context) (err error) {
+	if a.worker == "" {
+		a.worker = workerName()
+	}
+	a.metrics = server.NewMetrics()
+	a.engine, err = engine.New(engine.Options{
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, DeadLetters: a.config.DeadLetters,
+		UnknownType: engine.UnknownType(a.config.UnknownType), Random: rand.Float64, Name: a.worker,
+		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
+	})
+	return err
+}
+
+// workerName tells the workers of several machines and restarts apart.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+func (a *app) buildServer(context.Context) (err error) {
+	a.server, err = server.New(server.Options{
+		Store: a.store, Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
+		Knows:    func(typ string) bool { _, ok := a.handlers(typ); return ok },
+		Ready:    a.ready,
+		Insecure: a.insecure, Demo: a.demo, Log: a.log,
+	})
+	return err
+}
+
+func (a *app) ready() error {
+	if !a.running.Load() {
+		return errors.New("it is starting or stopping")
+	}
+	return nil
+}
+
+// listenAndServe answers requests from now on: pages can be read while the
+// engine still cleans up after a crash, and while it stops.
+func (a *app) listenAndServe(ctx context.Context) error {
+	if a.listener == nil {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.listen)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w; name another address with --listen", a.listen, err)
+		}
+		a.listener = listener
+	}
+	a.address = a.listener.Addr()
+	web := a.server.HTTP()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := web.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+			a.fail(fmt.Errorf("serve HTTP: %w", err))
+		}
+	}()
+	a.onStop("web server", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, httpGrace)
+		defer cancel()
+		err := web.Shutdown(ctx)
+		if ctx.Err() != nil { // whoever is not done by now is cut off
+			err = web.Close()
+		}
+		<-served
+		return err
+	})
+	return nil
+}
+
+func (a *app) startEngine(ctx context.Context) error {
+	if err := a.engine.Start(ctx); err != nil {
+		return err
+	}
+	a.running.Store(true)
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-done:
+		case err := <-a.engine.Err():
+			a.running.Store(false)
+			a.fail(err)
+		case <-a.store.Failed():
+			a.running.Store(false)
+			a.fail(job.ErrBroken)
+		}
+	}()
+	a.onStop("engine", func(ctx context.Context) error {
+		a.running.Store(false)
+		close(done)
+		<-watched
+		return a.engine.Stop(ctx)
+	})
+	return nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"redrive/internal/config"
+	"redrive/internal/demo"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store"
+	"redrive/web/templates"
+)
+
+// demoCommand runs the product in a world made up for it, on a
+// temporary database, reachable from this machine only.
+type demoCommand struct {
+	Listen   string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
+	Seed     uint64 `help:"Seed of the world; the same seed tells the same story (${default})." default:"1" placeholder:"N"`
+	LogLevel string `help:"debug, info, warn or error (${default})." default:"warn" enum:"debug,info,warn,error" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+}
+
+// Run tells the story until a signal, and again from the start after each
+// reset. The socket outlives a reset: a browser that comes meanwhile waits.
+func (d *demoCommand) Run(c console) error {
+	if !isLoopback(d.Listen) {
+		return usage("--listen %s: the demo listens on this machine only, as 127.0.0.1:8080", d.Listen)
+	}
+	log, err := newLog(c.stderr, d.LogLevel, "text")
+	if err != nil {
+		return err
+	}
+	settings, err := config.Parse("the demo's configuration", demo.Config)
+	if err != nil {
+		return err
+	}
+	socket, err := listenOnce(d.Listen)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	for again := true; again && err == nil; {
+		again, err = d.tell(c, socket, settings, signals, log)
+	}
+	return err
+}
+
+// listenOnce opens the demo's socket as a file, from which each start makes a
+// listener of its own.
+func listenOnce(address string) (*os.File, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; name another address with --listen", address, err)
+	}
+	defer listener.Close()
+	return listener.(*net.TCPListener).File()
+}
+
+// tell starts one world and attends it. again is true after a reset.
+func (d *demoCommand) tell(c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger) (again bool, err error) {
+	dir, err := os.MkdirTemp("", "redrive-demo-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	db := filepath.Join(dir, "demo.db")
+	w := world{demo.New(d.Seed), make(chan struct{}, 1)}
+	if err := w.writeHistory(c, db, settings); err != nil {
+		return false, err
+	}
+	listener, err := net.FileListener(socket)
+	if err != nil {
+		return false, err
+	}
+	a, err := startApp(context.Background(), parts{
+		listener: listener, db: db, relaxed: true, config: settings, log: log,
+		handlers: w.Handler, demo: w, worker: "shop",
+	})
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. Ctrl-C ends it and deletes its database.\n", a.url())
+	a.play(w)
+	err = attend(a, signals, log)
+	if errors.Is(err, errStartOver) {
+		return true, nil
+	}
+	return false, err
+}
+
+// errStartOver ends an app whose demo is reset.
+var errStartOver = errors.New("the demo starts over")
+
+// world is the demo's world as the server sees it.
+type world struct {
+	*demo.World
+	reset chan struct{}
+}
+
+// Faults lists the switches for the banner.
+func (w world) Faults() []templates.Fault {
+	var all []templates.Fault
+	for _, f := range w.World.Faults() {
+		all = append(all, templates.Fault(f))
+	}
+	return all
+}
+
+// Reset ends this world; the next one begins with a new database.
+func (w world) Reset(context.Context) error {
+	select {
+	case w.reset <- struct{}{}:
+	default: // it is under way
+	}
+	return nil
+}
+
+// writeHistory writes the day before, and says how far it is.
+func (w world) writeHistory(c console, db string, settings *config.Config) error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Options{Path: db, Relaxed: true})
+	if err != nil {
+		return err
+	}
+	told := time.Now()
+	err = w.History(ctx, shop{s, settings}, time.Now(), func(done, all int) {
+		if time.Since(told) > 200*time.Millisecond {
+			told = time.Now()
+			fmt.Fprintf(c.stderr, "\rWriting a day of history: job %d of %d ", done, all)
+		}
+	})
+	fmt.Fprint(c.stderr, "\r\033[K")
+	return errors.Join(err, s.Close())
+}
+
+// play feeds the running app until it stops, or ends it at a reset.
+func (a *app) play(w world) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.Feed(ctx, shop{a.store, a.config}); err != nil {
+			a.fail(fmt.Errorf("feed the demo: %w", err))
+		}
+	})
+	running.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-w.reset:
+			a.fail(errStartOver)
+		}
+	})
+	a.onStop("demo", func(context.Context) error {
+		cancel()
+		running.Wait()
+		return nil
+	})
+}
+
+// shop is the product as the demo's world needs it.
+type shop struct {
+	*store.Store
+	config *config.Config
+}
+
+// Enqueue sends jobs; the demo has no use for what is stored.
+func (s shop) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) error {
+	_, err := s.Store.Enqueue(ctx, now, jobs)
+	return err
+}
+
+// Resolve is the policy and time limit of a queue and type.
+func (s shop) Resolve(queue, typ string) (retry.Policy, time.Duration, error) {
+	return s.config.Resolve(queue, typ, retry.Patch{}, 0)
+}
+
+// DeadLetters reports whether the queue has a dead-letter queue.
+func (s shop) DeadLetters(queue string) bool { return s.config.DeadLetters(queue) }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// enqueue is the command that sends a job.
+type enqueue struct {
+	Type     string `arg:"" help:"The job's type, as email.send."`
+	Payload  string `arg:"" optional:"" help:"The payload, any JSON; - reads it from the standard input."`
+	Queue    string `help:"The queue (default)." placeholder:"NAME"`
+	Delay    string `help:"Run it later, as 90s or PT1M30S." placeholder:"DURATION"`
+	Policy   string `help:"A retry policy, or a part of one, as JSON." placeholder:"JSON"`
+	Priority int    `help:"Higher runs first." placeholder:"N"`
+	Key      string `help:"Idempotency key: a second job with the same one is not enqueued." placeholder:"TEXT"`
+	Server   string `help:"Where the dashboard is (${default})." default:"http://127.0.0.1:8080" env:"REDRIVE_SERVER" placeholder:"URL"`
+}
+
+// Run sends the job and prints its id and state.
+func (e *enqueue) Run(c console) error {
+	body, err := e.body(c.stdin)
+	if err != nil {
+		return err
+	}
+	base, err := url.Parse(e.Server)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return usage("--server %q is not an address as http://127.0.0.1:8080", e.Server)
+	}
+	r, err := http.NewRequest(http.MethodPost, base.JoinPath("api/v1/jobs").String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if e.Key != "" {
+		r.Header.Set("Idempotency-Key", e.Key)
+	}
+	response, err := (&http.Client{Timeout: 30 * time.Second}).Do(r)
+	if err != nil {
+		return fmt.Errorf("the job was not sent: %w; is a dashboard running there?", err)
+	}
+	defer response.Body.Close()
+	return report(response, c.stdout)
+}
+
+// body is the request. The payload goes in as it was written.
+func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
+	payload := []byte(e.Payload)
+	if e.Payload == "-" {
+		var err error
+		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
+			return nil, fmt.Errorf("read the payload: %w", err)
+		}
+	}
+	fields := map[string]any{"type": e.Type}
+	if e.Queue != "" {
+		fields["queue"] = e.Queue
+	}
+	if e.Priority != 0 {
+		fields["priority"] = e.Priority
+	}
+	if e.Delay != "" {
+		d, err := job.ParseGoDuration(e.Delay)
+		if err != nil {
+			return nil, usage("--delay: %w", err)
+		}
+		fields["delay"] = job.FormatDuration(d)
+	}
+	if e.Policy != "" {
+		if !json.Valid([]byte(e.Policy)) {
+			return nil, usage(`--policy is not JSON, as {"max_attempts": 5}`)
+		}
+		fields["policy"] = json.RawMessage(e.Policy)
+	}
+	data, err := json.Marshal(fields)
+	if err != nil || len(bytes.TrimSpace(payload)) == 0 {
+		return data, err
+	}
+	if !json.Valid(payload) {
+		return nil, usage(`the payload is not JSON; a text needs quotes, as '"text"'`)
+	}
+	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
+}
+
+// report prints what the server said.
+func report(response *http.Response, stdout io.Writer) error {
+	var answer struct {
+		Job   struct{ ID, State string }
+		Error struct{ Field, Message string }
+	}
+	err := json.NewDecoder(io.LimitReader(response.Body, 4<<20)).Decode(&answer)
+	switch {
+	case err != nil || answer.Job.ID == "" && answer.Error.Message == "":
+		return fmt.Errorf("%s answered %s, which is no dashboard's answer", response.Request.URL.Host, response.Status)
+	case answer.Error.Message != "":
+		text := strings.TrimPrefix(answer.Error.Field+": "+answer.Error.Message, ": ")
+		if response.StatusCode < http.StatusInternalServerError {
+			return usage("the job was refused: %s", text)
+		}
+		return fmt.Errorf("the job was not enqueued: %s", text)
+	case response.StatusCode == http.StatusOK:
+		fmt.Fprintf(stdout, "%s %s (enqueued before, under this key)\n", answer.Job.ID, answer.Job.State)
+	default:
+		fmt.Fprintf(stdout, "%s %s\n", answer.Job.ID, answer.Job.State)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+// Command dashboard is Redrive: the dashboard, the worker engine and the
+// database in one process.
+//
+// This file owns the flags, the signals and the exit code: 0 for what was
+// done, 1 for what failed, 2 for what was asked wrongly. Everything that runs
+// is built, started and stopped by the app (app.go), which knows none of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// commands is the command line.
+type commands struct {
+	Serve   serve       `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
+	Demo    demoCommand `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
+	Enqueue enqueue     `cmd:"" help:"Send a job to a running dashboard."`
+	Check   check       `cmd:"" help:"Check a configuration file."`
+	Version show        `cmd:"" help:"Print the version."`
+}
+
+// console is the outside world of a command.
+type console struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// usageError is a wrong flag or value: exit code 2.
+type usageError struct{ error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func main() {
+	os.Exit(run(os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run executes one command line and returns the exit code.
+func run(args []string, c console) int {
+	answered := false // by --help
+	parser, err := kong.New(&commands{},
+		kong.Name("dashboard"), kong.Description("Run background jobs, see why they failed, run them again."),
+		kong.Writers(c.stdout, c.stderr), kong.Exit(func(int) { answered = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(c))
+	if err != nil { // unreachable unless the struct above is wrong
+		panic(err)
+	}
+	command, err := parser.Parse(args)
+	if answered {
+		return 0
+	}
+	if err != nil {
+		return fail(c, usageError{fmt.Errorf("%w; dashboard --help lists what there is", err)})
+	}
+	if err := command.Run(); err != nil {
+		return fail(c, err)
+	}
+	return 0
+}
+
+// fail says in one line what went wrong.
+func fail(c console, err error) int {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+// serve is the command that runs everything.
+type serve struct {
+	Listen         string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
+	DB             string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	Config         string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+	LogLevel       string `help:"debug, info, warn or error (${default})." default:"info" enum:"debug,info,warn,error" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat      string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
+	Relaxed        bool   `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
+	InsecureNoAuth bool   `help:"Listen beyond this machine although there is no login."`
+}
+
+// Run serves until a signal or a failure.
+func (s *serve) Run(c console) error {
+	if err := checkListen(s.Listen, s.InsecureNoAuth); err != nil {
+		return err
+	}
+	settings, err := loadConfig(s.Config)
+	if err != nil {
+		return err
+	}
+	log, err := newLog(c.stderr, s.LogLevel, s.LogFormat)
+	if err != nil {
+		return err
+	}
+	if s.Relaxed {
+		log.Warn("Relaxed: a power cut may lose the last moments.")
+	}
+	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, no reason to crash
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	a, err := startApp(context.Background(), parts{
+		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, insecure: !isLoopback(s.Listen), config: settings, log: log,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s.\n", a.url(), s.DB)
+	return attend(a, signals, log)
+}
+
+// attend waits for the end. The first signal stops gracefully, the second at
+// once. A failure leaves little time, because only a new start can help.
+func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
+	ctx, hurry := context.WithCancel(context.Background())
+	defer hurry()
+	var failure error
+	var impatient, over <-chan time.Time
+	select {
+	case <-signals:
+		log.Info("Stopping; running jobs have 30 seconds. A second signal stops at once.")
+	case failure = <-a.failed:
+		if !errors.Is(failure, errStartOver) {
+			log.Error("Stopping after a failure.", "error", failure)
+		}
+		impatient, over = time.After(failureGrace), time.After(2*failureGrace)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- a.stop(ctx) }()
+	for {
+		select {
+		case <-signals:
+			hurry()
+		case <-impatient:
+			hurry()
+		case <-over: // whatever hangs ends with the process
+			return failure
+		case err := <-stopped:
+			return errors.Join(failure, err)
+		}
+	}
+}
+
+// failureGrace is what is left for a graceful stop once something has failed,
+// and then again for a hurried one.
+const failureGrace = 2 * time.Second
+
+func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usageError{err}
+	}
+	options.Level = l
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, options)), nil
+}

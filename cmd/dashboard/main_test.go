@@ -1,0 +1,423 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"redrive/internal/config"
+)
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain_ExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "bad.yaml", "queues:\n  orders:\n    policy:\n      max_attempts: -1\n")
+	write(t, dir, "handler.yaml", "handlers:\n  a:\n    http: {url: 'ftp://x'}\n")
+	write(t, dir, "good.yaml", "queues: {orders: {workers: 3}}\nhandlers: {a: {exec: {command: [/bin/true]}}}\n")
+	write(t, dir, "not.db", strings.Repeat("this is no database ", 100))
+	tests := []struct {
+		args string
+		code int
+		says string
+	}{
+		{"version", 0, "redrive v9"},
+		{"--help", 0, "enqueue"},
+		{"serve --help", 0, "--insecure-no-auth"},
+		{"check good.yaml", 0, "good.yaml is right: queues 1, handlers 1."},
+		{"check bad.yaml", 2, "bad.yaml:4: queues.orders.policy.max_attempts: -1 is negative"},
+		{"check handler.yaml", 2, "handler.yaml:3: handlers.a.http.url: is not an address"},
+		{"check", 2, "redrive.yaml: no such file"},
+		{"check none.yaml", 2, "none.yaml: no such file"},
+		{"--config bad.yaml", 2, "bad.yaml:4: queues.orders.policy.max_attempts"},
+		{"--config handler.yaml --listen 127.0.0.1:0", 2, "handler.yaml:3: handlers.a.http.url"},
+		{"--bogus", 2, "unknown flag --bogus"},
+		{"serve --bogus", 2, "unknown flag --bogus"},
+		{"frobnicate", 2, "frobnicate"},
+		{"--log-level loud", 2, "--log-level must be one of"},
+		{"--listen nonsense", 2, `--listen "nonsense" is not an address`},
+		{"--listen 0.0.0.0:0", 2, "--insecure-no-auth"},
+		{"--listen 127.0.0.1:0 --db not.db", 1, "not.db"},
+		{"--listen 127.0.0.1:99999 --db a.db", 1, "--listen"},
+		{"enqueue", 2, "<type>"},
+		{"enqueue t {", 2, "payload is not JSON"},
+		{"enqueue t --policy {", 2, "--policy is not JSON"},
+		{"enqueue t --delay soon", 2, "--delay"},
+		{"enqueue t --priority x", 2, "--priority"},
+		{"enqueue t --server nowhere", 2, "--server"},
+		{"enqueue t --server http://127.0.0.1:1", 1, "is a dashboard running there?"},
+	}
+	for _, test := range tests {
+		t.Run(test.args, func(t *testing.T) {
+			code, stdout, stderr := finish(t, command(t, dir, strings.Fields(test.args)...))
+			if code != test.code || !strings.Contains(stdout+stderr, test.says) {
+				t.Errorf("exit %d, want %d with %q: %s%s", code, test.code, test.says, stdout, stderr)
+			}
+			if n := strings.Count(stderr, "\n"); code == 2 && n != 1 {
+				t.Errorf("%d lines of complaint, want 1: %s", n, stderr)
+			}
+		})
+	}
+}
+
+func TestMain_EnvironmentStandsForFlags(t *testing.T) {
+	cmd := command(t, t.TempDir())
+	cmd.Env = append(cmd.Env, "REDRIVE_LISTEN=0.0.0.0:0")
+	if code, _, stderr := finish(t, cmd); code != 2 || !strings.Contains(stderr, "0.0.0.0:0") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+func TestCheckListen_BindMatrix(t *testing.T) {
+	for address, local := range map[string]bool{
+		"127.0.0.1:8080": true, "127.0.0.2:1": true, "[::1]:8080": true, "localhost:0": true, "LOCALHOST:1": true, "[::ffff:127.0.0.1]:1": true,
+		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:80": false, "192.168.1.2:80": false,
+		"example.org:80": false, "localhost.example.org:80": false, "169.254.1.1:80": false, "0:80": false,
+	} {
+		if err := checkListen(address, false); (err == nil) != local {
+			t.Errorf("%s without the flag: %v, want allowed %v", address, err, local)
+		}
+		if err := checkListen(address, true); err != nil {
+			t.Errorf("%s with the flag: %v", address, err)
+		}
+	}
+	for _, address := range []string{"", "8080", "127.0.0.1", "127.0.0.1:", "::1"} {
+		if err := checkListen(address, true); !errors.As(err, new(usageError)) {
+			t.Errorf("%q: %v, want a usage error", address, err)
+		}
+	}
+}
+
+func TestServe_SecondInstanceIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	code, _, stderr := finish(t, command(t, dir, "--listen", "127.0.0.1:0"))
+	if want := fmt.Sprintf("pid %d", p.cmd.Process.Pid); code != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d: %s; want 1 and %q", code, stderr, want)
+	}
+}
+
+func TestServe_AddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	code, _, stderr := finish(t, command(t, t.TempDir(), "--listen", listener.Addr().String()))
+	if code != 1 || !strings.Contains(stderr, "name another address with --listen") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+func TestServe_InsecureSaysSoOnEveryPage(t *testing.T) {
+	p := startProcess(t, t.TempDir(), "--listen", "0.0.0.0:0", "--insecure-no-auth")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Get("http://127.0.0.1:" + port + "/queues")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || !strings.Contains(string(body), "Anyone on this network can use this page") {
+		t.Errorf("no banner: %v", err)
+	}
+}
+
+func TestServe_StopsGracefully(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, _, err = conn.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the websocket ended with %v, want 1001", err)
+	}
+	if p.wait(); p.code() != 0 {
+		t.Errorf("exit %d: %s", p.code(), p.stderr)
+	}
+}
+
+const working = `
+policy: {strategy: constant, initial_interval: 1ms, jitter: false}
+queues: {work: {workers: 20}}
+handlers: {work.do: {http: {url: %q}}}
+`
+
+func TestServe_GracefulStopDoesNotCountWhatItReleases(t *testing.T) {
+	service := newHolding(20)
+	web := httptest.NewServer(service)
+	defer web.Close()
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+	p := startProcess(t, dir)
+	var ids []string
+	for range 25 {
+		ids = append(ids, p.post(`{"type":"work.do","queue":"work"}`))
+	}
+	<-service.full
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for p.status("/readyz") == http.StatusOK { // two signals at once would be one
+	}
+	p.stop(syscall.SIGTERM) // the second one does not wait for the handlers
+	close(service.open)
+	p = startProcess(t, dir)
+	p.until(func(now totals) bool { return now.Succeeded == len(ids) })
+	for _, id := range ids {
+		d := get[detail](t, p.url+"/api/v1/jobs/"+id)
+		if d.Job.Attempts != 1 || d.Job.State != "completed" {
+			t.Errorf("job %s is %s after %d attempts, want the released ones uncounted: %+v", id, d.Job.State, d.Job.Attempts, d.Attempts)
+		}
+	}
+}
+
+// detail is a job with its history, as the API tells it.
+type detail struct {
+	Job struct {
+		State    string
+		Run      int
+		Attempts int
+	}
+	Attempts []struct {
+		Number  int
+		Outcome string
+		Worker  string
+	}
+}
+
+func TestServe_KillLosesNothing(t *testing.T) {
+	const running = 20
+	service := newHolding(running)
+	web := httptest.NewServer(service)
+	defer web.Close()
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+	p := startProcess(t, dir)
+	acknowledged := busily(p, service)
+	close(service.open)
+
+	began := time.Now()
+	p = startProcess(t, dir)
+	p.until(func(now totals) bool { return now.Failed == running })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the leases of the dead process were reclaimed after %v, want at once and not when they end", took)
+	}
+	p.until(func(now totals) bool {
+		return now.Succeeded >= len(acknowledged) && now.States["completed"] == now.Succeeded
+	})
+	seen := map[string]bool{}
+	for _, id := range acknowledged {
+		if seen[id] {
+			t.Errorf("job %s was acknowledged twice", id)
+		}
+		seen[id] = true
+		checkHistory(t, get[detail](t, p.url+"/api/v1/jobs/"+id), id, service.held[id])
+	}
+	if now := p.until(func(totals) bool { return true }); now.Failed != running {
+		t.Errorf("%d attempts failed, want the %d that were running", now.Failed, running)
+	}
+	for id, n := range service.calls {
+		if want := 1 + map[bool]int{true: 1}[service.held[id]]; n != want {
+			t.Errorf("job %s was run %d times, want %d", id, n, want)
+		}
+	}
+}
+
+// busily enqueues from several sides until the service holds what it can and
+// more is waiting, then kills the process in the middle of it.
+func busily(p *process, service *holding) (acknowledged []string) {
+	var mu sync.Mutex
+	var senders sync.WaitGroup
+	enough := make(chan struct{})
+	for range 4 {
+		senders.Go(func() {
+			for {
+				id := p.post(`{"type":"work.do","queue":"work","payload":{"n":1}}`)
+				if id == "" {
+					return // the process is gone
+				}
+				mu.Lock()
+				acknowledged = append(acknowledged, id)
+				if len(acknowledged) == 150 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-service.full
+	<-enough
+	p.stop(syscall.SIGKILL)
+	senders.Wait()
+	return acknowledged
+}
+
+// checkHistory wants one lost attempt of a job that was running, and none of a
+// job that was not, before the one that succeeded.
+func checkHistory(t *testing.T, d detail, id string, wasRunning bool) {
+	t.Helper()
+	var outcomes []string
+	for _, a := range d.Attempts {
+		outcomes = append(outcomes, a.Outcome)
+	}
+	want := "succeeded"
+	if wasRunning {
+		want = "lost succeeded"
+	}
+	if got := strings.Join(outcomes, " "); got != want || d.Job.State != "completed" {
+		t.Errorf("job %s is %s after %q, want %q", id, d.Job.State, got, want)
+	}
+}
+
+func TestEnqueue_FromTheCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	send := func(stdin string, args ...string) (int, string, string) {
+		cmd := command(t, dir, append([]string{"enqueue", "--server", p.url}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		return finish(t, cmd)
+	}
+	code, stdout, stderr := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--policy", `{"max_attempts":7}`, "--priority", "5", "--delay", "1h", "--key", "k1")
+	id, state, _ := strings.Cut(strings.TrimSpace(stdout), " ")
+	if code != 0 || state != "scheduled" {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	type shown struct {
+		Job struct {
+			Queue    string
+			Priority int
+			Policy   struct {
+				MaxAttempts int `json:"max_attempts"`
+			}
+		}
+	}
+	if j := get[shown](t, p.url+"/api/v1/jobs/"+id).Job; j.Queue != "mail" || j.Priority != 5 || j.Policy.MaxAttempts != 7 {
+		t.Errorf("job %+v", j)
+	}
+	if code, stdout, _ := send("", "email.send", "--key", "k1"); code != 0 || !strings.Contains(stdout, id) || !strings.Contains(stdout, "before") {
+		t.Errorf("the repeat: exit %d, %s", code, stdout)
+	}
+	if code, stdout, stderr := send(` [1,  2] `, "email.send", "-"); code != 0 {
+		t.Errorf("from the standard input: exit %d, %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := send("", "email.send", "--policy", `{"max_attempts":-1}`); code != 2 || !strings.Contains(stderr, "policy.max_attempts") {
+		t.Errorf("a bad policy: exit %d, %s", code, stderr)
+	}
+}
+
+// The limit on the size of files stands for a disk that fails: SQLite gets an
+// error in the middle of a write.
+func TestServe_StoreFailureEndsTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	p := startLimited(t, dir)
+	payload := strings.Repeat("x", 1<<18)
+	sent := 0
+	for p.post(`{"type":"t","payload":"`+payload+`"}`) != "" {
+		if sent++; sent > 100 {
+			t.Fatal("the limit had no effect")
+		}
+	}
+	began := time.Now()
+	if p.wait(); p.code() != 1 || time.Since(began) > 5*time.Second {
+		t.Errorf("exit %d after %v: %s", p.code(), time.Since(began), p.stderr)
+	}
+	p = startProcess(t, dir)
+	if n := p.until(func(totals) bool { return true }).States["available"]; n < sent {
+		t.Errorf("%d jobs after the restart, want the %d that were acknowledged", n, sent)
+	}
+}
+
+func testParts(t *testing.T) parts {
+	t.Helper()
+	log, err := newLog(io.Discard, "error", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts{listen: "127.0.0.1:0", db: filepath.Join(t.TempDir(), "redrive.db"), config: config.Default(), log: log}
+}
+
+func TestApp_StartsAgainAfterStop(t *testing.T) {
+	p := testParts(t)
+	for range 2 {
+		a, err := startApp(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.Get(a.url() + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("readyz answers %s", response.Status)
+		}
+		if err := errors.Join(a.stop(context.Background()), a.stop(context.Background())); err != nil {
+			t.Errorf("stop, and once more: %v", err)
+		}
+		if _, err := http.Get(a.url()); err == nil {
+			t.Error("it still answers after the stop")
+		}
+	}
+}
+
+func TestApp_TwoSideBySide(t *testing.T) {
+	one, err := startApp(context.Background(), testParts(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := startApp(context.Background(), testParts(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.url() == two.url() {
+		t.Errorf("both are at %s", one.url())
+	}
+	if err := errors.Join(one.stop(context.Background()), two.stop(context.Background())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestApp_FailedStartLeavesNothingBehind(t *testing.T) {
+	p := testParts(t)
+	p.listen = "127.0.0.1:99999"
+	if _, err := startApp(context.Background(), p); err == nil {
+		t.Fatal("it started on a port that does not exist")
+	}
+	p.listen = "127.0.0.1:0"
+	a, err := startApp(context.Background(), p)
+	if err != nil {
+		t.Fatalf("the database is still held: %v", err)
+	}
+	if err := a.stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

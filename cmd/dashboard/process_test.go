@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/gorilla/websocket"
+)
+
+// binary is the program, built once for all tests of this package.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "dashboard")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "dashboard")
+	out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v9", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return path, err
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// command is the built program in a directory of its own, without the
+// environment's REDRIVE_*.
+func command(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "REDRIVE_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	return cmd
+}
+
+// finish runs the program to its end.
+func finish(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), problems.String()
+}
+
+// process is the program while it serves.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string
+	stderr *bytes.Buffer
+}
+
+// startProcess runs the program and returns once it says where it is.
+func startProcess(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	return await(t, command(t, dir, append([]string{"--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// startLimited is startProcess with files that can grow to one or two
+// megabytes, as the shell counts.
+func startLimited(t *testing.T, dir string) *process {
+	t.Helper()
+	cmd := command(t, dir, "--listen", "127.0.0.1:0")
+	cmd.Args = append([]string{"sh", "-c", `ulimit -f 2048; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	return await(t, cmd)
+}
+
+// await starts the program and returns once it says where it is.
+func await(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, stderr: new(bytes.Buffer)}
+	p.cmd.Stderr = p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			p.cmd.Process.Kill()
+			p.wait()
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	_, after, ok := strings.Cut(line, "Redrive is at ")
+	if err != nil || !ok {
+		t.Fatalf("it said %q, %v: %s", line, err, p.stop(syscall.SIGKILL).stderr)
+	}
+	p.url, _, _ = strings.Cut(after, ",")
+	return p
+}
+
+// stop sends a signal and waits for the end.
+func (p *process) stop(signal os.Signal) *process {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.wait()
+}
+
+func (p *process) wait() *process {
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+	return p
+}
+
+func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
+
+// post sends a job and returns its id, or an empty one if there was no answer.
+func (p *process) post(body string) string {
+	response, err := http.Post(p.url+"/api/v1/jobs", "application/json", strings.NewReader(body))
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	var answer struct{ Job struct{ ID string } }
+	if json.NewDecoder(response.Body).Decode(&answer) != nil || response.StatusCode != http.StatusCreated {
+		return ""
+	}
+	return answer.Job.ID
+}
+
+// status is how a page answers.
+func (p *process) status(path string) int {
+	p.t.Helper()
+	response, err := http.Get(p.url + path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+func get[T any](t *testing.T, url string) T {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v T
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("%s: %v in %s", url, err, data)
+	}
+	return v
+}
+
+// totals is what the live connection says.
+type totals struct {
+	Failed    int `json:"jobs_failed"`
+	Succeeded int `json:"jobs_succeeded"`
+	States    map[string]int
+}
+
+// until follows the live totals until they are as wanted.
+func (p *process) until(wanted func(totals) bool) totals {
+	p.t.Helper()
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close()
+	for {
+		var now totals
+		if err := conn.ReadJSON(&now); err != nil {
+			p.t.Fatalf("the totals ended: %v", err)
+		}
+		if wanted(now) {
+			return now
+		}
+	}
+}
+
+// holding is a real service that can hold back its answers.
+type holding struct {
+	mu    sync.Mutex
+	held  map[string]bool // by job
+	full  chan struct{}   // closed when want requests are held
+	want  int
+	open  chan struct{} // closed: requests are answered
+	calls map[string]int
+}
+
+func newHolding(want int) *holding {
+	return &holding{held: map[string]bool{}, full: make(chan struct{}), want: want, open: make(chan struct{}), calls: map[string]int{}}
+}
+
+func (s *holding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	id := r.Header.Get("Redrive-Job-Id")
+	s.calls[id]++
+	select {
+	case <-s.open:
+	default:
+		if s.held[id] = true; len(s.held) == s.want {
+			close(s.full)
+		}
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.open:
+	case <-r.Context().Done():
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"redrive/internal/config"
+	"redrive/internal/handler"
+)
+
+const usualConfig = "redrive.yaml"
+
+// loadConfig reads the named file, or the usual one where it exists.
+func loadConfig(path string) (*config.Config, error) {
+	if path == "" {
+		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
+			return config.Default(), nil
+		}
+		path = usualConfig
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// handlerConfigs hands the handlers of the file to the package that runs them.
+func handlerConfigs(c *config.Config) map[string]handler.Config {
+	all := map[string]handler.Config{}
+	for pattern, h := range c.Handlers {
+		all[pattern] = handler.Config{HTTP: (*handler.HTTP)(h.HTTP), Exec: (*handler.Exec)(h.Exec)}
+	}
+	return all
+}
+
+// check is the command that reads a configuration file and says what it found.
+type check struct {
+	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
+}
+
+// Run checks the file.
+func (k *check) Run(c console) error {
+	settings, err := loadConfig(k.File)
+	if err != nil {
+		return err
+	}
+	set, err := handler.New(handlerConfigs(settings))
+	if err != nil {
+		return usageError{settings.Locate(err)}
+	}
+	set.Close()
+	fmt.Fprintf(c.stdout, "%s is right: queues %d, handlers %d.\n", k.File, len(settings.Queues()), len(settings.Handlers))
+	return nil
+}
+
+// show is the command version.
+type show struct{}
+
+// Run prints the version.
+func (*show) Run(c console) error {
+	fmt.Fprintln(c.stdout, "redrive "+version)
+	return nil
+}
+
+// checkListen refuses to be reached from the network without a login.
+func checkListen(address string, insecure bool) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return usage("--listen %q is not an address as 127.0.0.1:8080", address)
+	}
+	if !insecure && !isLoopback(address) {
+		return usage("--listen %s can be reached from the network, and there is no login yet; listen on 127.0.0.1, or say --insecure-no-auth", address)
+	}
+	return nil
+}
+
+// isLoopback reports whether an address can be reached from this machine only.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
