@@ -116,8 +116,12 @@ func (s *Server) listQueues(c echo.Context) error {
 	running := s.Running()
 	all := make([][]byte, len(queues))
 	for i, q := range queues {
+		depths := job.Depths{}
+		for _, status := range job.Statuses() {
+			depths[status] = q.Depths[status]
+		}
 		all[i] = encode(queueShape{
-			Name: q.Name, Totals: q.Totals, States: q.Depths,
+			Name: q.Name, Totals: q.Totals, States: depths,
 			Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name),
 			Oldest: job.FormatTime(q.Oldest), PausedAt: job.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
 		})

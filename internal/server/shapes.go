@@ -83,7 +83,7 @@ type letterShape struct {
 type queueShape struct {
 	Name string `json:"name"`
 	job.Totals
-	States     job.Depths `json:"states"`
+	States     job.Depths `json:"states"` // every status, also at zero
 	Workers    int        `json:"workers"`
 	Running    int        `json:"running"`
 	DeadLetter bool       `json:"dead_letter"`
