@@ -278,8 +278,13 @@ func (s *Server) problem() string {
 // a page. What is to be shown is there by now, so the request's deadline no
 // longer matters.
 func (s *Server) page(c echo.Context, status int, page templ.Component) error {
-	var b bytes.Buffer
-	if err := page.Render(context.WithoutCancel(c.Request().Context()), &b); err != nil {
+	b, ok := s.buffers.Get().(*bytes.Buffer)
+	if !ok {
+		b = new(bytes.Buffer)
+	}
+	defer s.buffers.Put(b)
+	b.Reset()
+	if err := page.Render(context.WithoutCancel(c.Request().Context()), b); err != nil {
 		return fmt.Errorf("render %s: %w", c.Path(), err)
 	}
 	return c.HTMLBlob(status, b.Bytes())

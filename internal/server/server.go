@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -58,9 +59,10 @@ type Options struct {
 // Server is an http.Handler.
 type Server struct {
 	Options
-	echo  *echo.Echo
-	hosts hosts
-	cross *http.CrossOriginProtection
+	echo    *echo.Echo
+	hosts   hosts
+	cross   *http.CrossOriginProtection
+	buffers sync.Pool // of *bytes.Buffer, for pages
 }
 
 // New builds a server.
