@@ -23,6 +23,7 @@ import (
 
 	"redrive/internal/engine"
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // Config is the demo's configuration file.
@@ -58,7 +59,7 @@ func (w *World) Faults() []Fault {
 	return append([]Fault(nil), w.faults...)
 }
 
-// SetFault breaks or fixes one thing. The error names a fault that is unknown.
+// SetFault breaks or fixes one thing. An unknown name is a *retry.FieldError.
 func (w *World) SetFault(name string, broken bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +69,7 @@ func (w *World) SetFault(name string, broken bool) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the demo has no fault %q", job.Clip(name, 64))
+	return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", job.Clip(name, 64))}
 }
 
 func (w *World) broken(name string) bool {

@@ -29,22 +29,23 @@ const (
 	workers     = 4
 )
 
-// History writes the day that ends at now, minute by minute, through the same
+// History writes the day that ends at now, step by step, through the same
 // calls as the engine. progress is told how many of all jobs are written.
 func (w *World) History(ctx context.Context, shop Shop, now time.Time, progress func(done, all int)) error {
 	h := history{World: w, shop: shop, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
-	earlier := (historyJobs - 60*lastHour) / (23 * 60)
-	for t := now.Add(-day); t.Before(now); t = t.Add(time.Minute) {
+	const earlier = (historyJobs - 60*lastHour) / (23 * 60)
+	for t := now.Add(-day); t.Before(now.Add(-longest)); t = t.Add(h.long) {
 		count := earlier + h.random.IntN(3) - 1
+		h.long = time.Minute
 		if now.Sub(t) <= time.Hour {
-			count = lastHour
+			h.long, count = time.Minute/10, lastHour/10
 		}
-		if err := h.minute(ctx, t, count); err != nil {
+		if err := h.step(ctx, t, count); err != nil {
 			return fmt.Errorf("write the demo's history: %w", err)
 		}
 		progress(h.written, historyJobs)
 	}
-	return h.settleAll(ctx, now)
+	return h.finish(ctx)
 }
 
 // history is the state of one walk through the day.
@@ -53,13 +54,14 @@ type history struct {
 	shop    Shop
 	random  *rand.Rand
 	now     time.Time
+	long    time.Duration // of the current step
 	written int
-	ended   []job.Settlement // of the minute before
+	ended   []job.Settlement // in the step before
 	dead    []job.Token      // SMS that the outage killed, to be replayed after it
 }
 
-// minute enqueues the jobs of one minute and runs what is due in it.
-func (h *history) minute(ctx context.Context, t time.Time, count int) error {
+// step enqueues the jobs of one step and runs what is due at its start.
+func (h *history) step(ctx context.Context, t time.Time, count int) error {
 	jobs := make([]job.Job, count)
 	for i := range jobs {
 		var err error
@@ -71,14 +73,20 @@ func (h *history) minute(ctx context.Context, t time.Time, count int) error {
 		return err
 	}
 	h.written += count
-	claimed, _, err := h.shop.Exchange(ctx, h.ended, h.claim(t))
-	if err != nil {
+	if err := h.runDue(ctx, t); err != nil {
 		return err
 	}
 	if h.now.Sub(t) == 2*time.Hour {
-		if err := h.replay(ctx, t); err != nil {
-			return err
-		}
+		return h.replay(ctx, t)
+	}
+	return nil
+}
+
+// runDue settles what ran before and runs what is due now.
+func (h *history) runDue(ctx context.Context, t time.Time) error {
+	claimed, _, err := h.shop.Exchange(ctx, h.ended, h.claim(t))
+	if err != nil {
+		return err
 	}
 	h.ended = h.ended[:0]
 	for _, j := range claimed {
@@ -87,10 +95,19 @@ func (h *history) minute(ctx context.Context, t time.Time, count int) error {
 	return nil
 }
 
-func (h *history) settleAll(ctx context.Context, now time.Time) error {
-	_, _, err := h.shop.Exchange(ctx, h.ended, job.Claim{Now: now, Lease: time.Minute})
-	return err
+// finish lets everything happen that ends before now. The rest is left for the
+// engine.
+func (h *history) finish(ctx context.Context) error {
+	for len(h.ended) > 0 {
+		if err := h.runDue(ctx, h.now.Add(-longest)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// longest is the longest time limit in the demo's configuration.
+const longest = 10 * time.Second
 
 // claim takes everything that is due.
 func (h *history) claim(t time.Time) job.Claim {
@@ -107,7 +124,7 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 	random := h.chance(j)
 	j.Worker = fmt.Sprintf("shop-%d", 1+random.IntN(workers))
 	if j.Attempts == 0 && j.Run == 1 {
-		j.StartedAt = t.Add(time.Duration(random.IntN(900)) * time.Millisecond)
+		j.StartedAt = t.Add(time.Duration(random.Int64N(int64(h.long))))
 	} else {
 		j.StartedAt = j.RunAt.Add(time.Duration(random.IntN(20)) * time.Millisecond)
 	}
@@ -130,7 +147,7 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 func (h *history) replay(ctx context.Context, t time.Time) error {
 	for i, token := range h.dead {
 		if i%4 == 3 {
-			continue // these stay for the person who looks at the demo
+			continue // these stay for whoever looks at the demo
 		}
 		if _, err := h.shop.Replay(ctx, t, token.ID, token.Run, "dashboard at 127.0.0.1"); err != nil {
 			return err

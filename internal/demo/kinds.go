@@ -132,7 +132,7 @@ func kinds() []kind {
 			},
 			fault: "ledger", live: 0.3, past: func(ago time.Duration) float64 {
 				if ago < 3*time.Hour {
-					return 0.15
+					return 0.25
 				}
 				return 0
 			},

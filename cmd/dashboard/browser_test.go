@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is one tab of a real Chromium that remembers every complaint: errors
+// and warnings on the console, uncaught exceptions, refused resources.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context
+	mu   sync.Mutex
+	said []string
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(findChromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.WindowSize(1280, 900))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &browser{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, b.listen); err != nil { // starts the browser
+		t.Fatal(err)
+	}
+	b.ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	t.Cleanup(cancel)
+	call(b, cdplog.Enable, cdp.Empty{})
+	call(b, runtime.Enable, cdp.Empty{})
+	return b
+}
+
+// findChromium skips the test without a browser; where one is required, its
+// absence fails.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("REDRIVE_TEST_BROWSER") == "required" {
+		t.Fatal("no Chromium on this machine, and REDRIVE_TEST_BROWSER=required")
+	}
+	t.Skip("no Chromium on this machine: sudo apt-get install chromium")
+	return ""
+}
+
+func (b *browser) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.EntryLevelError || e.Entry.Level == cdplog.EntryLevelWarning {
+			b.said = append(b.said, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			b.said = append(b.said, fmt.Sprintf("console: %s %s", e.Type, e.Args[0].Value))
+		}
+	case *runtime.EventExceptionThrown:
+		b.said = append(b.said, "exception: "+e.ExceptionDetails.Text)
+	}
+}
+
+// call sends one command of the protocol.
+func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, command, params); err != nil {
+		b.t.Fatalf("browser: %v", err)
+	}
+}
+
+func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatalf("browser: %v; it said: %v", err, b.complaints())
+	}
+}
+
+func (b *browser) complaints() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.said...)
+}
+
+// calm fails the test if the browser complained about anything.
+func (b *browser) calm() {
+	b.t.Helper()
+	if said := b.complaints(); len(said) > 0 {
+		b.t.Errorf("the browser complained:\n%s", strings.Join(said, "\n"))
+	}
+}
+
+// wait waits until the expression is true, in the page as it is: no reload.
+func (b *browser) wait(what, expression string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+		b.t.Fatalf("%s: %v\nthe page says:\n%s\nit said: %v", what, err, b.text("main"), b.complaints())
+	}
+}
+
+func (b *browser) text(selector string) string {
+	b.t.Helper()
+	return eval[string](b, `document.querySelector(`+strconv.Quote(selector)+`).innerText`)
+}
+
+// eval returns the value of an expression in the page.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+const isLive = `document.querySelector("[data-live-status]").textContent.includes("Live")`
+
+// startDemo runs the demo and returns its address.
+func startDemo(t *testing.T) string {
+	t.Helper()
+	cmd := command(t, t.TempDir(), "demo", "--listen", "127.0.0.1:0")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the demo ended badly: %v", err)
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	_, after, ok := strings.Cut(line, "The demo is at ")
+	if err != nil || !ok {
+		t.Fatalf("the demo said %q, %v", line, err)
+	}
+	url, _, _ := strings.Cut(after, ". ")
+	return url
+}
+
+// The main story, in one breath: the demo starts, counters move without a
+// reload, a failed job is opened, its attempts, delays and reason are read,
+// the fault is fixed, replay is clicked, and run 2 appears and succeeds.
+func TestBrowser_FromFailureToReplay(t *testing.T) {
+	url := startDemo(t)
+	b := openBrowser(t)
+
+	b.run(chromedp.Navigate(url))
+	b.wait("the page is live", isLive)
+	const counter = `document.querySelector('[data-counter="jobs_succeeded"] [data-value]').textContent`
+	first := eval[string](b, counter)
+	b.wait("a counter moves", counter+" !== "+strconv.Quote(first))
+
+	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter&type=payments.capture"))
+	b.run(chromedp.Click(chromedp.CSS("tbody tr th a")), chromedp.WaitVisible(chromedp.CSS("[data-job] h1")))
+	for _, want := range []string{
+		"It was dead-lettered", "Attempt 4 failed", "upstream.unavailable", "policy:exhausted:4/4",
+		"exponential", "retry 3", "cap 1 min", "jitter 0.85 to 1.15", "shop/payments/client.go", "exhausted",
+	} {
+		if got := b.text("main"); !strings.Contains(got, want) {
+			t.Fatalf("the job's page does not say %q:\n%s", want, got)
+		}
+	}
+
+	b.run(chromedp.Click(chromedp.CSS("details.demo summary")))
+	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/provider"] button`)))
+	b.wait("the provider works", `document.querySelector('form[action="/demo/faults/provider"] button').innerText.includes("Break")`)
+	b.run(chromedp.Click(chromedp.CSS(`form[data-act="replay"] button`)))
+	b.wait("the answer is in place", `document.querySelector("main").innerText.includes("Replayed, run 2")`)
+	b.wait("run 2 succeeded, live", `document.querySelector('[data-cell="state"]').innerText.includes("completed")`)
+
+	b.run(chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("#run-2")))
+	if got := b.text("#run-2"); !strings.Contains(got, "succeeded") {
+		t.Errorf("run 2 says:\n%s", got)
+	}
+	if got := b.text("#run-1"); !strings.Contains(got, "Attempt 4 failed") {
+		t.Errorf("run 1 has lost its history:\n%s", got)
+	}
+	b.calm()
+}
+
+// A row is replayed where it stands; a second click changes nothing.
+func TestBrowser_ReplayOnARow(t *testing.T) {
+	url := startDemo(t)
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(url + "/dead-letters"))
+	b.wait("the page is live", isLive)
+	eval[chromedp.Void](b, `
+		window.row = document.querySelector('tbody tr:has(form[data-act="replay"])');
+		window.moves = 0;
+		new MutationObserver((changes) => {
+			for (const c of changes) for (const n of [...c.addedNodes, ...c.removedNodes]) if (n.nodeName === "TR") window.moves++;
+		}).observe(document.body, { subtree: true, childList: true });
+		const button = window.row.querySelector('form[data-act="replay"] button');
+		button.click();
+		button.click();`)
+	b.wait("the answer stands in the row", `window.row.innerText.includes("run 2")`)
+	b.wait("the job left the list, its row stays", `window.row.classList.contains("gone")`)
+	if moves := eval[int](b, `window.moves`); moves != 0 {
+		t.Errorf("%d rows were added or removed", moves)
+	}
+	id := eval[string](b, `window.row.dataset.job`)
+	if d := get[detail](t, url+"/api/v1/jobs/"+id); d.Job.Run != 2 {
+		t.Errorf("two clicks made run %d, want 2", d.Job.Run)
+	}
+	b.calm()
+}
+
+// Without scripts every page is complete, and the replay button works.
+func TestBrowser_WithoutScripts(t *testing.T) {
+	url := startDemo(t)
+	b := openBrowser(t)
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.run(chromedp.Navigate(url + "/dead-letters?queue=sms"))
+	b.run(chromedp.Click(chromedp.CSS(`tbody tr form[data-act="replay"] button`)))
+	b.run(chromedp.WaitVisible(chromedp.CSS("[data-answer]")))
+	if got := b.text("[data-answer]"); !strings.Contains(got, "sms.send") || !strings.Contains(got, "run 2") {
+		t.Errorf("the answer says %q", got)
+	}
+	b.run(chromedp.Navigate(url + "/jobs"))
+	if got := b.text("main"); !strings.Contains(got, "sms.send") {
+		t.Errorf("the list of jobs says:\n%s", got)
+	}
+	b.calm()
+}
+
+// No page is wider than its screen, at any width, in either theme.
+func TestBrowser_FitsItsScreen(t *testing.T) {
+	url := startDemo(t)
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter"))
+	job := eval[string](b, `document.querySelector("tbody th a").getAttribute("href")`)
+	for _, theme := range []string{"light", "dark"} {
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+		})
+		for _, path := range []string{"/", "/jobs", "/jobs?state=retryable", "/dead-letters", "/queues", job, "/nowhere"} {
+			b.run(chromedp.Navigate(url + path))
+			for _, width := range []int64{360, 390, 768, 1280, 1920} {
+				b.run(chromedp.EmulateViewport(width, 900))
+				if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
+					t.Errorf("%s in %s is %d px wide on a screen of %d", path, theme, wide, width)
+				}
+			}
+		}
+	}
+	b.quiet404()
+	b.calm()
+}
+
+// quiet404 forgets the one complaint that this test asked for.
+func (b *browser) quiet404() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kept := b.said[:0]
+	for _, s := range b.said {
+		if !strings.Contains(s, "404") {
+			kept = append(kept, s)
+		}
+	}
+	b.said = kept
+}
