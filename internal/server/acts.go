@@ -97,7 +97,36 @@ func (s *Server) actOnJob(c echo.Context, act func(id string) (job.Job, string, 
 	if err != nil {
 		return err
 	}
+	if back, ok := localPath(c.FormValue("back")); ok {
+		c.Request().Form.Set("back", withActed(back, id))
+	}
 	return done(c, fmt.Sprintf("/jobs/%s#run-%d", id, j.Run), "job", encodeJob(j, true), "text", encode(text))
+}
+
+// withActed tells the page to which a form goes back which job it acted on.
+func withActed(back, id string) string {
+	u, err := url.Parse(back)
+	if err != nil { // unreachable: localPath has parsed it
+		return back
+	}
+	values := u.Query()
+	values.Set("acted", id)
+	u.RawQuery = values.Encode()
+	return u.String()
+}
+
+// acted is where the job stands that a form just acted on: the page answers
+// with what the database says, whatever the link says.
+func (s *Server) acted(c echo.Context) *job.Change {
+	id, err := job.ParseID(c.QueryParam("acted"))
+	if err != nil {
+		return nil
+	}
+	changes, err := s.Store.Changes(c.Request().Context(), []string{id})
+	if err != nil || len(changes) == 0 {
+		return nil // the page itself is worth more than this line
+	}
+	return &changes[0]
 }
 
 func (s *Server) actOnQueue(c echo.Context, text string, act func(name string) error) error {

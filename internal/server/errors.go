@@ -165,7 +165,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 }
 
 func (s *Server) problemPage(c echo.Context, f failure, status int, title string) error {
-	frame := s.frame(title, "")
+	frame := s.frame(c, title, "")
 	if f.first != nil && f.first.Job.ID != "" {
 		return s.page(c, status, templates.Conflict{Frame: frame, Action: lastSegment(c.Path()), Err: f.first}.Page())
 	}

@@ -32,7 +32,7 @@ const (
 // overview is the page /.
 func (s *Server) overview(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Overview{Frame: s.frame("Overview", "overview")}
+	v := templates.Overview{Frame: s.frame(c, "Overview", "overview")}
 	var err error
 	if v.LastHour, err = s.Store.LastHour(ctx, now); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *Server) jobs(c echo.Context) error {
 		}
 		values.Set("error", cmp.Or(values.Get("error"), q))
 	}
-	v := templates.Jobs{Frame: s.frame("Jobs", "jobs"), Queues: s.Store.QueueNames(), After: values.Get("after")}
+	v := templates.Jobs{Frame: s.frame(c, "Jobs", "jobs"), Queues: s.Store.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := query(values)
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
 	if len(wrong) > 0 {
@@ -122,7 +122,7 @@ func byField(wrong []*retry.FieldError) map[string]string {
 // deadLetters is the page /dead-letters.
 func (s *Server) deadLetters(c echo.Context) error {
 	ctx, values := c.Request().Context(), c.QueryParams()
-	v := templates.DeadLetters{Frame: s.frame("Dead letters", "dead-letters"), After: values.Get("after")}
+	v := templates.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	values.Del("state") // every row is a dead letter
 	filter, after, wrong := query(values)
 	v.Filter, v.Errors = filter, byField(wrong)
@@ -152,7 +152,7 @@ func (s *Server) deadLetters(c echo.Context) error {
 // are only configured.
 func (s *Server) queues(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Queues{Frame: s.frame("Queues", "queues"), Configs: map[string]templates.QueueConfig{}}
+	v := templates.Queues{Frame: s.frame(c, "Queues", "queues"), Configs: map[string]templates.QueueConfig{}}
 	var err error
 	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *Server) job(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.JobPage{Frame: s.frame("Job", "jobs")}
+	v := templates.JobPage{Frame: s.frame(c, "Job", "jobs")}
 	if v.Detail, err = s.Store.Job(ctx, id); err != nil {
 		return err
 	}
@@ -253,10 +253,10 @@ func (s *Server) static(c echo.Context) error {
 }
 
 // frame is what surrounds a page.
-func (s *Server) frame(title, section string) templates.Frame {
+func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
-		QueueCount: len(s.Store.QueueNames()), Insecure: s.Insecure, Problem: s.problem(),
+		QueueCount: len(s.Store.QueueNames()), Insecure: s.Insecure, Problem: s.problem(), Acted: s.acted(c),
 	}
 	if s.Demo != nil {
 		f.Demo = &templates.Demo{Faults: s.Demo.Faults(), Until: "The database of this demo is deleted when the demo stops."}

@@ -142,8 +142,12 @@ func TestActs_FormReplaysAndGoesBack(t *testing.T) {
 	h := start(t)
 	id := h.dead()
 	a := h.form("/jobs/"+id+"/replay", "run=1&back=%2Fjobs%3Fstate%3Ddiscarded").want(t, http.StatusSeeOther)
-	if to := a.Header.Get("Location"); to != "/jobs?state=discarded" {
+	to := a.Header.Get("Location")
+	if to != "/jobs?acted="+id+"&state=discarded" {
 		t.Errorf("Location %q", to)
+	}
+	if text := h.get(to).want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, "is in run 2: available") {
+		t.Error("the list does not say what became of the job")
 	}
 	a = h.form("/jobs/"+id+"/replay", "run=1").want(t, http.StatusConflict)
 	if text := a.dom(t).text(); !strings.Contains(text, "dashboard at 127.0.0.1") || !strings.Contains(text, "Nothing was run twice") {

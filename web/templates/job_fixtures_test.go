@@ -204,7 +204,8 @@ func waitingPages() map[string]templates.JobPage {
 		}),
 		"job-interrupted": released.page(),
 		"job-replayed": captured().replayed(now.Add(-2*time.Second), "sam").page(func(v *templates.JobPage) {
-			v.Answer = &templates.Answer{OK: true, Text: "Replayed, run 3 · available"}
+			acted := v.Job.Changed()
+			v.Acted = &acted
 		}),
 		"job-active":       ago(10 * time.Second).starts("w-eu-1").fails(time.Second).starts("w-eu-2").page(),
 		"job-active-last":  last.page(),

@@ -194,7 +194,7 @@ func TestJob_CarriesWhatTheScriptsPatch(t *testing.T) {
 }
 
 func TestJob_AnswerOfAnActionStandsOnThePage(t *testing.T) {
-	if got := jobDoc(t, "job-replayed").one(t, "div.banner").text(); got != "Replayed, run 3 · available" {
+	if got := jobDoc(t, "job-replayed").one(t, "[data-answer]").text(); got != "Done. payments.capture 8b5c07 is in run 3: available." {
 		t.Errorf("answer %q", got)
 	}
 }
@@ -339,7 +339,7 @@ func checkJobInert(t *testing.T, d tree, where string) {
 // outcomes and other words that a program chose.
 func poisonedJob(s string, codes bool) templates.JobPage {
 	v := captured().page()
-	v.Waiting, v.Answer = "x", &templates.Answer{}
+	v.Waiting, v.Acted = "x", &job.Change{}
 	poison(reflect.ValueOf(&v).Elem(), s, codes)
 	quoted, err := json.Marshal(strings.ToValidUTF8(s, ""))
 	if err != nil {

@@ -21,11 +21,12 @@ type Frame struct {
 	Section    string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
 	Now        time.Time
 	Snapshot   job.Snapshot
-	QueueCount int    // for the navigation
-	Search     string // what the search field shows
-	Demo       *Demo  // nil outside demo mode
-	Insecure   bool   // reachable from the network without a login: said on every page
-	Problem    string // why the database cannot be written, or empty
+	QueueCount int         // for the navigation
+	Search     string      // what the search field shows
+	Demo       *Demo       // nil outside demo mode
+	Insecure   bool        // reachable from the network without a login: said on every page
+	Problem    string      // why the database cannot be written, or empty
+	Acted      *job.Change // where the job stands that a form without scripts just acted on, or nil
 }
 
 // Demo is the state of the demo's banner.
@@ -69,13 +70,6 @@ type JobPage struct {
 	DeadLetters bool   // the job's queue has a dead-letter queue
 	Preview     int    // bytes of the payload that are shown; all of it is one link away
 	Waiting     string // why an available job does not start, or empty: "no handler…", "queue paused…"
-	Answer      *Answer
-}
-
-// Answer is what an action says in place, or after a form without scripts.
-type Answer struct {
-	OK   bool
-	Text string
 }
 
 // DeadLetters is the page /dead-letters.
