@@ -25,7 +25,6 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/job"
 	"redrive/internal/retry"
 )
 
@@ -183,7 +182,7 @@ func (c *Config) base(queue, typ string) (retry.Policy, time.Duration) {
 func (c *Config) patterns(typ string) []string {
 	var matching []string
 	for pattern := range c.types {
-		if job.MatchType(pattern, typ) {
+		if retry.Matches(pattern, typ) {
 			matching = append(matching, pattern)
 		}
 	}

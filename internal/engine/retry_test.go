@@ -107,7 +107,7 @@ func TestEngine_ObeysTheHandlersAnswer(t *testing.T) {
 		{"FAIL", answer(retry.Answer{Code: retry.CodeFail}), "discarded", retry.HandlerDiscard, "handler:FAIL", 0},
 		{"DEAD_LETTER", answer(retry.Answer{Code: retry.CodeDeadLetter}), job.StatusDeadLetter, retry.HandlerDeadLetter, "handler:DEAD_LETTER", 0},
 		{"not retryable", answer(retry.Answer{Retryable: &no}), job.StatusDeadLetter, retry.HandlerDeadLetter, "handler:not_retryable", 0},
-		{"retry after", answer(retry.Answer{RetryAfter: &wait}), "retryable", "", "handler:RETRY", 7 * sec},
+		{"retry after", answer(retry.Answer{RetryAfter: &wait}), "retryable", "", "handler:retry_after", 7 * sec},
 		{"a listed error", failure("auth.expired"), job.StatusDeadLetter, retry.NonRetryable, "policy:non_retryable:auth.*", 0},
 		{"a plain error", errors.New("no luck"), "retryable", "", "policy:retry:1/3", sec},
 	}

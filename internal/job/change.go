@@ -40,3 +40,9 @@ type Claim struct {
 	Free   map[string]int        // queue: how many can start at once
 	Knows  func(typ string) bool // nil: every type. A job of an unknown type is held
 }
+
+// Enqueued is what became of one job that was handed in.
+type Enqueued struct {
+	Job    Job
+	Repeat bool // its idempotency key was seen before; Job is the first one
+}

@@ -20,6 +20,9 @@ type Filter struct {
 	Reason retry.Reason
 }
 
+// MatchesType reports whether the filter selects jobs of this type.
+func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matches(f.Type, typ) }
+
 // Zero reports whether the filter selects everything.
 func (f Filter) Zero() bool { return f == Filter{} }
 

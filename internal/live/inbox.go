@@ -89,7 +89,7 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 // enqueued last.
 func entered(f job.Filter, changes []job.Change) (n int) {
 	for _, c := range changes {
-		if f.Queue != "" && f.Queue != c.Queue || f.Type != "" && !job.MatchType(f.Type, c.Type) {
+		if f.Queue != "" && f.Queue != c.Queue || !f.MatchesType(c.Type) {
 			continue
 		}
 		switch f.Status {

@@ -88,14 +88,17 @@ func (p Policy) Decide(f Failure, random func() float64) Decision {
 		return Decision{Action: p.OnExhaustion, Reason: AttemptsExhausted, By: "policy:exhausted:" + used}
 	}
 	d := Decision{Action: Retry, By: "policy:retry:" + used}
-	if wantsRetry {
-		d.By = "handler:RETRY"
-	}
 	var delay Delay
 	if f.Answer.RetryAfter != nil {
 		delay = p.after(f.Attempt, *f.Answer.RetryAfter)
+		d.By = "handler:retry_after"
 	} else {
 		delay = p.Delay(f.Attempt, random)
+	}
+	if f.Answer.Code == CodeRetry {
+		d.By = "handler:RETRY"
+	} else if f.Answer.RetryAfter == nil && wantsRetry {
+		d.By = "handler:retryable"
 	}
 	d.Delay = &delay
 	return d

@@ -32,8 +32,9 @@ func TestPolicyDecide_WhoDecides(t *testing.T) {
 		{"FAIL", strict, retry.Failure{Attempt: 1, Answer: retry.Answer{Code: retry.CodeFail}}, retry.Discard, retry.HandlerDiscard, "handler:FAIL"},
 		{"DEAD_LETTER beats on_exhaustion", dropping, retry.Failure{Attempt: 1, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, retry.DeadLetter, retry.HandlerDeadLetter, "handler:DEAD_LETTER"},
 		{"not retryable", dropping, retry.Failure{Attempt: 1, Answer: retry.Answer{Retryable: &no}}, retry.DeadLetter, retry.HandlerDeadLetter, "handler:not_retryable"},
-		{"retryable", strict, retry.Failure{Attempt: 1, Type: "auth.x", Answer: retry.Answer{Retryable: &yes}}, retry.Retry, "", "handler:RETRY"},
-		{"retry-after", strict, retry.Failure{Attempt: 2, Answer: retry.Answer{RetryAfter: &wait}}, retry.Retry, "", "handler:RETRY"},
+		{"retryable beats a listed error", strict, retry.Failure{Attempt: 1, Type: "auth.x", Answer: retry.Answer{Retryable: &yes}}, retry.Retry, "", "handler:retryable"},
+		{"retry-after beats a listed error", strict, retry.Failure{Attempt: 2, Type: "auth.x", Answer: retry.Answer{RetryAfter: &wait}}, retry.Retry, "", "handler:retry_after"},
+		{"RETRY with a delay", strict, retry.Failure{Attempt: 2, Answer: retry.Answer{Code: retry.CodeRetry, RetryAfter: &wait}}, retry.Retry, "", "handler:RETRY"},
 		{"a code beats retryable", strict, retry.Failure{Attempt: 1, Answer: retry.Answer{Code: retry.CodeRetry, Retryable: &no}}, retry.Retry, "", "handler:RETRY"},
 		{"max_attempts 0 means one execution", retry.Policy{OnExhaustion: retry.Discard}, retry.Failure{Attempt: 1}, retry.Discard, retry.AttemptsExhausted, "policy:exhausted:1/1"},
 	}

@@ -165,15 +165,24 @@ func (p Policy) grows() bool { return p.Strategy != Immediate && p.Strategy != S
 // Limit is the number of executions that a run may have: at least 1.
 func (p Policy) Limit() int { return max(p.MaxAttempts, 1) }
 
-// MatchNonRetryable returns the entry that makes errors of this type
-// permanent: the type itself, or a prefix ending in ".*". "auth.*" matches
-// "auth.expired", but neither "auth" nor "external.auth".
+// MatchNonRetryable returns the first entry that makes errors of this type
+// permanent.
 func (p Policy) MatchNonRetryable(errorType string) (entry string, ok bool) {
 	for _, entry := range p.NonRetryable {
-		prefix, isPrefix := strings.CutSuffix(entry, "*")
-		if entry == errorType || isPrefix && strings.HasSuffix(prefix, ".") && strings.HasPrefix(errorType, prefix) {
+		if Matches(entry, errorType) {
 			return entry, true
 		}
 	}
 	return "", false
+}
+
+// Matches reports whether a pattern, an exact dotted name or a prefix ending in
+// ".*", names this one: of errors, and of jobs alike. "auth.*" matches
+// "auth.expired", but neither "auth" nor "auth." nor "external.auth".
+func Matches(pattern, name string) bool {
+	prefix, isPrefix := strings.CutSuffix(pattern, "*")
+	if !isPrefix || !strings.HasSuffix(prefix, ".") {
+		return pattern == name
+	}
+	return strings.HasPrefix(name, prefix) && name != prefix
 }

@@ -20,6 +20,8 @@ func TestPolicyMatchNonRetryable(t *testing.T) {
 		{"auth", ""},
 		{"external.auth.failure", ""},
 		{"authentic", ""},
+		{"auth.", ""},
+		{"auth.*", "auth.*"},
 		{"validation.payload_invalid", "validation.payload_invalid"},
 		{"validation.payload_invalid.x", ""},
 		{"", ""},

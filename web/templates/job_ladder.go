@@ -90,7 +90,7 @@ func handlerSaid(a job.Attempt, what string) string {
 		return "discard"
 	case string(retry.CodeFail):
 		return "fail for good, no dead letter"
-	case string(retry.CodeRetry):
+	case string(retry.CodeRetry), "retry_after", "retryable":
 		if a.Delay != nil && a.Delay.Source == retry.FromHandler {
 			return "retry after " + duration(a.Delay.Raw)
 		}

@@ -498,7 +498,7 @@ func newestFailures(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = attemptsCell(j, "at-wide").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = attemptsCell(j, true).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -34,7 +34,7 @@ func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	a := act{
 		kind: kind, url: jobAction(j.ID, kind), class: class, denied: visible(f.Problem),
 		about:  visible(j.Type) + " " + brief(j.ID),
-		fields: append(back(page), field{"run", strconv.Itoa(j.Run)}),
+		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
 	switch kind {
 	case "replay":
@@ -56,12 +56,18 @@ type pip struct {
 // maxPips is how many attempts are drawn; beyond it each pip stands for more.
 const maxPips = 12
 
-// pipsOf draws a run of limit attempts in 38 pixels.
-func pipsOf(used, limit int) []pip {
+// fit brings a run down to the pips that are drawn.
+func fit(used, limit int) (int, int) {
 	used = min(used, limit)
 	if limit > maxPips {
-		used, limit = (used*maxPips+limit-1)/limit, maxPips
+		return (used*maxPips + limit - 1) / limit, maxPips
 	}
+	return used, limit
+}
+
+// pipsOf draws a run of limit attempts in 38 pixels.
+func pipsOf(used, limit int) []pip {
+	used, limit = fit(used, limit)
 	pitch, gap := 7, 2
 	if limit > 8 {
 		pitch, gap = 3, 1

@@ -17,6 +17,9 @@ func visible(s string) string { return escape(s, "") }
 func visibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
 func escape(s, keep string) string {
+	if plain(s) {
+		return s
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	hidden := func(r rune) bool { return hides(r) && !strings.ContainsRune(keep, r) }
 	if !strings.ContainsFunc(s, hidden) {
@@ -38,6 +41,17 @@ func escape(s, keep string) string {
 		}
 	}
 	return b.String()
+}
+
+// plain reports whether s is ASCII with nothing but ink and spaces, as nearly
+// every string is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // hides reports whether a reader could not see r, or not where it stands:

@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -35,13 +34,13 @@ func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(number(2*n+1
 func about(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 100*time.Second:
-		return fmt.Sprintf("%d s", d/time.Second)
+		return strconv.Itoa(int(d/time.Second)) + " s"
 	case d < 100*time.Minute:
-		return fmt.Sprintf("%d min", d/time.Minute)
+		return strconv.Itoa(int(d/time.Minute)) + " min"
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
+		return strconv.Itoa(int(d/time.Hour)) + " h"
 	}
-	return fmt.Sprintf("%s d", number(int64(d/(24*time.Hour))))
+	return number(int64(d/day)) + " d"
 }
 
 // relative writes a time as seen from now: "5 s ago", "in 30 s", "due".
@@ -64,11 +63,14 @@ func countdown(t, now time.Time) string {
 	return "in " + about(t.Sub(now))
 }
 
+// sameDay compares the dates of two times in one zone.
+func sameDay(a, b time.Time) bool { return a.YearDay() == b.YearDay() && a.Year() == b.Year() }
+
 // clock is the time of day, with the date when it is not the day of now.
 func clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	switch {
-	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+	case sameDay(t, now):
 		return t.Format(time.TimeOnly)
 	case t.Year() == now.Year():
 		return t.Format("2 Jan 15:04")
@@ -86,7 +88,7 @@ func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.99
 // its colour, its icon and its word.
 type look struct{ class, icon, word string }
 
-// looks is one entry for each status; pages and scripts use the same words.
+// lookOf draws a status; pages and scripts use the same words.
 func lookOf(s job.Status) look {
 	switch s {
 	case job.StatusDeadLetter:
