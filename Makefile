@@ -2,9 +2,9 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-TEMPL := go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
-STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
+STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help build run demo generate test lint verify bench
 
@@ -12,7 +12,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 build: ## Build the one static binary, bin/dashboard
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/dashboard ./cmd/dashboard
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/dashboard ./cmd/dashboard
 
 run: build ## Run the dashboard, the engine and redrive.db at http://127.0.0.1:8080
 	bin/dashboard serve
@@ -25,7 +25,8 @@ generate: ## Generate the Go code of the templ pages
 
 test: ## Run every test with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && go test $$race "$$scope" -shuffle=on -timeout 10m ./... && .ci/skipped
+	@. .ci/env && race -shuffle=on -timeout 10m ./...
+	@.ci/skipped
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
@@ -33,7 +34,7 @@ lint: ## gofmt, go vet and staticcheck
 	$(STATICCHECK) ./...
 
 verify: generate ## Fail unless the generated files are current
-	@git diff --exit-code -- '*_templ.go' || { echo "Generated files are stale: run make generate and commit."; exit 1; }
+	@test -z "$$(git status --porcelain -- '*_templ.go')" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine

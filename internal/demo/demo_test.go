@@ -131,7 +131,7 @@ func newest(t *testing.T, s shop, typ string) job.Job {
 }
 
 // Every fault makes its jobs fail while it is broken, and none when it is
-// fixed: ten minutes of the shop, worked off by the real engine.
+// fixed: twenty minutes of the shop, worked off by the real engine.
 func TestWorld_BreakAndFix(t *testing.T) {
 	for _, broken := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -46,99 +46,140 @@ func faults() []Fault {
 
 func between(ago, from, to time.Duration) bool { return ago >= to && ago < from }
 
+// kinds are the types of jobs in the shop; their shares add up to 1.
 func kinds() []kind {
-	ms := time.Millisecond
 	return []kind{
-		{typ: "search.index", queue: "search", share: 0.36, work: [2]time.Duration{4 * ms, 30 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"document":"product-%d","revision":%d}`, n, 1+r.IntN(9))
-			}},
-		{typ: "email.receipt", queue: "email", share: 0.28, work: [2]time.Duration{40 * ms, 240 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people), n)
-			},
-			fault: "mailer", live: 0.3, past: func(time.Duration) float64 { return 0.3 },
-			fail: failure("smtp.Error", func(r *rand.Rand, j job.Job) string {
-				return fmt.Sprintf("451 4.7.1 <%s@brightmail.example>: Recipient address rejected: try again later", pick(r, people))
-			}, traceMail, retry.Answer{})},
-		{typ: "payments.capture", queue: "payments", share: 0.16, work: [2]time.Duration{80 * ms, 600 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"order_id":%d,"amount":%d,"currency":"EUR","provider":"paylane","lines":[{"sku":"TR-%d","qty":%d}],"capture":true,"coupon":null}`,
-					n, 990+r.IntN(20_000), 100+r.IntN(900), 1+r.IntN(4))
-			},
-			fault: "provider", live: 1, past: func(ago time.Duration) float64 {
-				if ago < 25*time.Minute {
-					return 1
-				}
-				return 0.01
-			},
-			fail: failure("upstream.unavailable", func(*rand.Rand, job.Job) string {
-				return "POST https://api.paylane.example/v2/captures: 503 Service Unavailable"
-			}, tracePay, retry.Answer{})},
-		{typ: "sms.send", queue: "sms", share: 0.08, work: [2]time.Duration{30 * ms, 120 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"to":"+49 151 %07d","text":"Your parcel %d arrives today"}`, r.IntN(10_000_000), n)
-			},
-			fault: "sms", live: 0.6, past: func(ago time.Duration) float64 {
-				if between(ago, 4*time.Hour, 3*time.Hour) {
-					return 0.95
-				}
-				return 0.2
-			},
-			fail: failure("sms.RateLimited", func(*rand.Rand, job.Job) string {
-				return "POST https://sms.example/messages: 429 Too Many Requests"
-			}, "", retry.Answer{RetryAfter: new(5 * time.Second)})},
-		{typ: "image.thumbnail", queue: "images", share: 0.06, work: [2]time.Duration{60 * ms, 500 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"document":"upload-%d.pdf","page":%d,"width":320}`, n, 1+r.IntN(12))
-			},
-			fault: "images", live: 0.15, past: func(ago time.Duration) float64 {
-				if between(ago, 6*time.Hour, 5*time.Hour) {
-					return 1
-				}
-				return 0.04
-			},
-			fail: func(_ *rand.Rand, j job.Job) ending {
-				return ending{job.Panicked, &job.Failure{
-					ErrorInfo: job.ErrorInfo{Type: "panic", Message: fmt.Sprintf("runtime error: index out of range [%d] with length 0", thumbnailPage(j))},
-					Trace:     tracePanic,
-				}}
-			}},
-		{typ: "order.import", queue: "imports", share: 0.03, work: [2]time.Duration{20 * ms, 90 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"partner":"northwind","order_id":%d,"lines":[{"sku":"MK-%d","qty":"%s"}]}`, n, 100+r.IntN(900), pick(r, []string{"three", "two", "a dozen"}))
-			},
-			fault: "imports", live: 0.5, past: func(time.Duration) float64 { return 0.25 },
-			fail: failure("validation.payload_invalid", func(*rand.Rand, job.Job) string {
-				return "lines[0].qty: a string stands where a number is expected"
-			}, "", retry.Answer{})},
-		{typ: "report.render", queue: "reports", share: 0.02, work: [2]time.Duration{300 * ms, 2400 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"report":"%s","week":%d}`, pick(r, []string{"sales", "returns", "stock"}), 1+n%52)
-			},
-			fault: "reports", live: 0.5, past: func(ago time.Duration) float64 {
-				if between(ago, 10*time.Hour, 9*time.Hour) {
-					return 0.9
-				}
-				return 0.2
-			},
-			fail: func(*rand.Rand, job.Job) ending {
-				return ending{job.TimedOut, &job.Failure{ErrorInfo: job.ErrorInfo{
-					Type: "timeout", Message: "the execution exceeded its time limit of 3 s"}}}
-			}},
-		{typ: "ledger.post", queue: "ledger", share: 0.01, work: [2]time.Duration{20 * ms, 60 * ms},
-			payload: func(n int, r *rand.Rand) string {
-				return fmt.Sprintf(`{"entry":%d,"account":"%d","amount":%d}`, n, 1000+r.IntN(9000), r.IntN(100_000))
-			},
-			fault: "ledger", live: 0.3, past: func(ago time.Duration) float64 {
-				if ago < 3*time.Hour {
-					return 0.25
-				}
-				return 0
-			},
-			fail: failure("ledger.Locked", func(*rand.Rand, job.Job) string {
-				return "the period 2026-02 is locked by the month-end closing"
-			}, "", retry.Answer{})},
+		searchIndex(), emailReceipt(), paymentsCapture(), smsSend(), imageThumbnail(), orderImport(), reportRender(), ledgerPost(),
+	}
+}
+
+func searchIndex() kind {
+	return kind{
+		typ: "search.index", queue: "search", share: 0.36, work: [2]time.Duration{4 * time.Millisecond, 30 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"document":"product-%d","revision":%d}`, n, 1+r.IntN(9))
+		},
+	}
+}
+
+func emailReceipt() kind {
+	return kind{
+		typ: "email.receipt", queue: "email", share: 0.28, work: [2]time.Duration{40 * time.Millisecond, 240 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people), n)
+		},
+		fault: "mailer", live: 0.3, past: func(time.Duration) float64 { return 0.3 },
+		fail: failure("smtp.Error", func(r *rand.Rand, j job.Job) string {
+			return fmt.Sprintf("451 4.7.1 <%s@brightmail.example>: Recipient address rejected: try again later", pick(r, people))
+		}, traceMail, retry.Answer{}),
+	}
+}
+
+func paymentsCapture() kind {
+	return kind{
+		typ: "payments.capture", queue: "payments", share: 0.16, work: [2]time.Duration{80 * time.Millisecond, 600 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"order_id":%d,"amount":%d,"currency":"EUR","provider":"paylane","lines":[{"sku":"TR-%d","qty":%d}],"capture":true,"coupon":null}`,
+				n, 990+r.IntN(20_000), 100+r.IntN(900), 1+r.IntN(4))
+		},
+		fault: "provider", live: 1, past: func(ago time.Duration) float64 {
+			if ago < 25*time.Minute {
+				return 1
+			}
+			return 0.01
+		},
+		fail: failure("upstream.unavailable", func(*rand.Rand, job.Job) string {
+			return "POST https://api.paylane.example/v2/captures: 503 Service Unavailable"
+		}, tracePay, retry.Answer{}),
+	}
+}
+
+func smsSend() kind {
+	return kind{
+		typ: "sms.send", queue: "sms", share: 0.08, work: [2]time.Duration{30 * time.Millisecond, 120 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"to":"+49 151 %07d","text":"Your parcel %d arrives today"}`, r.IntN(10_000_000), n)
+		},
+		fault: "sms", live: 0.6, past: func(ago time.Duration) float64 {
+			if between(ago, 4*time.Hour, 3*time.Hour) {
+				return 0.95
+			}
+			return 0.2
+		},
+		fail: failure("sms.RateLimited", func(*rand.Rand, job.Job) string {
+			return "POST https://sms.example/messages: 429 Too Many Requests"
+		}, "", retry.Answer{RetryAfter: new(5 * time.Second)}),
+	}
+}
+
+func imageThumbnail() kind {
+	return kind{
+		typ: "image.thumbnail", queue: "images", share: 0.06, work: [2]time.Duration{60 * time.Millisecond, 500 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"document":"upload-%d.pdf","page":%d,"width":320}`, n, 1+r.IntN(12))
+		},
+		fault: "images", live: 0.15, past: func(ago time.Duration) float64 {
+			if between(ago, 6*time.Hour, 5*time.Hour) {
+				return 1
+			}
+			return 0.04
+		},
+		fail: func(_ *rand.Rand, j job.Job) ending {
+			return ending{job.Panicked, &job.Failure{
+				ErrorInfo: job.ErrorInfo{Type: "panic", Message: fmt.Sprintf("runtime error: index out of range [%d] with length 0", thumbnailPage(j))},
+				Trace:     tracePanic,
+			}}
+		},
+	}
+}
+
+func orderImport() kind {
+	return kind{
+		typ: "order.import", queue: "imports", share: 0.03, work: [2]time.Duration{20 * time.Millisecond, 90 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"partner":"northwind","order_id":%d,"lines":[{"sku":"MK-%d","qty":"%s"}]}`, n, 100+r.IntN(900), pick(r, []string{"three", "two", "a dozen"}))
+		},
+		fault: "imports", live: 0.5, past: func(time.Duration) float64 { return 0.25 },
+		fail: failure("validation.payload_invalid", func(*rand.Rand, job.Job) string {
+			return "lines[0].qty: a string stands where a number is expected"
+		}, "", retry.Answer{}),
+	}
+}
+
+func reportRender() kind {
+	return kind{
+		typ: "report.render", queue: "reports", share: 0.02, work: [2]time.Duration{300 * time.Millisecond, 2400 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"report":"%s","week":%d}`, pick(r, []string{"sales", "returns", "stock"}), 1+n%52)
+		},
+		fault: "reports", live: 0.5, past: func(ago time.Duration) float64 {
+			if between(ago, 10*time.Hour, 9*time.Hour) {
+				return 0.9
+			}
+			return 0.2
+		},
+		fail: func(*rand.Rand, job.Job) ending {
+			return ending{job.TimedOut, &job.Failure{ErrorInfo: job.ErrorInfo{
+				Type: "timeout", Message: "ran longer than its ttr, 3s"}}}
+		},
+	}
+}
+
+func ledgerPost() kind {
+	return kind{
+		typ: "ledger.post", queue: "ledger", share: 0.01, work: [2]time.Duration{20 * time.Millisecond, 60 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"entry":%d,"account":"%d","amount":%d}`, n, 1000+r.IntN(9000), r.IntN(100_000))
+		},
+		fault: "ledger", live: 0.3, past: func(ago time.Duration) float64 {
+			if ago < 3*time.Hour {
+				return 0.25
+			}
+			return 0
+		},
+		fail: failure("ledger.Locked", func(*rand.Rand, job.Job) string {
+			return "the period 2026-02 is locked by the month-end closing"
+		}, "", retry.Answer{}),
 	}
 }
 
@@ -164,9 +205,7 @@ const (
 payments.(*Client).Capture
 	shop/payments/client.go:142
 payments.HandleCapture
-	shop/payments/capture.go:58
-engine.(*Engine).call
-	redrive/internal/engine/run.go:88`
+	shop/payments/capture.go:58`
 	traceMail = `smtp: 451 4.7.1 try again later
 mail.(*Session).Rcpt
 	shop/mail/session.go:77
