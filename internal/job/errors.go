@@ -9,7 +9,6 @@ import (
 // input. Callers test them with errors.Is and errors.As.
 var (
 	ErrNotFound    = errors.New("no such job")
-	ErrStale       = errors.New("this execution has lost its lease")                  // nothing was changed
 	ErrBusy        = errors.New("the database is kept busy by another process")       // nothing was changed; try again
 	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
 	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed

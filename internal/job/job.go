@@ -6,20 +6,24 @@
 // starts at enqueue, each replay starts the next one, and no history is lost.
 // Within a run it is executed until it succeeds or its policy gives up.
 //
-//	scheduled ─┐                       ┌─ completed
-//	available ─┼─ claim ─▶ active ─────┼─ retryable ─ claim ─▶ active …
-//	retryable ─┘                       ├─ discarded (with or without a dead letter)
-//	                                   └─ available (released by a graceful stop)
+//	scheduled ─┐                    ┌─ completed
+//	available ─┼─ claim ─▶ active ──┼─ retryable ─ claim ─▶ active …
+//	retryable ─┘                    ├─ discarded (with or without a dead letter)
+//	                                └─ available (released by a graceful stop)
+//
+//	a person cancels:  any state that is not over ─▶ cancelled
+//	a person discards: waiting, or a dead letter  ─▶ discarded
+//	a person replays:  discarded, cancelled, retryable ─▶ available, next run
 //
 // Two counters must not be confused. Attempts counts the cycles that were
 // completed in this run, whatever their outcome: 0 at enqueue, one more each
-// time an execution is settled. Execution rises at each claim and never goes
-// back. (ID, Run, Execution) is the fencing token: every write that ends or
+// time an execution that counts is settled. Execution rises at each claim and
+// never goes back. (ID, Run, Execution) is the fencing token: every write that ends or
 // extends an execution names it, so a worker that lost its lease can never
 // settle somebody else's work.
 //
-// The package does no input or output. [Job.Settle] is the one place that
-// turns the end of an execution into what is written down.
+// The package does no input or output. [Job.Settle] turns the end of an
+// execution, as its worker or the reaper saw it, into what is written down.
 package job
 
 import (

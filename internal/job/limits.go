@@ -22,6 +22,7 @@ const (
 	MaxTrace        = 256 << 10
 	MaxDepth        = 128 // of nested JSON
 	MaxBatch        = 10_000
+	MaxEntries      = 100 // of a policy's schedule, and of its errors that are never retried
 )
 
 var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)

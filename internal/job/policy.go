@@ -20,7 +20,7 @@ import (
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := duration.Parse(s)
 	if err != nil || d.Negative || d.Years != 0 || d.Months != 0 || !strings.ContainsAny(s, "0123456789") {
-		return 0, fmt.Errorf("%q is not an ISO 8601 duration as PT1S, PT5M or P7D", Clip(s, 64))
+		return 0, fmt.Errorf("%q is not a duration as PT1S, PT5M or P7D: ISO 8601 in days and smaller units, not negative", Clip(s, 64))
 	}
 	if d.Weeks*7+d.Days > maxDays || d.Hours > maxDays*24 || d.Minutes > maxDays*24*60 || d.Seconds > maxDays*24*60*60 {
 		return 0, fmt.Errorf("%q is longer than %d days", Clip(s, 64), maxDays)
@@ -136,7 +136,7 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(strin
 	case "jitter":
 		p.Jitter, err = jitterField(raw)
 	case "non_retryable_errors":
-		p.NonRetryable, err = field[[]string](raw, "a list of strings")
+		p.NonRetryable, err = errorsField(raw)
 	case "on_exhaustion":
 		p.OnExhaustion, err = field[retry.Action](raw, "a string")
 	default:
@@ -167,6 +167,9 @@ func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]ti
 	if err != nil {
 		return nil, err
 	}
+	if err := checkEntries(len(*entries)); err != nil {
+		return nil, err
+	}
 	schedule := make([]time.Duration, len(*entries))
 	for i, s := range *entries {
 		if schedule[i], err = parse(s); err != nil {
@@ -174,6 +177,26 @@ func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]ti
 		}
 	}
 	return &schedule, nil
+}
+
+func errorsField(raw []byte) (*[]string, error) {
+	entries, err := field[[]string](raw, "a list of strings")
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range *entries {
+		if len(s) > MaxErrorType {
+			return nil, fmt.Errorf("%q is longer than %d bytes", Clip(s, 64), MaxErrorType)
+		}
+	}
+	return entries, checkEntries(len(*entries))
+}
+
+func checkEntries(n int) error {
+	if n > MaxEntries {
+		return fmt.Errorf("has %d entries, at most %d are allowed", n, MaxEntries)
+	}
+	return nil
 }
 
 // jitterField reads true (the Open Job Spec's pair), false, or a pair.

@@ -3,6 +3,7 @@ package job_test
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func TestEncodePolicy_RoundTrip(t *testing.T) {
 			InitialInterval: micros("initial", 1), MaxInterval: micros("cap", 1),
 			Coefficient:  rapid.Float64Range(1, 1e300).Draw(t, "coefficient"),
 			Jitter:       rapid.SampledFrom([]retry.Jitter{{}, {Low: 0.5, High: 1.5}, {Low: 0.85, High: 1.15}}).Draw(t, "jitter"),
-			NonRetryable: rapid.SliceOf(rapid.String()).Draw(t, "non_retryable"),
+			NonRetryable: rapid.SliceOfN(rapid.StringN(0, 20, 200), 0, job.MaxEntries).Draw(t, "non_retryable"),
 			OnExhaustion: rapid.SampledFrom([]retry.Action{retry.DeadLetter, retry.Discard}).Draw(t, "on_exhaustion"),
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "entries") {
@@ -124,6 +125,9 @@ func TestDecodePatch_NamesTheField(t *testing.T) {
 		{`{"non_retryable_errors": "auth.*"}`, "non_retryable_errors"},
 		{`{"on_exhaustion": true}`, "on_exhaustion"},
 		{`{"tries": 3}`, "tries"},
+		{`{"schedule": [` + strings.Repeat(`"PT1S",`, job.MaxEntries) + `"PT1S"]}`, "schedule"},
+		{`{"non_retryable_errors": [` + strings.Repeat(`"a",`, job.MaxEntries) + `"a"]}`, "non_retryable_errors"},
+		{`{"non_retryable_errors": ["` + strings.Repeat("a", 256) + `"]}`, "non_retryable_errors"},
 	}
 	for _, test := range tests {
 		var bad *retry.FieldError
