@@ -28,6 +28,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ type Totaler interface {
 type Options struct {
 	CheckOrigin func(*http.Request) bool // whether a websocket may be opened; default: gorilla's same-origin rule
 	MaxClients  int                      // default 12,000
-	MaxPerIP    int                      // default 100
+	MaxPerIP    int                      // default 100; this machine has no limit: a proxy here is everybody
 	Log         *slog.Logger             // default: none
 }
 
@@ -151,24 +152,20 @@ func (h *Hub) cutOff() {
 	}
 }
 
-// Clients is the number of open websockets.
-func (h *Hub) Clients() int {
+// count is the number of open websockets.
+func (h *Hub) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients)
 }
 
-// ServeHTTP opens a websocket, or answers the polling twin when the request
-// asks for no upgrade. It returns as soon as the websocket is open.
+// ServeHTTP opens a websocket. It returns as soon as the websocket is open. A
+// refusal is plain text: no page can read the answer to a failed handshake.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !websocket.IsWebSocketUpgrade(r) {
-		h.poll(w, r)
-		return
-	}
 	ip := peer(r)
 	if problem := h.admit(ip); problem != "" {
 		w.Header().Set("Retry-After", "10")
-		writeProblem(w, http.StatusServiceUnavailable, "unavailable", "", problem)
+		http.Error(w, problem, http.StatusServiceUnavailable)
 		return
 	}
 	conn, err := h.upgrader.Upgrade(w, r, nil)
@@ -193,7 +190,7 @@ func (h *Hub) admit(ip string) (problem string) {
 		return goingAway
 	case all >= h.opts.MaxClients:
 		return fmt.Sprintf("%d pages are connected, no more are accepted", all)
-	case h.perIP[ip] >= h.opts.MaxPerIP:
+	case h.perIP[ip] >= h.opts.MaxPerIP && !isLoopback(ip):
 		return fmt.Sprintf("%d pages are connected from your address, no more are accepted", h.perIP[ip])
 	}
 	h.perIP[ip]++
@@ -270,4 +267,10 @@ func peer(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	return host
+}
+
+// isLoopback reports whether an address is this machine's own.
+func isLoopback(ip string) bool {
+	addr, err := netip.ParseAddr(ip)
+	return err == nil && addr.Unmap().IsLoopback()
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,7 +185,7 @@ func TestHub_StalledClientDelaysNobody(t *testing.T) {
 		}
 		time.Sleep(writeLimit)
 		synctest.Wait()
-		if n := h.hub.Clients(); n != 1 {
+		if n := h.hub.count(); n != 1 {
 			t.Errorf("%d clients after the write limit, want the stalled one gone", n)
 		}
 	})
@@ -295,7 +297,7 @@ func TestHub_PongKeepsAlive(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Hour)
-		if n := h.hub.Clients(); n != 1 {
+		if n := h.hub.count(); n != 1 {
 			t.Errorf("%d clients after an hour, want 1", n)
 		}
 	})
@@ -317,6 +319,29 @@ func TestHub_RefusesTooManyClients(t *testing.T) {
 				h.dial(t)
 			})
 		})
+	}
+}
+
+// Behind a proxy on this machine everybody comes from its address.
+func TestHub_TheLimitPerAddressSparesThisMachine(t *testing.T) {
+	hub := New(&totals{}, Options{MaxPerIP: 1, MaxClients: 3})
+	defer hub.Close()
+	web := httptest.NewServer(hub)
+	defer web.Close()
+	dial := func() error {
+		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(web.URL, "http"), nil)
+		if err == nil {
+			t.Cleanup(func() { conn.Close() })
+		}
+		return err
+	}
+	for range 3 {
+		if err := dial(); err != nil {
+			t.Fatalf("refused: %v", err)
+		}
+	}
+	if err := dial(); err == nil {
+		t.Error("the limit of all clients has no effect")
 	}
 }
 

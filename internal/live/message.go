@@ -1,18 +1,16 @@
 package live
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 
 	"redrive/internal/job"
 )
 
-// maxIDs is the number of rows that one page can follow.
-const maxIDs = 200
+// MaxIDs is the number of rows that one page can follow.
+const MaxIDs = 200
 
 // subscription is what a page shows.
 type subscription struct {
@@ -49,8 +47,8 @@ func decode(data []byte) (subscription, error) {
 
 // checkIDs returns the ids in their canonical form, each once.
 func checkIDs(ids []string) ([]string, error) {
-	if len(ids) > maxIDs {
-		return nil, fmt.Errorf("%d ids, at most %d are accepted", len(ids), maxIDs)
+	if len(ids) > MaxIDs {
+		return nil, fmt.Errorf("%d ids, at most %d are accepted", len(ids), MaxIDs)
 	}
 	var all []string
 	seen := map[string]bool{}
@@ -110,28 +108,13 @@ func newRow(c job.Change) row {
 	}
 }
 
-// poll answers what a websocket would say now.
-func (h *Hub) poll(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		writeProblem(w, http.StatusMethodNotAllowed, "method_not_allowed", "", "use GET")
-		return
-	}
-	var given []string
-	if list := r.URL.Query().Get("ids"); list != "" {
-		given = strings.SplitN(list, ",", maxIDs+1)
-	}
-	ids, err := checkIDs(given)
+// Poll is the polling twin: it answers what a websocket would say now of the
+// totals and of these jobs, as a JSON object. Of ids, which are canonical, it
+// takes up to MaxIDs.
+func (h *Hub) Poll(ctx context.Context, ids []string) ([]byte, error) {
+	changes, err := h.look(ctx, ids)
 	if err != nil {
-		writeProblem(w, http.StatusBadRequest, "invalid_value", "ids", err.Error())
-		return
-	}
-	changes, err := h.look(r.Context(), ids)
-	if err != nil {
-		h.opts.Log.Warn("live rows could not be read", "error", err)
-		w.Header().Set("Retry-After", "5")
-		writeProblem(w, http.StatusServiceUnavailable, "busy", "", "the rows could not be read in time; try again")
-		return
+		return nil, fmt.Errorf("read the live rows: %w", err)
 	}
 	answer := struct {
 		Counters json.RawMessage `json:"counters"`
@@ -140,23 +123,5 @@ func (h *Hub) poll(w http.ResponseWriter, r *http.Request) {
 	for _, change := range changes {
 		answer.Jobs = append(answer.Jobs, newRow(change))
 	}
-	writeJSON(w, http.StatusOK, answer)
-}
-
-func writeProblem(w http.ResponseWriter, status int, code, field, message string) {
-	var answer struct {
-		Error struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-			Field   string `json:"field,omitempty"`
-		} `json:"error"`
-	}
-	answer.Error.Code, answer.Error.Field, answer.Error.Message = code, field, message
-	writeJSON(w, status, answer)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = bytes.NewReader(append(encode(v), '\n')).WriteTo(w) // an error means that the peer has left
+	return encode(answer), nil
 }

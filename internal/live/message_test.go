@@ -1,9 +1,9 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
-	"io"
-	"net/http"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,32 +50,20 @@ func TestHub_IgnoresUnknownMessages(t *testing.T) {
 	})
 }
 
-func (h *house) get(t *testing.T, url string) (int, string) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: h.connect, DisableKeepAlives: true}}
-	answer, err := client.Get("http://localhost" + url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(body)
-}
-
 func TestHub_PollingTwinSaysTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
 		h.commit(h.hub, moved(idA, job.Retryable, 1), moved(idB, job.Active, 1))
-		status, body := h.get(t, "/live?ids="+idA+","+idC)
+		data, err := h.hub.Poll(t.Context(), []string{idA, idC})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var answer struct {
 			Counters message
 			Jobs     []row
 		}
-		if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
-			t.Fatalf("%d %s: %v", status, body, err)
+		if err := json.Unmarshal(data, &answer); err != nil {
+			t.Fatalf("%s: %v", data, err)
 		}
 		if answer.Counters.Seq != 1 || len(answer.Jobs) != 1 || answer.Jobs[0].ID != idA {
 			t.Errorf("answer %+v, want the totals and A", answer)
@@ -83,15 +71,12 @@ func TestHub_PollingTwinSaysTheSame(t *testing.T) {
 	})
 }
 
-func TestHub_PollingRefusesBadIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := start(t, Options{})
-		for _, url := range []string{"/live?ids=7", "/live?ids=" + strings.Repeat(idA+",", 201)} {
-			if status, body := h.get(t, url); status != http.StatusBadRequest || !strings.Contains(body, `"field":"ids"`) {
-				t.Errorf("%.40s: %d %s, want 400 with the field", url, status, body)
-			}
-		}
-	})
+func TestHub_PollingTellsThatRowsCannotBeRead(t *testing.T) {
+	h := New(&totals{err: context.DeadlineExceeded}, Options{})
+	defer h.Close()
+	if data, err := h.Poll(t.Context(), []string{idA}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%s, %v; want the store's error", data, err)
+	}
 }
 
 func FuzzDecode(f *testing.F) {
@@ -104,7 +89,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(s.ids) > maxIDs || s.filter.Check() != nil {
+		if len(s.ids) > MaxIDs || s.filter.Check() != nil {
 			t.Errorf("accepted %+v", s)
 		}
 		for _, id := range s.ids {
