@@ -19,6 +19,7 @@ var rooms = map[string][]string{
 	"redrive/internal/job":             {"retry"},
 	"redrive/internal/store":           {"job", "retry"},
 	"redrive/internal/store/storetest": {"job", "retry"},
+	"redrive/internal/store/rawtest":   {"job"},
 	"redrive/internal/engine":          {"job", "retry"},
 	"redrive/internal/live":            {"job"},
 	"redrive/internal/config":          {"job", "retry"},
@@ -32,7 +33,7 @@ var rooms = map[string][]string{
 
 // owners lists the rooms in which a third-party module may be used.
 var owners = map[string][]string{
-	"modernc.org/sqlite":                  {"store"},
+	"modernc.org/sqlite":                  {"store", "rawtest"},
 	"github.com/pressly/goose":            {"store"},
 	"github.com/labstack/echo":            {"server"},
 	"github.com/gorilla/websocket":        {"live"},

@@ -12,9 +12,7 @@ import (
 const (
 	firstPause = 100 * time.Millisecond // after a failed call of the store
 	maxPause   = 5 * time.Second
-	// lookAgain bounds how late a job can start whose time is hidden behind
-	// due jobs of a queue that has no free worker.
-	lookAgain = time.Second
+	lookAgain  = time.Second // after the store could not tell when the next job is due
 	// maxSleep makes the dispatcher compare its timer with the clock now and
 	// then, because the clock can be set and the machine can sleep.
 	maxSleep = time.Minute
@@ -205,14 +203,12 @@ func (d *dispatcher) notice(claim job.Claim, claimed []job.Job) {
 	}
 }
 
-// askDue learns when the next job may run. A time that the claim before has
-// covered belongs to jobs that wait for a worker; later ones hide behind it.
+// askDue learns when the next job may run. What was due at the claim is either
+// claimed or waits for a worker of its queue, which is asked for more then.
 func (d *dispatcher) askDue(claimed time.Time) {
-	due, err := d.o.Store.NextDue(context.Background())
+	due, err := d.o.Store.NextDue(context.Background(), claimed)
 	if err != nil {
 		d.o.Log.Error("The time of the next job could not be read. It is tried again.", "error", err)
-	}
-	if err != nil || reached(due, claimed) {
 		due = claimed.Add(lookAgain)
 	}
 	d.due, d.asks = due, false

@@ -70,8 +70,9 @@ type Store interface {
 	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)
 	// Leases returns the active jobs whose lease ends by then; all for the zero time.
 	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
-	// NextDue is the earliest time at which a waiting job may run; zero for none.
-	NextDue(ctx context.Context) (time.Time, error)
+	// NextDue is the earliest time after a moment at which a waiting job may run;
+	// zero for none.
+	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	// Unhold frees the jobs that were held for want of a handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
 	// QueueNames lists the queues that have, or had, jobs.

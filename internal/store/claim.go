@@ -83,7 +83,7 @@ func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
 // would prepare the statement anew for each value of a bare LIMIT $2.)
 func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 	const (
-		from      = `SELECT ` + jobColumns + ` FROM jobs WHERE queue = $1 AND `
+		from      = `SELECT ` + nextColumns + ` FROM jobs WHERE queue = $1 AND `
 		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
 		due       = from + `state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
 		scheduled = due + `state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
@@ -102,11 +102,14 @@ func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 		if t.depth(queue, part.state) == 0 {
 			continue
 		}
-		found, err := t.store.policies.jobs(t, part.query, part.args...)
+		known := job.Job{Queue: queue, State: part.state}
+		var found jobRows
+		err := t.query(part.query, func(rows *sql.Rows) error { return found.scanNext(rows, known) }, part.args...)
+		next, err := t.store.policies.complete(t, found, err)
 		if err != nil {
 			return nil, err
 		}
-		jobs = joined(jobs, found)
+		jobs = joined(jobs, next)
 	}
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
@@ -256,16 +259,17 @@ func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 	return s.policies.jobs(s.reading(ctx), query, micros(endedBy))
 }
 
-// NextDue returns the earliest time at which a scheduled or retryable job can
-// run in a queue that is not paused; zero when none waits for its time.
-func (s *Store) NextDue(ctx context.Context) (time.Time, error) {
+// NextDue returns the earliest time after a moment at which a scheduled or
+// retryable job can run in a queue that is not paused; zero when none waits for
+// its time. Jobs that are due already do not hide later ones.
+func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
 	const query = `SELECT coalesce(min(due), 0) FROM (
 		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND state = d.status AND state IN ('scheduled', 'retryable')
-			ORDER BY run_at LIMIT 1) AS due
+			AND run_at > $1 ORDER BY run_at LIMIT 1) AS due
 		FROM depths AS d
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0
 			AND NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = d.queue AND q.paused_at <> 0)) AS next`
 	var due int64
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&due) })
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&due) }, micros(after))
 	return fromMicros(due), err
 }

@@ -13,23 +13,17 @@ import (
 	"redrive/internal/job"
 )
 
-// Enqueued is what became of one job that was handed in.
-type Enqueued struct {
-	Job    job.Job
-	Repeat bool // its idempotency key was seen before; Job is the first one
-}
-
 // Enqueue stores jobs, all or none of them, and returns each as it is stored,
 // in the same order. A job that may not run before a time after now is
 // scheduled, any other available. An empty id is filled in; an id that is taken
 // is a *job.Conflict. The jobs must be valid: nothing is checked here.
-func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]Enqueued, error) {
+func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
 	for i := range jobs {
 		fresh(&jobs[i], now)
 	}
-	done, err := write(ctx, s.writer, len(jobs), func(t *tx) ([]Enqueued, error) {
-		done := make([]Enqueued, len(jobs))
+	done, err := write(ctx, s.writer, len(jobs), func(t *tx) ([]job.Enqueued, error) {
+		done := make([]job.Enqueued, len(jobs))
 		for i, j := range jobs {
 			var err error
 			if done[i], err = t.enqueue(j); err != nil {
@@ -77,23 +71,23 @@ func inserting() batch {
 }
 
 // enqueue stores a job, unless its key names one already.
-func (t *tx) enqueue(j job.Job) (Enqueued, error) {
+func (t *tx) enqueue(j job.Job) (job.Enqueued, error) {
 	if j.Key != "" {
 		first, err := t.byKey(j.Key)
 		if !errors.Is(err, sql.ErrNoRows) {
-			return Enqueued{Job: first, Repeat: true}, err
+			return job.Enqueued{Job: first, Repeat: true}, err
 		}
 	}
 	policy, err := t.policyID(j.Policy)
 	if err != nil {
-		return Enqueued{}, err
+		return job.Enqueued{}, err
 	}
 	t.seq++
 	j.Seq = t.seq
 	err = t.jobs.add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), j.Priority, policy, j.Timeout.Microseconds(),
 		micros(j.RunAt), micros(j.EnqueuedAt), micros(j.ChangedAt), j.Key, []byte(j.Meta), j.Payload)
 	t.moved(job.Job{}, j)
-	return Enqueued{Job: j}, err
+	return job.Enqueued{Job: j}, err
 }
 
 func (t *tx) byKey(key string) (job.Job, error) {

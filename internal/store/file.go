@@ -124,7 +124,7 @@ func writerDSN(path string, relaxed bool) string {
 	}
 	return dsn(path, append(safety(), "_txlock=immediate",
 		pragma("busy_timeout", "0"), pragma("journal_mode", "wal"), pragma("synchronous", synchronous),
-		pragma("wal_autocheckpoint", "2000"), pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)
+		pragma("wal_autocheckpoint", "8000"), pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)
 }
 
 // readerDSN is for the pool that cannot write.

@@ -42,7 +42,7 @@ func testJob(payload string) job.Job {
 	return job.Job{Queue: "orders", Type: "email.send", Policy: p, Timeout: time.Minute, Payload: []byte(payload)}
 }
 
-func enqueue(t testing.TB, s *Store, n int) []Enqueued {
+func enqueue(t testing.TB, s *Store, n int) []job.Enqueued {
 	t.Helper()
 	jobs := make([]job.Job, n)
 	for i := range jobs {

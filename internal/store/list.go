@@ -52,9 +52,11 @@ func statusTerm(s job.Status) string {
 	state := "j.state = '" + string(s) + "'"
 	switch {
 	case s == job.Status(job.Discarded) || s == job.Status(job.Retryable):
-		return state + " AND j.state IN ('discarded', 'retryable')"
-	case slices.Contains(job.States(), job.State(s)):
+		return state + " AND j.state IN ('discarded', 'retryable') AND j.state <> 'active'"
+	case s == job.Status(job.Active):
 		return state
+	case slices.Contains(job.States(), job.State(s)):
+		return state + " AND j.state <> 'active'"
 	}
 	return "0 = 1"
 }

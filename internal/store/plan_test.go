@@ -166,5 +166,5 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Held(ctx))
 	ok(s.Tallies(ctx))
 	ok(s.Leases(ctx, testTime))
-	ok(s.NextDue(ctx))
+	ok(s.NextDue(ctx, testTime))
 }

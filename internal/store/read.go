@@ -121,6 +121,28 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	return nil
 }
 
+// nextColumns are what is worth reading of a job that waits to be claimed, in
+// the order in which scanNext reads them: its run has not ended, nobody holds
+// it, and the claim overwrites when it entered its state. Each column of each
+// row has its price.
+const nextColumns = `seq, id, type, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
+	error_type, error_message, key, meta, payload`
+
+// scanNext appends the job of a row that waits to be claimed; known has its
+// queue and state.
+func (r *jobRows) scanNext(rows *sql.Rows, known job.Job) error {
+	r.jobs, r.policies = append(r.jobs, known), append(r.policies, 0)
+	last := len(r.jobs) - 1
+	j := &r.jobs[last]
+	var ttr, runAt, enqueued int64
+	var meta []byte
+	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
+		&runAt, &enqueued, &j.Error.Type, &j.Error.Message, &j.Key, &meta, &j.Payload)
+	j.Meta, j.Timeout = meta, time.Duration(ttr)*time.Microsecond
+	j.RunAt, j.EnqueuedAt = fromMicros(runAt), fromMicros(enqueued)
+	return err
+}
+
 // jobs runs a query that selects the columns of a job, and completes each with
 // its policy.
 func (p *policies) jobs(src source, query string, args ...any) ([]job.Job, error) {

@@ -64,8 +64,23 @@ func (t *tx) committed() {
 		}
 	}
 	t.store.publish(&t.rollup)
-	if len(t.changes) > 0 && t.store.onCommit != nil {
+	t.tell()
+}
+
+// tell calls OnCommit: with the jobs that moved, and without any when a queue
+// was resumed, because then jobs can run that did not move.
+func (t *tx) tell() {
+	if t.store.onCommit == nil {
+		return
+	}
+	if len(t.changes) > 0 {
 		t.store.onCommit(t.changes)
+	}
+	for _, on := range t.paused {
+		if !on {
+			t.store.onCommit(nil)
+			return
+		}
 	}
 }
 
@@ -104,8 +119,9 @@ func (t *tx) moved(from, to job.Job) {
 	t.delta.depth(to, 1)
 	t.changes = append(t.changes, to.Changed())
 	if to.State == job.Active {
-		to.Payload, to.Meta, to.Error = nil, nil, job.ErrorInfo{}
-		t.active[to.ID] = &to
+		held := to // only here does a copy leave the stack
+		held.Payload, held.Meta, held.Error = nil, nil, job.ErrorInfo{}
+		t.active[to.ID] = &held
 	} else if from.State == job.Active {
 		t.active[to.ID] = nil
 	}

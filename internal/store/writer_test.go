@@ -313,3 +313,14 @@ func TestOnCommit_TellsWhatMoved(t *testing.T) {
 		t.Errorf("told %s, want %s", got, want)
 	}
 }
+
+// A resumed queue moves no job, but lets some run: whoever listens is called.
+func TestStore_TellsThatAQueueWasResumed(t *testing.T) {
+	calls := make(chan int, 10)
+	s := open(t, Options{OnCommit: func(c []job.Change) { calls <- len(c) }})
+	check(t, s.Pause(t.Context(), testTime, "orders", "eve"))
+	check(t, s.Resume(t.Context(), "orders"))
+	if n := <-calls; n != 0 || len(calls) > 0 {
+		t.Errorf("told of %d changes, and %d times more; want one call without changes", n, len(calls))
+	}
+}

@@ -50,8 +50,12 @@ CREATE INDEX jobs_claim ON jobs (queue, priority DESC, run_at, seq) WHERE state 
 CREATE INDEX jobs_due ON jobs (queue, state, run_at, seq) WHERE state IN ('scheduled', 'retryable');
 
 -- Lists, newest first. Each index whose condition names the state costs every
--- change of a job, even of those that it does not hold, so there are few.
-CREATE INDEX jobs_state   ON jobs (state, changed_at, seq);
+-- change of a job, even of those that it does not hold, so there are few. Active
+-- jobs have one of their own: it is small, where two more changes of the large
+-- one for each execution would cost a fifth of its time. Queries repeat
+-- state <> 'active' beside the state that they want.
+CREATE INDEX jobs_active   ON jobs (changed_at, seq) WHERE state = 'active';
+CREATE INDEX jobs_state   ON jobs (state, changed_at, seq) WHERE state <> 'active';
 CREATE INDEX jobs_letter  ON jobs (letter, changed_at, seq) WHERE letter <> '';
 CREATE INDEX jobs_held    ON jobs (changed_at, seq) WHERE held = 1;
 CREATE INDEX jobs_failed_queue ON jobs (queue, state, changed_at, seq) WHERE state IN ('discarded', 'retryable');

@@ -135,7 +135,7 @@ func ReplayOfRetryableAndCancelled(k *kit) {
 		k.check(err)
 		k.same("state", []any{got.State, got.Run, got.Reason}, []any{job.Available, 2, retry.Reason("")})
 	}
-	due, err := k.NextDue(k.ctx)
+	due, err := k.NextDue(k.ctx, k.now)
 	k.check(err)
 	k.same("NextDue", due, time.Time{})
 }

@@ -156,11 +156,11 @@ func ClaimNeverGivesAJobTwice(k *kit) {
 	k.same("distinct jobs", len(slices.Compact(all)), 300)
 }
 
-// NextDueIsTheEarliest: the earliest time of a scheduled or retryable job in a
-// queue that is not paused; zero when there is none.
+// NextDueIsTheEarliest: the earliest time after a moment of a scheduled or
+// retryable job in a queue that is not paused; zero when there is none.
 func NextDueIsTheEarliest(k *kit) {
 	due := func() time.Time {
-		at, err := k.NextDue(k.ctx)
+		at, err := k.NextDue(k.ctx, k.now)
 		k.check(err)
 		return at
 	}
@@ -174,6 +174,9 @@ func NextDueIsTheEarliest(k *kit) {
 	k.same("a retry", due(), k.now.Add(time.Second))
 	k.check(k.Pause(k.ctx, k.now, "a", "eve"))
 	k.same("with queue a paused", due(), early.RunAt)
+	k.check(k.Resume(k.ctx, "a"))
+	k.pass(time.Minute)
+	k.same("when the early ones are due", due(), late.RunAt)
 }
 
 // LeasesEndByTime: the active jobs whose lease ends at a time or before; all of

@@ -209,7 +209,7 @@ func RestartKeepsEverything(k *kit) {
 		add(k.Held(k.ctx))
 		add(k.Tallies(k.ctx))
 		add(k.Leases(k.ctx, time.Time{}))
-		add(k.NextDue(k.ctx))
+		add(k.NextDue(k.ctx, k.now))
 		add(k.Snapshot(), nil)
 		return all
 	}

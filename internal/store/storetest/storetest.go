@@ -21,7 +21,6 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/internal/store"
 )
 
 // Store is what the suite tests.
@@ -35,11 +34,11 @@ type Store interface {
 
 // Worker is what those need who bring jobs and execute them.
 type Worker interface {
-	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]store.Enqueued, error)
+	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) ([]job.Job, []job.Token, error)
 	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) ([]job.Token, error)
 	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
-	NextDue(ctx context.Context) (time.Time, error)
+	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	Unhold(ctx context.Context, knows func(string) bool) (int, error)
 }
 
