@@ -165,6 +165,12 @@ func TestParse_ErrorsNameLineAndField(t *testing.T) {
 		{"unknown type", "unknown_type: drop", "redrive.yaml:1: unknown_type: \"drop\" is unknown; use hold"},
 		{"hosts", "hosts: example.org", "redrive.yaml:1: hosts: must be a list"},
 		{"hosts entry", "hosts:\n  - a\n  - 7", "redrive.yaml:3: hosts[1]: must be a string"},
+		{"hosts with a scheme", "hosts:\n  - redrive.example\n  - https://redrive.internal", "redrive.yaml:3: hosts[1]: \"https://redrive.internal\" is not a host"},
+		{"hosts with a path", "hosts: [redrive.example/]", "redrive.yaml:1: hosts[0]: \"redrive.example/\" is not a host"},
+		{"hosts with a blank", "hosts: ['redrive example']", "redrive.yaml:1: hosts[0]: \"redrive example\" is not a host"},
+		{"hosts with a pattern", "hosts: ['*.example']", "redrive.yaml:1: hosts[0]: \"*.example\" is not a host"},
+		{"hosts with a port in words", "hosts: ['redrive.example:http']", "redrive.yaml:1: hosts[0]: \"redrive.example:http\" is not a host"},
+		{"hosts with nothing", "hosts: ['']", "redrive.yaml:1: hosts[0]: \"\" is not a host"},
 		{"queue name", "queues:\n  \"a b\": {}", "redrive.yaml:2: queues.a b: \"a b\" is not a queue name"},
 		{"dead_letter", "queues:\n  a:\n    dead_letter: yes please", "redrive.yaml:3: queues.a.dead_letter: must be a mapping"},
 		{"dead_letter.enabled", "queues:\n  a:\n    dead_letter:\n      enabled: 1", "redrive.yaml:4: queues.a.dead_letter.enabled: must be true or false"},
@@ -196,6 +202,13 @@ func TestParse_ErrorsNameLineAndField(t *testing.T) {
 				t.Errorf("error %v\nwant %s…", err, test.want)
 			}
 		})
+	}
+}
+
+func TestParse_HostsAreNamesAndAddresses(t *testing.T) {
+	want := []string{"redrive", "Redrive.Example", "my_host-1.internal:8080", "10.0.0.7", "10.0.0.7:80", "::1", "[::1]", "[fd00::1]:8080"}
+	if c := parse(t, "hosts: ['"+strings.Join(want, "', '")+"']"); !slices.Equal(c.Hosts, want) {
+		t.Errorf("hosts %q, want %q", c.Hosts, want)
 	}
 }
 

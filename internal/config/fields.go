@@ -3,7 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +24,7 @@ func (c *Config) read(data []byte) error {
 		"workers":      into(&c.workers, workers),
 		"ttr":          into(&c.ttr, positive),
 		"unknown_type": into(&c.UnknownType, unknownType),
-		"hosts":        into(&c.Hosts, value.texts),
+		"hosts":        into(&c.Hosts, hosts),
 		"queues":       c.readQueues,
 		"types":        c.readTypes,
 		"handlers":     c.readHandlers,
@@ -127,6 +130,35 @@ func checkPattern(pattern string, v value) error {
 		return v.wrong(`is not a pattern; write a job type, or a prefix as "report.*"`)
 	}
 	return nil
+}
+
+// hosts reads names as a browser sends them, with a port or without: anything
+// else would never match.
+func hosts(v value) ([]string, error) {
+	names, err := v.texts()
+	for i, name := range names {
+		if !isHost(name) {
+			return nil, v.file.wrong(fmt.Sprintf("%s[%d]", v.path, i), fmt.Sprintf(
+				"%q is not a host, as redrive.example or 10.0.0.7:8080", job.Clip(name, 64)))
+		}
+	}
+	return names, err
+}
+
+// isHost reports whether s is a name or an address, with a port or without.
+func isHost(s string) bool {
+	if name, port, err := net.SplitHostPort(s); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+		s = name
+	} else if inner, ok := strings.CutPrefix(s, "["); ok {
+		s = strings.TrimSuffix(inner, "]")
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return true
+	}
+	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
 func workers(v value) (int, error) {
