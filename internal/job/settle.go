@@ -47,6 +47,7 @@ func (j Job) Settle(e Ending, deadLetters bool, random func() float64) Settlemen
 	s.Attempt.Number = j.Attempts + 1
 	if e.Outcome == Succeeded {
 		s.State, s.Attempt.Action, s.Attempt.DecidedBy = Completed, retry.Complete, "handler:success"
+		s.Attempt.Error, s.Attempt.Trace = ErrorInfo{}, ""
 		return s
 	}
 	s.apply(j.Policy.Decide(retry.Failure{

@@ -31,7 +31,7 @@ func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
 
 func attempts(src source, seq int64) ([]job.Attempt, error) {
 	const query = `SELECT execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
-		action, decided_by, delay, trace FROM attempts WHERE job_seq = $1 ORDER BY execution`
+		action, decided_by, delay, trace FROM executions WHERE job_seq = $1 ORDER BY execution`
 	var all []job.Attempt
 	err := src.query(query, func(rows *sql.Rows) error {
 		var a job.Attempt

@@ -118,6 +118,9 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	j.Meta, j.Timeout = meta, time.Duration(ttr)*time.Microsecond
 	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(started), fromMicros(finished)
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(changed), fromMicros(lease), fromMicros(seen)
+	if j.State != job.Active {
+		j.Worker = "" // in a completed job's row it belongs to the last attempt
+	}
 	return nil
 }
 

@@ -58,8 +58,10 @@ func (t *tx) settle(s *job.Settlement, from job.Job) error {
 	if err := t.end(s, &to); err != nil {
 		return err
 	}
-	if err := t.addAttempt(to.Seq, s.Attempt); err != nil {
-		return err
+	if s.Attempt.Outcome != job.Succeeded {
+		if err := t.addAttempt(to.Seq, s.Attempt); err != nil {
+			return err
+		}
 	}
 	if letter, ok := s.DeadLetter(to.Queue); ok {
 		if err := t.addLetter(to.Seq, letter); err != nil {
@@ -109,7 +111,7 @@ func (t *tx) end(s *job.Settlement, to *job.Job) (err error) {
 	at := micros(to.ChangedAt)
 	switch {
 	case to.State == job.Completed:
-		return t.completed.add(t, to.Seq, s.Run, s.Execution, at, to.Attempts)
+		return t.completed.add(t, to.Seq, s.Run, s.Execution, at, to.Attempts, s.Attempt.Worker, micros(s.Attempt.StartedAt))
 	case !s.Attempt.Outcome.Counted():
 		n, err = t.exec(release, to.Seq, s.Run, s.Execution, at, string(to.State), micros(to.RunAt))
 	default:
@@ -129,17 +131,20 @@ func expect(want, got int64, err error) error {
 	return err
 }
 
-// completing ends executions that succeeded, many at once.
+// completing ends executions that succeeded, many at once. Nothing changes a
+// completed job any more, so its row is the record of its last attempt too (see
+// the view executions): one row less to write for each job that does its work.
 func completing() batch {
 	return batch{
 		head: `UPDATE jobs SET state = 'completed', changed_at = s.column4, finished_at = s.column4, attempts = s.column5,
-			reason = '', error_type = '', error_message = '', ` + idle + ` FROM (VALUES `,
-		row: `(?, ?, ?, ?, ?)`, columns: 5,
+			worker = s.column6, started_at = s.column7, lease_until = 0, last_seen = 0,
+			reason = '', error_type = '', error_message = '' FROM (VALUES `,
+		row: `(?, ?, ?, ?, ?, ?, ?)`, columns: 7,
 		tail: `) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`,
 	}
 }
 
-// recording appends attempts.
+// recording appends attempts that did not succeed.
 func recording() batch {
 	return batch{
 		head: `INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at,
@@ -148,22 +153,7 @@ func recording() batch {
 	}
 }
 
-// recordingSuccess appends attempts that succeeded, of which there is little to
-// say.
-func recordingSuccess() batch {
-	b := recording()
-	b.row, b.columns = `(?, ?, ?, ?, ?, ?, ?, 'succeeded', '', '', 'complete', 'handler:success', '', '')`, 7
-	return b
-}
-
 func (t *tx) addAttempt(seq int64, a job.Attempt) error {
-	plain := job.Attempt{
-		Run: a.Run, Number: a.Number, Execution: a.Execution, Worker: a.Worker, StartedAt: a.StartedAt, FinishedAt: a.FinishedAt,
-		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "handler:success",
-	}
-	if a == plain {
-		return t.successes.add(t, seq, a.Execution, a.Run, a.Number, a.Worker, micros(a.StartedAt), micros(a.FinishedAt))
-	}
 	delay, err := encodeDelay(a.Delay)
 	if err != nil {
 		return err
@@ -172,7 +162,7 @@ func (t *tx) addAttempt(seq int64, a job.Attempt) error {
 		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, delay, a.Trace)
 }
 
-// encodeDelay writes the calculation of a delay down, ” when there is none.
+// encodeDelay writes the calculation of a delay down, nothing when there is none.
 func encodeDelay(d *retry.Delay) (string, error) {
 	if d == nil {
 		return "", nil

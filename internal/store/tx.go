@@ -15,20 +15,20 @@ import (
 // when it commits.
 type tx struct {
 	*writer
-	delta                                delta
-	changes                              []job.Change
-	fresh                                map[string]int64    // policies that were stored in this transaction
-	paused                               map[string]bool     // queues that were paused (true) or resumed
-	active                               map[string]*job.Job // executions that began; nil: that ended
-	seq                                  int64               // the number of the newest job
-	jobs, completed, attempts, successes batch
+	delta                     delta
+	changes                   []job.Change
+	fresh                     map[string]int64    // policies that were stored in this transaction
+	paused                    map[string]bool     // queues that were paused (true) or resumed
+	active                    map[string]*job.Job // executions that began; nil: that ended
+	seq                       int64               // the number of the newest job
+	jobs, completed, attempts batch
 }
 
 func newTx(w *writer) *tx {
 	return &tx{
 		writer: w, delta: newDelta(), fresh: map[string]int64{}, paused: map[string]bool{},
 		active: map[string]*job.Job{}, seq: w.rollup.newest,
-		jobs: inserting(), completed: completing(), attempts: recording(), successes: recordingSuccess(),
+		jobs: inserting(), completed: completing(), attempts: recording(),
 	}
 }
 
@@ -39,10 +39,8 @@ func (t *tx) runAll(ops []op) error {
 			return err
 		}
 	}
-	for _, b := range []*batch{&t.attempts, &t.successes} {
-		if err := b.flush(t, 1); err != nil {
-			return err
-		}
+	if err := t.attempts.flush(t, 1); err != nil {
+		return err
 	}
 	return t.flush()
 }

@@ -61,7 +61,7 @@ CREATE INDEX jobs_held    ON jobs (changed_at, seq) WHERE held = 1;
 CREATE INDEX jobs_failed_queue ON jobs (queue, state, changed_at, seq) WHERE state IN ('discarded', 'retryable');
 CREATE INDEX jobs_failed_type  ON jobs (type, state, changed_at, seq)  WHERE state IN ('discarded', 'retryable');
 
--- One row for each execution that ended, written once.
+-- One row for each execution that ended without success, written once.
 CREATE TABLE attempts (
     job_seq       INTEGER NOT NULL,
     execution     INTEGER NOT NULL,
@@ -79,6 +79,17 @@ CREATE TABLE attempts (
     trace         TEXT    NOT NULL,
     PRIMARY KEY (job_seq, execution)
 ) STRICT, WITHOUT ROWID;
+
+-- Every execution that ended. A completed job never changes again, so its row
+-- records the attempt that succeeded; all the others have rows of their own.
+CREATE VIEW executions AS
+    SELECT job_seq, execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+        action, decided_by, delay, trace
+    FROM attempts
+    UNION ALL
+    SELECT seq, execution, run, attempts, worker, started_at, finished_at, 'succeeded', '', '',
+        'complete', 'handler:success', '', ''
+    FROM jobs WHERE state = 'completed';
 
 -- Runs that ended in the dead-letter queue, or should have. History: a row is
 -- completed by what became of the letter, never overwritten or removed.
