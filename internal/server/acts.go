@@ -192,11 +192,3 @@ func localPath(back string) (string, bool) {
 
 // lastSegment is the last part of a route.
 func lastSegment(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
-
-// sentence makes an error's text end as a sentence does.
-func sentence(text string) string {
-	if text == "" || strings.HasSuffix(text, ".") {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
-}

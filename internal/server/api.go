@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/job"
+	"redrive/internal/live"
 	"redrive/internal/retry"
 )
 
@@ -21,7 +23,8 @@ const (
 	maxSmall  = 64 << 10
 )
 
-// listJobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them.
+// listJobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them. A
+// list whose search took too long is incomplete: the next page goes on there.
 func (s *Server) listJobs(c echo.Context) error {
 	values := c.QueryParams()
 	f, after, wrong := query(values)
@@ -36,6 +39,7 @@ func (s *Server) listJobs(c echo.Context) error {
 		return inAddress(wrong[0])
 	}
 	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
+	slow, err := tolerate(err)
 	if err != nil {
 		return err
 	}
@@ -43,10 +47,14 @@ func (s *Server) listJobs(c echo.Context) error {
 	for i, j := range page.Jobs {
 		all[i] = encodeJob(j, false)
 	}
+	var more []any
 	if next := page.Next.String(); next != "" {
-		return c.JSONBlob(http.StatusOK, object("jobs", list(all), "next", encode(next)))
+		more = append(more, "next", encode(next))
 	}
-	return c.JSONBlob(http.StatusOK, object("jobs", list(all)))
+	if slow {
+		more = append(more, "incomplete", encode(true))
+	}
+	return c.JSONBlob(http.StatusOK, object("jobs", list(all), more...))
 }
 
 // query reads the filter and the cursor of a list, and returns what is wrong
@@ -80,16 +88,21 @@ func checkText(field, text string) error {
 
 // showJob is GET /jobs/{id}.
 func (s *Server) showJob(c echo.Context) error {
-	id, err := paramID(c)
-	if err != nil {
-		return err
-	}
-	d, err := s.Store.Job(c.Request().Context(), id)
+	d, err := s.detail(c)
 	if err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true),
 		"attempts", encodeAttempts(d), "dead_letters", encodeLetters(d.Letters)))
+}
+
+// detail is everything about the job that the address names.
+func (s *Server) detail(c echo.Context) (job.Detail, error) {
+	id, err := paramID(c)
+	if err != nil {
+		return job.Detail{}, err
+	}
+	return s.Store.Job(c.Request().Context(), id)
 }
 
 func paramID(c echo.Context) (string, error) {
@@ -127,6 +140,42 @@ func (s *Server) listQueues(c echo.Context) error {
 		})
 	}
 	return c.JSONBlob(http.StatusOK, object("queues", list(all)))
+}
+
+// live is /live: a websocket, or its polling twin when no upgrade is asked for.
+func (s *Server) live(c echo.Context) error {
+	if c.IsWebSocket() {
+		s.Hub.ServeHTTP(c.Response(), c.Request())
+		return nil
+	}
+	ids, err := paramIDs(c)
+	if err != nil {
+		return err
+	}
+	data, err := s.Hub.Poll(c.Request().Context(), ids)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, append(data, '\n'))
+}
+
+// paramIDs reads the list of jobs that a page follows.
+func paramIDs(c echo.Context) (ids []string, err error) {
+	given := c.QueryParam("ids")
+	if given == "" {
+		return nil, nil
+	}
+	if n := strings.Count(given, ",") + 1; n > live.MaxIDs {
+		return nil, &failure{badParameter, "ids", fmt.Sprintf("%d ids, at most %d are accepted", n, live.MaxIDs), nil}
+	}
+	for text := range strings.SplitSeq(given, ",") {
+		id, err := job.ParseID(text)
+		if err != nil {
+			return nil, &failure{badParameter, "ids", err.Error(), nil}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // replayJob is POST /jobs/{id}/replay: the run that the caller saw is replayed,

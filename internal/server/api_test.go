@@ -108,6 +108,14 @@ func TestAPI_BatchWithAKeyCanBeRepeated(t *testing.T) {
 	}
 }
 
+func TestAPI_KeyOfABatchIsNoSingleJobsKey(t *testing.T) {
+	h := start(t)
+	h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"},{"type":"a"}]}`, "Idempotency-Key", "k").want(t, http.StatusCreated)
+	for _, key := range []string{"k", "k#0", "k 0", "k\t0", "k0", "k#1"} {
+		h.post("/api/v1/jobs", `{"type":"b"}`, "Idempotency-Key", key).want(t, http.StatusCreated)
+	}
+}
+
 func TestAPI_BatchOfTenThousand(t *testing.T) {
 	h := start(t)
 	jobs := strings.Repeat(`{"type":"a"},`, job.MaxBatch-1) + `{"type":"a"}`

@@ -65,7 +65,7 @@ func (s *Server) enqueueBatch(c echo.Context) error {
 	}
 	for i := range jobs {
 		if key != "" {
-			jobs[i].Key = fmt.Sprintf("%s#%d", key, i)
+			jobs[i].Key = fmt.Sprintf("%s\n%d", key, i) // no header holds a line break, so no single job's key is like it
 		}
 	}
 	done, err := s.Store.Enqueue(c.Request().Context(), time.Now(), jobs)

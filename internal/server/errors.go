@@ -120,8 +120,8 @@ func describe(err error) failure {
 		return failure{readOnly, "", "the database file can only be read; nothing was changed", nil}
 	case errors.Is(err, job.ErrBroken):
 		return failure{broken, "", "the database failed and the program must be started again; look there whether this was done", nil}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return failure{slow, "", "no answer in time; a change may still be made, so look before you try again", nil}
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure{slow, "", "no answer in time", nil}
 	}
 	return failure{unexpected, "", "it was our fault, and the log says more", nil}
 }
@@ -137,6 +137,10 @@ func inAddress(err error) error {
 
 // refuse answers an error. It is echo's HTTPErrorHandler.
 func (s *Server) refuse(err error, c echo.Context) {
+	if errors.Is(err, context.Canceled) { // the client has left: nobody reads an answer, and nothing is wrong
+		s.Log.Debug("the client left", "request", requestID(c), "path", c.Path(), "error", err)
+		return
+	}
 	f := describe(err)
 	status, title := f.kind.answer()
 	if status >= http.StatusInternalServerError {
@@ -148,8 +152,13 @@ func (s *Server) refuse(err error, c echo.Context) {
 	if status == http.StatusServiceUnavailable {
 		c.Response().Header().Set("Retry-After", "2")
 	}
-	if f.kind == unexpected {
+	switch {
+	case f.kind == unexpected:
 		f.text += " under request " + requestID(c)
+	case f.kind == slow && isRead(c.Request()):
+		f.text += "; try again"
+	case f.kind == slow:
+		f.text += "; the change may still be made, so look before you try again"
 	}
 	if wantsJSON(c.Request()) {
 		err = c.JSONBlob(status, encodeFailure(f))
@@ -164,11 +173,14 @@ func (s *Server) refuse(err error, c echo.Context) {
 	}
 }
 
+// isRead reports whether a request changes nothing.
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
 func (s *Server) problemPage(c echo.Context, f failure, status int, title string) error {
 	frame := s.frame(c, title, "")
 	if f.first != nil && f.first.Job.ID != "" {
 		return s.page(c, status, templates.Conflict{Frame: frame, Action: lastSegment(c.Path()), Err: f.first}.Page())
 	}
-	view := templates.Problem{Frame: frame, Status: status, Title: title, Text: sentence(f.Error()), RequestID: requestID(c)}
+	view := templates.Problem{Frame: frame, Status: status, Title: title, Text: f.Error(), RequestID: requestID(c)}
 	return s.page(c, status, view.Page())
 }

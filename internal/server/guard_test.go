@@ -174,6 +174,53 @@ func TestGuard_WebsocketTellsTheTotals(t *testing.T) {
 	}
 }
 
+func TestLive_PollingTwinSaysTheSame(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	a := h.get("/live?ids="+id+","+unknownID).want(t, http.StatusOK)
+	got := decode[struct {
+		Counters struct {
+			Type   string
+			Failed int64 `json:"jobs_failed"`
+		}
+		Jobs []struct{ ID, Status string }
+	}](t, a)
+	if got.Counters.Type != "counters" || got.Counters.Failed != 1 || len(got.Jobs) != 1 || got.Jobs[0].ID != id || got.Jobs[0].Status != "dead_letter" {
+		t.Errorf("%s, want the totals and the one job", a.body)
+	}
+	if kind := a.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+		t.Errorf("Content-Type %s", kind)
+	}
+}
+
+func TestLive_PollingTwinRefusesAsTheAPIDoes(t *testing.T) {
+	h := start(t)
+	for _, ids := range []string{"7", unknownID + ",", strings.Repeat(unknownID+",", 200) + unknownID} {
+		f := decode[fault](t, h.get("/live?ids="+ids).want(t, http.StatusBadRequest))
+		if f.Error.Code != "invalid_parameter" || f.Error.Field != "ids" || f.Error.Message == "" {
+			t.Errorf("%.40s: %+v", ids, f.Error)
+		}
+	}
+	if f := decode[fault](t, h.post("/live", "{}").want(t, http.StatusMethodNotAllowed)); f.Error.Code != "method_not_allowed" {
+		t.Errorf("POST: %+v", f.Error)
+	}
+}
+
+func TestNew_NamesTheOptionThatIsMissing(t *testing.T) {
+	whole := start(t).opts
+	for name, leaveOut := range map[string]func(*Options){
+		"Store": func(o *Options) { o.Store = nil }, "Config": func(o *Options) { o.Config = nil }, "Hub": func(o *Options) { o.Hub = nil },
+		"Metrics": func(o *Options) { o.Metrics = nil }, "Running": func(o *Options) { o.Running = nil },
+		"Knows": func(o *Options) { o.Knows = nil }, "Ready": func(o *Options) { o.Ready = nil },
+	} {
+		o := whole
+		leaveOut(&o)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), "the option "+name+" is missing") {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
 // lines collects what is logged.
 type lines struct {
 	mu sync.Mutex

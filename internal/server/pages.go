@@ -43,30 +43,32 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
 		return err
 	}
-	if v.Failing, err = s.failing(ctx); err != nil {
+	var slowFailing, slowRefused bool
+	if v.Failing, slowFailing, err = s.failing(ctx); err != nil {
 		return err
 	}
-	if v.Refused, _, err = s.refused(ctx, job.Filter{}); err != nil {
+	if v.Refused, slowRefused, err = s.refused(ctx, job.Filter{}); err != nil {
 		return err
 	}
+	v.Slow = slowFailing || slowRefused
 	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
 	return s.page(c, http.StatusOK, v.Page())
 }
 
 // failing are the newest jobs that wait for a retry or ended without success.
-func (s *Server) failing(ctx context.Context) ([]job.Job, error) {
-	var all []job.Job
+func (s *Server) failing(ctx context.Context) (all []job.Job, slow bool, err error) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
 		page, err := s.Store.Jobs(ctx, job.Filter{Status: job.Status(state)}, job.Cursor{}, failingLimit)
+		late, err := tolerate(err)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		all = append(all, page.Jobs...)
+		all, slow = append(all, page.Jobs...), slow || late
 	}
 	slices.SortFunc(all, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
 	})
-	return all[:min(len(all), failingLimit)], nil
+	return all[:min(len(all), failingLimit)], slow, nil
 }
 
 // refused are the newest jobs whose dead letter was refused.
@@ -182,53 +184,24 @@ func (s *Server) queues(c echo.Context) error {
 
 // job is the page /jobs/{id}.
 func (s *Server) job(c echo.Context) error {
-	ctx := c.Request().Context()
-	id, err := paramID(c)
+	d, err := s.detail(c)
 	if err != nil {
 		return err
 	}
-	v := templates.JobPage{Frame: s.frame(c, "Job", "jobs")}
-	if v.Detail, err = s.Store.Job(ctx, id); err != nil {
-		return err
+	j := d.Job
+	v := templates.JobPage{
+		Frame: s.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
+		DeadLetters: s.Config.DeadLetters(j.Queue), NoHandler: !s.Knows(j.Type), Preview: min(len(j.Payload), previewLimit),
 	}
-	v.Title = v.Job.Type + " " + id[len(id)-8:]
-	v.DeadLetters = s.Config.DeadLetters(v.Job.Queue)
-	v.Preview = min(len(v.Job.Payload), previewLimit)
-	if v.Waiting, err = s.waiting(ctx, v.Job); err != nil {
+	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())
 }
 
-// waiting says, as a part of a sentence, why a job that may run does not.
-func (s *Server) waiting(ctx context.Context, j job.Job) (string, error) {
-	switch j.State {
-	case job.Available, job.Scheduled, job.Retryable:
-	default:
-		return "", nil
-	}
-	if !s.Knows(j.Type) {
-		return "no handler is configured for " + j.Type + ", name one under handlers in the configuration and start again", nil
-	}
-	queues, err := s.Store.Queues(ctx, time.Now())
-	if err != nil {
-		return "", err
-	}
-	i := slices.IndexFunc(queues, func(q job.QueueInfo) bool { return q.Name == j.Queue })
-	if i < 0 || queues[i].PausedAt.IsZero() {
-		return "", nil
-	}
-	return fmt.Sprintf("queue %s is paused by %s since %s", j.Queue,
-		cmp.Or(queues[i].PausedBy, "somebody"), queues[i].PausedAt.Format("2006-01-02 15:04:05 UTC")), nil
-}
-
 // payload sends the exact bytes that a job was given, to be kept as a file.
 func (s *Server) payload(c echo.Context) error {
-	id, err := paramID(c)
-	if err != nil {
-		return err
-	}
-	d, err := s.Store.Job(c.Request().Context(), id)
+	d, err := s.detail(c)
 	if err != nil {
 		return err
 	}
@@ -236,7 +209,7 @@ func (s *Server) payload(c echo.Context) error {
 	if json.Valid(d.Job.Payload) {
 		kind, suffix = "text/plain; charset=utf-8", ".json"
 	}
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+id+suffix+`"`)
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+d.Job.ID+suffix+`"`)
 	return c.Blob(http.StatusOK, kind, d.Job.Payload)
 }
 

@@ -113,6 +113,15 @@ func TestPages_JobSaysWhyItWaits(t *testing.T) {
 	}
 }
 
+func TestPages_JobOfABatchShowsItsKey(t *testing.T) {
+	h := start(t)
+	a := h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"}]}`, "Idempotency-Key", "nightly").want(t, http.StatusCreated)
+	id := decode[struct{ Jobs []struct{ ID string } }](t, a).Jobs[0].ID
+	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "nightly␊0") {
+		t.Error("the page does not show the key, with its line break visible")
+	}
+}
+
 func TestPages_PayloadIsADownload(t *testing.T) {
 	h := start(t)
 	id := h.enqueue(`{"type":"t","payload":"<script>alert(1)</script>"}`)

@@ -56,6 +56,27 @@ type Options struct {
 	Log      *slog.Logger          // default: none
 }
 
+// missing names a required option that is not set, or nothing.
+func (o Options) missing() string {
+	switch {
+	case o.Store == nil:
+		return "Store"
+	case o.Config == nil:
+		return "Config"
+	case o.Hub == nil:
+		return "Hub"
+	case o.Metrics == nil:
+		return "Metrics"
+	case o.Running == nil:
+		return "Running"
+	case o.Knows == nil:
+		return "Knows"
+	case o.Ready == nil:
+		return "Ready"
+	}
+	return ""
+}
+
 // Server is an http.Handler.
 type Server struct {
 	Options
@@ -67,8 +88,8 @@ type Server struct {
 
 // New builds a server.
 func New(o Options) (*Server, error) {
-	if o.Store == nil || o.Config == nil || o.Hub == nil || o.Metrics == nil || o.Running == nil || o.Knows == nil || o.Ready == nil {
-		return nil, fmt.Errorf("server: an option is missing")
+	if name := o.missing(); name != "" {
+		return nil, fmt.Errorf("server: the option %s is missing", name)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -110,7 +131,7 @@ func (s *Server) pages() {
 	s.get("/dead-letters", s.deadLetters)
 	s.get("/queues", s.queues)
 	s.get("/static/:hash/*", s.static)
-	s.get("/live", echo.WrapHandler(s.Hub))
+	s.get("/live", s.live)
 	s.echo.POST("/jobs/:id/replay", s.replayForm)
 	s.echo.POST("/jobs/:id/discard", s.discardForm)
 	s.echo.POST("/jobs/:id/cancel", s.cancelForm)
@@ -144,5 +165,5 @@ func (s *Server) get(path string, h echo.HandlerFunc) {
 
 // wantsJSON reports whether the answer is for a program.
 func wantsJSON(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/api/") || strings.Contains(r.Header.Get("Accept"), "application/json")
+	return r.URL.Path == "/live" || strings.HasPrefix(r.URL.Path, "/api/") || strings.Contains(r.Header.Get("Accept"), "application/json")
 }

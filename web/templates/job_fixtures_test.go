@@ -200,7 +200,7 @@ func waitingPages() map[string]templates.JobPage {
 		"job-available": ago(6 * time.Second).page(),
 		"job-held":      held.page(),
 		"job-paused": ago(6 * time.Second).page(func(v *templates.JobPage) {
-			v.Waiting = "Queue payments is paused by ana since 2026-03-12 13:50:00 UTC."
+			v.PausedAt, v.PausedBy = time.Date(2026, 3, 12, 13, 50, 0, 0, time.UTC), "ana"
 		}),
 		"job-interrupted": released.page(),
 		"job-replayed": captured().replayed(now.Add(-2*time.Second), "sam").page(func(v *templates.JobPage) {
@@ -212,7 +212,7 @@ func waitingPages() map[string]templates.JobPage {
 		"job-active-quiet": silent.page(),
 		"job-overdue":      overdue.page(),
 		"job-retry-paused": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) {
-			v.Waiting = "No handler knows the type payments.capture. Name one and start again."
+			v.NoHandler = true
 		}),
 		"job-read-only":   captured().page(func(v *templates.JobPage) { v.Problem = "The disk is full." }),
 		"job-26-attempts": sidekiq().page(),

@@ -138,14 +138,10 @@ func (s *sentence) pending(v JobPage) {
 func (s *sentence) available(v JobPage) {
 	next := nth(v.Job.Attempts+1, v.Job.Policy)
 	since := latest(v.Job.RunAt, v.Job.ChangedAt)
-	switch {
-	case v.Waiting != "":
+	if why, args := hurdle(v); why != "" {
 		s.answers("%v does not start", next)
-		s.says(": %v. It waits since %v, and keeps waiting: nothing is lost.", clause(v.Waiting), since)
-	case v.Job.Held:
-		s.answers("%v does not start: no handler is configured for %v", next, v.Job.Type)
-		s.says(". It waits since %v and starts as soon as a handler is there.", since)
-	default:
+		s.says(": "+why+". It waits since %v, and keeps waiting: nothing is lost.", append(args, since)...)
+	} else {
 		s.answers("%v starts as soon as a worker is free", next)
 		s.says("; it waits since %v.", since)
 	}
@@ -256,24 +252,26 @@ func fate(v JobPage) string {
 	case v.DeadLetters:
 		return "it is dead-lettered"
 	}
-	return "it is kept as dlq failed, for its queue has no dead-letter queue,"
+	return "its dead letter will be refused (its queue has no dead-letter queue)"
 }
 
 // waits says what else keeps the job from starting.
 func (s *sentence) waits(v JobPage) {
-	if v.Waiting != "" {
-		s.says(" But not now: %v.", clause(v.Waiting))
+	if why, args := hurdle(v); why != "" {
+		s.says(" But not now: "+why+".", args...)
 	}
 }
 
-// clause makes a sentence a part of another one. Names keep their capitals:
-// only the first letter of a word that goes on in small ones is lowered.
-func clause(sentence string) string {
-	s := strings.TrimRight(sentence, ". ")
-	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] == ' ' || s[1] >= 'a' && s[1] <= 'z') {
-		return strings.ToLower(s[:1]) + s[1:]
+// hurdle is what keeps the job from starting when its time has come, as a part
+// of a sentence with what stands in it; empty when nothing does.
+func hurdle(v JobPage) (why string, args []any) {
+	switch {
+	case v.NoHandler || v.Job.Held:
+		return "no handler is configured for %v; name one under handlers in the configuration and start again", []any{v.Job.Type}
+	case !v.PausedAt.IsZero():
+		return "queue %v is paused by %v since %v", []any{v.Job.Queue, by(v.PausedBy), v.PausedAt}
 	}
-	return s
+	return "", nil
 }
 
 func (s *sentence) completed(v JobPage) {
@@ -313,12 +311,4 @@ func lastAttempt(v JobPage) *job.Attempt {
 		return &v.Attempts[n-1]
 	}
 	return nil
-}
-
-// someone names who did it; nobody may have said.
-func someone(by string) string {
-	if by == "" {
-		return "Somebody"
-	}
-	return by
 }

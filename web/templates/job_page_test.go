@@ -86,14 +86,14 @@ func jobDoc(t *testing.T, name string) doc {
 func TestJob_SaysWhatComesNext(t *testing.T) {
 	for name, want := range map[string]string{
 		"job-retryable":       "Attempt 4 of 5 starts in 16 s, at 14:02:27. Attempt 3 failed; the policy waits 22.6 s. If 4 and 5 fail too, it is dead-lettered at about 14:03:10.",
-		"job-first-retry":     "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is kept as dlq failed, for its queue has no dead-letter queue, at about 14:03:28.",
-		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:28. But not now: no handler knows the type payments.capture. Name one and start again.",
+		"job-first-retry":     "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, its dead letter will be refused (its queue has no dead-letter queue) at about 14:03:28.",
+		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:28. But not now: no handler is configured for payments.capture; name one under handlers in the configuration and start again.",
 		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17: it starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:25.",
 		"job-scheduled":       "Attempt 1 of 5 starts in 2 h, at 16:02:11. It was enqueued to run not before then. If all 5 fail, it is dead-lettered at about 16:03:26.",
 		"job-pending":         "It waits for a signal from outside since 13:02:11. No time is set: until the signal comes, nothing runs. Cancel it if the signal will not come.",
 		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:05.",
-		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture. It waits since 14:01:11 and starts as soon as a handler is there.",
-		"job-paused":          "Attempt 1 of 5 does not start: queue payments is paused by ana since 2026-03-12 13:50:00 UTC. It waits since 14:02:05, and keeps waiting: nothing is lost.",
+		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture; name one under handlers in the configuration and start again. It waits since 14:01:11, and keeps waiting: nothing is lost.",
+		"job-paused":          "Attempt 1 of 5 does not start: queue payments is paused by ana since 13:50:00. It waits since 14:02:05, and keeps waiting: nothing is lost.",
 		"job-interrupted":     "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:00:15. A graceful stop released it; that does not count as an attempt.",
 		"job-replayed":        "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:09. sam replayed it at 14:02:09.",
 		"job-active":          "Attempt 2 of 5 runs for 4 s, since 14:02:07, on w-eu-2. It may take 30 s, until 14:02:37. Its lease is kept until 14:02:47; the worker's last sign of life was at 14:02:07. If it fails, attempt 3 follows after 8.5 to 11.5 s.",
@@ -339,7 +339,7 @@ func checkJobInert(t *testing.T, d tree, where string) {
 // outcomes and other words that a program chose.
 func poisonedJob(s string, codes bool) templates.JobPage {
 	v := captured().page()
-	v.Waiting, v.Acted = "x", &job.Change{}
+	v.PausedAt, v.Acted = now, &job.Change{}
 	poison(reflect.ValueOf(&v).Elem(), s, codes)
 	quoted, err := json.Marshal(strings.ToValidUTF8(s, ""))
 	if err != nil {

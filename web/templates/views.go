@@ -50,6 +50,7 @@ type Overview struct {
 	Refused  []job.Job // discarded jobs whose dead letter was refused, newest first
 	Reasons  []job.ReasonCount
 	FirstRun bool // nothing was ever enqueued
+	Slow     bool // a query ran into its deadline: Failing or Refused is incomplete
 }
 
 // Jobs is the page /jobs.
@@ -67,9 +68,11 @@ type Jobs struct {
 type JobPage struct {
 	Frame
 	job.Detail
-	DeadLetters bool   // the job's queue has a dead-letter queue
-	Preview     int    // bytes of the payload that are shown; all of it is one link away
-	Waiting     string // why an available job does not start, or empty: "no handler…", "queue paused…"
+	DeadLetters bool      // the job's queue has a dead-letter queue
+	NoHandler   bool      // no handler knows the job's type
+	PausedAt    time.Time // since when the job's queue is paused; zero when it runs
+	PausedBy    string    // who paused it, or empty when nobody said
+	Preview     int       // bytes of the payload that are shown; all of it is one link away
 }
 
 // DeadLetters is the page /dead-letters.

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// late is a context whose time is over.
+func late(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serve hands the server a request with a context of its own.
+func (h *house) serve(ctx context.Context, method, path, body string) *httptest.ResponseRecorder {
+	h.t.Helper()
+	r := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.http.Config.Handler.ServeHTTP(w, r)
+	return w
+}
+
+func TestErrors_SlowSaysWhetherSomethingMayHaveChanged(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	for _, test := range []struct {
+		method, path, body string
+		mayChange          bool
+	}{
+		{"GET", "/api/v1/jobs/" + id, "", false},
+		{"GET", "/jobs/" + id, "", false},
+		{"POST", "/api/v1/jobs/" + id + "/replay", `{"run":1}`, true},
+	} {
+		w := h.serve(late(t), test.method, test.path, test.body)
+		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "change may still be made") != test.mayChange {
+			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, job.Clip(w.Body.String(), 2000))
+		}
+	}
+}
+
+func TestAPI_SlowListIsIncomplete(t *testing.T) {
+	h := start(t)
+	h.enqueue(`{"type":"t"}`)
+	type page struct {
+		Jobs       []map[string]any
+		Incomplete bool
+	}
+	w := h.serve(late(t), "GET", "/api/v1/jobs", "")
+	if p := decode[page](t, answer{body: w.Body.String()}); w.Code != http.StatusOK || !p.Incomplete || p.Jobs == nil {
+		t.Errorf("%d %s, want what was found, marked incomplete", w.Code, w.Body)
+	}
+	if p := decode[page](t, h.get("/api/v1/jobs")); p.Incomplete || len(p.Jobs) != 1 {
+		t.Errorf("%+v, want a complete list", p)
+	}
+}
+
+func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
+	h := start(t)
+	s := h.http.Config.Handler.(*Server)
+	if _, slow, err := s.failing(late(t)); !slow || err != nil {
+		t.Errorf("failing: slow %v, %v", slow, err)
+	}
+	if _, slow, err := s.refused(late(t), job.Filter{}); !slow || err != nil {
+		t.Errorf("refused: slow %v, %v", slow, err)
+	}
+}
+
+func TestErrors_AClientThatLeavesIsNoFailure(t *testing.T) {
+	var log lines
+	h := start(t, func(o *Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	id := h.dead()
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	for _, path := range []string{"/", "/jobs", "/jobs/" + id, "/api/v1/jobs", "/live?ids=" + id} {
+		if w := h.serve(ctx, "GET", path, ""); w.Body.Len() > 0 {
+			t.Errorf("%s: %s for nobody", path, job.Clip(w.Body.String(), 200))
+		}
+	}
+	if said := log.all(); said != "" {
+		t.Errorf("logged: %s", said)
+	}
+}
