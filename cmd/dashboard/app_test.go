@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"redrive/internal/config"
 )
@@ -75,4 +77,53 @@ func TestApp_FailedStartLeavesNothingBehind(t *testing.T) {
 	if err := a.stop(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestApp_InterruptedStartLeavesNothingBehind(t *testing.T) {
+	p := testParts(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := startApp(ctx, p); err == nil || unlessInterrupted(ctx, p.log, err) != nil {
+		t.Fatalf("a start after a signal: %v, want an error that is no failure", err)
+	}
+	a, err := startApp(t.Context(), p)
+	if err != nil {
+		t.Fatalf("the database is still held: %v", err)
+	}
+	if err := a.stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What comes after a reset deletes the database below the app.
+func TestAttend_StartingOverWaitsForTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := false
+		a := &app{parts: testParts(t), failed: make(chan error, 1)}
+		a.onStop("slow part", func(context.Context) error {
+			time.Sleep(10 * time.Second)
+			stopped = true
+			return nil
+		})
+		a.fail(errStartOver)
+		if err := attend(a, nil, a.log); !errors.Is(err, errStartOver) || !stopped {
+			t.Errorf("attend returned %v; stopped %v", err, stopped)
+		}
+	})
+}
+
+func TestAttend_AFailureDoesNotWaitForWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, broken := time.Now(), errors.New("broken")
+		a := &app{parts: testParts(t), failed: make(chan error, 1)}
+		a.onStop("part that hangs", func(context.Context) error {
+			time.Sleep(time.Hour)
+			return nil
+		})
+		a.fail(broken)
+		if err := attend(a, nil, a.log); !errors.Is(err, broken) || time.Since(began) != 2*failureGrace {
+			t.Errorf("attend returned %v after %v", err, time.Since(began))
+		}
+		time.Sleep(2 * time.Hour) // the bubble waits for its goroutines
+	})
 }

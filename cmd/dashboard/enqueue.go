@@ -60,6 +60,9 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
 	}
+	if len(payload) > job.MaxPayload {
+		return nil, usage("the payload is larger than %d bytes, the most that is kept", job.MaxPayload)
+	}
 	fields := map[string]any{"type": e.Type}
 	if e.Queue != "" {
 		fields["queue"] = e.Queue

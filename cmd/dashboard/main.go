@@ -109,17 +109,34 @@ func (s *serve) Run(c console) error {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
 	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, no reason to crash
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	a, err := startApp(context.Background(), parts{
+	ctx, signals, release := interrupts()
+	defer release()
+	a, err := startApp(ctx, parts{
 		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, insecure: !isLoopback(s.Listen), config: settings, log: log,
 	})
 	if err != nil {
-		return err
+		return unlessInterrupted(ctx, log, err)
 	}
 	fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s.\n", a.url(), s.DB)
 	return attend(a, signals, log)
+}
+
+// interrupts are the signals that end a command. The context ends with the
+// first one: it is for what comes before somebody reads the signals.
+func interrupts() (ctx context.Context, signals <-chan os.Signal, release func()) {
+	both := make(chan os.Signal, 2)
+	signal.Notify(both, syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	return ctx, both, func() { signal.Stop(both); cancel() }
+}
+
+// unlessInterrupted is the error of a start, or nil when a signal ended it.
+func unlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	log.Info("Stopped before the start was over.", "because", err)
+	return nil
 }
 
 // attend waits for the end. The first signal stops gracefully, the second at
@@ -133,10 +150,11 @@ func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
 	case <-signals:
 		log.Info("Stopping; running jobs have 30 seconds. A second signal stops at once.")
 	case failure = <-a.failed:
-		if !errors.Is(failure, errStartOver) {
+		impatient = time.After(failureGrace)
+		if !errors.Is(failure, errStartOver) { // who starts over must not leave anything running
 			log.Error("Stopping after a failure.", "error", failure)
+			over = time.After(2 * failureGrace)
 		}
-		impatient, over = time.After(failureGrace), time.After(2*failureGrace)
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.stop(ctx) }()

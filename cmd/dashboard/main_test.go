@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"redrive/internal/job"
 )
 
 func write(t *testing.T, dir, name, text string) {
@@ -183,8 +185,7 @@ func TestServe_GracefulStopDoesNotCountWhatItReleases(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for p.status("/readyz") == http.StatusOK { // two signals at once would be one
-	}
+	p.says("Stopping;")     // two signals at once would be one
 	p.stop(syscall.SIGTERM) // the second one does not wait for the handlers
 	close(service.open)
 	p = startProcess(t, dir)
@@ -328,6 +329,17 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 	}
 	if code, _, stderr := send("", "email.send", "--policy", `{"max_attempts":-1}`); code != 2 || !strings.Contains(stderr, "policy.max_attempts") {
 		t.Errorf("a bad policy: exit %d, %s", code, stderr)
+	}
+}
+
+func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
+	large := `"` + strings.Repeat("x", job.MaxPayload) + `"`
+	_, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large))
+	if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
+		t.Errorf("a broken payload of the right size: %v", err)
 	}
 }
 

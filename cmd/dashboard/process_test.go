@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -74,7 +75,43 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string
-	stderr *bytes.Buffer
+	stderr *transcript
+}
+
+// transcript is what a process says, to be read while it speaks.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{} // one slot: there is more
+}
+
+func (t *transcript) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+	return t.text.Write(text)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+// says waits until the process has written the text to its standard error.
+func (p *process) says(text string) {
+	p.t.Helper()
+	late := time.After(30 * time.Second)
+	for !strings.Contains(p.stderr.String(), text) {
+		select {
+		case <-p.stderr.more:
+		case <-late:
+			p.t.Fatalf("it did not say %q: %s", text, p.stderr)
+		}
+	}
 }
 
 // startProcess runs the program and returns once it says where it is.
@@ -96,7 +133,7 @@ func startLimited(t *testing.T, dir string) *process {
 // await starts the program and returns once it says where it is.
 func await(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, stderr: new(bytes.Buffer)}
+	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
 	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -148,17 +185,6 @@ func (p *process) post(body string) string {
 		return ""
 	}
 	return answer.Job.ID
-}
-
-// status is how a page answers.
-func (p *process) status(path string) int {
-	p.t.Helper()
-	response, err := http.Get(p.url + path)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	response.Body.Close()
-	return response.StatusCode
 }
 
 func get[T any](t *testing.T, url string) T {
