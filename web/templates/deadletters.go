@@ -11,7 +11,7 @@ import (
 )
 
 // lettersBack is the page that a form returns to without scripts.
-func lettersBack(v DeadLetters) templ.SafeURL { return DeadLettersURL(v.Filter, v.After) }
+func lettersBack(v DeadLetters) templ.SafeURL { return deadLettersURL(v.Filter, v.After) }
 
 // rowDiscard is the discard button of a row.
 func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
@@ -34,7 +34,7 @@ func toggleReason(f job.Filter, r retry.Reason) templ.SafeURL {
 		r = ""
 	}
 	f.Reason = r
-	return DeadLettersURL(f, "")
+	return deadLettersURL(f, "")
 }
 
 // toggleQueue is the list under this queue, or without it when it is chosen.
@@ -43,7 +43,7 @@ func toggleQueue(f job.Filter, queue string) templ.SafeURL {
 		queue = ""
 	}
 	f.Queue = queue
-	return DeadLettersURL(f, "")
+	return deadLettersURL(f, "")
 }
 
 // deadest are the queues that have dead letters, most first.

@@ -245,6 +245,9 @@ func overviewStates(all map[string]page) {
 	f = frame("overview", "Overview")
 	f.Insecure, f.Problem = true, "The disk of the database is full. Make room; writing starts again by itself."
 	all["overview-read-only"] = overview(f)
+	v := overview(frame("overview", "Overview"))
+	v.Slow, v.Failing = true, v.Failing[:2]
+	all["overview-slow"] = v
 }
 
 func jobs(f templates.Frame) templates.Jobs {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -101,12 +103,13 @@ func inWords(n int, one, many string) string {
 	return words[n] + " " + many
 }
 
-// upperFirst begins a sentence. Only our own words pass through it.
+// upperFirst begins a sentence.
 func upperFirst(s string) string {
-	if s == "" {
+	first, size := utf8.DecodeRuneInString(s)
+	if !unicode.IsLower(first) {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // size is a number of bytes: "412 bytes", "12.4 KiB".

@@ -18,12 +18,12 @@ import (
 func payloadURL(id string) templ.SafeURL { return jobAction(id, "payload") }
 
 // apiURL is the whole job as JSON, with nothing left out.
-func apiURL(id string) templ.SafeURL { return "/api/v1" + JobURL(id) }
+func apiURL(id string) templ.SafeURL { return "/api/v1" + jobURL(id) }
 
 // actsOf lists the actions on a job, the primary one last. What is not allowed
 // now is there too and says why.
 func actsOf(v JobPage) []act {
-	back := JobURL(v.Job.ID)
+	back := jobURL(v.Job.ID)
 	discard := jobAct(v.Frame, v.Job, "discard", "danger", back)
 	cancel := jobAct(v.Frame, v.Job, "cancel", "", back)
 	replay := jobAct(v.Frame, v.Job, "replay", "primary", back)

@@ -10,60 +10,6 @@ import (
 	"redrive/internal/retry"
 )
 
-// policyFormula says a policy in words and as a formula, in which n is the number
-// of the retry.
-func policyFormula(p retry.Policy) cell {
-	if p.Limit() == 1 {
-		return cell{text: "1 attempt, never retried"}
-	}
-	initial := duration(p.InitialInterval)
-	c := cell{text: number(p.Limit()) + " attempts, "}
-	switch p.Strategy {
-	case retry.Immediate:
-		c.text += "retried at once"
-		return c
-	case retry.Linear:
-		c.text += initial + " × n"
-	case retry.Exponential:
-		c.text += initial + " × " + factor(p.Coefficient)
-		c.power = "n−1"
-	case retry.Polynomial:
-		c.text += initial + " × n"
-		c.power = factor(p.Coefficient)
-	case retry.Schedule:
-		c.text += scheduleList(p.Schedule)
-	default:
-		c.text += initial + " apart"
-	}
-	c.rest = ", cap " + duration(p.MaxInterval)
-	if p.Jitter.On() {
-		c.rest += ", jitter " + factor(p.Jitter.Low) + " to " + factor(p.Jitter.High)
-	}
-	return c
-}
-
-// scheduleList lists the delays of a schedule, as far as a line holds them.
-func scheduleList(schedule []time.Duration) string {
-	if len(schedule) == 0 {
-		return "retried at once"
-	}
-	var words []string
-	for i, d := range schedule {
-		if i == 6 && len(schedule) > 8 {
-			words = append(words, counted(len(schedule)-7, "more", "more"))
-			break
-		}
-		if i < len(schedule)-1 {
-			words = append(words, duration(d))
-		}
-	}
-	last := "always " + duration(schedule[len(schedule)-1])
-	if len(words) == 0 {
-		return last
-	}
-	return "after " + strings.Join(words, ", ") + ", then " + last
-}
-
 // onExhaustion says what happens after the last attempt.
 func onExhaustion(v JobPage) string {
 	switch {

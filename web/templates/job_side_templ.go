@@ -41,7 +41,7 @@ func jobFacts(v JobPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 templ.SafeURL
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(JobsURL(job.Filter{Error: job.Clip(v.Job.Error.Type, 200)}, ""))
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(jobsURL(job.Filter{Error: job.Clip(v.Job.Error.Type, 200)}, ""))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `job_side.templ`, Line: 11, Col: 81}
 			}
@@ -72,7 +72,7 @@ func jobFacts(v JobPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 templ.SafeURL
-		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(JobsURL(job.Filter{Queue: v.Job.Queue}, ""))
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(jobsURL(job.Filter{Queue: v.Job.Queue}, ""))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `job_side.templ`, Line: 14, Col: 60}
 		}

@@ -65,11 +65,3 @@ func (s *sentence) followed(r jobRun) {
 		s.says("; %v replayed it "+s.when(r.replay.At)+" %v, run %v", by(r.replay.By), r.replay.At, r.number+1)
 	}
 }
-
-// by names who did something, inside a sentence.
-func by(name string) string {
-	if name == "" {
-		return "somebody"
-	}
-	return name
-}

@@ -3,7 +3,6 @@ package templates
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -49,11 +48,7 @@ func queueChoices(names []string, chosen string) []string {
 func sortedErrors(errors map[string]string) []string {
 	var all []string
 	for _, field := range slices.Sorted(maps.Keys(errors)) {
-		text := visible(errors[field])
-		if !strings.HasSuffix(text, ".") {
-			text += "."
-		}
-		all = append(all, visible(field)+": "+text)
+		all = append(all, fullStop(visible(field+": "+errors[field])))
 	}
 	return all
 }

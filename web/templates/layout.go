@@ -22,13 +22,13 @@ type entry struct {
 // entries is the navigation: failed work first, then the rest.
 func entries(f Frame) []entry {
 	all := []entry{
-		{section: "overview", url: OverviewURL(), icon: "overview", word: "Overview"},
+		{section: "overview", url: overviewURL(), icon: "overview", word: "Overview"},
 		{
-			section: "dead-letters", url: DeadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
+			section: "dead-letters", url: deadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
 		},
-		{section: "jobs", url: JobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
-		{section: "queues", url: QueuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
+		{section: "jobs", url: jobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
+		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
 	}
 	for i := range all {
 		all[i].current = all[i].section == f.Section
@@ -93,13 +93,13 @@ func faultFlip(f Frame, fault Fault) flipAct {
 	to := faultURL(fault.Name)
 	return flipAct{
 		is: fault.Broken, about: visible(fault.Title), denied: visible(f.Problem),
-		on:  face{to, "check", "Fix", append(back(OverviewURL()), field{"broken", "false"})},
-		off: face{to, "panicked", "Break", append(back(OverviewURL()), field{"broken", "true"})},
+		on:  face{to, "check", "Fix", append(back(overviewURL()), field{"broken", "false"})},
+		off: face{to, "panicked", "Break", append(back(overviewURL()), field{"broken", "true"})},
 	}
 }
 
 func demoReset(f Frame) act {
-	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: visible(f.Problem), fields: back(OverviewURL())}
+	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: visible(f.Problem), fields: back(overviewURL())}
 }
 
 // shortcut is a key and what it does.

@@ -13,23 +13,23 @@ import (
 // They take nouns, never strings of markup, and escape what comes from data, so
 // no link can lead outside.
 
-// OverviewURL is the front page.
-func OverviewURL() templ.SafeURL { return "/" }
+// overviewURL is the front page.
+func overviewURL() templ.SafeURL { return "/" }
 
-// QueuesURL is the page of all queues.
-func QueuesURL() templ.SafeURL { return "/queues" }
+// queuesURL is the page of all queues.
+func queuesURL() templ.SafeURL { return "/queues" }
 
-// JobURL is the page of a job.
-func JobURL(id string) templ.SafeURL { return local("/jobs/"+url.PathEscape(id), nil) }
+// jobURL is the page of a job.
+func jobURL(id string) templ.SafeURL { return local("/jobs/"+url.PathEscape(id), nil) }
 
-// JobsURL is the list of the jobs that match f, from the cursor after on.
-func JobsURL(f job.Filter, after string) templ.SafeURL {
+// jobsURL is the list of the jobs that match f, from the cursor after on.
+func jobsURL(f job.Filter, after string) templ.SafeURL {
 	return local("/jobs", query(f, after))
 }
 
-// DeadLettersURL is the list of the open dead letters that match f, from the
+// deadLettersURL is the list of the open dead letters that match f, from the
 // cursor after on.
-func DeadLettersURL(f job.Filter, after string) templ.SafeURL {
+func deadLettersURL(f job.Filter, after string) templ.SafeURL {
 	return local("/dead-letters", query(f, after))
 }
 

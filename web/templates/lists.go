@@ -73,11 +73,11 @@ type tab struct {
 func tabs(v Jobs) []tab {
 	f := v.Filter
 	f.Status = ""
-	all := []tab{{url: JobsURL(f, ""), word: "All", current: v.Filter.Status == ""}}
+	all := []tab{{url: jobsURL(f, ""), word: "All", current: v.Filter.Status == ""}}
 	for _, s := range job.Statuses() {
 		f.Status = s
 		all = append(all, tab{
-			url: JobsURL(f, ""), word: lookOf(s).word, status: s,
+			url: jobsURL(f, ""), word: lookOf(s).word, status: s,
 			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
 		})
 	}

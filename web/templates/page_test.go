@@ -231,7 +231,7 @@ func TestJobs_OlderKeepsTheFilter(t *testing.T) {
 
 func TestJobs_SaysWhatItDidNotDo(t *testing.T) {
 	parse(t, pages()["jobs-slow"]).says("role", "status", "This took longer than 2 s.")
-	parse(t, pages()["jobs-bad-filter"]).says("role", "alert", `queue: "no queue" is not a queue name.`)
+	parse(t, pages()["jobs-bad-filter"]).says("role", "alert", `Queue: "no queue" is not a queue name.`)
 	parse(t, pages()["jobs-first-run"]).says("class", "empty", "Nothing has been enqueued yet")
 	parse(t, pages()["dead-letters-healthy"]).says("class", "empty is-completed", "No dead letters")
 }

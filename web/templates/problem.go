@@ -1,7 +1,5 @@
 package templates
 
-import "strings"
-
 func problemClass(status int) string {
 	if status >= 500 {
 		return "is-dead"
@@ -32,12 +30,4 @@ func conflictTitle(v Conflict) string {
 		return "Not cancelled"
 	}
 	return "Nothing was changed"
-}
-
-// fullStop makes s a sentence: it begins with a capital and ends with a full stop.
-func fullStop(s string) string {
-	if s == "" || strings.HasSuffix(s, ".") {
-		return upperFirst(s)
-	}
-	return upperFirst(s) + "."
 }

@@ -2,10 +2,8 @@ package templates
 
 import (
 	"fmt"
-	"strings"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // unattended reports whether nobody here works the queue off.
@@ -75,63 +73,16 @@ func failingShare(q job.QueueInfo) (share float64, known bool) {
 // partOf writes a share as a person reads it: "8.1 %".
 func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// policyLine is how often a job is tried, and what becomes of it then.
-func policyLine(p retry.Policy) string {
-	end := "then dead letter"
-	if p.OnExhaustion == retry.Discard {
-		end = "then discarded"
-	}
-	return counted(p.Limit(), "attempt", "attempts") + ", " + end
-}
-
-// policyDelays is how long a job waits in between.
-func policyDelays(p retry.Policy) string {
-	if p.Limit() == 1 {
-		return "never retried"
-	}
-	var words string
-	switch first := duration(p.InitialInterval); p.Strategy {
-	case retry.Immediate:
-		return "retried at once"
-	case retry.Constant:
-		words = "every " + first
-	case retry.Linear:
-		words = first + " × n"
-	case retry.Exponential:
-		words = fmt.Sprintf("%s × %s", first, factor(p.Coefficient))
-	case retry.Polynomial:
-		words = fmt.Sprintf("%s × n^%s", first, factor(p.Coefficient))
-	case retry.Schedule:
-		words = scheduleWords(p)
-	}
-	if p.Strategy != retry.Constant {
-		words += ", up to " + duration(p.MaxInterval)
-	}
-	if p.Jitter.On() {
-		words += fmt.Sprintf(", jitter %s–%s", factor(p.Jitter.Low), factor(p.Jitter.High))
-	}
-	return words
-}
-
-func scheduleWords(p retry.Policy) string {
-	if len(p.Schedule) == 0 {
-		return "at once"
-	}
-	var all []string
-	for _, d := range p.Schedule {
-		all = append(all, duration(d))
-	}
-	if len(all) > 4 {
-		all = append(all[:4], "…")
-	}
-	return "after " + strings.Join(all, ", ")
+// letterless reports whether a queue has no dead letter, and none was refused.
+func letterless(q job.QueueInfo) bool {
+	return q.Depths[job.StatusDeadLetter] == 0 && q.Depths[job.StatusDLQFailed] == 0
 }
 
 // queueFlip is the pause and resume button of a queue.
 func queueFlip(f Frame, q job.QueueInfo) flipAct {
 	return flipAct{
 		is: !q.PausedAt.IsZero(), class: "row square", about: visible(q.Name), denied: visible(f.Problem),
-		on:  face{url: queueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(QueuesURL())},
-		off: face{url: queueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(QueuesURL())},
+		on:  face{url: queueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(queuesURL())},
+		off: face{url: queueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(queuesURL())},
 	}
 }

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -81,3 +82,18 @@ func brief(id string) string {
 	}
 	return id[:8] + "…" + id[len(id)-4:]
 }
+
+// fullStop makes s a sentence: it begins with a capital and ends with a full
+// stop.
+func fullStop(s string) string {
+	if s == "" || strings.HasSuffix(s, ".") {
+		return upperFirst(s)
+	}
+	return upperFirst(s) + "."
+}
+
+// by names who did something, inside a sentence.
+func by(name string) string { return cmp.Or(name, "somebody") }
+
+// someone is by at the beginning of a sentence. Names keep their letters.
+func someone(name string) string { return cmp.Or(name, "Somebody") }

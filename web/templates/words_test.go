@@ -83,22 +83,22 @@ func TestPolicy_InWords(t *testing.T) {
 		policy       retry.Policy
 		line, delays string
 	}{
-		{retry.Default(), "3 attempts, then dead letter", "1 s × 2, up to 5 min, jitter 0.5–1.5"},
+		{retry.Default(), "3 attempts, then dead letter", "1 s × 2^n−1, cap 5 min, jitter 0.5 to 1.5"},
 		{never, "1 attempt, then dead letter", "never retried"},
-		{twice, "2 attempts, then dead letter", "every 1 s"},
+		{twice, "2 attempts, then dead letter", "1 s apart, cap 5 min"},
 	} {
-		if line, delays := policyLine(test.policy), policyDelays(test.policy); line != test.line || delays != test.delays {
-			t.Errorf("the policy reads %q, %q; want %q, %q", line, delays, test.line, test.delays)
+		if line, waits := policyLine(test.policy), tapeText([]cell{delays(test.policy)}); line != test.line || waits != test.delays {
+			t.Errorf("the policy reads %q, %q; want %q, %q", line, waits, test.line, test.delays)
 		}
 	}
 }
 
 func TestLinks_StayInsideWhateverTheNames(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
-		{string(JobURL("a/../b?x#y")), "/jobs/a%2F..%2Fb%3Fx%23y"},
+		{string(jobURL("a/../b?x#y")), "/jobs/a%2F..%2Fb%3Fx%23y"},
 		{string(queueAction("//evil", "pause")), "/queues/%2F%2Fevil/pause"},
-		{string(JobsURL(job.Filter{Type: "a&b=c", Error: "ü"}, "")), "/jobs?error=%C3%BC&type=a%26b%3Dc"},
-		{string(JobsURL(job.Filter{}, "")), "/jobs"},
+		{string(jobsURL(job.Filter{Type: "a&b=c", Error: "ü"}, "")), "/jobs?error=%C3%BC&type=a%26b%3Dc"},
+		{string(jobsURL(job.Filter{}, "")), "/jobs"},
 	} {
 		if test.got != test.want {
 			t.Errorf("link %q, want %q", test.got, test.want)

@@ -35,14 +35,14 @@ export function about(ms) {
   return `${Math.floor(d / day)} d`;
 }
 
-export function relative(t) {
+function relative(t) {
   const d = t - now();
   if (d >= second) return `in ${about(d)}`;
   if (d > -second) return "now";
   return `${about(-d)} ago`;
 }
 
-export function countdown(t) {
+function countdown(t) {
   const d = t - now();
   return d < second ? "due" : `in ${about(d)}`;
 }
@@ -78,7 +78,7 @@ export function clock(t, form = "") {
 }
 
 /** The whole time, for titles. */
-export function stamp(t) {
+function stamp(t) {
   const p = parts(t);
   return `${p.date} ${p.year} ${p.hm}:${p.s} ${zoneName(t)}`;
 }
