@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"redrive/internal/config"
@@ -48,11 +46,10 @@ func (d *demoCommand) Run(c console) error {
 		return err
 	}
 	defer socket.Close()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(signals)
+	ctx, signals, release := interrupts()
+	defer release()
 	for again := true; again && err == nil; {
-		again, err = d.tell(c, socket, settings, signals, log)
+		again, err = d.tell(ctx, c, socket, settings, signals, log)
 	}
 	return err
 }
@@ -69,7 +66,7 @@ func listenOnce(address string) (*os.File, error) {
 }
 
 // tell starts one world and attends it. again is true after a reset.
-func (d *demoCommand) tell(c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger) (again bool, err error) {
+func (d *demoCommand) tell(ctx context.Context, c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger) (again bool, err error) {
 	dir, err := os.MkdirTemp("", "redrive-demo-")
 	if err != nil {
 		return false, err
@@ -77,19 +74,19 @@ func (d *demoCommand) tell(c console, socket *os.File, settings *config.Config, 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	db := filepath.Join(dir, "demo.db")
 	w := world{demo.New(d.Seed), make(chan struct{}, 1)}
-	if err := w.writeHistory(c, db, settings); err != nil {
-		return false, err
+	if err := w.writeHistory(ctx, c, db, settings); err != nil {
+		return false, unlessInterrupted(ctx, log, err)
 	}
 	listener, err := net.FileListener(socket)
 	if err != nil {
 		return false, err
 	}
-	a, err := startApp(context.Background(), parts{
+	a, err := startApp(ctx, parts{
 		listener: listener, db: db, relaxed: true, config: settings, log: log,
 		handlers: w.Handler, demo: w, worker: "shop",
 	})
 	if err != nil {
-		return false, err
+		return false, unlessInterrupted(ctx, log, err)
 	}
 	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. Ctrl-C ends it and deletes its database.\n", a.url())
 	a.play(w)
@@ -128,8 +125,7 @@ func (w world) Reset(context.Context) error {
 }
 
 // writeHistory writes the day before, and says how far it is.
-func (w world) writeHistory(c console, db string, settings *config.Config) error {
-	ctx := context.Background()
+func (w world) writeHistory(ctx context.Context, c console, db string, settings *config.Config) error {
 	s, err := store.Open(ctx, store.Options{Path: db, Relaxed: true})
 	if err != nil {
 		return err

@@ -364,3 +364,24 @@ func TestServe_StoreFailureEndsTheProcess(t *testing.T) {
 		t.Errorf("%d jobs after the restart, want the %d that were acknowledged", n, sent)
 	}
 }
+
+// A person who stops the demo while it writes its history does not wait for it.
+func TestDemo_SignalEndsTheHistory(t *testing.T) {
+	dir := t.TempDir()
+	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
+	var stdout strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, p.stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.says("Writing a day of history")
+	if p.stop(syscall.SIGINT); p.code() != 0 || stdout.Len() > 0 {
+		t.Errorf("exit %d: %s%s; want 0 before the demo has started", p.code(), stdout.String(), p.stderr)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}
