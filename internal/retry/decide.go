@@ -47,6 +47,11 @@ const (
 	Manual            Reason = "manual"              // a person decided
 )
 
+// Reasons lists every reason.
+func Reasons() []Reason {
+	return []Reason{AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, UnknownType, Manual}
+}
+
 // Answer is what a handler said about its own failure. The zero value is no
 // answer: the policy decides alone.
 type Answer struct {

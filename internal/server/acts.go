@@ -51,7 +51,7 @@ func (s *Server) pauseForm(c echo.Context) error {
 
 func (s *Server) resumeForm(c echo.Context) error {
 	return s.actOnQueue(c, "Resumed", func(name string) error {
-		return s.Store.Resume(c.Request().Context(), name)
+		return s.resume(c, name)
 	})
 }
 
@@ -130,7 +130,7 @@ func (s *Server) acted(c echo.Context) *job.Change {
 }
 
 func (s *Server) actOnQueue(c echo.Context, text string, act func(name string) error) error {
-	name, err := paramQueue(c)
+	name, err := s.paramQueue(c)
 	if err == nil {
 		err = readForm(c)
 	}
@@ -160,6 +160,9 @@ func readForm(c echo.Context) error {
 	r := c.Request()
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, echo.MIMEApplicationForm) {
 		return &failure{mediaType, "", "send the fields as a form", nil}
+	}
+	if err := checkEncoding(r); err != nil {
+		return err
 	}
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxSmall)
 	if err := r.ParseForm(); err != nil {

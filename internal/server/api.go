@@ -1,9 +1,11 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +75,7 @@ func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.Fi
 	check(job.Filter{Queue: f.Queue}.Check())
 	check(job.Filter{Type: f.Type}.Check())
 	check(checkText("error", f.Error))
-	check(checkText("reason", string(f.Reason)))
+	check(checkReason(f.Reason))
 	after, err := job.ParseCursor(values.Get("after"))
 	check(err)
 	return f, after, wrong
@@ -82,6 +84,13 @@ func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.Fi
 func checkText(field, text string) error {
 	if len(text) > maxSearch || !utf8.ValidString(text) {
 		return &retry.FieldError{Field: field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", maxSearch)}
+	}
+	return nil
+}
+
+func checkReason(reason retry.Reason) error {
+	if known := retry.Reasons(); reason != "" && !slices.Contains(known, reason) {
+		return &retry.FieldError{Field: "reason", Problem: fmt.Sprintf("%q is unknown; use one of %q", job.Clip(string(reason), 64), known)}
 	}
 	return nil
 }
@@ -110,9 +119,17 @@ func paramID(c echo.Context) (string, error) {
 	return id, inAddress(err)
 }
 
-func paramQueue(c echo.Context) (string, error) {
+// paramQueue is the queue that the address names. One that had no job yet must
+// be configured: a queue is not made by a slip of the pen.
+func (s *Server) paramQueue(c echo.Context) (string, error) {
 	name := c.Param("name")
-	return name, inAddress(job.CheckQueue(name))
+	if err := job.CheckQueue(name); err != nil {
+		return "", inAddress(err)
+	}
+	if !slices.Contains(s.Store.QueueNames(), name) && !slices.Contains(s.Config.Queues(), name) {
+		return "", job.ErrNotFound
+	}
+	return name, nil
 }
 
 // showCounters is GET /counters.
@@ -229,7 +246,7 @@ func (s *Server) cancelJob(c echo.Context) error {
 
 // pauseQueue is POST /queues/{name}/pause.
 func (s *Server) pauseQueue(c echo.Context) error {
-	name, err := s.bareAct(c, paramQueue)
+	name, err := s.bareAct(c, s.paramQueue)
 	if err != nil {
 		return err
 	}
@@ -241,14 +258,23 @@ func (s *Server) pauseQueue(c echo.Context) error {
 
 // resumeQueue is POST /queues/{name}/resume.
 func (s *Server) resumeQueue(c echo.Context) error {
-	name, err := s.bareAct(c, paramQueue)
+	name, err := s.bareAct(c, s.paramQueue)
 	if err != nil {
 		return err
 	}
-	if err := s.Store.Resume(c.Request().Context(), name); err != nil {
+	if err := s.resume(c, name); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("false")))
+}
+
+// resume lets a queue run. One that is only configured runs already.
+func (s *Server) resume(c echo.Context, name string) error {
+	err := s.Store.Resume(c.Request().Context(), name)
+	if errors.Is(err, job.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // bareAct reads an act that says everything in its address. A body may only be

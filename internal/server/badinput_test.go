@@ -110,7 +110,7 @@ func TestAPI_BadQueriesNameTheField(t *testing.T) {
 	tests := []struct{ query, field string }{
 		{"state=dead", "state"}, {"queue=a+b", "queue"}, {"queue=%3Cscript%3E", "queue"}, {"type=%FF", "type"},
 		{"after=forged", "after"}, {"after=MS4xLjE", "after"}, {"limit=0", "limit"}, {"limit=201", "limit"}, {"limit=x", "limit"},
-		{"error=%FF", "error"}, {"error=" + strings.Repeat("x", 201), "error"}, {"reason=" + strings.Repeat("x", 201), "reason"},
+		{"error=%FF", "error"}, {"error=" + strings.Repeat("x", 201), "error"}, {"reason=zz", "reason"}, {"reason=" + strings.Repeat("x", 201), "reason"},
 	}
 	for _, test := range tests {
 		a := h.get("/api/v1/jobs?" + test.query)

@@ -1,11 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"regexp"
 	"time"
 	"unicode/utf8"
 
@@ -51,6 +50,11 @@ func (s *Server) enqueue(c echo.Context) error {
 // key a repeat of the whole batch returns the first jobs. The answer leaves
 // the payloads out.
 func (s *Server) enqueueBatch(c echo.Context) error {
+	release, err := s.admit(c.Request())
+	if err != nil {
+		return err
+	}
+	defer release()
 	data, err := body(c, maxBatch)
 	if err != nil {
 		return err
@@ -188,7 +192,7 @@ func meta(to *json.RawMessage) func(string, json.RawMessage) error {
 
 func policy(to *retry.Patch) func(string, json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
-		err := members(path, raw, func(string, string, json.RawMessage) error { return nil }) // each field once
+		err := members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) }) // each field once
 		if err == nil {
 			*to, err = job.DecodePatch(raw, job.ParseDuration)
 			err = within(path, err)
@@ -228,6 +232,10 @@ func duration(path string, raw json.RawMessage) (time.Duration, error) {
 	return d, nil
 }
 
+// rfc3339 is the shape of a time. Package time takes a comma, an hour of one
+// digit and offsets of a day as well.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
 func moment(to *time.Time) func(string, json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
 		var s string
@@ -235,20 +243,13 @@ func moment(to *time.Time) func(string, json.RawMessage) error {
 			return err
 		}
 		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
+		if err != nil || !rfc3339.MatchString(s) {
 			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", job.Clip(s, 64))}
+		}
+		if year := t.UTC().Year(); year < 0 || year > 9999 {
+			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("%q is not within the years 0 to 9999 in UTC", s)}
 		}
 		*to = t
 		return nil
 	}
-}
-
-// readAll reads a body whose length may be known.
-func readAll(r io.Reader, length int64) ([]byte, error) {
-	var b bytes.Buffer
-	if length > 0 {
-		b.Grow(int(length) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
 }

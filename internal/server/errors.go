@@ -29,6 +29,7 @@ const (
 	invalid      kind = "invalid_value" // in the body
 	unexpected   kind = "internal"
 	busy         kind = "busy"
+	overloaded   kind = "overloaded"
 	slow         kind = "too_slow"
 	readOnly     kind = "read_only"
 	broken       kind = "storage_failed"
@@ -60,6 +61,8 @@ func (k kind) answer() (status int, title string) {
 		return http.StatusUnprocessableEntity, "A value is not right"
 	case busy:
 		return http.StatusServiceUnavailable, "The database is busy"
+	case overloaded:
+		return http.StatusServiceUnavailable, "Too much is sent at once"
 	case slow:
 		return http.StatusServiceUnavailable, "This took too long"
 	case readOnly:
@@ -143,7 +146,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 	}
 	f := describe(err)
 	status, title := f.kind.answer()
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError && f.kind != overloaded {
 		s.Log.Error("request failed", "request", requestID(c), "path", c.Path(), "status", status, "error", err)
 	}
 	if c.Response().Committed {

@@ -67,8 +67,8 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// guard refuses requests for other names and writes from other sites, and lets
-// none wait for ever.
+// guard refuses requests for other names, writes from other sites and queries
+// that cannot be read, and lets none wait for ever.
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -78,6 +78,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
 			return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
+			return &failure{badParameter, "", "what follows the question mark cannot be read: " + err.Error(), nil}
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()

@@ -5,38 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"mime"
-	"net/http"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/labstack/echo/v4"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
-
-// body reads a JSON document of at most limit bytes. What it returns is valid
-// JSON in valid UTF-8, no deeper than job.MaxDepth. Forms are refused: a page
-// elsewhere can send those without being asked.
-func body(c echo.Context, limit int64) (json.RawMessage, error) {
-	r := c.Request()
-	if !isJSON(r) {
-		return nil, &failure{mediaType, "", "send the body with Content-Type: application/json", nil}
-	}
-	if r.ContentLength > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
-	}
-	data, err := readAll(http.MaxBytesReader(c.Response(), r.Body, limit), r.ContentLength)
-	if err != nil {
-		return nil, err
-	}
-	return data, checkJSON(data)
-}
-
-func isJSON(r *http.Request) bool {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
-}
 
 // checkJSON returns a failure of kind malformed unless data is one JSON value.
 func checkJSON(data []byte) error {
@@ -199,8 +174,40 @@ func value[T any](to *T, want string) func(string, json.RawMessage) error {
 		if string(raw) == "null" || json.Unmarshal(raw, to) != nil {
 			return wrongType(path, want, raw)
 		}
-		return nil
+		return whole(path, raw)
 	}
+}
+
+// whole refuses text with half of a surrogate pair, as "\ud800": it is no
+// character, and would silently become another one.
+func whole(path string, raw json.RawMessage) error {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		unit, next := escaped(raw[i:]), escaped(raw[min(i+6, len(raw)):])
+		switch {
+		case utf16.DecodeRune(unit, next) != utf8.RuneError:
+			i += 11
+		case utf16.IsSurrogate(unit):
+			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", raw[i:i+6])}
+		default:
+			i++ // what is escaped may be a backslash
+		}
+	}
+	return nil
+}
+
+// escaped is the UTF-16 unit with which a text begins, or zero.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil { // unreachable in valid JSON
+		return 0
+	}
+	return rune(unit)
 }
 
 func wrongType(path, want string, raw json.RawMessage) error {

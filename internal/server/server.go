@@ -83,7 +83,8 @@ type Server struct {
 	echo    *echo.Echo
 	hosts   hosts
 	cross   *http.CrossOriginProtection
-	buffers sync.Pool // of *bytes.Buffer, for pages
+	buffers sync.Pool     // of *bytes.Buffer, for pages
+	large   chan struct{} // a place for each large body that is held
 }
 
 // New builds a server.
@@ -94,7 +95,10 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection()}
+	s := &Server{
+		Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
+		large: make(chan struct{}, maxLarge),
+	}
 	if err := o.Metrics.watch(s); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	maxLarge  = 4               // bodies larger than maxBody that are held at once
+	largeWait = 2 * time.Second // how long one more of them waits for a place
+)
+
+// body reads a JSON document of at most limit bytes. What it returns is valid
+// JSON in valid UTF-8, no deeper than job.MaxDepth. Forms are refused: a page
+// elsewhere can send those without being asked.
+func body(c echo.Context, limit int64) (json.RawMessage, error) {
+	r := c.Request()
+	if !isJSON(r) {
+		return nil, &failure{mediaType, "", "send the body with Content-Type: application/json", nil}
+	}
+	if err := checkEncoding(r); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	data, err := readAll(http.MaxBytesReader(c.Response(), r.Body, limit), r.ContentLength)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return data, checkJSON(data)
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// checkEncoding refuses what would have to be unpacked first.
+func checkEncoding(r *http.Request) error {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return &failure{mediaType, "", "send the body as it is, without a Content-Encoding", nil}
+	}
+	return nil
+}
+
+// readAll reads a body whose length may have been announced. Whoever announces
+// much and sends nothing takes no memory.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(length, 0), 64<<10)) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}
+
+// unreadable says in what way a body did not arrive: that is its sender's
+// fault.
+func unreadable(err error) error {
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &failure{malformed, "", "the body ended early", nil}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &failure{malformed, "", "the body did not arrive in time", nil}
+	}
+	return &failure{malformed, "", "the body cannot be read", nil}
+}
+
+// admit bounds how many large bodies are held at once. The place is taken
+// until release is called; a body that is known to be small needs none.
+func (s *Server) admit(r *http.Request) (release func(), err error) {
+	if r.ContentLength >= 0 && r.ContentLength <= maxBody {
+		return func() {}, nil
+	}
+	late := time.NewTimer(largeWait)
+	defer late.Stop()
+	select {
+	case s.large <- struct{}{}:
+		return func() { <-s.large }, nil
+	case <-late.C:
+		return nil, &failure{overloaded, "", "other large batches are being read; nothing was changed, try again", nil}
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}

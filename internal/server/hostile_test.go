@@ -1,0 +1,205 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// raw sends bytes as they are, ends its side and returns the answer.
+func (h *house) raw(request string) answer {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", h.http.Listener.Addr().String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		h.t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return answer{response, string(data)}
+}
+
+func rawPost(path, headers, body string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + headers + "\r\n\r\n" + body
+}
+
+func TestBody_EndsEarlyOrIsBadlyChunked(t *testing.T) {
+	var log lines
+	h := start(t, func(o *Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	const chunked = "Transfer-Encoding: chunked"
+	for _, test := range []struct{ name, headers, body, says string }{
+		{"short", "Content-Length: 50", `{"type":"t"}`, "ended early"},
+		{"no chunk at the end", chunked, "5\r\n{\"typ\r\n", "ended early"},
+		{"a chunk of no size", chunked, "zz\r\n{}\r\n0\r\n\r\n", "cannot be read"},
+	} {
+		for _, path := range []string{"/api/v1/jobs", "/api/v1/jobs/batch"} {
+			a := h.raw(rawPost(path, test.headers, test.body)).want(t, http.StatusBadRequest)
+			if f := decode[fault](t, a); f.Error.Code != "malformed" || !strings.Contains(f.Error.Message, test.says) {
+				t.Errorf("%s: %+v, want malformed and %q", test.name, f, test.says)
+			}
+		}
+	}
+	if said := log.all(); said != "" {
+		t.Errorf("logged: %s", said)
+	}
+}
+
+// announced is a body that was announced and of which nothing has come yet.
+type announced struct{ grown uint64 }
+
+func (a *announced) Read([]byte) (int, error) {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	a.grown = now.TotalAlloc
+	return 0, io.EOF
+}
+
+func TestBody_GrowsWithWhatArrives(t *testing.T) {
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	body := &announced{}
+	if _, err := readAll(body, maxBatch); err != nil {
+		t.Fatal(err)
+	}
+	if grown := body.grown - before.TotalAlloc; grown > 1<<20 {
+		t.Errorf("%d bytes are held for a body of which nothing came", grown)
+	}
+}
+
+func TestBody_LargeBatchesWaitTheirTurn(t *testing.T) {
+	h := start(t)
+	s := h.http.Config.Handler.(*Server)
+	for range cap(s.large) {
+		s.large <- struct{}{}
+	}
+	large := `{"jobs":[{"type":"t","payload":"` + strings.Repeat("x", maxBody/2) + `"}` + strings.Repeat(" ", maxBody) + `]}`
+	a := h.post("/api/v1/jobs/batch", large).want(t, http.StatusServiceUnavailable)
+	if f := decode[fault](t, a); f.Error.Code != "overloaded" || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%+v, Retry-After %q", f, a.Header.Get("Retry-After"))
+	}
+	h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"t"}]}`).want(t, http.StatusCreated)
+	<-s.large
+	h.post("/api/v1/jobs/batch", large).want(t, http.StatusCreated)
+	if n := len(s.large); n != cap(s.large)-1 {
+		t.Errorf("%d places are taken after the answer, want %d", n, cap(s.large)-1)
+	}
+}
+
+func TestBody_EncodedIsRefused(t *testing.T) {
+	h := start(t)
+	for encoding, status := range map[string]int{"gzip": 415, "br, identity": 415, "identity": 201, "Identity": 201} {
+		h.post("/api/v1/jobs", `{"type":"t"}`, "Content-Encoding", encoding).want(t, status)
+	}
+	h.form("/queues/orders/pause", "", "Content-Encoding", "gzip").want(t, 415)
+}
+
+func TestAPI_HalfACharacterIsRefused(t *testing.T) {
+	h := start(t)
+	for _, test := range []struct{ body, field string }{
+		{`{"type":"\ud800"}`, "type"},
+		{`{"type":"a\uDFFF\ud83d\ude00"}`, "type"},
+		{`{"type":"\ud83d\u0041"}`, "type"},
+		{`{"type":"t","queue":"\udc00"}`, "queue"},
+		{`{"type":"t","policy":{"non_retryable_errors":["auth","\ud800"]}}`, "policy.non_retryable_errors"},
+	} {
+		a := h.post("/api/v1/jobs", test.body).want(t, 422)
+		if f := decode[fault](t, a); f.Error.Field != test.field || !strings.Contains(f.Error.Message, "surrogate") {
+			t.Errorf("%s: %+v, want the field %s", test.body, f, test.field)
+		}
+	}
+	for _, body := range []string{
+		`{"type":"\ud83d\ude00"}`, `{"type":"\\ud800"}`, `{"type":"t","payload":"\ud800","meta":{"\ud800":"\udc00"}}`,
+	} {
+		h.post("/api/v1/jobs", body).want(t, http.StatusCreated)
+	}
+}
+
+func TestAPI_RunAtIsStrict(t *testing.T) {
+	h := start(t)
+	for _, text := range []string{
+		"9999-12-31T23:59:59-23:59", "2030-01-01T00:00:00+24:00", "2030-01-01T00:00:00,5Z", "2030-01-01T00:00:00+01:60",
+		"2030-01-01T1:00:00Z", "0000-01-01T00:00:00+23:59",
+	} {
+		a := h.post("/api/v1/jobs", fmt.Sprintf(`{"type":"t","run_at":%q}`, text)).want(t, 422)
+		if f := decode[fault](t, a); f.Error.Field != "run_at" {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
+	for _, text := range []string{"9999-12-31T23:59:59Z", "2030-01-01T00:00:00.25+23:59"} {
+		h.post("/api/v1/jobs", fmt.Sprintf(`{"type":"t","run_at":%q}`, text)).want(t, http.StatusCreated)
+	}
+}
+
+func TestQuery_ThatCannotBeReadIsRefused(t *testing.T) {
+	h := start(t)
+	for _, path := range []string{"/api/v1/jobs", "/jobs", "/dead-letters", "/live", "/"} {
+		for _, query := range []string{"state=active;x=1", "state=%zz", "state=%"} {
+			h.get(path+"?"+query).want(t, http.StatusBadRequest)
+		}
+	}
+	if f := decode[fault](t, h.get("/api/v1/jobs?state=%zz")); f.Error.Code != "invalid_parameter" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestQueues_UnknownOnesAreNotMade(t *testing.T) {
+	h := start(t)
+	for _, act := range []string{"pause", "resume"} {
+		h.post("/api/v1/queues/ordres/"+act, `{}`).want(t, http.StatusNotFound)
+		h.form("/queues/ordres/"+act, "").want(t, http.StatusNotFound)
+	}
+	if names := h.store.QueueNames(); len(names) > 0 {
+		t.Errorf("queues %q were made", names)
+	}
+	h.post("/api/v1/queues/orders/resume", `{}`).want(t, http.StatusOK) // configured, and it runs
+	h.enqueue(`{"type":"t","queue":"fresh"}`)
+	h.post("/api/v1/queues/fresh/pause", `{}`).want(t, http.StatusOK)
+}
+
+func TestPages_ManyQueuesAreBounded(t *testing.T) {
+	h := start(t)
+	var jobs strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&jobs, `{"type":"t","queue":"q%03d"},`, i)
+	}
+	h.post("/api/v1/jobs/batch", `{"jobs":[`+jobs.String()+`{"type":"t","queue":"q150"}]}`).want(t, http.StatusCreated)
+	if err := h.store.Pause(t.Context(), time.Now(), "q299", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	page := h.get("/queues").want(t, http.StatusOK)
+	if n := strings.Count(page.body, "<tr data-flips"); n != 100 || !strings.Contains(page.body, "202 more queues") {
+		t.Errorf("%d rows, want 100 and a note", n)
+	}
+	if !strings.Contains(page.body, ">q299<") {
+		t.Error("the queue that is paused is not shown")
+	}
+	page = h.get("/").want(t, http.StatusOK)
+	if n := strings.Count(page.body, `href="/jobs?queue=q`); !strings.Contains(page.body, ">q150<") || !strings.Contains(page.body, "280 more queues") {
+		t.Errorf("the overview does not say that it is cut, or leaves the fullest queue out (%d links)", n)
+	}
+	if n := strings.Count(h.get("/api/v1/queues").body, `"name"`); n != 300 {
+		t.Errorf("the API lists %d queues, want all 300", n)
+	}
+}
