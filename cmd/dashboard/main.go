@@ -2,7 +2,8 @@
 // database in one process.
 //
 // This file owns the flags, the signals and the exit code: 0 for what was
-// done, 1 for what failed, 2 for what was asked wrongly. Everything that runs
+// done, 1 for what failed, 2 for what was asked wrongly, 3 for a damaged
+// database. Everything that runs
 // is built, started and stopped by the app (app.go), which knows none of them.
 package main
 
@@ -14,11 +15,14 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"redrive/internal/job"
 )
 
 // version is set by the linker.
@@ -45,6 +49,11 @@ type usageError struct{ error }
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func main() {
+	// A few megabytes live here: without more room the collector would run many
+	// times a second while jobs do.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	os.Exit(run(os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }
 
@@ -77,6 +86,9 @@ func fail(c console, err error) int {
 	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
 	if errors.As(err, new(usageError)) {
 		return 2
+	}
+	if errors.Is(err, job.ErrCorrupt) { // starting again does not help
+		return 3
 	}
 	return 1
 }
