@@ -46,6 +46,9 @@ func toggleQueue(f job.Filter, queue string) templ.SafeURL {
 	return deadLettersURL(f, "")
 }
 
+// maxFacets is how many queues stand beside the dead letters.
+const maxFacets = 20
+
 // deadest are the queues that have dead letters, most first.
 func deadest(queues []job.QueueInfo) []job.QueueInfo {
 	dead := slices.DeleteFunc(slices.Clone(queues), func(q job.QueueInfo) bool {

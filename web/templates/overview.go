@@ -36,6 +36,19 @@ func counters(v Overview) []counterView {
 	return all
 }
 
+// fullest are the queues of the overview: all of them, or those with the most
+// live jobs.
+func (v Overview) fullest() []job.QueueInfo {
+	return topQueues(v.Queues, maxFullest, func(a, b job.QueueInfo) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
+}
+
+func liveJobs(q job.QueueInfo) (n int64) {
+	for _, s := range live() {
+		n += q.Depths[job.Status(s)]
+	}
+	return n
+}
+
 func refusedTitle(n int64) string {
 	return counted(n, "dead letter was refused", "dead letters were refused")
 }

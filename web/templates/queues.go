@@ -1,10 +1,44 @@
 package templates
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"redrive/internal/job"
 )
+
+const (
+	maxQueues  = 100 // rows of the page
+	maxFullest = 20  // rows of the overview's states by queue
+)
+
+// shown are the queues of the page: all of them, or those that most need
+// attention.
+func (v Queues) shown() []job.QueueInfo { return topQueues(v.Queues, maxQueues, attention) }
+
+// attention orders queues by how much somebody has to look at them: for dead
+// letters that were refused, then for a pause, for dead letters, for a backlog.
+func attention(a, b job.QueueInfo) int {
+	return cmp.Or(
+		cmp.Compare(a.Depths[job.StatusDLQFailed], b.Depths[job.StatusDLQFailed]),
+		a.PausedAt.Compare(b.PausedAt),
+		cmp.Compare(a.Depths[job.StatusDeadLetter], b.Depths[job.StatusDeadLetter]),
+		cmp.Compare(waiting(a), waiting(b)),
+	)
+}
+
+// topQueues are the n queues that come last in an order, by name.
+func topQueues(all []job.QueueInfo, n int, order func(a, b job.QueueInfo) int) []job.QueueInfo {
+	if len(all) <= n {
+		return all
+	}
+	top := slices.Clone(all)
+	slices.SortStableFunc(top, func(a, b job.QueueInfo) int { return order(b, a) })
+	top = top[:n]
+	slices.SortFunc(top, func(a, b job.QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return top
+}
 
 // unattended reports whether nobody here works the queue off.
 func (v Queues) unattended(q job.QueueInfo) bool {
