@@ -22,8 +22,10 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"redrive/internal/retry"
 )
@@ -103,9 +105,22 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&place, ":%d", e.Line)
 	}
 	if e.Field != "" {
-		place.WriteString(": " + e.Field)
+		place.WriteString(": " + printable(e.Field))
 	}
-	return place.String() + ": " + e.Problem
+	return place.String() + ": " + printable(strings.ReplaceAll(e.Problem, "\n", " "))
+}
+
+// printable escapes what a terminal obeys or does not show.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // Default is the configuration of an empty file.

@@ -185,7 +185,11 @@ func TestParse_ErrorsNameLineAndField(t *testing.T) {
 		{"exec command is a line", "handlers:\n  a:\n    exec: {command: /bin/x -y}", "redrive.yaml:3: handlers.a.exec.command: must be a list"},
 		{"the same key twice", "workers: 1\nttr: 1s\nworkers: 2", "redrive.yaml:3: "},
 		{"not YAML", "policy: [\nworkers: }", "redrive.yaml:"},
-		{"a list", "- a", "redrive.yaml: must be a mapping"},
+		{"a list", "- a", "redrive.yaml:1: must be a mapping"},
+		{"a scalar", "# no mapping\nworkers", "redrive.yaml:2: must be a mapping"},
+		{"a key of control characters", "\"a\\e[31m\\nb\": 1", `redrive.yaml:1: a\x1b[31m\nb: no such field`},
+		{"a value of control characters", "workers: \"\\e[31m\"", `redrive.yaml:1: workers: must be a whole number, not "\x1b[31m"`},
+		{"a mark in the middle", "workers: 1\n\ufefftypes: {}", `redrive.yaml:2: \ufefftypes: no such field`},
 		{"a tab", "queues:\n\ta: {}", "redrive.yaml:"},
 		{"anchor", "policy: &p {max_attempts: 1}", "redrive.yaml:1: policy: anchors, aliases and tags"},
 		{"alias", "types: {a: {ttr: *x}}", "redrive.yaml:1: types.a.ttr: anchors, aliases and tags"},
@@ -217,6 +221,12 @@ func TestParse_EmptySectionsSayNothing(t *testing.T) {
 		if _, err := Parse("redrive.yaml", []byte(text)); err != nil {
 			t.Errorf("Parse(%q): %v", text, err)
 		}
+	}
+}
+
+func TestParse_SkipsAByteOrderMark(t *testing.T) {
+	if c := parse(t, "\ufeffworkers: 3\n"); c.Workers("any") != 3 {
+		t.Errorf("workers %d, want 3", c.Workers("any"))
 	}
 }
 

@@ -27,6 +27,9 @@ func newFile(name string) *file { return &file{name, map[string]int{}} }
 // wrong is an error about a field; when the field itself is not written in the
 // file, about the closest one around it that is.
 func (f *file) wrong(path, problem string) error {
+	if path == "" { // the whole file
+		return &Error{f.name, f.lines[""], "", problem}
+	}
 	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
 		if line, ok := f.lines[at]; ok {
 			return &Error{f.name, line, path, problem}
@@ -41,7 +44,7 @@ func (f *file) parse(data []byte) (value, error) {
 	if len(data) > maxFile {
 		return root, &Error{File: f.name, Problem: fmt.Sprintf("is larger than %d bytes", maxFile)}
 	}
-	doc, err := parser.ParseBytes(data, 0)
+	doc, err := parser.ParseBytes(bytes.TrimPrefix(data, []byte("\ufeff")), 0) // some editors mark UTF-8
 	if err != nil {
 		return root, f.syntax(err)
 	}
@@ -55,7 +58,7 @@ func (f *file) parse(data []byte) (value, error) {
 		return root, &Error{f.name, lineOf(bodies[1]), "", "a second document; write everything into one"}
 	}
 	if len(bodies) == 1 {
-		root.node = bodies[0]
+		root.node, f.lines[""] = bodies[0], lineOf(bodies[0])
 	}
 	return root, nil
 }
