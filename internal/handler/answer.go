@@ -3,6 +3,7 @@ package handler
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -99,11 +100,12 @@ func (r refusal) refine(f *job.Failure) {
 	}
 }
 
-// retryAfter reads a Retry-After header: seconds, or a date.
+// retryAfter reads a Retry-After header: seconds, or a date. A number that is
+// too large to hold is a very long wait.
 func retryAfter(value string, now time.Time) *time.Duration {
 	value = strings.TrimSpace(value)
 	var wait time.Duration
-	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		wait = time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
 	} else if date, err := http.ParseTime(value); err == nil {
 		wait = max(0, date.Sub(now))

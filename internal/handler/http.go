@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"redrive/internal/engine"
@@ -51,6 +52,11 @@ func newHTTP(client *http.Client, config HTTP, field string) (engine.Handler, er
 	address, err := url.Parse(config.URL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return nil, &retry.FieldError{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
+	}
+	if port := address.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, &retry.FieldError{Field: field + ".url", Problem: port + " is not a port, 1 to 65535"}
+		}
 	}
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err

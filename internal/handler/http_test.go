@@ -167,6 +167,8 @@ func TestHTTP_HonoursRetryAfter(t *testing.T) {
 		{"a date of RFC 850", time.Now().Add(time.Hour).UTC().Format("Monday, 02-Jan-06 15:04:05 GMT"), time.Hour},
 		{"a date in the past", "Mon, 02 Jan 2006 15:04:05 GMT", 0},
 		{"more than a duration holds", "99999999999999999", math.MaxInt64 / time.Second * time.Second},
+		{"more than a number holds", "99999999999999999999999", math.MaxInt64 / time.Second * time.Second},
+		{"a plus sign", "+5", -1},
 		{"negative", "-5", -1},
 		{"fractional", "1.5", -1},
 		{"words", "soon", -1},
