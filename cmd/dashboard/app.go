@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"redrive/internal/config"
 	"redrive/internal/engine"
 	"redrive/internal/handler"
@@ -25,6 +27,8 @@ import (
 const (
 	engineGrace = 30 * time.Second // for running jobs, in a graceful stop
 	httpGrace   = 5 * time.Second  // for requests under way
+
+	maxConnections = 12_000 // of browsers and programs; more wait until one ends
 )
 
 // parts are what an app is made of. Those that may be left out say so.
@@ -127,6 +131,9 @@ func (a *app) openStore(ctx context.Context) (err error) {
 			a.engine.Changed(changes)
 		},
 	})
+	if errors.As(err, new(*store.LockedError)) {
+		return usageError{err}
+	}
 	if err == nil {
 		a.onStop("store", func(context.Context) error { return a.store.Close() })
 	}
@@ -193,7 +200,7 @@ func (a *app) listenAndServe(ctx context.Context) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := web.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := web.Serve(netutil.LimitListener(a.listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	}()

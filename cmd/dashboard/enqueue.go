@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"redrive/internal/job"
 )
@@ -27,6 +28,9 @@ type enqueue struct {
 
 // Run sends the job and prints its id and state.
 func (e *enqueue) Run(c console) error {
+	if err := e.check(); err != nil {
+		return err
+	}
 	body, err := e.body(c.stdin)
 	if err != nil {
 		return err
@@ -51,6 +55,17 @@ func (e *enqueue) Run(c console) error {
 	return report(response, c.stdout)
 }
 
+// check refuses what cannot be sent as it was written.
+func (e *enqueue) check() error {
+	if err := job.CheckType(e.Type); err != nil {
+		return usageError{err}
+	}
+	if strings.ContainsFunc(e.Key, unicode.IsControl) {
+		return usage("--key %q must be without line breaks and other control characters", e.Key)
+	}
+	return nil
+}
+
 // body is the request. The payload goes in as it was written.
 func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 	payload := []byte(e.Payload)
@@ -58,6 +73,9 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 		var err error
 		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
+		}
+		if len(bytes.TrimSpace(payload)) == 0 {
+			return nil, usage("the standard input is empty; send null, or leave - out")
 		}
 	}
 	if len(payload) > job.MaxPayload {

@@ -16,9 +16,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -67,17 +69,30 @@ func run(args []string, c console) int {
 	if err != nil { // unreachable unless the struct above is wrong
 		panic(err)
 	}
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 { // the parser would change it
+		return fail(c, usage("%q is not valid UTF-8", args[i]))
+	}
 	command, err := parser.Parse(args)
 	if answered {
 		return 0
 	}
 	if err != nil {
-		return fail(c, usageError{fmt.Errorf("%w; dashboard --help lists what there is", err)})
+		return fail(c, usageError{fmt.Errorf("%w; %s", err, hint(args))})
 	}
 	if err := command.Run(); err != nil {
 		return fail(c, err)
 	}
 	return 0
+}
+
+// hint is what may help whoever wrote a wrong command line.
+func hint(args []string) string {
+	for _, arg := range args {
+		if len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
+			return "a payload that begins with a dash goes after --, as: dashboard enqueue TYPE -- " + arg
+		}
+	}
+	return "dashboard --help lists what there is"
 }
 
 // fail says in one line what went wrong.

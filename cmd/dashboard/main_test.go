@@ -31,6 +31,7 @@ func TestMain_ExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "bad.yaml", "queues:\n  orders:\n    policy:\n      max_attempts: -1\n")
 	write(t, dir, "handler.yaml", "handlers:\n  a:\n    http: {url: 'ftp://x'}\n")
+	write(t, dir, "port.yaml", "handlers:\n  a:\n    http: {url: 'http://h:99999999/'}\n")
 	write(t, dir, "good.yaml", "queues: {orders: {workers: 3}}\nhandlers: {a: {exec: {command: [/bin/true]}}}\n")
 	write(t, dir, "not.db", strings.Repeat("this is no database ", 100))
 	tests := []struct {
@@ -59,6 +60,12 @@ func TestMain_ExitCodes(t *testing.T) {
 		{"enqueue", 2, "<type>"},
 		{"enqueue t {", 2, "payload is not JSON"},
 		{"enqueue t --policy {", 2, "--policy is not JSON"},
+		{"enqueue t -5", 2, "after --, as: dashboard enqueue TYPE -- -5"},
+		{"enqueue t -", 2, "the standard input is empty; send null, or leave - out"},
+		{"enqueue t\xff 1", 2, `"t\xff" is not valid UTF-8`},
+		{"enqueue t --key a\x01b", 2, "--key"},
+		{"enqueue t --key a\xff", 2, "UTF-8"},
+		{"check port.yaml", 2, "port.yaml:3: handlers.a.http.url: 99999999 is not a port"},
 		{"enqueue t --delay soon", 2, "--delay"},
 		{"enqueue t --priority x", 2, "--priority"},
 		{"enqueue t --server nowhere", 2, "--server"},
@@ -105,12 +112,18 @@ func TestCheckListen_BindMatrix(t *testing.T) {
 	}
 }
 
+func TestEnqueue_RefusesAKeyWithALineBreak(t *testing.T) {
+	if err := (&enqueue{Type: "t", Key: "a\nb", Server: "http://127.0.0.1:1"}).Run(console{}); !errors.As(err, new(usageError)) {
+		t.Errorf("got %v, want a usage error", err)
+	}
+}
+
 func TestServe_SecondInstanceIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
 	code, _, stderr := finish(t, command(t, dir, "--listen", "127.0.0.1:0"))
-	if want := fmt.Sprintf("pid %d", p.cmd.Process.Pid); code != 1 || !strings.Contains(stderr, want) {
-		t.Errorf("exit %d: %s; want 1 and %q", code, stderr, want)
+	if want := fmt.Sprintf("pid %d", p.cmd.Process.Pid); code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d: %s; want 2 and %q", code, stderr, want)
 	}
 }
 
