@@ -13,8 +13,6 @@ import (
 
 	"redrive/internal/config"
 	"redrive/internal/demo"
-	"redrive/internal/job"
-	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/web/templates"
 )
@@ -73,7 +71,7 @@ func (d *demoCommand) tell(ctx context.Context, c console, socket *os.File, sett
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	db := filepath.Join(dir, "demo.db")
-	w := world{demo.New(d.Seed), make(chan struct{}, 1)}
+	w := world{demo.New(d.Seed, settings), make(chan struct{}, 1)}
 	if err := w.writeHistory(ctx, c, db, settings); err != nil {
 		return false, unlessInterrupted(ctx, log, err)
 	}
@@ -131,7 +129,7 @@ func (w world) writeHistory(ctx context.Context, c console, db string, settings 
 		return err
 	}
 	told := time.Now()
-	err = w.History(ctx, shop{s, settings}, time.Now(), func(done, all int) {
+	err = w.History(ctx, s, time.Now(), func(done, all int) {
 		if time.Since(told) > 200*time.Millisecond {
 			told = time.Now()
 			fmt.Fprintf(c.stderr, "\rWriting a day of history: job %d of %d ", done, all)
@@ -146,7 +144,7 @@ func (a *app) play(w world) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := w.Feed(ctx, shop{a.store, a.config}); err != nil {
+		if err := w.Feed(ctx, a.store); err != nil {
 			a.fail(fmt.Errorf("feed the demo: %w", err))
 		}
 	})
@@ -163,23 +161,3 @@ func (a *app) play(w world) {
 		return nil
 	})
 }
-
-// shop is the product as the demo's world needs it.
-type shop struct {
-	*store.Store
-	config *config.Config
-}
-
-// Enqueue sends jobs; the demo has no use for what is stored.
-func (s shop) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) error {
-	_, err := s.Store.Enqueue(ctx, now, jobs)
-	return err
-}
-
-// Resolve is the policy and time limit of a queue and type.
-func (s shop) Resolve(queue, typ string) (retry.Policy, time.Duration, error) {
-	return s.config.Resolve(queue, typ, retry.Patch{}, 0)
-}
-
-// DeadLetters reports whether the queue has a dead-letter queue.
-func (s shop) DeadLetters(queue string) bool { return s.config.DeadLetters(queue) }

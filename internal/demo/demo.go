@@ -39,17 +39,25 @@ type Fault struct {
 	Broken bool
 }
 
+// Rules turn a queue and a type into a policy and a time limit, as the demo's
+// configuration says.
+type Rules interface {
+	Resolve(queue, typ string, patch retry.Patch, ttr time.Duration) (retry.Policy, time.Duration, error)
+	DeadLetters(queue string) bool
+}
+
 // World is the state of the demo. Its methods may be called concurrently.
 type World struct {
 	seed   uint64
+	rules  Rules
 	kinds  []kind
 	mu     sync.Mutex
 	faults []Fault
 }
 
 // New returns a world in which everything is broken that can be.
-func New(seed uint64) *World {
-	return &World{seed: seed, kinds: kinds(), faults: faults()}
+func New(seed uint64, rules Rules) *World {
+	return &World{seed: seed, rules: rules, kinds: kinds(), faults: faults()}
 }
 
 // Faults lists the switches in the order in which pages show them.

@@ -17,13 +17,14 @@ import (
 
 var now = time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
 
-// shop is the demo's shop on a real store with the demo's own configuration.
+// shop is the demo's world on a real store, with the demo's own configuration.
 type shop struct {
+	*demo.World
 	*store.Store
 	config *config.Config
 }
 
-func open(t *testing.T, changed func([]job.Change)) shop {
+func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 	t.Helper()
 	c, err := config.Parse("demo", demo.Config)
 	if err != nil {
@@ -38,24 +39,13 @@ func open(t *testing.T, changed func([]job.Change)) shop {
 			t.Error(err)
 		}
 	})
-	return shop{s, c}
+	return shop{demo.New(seed, c), s, c}
 }
-
-func (s shop) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) error {
-	_, err := s.Store.Enqueue(ctx, now, jobs)
-	return err
-}
-
-func (s shop) Resolve(queue, typ string) (retry.Policy, time.Duration, error) {
-	return s.config.Resolve(queue, typ, retry.Patch{}, 0)
-}
-
-func (s shop) DeadLetters(queue string) bool { return s.config.DeadLetters(queue) }
 
 func history(t *testing.T, seed uint64) shop {
 	t.Helper()
-	s := open(t, nil)
-	if err := demo.New(seed).History(t.Context(), s, now, func(int, int) {}); err != nil {
+	s := open(t, seed, nil)
+	if err := s.History(t.Context(), s.Store, now, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -136,17 +126,16 @@ func TestWorld_BreakAndFix(t *testing.T) {
 	for _, broken := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var e *engine.Engine
-			s := open(t, func(c []job.Change) { e.Changed(c) })
-			w := demo.New(3)
-			for _, f := range w.Faults() {
-				if err := w.SetFault(f.Name, broken); err != nil {
+			s := open(t, 3, func(c []job.Change) { e.Changed(c) })
+			for _, f := range s.Faults() {
+				if err := s.SetFault(f.Name, broken); err != nil {
 					t.Fatal(err)
 				}
 			}
-			e = start(t, s, w)
+			e = start(t, s)
 			ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
 			defer stop()
-			if err := w.Feed(ctx, s); err != nil {
+			if err := s.Feed(ctx, s.Store); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Stop(t.Context()); err != nil {
@@ -157,10 +146,10 @@ func TestWorld_BreakAndFix(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, s shop, w *demo.World) *engine.Engine {
+func start(t *testing.T, s shop) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(engine.Options{
-		Store: s, Handlers: w.Handler, Workers: s.config.Workers, DeadLetters: s.DeadLetters,
+		Store: s.Store, Handlers: s.Handler, Workers: s.config.Workers, DeadLetters: s.config.DeadLetters,
 		UnknownType: engine.Hold, Name: "test", Lease: time.Minute, Grace: 10 * time.Second,
 		Random: func() float64 { return 0.5 },
 	})
@@ -198,7 +187,7 @@ func check(t *testing.T, s shop, broken bool) {
 }
 
 func TestWorldSetFault_NamesWhatIsUnknown(t *testing.T) {
-	if err := demo.New(1).SetFault("nobody", true); err == nil {
+	if err := demo.New(1, config.Default()).SetFault("nobody", true); err == nil {
 		t.Error("an unknown fault was accepted")
 	}
 }

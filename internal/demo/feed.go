@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // feedEvery spaces the live jobs: as many in an hour as the history's last one.
@@ -14,18 +15,18 @@ const feedEvery = time.Minute / lastHour // 600 ms
 // Feed enqueues a steady trickle of jobs until the context ends, and a few of
 // a type that nobody handles. It returns the first error of the store, and nil
 // when the context ended.
-func (w *World) Feed(ctx context.Context, shop Shop) error {
+func (w *World) Feed(ctx context.Context, store Store) error {
 	random := rand.New(rand.NewPCG(w.seed, 2))
-	if err := w.orphans(ctx, shop, random); err != nil {
+	if err := w.orphans(ctx, store, random); err != nil {
 		return err
 	}
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
 	for n := historyJobs; ; n++ {
 		now := time.Now()
-		j, err := w.next(shop, random, n, now)
+		j, err := w.next(random, n, now)
 		if err == nil {
-			err = shop.Enqueue(ctx, now, []job.Job{j})
+			_, err = store.Enqueue(ctx, now, []job.Job{j})
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -42,8 +43,8 @@ func (w *World) Feed(ctx context.Context, shop Shop) error {
 }
 
 // orphans enqueues three jobs of a type without a handler: they wait.
-func (w *World) orphans(ctx context.Context, shop Shop, random *rand.Rand) error {
-	policy, ttr, err := shop.Resolve("loyalty", "loyalty.expire")
+func (w *World) orphans(ctx context.Context, store Store, random *rand.Rand) error {
+	policy, ttr, err := w.rules.Resolve("loyalty", "loyalty.expire", retry.Patch{}, 0)
 	if err != nil {
 		return err
 	}
@@ -55,5 +56,6 @@ func (w *World) orphans(ctx context.Context, shop Shop, random *rand.Rand) error
 			Payload: []byte(`{"tier":"silver","before":"2026-01-01"}`), Policy: policy, Timeout: ttr,
 		})
 	}
-	return shop.Enqueue(ctx, now, jobs)
+	_, err = store.Enqueue(ctx, now, jobs)
+	return err
 }

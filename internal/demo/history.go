@@ -10,14 +10,11 @@ import (
 	"redrive/internal/retry"
 )
 
-// Shop is what the world needs of the product: a store, and the configuration
-// that turns a queue and a type into a policy.
-type Shop interface {
-	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) error
+// Store is what the world needs of the product's store.
+type Store interface {
+	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
 	Replay(ctx context.Context, now time.Time, id string, run int, by string) (job.Job, error)
-	Resolve(queue, typ string) (retry.Policy, time.Duration, error)
-	DeadLetters(queue string) bool
 }
 
 // The day before the demo starts: 20,000 jobs, most of them in the last hour,
@@ -31,8 +28,8 @@ const (
 
 // History writes the day that ends at now, step by step, through the same
 // calls as the engine. progress is told how many of all jobs are written.
-func (w *World) History(ctx context.Context, shop Shop, now time.Time, progress func(done, all int)) error {
-	h := history{World: w, shop: shop, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
+func (w *World) History(ctx context.Context, store Store, now time.Time, progress func(done, all int)) error {
+	h := history{World: w, store: store, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
 	const earlier = (historyJobs - 60*lastHour) / (23 * 60)
 	for t := now.Add(-day); t.Before(now.Add(-longest)); t = t.Add(h.long) {
 		count := earlier + h.random.IntN(3) - 1
@@ -51,7 +48,7 @@ func (w *World) History(ctx context.Context, shop Shop, now time.Time, progress 
 // history is the state of one walk through the day.
 type history struct {
 	*World
-	shop    Shop
+	store   Store
 	random  *rand.Rand
 	now     time.Time
 	long    time.Duration // of the current step
@@ -65,11 +62,11 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 	jobs := make([]job.Job, count)
 	for i := range jobs {
 		var err error
-		if jobs[i], err = h.next(h.shop, h.random, h.written+i, t); err != nil {
+		if jobs[i], err = h.next(h.random, h.written+i, t); err != nil {
 			return err
 		}
 	}
-	if err := h.shop.Enqueue(ctx, t, jobs); err != nil {
+	if _, err := h.store.Enqueue(ctx, t, jobs); err != nil {
 		return err
 	}
 	h.written += count
@@ -84,7 +81,7 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 
 // runDue settles what ran before and runs what is due now.
 func (h *history) runDue(ctx context.Context, t time.Time) error {
-	claimed, _, err := h.shop.Exchange(ctx, h.ended, h.claim(t))
+	claimed, _, err := h.store.Exchange(ctx, h.ended, h.claim(t))
 	if err != nil {
 		return err
 	}
@@ -136,7 +133,7 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)
 		}
 	}
-	s := j.Settle(end, h.shop.DeadLetters(j.Queue), random.Float64)
+	s := j.Settle(end, h.rules.DeadLetters(j.Queue), random.Float64)
 	if k.fault == "sms" && s.Letter == job.LetterStored {
 		h.dead = append(h.dead, s.Token)
 	}
@@ -149,7 +146,7 @@ func (h *history) replay(ctx context.Context, t time.Time) error {
 		if i%4 == 3 {
 			continue // these stay for whoever looks at the demo
 		}
-		if _, err := h.shop.Replay(ctx, t, token.ID, token.Run, "dashboard at 127.0.0.1"); err != nil {
+		if _, err := h.store.Replay(ctx, t, token.ID, token.Run, "dashboard at 127.0.0.1"); err != nil {
 			return err
 		}
 	}
@@ -167,9 +164,9 @@ func (w *World) kindOf(typ string) kind {
 }
 
 // next makes the n-th job of the shop.
-func (w *World) next(shop Shop, random *rand.Rand, n int, at time.Time) (job.Job, error) {
+func (w *World) next(random *rand.Rand, n int, at time.Time) (job.Job, error) {
 	k := w.draw(random)
-	policy, ttr, err := shop.Resolve(k.queue, k.typ)
+	policy, ttr, err := w.rules.Resolve(k.queue, k.typ, retry.Patch{}, 0)
 	if err != nil {
 		return job.Job{}, err
 	}
