@@ -233,7 +233,7 @@ func (a *app) startEngine(ctx context.Context) error {
 			a.fail(err)
 		case <-a.store.Failed():
 			a.running.Store(false)
-			a.fail(job.ErrBroken)
+			a.fail(a.store.Problem())
 		}
 	}()
 	a.onStop("engine", func(ctx context.Context) error {

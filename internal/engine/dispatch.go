@@ -29,6 +29,7 @@ type dispatcher struct {
 	pause   time.Duration // after the last call, which failed; zero: it did not
 	until   time.Time     // the end of the pause
 	problem error         // of the last call
+	behind  bool          // what a dead process left is not settled yet
 	broken  bool          // and of every further one
 	empty   bool          // drained is closed
 	timer   *time.Timer
@@ -73,7 +74,7 @@ func (d *dispatcher) loop() {
 	for !d.over() {
 		d.collect()
 		if !d.broken && !time.Now().Before(d.until) {
-			d.exchange()
+			d.work()
 		}
 		d.sleep()
 	}
@@ -146,6 +147,28 @@ func (d *dispatcher) take() mailbox {
 	d.box = newMailbox(cap(box.ended))
 	d.mu.Unlock()
 	return box
+}
+
+// work is one try of what the store is to do next.
+func (d *dispatcher) work() {
+	if d.behind && !d.catchUp() {
+		return
+	}
+	d.exchange()
+}
+
+// catchUp does what the start could not.
+func (d *dispatcher) catchUp() bool {
+	if d.stopping() {
+		return true // the next start does it; what has ended since is written
+	}
+	if err := d.takeOver(context.Background()); err != nil {
+		d.fail(err)
+		return false
+	}
+	d.behind = false
+	d.recovered()
+	return true
 }
 
 // exchange writes what is pending, and claims as much as can start at once.

@@ -11,10 +11,12 @@
 // nobody. It never claims more than it has free workers: a job that never
 // started must not be charged an attempt after a crash.
 //
-// Nothing is polled. The dispatcher sleeps until a handler returns, until
-// [Engine.Changed] says that jobs became available, or until the time of the
-// next retry. It remembers which queues can hold claimable jobs and asks for
-// those only.
+// The store is not polled for jobs. The dispatcher sleeps until a handler
+// returns, until [Engine.Changed] says that jobs became available, or until the
+// time of the next retry; once a minute it compares that with the clock, which
+// can be set. It remembers which queues can hold claimable jobs and asks for
+// those only. What is asked for again and again is leases that ran out (see
+// below), and whatever the store refused.
 //
 // # The end of an execution
 //
@@ -36,6 +38,8 @@
 // machine that slept must not take its own running jobs for dead. At the start
 // every active job belongs to a dead process, since the store's lock lets only
 // one have the file: all of them are settled as lost before the first claim.
+// When the store is full, read-only or busy then, the engine starts all the
+// same and the dispatcher tries that again before anything else.
 //
 // # Faults of the store
 //
@@ -203,22 +207,38 @@ func New(o Options) (*Engine, error) {
 }
 
 // Start settles what a dead process left behind and begins to run jobs. ctx
-// bounds the start only. An engine can be started once.
+// bounds the start only. A store that is full, read-only or busy does not keep
+// it from starting. An engine can be started once.
 func (e *Engine) Start(ctx context.Context) error {
 	if !e.advance(fresh, starting) {
 		return errors.New("start the engine: it was started or stopped before")
 	}
-	if err := e.takeOver(ctx); err != nil {
-		e.advance(starting, fresh)
+	d, err := newDispatcher(e), e.takeOver(ctx)
+	if passing(err) {
+		d.behind = true
+		d.fail(err)
+		err = nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.phase != starting { // Stop waits for this
+		close(e.done)
+		return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
+	}
+	if err != nil {
+		e.phase = fresh
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	d := newDispatcher(e)
-	if !e.advance(starting, running) {
-		return errors.New("start the engine: it was stopped meanwhile")
-	}
+	e.phase = running
 	go d.loop() // shutdown waits for it
 	e.keeper.Go(e.keep)
 	return nil
+}
+
+// passing reports whether an error of the store is no reason not to start:
+// people can look at pages meanwhile, and the dispatcher tries again.
+func passing(err error) bool {
+	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrBusy)
 }
 
 // advance moves from one phase to another; false when it is not in the first.
@@ -232,6 +252,12 @@ func (e *Engine) advance(from, to phase) bool {
 	return true
 }
 
+func (e *Engine) stopping() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.phase >= stopping
+}
+
 // takeOver ends the executions of the process that had the file before, in
 // batches, and frees the jobs whose handlers exist now.
 func (e *Engine) takeOver(ctx context.Context) error {
@@ -240,6 +266,9 @@ func (e *Engine) takeOver(ctx context.Context) error {
 		return err
 	}
 	for batch := range slices.Chunk(orphans, 500) {
+		if e.stopping() {
+			return errStopping
+		}
 		outcomes := e.lose(batch, time.Now())
 		_, stale, err := e.o.Store.Exchange(ctx, settlements(outcomes), job.Claim{})
 		if err != nil {

@@ -120,6 +120,52 @@ func TestEngine_KeepsOutcomesWhileTheDiskIsFull(t *testing.T) {
 	}
 }
 
+// What a dead process left is settled before anything is claimed, also when the
+// store refused it at the start.
+func TestEngine_StartsWhileNothingCanBeWritten(t *testing.T) {
+	for _, problem := range []error{job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy} {
+		t.Run(problem.Error(), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.on("ok", succeed)
+				ids := r.enqueue(repeat(ofType("ok"), 2)...)
+				claim := job.Claim{Worker: "dead", Now: time.Now(), Lease: time.Hour, Free: map[string]int{"default": 1}}
+				if _, _, err := r.store.Exchange(r.Context(), nil, claim); err != nil {
+					t.Fatal(err)
+				}
+				f := &faulty{Store: r.store}
+				f.refuse(problem)
+				r.start(func(o *options) { o.Store = f })
+				time.Sleep(time.Minute)
+				r.want(ids[0], "active", 0)
+				r.want(ids[1], "available", 0)
+				f.err.Store(nil)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if attempts := r.want(ids[0], "completed", 2); len(attempts) != 2 || attempts[0].Outcome != job.Lost {
+					t.Errorf("attempts: %+v", attempts)
+				}
+				r.want(ids[1], "completed", 1)
+			})
+		})
+	}
+}
+
+func TestEngine_StopsWhileNothingCouldEverBeWritten(t *testing.T) {
+	bubble(t, func(r *rig) {
+		id := r.enqueue(ofType("ok"))[0]
+		claim := job.Claim{Worker: "dead", Now: time.Now(), Lease: time.Hour, Free: map[string]int{"default": 1}}
+		if _, _, err := r.store.Exchange(r.Context(), nil, claim); err != nil {
+			t.Fatal(err)
+		}
+		f := &faulty{Store: r.store}
+		f.refuse(job.ErrStorageFull)
+		if err := r.start(func(o *options) { o.Store = f }).Stop(r.Context()); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		r.want(id, "active", 0)
+	})
+}
+
 func TestEngine_StopsClaimingWhenTheStoreBreaks(t *testing.T) {
 	bubble(t, func(r *rig) {
 		f := &faulty{Store: r.store}

@@ -13,7 +13,8 @@ const flushLimit = 10 * time.Second
 
 // Stop ends the engine gracefully. It claims no more at once, lets handlers
 // run for the grace, ends the contexts of the rest, releases what did not
-// finish without counting it, and writes every outcome. The end of ctx, or a
+// finish without counting it, and writes every outcome. A Start under way it
+// waits for. The end of ctx, or a
 // second Stop, ends the grace. The error says how many outcomes could not be
 // written; their jobs are settled as lost by the next Start.
 func (e *Engine) Stop(ctx context.Context) error {
@@ -35,8 +36,9 @@ func (e *Engine) beginStop() {
 	e.phase = max(before, stopping)
 	e.mu.Unlock()
 	switch before {
-	case fresh, starting: // there is no loop, and there will be none
+	case fresh: // there is no loop, and there will be none
 		close(e.done)
+	case starting: // Start sees it, and closes done
 	case running:
 		go e.shutdown()
 	default:

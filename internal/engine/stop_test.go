@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store"
 )
 
 func TestEngine_StopLetsRunningJobsEnd(t *testing.T) {
@@ -120,6 +122,42 @@ func TestEngine_StopInAnyOrder(t *testing.T) {
 		}
 		if err := idle.Start(r.Context()); err == nil {
 			t.Error("Start after an early Stop succeeded")
+		}
+	})
+}
+
+// slowStart holds back what the start asks for.
+type slowStart struct {
+	*store.Store
+	asked, answer chan struct{}
+	returned      atomic.Bool
+}
+
+func (s *slowStart) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error) {
+	close(s.asked)
+	<-s.answer
+	defer s.returned.Store(true)
+	return s.Store.Leases(ctx, endedBy)
+}
+
+func TestEngine_StopWaitsForAStartUnderWay(t *testing.T) {
+	bubble(t, func(r *rig) {
+		slow := &slowStart{Store: r.store, asked: make(chan struct{}), answer: make(chan struct{})}
+		o := r.options()
+		o.Store = slow
+		e, err := engine.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := make(chan error, 1)
+		go func() { started <- e.Start(r.Context()) }()
+		<-slow.asked
+		time.AfterFunc(time.Second, func() { close(slow.answer) })
+		if err := e.Stop(r.Context()); err != nil || !slow.returned.Load() {
+			t.Errorf("Stop = %v; the start was over: %v", err, slow.returned.Load())
+		}
+		if err := <-started; err == nil {
+			t.Error("Start succeeded after Stop")
 		}
 	})
 }

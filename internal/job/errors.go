@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -13,6 +14,7 @@ var (
 	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
 	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed
 	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart
+	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)        // a restart does not help
 )
 
 // Conflict says that a job is not in the state that an action needs, and what

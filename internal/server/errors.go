@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store"
 	"redrive/web/templates"
 )
 
@@ -33,6 +34,7 @@ const (
 	slow         kind = "too_slow"
 	readOnly     kind = "read_only"
 	broken       kind = "storage_failed"
+	corrupt      kind = "storage_damaged"
 	storageFull  kind = "storage_full"
 )
 
@@ -67,6 +69,8 @@ func (k kind) answer() (status int, title string) {
 		return http.StatusServiceUnavailable, "This took too long"
 	case readOnly:
 		return http.StatusServiceUnavailable, "The database can only be read"
+	case corrupt:
+		return http.StatusServiceUnavailable, "The database is damaged"
 	case broken:
 		return http.StatusServiceUnavailable, "The database has failed"
 	case storageFull:
@@ -100,6 +104,12 @@ func describe(err error) failure {
 		large  *http.MaxBytesError
 		routed *echo.HTTPError
 	)
+	advice := func(otherwise string) string {
+		if file := new(store.FileError); errors.As(err, &file) {
+			return file.Advice()
+		}
+		return otherwise
+	}
 	switch {
 	case errors.As(err, &own):
 		return *own
@@ -118,11 +128,13 @@ func describe(err error) failure {
 	case errors.Is(err, job.ErrBusy):
 		return failure{busy, "", "another process keeps the database busy; nothing was changed, try again", nil}
 	case errors.Is(err, job.ErrStorageFull):
-		return failure{storageFull, "", "the disk is full; nothing was changed, make room and try again", nil}
+		return failure{storageFull, "", advice("the disk is full; make room and try again") + "; nothing was changed", nil}
 	case errors.Is(err, job.ErrReadOnly):
-		return failure{readOnly, "", "the database file can only be read; nothing was changed", nil}
+		return failure{readOnly, "", advice("the database file can only be read") + "; nothing was changed", nil}
+	case errors.Is(err, job.ErrCorrupt):
+		return failure{corrupt, "", advice("the database file is damaged; restore a backup"), nil}
 	case errors.Is(err, job.ErrBroken):
-		return failure{broken, "", "the database failed and the program must be started again; look there whether this was done", nil}
+		return failure{broken, "", advice("the database failed and the program must be started again") + "; look there whether this was done", nil}
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure{slow, "", "no answer in time", nil}
 	}

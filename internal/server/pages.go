@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -239,12 +240,11 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 
 // problem says why nothing can be changed, or nothing.
 func (s *Server) problem() string {
-	select {
-	case <-s.Store.Failed():
-		return "The database failed. Start the program again; it tells what it finds."
-	default:
-		return ""
+	if file := s.Store.Problem(); file != nil {
+		text := file.Advice()
+		return strings.ToUpper(text[:1]) + text[1:] + "."
 	}
+	return ""
 }
 
 // page renders into a buffer first, so that an error never arrives after half

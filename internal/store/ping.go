@@ -2,11 +2,9 @@ package store
 
 import "context"
 
-// Ping returns nil when the writer answers: it has taken an operation, begun a
-// write transaction (which takes the file's lock for writing) and ended it, so
-// nobody else keeps the file busy and the store has not failed. Nothing is
-// written: whether the disk has room shows only at the next write.
+// Ping returns nil when the writer can write: it has committed a transaction
+// that takes the file's lock and room on the disk, and changes nothing.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := write(ctx, s.writer, 1, func(*tx) (struct{}, error) { return struct{}{}, nil })
+	_, err := write(ctx, s.writer, 1, probe)
 	return err
 }

@@ -28,12 +28,12 @@ func (s *Store) reading(ctx context.Context) reading { return reading{ctx: ctx, 
 func (r reading) query(query string, each func(*sql.Rows) error, args ...any) error {
 	stmt, err := r.store.prepare(r.ctx, query)
 	if err != nil {
-		return classify(err)
+		return r.store.examine(err)
 	}
 	if r.tx != nil {
 		stmt = r.tx.StmtContext(r.ctx, stmt)
 	}
-	return classify(scan(stmt.QueryContext(r.ctx, args...))(each))
+	return r.store.examine(scan(stmt.QueryContext(r.ctx, args...))(each))
 }
 
 func (s *Store) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -55,7 +55,7 @@ func (s *Store) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 func (s *Store) consistently(ctx context.Context, do func(source) error) (err error) {
 	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return classify(err)
+		return s.examine(err)
 	}
 	defer func() {
 		if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {

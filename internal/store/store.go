@@ -26,18 +26,24 @@
 //
 // # Fencing
 //
-// Every write that ends or extends an execution names (id, run, execution) and
-// requires the state active. Zero rows means that the execution was fenced off
-// by a newer claim, a cancellation or a replay: it is reported as stale, and
-// nothing of it is written.
+// Every write that ends or extends an execution names (id, run, execution), and
+// is looked up among the active executions, which the writer keeps in memory:
+// the file has no other writer. One that is not there was fenced off by a newer
+// claim, a cancellation or a replay: it is reported as stale, and nothing of it
+// is written. The statements name the execution all the same. When they then
+// meet another number of rows than memory promised, somebody else has written
+// to the file, and the store stops for good.
 //
 // # Faults
 //
 // A database that another process keeps busy is tried again up to ten times
 // (job.ErrBusy); a full disk fails the transaction as a whole and is over as
-// soon as there is room (job.ErrStorageFull). After an I/O error nobody knows
-// what the disk holds: the store stops for good (job.ErrBroken, see Failed),
-// and the process must open the file again.
+// soon as there is room (job.ErrStorageFull). While the disk is full, or the
+// file can only be read, Problem says so, and the writer tries a write that
+// changes nothing every second. After an I/O error nobody knows what the disk
+// holds: the store stops for good (job.ErrBroken, see Failed), and the process
+// must open the file again. It stops as well when a reader or the writer finds
+// the file damaged (job.ErrCorrupt): each further write could do more harm.
 //
 // The store never reads a clock: times are passed in.
 package store
@@ -48,7 +54,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -68,10 +73,11 @@ type Store struct {
 	path     string
 	log      *slog.Logger
 	onCommit func([]job.Change)
-	lock     *os.File
+	lock     *lockFile
 	reads    *sql.DB
 	prepared sync.Map // text of a query to its *sql.Stmt on reads
 	policies policies
+	trouble  trouble
 	snapshot atomic.Pointer[job.Snapshot]
 	names    atomic.Pointer[[]string] // of queues, sorted
 	close    func() error
@@ -81,7 +87,8 @@ type Store struct {
 // Open opens the database at o.Path, makes it when there is none, and brings
 // its schema up to date. It returns a *LockedError when another process has it
 // open, and refuses, without writing a byte, a file that is no database or has
-// a newer schema.
+// a newer schema. A full disk or a file that can only be read is no reason to
+// refuse: what is there can be looked at, and Problem says what is wrong.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	path, err := resolve(o.Path)
 	if err != nil {
@@ -92,11 +99,15 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{path: path, log: o.Log, onCommit: o.OnCommit, lock: held}
+	s.trouble.failed = make(chan struct{})
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if err := s.open(ctx, o.Relaxed); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), held.Close())
+		if err = classify(path, err); !errors.As(err, new(*FileError)) {
+			err = fmt.Errorf("open %s: %w", path, err)
+		}
+		return nil, errors.Join(err, held.abandon())
 	}
 	return s, nil
 }
@@ -121,6 +132,9 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 		s.reads.SetMaxIdleConns(readers)
 		err = s.load(ctx)
 	}
+	if err == nil {
+		err = w.tryFirst()
+	}
 	if err != nil {
 		return errors.Join(err, s.reads.Close(), w.close())
 	}
@@ -138,7 +152,3 @@ const readers = 4
 // Close finishes what has queued, stops the writer and closes the file. Closing
 // again does nothing.
 func (s *Store) Close() error { return s.close() }
-
-// Failed is closed after an I/O failure. The store writes nothing any more:
-// stop claiming and exit, so that the file is opened afresh.
-func (s *Store) Failed() <-chan struct{} { return s.failed }

@@ -21,6 +21,7 @@ type tx struct {
 	paused                    map[string]bool     // queues that were paused (true) or resumed
 	active                    map[string]*job.Job // executions that began; nil: that ended
 	seq                       int64               // the number of the newest job
+	proven                    bool                // something was written, whatever else happened
 	jobs, completed, attempts batch
 }
 

@@ -89,7 +89,6 @@ type writer struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	rollup rollup
-	failed chan struct{} // closed when the file can no longer be trusted
 
 	mu      sync.Mutex
 	waiting []op
@@ -107,7 +106,7 @@ func openWriter(ctx context.Context, s *Store, dsn string, outdated bool) (*writ
 	}
 	db.SetMaxOpenConns(1)
 	w := &writer{
-		store: s, db: db, stmts: map[string]*sql.Stmt{}, failed: make(chan struct{}),
+		store: s, db: db, stmts: map[string]*sql.Stmt{},
 		wake: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	if outdated {
@@ -188,6 +187,8 @@ func (w *writer) loop() {
 		select {
 		case <-w.wake:
 		case <-w.closing:
+		case <-w.again():
+			_ = w.try() // remembered as the store's problem
 		}
 	}
 }
@@ -214,11 +215,11 @@ func common(err error) bool {
 
 // commit runs the operations in one transaction and makes it known.
 func (w *writer) commit(batch []op) error {
-	if w.isBroken() {
-		return job.ErrBroken
+	if w.store.isBroken() {
+		return w.store.Problem()
 	}
 	if err := w.begin(); err != nil {
-		return w.fail(err)
+		return w.store.examine(err)
 	}
 	t := newTx(w)
 	err := t.runAll(batch)
@@ -226,7 +227,10 @@ func (w *writer) commit(batch []op) error {
 		err = w.exec("COMMIT")
 	}
 	if err != nil {
-		return w.fail(errors.Join(err, w.rollback(err)))
+		return w.store.examine(errors.Join(err, w.rollback(err)))
+	}
+	if t.proven || len(t.changes) > 0 {
+		w.store.wrote()
 	}
 	t.committed()
 	return nil
@@ -307,23 +311,4 @@ func endsTransaction(err error) bool {
 		return true
 	}
 	return false
-}
-
-// fail gives an error its kind, and ends the store when the file broke.
-func (w *writer) fail(err error) error {
-	err = classify(err)
-	if errors.Is(err, job.ErrBroken) && !w.isBroken() {
-		close(w.failed)
-		w.store.log.Error("The database failed. No more writes until a restart.", "path", w.store.path, "error", err)
-	}
-	return err
-}
-
-func (w *writer) isBroken() bool {
-	select {
-	case <-w.failed:
-		return true
-	default:
-		return false
-	}
 }

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// damage flips bytes of most pages of a database that nobody has open.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	const page = 4096
+	data, err := os.ReadFile(path)
+	check(t, err)
+	if len(data) < 120*page {
+		t.Fatalf("the database has only %d bytes", len(data))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for at := 40 * page; at < 120*page; at += 8 + random.IntN(32) {
+		data[at] ^= byte(1 + random.IntN(255))
+	}
+	check(t, os.WriteFile(path, data, 0o600))
+}
+
+// used is the path of a database with a few hundred pages.
+func used(t *testing.T) string {
+	t.Helper()
+	s := open(t, Options{})
+	jobs := make([]job.Job, 1000)
+	for i := range jobs {
+		jobs[i] = testJob(`"` + strings.Repeat("x", 1000) + `"`)
+	}
+	_, err := s.Enqueue(t.Context(), testTime, jobs)
+	check(t, err)
+	check(t, s.Close())
+	return s.path
+}
+
+func TestStore_StopsWritingWhenAReaderFindsDamage(t *testing.T) {
+	path := used(t)
+	damage(t, path)
+	s := open(t, Options{Path: path})
+	_, err := s.Jobs(t.Context(), job.Filter{}, job.Cursor{}, 1000)
+	if !errors.Is(err, job.ErrCorrupt) || !errors.Is(err, job.ErrBroken) {
+		t.Fatalf("reading gave %v", err)
+	}
+	<-s.Failed()
+	_, written := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
+	for what, err := range map[string]error{"Enqueue": written, "Ping": s.Ping(t.Context()), "Problem": s.Problem()} {
+		if !errors.Is(err, job.ErrCorrupt) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), ".recover") {
+			t.Errorf("%s: %v, want that the file is damaged, its name and what to do", what, err)
+		}
+	}
+}
+
+func TestOpen_NamesADamagedFile(t *testing.T) {
+	path := used(t)
+	data, err := os.ReadFile(path)
+	check(t, err)
+	copy(data[100:4096], bytes.Repeat([]byte{0xff}, 3996)) // the first page, after the header
+	check(t, os.WriteFile(path, data, 0o600))
+	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, job.ErrCorrupt) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPing_FindsAFullDisk(t *testing.T) {
+	const size = 2 << 20
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("a small disk cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { check(t, syscall.Unmount(dir, 0)) })
+	s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "jobs.db")})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, size), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	for range 100 { // the last pages of the disk
+		if s.Ping(t.Context()) != nil {
+			break
+		}
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, job.ErrStorageFull) || !errors.Is(s.Problem(), job.ErrStorageFull) {
+		t.Fatalf("Ping gives %v, the problem is %v", err, s.Problem())
+	}
+	check(t, os.Remove(filler))
+	wait(t, func() bool { return s.Problem() == nil })
+	check(t, s.Ping(t.Context()))
+}
+
+// wait waits until a condition holds.
+func wait(t *testing.T, holds func() bool) {
+	t.Helper()
+	late := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("it never came to be")
+		}
+	}
+}
+
+func TestProblem_EndsByItself(t *testing.T) {
+	s := open(t, Options{})
+	_, err := s.conn.ExecContext(t.Context(), "PRAGMA query_only = 1")
+	check(t, err)
+	if err := s.Ping(t.Context()); !errors.Is(err, job.ErrReadOnly) || !errors.Is(s.Problem(), job.ErrReadOnly) {
+		t.Errorf("Ping gives %v, the problem is %v", err, s.Problem())
+	}
+	_, err = s.conn.ExecContext(t.Context(), "PRAGMA query_only = 0")
+	check(t, err)
+	wait(t, func() bool { return s.Problem() == nil }) // nobody else writes
+}
+
+// asNobody runs the test of the same name in a process without privileges.
+func asNobody(t *testing.T, path string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return // modes hold for this process
+	}
+	other := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	other.Env = append(os.Environ(), "STORE_TEST_NOBODY="+path, "TMPDIR="+filepath.Dir(path))
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := other.CombinedOutput(); errors.Is(err, fs.ErrPermission) {
+		t.Skip("this test cannot be run by another user:", err)
+	} else if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// forNobody is a path that a user without privileges can reach.
+func forNobody(t *testing.T, name string) string {
+	t.Helper()
+	if path := os.Getenv("STORE_TEST_NOBODY"); path != "" {
+		return path
+	}
+	dir, err := os.MkdirTemp("/tmp", "store")
+	check(t, err)
+	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+	check(t, os.Chmod(dir, 0o777))
+	return filepath.Join(dir, name)
+}
+
+func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
+	path := forNobody(t, "jobs.db")
+	if os.Getenv("STORE_TEST_NOBODY") == "" {
+		s, err := Open(t.Context(), Options{Path: path})
+		check(t, err)
+		enqueue(t, s, 1)
+		check(t, s.Close())
+		check(t, os.Remove(path+".lock"))
+		check(t, os.Chmod(path, 0o444))
+		if os.Getuid() == 0 {
+			asNobody(t, path)
+			return
+		}
+	}
+	s, err := Open(context.Background(), Options{Path: path})
+	check(t, err)
+	defer func() { check(t, s.Close()) }()
+	if err := s.Problem(); !errors.Is(err, job.ErrReadOnly) || !strings.Contains(err.Error(), path) {
+		t.Errorf("the problem is %v", err)
+	}
+	if page, err := s.Jobs(t.Context(), job.Filter{}, job.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
+		t.Errorf("%d jobs, %v", len(page.Jobs), err)
+	}
+}
+
+func TestOpen_SaysWhatToDoAboutADirectory(t *testing.T) {
+	path := forNobody(t, "closed/jobs.db")
+	if os.Getenv("STORE_TEST_NOBODY") == "" {
+		check(t, os.Mkdir(filepath.Dir(path), 0o555))
+		if os.Getuid() == 0 {
+			asNobody(t, path)
+			return
+		}
+	}
+	if _, err := Open(t.Context(), Options{Path: path}); err == nil || !strings.Contains(err.Error(), "give it the right") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpen_ARefusalLeavesNoLockFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	check(t, os.WriteFile(path, []byte("no database"), 0o600))
+	unchanged(t, path)
+	if _, err := os.Stat(path + ".lock"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the lock file: %v", err)
+	}
+	check(t, os.WriteFile(path+".lock", nil, 0o600))
+	unchanged(t, path)
+	if _, err := os.Stat(path + ".lock"); err != nil {
+		t.Errorf("the lock file of somebody else: %v", err)
+	}
+}
