@@ -54,7 +54,7 @@ func main() {
 	// A few megabytes live here: without more room the collector would run many
 	// times a second while jobs do.
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(200)
 	}
 	os.Exit(run(os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }

@@ -148,7 +148,7 @@ func inTurns(one, other func() float64) (a, b float64) {
 // Work off ready jobs that do nothing, 50 workers, against the raw statements.
 // Must be 0.35 or more.
 func BenchmarkRaw_WorkOff(b *testing.B) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the program does, on both sides
+	defer debug.SetGCPercent(debug.SetGCPercent(200)) // as the program does, on both sides
 	for b.Loop() {
 		bare, own := inTurns(
 			func() float64 { return rawWorkOff(b, backlog) },
