@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -394,5 +395,24 @@ func TestMetrics_OddTypesAreStillReadable(t *testing.T) {
 	h.fail("orders", "x", "y", "")
 	if n := strings.Count(h.exposition("jobs_failed_total"), "jobs_failed_total{"); n != len(nasty()) {
 		t.Errorf("%d series, want %d", n, len(nasty()))
+	}
+}
+
+// What keeps the database from being written is told by the probe and on every page.
+func TestProbes_NameWhatKeepsTheDatabaseFromBeingWritten(t *testing.T) {
+	h := start(t)
+	other, err := sql.Open("sqlite", "file:"+h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Exec("DELETE FROM revision"); err != nil { // stands for any damage behind the store's back
+		t.Fatal(err)
+	}
+	if a := h.get("/readyz").want(t, http.StatusServiceUnavailable); !strings.Contains(a.body, h.path) {
+		t.Errorf("readyz says %q", a.body)
+	}
+	if a := h.get("/queues").want(t, http.StatusOK); !strings.Contains(a.body, "Nothing can be changed now.") || !strings.Contains(a.body, h.path) {
+		t.Error("the page does not name the file in a banner")
 	}
 }

@@ -32,6 +32,7 @@ hosts: [redrive.example]
 // house is the server on a real database, behind real HTTP.
 type house struct {
 	t     *testing.T
+	path  string
 	store *store.Store
 	http  *httptest.Server
 	opts  Options
@@ -44,8 +45,9 @@ func start(t testing.TB, change ...func(*Options)) *house {
 		t.Fatal(err)
 	}
 	var hub *live.Hub
+	path := filepath.Join(t.TempDir(), "redrive.db")
 	s, err := store.Open(t.Context(), store.Options{
-		Path: filepath.Join(t.TempDir(), "redrive.db"), OnCommit: func(c []job.Change) { hub.Changed(c) },
+		Path: path, OnCommit: func(c []job.Change) { hub.Changed(c) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +66,7 @@ func start(t testing.TB, change ...func(*Options)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{store: s, opts: o, http: httptest.NewUnstartedServer(server)}
+	h := &house{path: path, store: s, opts: o, http: httptest.NewUnstartedServer(server)}
 	h.t, _ = t.(*testing.T)
 	h.http.Config = server.HTTP()
 	h.http.Start()

@@ -135,8 +135,14 @@ func asNobody(t *testing.T, path string) {
 	if os.Getuid() != 0 {
 		return // modes hold for this process
 	}
-	other := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	other.Env = append(os.Environ(), "STORE_TEST_NOBODY="+path, "TMPDIR="+filepath.Dir(path))
+	program, err := os.ReadFile(os.Args[0])
+	check(t, err)
+	reachable := filepath.Join(filepath.Dir(strings.TrimSuffix(path, "/closed/jobs.db")), t.Name())
+	check(t, os.WriteFile(reachable, program, 0o755))
+	t.Cleanup(func() { check(t, os.Remove(reachable)) })
+	other := exec.Command(reachable, "-test.run=^"+t.Name()+"$", "-test.v")
+	other.Env = append(os.Environ(), "STORE_TEST_NOBODY="+path, "TMPDIR=/tmp")
+	other.Dir = "/"
 	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	if out, err := other.CombinedOutput(); errors.Is(err, fs.ErrPermission) {
 		t.Skip("this test cannot be run by another user:", err)

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A damaged database ends the process with its own exit code, and the last line
+// says which file it is and what to do.
+func TestServe_DamageEndsTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	payload := strings.Repeat("x", 3000)
+	for range 300 {
+		p.post(`{"type":"t","payload":"` + payload + `"}`)
+	}
+	p.stop(syscall.SIGTERM)
+	path := filepath.Join(dir, "redrive.db")
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) < 120*4096 {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for at := 40 * 4096; at < len(data); at += 8 + random.IntN(32) {
+		data[at] ^= byte(1 + random.IntN(255))
+	}
+	write(t, dir, "redrive.db", string(data))
+
+	p = startProcess(t, dir)
+	began := time.Now()
+	if response, err := http.Get(p.url + "/api/v1/jobs?limit=200"); err == nil {
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body) // the process ends meanwhile
+		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "storage_damaged") {
+			t.Errorf("%s: %.300s", response.Status, body)
+		}
+	}
+	ended := make(chan *process, 1)
+	go func() { ended <- p.wait() }()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("it goes on: %s", p.stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
+	last := lines[len(lines)-1]
+	if p.code() != 3 || time.Since(began) > 5*time.Second || !strings.Contains(last, path) || !strings.Contains(last, ".recover") {
+		t.Errorf("exit %d after %v: %s", p.code(), time.Since(began), last)
+	}
+}
+
+func TestServe_DamageAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	startProcess(t, dir).stop(syscall.SIGTERM)
+	path := filepath.Join(dir, "redrive.db")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "redrive.db", string(data[:100])+strings.Repeat("\xff", len(data)-100))
+	code, _, stderr := finish(t, command(t, dir, "--listen", "127.0.0.1:0"))
+	if code != 3 || !strings.Contains(stderr, path) || !strings.Contains(stderr, ".recover") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// Pages can be looked at while the disk is full, also after a crash.
+func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skip("a small disk cannot be mounted here:", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	write(t, dir, "redrive.yaml", "handlers: {t: {exec: {command: [/bin/sleep, '60']}}}\n")
+	p := startProcess(t, dir)
+	p.post(`{"type":"t"}`)
+	p.until(func(now totals) bool { return now.States["active"] == 1 })
+	p.stop(syscall.SIGKILL)
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	p = startProcess(t, dir)
+	ready := func() (int, string) {
+		response, err := http.Get(p.url + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(body)
+	}
+	if status, body := ready(); status != http.StatusServiceUnavailable || !strings.Contains(body, "is full") {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	p.until(func(now totals) bool { return now.Failed == 1 }) // the one that the dead process left
+	if status, body := ready(); status != http.StatusOK {
+		t.Errorf("readyz afterwards: %d %s", status, body)
+	}
+}
