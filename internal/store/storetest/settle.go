@@ -99,9 +99,9 @@ func SettleDiscard(k *kit) {
 // SettleInterrupted: a job released by a graceful stop is available again; the
 // execution is recorded and does not count.
 func SettleInterrupted(k *kit) {
-	j := k.settle(k.begin(simple()), job.Failed)
+	k.settle(k.begin(simple()), job.Failed)
 	k.pass(time.Second)
-	j = k.claim("orders", 1)[0]
+	j := k.claim("orders", 1)[0]
 	got := k.settle(j, job.Interrupted)
 	k.same("state", got.State, job.Available)
 	k.same("Attempts", got.Attempts, 1)
