@@ -43,6 +43,7 @@ var owners = map[string][]string{
 	"github.com/goccy/go-yaml":            {"config"},
 	"github.com/google/uuid":              {"job"},
 	"github.com/sosodev/duration":         {"job"},
+	"golang.org/x/net":                    {"dashboard"},
 	"pgregory.net/rapid":                  {"storetest"},
 }
 
