@@ -37,20 +37,10 @@ const (
 	maxFile        = 1 << 20
 )
 
-// UnknownType says what becomes of a job whose type no handler knows.
-type UnknownType string
-
-const (
-	Hold       UnknownType = "hold"        // it waits until there is one
-	Fail       UnknownType = "fail"        // it fails, and its policy decides
-	DeadLetter UnknownType = "dead_letter" // it becomes a dead letter at once
-	Delete     UnknownType = "delete"      // it is discarded at once
-)
-
 // Config is what a file says. Its methods are safe for concurrent use.
 type Config struct {
 	Handlers    map[string]Handler // by type of job, or a prefix as "report.*"
-	UnknownType UnknownType
+	UnknownType retry.Unknown
 	Hosts       []string // names under which the dashboard is reached, beside the local ones
 
 	file    *file
@@ -145,7 +135,7 @@ func Load(path string) (*Config, error) {
 // *Error.
 func Parse(name string, data []byte) (*Config, error) {
 	c := &Config{
-		Handlers: map[string]Handler{}, UnknownType: Hold,
+		Handlers: map[string]Handler{}, UnknownType: retry.UnknownHold,
 		file: newFile(name), workers: defaultWorkers, ttr: defaultTTR,
 		queues: map[string]queue{}, types: map[string]kind{},
 	}

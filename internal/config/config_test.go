@@ -52,7 +52,7 @@ func parse(t *testing.T, text string) *Config {
 
 func TestParse_ReadsEverything(t *testing.T) {
 	c := parse(t, full)
-	if c.UnknownType != Fail || !slices.Equal(c.Hosts, []string{"redrive.example", "10.0.0.7:8080"}) {
+	if c.UnknownType != retry.UnknownFail || !slices.Equal(c.Hosts, []string{"redrive.example", "10.0.0.7:8080"}) {
 		t.Errorf("unknown_type %q, hosts %q", c.UnknownType, c.Hosts)
 	}
 	want := map[string]Handler{
@@ -79,7 +79,7 @@ func TestDefault_IsTheProducts(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(policy, retry.Default()) || ttr != 5*time.Minute {
 		t.Errorf("Resolve = %+v, %v, %v", policy, ttr, err)
 	}
-	if c.Workers("any") != 10 || !c.DeadLetters("any") || c.UnknownType != Hold || c.Queues() != nil {
+	if c.Workers("any") != 10 || !c.DeadLetters("any") || c.UnknownType != retry.UnknownHold || c.Queues() != nil {
 		t.Errorf("default %+v", c)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,10 +183,10 @@ func positive(v value) (time.Duration, error) {
 	return d, nil
 }
 
-func unknownType(v value) (UnknownType, error) {
+func unknownType(v value) (retry.Unknown, error) {
 	s, err := v.text()
-	u := UnknownType(s)
-	if err == nil && !slices.Contains([]UnknownType{Hold, Fail, DeadLetter, Delete}, u) {
+	u := retry.Unknown(s)
+	if err == nil && !u.Valid() {
 		err = v.wrong("%q is unknown; use hold, fail, dead_letter or delete", s)
 	}
 	return u, err

@@ -150,7 +150,7 @@ func start(t *testing.T, s shop) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(engine.Options{
 		Store: s.Store, Handlers: s.Handler, Workers: s.config.Workers, DeadLetters: s.config.DeadLetters,
-		UnknownType: engine.Hold, Name: "test", Lease: time.Minute, Grace: 10 * time.Second,
+		UnknownType: retry.UnknownHold, Name: "test", Lease: time.Minute, Grace: 10 * time.Second,
 		Random: func() float64 { return 0.5 },
 	})
 	if err != nil {

@@ -150,16 +150,16 @@ func TestEngine_AFullQueueDelaysNoOther(t *testing.T) {
 
 func TestEngine_UnknownTypes(t *testing.T) {
 	tests := []struct {
-		strategy engine.UnknownType
+		strategy retry.Unknown
 		status   job.Status
 		attempts int
 		reason   retry.Reason
 		by       string
 	}{
-		{engine.Hold, job.StatusHeld, 0, "", ""},
-		{engine.Fail, job.StatusDeadLetter, 3, retry.UnknownType, "policy:exhausted:3/3"},
-		{engine.DeadLetter, job.StatusDeadLetter, 1, retry.UnknownType, "unknown_type:dead_letter"},
-		{engine.Delete, "discarded", 1, retry.UnknownType, "unknown_type:delete"},
+		{retry.UnknownHold, job.StatusHeld, 0, "", ""},
+		{retry.UnknownFail, job.StatusDeadLetter, 3, retry.UnknownType, "policy:exhausted:3/3"},
+		{retry.UnknownDeadLetter, job.StatusDeadLetter, 1, retry.UnknownType, "unknown_type:dead_letter"},
+		{retry.UnknownDelete, "discarded", 1, retry.UnknownType, "unknown_type:delete"},
 	}
 	for _, test := range tests {
 		t.Run(string(test.strategy), func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 const (
@@ -198,7 +199,7 @@ func (d *dispatcher) exchange() {
 // are free. While calls fail it asks for none until all outcomes are written.
 func (d *dispatcher) claim(now time.Time) job.Claim {
 	c := job.Claim{Worker: d.o.Name, Now: now, Lease: d.o.Lease, Free: map[string]int{}}
-	if d.o.UnknownType == Hold {
+	if d.o.UnknownType == retry.UnknownHold {
 		c.Knows = d.knows
 	}
 	d.mu.Lock()

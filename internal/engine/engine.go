@@ -83,16 +83,6 @@ type Store interface {
 	QueueNames() []string
 }
 
-// UnknownType says what becomes of a job whose type has no handler.
-type UnknownType string
-
-const (
-	Hold       UnknownType = "hold"        // it stays available, marked, for another worker
-	Fail       UnknownType = "fail"        // it fails, and its policy decides
-	DeadLetter UnknownType = "dead_letter" // it becomes a dead letter at once
-	Delete     UnknownType = "delete"      // it is discarded at once
-)
-
 // Options configure an engine. Those without a default are required.
 type Options struct {
 	Store       Store
@@ -101,7 +91,7 @@ type Options struct {
 	DeadLetters func(queue string) bool       // whether the queue has a dead-letter queue
 	Random      func() float64                // in [0, 1), for jitter; safe for concurrent use
 	Name        string                        // of this worker, as attempts show it
-	UnknownType UnknownType                   // default Hold
+	UnknownType retry.Unknown                 // default hold
 	Timeout     time.Duration                 // ttr of jobs that bring none; default 5 minutes
 	Lease       time.Duration                 // how long a sign of life counts; default 30 seconds
 	Grace       time.Duration                 // what running jobs have to end in a graceful stop; default none
@@ -114,7 +104,7 @@ const minLease = 10 * time.Millisecond
 
 func (o Options) withDefaults() Options {
 	if o.UnknownType == "" {
-		o.UnknownType = Hold
+		o.UnknownType = retry.UnknownHold
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Minute
@@ -147,7 +137,7 @@ func (o Options) validate() error {
 		return missing("random")
 	case o.Name == "":
 		return missing("name")
-	case !slices.Contains([]UnknownType{Hold, Fail, DeadLetter, Delete}, o.UnknownType):
+	case !o.UnknownType.Valid():
 		return &retry.FieldError{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
 	case o.Timeout < 0:
 		return &retry.FieldError{Field: "timeout", Problem: fmt.Sprintf("%v is negative", o.Timeout)}
@@ -279,7 +269,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	if len(orphans) > 0 {
 		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", len(orphans))
 	}
-	if e.o.UnknownType != Hold {
+	if e.o.UnknownType != retry.UnknownHold {
 		_, err = e.o.Store.Unhold(ctx, func(string) bool { return true })
 	} else {
 		_, err = e.o.Store.Unhold(ctx, e.knows)

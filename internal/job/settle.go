@@ -13,6 +13,7 @@ type Ending struct {
 	Error      ErrorInfo
 	Trace      string
 	Answer     retry.Answer
+	Unknown    retry.Unknown // set when no handler knew the job's type
 }
 
 // Settlement is everything that one transaction writes down when an execution
@@ -51,7 +52,7 @@ func (j Job) Settle(e Ending, deadLetters bool, random func() float64) Settlemen
 		return s
 	}
 	s.apply(j.Policy.Decide(retry.Failure{
-		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Answer: e.Answer,
+		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Answer: e.Answer, Unknown: e.Unknown,
 	}, random), j.lastSign(e), deadLetters)
 	return s
 }

@@ -60,11 +60,27 @@ type Answer struct {
 	RetryAfter *time.Duration // replaces the policy's delay, under its cap
 }
 
+// Unknown says what becomes of a job whose type no handler knows.
+type Unknown string
+
+const (
+	UnknownHold       Unknown = "hold"        // it waits until there is a handler: no attempt is made
+	UnknownFail       Unknown = "fail"        // it fails, and its policy decides
+	UnknownDeadLetter Unknown = "dead_letter" // it becomes a dead letter at once
+	UnknownDelete     Unknown = "delete"      // it is discarded at once
+)
+
+// Valid reports whether u is one of the four.
+func (u Unknown) Valid() bool {
+	return u == UnknownHold || u == UnknownFail || u == UnknownDeadLetter || u == UnknownDelete
+}
+
 // Failure is one failed attempt, as far as the rules care.
 type Failure struct {
 	Attempt int    // completed cycles in this run, this one included
 	Type    string // the error's type, as "http.503"
 	Answer  Answer
+	Unknown Unknown // set when no handler knew the job's type
 }
 
 // Decision is the fate of a job after a failed attempt, and who chose it.
@@ -81,6 +97,20 @@ type Decision struct {
 // retried goes before the number of attempts. This is the only place where
 // that happens, for the engine and the reaper alike.
 func (p Policy) Decide(f Failure, random func() float64) Decision {
+	d := p.decide(f, random)
+	if f.Unknown != "" && d.Action != Retry {
+		d.Reason = UnknownType
+	}
+	return d
+}
+
+func (p Policy) decide(f Failure, random func() float64) Decision {
+	switch by := "unknown_type:" + string(f.Unknown); f.Unknown {
+	case UnknownDeadLetter:
+		return Decision{Action: DeadLetter, By: by}
+	case UnknownDelete:
+		return Decision{Action: Discard, By: by}
+	}
 	if d, ok := p.answered(f.Answer); ok {
 		return d
 	}

@@ -36,6 +36,10 @@ func TestPolicyDecide_WhoDecides(t *testing.T) {
 		{"retry-after beats a listed error", strict, retry.Failure{Attempt: 2, Type: "auth.x", Answer: retry.Answer{RetryAfter: &wait}}, retry.Retry, "", "handler:retry_after"},
 		{"RETRY with a delay", strict, retry.Failure{Attempt: 2, Answer: retry.Answer{Code: retry.CodeRetry, RetryAfter: &wait}}, retry.Retry, "", "handler:RETRY"},
 		{"a code beats retryable", strict, retry.Failure{Attempt: 1, Answer: retry.Answer{Code: retry.CodeRetry, Retryable: &no}}, retry.Retry, "", "handler:RETRY"},
+		{"unknown type, dead letter", dropping, retry.Failure{Attempt: 1, Unknown: retry.UnknownDeadLetter}, retry.DeadLetter, retry.UnknownType, "unknown_type:dead_letter"},
+		{"unknown type, delete", strict, retry.Failure{Attempt: 1, Unknown: retry.UnknownDelete}, retry.Discard, retry.UnknownType, "unknown_type:delete"},
+		{"unknown type, fail, attempts left", strict, retry.Failure{Attempt: 1, Unknown: retry.UnknownFail}, retry.Retry, "", "policy:retry:1/3"},
+		{"unknown type, fail, last attempt", strict, retry.Failure{Attempt: 3, Unknown: retry.UnknownFail}, retry.DeadLetter, retry.UnknownType, "policy:exhausted:3/3"},
 		{"max_attempts 0 means one execution", retry.Policy{OnExhaustion: retry.Discard}, retry.Failure{Attempt: 1}, retry.Discard, retry.AttemptsExhausted, "policy:exhausted:1/1"},
 	}
 	for _, test := range tests {
