@@ -55,7 +55,7 @@ func (t *tx) settleAll(all []job.Settlement) (stale []job.Token, err error) {
 
 func (t *tx) settle(s *job.Settlement, from job.Job) error {
 	to := settled(from, s)
-	if err := t.end(s, &to); err != nil {
+	if err := t.end(s, from, &to); err != nil {
 		return err
 	}
 	if s.Attempt.Outcome != job.Succeeded {
@@ -100,8 +100,19 @@ const (
 	token = ` WHERE seq = $1 AND run = $2 AND execution = $3 AND state = 'active'`
 )
 
+// started corrects who ran a job that succeeded, and since when, where the
+// attempt says otherwise than the claim.
+func (t *tx) started(claimed job.Job, a job.Attempt) error {
+	const update = `UPDATE jobs SET worker = $2, started_at = $3 WHERE seq = $1`
+	if a.Worker == claimed.Worker && micros(a.StartedAt) == micros(claimed.StartedAt) {
+		return nil
+	}
+	n, err := t.exec(update, claimed.Seq, a.Worker, micros(a.StartedAt))
+	return expect(1, n, err)
+}
+
 // end moves the job on.
-func (t *tx) end(s *job.Settlement, to *job.Job) (err error) {
+func (t *tx) end(s *job.Settlement, from job.Job, to *job.Job) (err error) {
 	const (
 		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6, ` + idle + token
 		failed  = `UPDATE jobs SET state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
@@ -111,7 +122,10 @@ func (t *tx) end(s *job.Settlement, to *job.Job) (err error) {
 	at := micros(to.ChangedAt)
 	switch {
 	case to.State == job.Completed:
-		return t.completed.add(t, to.Seq, s.Run, s.Execution, at, to.Attempts, s.Attempt.Worker, micros(s.Attempt.StartedAt))
+		if err := t.started(from, s.Attempt); err != nil {
+			return err
+		}
+		return t.completed.add(t, to.Seq, s.Run, s.Execution, at, to.Attempts)
 	case !s.Attempt.Outcome.Counted():
 		n, err = t.exec(release, to.Seq, s.Run, s.Execution, at, string(to.State), micros(to.RunAt))
 	default:
@@ -137,9 +151,8 @@ func expect(want, got int64, err error) error {
 func completing() batch {
 	return batch{
 		head: `UPDATE jobs SET state = 'completed', changed_at = s.column4, finished_at = s.column4, attempts = s.column5,
-			worker = s.column6, started_at = s.column7, lease_until = 0, last_seen = 0,
-			reason = '', error_type = '', error_message = '' FROM (VALUES `,
-		row: `(?, ?, ?, ?, ?, ?, ?)`, columns: 7,
+			lease_until = 0, last_seen = 0, reason = '', error_type = '', error_message = '' FROM (VALUES `,
+		row: `(?, ?, ?, ?, ?)`, columns: 5,
 		tail: `) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`,
 	}
 }
