@@ -30,8 +30,8 @@ type dispatcher struct {
 	pause   time.Duration // after the last call, which failed; zero: it did not
 	until   time.Time     // the end of the pause
 	problem error         // of the last call
+	broken  bool          // that call ended the store: there is no further one
 	behind  bool          // what a dead process left is not settled yet
-	broken  bool          // and of every further one
 	empty   bool          // drained is closed
 	timer   *time.Timer
 }
