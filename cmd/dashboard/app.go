@@ -152,11 +152,16 @@ func (a *app) buildEngine(context.Context) (err error) {
 	}
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, DeadLetters: a.config.DeadLetters,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Deliver: a.deliver,
 		UnknownType: a.config.UnknownType, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})
 	return err
+}
+
+// deliver sends a dead letter on its way.
+func (a *app) deliver(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+	return job.InDeadLetters(j.Queue, a.config.DeadLetters(j.Queue))
 }
 
 // workerName tells the workers of several machines and restarts apart.

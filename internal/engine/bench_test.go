@@ -77,10 +77,9 @@ func newBench(b *testing.B) *bench {
 func (r *bench) start(h engine.Handler, settled func(job.Job, job.Settlement)) *engine.Engine {
 	e, err := engine.New(engine.Options{
 		Store: r.store, Name: "bench", Settled: settled,
-		Handlers:    func(string) (engine.Handler, bool) { return h, true },
-		Workers:     func(string) int { return 50 },
-		DeadLetters: func(string) bool { return true },
-		Random:      func() float64 { return 0.5 },
+		Handlers: func(string) (engine.Handler, bool) { return h, true },
+		Workers:  func(string) int { return 50 },
+		Random:   func() float64 { return 0.5 },
 	})
 	if err != nil {
 		r.Fatal(err)

@@ -251,7 +251,7 @@ func (d *dispatcher) start(claimed []job.Job) {
 		x := d.newExecution(*j, now)
 		if !d.admit(x) {
 			x.drop()
-			d.pending = append(d.pending, outcome{j, j.Settle(x.interrupted(), false, d.o.Random)})
+			d.pending = append(d.pending, d.settle(j, x.interrupted()))
 			continue
 		}
 		d.limit = earlier(d.limit, x.limit)

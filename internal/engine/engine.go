@@ -87,16 +87,17 @@ type Store interface {
 type Options struct {
 	Store       Store
 	Handlers    func(typ string) (Handler, bool)
-	Workers     func(queue string) int        // how many jobs of a queue run at once; asked once for each; zero: none
-	DeadLetters func(queue string) bool       // whether the queue has a dead-letter queue
-	Random      func() float64                // in [0, 1), for jitter; safe for concurrent use
-	Name        string                        // of this worker, as attempts show it
-	UnknownType retry.Unknown                 // default hold
-	Timeout     time.Duration                 // ttr of jobs that bring none; default 5 minutes
-	Lease       time.Duration                 // how long a sign of life counts; default 30 seconds
-	Grace       time.Duration                 // what running jobs have to end in a graceful stop; default none
-	Settled     func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
-	Log         *slog.Logger                  // nil: nothing is logged
+	Workers     func(queue string) int                                        // how many jobs of a queue run at once; asked once for each; zero: none
+	Rules       func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
+	Deliver     func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: all are kept
+	Random      func() float64                                                // in [0, 1), for jitter; safe for concurrent use
+	Name        string                                                        // of this worker, as attempts show it
+	UnknownType retry.Unknown                                                 // default hold
+	Timeout     time.Duration                                                 // ttr of jobs that bring none; default 5 minutes
+	Lease       time.Duration                                                 // how long a sign of life counts; default 30 seconds
+	Grace       time.Duration                                                 // what running jobs have to end in a graceful stop; default none
+	Settled     func(job.Job, job.Settlement)                                 // called after each commit, in order; must be quick; may be nil
+	Log         *slog.Logger                                                  // nil: nothing is logged
 }
 
 // minLease keeps the heartbeat's ticker from running wild.
@@ -111,6 +112,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second
+	}
+	if o.Rules == nil {
+		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
+	}
+	if o.Deliver == nil {
+		o.Deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery { return job.Delivery{} }
 	}
 	if o.Settled == nil {
 		o.Settled = func(job.Job, job.Settlement) {}
@@ -131,8 +138,6 @@ func (o Options) validate() error {
 		return missing("handlers")
 	case o.Workers == nil:
 		return missing("workers")
-	case o.DeadLetters == nil:
-		return missing("dead_letters")
 	case o.Random == nil:
 		return missing("random")
 	case o.Name == "":

@@ -171,7 +171,7 @@ func (x *execution) addition(said job.Ending) string {
 // on unless somebody has decided it before.
 func (e *Engine) finish(x *execution) {
 	x.drop()
-	done := outcome{&x.job, x.job.Settle(x.ending, e.o.DeadLetters(x.job.Queue), e.o.Random)}
+	done := e.settle(&x.job, x.ending)
 	e.mu.Lock()
 	if e.busy[x.job.Queue]--; e.busy[x.job.Queue] == 0 {
 		delete(e.busy, x.job.Queue)
@@ -223,7 +223,7 @@ func (e *Engine) giveUp(which func(*execution) bool, end func(*execution) job.En
 	}
 	e.mu.Unlock()
 	for _, x := range stuck {
-		e.post(outcome{&x.job, x.job.Settle(end(x), e.o.DeadLetters(x.job.Queue), e.o.Random)})
+		e.post(e.settle(&x.job, end(x)))
 		e.o.Log.Warn("A handler ignores the end of its context. It was given up and keeps its worker until it returns.",
 			"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue)
 	}

@@ -54,7 +54,7 @@ func TestEngine_CountersAddUpAfterARandomHistory(t *testing.T) {
 		r.on("chaos", chaos(random))
 		configure := func(o *options) {
 			o.Random, o.Grace = random, time.Second
-			o.DeadLetters = func(queue string) bool { return queue != "q2" }
+			o.Deliver = only(func(queue string) bool { return queue != "q2" })
 		}
 		e := r.start(configure)
 		var ids []string

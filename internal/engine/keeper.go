@@ -102,7 +102,7 @@ func (e *Engine) lose(jobs []job.Job, now time.Time) []outcome {
 			Message: fmt.Sprintf("worker %s is gone: its last sign of life was at %s, its lease %s at %s",
 				j.Worker, job.FormatTime(j.LastSeen), verb, job.FormatTime(j.LeaseUntil)),
 		}}
-		outcomes[i] = outcome{&jobs[i], j.Settle(end, e.o.DeadLetters(j.Queue), e.o.Random)}
+		outcomes[i] = e.settle(&jobs[i], end)
 	}
 	return outcomes
 }

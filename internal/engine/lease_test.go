@@ -123,7 +123,7 @@ func TestEngine_StopsAJobWhoseLeaseWasLost(t *testing.T) {
 		id := r.enqueue(ofType("long"))[0]
 		synctest.Wait()
 		j := r.detail(id).Job
-		lost := j.Settle(job.Ending{Outcome: job.Lost, FinishedAt: time.Now()}, true, nil)
+		lost := j.Settle(job.Ending{Outcome: job.Lost, FinishedAt: time.Now()}, nil)
 		lost.RunAt = time.Now().Add(time.Hour)
 		if _, stale, err := r.store.Exchange(r.Context(), []job.Settlement{lost}, job.Claim{}); err != nil || len(stale) > 0 {
 			t.Fatal(stale, err)

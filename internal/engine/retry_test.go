@@ -136,7 +136,7 @@ func TestEngine_ObeysTheHandlersAnswer(t *testing.T) {
 func TestEngine_RefusedDeadLetterStaysVisible(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("flaky", fails(failure("x")))
-		r.start(func(o *options) { o.DeadLetters = func(string) bool { return false } })
+		r.start(func(o *options) { o.Deliver = only(func(string) bool { return false }) })
 		j := ofType("flaky")
 		j.Policy.MaxAttempts = 1
 		id := r.enqueue(j)[0]

@@ -84,13 +84,12 @@ func (r *rig) lookup(typ string) (engine.Handler, bool) {
 
 func (r *rig) options() engine.Options {
 	return engine.Options{
-		Store:       r.store,
-		Handlers:    r.lookup,
-		Workers:     func(string) int { return 10 },
-		DeadLetters: func(string) bool { return true },
-		Random:      rand.Float64,
-		Name:        "w1",
-		Grace:       10 * time.Second,
+		Store:    r.store,
+		Handlers: r.lookup,
+		Workers:  func(string) int { return 10 },
+		Random:   rand.Float64,
+		Name:     "w1",
+		Grace:    10 * time.Second,
 		Settled: func(_ job.Job, s job.Settlement) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -182,4 +181,11 @@ func untilTold(ctx context.Context, _ job.Job) error {
 
 func failure(typ string) *job.Failure {
 	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: typ, Message: "no luck"}}
+}
+
+// only keeps the dead letters of some queues and refuses the others.
+func only(kept func(queue string) bool) func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+	return func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+		return job.InDeadLetters(j.Queue, kept(j.Queue))
+	}
 }

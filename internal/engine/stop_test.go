@@ -175,7 +175,6 @@ func TestNew_NamesTheField(t *testing.T) {
 		"store":        func(o *options) { o.Store = nil },
 		"handlers":     func(o *options) { o.Handlers = nil },
 		"workers":      func(o *options) { o.Workers = nil },
-		"dead_letters": func(o *options) { o.DeadLetters = nil },
 		"random":       func(o *options) { o.Random = nil },
 		"name":         func(o *options) { o.Name = "" },
 		"unknown_type": func(o *options) { o.UnknownType = "ignore" },

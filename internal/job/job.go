@@ -96,8 +96,10 @@ type Job struct {
 	Payload    []byte
 	Meta       json.RawMessage // a JSON object, or nil
 	Policy     retry.Policy    // effective: merged at enqueue
+	Origins    Origins         // who said what of the policy and the ttr
 	Timeout    time.Duration   // ttr: the longest that an execution may take
 	RunAt      time.Time       // not before
+	ExpiresAt  time.Time       // not after; zero: no bound
 	EnqueuedAt time.Time
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
@@ -108,7 +110,18 @@ type Job struct {
 	Reason     retry.Reason
 	Error      ErrorInfo // of the newest failed attempt in this run
 	Key        string    // idempotency key, or empty
+	TraceID    string    // that the producer gave, or empty
+	MessageID  string    // of the envelope: meta.id, or empty
+	Note       string    // what a person should know of its enqueueing: a rule that failed and was skipped
+	Envelope   []byte    // the BabelQueue envelope exactly as it came; nil for other jobs, and in lists
 }
+
+// Origins says, for each field of a policy by the name that people write and
+// for "ttr", whose word it is, as a stable code: "job", "type:email.*",
+// "queue:orders", "default" (the file's), "built_in", "rule:NAME"; followed by
+// "/preset:NAME" or "/policy:NAME" where that place named one. It is never
+// changed once it is made.
+type Origins map[string]string
 
 // Status is the state, told apart where a person needs it.
 func (j Job) Status() Status {
@@ -180,6 +193,7 @@ type Attempt struct {
 	Action     retry.Action // what became of the job; empty when it did not count
 	DecidedBy  string       // stable code, see [retry.Decision]
 	Delay      *retry.Delay // when the action is retry
+	Note       string       // what else a person should know: a rule that failed and was skipped
 }
 
 // DeadLetter is the record of a run that ended in the dead-letter queue, or
@@ -193,7 +207,11 @@ type DeadLetter struct {
 	FailedAt    time.Time
 	Queue       string // where the job came from
 	Attempts    int
-	Refused     bool // asked for, not accepted
+	Cause       Outcome // timed_out or lost when the last attempt ended so, otherwise empty
+	Refused     bool    // asked for, not accepted
+	Problem     string  // why it was not accepted
+	ForwardedTo string  // where a copy was sent and accepted, or empty
+	ForwardedAt time.Time
 	ReplayedAt  time.Time
 	ReplayedBy  string
 	DiscardedAt time.Time

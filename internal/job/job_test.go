@@ -49,7 +49,7 @@ func TestJobSettle_CountsEachCompletedCycleOnce(t *testing.T) {
 		{job.Interrupted, 0, job.Available},
 	}
 	for _, test := range tests {
-		s := running().Settle(ending(test.outcome), true, half)
+		s := running().Settle(ending(test.outcome), half)
 		if s.Attempt.Number != test.number || s.State != test.state {
 			t.Errorf("%s: number %d, state %s; want %d, %s", test.outcome, s.Attempt.Number, s.State, test.number, test.state)
 		}
@@ -61,10 +61,10 @@ func TestJobSettle_CountsEachCompletedCycleOnce(t *testing.T) {
 
 func TestJobSettle_LostCountsItsDelayFromTheLastSignOfLife(t *testing.T) {
 	const delay = 2 * time.Second // second retry of the default policy, jitter factor 1
-	if got, want := running().Settle(ending(job.Lost), true, half).RunAt, noon.Add(20*time.Second+delay); !got.Equal(want) {
+	if got, want := running().Settle(ending(job.Lost), half).RunAt, noon.Add(20*time.Second+delay); !got.Equal(want) {
 		t.Errorf("lost: RunAt = %v, want %v", got, want)
 	}
-	if got, want := running().Settle(ending(job.Failed), true, half).RunAt, noon.Add(90*time.Second+delay); !got.Equal(want) {
+	if got, want := running().Settle(ending(job.Failed), half).RunAt, noon.Add(90*time.Second+delay); !got.Equal(want) {
 		t.Errorf("failed: RunAt = %v, want %v", got, want)
 	}
 }
@@ -73,22 +73,22 @@ func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
 	j := running()
 	j.Attempts = 2
 	tests := []struct {
-		deadLetters bool
-		letter      job.Letter
-		totals      job.Totals
+		problem string
+		letter  job.Letter
+		totals  job.Totals
 	}{
-		{true, job.LetterStored, job.Totals{Failed: 1, FailedPermanently: 1}},
-		{false, job.LetterRefused, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
+		{"", job.LetterStored, job.Totals{Failed: 1, FailedPermanently: 1}},
+		{"the queue orders has no dead-letter queue", job.LetterRefused, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
 	}
 	for _, test := range tests {
-		s := j.Settle(ending(job.Failed), test.deadLetters, half)
+		s := j.Settle(ending(job.Failed), half).Delivered(job.InDeadLetters("orders", test.problem == ""))
 		if s.State != job.Discarded || s.Letter != test.letter || s.Reason != retry.AttemptsExhausted || s.Totals() != test.totals {
-			t.Errorf("with dead letters %v: %s, letter %q, reason %s, %+v", test.deadLetters, s.State, s.Letter, s.Reason, s.Totals())
+			t.Errorf("with problem %q: %s, letter %q, reason %s, %+v", test.problem, s.State, s.Letter, s.Reason, s.Totals())
 		}
 		letter, ok := s.DeadLetter(j.Queue)
 		want := job.DeadLetter{
 			JobID: j.ID, Run: 1, Reason: retry.AttemptsExhausted, Error: "503", Exception: "upstream",
-			FailedAt: noon.Add(90 * time.Second), Queue: "orders", Attempts: 3, Refused: !test.deadLetters,
+			FailedAt: noon.Add(90 * time.Second), Queue: "orders", Attempts: 3, Refused: test.problem != "", Problem: test.problem,
 		}
 		if !ok || letter != want {
 			t.Errorf("DeadLetter = %+v, %v; want %+v", letter, ok, want)
@@ -99,7 +99,7 @@ func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
 func TestJobSettle_DiscardLeavesNoLetter(t *testing.T) {
 	e := ending(job.Failed)
 	e.Answer.Code = retry.CodeDiscard
-	s := running().Settle(e, false, half)
+	s := running().Settle(e, half)
 	if _, ok := s.DeadLetter("orders"); ok || s.State != job.Discarded || s.Totals() != (job.Totals{Failed: 1, FailedPermanently: 1}) {
 		t.Errorf("settlement = %+v with totals %+v, want discarded without a letter", s, s.Totals())
 	}
@@ -109,7 +109,7 @@ func TestJobSettle_BoundsWhatAHandlerSays(t *testing.T) {
 	e := ending(job.Failed)
 	long := strings.Repeat("ü", job.MaxTrace)
 	e.Error, e.Trace = job.ErrorInfo{Type: long, Message: long + "\xff"}, long
-	a := running().Settle(e, true, half).Attempt
+	a := running().Settle(e, half).Attempt
 	for name, got := range map[string]struct {
 		text  string
 		limit int
@@ -135,7 +135,7 @@ func TestSettlementTotals_AddUp(t *testing.T) {
 		j.Attempts = random.IntN(4)
 		e := ending(outcomes[random.IntN(len(outcomes))])
 		e.Answer.Code = codes[random.IntN(len(codes))]
-		sum = sum.Add(j.Settle(e, random.IntN(2) == 0, random.Float64).Totals())
+		sum = sum.Add(j.Settle(e, random.Float64).Delivered(job.InDeadLetters("orders", random.IntN(2) == 0)).Totals())
 	}
 	if sum.Failed != sum.Requeued+sum.FailedPermanently || sum.Failed == 0 || sum.Requeued == 0 || sum.DLQFailed == 0 {
 		t.Errorf("totals do not add up: %+v", sum)

@@ -20,6 +20,9 @@ const (
 	MaxErrorType    = 255
 	MaxErrorMessage = 64 << 10
 	MaxTrace        = 256 << 10
+	MaxNote         = 1 << 10 // of what is added to an attempt or a letter
+	MaxTraceID      = 128
+	MaxMessageID    = 128
 	MaxDepth        = 128 // of nested JSON
 	MaxBatch        = 10_000
 	MaxEntries      = 100 // of a policy's schedule, and of its errors that are never retried

@@ -156,3 +156,16 @@ type HeldType struct {
 	Queue, Type string
 	Count       int64
 }
+
+// Retention bounds the dead-letter queue. A zero field bounds nothing.
+type Retention struct {
+	Age   time.Duration
+	Count int64
+}
+
+// Fill is how full the dead-letter queue is.
+type Fill struct {
+	Open    int64     // letters that are neither replayed nor discarded
+	LastDay int64     // of these, failed within the last 24 hours
+	Oldest  time.Time // when the oldest failed; zero when there is none
+}

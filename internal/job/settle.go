@@ -14,6 +14,9 @@ type Ending struct {
 	Trace      string
 	Answer     retry.Answer
 	Unknown    retry.Unknown // set when no handler knew the job's type
+	Expired    retry.Action  // set when the time to live ended before it ran: what becomes of the job
+	Ruling     *retry.Ruling // what the operator's rules said, nil: nothing
+	Note       string        // see [Attempt]
 }
 
 // Settlement is everything that one transaction writes down when an execution
@@ -26,20 +29,38 @@ type Settlement struct {
 	RunAt   time.Time    // when it may run again; zero when it is over
 	Reason  retry.Reason // why it ended without success
 	Letter  Letter
+	Delivery
 }
 
-// Settle turns the end of an execution into its settlement. The policy decides
-// (see [retry.Policy.Decide]); deadLetters says whether the job's queue has a
-// dead-letter queue; random feeds the jitter.
+// Delivery is what became of a dead letter on its way out. The zero value: it
+// is kept in the built-in dead-letter queue.
+type Delivery struct {
+	Problem     string    // why it was not accepted; empty: it was
+	ForwardedTo string    // where else it was accepted, without credentials
+	ForwardedAt time.Time // when
+}
+
+// InDeadLetters is the delivery to a queue's own dead-letter queue, which may
+// be switched off.
+func InDeadLetters(queue string, on bool) Delivery {
+	if on {
+		return Delivery{}
+	}
+	return Delivery{Problem: "the queue " + queue + " has no dead-letter queue"}
+}
+
+// Settle turns the end of an execution into its settlement. The rules and the
+// policy decide (see [retry.Policy.Decide]); random feeds the jitter. A dead
+// letter is taken for stored until Delivered says otherwise.
 //
 // A lost execution's delay counts from its worker's last sign of life: the job
 // has already waited for its lease to run out.
-func (j Job) Settle(e Ending, deadLetters bool, random func() float64) Settlement {
+func (j Job) Settle(e Ending, random func() float64) Settlement {
 	s := Settlement{Token: j.Token, Attempt: Attempt{
 		Run: j.Run, Execution: j.Execution, Worker: j.Worker,
 		StartedAt: j.StartedAt, FinishedAt: e.FinishedAt, Outcome: e.Outcome,
 		Error: ErrorInfo{Clip(e.Error.Type, MaxErrorType), Clip(e.Error.Message, MaxErrorMessage)},
-		Trace: Clip(e.Trace, MaxTrace),
+		Trace: Clip(e.Trace, MaxTrace), Note: Clip(e.Note, MaxNote),
 	}}
 	if !e.Outcome.Counted() {
 		s.State, s.RunAt = Available, e.FinishedAt
@@ -52,8 +73,21 @@ func (j Job) Settle(e Ending, deadLetters bool, random func() float64) Settlemen
 		return s
 	}
 	s.apply(j.Policy.Decide(retry.Failure{
-		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Answer: e.Answer, Unknown: e.Unknown,
-	}, random), j.lastSign(e), deadLetters)
+		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Ruling: e.Ruling, Answer: e.Answer,
+		Unknown: e.Unknown, Expired: e.Expired,
+	}, random), j.lastSign(e))
+	return s
+}
+
+// Delivered is the settlement once it is known what became of its dead letter.
+func (s Settlement) Delivered(d Delivery) Settlement {
+	if s.Letter == NoLetter {
+		return s
+	}
+	s.Letter, s.Delivery = LetterStored, d
+	if d.Problem != "" {
+		s.Letter = LetterRefused
+	}
 	return s
 }
 
@@ -65,7 +99,7 @@ func (j Job) lastSign(e Ending) time.Time {
 	return e.FinishedAt
 }
 
-func (s *Settlement) apply(d retry.Decision, since time.Time, deadLetters bool) {
+func (s *Settlement) apply(d retry.Decision, since time.Time) {
 	s.Attempt.Action, s.Attempt.DecidedBy, s.Attempt.Delay = d.Action, d.By, d.Delay
 	s.Reason = d.Reason
 	switch d.Action {
@@ -73,9 +107,6 @@ func (s *Settlement) apply(d retry.Decision, since time.Time, deadLetters bool) 
 		s.State, s.RunAt = Retryable, since.Add(d.Delay.Final)
 	case retry.DeadLetter:
 		s.State, s.Letter = Discarded, LetterStored
-		if !deadLetters {
-			s.Letter = LetterRefused
-		}
 	default:
 		s.State = Discarded
 	}
@@ -84,12 +115,17 @@ func (s *Settlement) apply(d retry.Decision, since time.Time, deadLetters bool) 
 // DeadLetter is the record that the settlement leaves behind; ok is false when
 // the run did not ask for one.
 func (s Settlement) DeadLetter(queue string) (letter DeadLetter, ok bool) {
-	return DeadLetter{
+	letter = DeadLetter{
 		JobID: s.ID, Run: s.Run, Reason: s.Reason,
 		Error: s.Attempt.Error.Message, Exception: s.Attempt.Error.Type,
 		FailedAt: s.Attempt.FinishedAt, Queue: queue, Attempts: s.Attempt.Number,
-		Refused: s.Letter == LetterRefused,
-	}, s.Letter != NoLetter
+		Refused: s.Letter == LetterRefused, Problem: Clip(s.Problem, MaxNote),
+		ForwardedTo: s.ForwardedTo, ForwardedAt: s.ForwardedAt,
+	}
+	if o := s.Attempt.Outcome; o == TimedOut || o == Lost {
+		letter.Cause = o
+	}
+	return letter, s.Letter != NoLetter
 }
 
 // Totals are the counters by which this settlement raises its queue and type.

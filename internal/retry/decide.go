@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -43,19 +44,41 @@ const (
 	NonRetryable      Reason = "non_retryable"       // the error's type is listed in the policy
 	HandlerDeadLetter Reason = "handler_dead_letter" // the handler answered DEAD_LETTER, or that retrying is futile
 	HandlerDiscard    Reason = "handler_discard"     // the handler answered DISCARD or FAIL
+	RuleDecided       Reason = "rule"                // a rule of the operator decided
 	UnknownType       Reason = "unknown_type"        // no handler is configured for the type
+	Expired           Reason = "expired"             // its time to live ended before it ran
 	Manual            Reason = "manual"              // a person decided
 )
 
+// The reasons for which an envelope of BabelQueue is set aside before anything
+// runs. Its bytes are kept as they came.
+const (
+	NotJSON            Reason = "not_json"                   // it is not a JSON object that can be read exactly
+	MissingURN         Reason = "missing_urn"                // it does not say what it is
+	MissingMeta        Reason = "missing_meta"               // it has no meta object
+	InvalidData        Reason = "invalid_data"               // its data is not an object or array
+	MissingTraceID     Reason = "missing_trace_id"           // it has no trace id
+	InvalidAttempts    Reason = "invalid_attempts"           // its attempts are not a whole number from zero on
+	UnsupportedVersion Reason = "unsupported_schema_version" // it was written by a newer producer
+)
+
+// Poison lists the reasons for which an envelope is set aside.
+func Poison() []Reason {
+	return []Reason{NotJSON, MissingURN, MissingMeta, InvalidData, MissingTraceID, InvalidAttempts, UnsupportedVersion}
+}
+
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, UnknownType, Manual}
+	return append([]Reason{
+		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual,
+	}, Poison()...)
 }
 
 // Answer is what a handler said about its own failure. The zero value is no
 // answer: the policy decides alone.
 type Answer struct {
 	Code       Code
+	Poison     Reason         // the job is an envelope that cannot be read: a dead letter for this reason
 	Retryable  *bool          // false: as DEAD_LETTER; true: as RETRY
 	RetryAfter *time.Duration // replaces the policy's delay, under its cap
 }
@@ -75,12 +98,23 @@ func (u Unknown) Valid() bool {
 	return u == UnknownHold || u == UnknownFail || u == UnknownDeadLetter || u == UnknownDelete
 }
 
+// Ruling is what a rule of the operator said about a failure. It goes before
+// the handler's answer and the policy.
+type Ruling struct {
+	Rule   string         // the rule's name
+	Action Action         // Retry, DeadLetter or Discard
+	Delay  *time.Duration // before the retry; nil: the policy's own
+	Limit  int            // executions up to which the rule retries, beyond the policy's or below; 0: the policy's
+}
+
 // Failure is one failed attempt, as far as the rules care.
 type Failure struct {
-	Attempt int    // completed cycles in this run, this one included
-	Type    string // the error's type, as "http.503"
+	Attempt int     // completed cycles in this run, this one included
+	Type    string  // the error's type, as "http.503"
+	Ruling  *Ruling // nil: no rule spoke
 	Answer  Answer
 	Unknown Unknown // set when no handler knew the job's type
+	Expired Action  // set when the job's time to live ended before it ran: what becomes of it
 }
 
 // Decision is the fate of a job after a failed attempt, and who chose it.
@@ -91,11 +125,12 @@ type Decision struct {
 	Delay  *Delay // set when the action is Retry
 }
 
-// Decide chooses the fate of a job after a failed attempt. The handler's
-// answer goes before the policy, except that no answer allows an attempt
-// beyond MaxAttempts; within the policy, the list of errors that are never
-// retried goes before the number of attempts. This is the only place where
-// that happens, for the engine and the reaper alike.
+// Decide chooses the fate of a job after a failed attempt. A rule goes before
+// the handler's answer, and that before the policy, except that no answer
+// allows an attempt beyond MaxAttempts, and no rule one beyond its own limit:
+// then it is as if it had said nothing. Within the policy, the list of errors
+// that are never retried goes before the number of attempts. This is the only
+// place where that happens, for the engine and the reaper alike.
 func (p Policy) Decide(f Failure, random func() float64) Decision {
 	d := p.decide(f, random)
 	if f.Unknown != "" && d.Action != Retry {
@@ -110,6 +145,12 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 		return Decision{Action: DeadLetter, By: by}
 	case UnknownDelete:
 		return Decision{Action: Discard, By: by}
+	}
+	if f.Expired != "" {
+		return Decision{Action: f.Expired, Reason: Expired, By: "expired:" + string(f.Expired)}
+	}
+	if d, ok := p.ruled(f, random); ok {
+		return d
 	}
 	if d, ok := p.answered(f.Answer); ok {
 		return d
@@ -139,9 +180,32 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	return d
 }
 
+// ruled returns the decision of a rule.
+func (p Policy) ruled(f Failure, random func() float64) (Decision, bool) {
+	if f.Ruling == nil {
+		return Decision{}, false
+	}
+	d := Decision{Action: f.Ruling.Action, By: "rule:" + f.Ruling.Rule}
+	if d.Action != Retry {
+		d.Reason = RuleDecided
+		return d, true
+	}
+	if f.Attempt >= cmp.Or(f.Ruling.Limit, p.Limit()) {
+		return Decision{}, false
+	}
+	delay := p.Delay(f.Attempt, random)
+	if f.Ruling.Delay != nil {
+		delay = p.delay(FromRule, f.Attempt, *f.Ruling.Delay)
+	}
+	d.Delay = &delay
+	return d, true
+}
+
 // answered returns the decision of a handler that ended its job.
 func (p Policy) answered(a Answer) (Decision, bool) {
 	switch {
+	case a.Poison != "":
+		return Decision{Action: DeadLetter, Reason: a.Poison, By: "envelope:" + string(a.Poison)}, true
 	case a.Code == CodeDiscard || a.Code == CodeFail:
 		return Decision{Action: Discard, Reason: HandlerDiscard, By: "handler:" + string(a.Code)}, true
 	case a.Code == CodeDeadLetter:

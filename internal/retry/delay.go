@@ -11,6 +11,7 @@ type Source string
 const (
 	FromPolicy  Source = "policy"
 	FromHandler Source = "handler" // the handler answered with a retry-after
+	FromRule    Source = "rule"    // a rule of the operator set it
 )
 
 // Delay is one computed delay with its whole calculation: Raw by the strategy,

@@ -84,6 +84,7 @@ func Default() Policy {
 
 // Patch is a partial policy: a nil field says nothing.
 type Patch struct {
+	Use             string // name of a preset or of a policy in the configuration, beneath the fields; see package config
 	MaxAttempts     *int
 	Strategy        *Strategy
 	InitialInterval *time.Duration

@@ -176,7 +176,7 @@ func (h *house) fail(queue, errorType, message, trace string) {
 	for _, j := range h.claim(queue) {
 		s := j.Settle(job.Ending{
 			Outcome: job.Failed, FinishedAt: time.Now(), Error: job.ErrorInfo{Type: errorType, Message: message}, Trace: trace,
-		}, h.opts.Config.DeadLetters(queue), func() float64 { return 0.5 })
+		}, func() float64 { return 0.5 }).Delivered(job.InDeadLetters(queue, h.opts.Config.DeadLetters(queue)))
 		h.opts.Metrics.Settled(j, s)
 		all = append(all, s)
 	}

@@ -164,7 +164,7 @@ func workOff(b *testing.B, s *Store) {
 		}
 		done = done[:0]
 		for _, j := range claimed {
-			done = append(done, j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: benchTime}, true, nil))
+			done = append(done, j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: benchTime}, nil))
 		}
 	}
 }

@@ -129,7 +129,7 @@ func live(t *testing.T, s *Store) {
 	var settle []job.Settlement
 	for i, j := range claimed[:30] {
 		j.Policy.MaxAttempts = 1 + i%2
-		settle = append(settle, j.Settle(job.Ending{Outcome: outcomes[i%3], FinishedAt: claim.Now}, true, func() float64 { return 0 }))
+		settle = append(settle, j.Settle(job.Ending{Outcome: outcomes[i%3], FinishedAt: claim.Now}, func() float64 { return 0 }))
 	}
 	claim.Knows = func(string) bool { return false }
 	_, _, err = s.Exchange(ctx, settle, claim)

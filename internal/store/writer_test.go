@@ -238,7 +238,7 @@ func TestWriter_StopsForGoodWhenTheFileCannotBeTrusted(t *testing.T) {
 	check(t, err)
 	var settle []job.Settlement
 	for _, j := range claimed {
-		settle = append(settle, j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: testTime}, true, nil))
+		settle = append(settle, j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: testTime}, nil))
 	}
 	if _, _, err := s.Exchange(t.Context(), settle, job.Claim{}); !errors.Is(err, job.ErrBroken) {
 		t.Errorf("got %v", err)
@@ -302,7 +302,7 @@ func TestOnCommit_TellsWhatMoved(t *testing.T) {
 	enqueue(t, s, 1)
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
 	check(t, err)
-	settlement := claimed[0].Settle(job.Ending{Outcome: job.Failed, FinishedAt: testTime}, true, nil)
+	settlement := claimed[0].Settle(job.Ending{Outcome: job.Failed, FinishedAt: testTime}, nil)
 	_, _, err = s.Exchange(t.Context(), []job.Settlement{settlement}, job.Claim{})
 	check(t, err)
 	if _, err := s.Replay(t.Context(), testTime, claimed[0].ID, 7, "eve"); err == nil {

@@ -66,7 +66,7 @@ func (l *life) ends(after time.Duration, outcome job.Outcome, kind, message, tra
 	j.LastSeen = l.clock
 	s := j.Settle(job.Ending{
 		Outcome: outcome, FinishedAt: l.clock, Error: job.ErrorInfo{Type: kind, Message: message}, Trace: trace, Answer: answer,
-	}, deadLetters, func() float64 { return l.draw })
+	}, func() float64 { return l.draw }).Delivered(job.InDeadLetters(j.Queue, deadLetters))
 	l.Attempts = append(l.Attempts, s.Attempt)
 	if letter, ok := s.DeadLetter(j.Queue); ok {
 		l.Letters = append(l.Letters, letter)

@@ -143,7 +143,7 @@ func ReplayOfRetryableAndCancelled(k *kit) {
 // ReplayOfARefusedLetter: a job whose letter was refused leaves the alarm.
 func ReplayOfARefusedLetter(k *kit) {
 	j := k.begin(lasting(1))
-	k.settleAs(j.Settle(k.ending(job.Failed), false, nil))
+	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, "eve")
 	k.check(err)
 	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(0))

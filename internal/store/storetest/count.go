@@ -137,7 +137,7 @@ func ReasonsCountOpenLetters(k *kit) {
 	for range 2 {
 		e := k.ending(job.Failed)
 		e.Answer.Code = retry.CodeDeadLetter
-		k.settleAs(k.begin(simple()).Settle(e, true, nil))
+		k.settleAs(k.begin(simple()).Settle(e, nil))
 	}
 	got, err := k.Reasons(k.ctx)
 	k.check(err)
@@ -171,7 +171,7 @@ func TalliesAreBounded(k *kit) {
 		k.add(jobs...)
 		var settle []job.Settlement
 		for _, j := range k.claim("orders", 500) {
-			settle = append(settle, j.Settle(k.ending(job.Succeeded), true, nil))
+			settle = append(settle, j.Settle(k.ending(job.Succeeded), nil))
 		}
 		k.exchange(settle, "", 0)
 		k.restart()

@@ -148,7 +148,7 @@ func (h *history) settleSome(t *rapid.T) {
 	m := h.jobs[token.ID]
 	as := *m
 	as.Token = token
-	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(h.kit.ending(outcome), letters, nil)}, job.Claim{})
+	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(h.kit.ending(outcome), nil).Delivered(job.InDeadLetters(as.Queue, letters))}, job.Claim{})
 	h.must(err)
 	if live := m.State == job.Active && m.Token == token; live == (len(stale) > 0) {
 		t.Fatalf("settlement of %v: %d stale, the model has %+v", token, len(stale), m)

@@ -60,7 +60,7 @@ func (k *kit) variety() []job.Job {
 	for _, queue := range []string{"orders", "mail", "mail.slow"} {
 		for i, j := range k.claim(queue, 50) {
 			if i%6 != 5 {
-				k.settleAs(j.Settle(k.ending(outcomes[i%5]), i%4 != 0, nil))
+				k.settleAs(j.Settle(k.ending(outcomes[i%5]), nil).Delivered(job.InDeadLetters(j.Queue, i%4 != 0)))
 			}
 			k.pass(time.Duration(i%2) * time.Second)
 		}
@@ -267,7 +267,7 @@ func SearchTakesTextLiterally(k *kit) {
 	j := k.begin(lasting(1))
 	e := k.ending(job.Failed)
 	e.Error = job.ErrorInfo{Type: "a_b", Message: `100% of C:\x "quoted" 'too'`}
-	k.settleAs(j.Settle(e, true, nil))
+	k.settleAs(j.Settle(e, nil))
 	for text, want := range map[string]int{"A_B": 1, "a%b": 0, "axb": 0, "100%": 1, `c:\X`: 1, "_": 1, "%": 1, "'too'": 1, "' OR 1=1": 0} {
 		k.same(fmt.Sprintf("jobs with %q", text), len(k.all(job.Filter{Error: text}, 10)), want)
 		k.same(fmt.Sprintf("letters with %q", text), len(k.letters(job.Filter{Error: text}, 10)), want)

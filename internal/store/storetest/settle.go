@@ -37,7 +37,7 @@ func SettleSuccess(k *kit) {
 func SettleRetry(k *kit) {
 	j := k.begin(simple())
 	k.pass(time.Second)
-	s := j.Settle(k.ending(job.Failed), true, nil)
+	s := j.Settle(k.ending(job.Failed), nil)
 	got := k.settleAs(s)
 	k.same("state", got.State, job.Retryable)
 	k.same("RunAt", got.RunAt, k.now.Add(time.Second))
@@ -70,7 +70,7 @@ func SettleDeadLetter(k *kit) {
 // not open.
 func SettleRefusedLetter(k *kit) {
 	j := k.begin(lasting(1))
-	got := k.settleAs(j.Settle(k.ending(job.Failed), false, nil))
+	got := k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	k.same("status", got.Status(), job.StatusDLQFailed)
 	letters := k.detail(j.ID).Letters
 	if len(letters) != 1 || !letters[0].Refused {
@@ -89,7 +89,7 @@ func SettleDiscard(k *kit) {
 	j := k.begin(simple())
 	e := k.ending(job.Failed)
 	e.Answer.Code = retry.CodeDiscard
-	got := k.settleAs(j.Settle(e, true, nil))
+	got := k.settleAs(j.Settle(e, nil))
 	k.same("status", got.Status(), job.Status(job.Discarded))
 	k.same("reason", got.Reason, retry.HandlerDiscard)
 	k.same("letters", len(k.detail(j.ID).Letters), 0)
@@ -129,7 +129,7 @@ func SettleSuccessClearsTheError(k *kit) {
 func SettleKeepsTheExplanation(k *kit) {
 	j := simple()
 	j.Policy = retry.Default()
-	s := k.begin(j).Settle(k.ending(job.TimedOut), true, func() float64 { return 1.0 / 3 })
+	s := k.begin(j).Settle(k.ending(job.TimedOut), func() float64 { return 1.0 / 3 })
 	k.settleAs(s)
 	k.restart()
 	got := k.detail(s.ID).Attempts[0]
@@ -164,7 +164,7 @@ func SettleIsFencedByANewerClaim(k *kit) {
 	k.settle(old, job.Interrupted)
 	fresh := k.claim("orders", 1)[0]
 	before := k.Snapshot()
-	_, stale := k.exchange([]job.Settlement{old.Settle(k.ending(job.Succeeded), true, nil)}, "", 0)
+	_, stale := k.exchange([]job.Settlement{old.Settle(k.ending(job.Succeeded), nil)}, "", 0)
 	k.same("stale", stale, []job.Token{old.Token})
 	k.same("the job", k.job(old.ID), fresh)
 	k.same("attempts", len(k.detail(old.ID).Attempts), 1)
@@ -177,7 +177,7 @@ func SettleIsFencedByCancel(k *kit) {
 	j := k.begin(simple())
 	_, err := k.Cancel(k.ctx, k.now, j.ID, "eve")
 	k.check(err)
-	late := j.Settle(k.ending(job.Succeeded), true, nil)
+	late := j.Settle(k.ending(job.Succeeded), nil)
 	_, stale := k.exchange([]job.Settlement{late}, "", 0)
 	k.same("stale", stale, []job.Token{j.Token})
 	_, err = k.Replay(k.ctx, k.now, j.ID, 1, "eve")
@@ -192,7 +192,7 @@ func SettleIsFencedByCancel(k *kit) {
 // in the same exchange or a later one.
 func SettleTwiceIsStale(k *kit) {
 	j := k.begin(simple())
-	s := j.Settle(k.ending(job.Succeeded), true, nil)
+	s := j.Settle(k.ending(job.Succeeded), nil)
 	for range 2 {
 		_, stale := k.exchange([]job.Settlement{s, s}, "", 0)
 		if k.Snapshot().Totals.Succeeded != 1 || len(stale) == 0 {
@@ -206,7 +206,7 @@ func SettleTwiceIsStale(k *kit) {
 // known one, changes nothing; the other settlements of the exchange do.
 func SettleOfStrangersIsStale(k *kit) {
 	j := k.begin(simple())
-	good := j.Settle(k.ending(job.Succeeded), true, nil)
+	good := j.Settle(k.ending(job.Succeeded), nil)
 	var strangers []job.Settlement
 	for _, token := range []job.Token{{ID: job.NewID(), Run: 1, Execution: 1}, {ID: j.ID, Run: 2, Execution: 1}, {ID: j.ID, Run: 1, Execution: 2}} {
 		s := good
@@ -222,7 +222,7 @@ func SettleOfStrangersIsStale(k *kit) {
 // same exchange, as a new execution.
 func SettleAndClaimShareATransaction(k *kit) {
 	j := k.begin(simple())
-	claimed, stale := k.exchange([]job.Settlement{j.Settle(k.ending(job.Interrupted), true, nil)}, "orders", 1)
+	claimed, stale := k.exchange([]job.Settlement{j.Settle(k.ending(job.Interrupted), nil)}, "orders", 1)
 	k.same("stale", len(stale), 0)
 	k.same("claimed", ids(claimed), []string{j.ID})
 	k.same("execution", claimed[0].Execution, 2)
@@ -241,7 +241,7 @@ func SettleManyAtOnce(k *kit) {
 	var settle []job.Settlement
 	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.Interrupted, job.Lost, job.Succeeded}
 	for i, j := range k.claim("orders", n) {
-		settle = append(settle, j.Settle(k.ending(outcomes[i%5]), i%4 != 0, nil))
+		settle = append(settle, j.Settle(k.ending(outcomes[i%5]), nil).Delivered(job.InDeadLetters(j.Queue, i%4 != 0)))
 	}
 	_, stale := k.exchange(settle, "", 0)
 	k.same("stale", len(stale), 0)

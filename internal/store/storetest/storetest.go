@@ -215,7 +215,7 @@ func (k *kit) ending(o job.Outcome) job.Ending {
 // settle ends an execution, with a dead-letter queue, and returns the job.
 func (k *kit) settle(j job.Job, o job.Outcome) job.Job {
 	k.Helper()
-	return k.settleAs(j.Settle(k.ending(o), true, nil))
+	return k.settleAs(j.Settle(k.ending(o), nil))
 }
 
 func (k *kit) settleAs(s job.Settlement) job.Job {
