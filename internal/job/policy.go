@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,9 +32,10 @@ func ParseDuration(s string) (time.Duration, error) {
 // maxDays bounds every duration that is written anywhere: ten years.
 const maxDays = 3660
 
-// ParseGoDuration reads an ISO 8601 duration, or Go's form, "1m30s".
+// ParseGoDuration reads an ISO 8601 duration, or Go's form, "1m30s", before
+// which whole days may stand: "180d", "1d12h".
 func ParseGoDuration(s string) (time.Duration, error) {
-	if d, err := time.ParseDuration(s); err == nil {
+	if d, err := inDays(s); err == nil {
 		if d < 0 || d > maxDays*24*time.Hour {
 			return 0, fmt.Errorf("%q is not between zero and %d days", s, maxDays)
 		}
@@ -44,6 +46,24 @@ func ParseGoDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%w, nor one in Go's form as 1s or 5m", err)
 	}
 	return d, nil
+}
+
+// inDays reads Go's form of a duration with days before it.
+func inDays(s string) (time.Duration, error) {
+	number, rest, ok := strings.Cut(s, "d")
+	days, err := strconv.ParseUint(number, 10, 16)
+	if !ok || err != nil {
+		return time.ParseDuration(s)
+	}
+	d := time.Duration(days) * 24 * time.Hour
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err == nil && (more < 0 || more > maxDays*24*time.Hour) {
+		err = fmt.Errorf("%q is too long, or goes back", rest)
+	}
+	return d + more, err
 }
 
 // FormatDuration writes the ISO 8601 form in days, hours, minutes and seconds,
@@ -98,15 +118,22 @@ func DecodePolicy(data []byte) (retry.Policy, error) {
 	return retry.Policy{}.With(patch), err
 }
 
-// DecodePatch reads a partial policy from a JSON object; parse reads its
-// durations. It returns a *retry.FieldError that names the field, without a
+// DecodePatch reads a partial policy from a JSON object, or from a string that
+// names a whole one; parse reads its durations. It returns a *retry.FieldError that names the field, without a
 // prefix. The values are not yet checked against each other: see
 // [retry.Policy.Validate].
 func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.Patch, error) {
 	var patch retry.Patch
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		err := decodePolicyField(&patch, "use", data, parse)
+		if err != nil {
+			err = &retry.FieldError{Field: "policy", Problem: err.Error()}
+		}
+		return patch, err
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
-		return patch, &retry.FieldError{Field: "policy", Problem: "must be an object"}
+		return patch, &retry.FieldError{Field: "policy", Problem: "must be an object, or the name of a policy"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if err := decodePolicyField(&patch, name, fields[name], parse); err != nil {
@@ -121,6 +148,8 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(strin
 		return fmt.Errorf("must not be null; leave the field out")
 	}
 	switch name {
+	case "use":
+		p.Use, err = useField(raw)
 	case "max_attempts":
 		p.MaxAttempts, err = field[int](raw, "a whole number")
 	case "strategy":
@@ -151,6 +180,17 @@ func field[T any](raw []byte, want string) (*T, error) {
 		return nil, fmt.Errorf("must be %s, not %s", want, Clip(string(raw), 64))
 	}
 	return &v, nil
+}
+
+func useField(raw []byte) (string, error) {
+	name, err := field[string](raw, "the name of a policy")
+	if err != nil {
+		return "", err
+	}
+	if *name == "" {
+		return "", fmt.Errorf("must name a policy")
+	}
+	return *name, nil
 }
 
 func durationField(raw []byte, parse func(string) (time.Duration, error)) (*time.Duration, error) {

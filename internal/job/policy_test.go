@@ -56,7 +56,14 @@ func TestParseGoDuration_TakesBothForms(t *testing.T) {
 			t.Errorf("ParseGoDuration(%q) = %v, %v; want 1m30s", in, got, err)
 		}
 	}
-	for _, in := range []string{"90", "1 minute", "200000h", "-1s"} {
+	for in, want := range map[string]time.Duration{
+		"180d": 180 * 24 * time.Hour, "1d12h": 36 * time.Hour, "0d": 0, "0d1s": time.Second,
+	} {
+		if got, err := job.ParseGoDuration(in); err != nil || got != want {
+			t.Errorf("ParseGoDuration(%q) = %v, %v; want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"90", "1 minute", "200000h", "-1s", "d", "-1d", "1.5d", "1d1", "1d-1s", "3661d", "3660d1s", "65535d2562047h", "99999999d"} {
 		if got, err := job.ParseGoDuration(in); err == nil {
 			t.Errorf("ParseGoDuration(%q) = %v, want an error", in, got)
 		}
@@ -105,10 +112,21 @@ func TestEncodePolicy_RoundTrip(t *testing.T) {
 	})
 }
 
+func TestDecodePatch_NamesAWholePolicy(t *testing.T) {
+	for _, in := range []string{`"daycry"`, ` "daycry" `, `{"use": "daycry"}`} {
+		if p, err := job.DecodePatch([]byte(in), job.ParseDuration); err != nil || !reflect.DeepEqual(p, retry.Patch{Use: "daycry"}) {
+			t.Errorf("DecodePatch(%s) = %+v, %v; want use daycry alone", in, p, err)
+		}
+	}
+}
+
 func TestDecodePatch_NamesTheField(t *testing.T) {
 	tests := []struct{ in, field string }{
 		{`[]`, "policy"},
 		{`null`, "policy"},
+		{`""`, "policy"},
+		{`{"use": ""}`, "use"},
+		{`{"use": 1}`, "use"},
 		{`{"max_attempts": 2.5}`, "max_attempts"},
 		{`{"max_attempts": "3"}`, "max_attempts"},
 		{`{"max_attempts": null}`, "max_attempts"},
