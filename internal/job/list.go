@@ -99,14 +99,15 @@ func ParseCursor(s string) (Cursor, error) {
 	return c, nil
 }
 
-// List is one page of jobs, newest first, without their payloads beyond the
-// first bytes.
+// List is one page of jobs, newest first, without what they bring along: their
+// payloads, meta and envelopes.
 type List struct {
 	Jobs []Job
 	Next Cursor // zero on the last page
 }
 
-// LetterRow is a row of the dead-letter page: an open letter and its job.
+// LetterRow is a row of the dead-letter page: an open letter and its job, of
+// whose payload it has the first 120 bytes.
 type LetterRow struct {
 	DeadLetter
 	Job Job

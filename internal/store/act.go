@@ -41,8 +41,8 @@ func (t *tx) replay(from job.Job, now time.Time, by string) (job.Job, error) {
 	}
 	const update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', held = 0, letter = '',
 			run_at = $3, changed_at = $3, finished_at = 0, reason = '', error_type = '', error_message = ''
-		WHERE seq = $1 AND run = $2 RETURNING ` + jobColumns
-	to, err := one(t.store.policies.jobs(t, update, from.Seq, from.Run, micros(now)))
+		WHERE seq = $1 AND run = $2`
+	to, err := t.change(from, update, from.Seq, from.Run, micros(now))
 	if err != nil {
 		return job.Job{}, fmt.Errorf("replay job %s: %w", from.ID, err)
 	}
@@ -50,6 +50,15 @@ func (t *tx) replay(from job.Job, now time.Time, by string) (job.Job, error) {
 	t.moved(from, to)
 	t.delta.count(to.Queue, to.Type, micros(now), job.Totals{Replayed: 1})
 	return to, nil
+}
+
+// change runs a statement that changes the job and returns it as it is then.
+func (t *tx) change(j job.Job, update string, args ...any) (job.Job, error) {
+	n, err := t.exec(update, args...)
+	if err := expect(1, n, err); err != nil {
+		return job.Job{}, err
+	}
+	return t.byID(j.ID)
 }
 
 // resolved counts that a job's dead letter is no longer open.
@@ -138,8 +147,8 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by string)
 func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
 	const update = `UPDATE jobs SET state = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4,
 			worker = '', lease_until = 0, last_seen = 0
-		WHERE seq = $1 RETURNING ` + jobColumns
-	to, err := one(t.store.policies.jobs(t, update, from.Seq, string(state), string(retry.Manual), micros(now)))
+		WHERE seq = $1`
+	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now))
 	if err != nil {
 		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
 	}

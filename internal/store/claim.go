@@ -83,7 +83,7 @@ func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
 // would prepare the statement anew for each value of a bare LIMIT $2.)
 func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 	const (
-		from      = `SELECT ` + nextColumns + ` FROM jobs WHERE queue = $1 AND `
+		from      = `SELECT ` + nextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
 		due       = from + `state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
 		scheduled = due + `state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
@@ -229,7 +229,7 @@ func (t *tx) unhold(types string, after job.Cursor) ([]job.Job, error) {
 	const update = `UPDATE jobs SET held = 0 WHERE seq IN (SELECT seq FROM jobs
 			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
 			ORDER BY changed_at, seq LIMIT $4 + 0)
-		RETURNING ` + rowColumns
+		RETURNING ` + jobColumns
 	jobs, err := t.store.policies.jobs(t, update, micros(after.At), after.Seq, types, unholdChunk)
 	for _, j := range jobs {
 		from := j
@@ -253,10 +253,11 @@ func (s *Store) Held(ctx context.Context) ([]job.HeldType, error) {
 }
 
 // Leases returns the active jobs whose lease ends at endedBy or before, all
-// active jobs for the zero time, without their payloads beyond the first bytes.
+// active jobs for the zero time. They come with their payloads: what one process
+// had in memory, the next one can hold.
 func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error) {
-	const query = `SELECT ` + rowColumns + ` FROM jobs WHERE state = 'active' AND ($1 = 0 OR lease_until <= $1) ORDER BY changed_at, seq`
-	return s.policies.jobs(s.reading(ctx), query, micros(endedBy))
+	const query = wholeJobs + ` WHERE state = 'active' AND ($1 = 0 OR lease_until <= $1) ORDER BY changed_at, seq`
+	return s.policies.whole(s.reading(ctx), query, micros(endedBy))
 }
 
 // NextDue returns the earliest time after a moment at which a scheduled or

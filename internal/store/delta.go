@@ -61,7 +61,7 @@ const microsPerMinute = 60_000_000
 
 // flush writes the sums, just before the commit.
 func (t *tx) flush() error {
-	if len(t.changes) == 0 && len(t.paused) == 0 {
+	if len(t.changes) == 0 && len(t.paused) == 0 && !t.touched {
 		return nil
 	}
 	for _, step := range []func() error{t.flushDepths, t.flushHeld, t.flushCounters, t.flushMinutes, t.flushReasons, t.flushRevision} {

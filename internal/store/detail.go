@@ -31,14 +31,14 @@ func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
 
 func attempts(src source, seq int64) ([]job.Attempt, error) {
 	const query = `SELECT execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
-		action, decided_by, delay, trace FROM executions WHERE job_seq = $1 ORDER BY execution`
+		action, decided_by, delay, note, trace FROM executions WHERE job_seq = $1 ORDER BY execution`
 	var all []job.Attempt
 	err := src.query(query, func(rows *sql.Rows) error {
 		var a job.Attempt
 		var started, finished int64
 		var delay string
 		err := rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, &started, &finished, &a.Outcome,
-			&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Trace)
+			&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Note, &a.Trace)
 		if err != nil {
 			return err
 		}
@@ -53,27 +53,29 @@ func attempts(src source, seq int64) ([]job.Attempt, error) {
 // letterRow is a dead letter as it lies in the table.
 type letterRow struct {
 	job.DeadLetter
-	failed, replayed, discarded int64
+	failed, replayed, discarded, forwarded int64
 }
 
 // The columns of a dead letter in the order in which fields lists them.
 const (
 	letterColumns = `l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
-		l.replayed_at, l.replayed_by, l.discarded_at, l.discarded_by`
+		l.replayed_at, l.replayed_by, l.discarded_at, l.discarded_by, l.cause, l.forwarded_at, l.forwarded_to, l.problem`
 	letterRowColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
 		j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
-		j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.meta, substr(j.payload, 1, 120), ` + letterColumns
+		j.last_seen, j.reason, j.error_type, j.error_message, j.key, substr(b.payload, 1, 120), ` + letterColumns
 )
 
 func (r *letterRow) fields() []any {
 	return []any{&r.Run, &r.Reason, &r.Error, &r.Exception, &r.failed, &r.Queue, &r.Attempts, &r.Refused,
-		&r.replayed, &r.ReplayedBy, &r.discarded, &r.DiscardedBy}
+		&r.replayed, &r.ReplayedBy, &r.discarded, &r.DiscardedBy,
+		&r.Cause, &r.forwarded, &r.ForwardedTo, &r.Problem}
 }
 
 // letter is the row as the noun, of the job with the id.
 func (r *letterRow) letter(id string) job.DeadLetter {
 	r.JobID = id
 	r.FailedAt, r.ReplayedAt, r.DiscardedAt = fromMicros(r.failed), fromMicros(r.replayed), fromMicros(r.discarded)
+	r.ForwardedAt = fromMicros(r.forwarded)
 	return r.DeadLetter
 }
 
@@ -106,7 +108,7 @@ func replays(src source, seq int64) ([]job.Replay, error) {
 // Changes tells where jobs stand, for whoever missed what was told. Unknown ids
 // are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
-	const query = `SELECT ` + rowColumns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
+	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err

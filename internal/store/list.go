@@ -105,7 +105,7 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 }
 
 func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
-	const columns = `SELECT ` + rowColumns + ` FROM jobs AS j`
+	const columns = `SELECT ` + jobColumns + ` FROM jobs AS j`
 	var where conditions
 	order := " ORDER BY j.seq DESC"
 	if f.Status != "" {
@@ -152,8 +152,10 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	src := s.reading(ctx)
 	err := src.query(query, func(rows *sql.Rows) error {
 		var l letterRow
-		err := found.scan(rows, l.fields()...)
+		var preview []byte
+		err := found.scan(rows, append([]any{&preview}, l.fields()...)...)
 		if err == nil {
+			found.jobs[len(found.jobs)-1].Payload = preview
 			page.Letters = append(page.Letters, job.LetterRow{DeadLetter: l.letter(found.jobs[len(found.jobs)-1].ID)})
 		}
 		return err
@@ -170,7 +172,8 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 }
 
 func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
-	const columns = `SELECT ` + letterRowColumns + ` FROM dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq`
+	const columns = `SELECT ` + letterRowColumns + ` FROM dead_letters AS l
+		JOIN jobs AS j ON j.seq = l.job_seq JOIN bodies AS b ON b.job_seq = l.job_seq`
 	var where conditions
 	where.add("l.open = 1")
 	where.match(f, "l")

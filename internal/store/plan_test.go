@@ -36,7 +36,7 @@ func plan(t *testing.T, db *sql.DB, query string) string {
 // Reading an index in its order, until there is enough, is none.
 func scans(plan string) string {
 	for _, step := range strings.Split(plan, "\n") {
-		for _, table := range []string{"jobs", "j", "attempts", "dead_letters", "l", "replays", "policies"} {
+		for _, table := range []string{"jobs", "j", "bodies", "b", "attempts", "dead_letters", "l", "replays", "policies"} {
 			if step == "SCAN "+table || strings.Contains(step, "AUTOMATIC") {
 				return step
 			}
@@ -119,7 +119,9 @@ func live(t *testing.T, s *Store) {
 	ctx, ok := context.Background(), func(err error) { t.Helper(); check(t, err) }
 	keyed := testJob("k")
 	keyed.Key, keyed.RunAt = "k", testTime.Add(time.Second)
-	_, err := s.Enqueue(ctx, testTime, []job.Job{keyed, keyed})
+	message, poison := testJob("m"), testJob("p")
+	message.MessageID, poison.State, poison.Reason = "m", job.Discarded, retry.MissingURN
+	_, err := s.Enqueue(ctx, testTime, []job.Job{keyed, keyed, message, poison})
 	ok(err)
 	enqueue(t, s, 40)
 	claim := job.Claim{Worker: "w", Now: testTime.Add(time.Minute), Lease: time.Minute, Free: map[string]int{"orders": 35}}
@@ -147,6 +149,18 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Cancel(ctx, testTime, claimed[31].ID, "eve")
 	ok(err)
+	refused := claimed[32].Settle(job.Ending{Outcome: job.Failed, FinishedAt: claim.Now, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil)
+	_, _, err = s.Exchange(ctx, []job.Settlement{refused.Delivered(job.Delivery{Problem: "no"})}, job.Claim{})
+	ok(err)
+	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{Problem: "still not"})
+	ok(err)
+	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{})
+	ok(err)
+	byAge, byCount, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1})
+	ok(err)
+	if byAge+byCount == 0 {
+		t.Error("nothing was pruned")
+	}
 	ok(s.Pause(ctx, testTime, "orders", "eve"))
 	ok(s.Resume(ctx, "orders"))
 	look(t, s, claimed[1].ID)
@@ -156,6 +170,7 @@ func live(t *testing.T, s *Store) {
 func look(t *testing.T, s *Store, id string) {
 	t.Helper()
 	ctx, ok := context.Background(), func(_ any, err error) { t.Helper(); check(t, err) }
+	ok(s.Fill(ctx, testTime))
 	ok(s.Job(ctx, id))
 	ok(s.Jobs(ctx, job.Filter{}, job.Cursor{}, 10))
 	ok(s.Letters(ctx, job.Filter{}, job.Cursor{}, 10))

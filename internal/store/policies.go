@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -14,46 +15,75 @@ const maxPolicies = 4096
 
 // policies remembers the rows of the table policies, which never change, in
 // both directions. Decoded policies are shared by all jobs that have them:
-// nobody may write to their slices.
+// nobody may write to their slices and maps.
 type policies struct {
 	mu      sync.RWMutex
-	decoded map[int64]retry.Policy
-	byText  map[string]int64
+	decoded map[int64]effective
+	byText  map[policyText]int64
 }
 
-func (p *policies) id(text string) (int64, bool) {
+// effective is a policy and whose word it is.
+type effective struct {
+	retry.Policy
+	job.Origins
+}
+
+// policyText is both as they are stored.
+type policyText struct{ policy, origins string }
+
+func (e effective) text() (policyText, error) {
+	t := policyText{policy: string(job.EncodePolicy(e.Policy))}
+	if len(e.Origins) == 0 {
+		return t, nil
+	}
+	origins, err := json.Marshal(e.Origins)
+	t.origins = string(origins)
+	return t, err
+}
+
+func (t policyText) decode() (e effective, err error) {
+	if e.Policy, err = job.DecodePolicy([]byte(t.policy)); err != nil {
+		return e, err
+	}
+	if len(e.NonRetryable) == 0 {
+		e.NonRetryable = nil // as it was before it was written
+	}
+	if t.origins != "" {
+		err = json.Unmarshal([]byte(t.origins), &e.Origins)
+	}
+	return e, err
+}
+
+func (p *policies) id(text policyText) (int64, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	id, ok := p.byText[text]
 	return id, ok
 }
 
-func (p *policies) add(id int64, text string) {
+func (p *policies) add(id int64, text policyText) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byText == nil || len(p.byText) >= maxPolicies {
-		p.byText, p.decoded = map[string]int64{}, map[int64]retry.Policy{}
+		p.byText, p.decoded = map[policyText]int64{}, map[int64]effective{}
 	}
 	p.byText[text] = id
 }
 
 // get returns the policy with the number id; src is asked for what is not
 // remembered.
-func (p *policies) get(src source, id int64) (retry.Policy, error) {
+func (p *policies) get(src source, id int64) (effective, error) {
 	p.mu.RLock()
 	policy, ok := p.decoded[id]
 	p.mu.RUnlock()
 	if ok {
 		return policy, nil
 	}
-	const query = `SELECT policy FROM policies WHERE id = $1`
-	var text string
-	err := src.query(query, func(rows *sql.Rows) error { return rows.Scan(&text) }, id)
+	const query = `SELECT policy, origins FROM policies WHERE id = $1`
+	var text policyText
+	err := src.query(query, func(rows *sql.Rows) error { return rows.Scan(&text.policy, &text.origins) }, id)
 	if err == nil {
-		policy, err = job.DecodePolicy([]byte(text))
-	}
-	if len(policy.NonRetryable) == 0 {
-		policy.NonRetryable = nil // as it was before it was written
+		policy, err = text.decode()
 	}
 	if err != nil {
 		return policy, fmt.Errorf("read policy %d: %w", id, err)

@@ -80,14 +80,14 @@ func scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 	}
 }
 
-// The columns of a job in the order in which scanJob reads them. Lists do with
-// the beginning of the payload.
+// The columns of a job in the order in which scan reads them, and those of its
+// body as scanWhole does. Most lists do without bodies.
 const (
-	jobHead = `seq, id, queue, type, state, letter, held, run, attempts, execution, priority, policy_id, ttr,
+	jobColumns = `seq, id, queue, type, state, letter, held, run, attempts, execution, priority, policy_id, ttr,
 		run_at, enqueued_at, started_at, finished_at, changed_at, worker, lease_until, last_seen,
-		reason, error_type, error_message, key, meta, `
-	jobColumns = jobHead + `payload`
-	rowColumns = jobHead + `substr(payload, 1, 120)`
+		reason, error_type, error_message, key`
+	bodyColumns = `expires_at, trace_id, message_id, note, meta, payload, envelope`
+	wholeJobs   = `SELECT ` + jobColumns + `, ` + bodyColumns + ` FROM jobs JOIN bodies ON job_seq = seq`
 )
 
 // jobRows gathers jobs as they lie in the table, each with the number of its
@@ -104,18 +104,17 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	j := &r.jobs[last]
 	var state, letter, reason string
 	var held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
-	var meta []byte
 	err := rows.Scan(append([]any{
 		&j.Seq, &j.ID, &j.Queue, &j.Type, &state, &letter, &held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
 		&runAt, &enqueued, &started, &finished, &changed, &j.Worker, &lease, &seen,
-		&reason, &j.Error.Type, &j.Error.Message, &j.Key, &meta, &j.Payload,
+		&reason, &j.Error.Type, &j.Error.Message, &j.Key,
 	}, extra...)...)
 	if err != nil {
 		r.jobs = r.jobs[:last]
 		return err
 	}
 	j.State, j.Letter, j.Reason, j.Held = job.State(state), job.Letter(letter), retry.Reason(reason), held != 0
-	j.Meta, j.Timeout = meta, time.Duration(ttr)*time.Microsecond
+	j.Timeout = time.Duration(ttr) * time.Microsecond
 	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(started), fromMicros(finished)
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(changed), fromMicros(lease), fromMicros(seen)
 	if j.State != job.Active {
@@ -124,12 +123,27 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	return nil
 }
 
+// scanWhole appends the job of a row with its body.
+func (r *jobRows) scanWhole(rows *sql.Rows) error {
+	var body job.Job
+	var expires int64
+	var meta []byte
+	err := r.scan(rows, &expires, &body.TraceID, &body.MessageID, &body.Note, &meta, &body.Payload, &body.Envelope)
+	if err != nil {
+		return err
+	}
+	j := &r.jobs[len(r.jobs)-1]
+	j.ExpiresAt, j.TraceID, j.MessageID, j.Note = fromMicros(expires), body.TraceID, body.MessageID, body.Note
+	j.Meta, j.Payload, j.Envelope = meta, body.Payload, body.Envelope
+	return nil
+}
+
 // nextColumns are what is worth reading of a job that waits to be claimed, in
 // the order in which scanNext reads them: its run has not ended, nobody holds
 // it, and the claim overwrites when it entered its state. Each column of each
 // row has its price.
 const nextColumns = `seq, id, type, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
-	error_type, error_message, key, meta, payload`
+	error_type, error_message, key, ` + bodyColumns
 
 // scanNext appends the job of a row that waits to be claimed; known has its
 // queue and state.
@@ -137,17 +151,25 @@ func (r *jobRows) scanNext(rows *sql.Rows, known job.Job) error {
 	r.jobs, r.policies = append(r.jobs, known), append(r.policies, 0)
 	last := len(r.jobs) - 1
 	j := &r.jobs[last]
-	var ttr, runAt, enqueued int64
+	var ttr, runAt, enqueued, expires int64
 	var meta []byte
 	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
-		&runAt, &enqueued, &j.Error.Type, &j.Error.Message, &j.Key, &meta, &j.Payload)
-	j.Meta, j.Timeout = meta, time.Duration(ttr)*time.Microsecond
+		&runAt, &enqueued, &j.Error.Type, &j.Error.Message, &j.Key,
+		&expires, &j.TraceID, &j.MessageID, &j.Note, &meta, &j.Payload, &j.Envelope)
+	j.Meta, j.Timeout, j.ExpiresAt = meta, time.Duration(ttr)*time.Microsecond, fromMicros(expires)
 	j.RunAt, j.EnqueuedAt = fromMicros(runAt), fromMicros(enqueued)
 	return err
 }
 
-// jobs runs a query that selects the columns of a job, and completes each with
-// its policy.
+// whole runs a query that selects wholeJobs, and completes each with its
+// policy.
+func (p *policies) whole(src source, query string, args ...any) ([]job.Job, error) {
+	var found jobRows
+	err := src.query(query, found.scanWhole, args...)
+	return p.complete(src, found, err)
+}
+
+// jobs does so with one that selects the columns of a job without its body.
 func (p *policies) jobs(src source, query string, args ...any) ([]job.Job, error) {
 	var found jobRows
 	err := src.query(query, func(rows *sql.Rows) error { return found.scan(rows) }, args...)
@@ -158,10 +180,11 @@ func (p *policies) jobs(src source, query string, args ...any) ([]job.Job, error
 // kept.
 func (p *policies) complete(src source, found jobRows, err error) ([]job.Job, error) {
 	for i := range found.jobs {
-		var policyErr error
-		if found.jobs[i].Policy, policyErr = p.get(src, found.policies[i]); policyErr != nil {
+		policy, policyErr := p.get(src, found.policies[i])
+		if policyErr != nil {
 			return found.jobs[:i], errors.Join(err, policyErr)
 		}
+		found.jobs[i].Policy, found.jobs[i].Origins = policy.Policy, policy.Origins
 	}
 	return found.jobs, err
 }

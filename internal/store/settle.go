@@ -161,8 +161,8 @@ func completing() batch {
 func recording() batch {
 	return batch{
 		head: `INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at,
-			outcome, error_type, error_message, action, decided_by, delay, trace) VALUES `,
-		row: `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 14,
+			outcome, error_type, error_message, action, decided_by, delay, note, trace) VALUES `,
+		row: `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 15,
 	}
 }
 
@@ -172,7 +172,7 @@ func (t *tx) addAttempt(seq int64, a job.Attempt) error {
 		return err
 	}
 	return t.attempts.add(t, seq, a.Execution, a.Run, a.Number, a.Worker, micros(a.StartedAt), micros(a.FinishedAt),
-		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, delay, a.Trace)
+		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, delay, a.Note, a.Trace)
 }
 
 // encodeDelay writes the calculation of a delay down, nothing when there is none.
@@ -193,15 +193,17 @@ func decodeDelay(text string) (*retry.Delay, error) {
 }
 
 func (t *tx) addLetter(seq int64, l job.DeadLetter) error {
-	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
+			cause, forwarded_at, forwarded_to, problem)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 	open, no := 1, 0
 	if l.Refused {
 		open, no = 0, 1
 	} else {
 		t.delta.reasons[l.Reason]++
 	}
-	_, err := t.exec(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, micros(l.FailedAt), l.Queue, l.Attempts, l.Error)
+	_, err := t.exec(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
+		string(l.Cause), micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
 	if err != nil {
 		return fmt.Errorf("store the dead letter: %w", err)
 	}

@@ -64,7 +64,7 @@ import (
 type Options struct {
 	Path     string             // the database file
 	Relaxed  bool               // faster, but a power cut may lose the last moments
-	OnCommit func([]job.Change) // called by the writer after each commit that moved jobs, and with none after a queue was resumed; must not block
+	OnCommit func([]job.Change) // called by the writer after each commit that moved jobs, and with none when a queue was resumed or a count changed; must not block
 	Log      *slog.Logger       // nil: nothing is logged
 }
 

@@ -8,28 +8,31 @@ import (
 	"slices"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // tx is one transaction of the writer, with everything that becomes true only
 // when it commits.
 type tx struct {
 	*writer
-	delta                     delta
-	changes                   []job.Change
-	fresh                     map[string]int64    // policies that were stored in this transaction
-	paused                    map[string]bool     // queues that were paused (true) or resumed
-	active                    map[string]*job.Job // executions that began; nil: that ended
-	seq                       int64               // the number of the newest job
-	proven                    bool                // something was written, whatever else happened
-	jobs, completed, attempts batch
+	delta               delta
+	changes             []job.Change
+	fresh               map[policyText]int64 // policies that were stored in this transaction
+	paused              map[string]bool      // queues that were paused (true) or resumed
+	active              map[string]*job.Job  // executions that began; nil: that ended
+	seq                 int64                // the number of the newest job
+	proven              bool                 // something was written, whatever else happened
+	touched             bool                 // a rollup has to be written although no job moved
+	messages            map[message]job.Job  // new jobs that came as envelopes
+	jobs, bodies        batch
+	completed, attempts batch
 }
 
 func newTx(w *writer) *tx {
 	return &tx{
-		writer: w, delta: newDelta(), fresh: map[string]int64{}, paused: map[string]bool{},
+		writer: w, delta: newDelta(), fresh: map[policyText]int64{}, paused: map[string]bool{},
 		active: map[string]*job.Job{}, seq: w.rollup.newest,
-		jobs: inserting(), completed: completing(), attempts: recording(),
+		messages: map[message]job.Job{},
+		jobs:     inserting(), bodies: insertingBodies(), completed: completing(), attempts: recording(),
 	}
 }
 
@@ -66,8 +69,9 @@ func (t *tx) committed() {
 	t.tell()
 }
 
-// tell calls OnCommit: with the jobs that moved, and without any when a queue
-// was resumed, because then jobs can run that did not move.
+// tell calls OnCommit: with the jobs that moved; and without any when a queue
+// was resumed, because then jobs can run that did not move, or when a count
+// changed otherwise.
 func (t *tx) tell() {
 	if t.store.onCommit == nil {
 		return
@@ -75,11 +79,9 @@ func (t *tx) tell() {
 	if len(t.changes) > 0 {
 		t.store.onCommit(t.changes)
 	}
-	for _, on := range t.paused {
-		if !on {
-			t.store.onCommit(nil)
-			return
-		}
+	resumed := slices.Contains(slices.Collect(maps.Values(t.paused)), false)
+	if resumed || t.touched {
+		t.store.onCommit(nil)
 	}
 }
 
@@ -142,18 +144,21 @@ func (t *tx) execution(token job.Token) (j *job.Job, ok bool) {
 }
 
 // policyID returns the number under which a policy is stored.
-func (t *tx) policyID(p retry.Policy) (int64, error) {
-	text := string(job.EncodePolicy(p))
+func (t *tx) policyID(e effective) (int64, error) {
+	text, err := e.text()
+	if err != nil {
+		return 0, fmt.Errorf("store a policy: %w", err)
+	}
 	if id, ok := t.store.policies.id(text); ok {
 		return id, nil
 	}
 	if id, ok := t.fresh[text]; ok {
 		return id, nil
 	}
-	const insert = `INSERT INTO policies (policy) VALUES ($1)
-		ON CONFLICT (policy) DO UPDATE SET policy = excluded.policy RETURNING id`
+	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
+		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
 	var id int64
-	err := t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text)
+	err = t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text.policy, text.origins)
 	if err != nil {
 		return 0, fmt.Errorf("store a policy: %w", err)
 	}

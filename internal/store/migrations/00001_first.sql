@@ -5,8 +5,10 @@
 -- its row.
 
 CREATE TABLE policies (
-    id     INTEGER PRIMARY KEY,
-    policy TEXT NOT NULL UNIQUE -- as job.EncodePolicy writes it; jobs with equal policies share a row
+    id      INTEGER PRIMARY KEY,
+    policy  TEXT NOT NULL, -- as job.EncodePolicy writes it
+    origins TEXT NOT NULL, -- job.Origins as JSON: whose word each field is; '' when nobody said
+    UNIQUE (policy, origins) -- jobs with equal policies share a row
 ) STRICT;
 
 CREATE TABLE jobs (
@@ -34,10 +36,23 @@ CREATE TABLE jobs (
     reason        TEXT    NOT NULL DEFAULT '',    -- why the run ended without success
     error_type    TEXT    NOT NULL DEFAULT '',    -- of the newest failed attempt in this run
     error_message TEXT    NOT NULL DEFAULT '',
-    key           TEXT    NOT NULL DEFAULT '',    -- idempotency key
-    meta          BLOB,                           -- a JSON object as it came, or NULL
-    payload       BLOB    NOT NULL                -- exactly the bytes that came
+    key           TEXT    NOT NULL DEFAULT ''     -- idempotency key
 ) STRICT;
+
+-- What a job brings along and what never changes: apart from the rows that
+-- change with every step of a job, so that a large payload is written once.
+CREATE TABLE bodies (
+    job_seq    INTEGER PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    trace_id   TEXT    NOT NULL,
+    message_id TEXT    NOT NULL, -- of the envelope
+    note       TEXT    NOT NULL, -- of its enqueueing
+    meta       BLOB,             -- a JSON object as it came, or NULL
+    payload    BLOB    NOT NULL, -- exactly the bytes that came
+    envelope   BLOB              -- exactly the bytes that came, or NULL
+) STRICT;
+
+CREATE INDEX bodies_message ON bodies (message_id) WHERE message_id <> '';
 
 -- An idempotency key names one job for ever.
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE key <> '';
@@ -76,6 +91,7 @@ CREATE TABLE attempts (
     action        TEXT    NOT NULL, -- what became of the job; '' when it did not count
     decided_by    TEXT    NOT NULL, -- stable code of who chose the action
     delay         TEXT    NOT NULL, -- the delay's whole calculation as JSON, '' without one
+    note          TEXT    NOT NULL, -- what else a person should know
     trace         TEXT    NOT NULL,
     PRIMARY KEY (job_seq, execution)
 ) STRICT, WITHOUT ROWID;
@@ -84,11 +100,11 @@ CREATE TABLE attempts (
 -- records the attempt that succeeded; all the others have rows of their own.
 CREATE VIEW executions AS
     SELECT job_seq, execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
-        action, decided_by, delay, trace
+        action, decided_by, delay, note, trace
     FROM attempts
     UNION ALL
     SELECT seq, execution, run, attempts, worker, started_at, finished_at, 'succeeded', '', '',
-        'complete', 'handler:success', '', ''
+        'complete', 'handler:success', '', '', ''
     FROM jobs WHERE state = 'completed';
 
 -- Runs that ended in the dead-letter queue, or should have. History: a row is
@@ -100,6 +116,7 @@ CREATE TABLE dead_letters (
     refused      INTEGER NOT NULL,           -- 1: asked for, not accepted
     reason       TEXT    NOT NULL,
     exception    TEXT    NOT NULL,           -- the error's type
+    cause        TEXT    NOT NULL,           -- timed_out or lost when the last attempt ended so
     failed_at    INTEGER NOT NULL,
     queue        TEXT    NOT NULL,           -- where the job came from
     attempts     INTEGER NOT NULL,
@@ -107,6 +124,9 @@ CREATE TABLE dead_letters (
     replayed_by  TEXT    NOT NULL DEFAULT '',
     discarded_at INTEGER NOT NULL DEFAULT 0,
     discarded_by TEXT    NOT NULL DEFAULT '',
+    forwarded_at INTEGER NOT NULL,
+    forwarded_to TEXT    NOT NULL,
+    problem      TEXT    NOT NULL,           -- why it was refused
     error        TEXT    NOT NULL,
     PRIMARY KEY (job_seq, run)
 ) STRICT, WITHOUT ROWID;

@@ -22,6 +22,9 @@ func EnqueueKeepsEveryField(k *kit) {
 	j := simple()
 	j.ID, j.Priority, j.Key, j.Meta = job.NewID(), -7, "order-1", []byte(`{"trace": "a"}`)
 	j.Policy.NonRetryable = []string{"auth.*"}
+	j.Origins = job.Origins{"max_attempts": "queue:orders/preset:ojs", "ttr": "job"}
+	j.TraceID, j.MessageID, j.Note, j.Envelope = "trace-1", "message-1", "rule x failed", []byte(`{"job": 1}`)
+	j.ExpiresAt = k.now.Add(time.Hour)
 	j.Timeout = 1500 * time.Millisecond
 	stored := k.add(j)[0]
 	k.same("the stored job", k.job(j.ID), stored)
@@ -29,6 +32,7 @@ func EnqueueKeepsEveryField(k *kit) {
 	want.Seq, want.Run, want.State = stored.Seq, 1, job.Available
 	want.RunAt, want.EnqueuedAt, want.ChangedAt = k.now, k.now, k.now
 	k.same("the job", stored, want)
+	k.same("the claimed job's envelope", string(k.claim("orders", 1)[0].Envelope), `{"job": 1}`)
 }
 
 // EnqueueFillsInWhatIsMissing: a job without an id gets one; one without a time

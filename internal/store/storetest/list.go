@@ -14,7 +14,7 @@ import (
 
 var listing = []func(*kit){
 	JobsByEveryFilter, JobsNewestFirst, JobsPagesAreComplete, JobsPagesUnderConcurrentInserts,
-	JobsCutPayloads, LettersByEveryFilter, LettersPagesAreComplete, ChangesOfKnownJobs, SearchTakesTextLiterally,
+	ListsSparePayloads, LettersByEveryFilter, LettersPagesAreComplete, ChangesOfKnownJobs, SearchTakesTextLiterally,
 }
 
 // all reads every page of a list, some jobs at a time.
@@ -188,12 +188,14 @@ func JobsPagesUnderConcurrentInserts(k *kit) {
 	}
 }
 
-// JobsCutPayloads: lists carry the first 120 bytes of a payload.
-func JobsCutPayloads(k *kit) {
-	j := simple()
+// ListsSparePayloads: a list of jobs comes without payloads, one of dead
+// letters with their first 120 bytes.
+func ListsSparePayloads(k *kit) {
+	j := lasting(1)
 	j.Payload = bytes.Repeat([]byte("é"), 100)
-	k.add(j)
-	k.same("the payload", k.all(job.Filter{}, 10)[0].Payload, j.Payload[:120])
+	k.dead(j)
+	k.same("the payload in a list of jobs", len(k.all(job.Filter{}, 10)[0].Payload), 0)
+	k.same("the payload in a list of letters", k.letters(job.Filter{}, 10)[0].Job.Payload, j.Payload[:120])
 }
 
 // letters reads every page of the open dead letters.

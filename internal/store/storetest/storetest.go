@@ -29,6 +29,7 @@ type Store interface {
 	Operator
 	Reader
 	Counter
+	Keeper
 	Close() error
 }
 
@@ -75,7 +76,7 @@ type Database func(t *testing.T) (open func() Store)
 
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
-	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, listing, counting, histories} {
+	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, lettering, listing, counting, histories} {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {
 				t.Parallel()

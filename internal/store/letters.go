@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// Fill tells how full the dead-letter queue is. Past a hundred thousand letters
+// in the last day it counts no further.
+func (s *Store) Fill(ctx context.Context, now time.Time) (job.Fill, error) {
+	const query = `SELECT coalesce((SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1), 0),
+		(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE open = 1 AND failed_at > $1 LIMIT 100000))`
+	f := job.Fill{Open: s.Snapshot().Depths[job.StatusDeadLetter]}
+	var oldest int64
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&oldest, &f.LastDay) }, micros(now.Add(-24*time.Hour)))
+	f.Oldest = fromMicros(oldest)
+	return f, err
+}
+
+// pruneChunk is how many letters one transaction removes.
+const pruneChunk = 500
+
+// Prune removes dead letters that lie longer than the retention allows, then
+// the oldest of those that are more than it allows, each with its job and
+// everything that is known of it. The newest letter always stays. It tells how
+// many went for their age and for their number; other writers come in between.
+func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (byAge, byCount int, err error) {
+	if r.Age > 0 {
+		byAge, err = s.prune(ctx, func(*tx) (time.Time, int64) { return now.Add(-r.Age), pruneChunk })
+	}
+	if r.Count > 0 && err == nil {
+		byCount, err = s.prune(ctx, func(t *tx) (time.Time, int64) {
+			return now, t.rollup.depths[job.StatusDeadLetter] - r.Count
+		})
+	}
+	return byAge, byCount, err
+}
+
+// prune removes the oldest letters, as many as bounds say at each
+// transaction: those that failed before a time, at most so many.
+func (s *Store) prune(ctx context.Context, bounds func(*tx) (before time.Time, most int64)) (total int, err error) {
+	for {
+		n, err := write(ctx, s.writer, pruneChunk, func(t *tx) (int, error) {
+			before, most := bounds(t)
+			if most <= 0 {
+				return 0, nil
+			}
+			return t.prune(before, min(most, pruneChunk))
+		})
+		if err != nil {
+			return total, fmt.Errorf("prune the dead-letter queue: %w", err)
+		}
+		if total += n; n < pruneChunk {
+			return total, nil
+		}
+	}
+}
+
+func (t *tx) prune(before time.Time, most int64) (int, error) {
+	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (
+		SELECT job_seq FROM dead_letters WHERE open = 1 AND failed_at < $1 AND job_seq <> (
+			SELECT job_seq FROM dead_letters WHERE open = 1 ORDER BY failed_at DESC, job_seq DESC LIMIT 1)
+		ORDER BY failed_at, job_seq LIMIT $2 + 0)`
+	jobs, err := t.store.policies.jobs(t, query, micros(before), most)
+	if err != nil || len(jobs) == 0 {
+		return 0, err
+	}
+	for _, remove := range []string{
+		`DELETE FROM dead_letters WHERE job_seq IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM attempts WHERE job_seq IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM replays WHERE job_seq IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM bodies WHERE job_seq IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,
+	} {
+		if _, err := t.exec(remove, seqs(jobs)); err != nil {
+			return 0, err
+		}
+	}
+	for _, j := range jobs {
+		t.resolved(j)
+		t.delta.depth(j, -1)
+	}
+	t.touched = true
+	return len(jobs), nil
+}
+
+// Forwarded writes down what became of a refused dead letter that was sent once
+// more: it is stored as any other letter, or its problem is a newer one. A run
+// whose letter is not refused (any more) is a *job.Conflict.
+func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery) (job.Job, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
+		from, err := t.byID(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if from.Run != run || from.Letter != job.LetterRefused {
+			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
+				"the dead letter of run %d is not refused; the job is %s in run %d", run, from.Status(), from.Run)}
+		}
+		if d.Problem != "" {
+			const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
+			n, err := t.exec(still, from.Seq, run, job.Clip(d.Problem, job.MaxNote))
+			t.touched = true
+			return from, expect(1, n, err)
+		}
+		return t.accepted(from, now, d)
+	})
+}
+
+// accepted moves a refused letter into the dead-letter queue.
+func (t *tx) accepted(from job.Job, now time.Time, d job.Delivery) (job.Job, error) {
+	const (
+		letter = `UPDATE dead_letters SET open = 1, refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
+			WHERE job_seq = $1 AND run = $2 AND refused = 1`
+		update = `UPDATE jobs SET letter = 'stored', changed_at = $2 WHERE seq = $1`
+	)
+	n, err := t.exec(letter, from.Seq, from.Run, d.ForwardedTo, micros(d.ForwardedAt))
+	if err := expect(1, n, err); err != nil {
+		return job.Job{}, err
+	}
+	to, err := t.change(from, update, from.Seq, micros(now))
+	if err != nil {
+		return job.Job{}, fmt.Errorf("store the dead letter of job %s: %w", from.ID, err)
+	}
+	t.delta.reasons[to.Reason]++
+	t.moved(from, to)
+	return to, nil
+}
