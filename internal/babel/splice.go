@@ -1,0 +1,142 @@
+package babel
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// letterShape is the block dead_letter as BabelQueue documents it.
+type letterShape struct {
+	Reason        string  `json:"reason"`
+	Error         *string `json:"error"`
+	Exception     *string `json:"exception"`
+	FailedAt      int64   `json:"failed_at"` // Unix milliseconds
+	OriginalQueue string  `json:"original_queue"`
+	Attempts      int     `json:"attempts"`
+	Lang          string  `json:"lang"`
+}
+
+// Annotate returns the envelope with the block dead_letter, new or in the place
+// of an earlier one, and with the letter's attempts. Attempts that are no count
+// stay as they came. ok is false for bytes that are not_json: those cannot be
+// annotated.
+func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
+	d, problem := open(raw)
+	if problem != "" {
+		return nil, false
+	}
+	block := encode(letter)
+	m, there := d.find("dead_letter")
+	at := edit{m.value, m.to, block}
+	if !there {
+		at = d.append(`"dead_letter":` + block)
+	}
+	return d.splice(append(d.attempts(letter.Attempts), at)), true
+}
+
+// Original returns the envelope as it was before it failed: without the block
+// dead_letter, and with attempts 0. ok is false for bytes that are not_json.
+func Original(raw []byte) (original []byte, ok bool) { return Tried(raw, 0) }
+
+// Tried returns the envelope as a consumer sees it that has tried it so often:
+// without the block dead_letter. ok is false for bytes that are not_json.
+func Tried(raw []byte, attempts int) (tried []byte, ok bool) {
+	d, problem := open(raw)
+	if problem != "" {
+		return nil, false
+	}
+	return d.splice(append(d.attempts(attempts), d.remove("dead_letter")...)), true
+}
+
+func encode(l job.DeadLetter) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(letterShape{
+		Reason: reasonWord(l.Reason), Error: orNull(l.Error), Exception: orNull(l.Exception),
+		FailedAt: l.FailedAt.UnixMilli(), OriginalQueue: l.Queue, Attempts: l.Attempts, Lang: "go",
+	}); err != nil { // unreachable: the block holds texts and numbers
+		panic(fmt.Sprintf("babel.encode(%+v): %v", l, err))
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+// reasonWord is the word of BabelQueue for a reason. It has two of its own.
+func reasonWord(r retry.Reason) string {
+	switch r {
+	case retry.AttemptsExhausted:
+		return "failed"
+	case retry.UnknownType:
+		return "unknown_urn"
+	}
+	return string(r)
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// edit puts a text in the place of raw[from:to].
+type edit struct {
+	from, to int
+	text     string
+}
+
+func (d document) splice(edits []edit) []byte {
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
+	var out []byte
+	done := 0
+	for _, e := range edits {
+		out = append(append(out, d.raw[done:e.from]...), e.text...)
+		done = e.to
+	}
+	return append(out, d.raw[done:]...)
+}
+
+// attempts is the edit that sets the attempts, if they are a count.
+func (d document) attempts(n int) []edit {
+	m, there := d.find("attempts")
+	if !there {
+		return nil
+	}
+	if _, ok := count(d.raw[m.value:m.to]); !ok {
+		return nil
+	}
+	return []edit{{m.value, m.to, strconv.Itoa(n)}}
+}
+
+// append is the edit that adds a member after the last one.
+func (d document) append(text string) edit {
+	if len(d.members) == 0 {
+		at := space(d.raw, 0) + 1
+		return edit{at, at, text}
+	}
+	at := d.members[len(d.members)-1].to
+	return edit{at, at, "," + text}
+}
+
+// remove is the edit that takes a member away, and the comma that joined it to
+// its neighbour: the one before it, or else the one after it.
+func (d document) remove(name string) []edit {
+	i := slices.IndexFunc(d.members, func(m member) bool { return m.name == name })
+	if i < 0 {
+		return nil
+	}
+	from, to := d.members[i].from, d.members[i].to
+	if i > 0 {
+		from = space(d.raw, d.members[i-1].to)
+	} else if len(d.members) > 1 {
+		to = space(d.raw, to) + 1
+	}
+	return []edit{{from, to, ""}}
+}
