@@ -193,9 +193,11 @@ func (p Policy) ruled(f Failure, random func() float64) (Decision, bool) {
 	if f.Attempt >= cmp.Or(f.Ruling.Limit, p.Limit()) {
 		return Decision{}, false
 	}
-	delay := p.Delay(f.Attempt, random)
+	var delay Delay
 	if f.Ruling.Delay != nil {
 		delay = p.delay(FromRule, f.Attempt, *f.Ruling.Delay)
+	} else {
+		delay = p.Delay(f.Attempt, random)
 	}
 	d.Delay = &delay
 	return d, true

@@ -41,12 +41,20 @@ func (p Policy) Delay(n int, random func() float64) Delay {
 	d := p.delay(FromPolicy, n, p.raw(n))
 	d.Strategy, d.Initial, d.Coefficient, d.Jitter = p.Strategy, p.InitialInterval, p.Coefficient, p.Jitter
 	if p.Jitter.On() {
-		d.Factor = p.Jitter.Low + random()*(p.Jitter.High-p.Jitter.Low)
-		d.Final = min(saturate(float64(d.Capped)*d.Factor), p.MaxInterval)
+		d.Factor = p.Jitter.factor(random)
+		d.Final = p.cut(d.Capped, d.Factor)
 	}
 	// The store keeps microseconds; cutting never lifts a delay over its cap.
 	d.Final = d.Final.Truncate(time.Microsecond)
 	return d
+}
+
+// factor draws one of the factors of a jitter that is on.
+func (j Jitter) factor(random func() float64) float64 { return j.Low + random()*(j.High-j.Low) }
+
+// cut multiplies a delay and caps it again.
+func (p Policy) cut(d time.Duration, factor float64) time.Duration {
+	return min(saturate(float64(d)*factor), p.MaxInterval)
 }
 
 // after is the delay that a handler asked for: capped, never spread.

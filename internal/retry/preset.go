@@ -15,6 +15,11 @@ type preset struct {
 // overrides what it wants otherwise.
 var presets = []preset{
 	{"ojs", with(func(p *Policy) { p.OnExhaustion = Discard })},
+	// A job of daycry/jobs that says no maxRetries is never retried
+	// (src/Queues/RequeueHelper.php), and retryBackoffStrategy is "none"
+	// (src/Config/Jobs.php). Whoever names the preset wants its retries: three,
+	// as in the examples of its documentation (docs/MIGRATION-v1-to-v3.md), with
+	// the figures that src/Config/Jobs.php gives for the exponential strategy.
 	{"daycry", with(func(p *Policy) {
 		p.MaxAttempts, p.InitialInterval, p.Jitter = 4, 5*time.Second, Jitter{0.85, 1.15}
 	})},
@@ -24,6 +29,8 @@ var presets = []preset{
 	{"initphp", with(func(p *Policy) {
 		p.Strategy, p.Schedule, p.Jitter = Schedule, []time.Duration{0}, Jitter{}
 	})},
+	// Its retry: 25 counts retries. It adds 15 s and a random part to each
+	// delay, (n−1)^4 + 15 + rand(10)·n seconds, which this leaves out.
 	{"sidekiq", with(func(p *Policy) {
 		p.MaxAttempts, p.Strategy, p.Coefficient, p.MaxInterval, p.Jitter = 26, Polynomial, 4, 7*24*time.Hour, Jitter{}
 	})},
