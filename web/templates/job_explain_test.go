@@ -94,6 +94,20 @@ func TestTape_SurvivesAnyDelay(t *testing.T) {
 	}
 }
 
+func TestTape_NamesTheRulesDelay(t *testing.T) {
+	for delay, want := range map[time.Duration]string{
+		10 * time.Second: "rule retry 2 | asks for 10 s | cap 5 min not reached | 10 s",
+		time.Hour:        "rule retry 2 | asks for 1 h | cap 5 min reached | 5 min",
+		0:                "rule retry 2 | asks for 0 s | cap 5 min not reached | none",
+	} {
+		f := retry.Failure{Attempt: 2, Ruling: &retry.Ruling{Rule: "slow", Action: retry.Retry, Delay: &delay}}
+		d := retry.Default().Decide(f, always(0)).Delay
+		if got := tapeText(tapeOf(*d, nil)); got != want {
+			t.Errorf("a rule that waits %v:\n got %s\nwant %s", delay, got, want)
+		}
+	}
+}
+
 func ladderText(rungs []rung) string {
 	var all []string
 	for _, r := range rungs {
@@ -114,31 +128,41 @@ func TestLadder_SaysWhoDecided(t *testing.T) {
 		want string
 	}{
 		{job.Attempt{DecidedBy: "policy:retry:3/5", Action: retry.Retry, Delay: policy},
-			"Rules: none configured › Handler: no answer › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
+			"Rules: none decided › Handler: no answer › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
 		{job.Attempt{DecidedBy: "policy:retry:3/5", Action: retry.Retry, Outcome: job.Lost},
-			"Rules: none configured › Handler: gone › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
+			"Rules: none decided › Handler: gone › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
 		{job.Attempt{DecidedBy: "policy:exhausted:5/5", Action: retry.DeadLetter},
-			"Rules: none configured › Handler: did not end it › [Policy: dead letter, exhausted policy:exhausted:5/5]"},
+			"Rules: none decided › Handler: did not end it › [Policy: dead letter, exhausted policy:exhausted:5/5]"},
 		{job.Attempt{DecidedBy: "policy:exhausted:5/5", Action: retry.Discard, Outcome: job.TimedOut},
-			"Rules: none configured › Handler: no answer in time › [Policy: discard, exhausted policy:exhausted:5/5]"},
+			"Rules: none decided › Handler: no answer in time › [Policy: discard, exhausted policy:exhausted:5/5]"},
 		{job.Attempt{DecidedBy: "policy:non_retryable:auth.*", Action: retry.DeadLetter},
-			"Rules: none configured › Handler: no answer › [Policy: dead letter, auth.* is never retried policy:non_retryable:auth.*]"},
+			"Rules: none decided › Handler: no answer › [Policy: dead letter, auth.* is never retried policy:non_retryable:auth.*]"},
 		{job.Attempt{DecidedBy: "handler:RETRY", Action: retry.Retry, Delay: asked},
-			"Rules: none configured › [Handler: retry after 5 s handler:RETRY] › Policy: allows another attempt"},
+			"Rules: none decided › [Handler: retry after 5 s handler:RETRY] › Policy: allows another attempt"},
 		{job.Attempt{DecidedBy: "handler:RETRY", Action: retry.Retry, Delay: policy},
-			"Rules: none configured › [Handler: retry handler:RETRY] › Policy: allows another attempt, gives the delay"},
+			"Rules: none decided › [Handler: retry handler:RETRY] › Policy: allows another attempt, gives the delay"},
 		{job.Attempt{DecidedBy: "handler:DEAD_LETTER", Action: retry.DeadLetter},
-			"Rules: none configured › [Handler: dead letter handler:DEAD_LETTER] › Policy: not asked"},
+			"Rules: none decided › [Handler: dead letter handler:DEAD_LETTER] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:DISCARD", Action: retry.Discard},
-			"Rules: none configured › [Handler: discard handler:DISCARD] › Policy: not asked"},
+			"Rules: none decided › [Handler: discard handler:DISCARD] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:FAIL", Action: retry.Discard},
-			"Rules: none configured › [Handler: fail for good, no dead letter handler:FAIL] › Policy: not asked"},
+			"Rules: none decided › [Handler: fail for good, no dead letter handler:FAIL] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:not_retryable", Action: retry.DeadLetter},
-			"Rules: none configured › [Handler: dead letter, retrying is futile handler:not_retryable] › Policy: not asked"},
+			"Rules: none decided › [Handler: dead letter, retrying is futile handler:not_retryable] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:success", Action: retry.Complete},
-			"Rules: none configured › [Handler: success handler:success] › Policy: not asked"},
+			"Rules: none decided › [Handler: success handler:success] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "unknown_type:dead_letter", Action: retry.DeadLetter},
-			"Rules: none configured › [Handler: none for this type, so dead letter unknown_type:dead_letter] › Policy: not asked"},
+			"Rules: not asked › [Handler: none for this type, so dead letter unknown_type:dead_letter] › Policy: not asked"},
+		{job.Attempt{DecidedBy: "rule:temporary-only", Action: retry.Retry, Delay: &retry.Delay{Source: retry.FromRule}},
+			"[Rules: temporary-only retried it rule:temporary-only] › Handler: not asked › Policy: not asked"},
+		{job.Attempt{DecidedBy: "rule:slow:again", Action: retry.Retry, Delay: policy, Outcome: job.TimedOut},
+			"[Rules: slow:again retried it rule:slow:again] › Handler: no answer in time › Policy: gives the delay"},
+		{job.Attempt{DecidedBy: "rule:spam", Action: retry.Discard},
+			"[Rules: spam discarded it rule:spam] › Handler: not asked › Policy: not asked"},
+		{job.Attempt{DecidedBy: "envelope:missing_urn", Action: retry.DeadLetter},
+			"Rules: none decided › [Envelope: set aside, its envelope has no urn envelope:missing_urn] › Policy: not asked"},
+		{job.Attempt{DecidedBy: "expired:discard", Action: retry.Discard},
+			"[Time to live: ended before it ran, so discard expired:discard] › Rules: not asked › Handler: not asked › Policy: not asked"},
 		{job.Attempt{DecidedBy: "policy:mood", Action: retry.Retry}, "[Retry policy:mood]"},
 		{job.Attempt{DecidedBy: "oracle", Action: "sleep"}, "[Sleep oracle]"},
 		{job.Attempt{Outcome: job.Interrupted}, ""},

@@ -15,8 +15,9 @@ type rung struct {
 }
 
 const (
-	noRules  = "Rules: none configured"
+	noRules  = "Rules: none decided"
 	noAnswer = "Handler: no answer"
+	unasked  = "Handler: not asked"
 	notAsked = "Policy: not asked"
 )
 
@@ -37,10 +38,44 @@ func ladderOf(a job.Attempt) []rung {
 		if text := handlerSaid(a, what); text != "" {
 			return []rung{{text: noRules}, inked("Handler: "+text, a), {text: policyAfter(a)}}
 		}
-	case who == "unknown_type":
-		return []rung{{text: noRules}, inked("Handler: none for this type, so "+actionWord(a.Action), a), {text: notAsked}}
+	case who == "rule":
+		return []rung{inked("Rules: "+visible(what)+" "+ruled(a.Action), a), {text: handlerOverruled(a)}, {text: policyAfter(a)}}
+	case who == "envelope":
+		return []rung{{text: noRules}, inked("Envelope: set aside, "+becauseOf(retry.Reason(what)).short, a), {text: notAsked}}
+	}
+	return ladderUnrun(a, who)
+}
+
+// ladderUnrun is for a job that no handler was given.
+func ladderUnrun(a job.Attempt, who string) []rung {
+	switch who {
+	case "unknown_type":
+		return []rung{{text: "Rules: not asked"}, inked("Handler: none for this type, so "+actionWord(a.Action), a), {text: notAsked}}
+	case "expired":
+		return []rung{inked("Time to live: ended before it ran, so "+actionWord(a.Action), a), {text: "Rules: not asked"}, {text: unasked}, {text: notAsked}}
 	}
 	return []rung{inked(upperFirst(actionWord(a.Action)), a)}
+}
+
+// ruled is what a rule did with a job: "retried it".
+func ruled(a retry.Action) string {
+	switch a {
+	case retry.Retry:
+		return "retried it"
+	case retry.DeadLetter:
+		return "dead-lettered it"
+	case retry.Discard:
+		return "discarded it"
+	}
+	return "decided " + actionWord(a)
+}
+
+// handlerOverruled is what the handler said when a rule went before it.
+func handlerOverruled(a job.Attempt) string {
+	if text := handlerEnded(a.Outcome); text != "" {
+		return text
+	}
+	return unasked
 }
 
 func inked(text string, a job.Attempt) rung {
@@ -64,17 +99,26 @@ func policySaid(a job.Attempt, kind, detail string) string {
 // handlerBefore is what the handler said when the policy decided. An answer
 // that asks for another attempt does not survive the last one.
 func handlerBefore(a job.Attempt, kind string) string {
-	switch {
-	case a.Outcome == job.Lost:
-		return "Handler: gone"
-	case a.Outcome == job.TimedOut:
-		return "Handler: no answer in time"
-	case a.Outcome == job.Panicked:
-		return "Handler: panicked"
-	case kind == "exhausted":
+	if text := handlerEnded(a.Outcome); text != "" {
+		return text
+	}
+	if kind == "exhausted" {
 		return "Handler: did not end it"
 	}
 	return noAnswer
+}
+
+// handlerEnded says how a handler ended that could not answer.
+func handlerEnded(o job.Outcome) string {
+	switch o {
+	case job.Lost:
+		return "Handler: gone"
+	case job.TimedOut:
+		return "Handler: no answer in time"
+	case job.Panicked:
+		return "Handler: panicked"
+	}
+	return ""
 }
 
 // handlerSaid is empty for a code that is not known.
@@ -99,13 +143,27 @@ func handlerSaid(a job.Attempt, what string) string {
 	return ""
 }
 
-// policyAfter is what was left to the policy when the handler decided.
+// policyAfter is what was left to the policy when somebody else decided.
 func policyAfter(a job.Attempt) string {
 	switch {
-	case a.Delay == nil:
+	case a.Delay == nil || a.Delay.Source == retry.FromRule:
 		return notAsked
 	case a.Delay.Source == retry.FromHandler:
 		return "Policy: allows another attempt"
+	case strings.HasPrefix(a.DecidedBy, "rule:"):
+		return "Policy: gives the delay"
 	}
 	return "Policy: allows another attempt, gives the delay"
+}
+
+// ruleOf is the name of the rule that decided, or empty.
+func ruleOf(a *job.Attempt) string {
+	if a == nil {
+		return ""
+	}
+	name, _ := strings.CutPrefix(a.DecidedBy, "rule:")
+	if name == a.DecidedBy {
+		return ""
+	}
+	return name
 }

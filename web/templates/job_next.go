@@ -200,6 +200,10 @@ func (s *sentence) whyThen(v JobPage) {
 	switch {
 	case a.Delay.Source == retry.FromHandler:
 		s.says("the handler asked to wait %v", wait(a.Delay.Final))
+	case ruleOf(a) != "" && a.Delay.Final == 0:
+		s.says("the rule %v retries at once", ruleOf(a))
+	case ruleOf(a) != "":
+		s.says("the rule %v retries it after %v", ruleOf(a), duration(a.Delay.Final))
 	case a.Delay.Final == 0:
 		s.says("the policy retries at once")
 	default:

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"slices"
+	"strings"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -14,8 +15,7 @@ func (s *sentence) discarded(v JobPage) {
 	case v.Job.Letter == job.LetterRefused:
 		s.refused(v)
 	case v.Job.Letter == job.LetterStored:
-		s.answers("It was dead-lettered "+s.when(ended)+" %v", ended)
-		s.says(", %v: %v.", relative(ended, s.now), whyOver(v))
+		s.stored(v)
 	case v.Job.Reason == retry.Manual:
 		s.byHand(v)
 	case v.Job.Reason == retry.UnknownType:
@@ -24,6 +24,12 @@ func (s *sentence) discarded(v JobPage) {
 	case v.Job.Reason == retry.HandlerDiscard:
 		s.answers("Its handler discarded it "+s.when(ended)+" %v", ended)
 		s.says(", %v, after attempt %v: it asked for no dead letter.", relative(ended, s.now), number(v.Job.Attempts))
+	case v.Job.Reason == retry.RuleDecided:
+		s.answers("A rule discarded it "+s.when(ended)+" %v", ended)
+		s.says(", %v: %v. It asks for no dead letter.", relative(ended, s.now), whyOver(v))
+	case v.Job.Reason == retry.Expired:
+		s.answers("It was discarded "+s.when(ended)+" %v: %v", ended, whyOver(v))
+		s.says(". The configuration says so for expired jobs.")
 	default:
 		s.answers("Its policy discarded it "+s.when(ended)+" %v", ended)
 		s.says(", %v: %v. The policy asks for no dead letter.", relative(ended, s.now), whyOver(v))
@@ -31,15 +37,41 @@ func (s *sentence) discarded(v JobPage) {
 	s.replayStarts(v)
 }
 
+// stored says why a job lies in the dead-letter queue. An envelope that could
+// not be read never was a job that ran.
+func (s *sentence) stored(v JobPage) {
+	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
+	if slices.Contains(retry.Poison(), v.Job.Reason) {
+		s.answers("It was set aside "+s.when(ended)+" %v: %v", ended, becauseOf(v.Job.Reason).short)
+		s.says(", %v. %v %v", relative(ended, s.now), becauseOf(v.Job.Reason).means, becauseOf(v.Job.Reason).todo)
+		return
+	}
+	s.answers("It was dead-lettered "+s.when(ended)+" %v", ended)
+	s.says(", %v: %v.", relative(ended, s.now), whyOver(v))
+	if l := letterOf(v); l != nil && l.ForwardedTo != "" {
+		s.says(" A copy was sent to %v "+s.when(l.ForwardedAt)+" %v.", l.ForwardedTo, l.ForwardedAt)
+	}
+}
+
 // refused is the near loss for which the product has its one alarm.
 func (s *sentence) refused(v JobPage) {
-	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
-	s.answers("Its dead letter was refused: the queue %v has no dead-letter queue", v.Job.Queue)
-	if v.DeadLetters {
-		s.lead = nil
-		s.answers("Its dead letter was refused: the queue %v had no dead-letter queue then", v.Job.Queue)
+	ended, problem := latest(v.Job.FinishedAt, v.Job.ChangedAt), "its queue took none"
+	if l := letterOf(v); l != nil && l.Problem != "" {
+		problem = strings.TrimRight(l.Problem, ".")
 	}
+	s.answers("Its dead letter was refused: %v", problem)
 	s.says(". The job is kept; nothing is lost. It failed for good "+s.when(ended)+" %v, %v: %v.", ended, relative(ended, s.now), whyOver(v))
+	if v.DeadLetters {
+		s.says(" The queue %v takes dead letters now: forward it again.", v.Job.Queue)
+	}
+}
+
+// letterOf is the dead letter of the current run.
+func letterOf(v JobPage) *job.DeadLetter {
+	if i := slices.IndexFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == v.Job.Run }); i >= 0 {
+		return &v.Letters[i]
+	}
+	return nil
 }
 
 func (s *sentence) byHand(v JobPage) {
@@ -59,13 +91,7 @@ func (s *sentence) byHand(v JobPage) {
 func whyOver(v JobPage) string {
 	switch v.Job.Reason {
 	case retry.AttemptsExhausted:
-		switch v.Job.Attempts {
-		case 1:
-			return "its only attempt failed"
-		case 2:
-			return "both attempts failed"
-		}
-		return "all " + number(v.Job.Attempts) + " attempts failed"
+		return allFailed(v.Job.Attempts) + lastly(v)
 	case retry.NonRetryable:
 		return "errors of the type " + visible(v.Job.Error.Type) + " are never retried"
 	case retry.HandlerDeadLetter:
@@ -73,14 +99,45 @@ func whyOver(v JobPage) string {
 			return "its handler said that retrying is futile"
 		}
 		return "its handler asked for it"
-	case retry.HandlerDiscard:
-		return "its handler asked for it"
+	case retry.RuleDecided:
+		if name := ruleOf(lastAttempt(v)); name != "" {
+			return "the rule " + visible(name) + " decided so" + lastly(v)
+		}
 	case retry.UnknownType:
 		return "no handler is configured for its type"
+	case retry.Expired:
+		return "its time to live ended before it ran"
 	case retry.Manual:
 		return "somebody decided so"
 	case "":
 		return "no reason was given"
 	}
-	return visible(string(v.Job.Reason))
+	return becauseOf(v.Job.Reason).short
+}
+
+func allFailed(attempts int) string {
+	switch attempts {
+	case 1:
+		return "its only attempt failed"
+	case 2:
+		return "both attempts failed"
+	}
+	return "all " + number(attempts) + " attempts failed"
+}
+
+// lastly adds how the last attempt ended, where that says more than that it
+// failed.
+func lastly(v JobPage) string {
+	l := letterOf(v)
+	switch {
+	case l == nil || l.Cause == "":
+		return ""
+	case v.Job.Attempts == 1 && l.Cause == job.Lost:
+		return " (it was lost)"
+	case v.Job.Attempts == 1:
+		return " (it timed out)"
+	case l.Cause == job.Lost:
+		return ", the last one was lost"
+	}
+	return ", the last one timed out"
 }

@@ -238,7 +238,7 @@ func TestJob_StripIsSaidInWords(t *testing.T) {
 func TestJob_SaysWhatHappenedAfterEachAttempt(t *testing.T) {
 	for name, want := range map[string]string{
 		"job-dead-letter":     "stored in the dead-letter queue at 13:42:18",
-		"job-dlq-failed":      "its dead letter was refused: the queue payments had no dead-letter queue. The job was kept",
+		"job-dlq-failed":      "its dead letter was refused: the queue payments has no dead-letter queue. The job was kept",
 		"job-resolved":        "stored in the dead-letter queue at 13:42:18; sam discarded it at 14:01:11",
 		"job-retryable":       "retries at 14:02:27",
 		"job-replayed":        "before that, sam replayed the job at 14:02:09",

@@ -73,9 +73,9 @@ func historyOf(v JobPage) []event {
 	add(j.EnqueuedAt, "", enqueued)
 	for _, l := range v.Letters {
 		if l.Refused {
-			add(l.FailedAt, "", "dead letter refused: "+reasonSentence(l.Reason))
+			add(l.FailedAt, "", "dead letter refused: "+becauseOf(l.Reason).short)
 		} else {
-			add(l.FailedAt, "", "dead-lettered: "+reasonSentence(l.Reason))
+			add(l.FailedAt, "", "dead-lettered: "+becauseOf(l.Reason).short)
 		}
 		add(l.DiscardedAt, by(l.DiscardedBy), "discarded its dead letter")
 	}
@@ -88,25 +88,8 @@ func historyOf(v JobPage) []event {
 	case j.State == job.Cancelled:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled by hand")
 	case j.State == job.Discarded && !slices.ContainsFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == j.Run }):
-		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+reasonSentence(j.Reason))
+		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+becauseOf(j.Reason).short)
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
 	return all
-}
-
-// reasonSentence is a reason where there is room for more than a word.
-func reasonSentence(r retry.Reason) string {
-	switch r {
-	case retry.AttemptsExhausted:
-		return "attempts exhausted"
-	case retry.NonRetryable:
-		return "its error is never retried"
-	case retry.HandlerDeadLetter, retry.HandlerDiscard:
-		return "its handler asked for it"
-	case retry.UnknownType:
-		return "no handler for its type"
-	case retry.Manual:
-		return "by hand"
-	}
-	return visible(string(r))
 }

@@ -17,6 +17,9 @@ func tapeOf(d retry.Delay, entries []time.Duration) []cell {
 	if d.Source == retry.FromHandler {
 		return finish(d, []cell{{text: "handler", note: retryNumber(d)}, {text: "Retry-After: " + duration(d.Raw)}})
 	}
+	if d.Source == retry.FromRule {
+		return finish(d, []cell{{text: "rule", note: retryNumber(d)}, {text: "asks for " + rawDelay(d)}})
+	}
 	cells := []cell{{text: visible(string(d.Strategy)), note: retryNumber(d)}}
 	result := " = " + rawDelay(d)
 	initial := duration(d.Initial)

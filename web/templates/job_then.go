@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"strings"
+
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -44,15 +46,23 @@ func (s *sentence) retried(v JobPage, r jobRun, i int) {
 	}
 }
 
-// lettered says whether the dead letter was accepted.
+// lettered says whether the dead letter was accepted, and where.
 func (s *sentence) lettered(r jobRun) {
-	switch {
-	case r.letter == nil:
+	switch l := r.letter; {
+	case l == nil:
 		s.says("sent to the dead-letter queue")
-	case r.letter.Refused:
-		s.says("its dead letter was refused: the queue %v had no dead-letter queue. The job was kept", r.letter.Queue)
+		return
+	case l.Refused && l.Problem == "":
+		s.says("its dead letter was refused. The job was kept")
+		return
+	case l.Refused:
+		s.says("its dead letter was refused: %v. The job was kept", strings.TrimRight(l.Problem, "."))
+		return
 	default:
-		s.says("stored in the dead-letter queue "+s.when(r.letter.FailedAt)+" %v", r.letter.FailedAt)
+		s.says("stored in the dead-letter queue "+s.when(l.FailedAt)+" %v", l.FailedAt)
+	}
+	if l := r.letter; l.ForwardedTo != "" {
+		s.says(", a copy sent to %v "+s.when(l.ForwardedAt)+" %v", l.ForwardedTo, l.ForwardedAt)
 	}
 }
 

@@ -108,17 +108,6 @@ func lookOf(s job.Status) look {
 
 // lookOfReason draws a reason: an icon and a word, never a colour.
 func lookOfReason(r retry.Reason) look {
-	switch r {
-	case retry.AttemptsExhausted:
-		return look{"", "exhausted", "exhausted"}
-	case retry.NonRetryable:
-		return look{"", "non-retryable", "not retryable"}
-	case retry.HandlerDeadLetter, retry.HandlerDiscard:
-		return look{"", "handler", "handler"}
-	case retry.UnknownType:
-		return look{"", "unknown", "unknown type"}
-	case retry.Manual:
-		return look{"", "manual", "by hand"}
-	}
-	return look{"", "info", visible(string(r))}
+	b := becauseOf(r)
+	return look{"", b.icon, b.word}
 }

@@ -1,0 +1,75 @@
+package templates
+
+import "redrive/internal/retry"
+
+// because is what pages say about a reason: in a badge, as a part of a
+// sentence, and where there is room, what it means and what to do.
+type because struct {
+	icon, word string
+	short      string // after "dead-lettered:"
+	means      string // a sentence
+	todo       string // another one
+}
+
+const (
+	askProducer = "A replay alone changes nothing: mend the producer, and let it send the message anew."
+	thenReplay  = "Mend the cause, then replay."
+)
+
+// becauseOf has words for every reason; a test holds it to that. What is not
+// known is shown by its code.
+func becauseOf(r retry.Reason) because {
+	switch r {
+	case retry.AttemptsExhausted:
+		return because{"exhausted", "exhausted", "attempts exhausted",
+			"Every attempt that its policy allows has failed.", thenReplay}
+	case retry.NonRetryable:
+		return because{"non-retryable", "not retryable", "its error is never retried",
+			"The policy lists the type of its error among those that are never retried.", thenReplay}
+	case retry.HandlerDeadLetter:
+		return because{"handler", "handler", "its handler asked for it",
+			"Its handler answered DEAD_LETTER, or that retrying is futile.", thenReplay}
+	case retry.HandlerDiscard:
+		return because{"handler", "handler", "its handler asked for it",
+			"Its handler answered DISCARD or FAIL: it recognised the failure and wants no dead letter.", "Nothing needs to be done."}
+	case retry.RuleDecided:
+		return because{"rule", "rule", "a rule decided so",
+			"A rule in the configuration file ended it; the job's page names the rule.", thenReplay}
+	case retry.UnknownType:
+		return because{"unknown", "unknown type", "no handler for its type",
+			"No handler is configured for its type.", "Name one under handlers in the configuration file, start again, then replay."}
+	case retry.Expired:
+		return because{"expired", "expired", "its time to live ended",
+			"Its time to live ended before it ran.", "Replay it if it is still wanted."}
+	case retry.Manual:
+		return because{"manual", "by hand", "by hand", "A person decided so.", "Its history says who."}
+	}
+	return becauseOfEnvelope(r)
+}
+
+// becauseOfEnvelope is for envelopes that were set aside, which are kept to
+// the byte.
+func becauseOfEnvelope(r retry.Reason) because {
+	malformed := func(short, means string) because {
+		return because{"malformed", "malformed", short, means + " Its bytes are kept as they came.", askProducer}
+	}
+	switch r {
+	case retry.NotJSON:
+		return malformed("its envelope is no JSON", "Its envelope is not a JSON object that can be read exactly.")
+	case retry.MissingURN:
+		return malformed("its envelope has no urn", "Its envelope does not say what it is: neither job nor urn is there.")
+	case retry.MissingMeta:
+		return malformed("its envelope has no meta", "Its envelope has no meta object.")
+	case retry.InvalidData:
+		return malformed("its envelope's data is invalid", "The data of its envelope is neither an object nor an array.")
+	case retry.MissingTraceID:
+		return malformed("its envelope has no trace id", "Its envelope has no trace_id.")
+	case retry.InvalidAttempts:
+		return malformed("its envelope's attempts are invalid", "The attempts of its envelope are not a whole number from zero on.")
+	case retry.UnsupportedVersion:
+		return because{"schema", "schema", "its envelope is of a newer schema",
+			"Its envelope was written by a newer producer: its schema_version is unknown here. Its bytes are kept as they came.",
+			"Replay it once this program knows the version, or let the producer send version 1."}
+	}
+	return because{"info", visible(string(r)), visible(string(r)), "Its code is " + visible(string(r)) + ".", ""}
+}
