@@ -130,3 +130,19 @@ func (t *tx) accepted(from job.Job, now time.Time, d job.Delivery) (job.Job, err
 	t.moved(from, to)
 	return to, nil
 }
+
+// Problems says why the dead letters of these jobs were refused, by the job's
+// own number.
+func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string, error) {
+	const query = `SELECT l.job_seq, l.problem FROM dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq AND j.run = l.run
+		WHERE l.job_seq IN (SELECT value FROM json_each($1)) AND l.refused = 1`
+	all := map[int64]string{}
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var seq int64
+		var problem string
+		err := rows.Scan(&seq, &problem)
+		all[seq] = problem
+		return err
+	}, seqs(jobs))
+	return all, err
+}

@@ -154,6 +154,11 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{Problem: "still not"})
 	ok(err)
+	problems, err := s.Problems(ctx, claimed[30:34])
+	ok(err)
+	if len(problems) != 1 || problems[claimed[32].Seq] != "still not" {
+		t.Errorf("problems %v, want the newest of the one refused letter", problems)
+	}
 	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{})
 	ok(err)
 	byAge, byCount, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1})

@@ -1,0 +1,52 @@
+package job_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+const days = 24 * time.Hour
+
+func TestFill_ShareOfItsLimit(t *testing.T) {
+	for _, test := range []struct {
+		open, limit int64
+		want        float64
+	}{{0, 10_000, 0}, {4210, 10_000, 0.421}, {10_000, 10_000, 1}, {15_000, 10_000, 1.5}, {7, 0, 0}} {
+		if got := (job.Fill{Open: test.open}).Share(job.Retention{Count: test.limit}); got != test.want {
+			t.Errorf("%d of %d: share %v, want %v", test.open, test.limit, got, test.want)
+		}
+	}
+}
+
+func TestFill_ForecastsAtThePaceOfTheLastDay(t *testing.T) {
+	kept := job.Retention{Age: 180 * days, Count: 10_000}
+	tests := []struct {
+		name    string
+		fill    job.Fill
+		keeps   job.Retention
+		share   float64
+		wait    time.Duration
+		forever bool
+	}{
+		{"full in three days", job.Fill{Open: 4000, LastDay: 2000}, kept, 1, 3 * days, false},
+		{"warns before", job.Fill{Open: 4000, LastDay: 2000}, kept, job.WarnShare, 2 * days, false},
+		{"half a day", job.Fill{Open: 9000, LastDay: 2000}, kept, 1, 12 * time.Hour, false},
+		{"full already", job.Fill{Open: 10_000, LastDay: 1}, kept, 1, 0, false},
+		{"past its limit", job.Fill{Open: 12_000}, kept, 1, 0, false},
+		{"nothing comes", job.Fill{Open: 9999}, kept, 1, 0, true},
+		{"age removes them first", job.Fill{Open: 10, LastDay: 1}, kept, 1, 0, true},
+		{"no age", job.Fill{Open: 9000, LastDay: 1}, job.Retention{Count: 10_000}, 1, 1000 * days, false},
+		{"in more than ten years", job.Fill{Open: 10, LastDay: 1}, job.Retention{Count: 10_000}, 1, 0, true},
+		{"no limit", job.Fill{Open: 10, LastDay: 1}, job.Retention{Age: days}, 1, 0, true},
+		{"no room for its date", job.Fill{LastDay: 1}, job.Retention{Count: math.MaxInt64}, 1, 0, true},
+	}
+	for _, test := range tests {
+		at, ok := test.fill.Reaches(test.keeps, test.share, noon)
+		if ok == test.forever || ok && !at.Equal(noon.Add(test.wait)) {
+			t.Errorf("%s: %v, %v; want in %v, never %v", test.name, at, ok, test.wait, test.forever)
+		}
+	}
+}
