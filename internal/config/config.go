@@ -10,9 +10,12 @@
 //	queues: {orders: {policy: {…}}}     its jobs
 //	types: {email.*: {policy: {…}}}     jobs of these types, the exact one last
 //	the job itself                      this job
+//	rules: {before_enqueue: […]}        jobs that a rule matches
 //
 // A later line overrides an earlier one, field by field; beneath all of them
-// lies [retry.Default].
+// lies [retry.Default]. Each line can name a whole policy, "use: slow", one of
+// the section policies or a preset, which lies beneath the line's own fields.
+// Whose word each field is, is kept with the job (policies.go).
 package config
 
 import (
@@ -27,7 +30,9 @@ import (
 	"time"
 	"unicode"
 
+	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/rules"
 )
 
 const (
@@ -43,12 +48,19 @@ type Config struct {
 	UnknownType retry.Unknown
 	Hosts       []string // names under which the dashboard is reached, beside the local ones
 
-	file    *file
-	workers int
-	ttr     time.Duration
-	policy  retry.Patch
-	queues  map[string]queue
-	types   map[string]kind
+	file      *file
+	workers   int
+	ttr       time.Duration // zero: not said
+	expired   retry.Action
+	policy    retry.Patch
+	policies  map[string]retry.Patch
+	queues    map[string]queue
+	types     map[string]kind
+	retention job.Retention
+	rules     *rules.Set
+
+	built    merged // what the product says
+	defaults []step // what the file says about every job
 }
 
 // Handler is one handler: exactly one of its fields is set.
@@ -72,12 +84,17 @@ type Exec struct {
 type queue struct {
 	workers     *int
 	deadLetters *bool
+	webhook     *Webhook
+	ttr         time.Duration
+	expired     retry.Action
 	policy      retry.Patch
+	steps       []step
 }
 
 type kind struct {
 	policy retry.Patch
 	ttr    time.Duration
+	steps  []step
 }
 
 // Error says what is wrong with a file, and where.
@@ -136,10 +153,14 @@ func Load(path string) (*Config, error) {
 func Parse(name string, data []byte) (*Config, error) {
 	c := &Config{
 		Handlers: map[string]Handler{}, UnknownType: retry.UnknownHold,
-		file: newFile(name), workers: defaultWorkers, ttr: defaultTTR,
-		queues: map[string]queue{}, types: map[string]kind{},
+		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
+		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
+		retention: job.Retention{Age: defaultAge, Count: defaultCount},
 	}
 	if err := c.read(data); err != nil {
+		return nil, err
+	}
+	if err := c.link(); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
@@ -158,55 +179,6 @@ func (c *Config) Locate(err error) error {
 	return c.file.wrong(wrong.Field, wrong.Problem)
 }
 
-// Resolve merges the policy of a new job and its time to run: the job's own
-// words go before its type's, then its queue's, then the file's, then the
-// product's. A ttr of zero says nothing. It returns a *retry.FieldError whose
-// field is "policy.NAME" or "ttr".
-func (c *Config) Resolve(queue, typ string, patch retry.Patch, ttr time.Duration) (retry.Policy, time.Duration, error) {
-	policy, usual := c.base(queue, typ)
-	policy = policy.With(patch)
-	if err := policy.Validate(); err != nil {
-		return policy, 0, under("policy", err)
-	}
-	if ttr < 0 {
-		return policy, 0, &retry.FieldError{Field: "ttr", Problem: "must be longer than zero"}
-	}
-	return policy, cmp.Or(ttr, usual), nil
-}
-
-// base is what the file says about a job of this queue and type.
-func (c *Config) base(queue, typ string) (retry.Policy, time.Duration) {
-	policy, ttr := retry.Default().With(c.policy).With(c.queues[queue].policy), c.ttr
-	for _, pattern := range c.patterns(typ) {
-		policy, ttr = policy.With(c.types[pattern].policy), cmp.Or(c.types[pattern].ttr, ttr)
-	}
-	return policy, ttr
-}
-
-// patterns are the entries of types that match, the most exact one last.
-func (c *Config) patterns(typ string) []string {
-	var matching []string
-	for pattern := range c.types {
-		if retry.Matches(pattern, typ) {
-			matching = append(matching, pattern)
-		}
-	}
-	slices.SortFunc(matching, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(b, a))
-	})
-	if i := slices.Index(matching, typ); i >= 0 {
-		matching = append(slices.Delete(matching, i, i+1), typ)
-	}
-	return matching
-}
-
-// Policy is the policy of a job of this queue that says nothing itself and
-// whose type says nothing.
-func (c *Config) Policy(queue string) retry.Policy {
-	policy, _ := c.base(queue, "")
-	return policy
-}
-
 // Workers is how many jobs of a queue run at once.
 func (c *Config) Workers(queue string) int {
 	if n := c.queues[queue].workers; n != nil {
@@ -221,27 +193,18 @@ func (c *Config) DeadLetters(queue string) bool {
 	return on == nil || *on
 }
 
+// Expired is what becomes of a job of this queue whose time to live ended
+// before it ran: retry.DeadLetter or retry.Discard.
+func (c *Config) Expired(queue string) retry.Action {
+	return cmp.Or(c.queues[queue].expired, c.expired)
+}
+
+// Rules are the operator's rules. A file without any gives nil, a set that says
+// nothing.
+func (c *Config) Rules() *rules.Set { return c.rules }
+
 // Queues are the names of the queues that the file mentions, in order.
 func (c *Config) Queues() []string { return slices.Sorted(maps.Keys(c.queues)) }
-
-// check tries every combination that a job can meet.
-func (c *Config) check() error {
-	if err := retry.Default().With(c.policy).Validate(); err != nil {
-		return c.Locate(under("policy", err))
-	}
-	for _, name := range append([]string{""}, c.Queues()...) {
-		if err := c.Policy(name).Validate(); err != nil {
-			return c.Locate(under("queues."+name+".policy", err))
-		}
-		for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
-			policy, _ := c.base(name, strings.Replace(pattern, "*", "any", 1))
-			if err := policy.Validate(); err != nil {
-				return c.Locate(under("types."+pattern+".policy", err))
-			}
-		}
-	}
-	return nil
-}
 
 // under puts a path before the field of an error.
 func under(path string, err error) error {

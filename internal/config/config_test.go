@@ -12,6 +12,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/rules"
 )
 
 const full = `# everything that can be said
@@ -75,16 +76,16 @@ func TestParse_ReadsEverything(t *testing.T) {
 
 func TestDefault_IsTheProducts(t *testing.T) {
 	c := Default()
-	policy, ttr, err := c.Resolve("any", "thing", retry.Patch{}, 0)
-	if err != nil || !reflect.DeepEqual(policy, retry.Default()) || ttr != 5*time.Minute {
-		t.Errorf("Resolve = %+v, %v, %v", policy, ttr, err)
+	j := job.Job{Queue: "any", Type: "thing"}
+	if err := c.Admit(&j, retry.Patch{}); err != nil || !reflect.DeepEqual(j.Policy, retry.Default()) || j.Timeout != 5*time.Minute {
+		t.Errorf("Admit: %v, policy %+v, ttr %v", err, j.Policy, j.Timeout)
 	}
 	if c.Workers("any") != 10 || !c.DeadLetters("any") || c.UnknownType != retry.UnknownHold || c.Queues() != nil {
 		t.Errorf("default %+v", c)
 	}
 }
 
-func TestResolve_MergesJobOverTypeOverQueueOverDefault(t *testing.T) {
+func TestAdmit_MergesJobOverTypeOverQueueOverDefault(t *testing.T) {
 	c := parse(t, full)
 	seven := 7
 	tests := []struct {
@@ -104,10 +105,11 @@ func TestResolve_MergesJobOverTypeOverQueueOverDefault(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p, ttr, err := c.Resolve(test.queue, test.typ, test.patch, test.ttr)
-			if err != nil {
+			j := job.Job{Queue: test.queue, Type: test.typ, Timeout: test.ttr}
+			if err := c.Admit(&j, test.patch); err != nil {
 				t.Fatal(err)
 			}
+			p, ttr := j.Policy, j.Timeout
 			if p.MaxAttempts != test.attempts || p.Strategy != test.strategy || ttr != test.wantTTR {
 				t.Errorf("got %d, %s, %v; want %d, %s, %v", p.MaxAttempts, p.Strategy, ttr, test.attempts, test.strategy, test.wantTTR)
 			}
@@ -118,7 +120,7 @@ func TestResolve_MergesJobOverTypeOverQueueOverDefault(t *testing.T) {
 	}
 }
 
-func TestResolve_NamesTheJobsField(t *testing.T) {
+func TestAdmit_NamesTheJobsField(t *testing.T) {
 	minus, zero := -1, 0.5
 	tests := []struct {
 		patch retry.Patch
@@ -128,20 +130,26 @@ func TestResolve_NamesTheJobsField(t *testing.T) {
 		{retry.Patch{MaxAttempts: &minus}, 0, "policy.max_attempts"},
 		{retry.Patch{Coefficient: &zero}, 0, "policy.coefficient"},
 		{retry.Patch{}, -1, "ttr"},
+		{retry.Patch{Use: "nothing"}, 0, "policy.use"},
 	}
 	for _, test := range tests {
-		_, _, err := Default().Resolve("q", "t", test.patch, test.ttr)
+		j := job.Job{Queue: "q", Type: "t", Timeout: test.ttr}
+		before := j
+		err := Default().Admit(&j, test.patch)
 		var wrong *retry.FieldError
 		if !errors.As(err, &wrong) || wrong.Field != test.field {
-			t.Errorf("Resolve: %v, want an error about %s", err, test.field)
+			t.Errorf("Admit: %v, want an error about %s", err, test.field)
+		}
+		if !reflect.DeepEqual(j, before) {
+			t.Errorf("the job was changed: %+v", j)
 		}
 	}
 }
 
 func TestParse_ErrorsNameLineAndField(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are handlers, hosts, policy,"},
-		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, policy, workers"},
+		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are dead_letter, expired, handlers, hosts, policies, policy,"},
+		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, expired, policy, ttr, workers"},
 		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
 		{"negative attempts", "queues:\n  orders:\n    policy:\n      strategy: linear\n      max_attempts: -1", "redrive.yaml:5: queues.orders.policy.max_attempts: -1 is negative"},
 		{"fractional attempts", "policy:\n  max_attempts: 1.5", "redrive.yaml:2: policy.max_attempts: must be a whole number"},
@@ -271,8 +279,9 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, queue := range append(c.Queues(), "any") {
 			for _, typ := range []string{"t", "a.b"} {
-				if _, ttr, err := c.Resolve(queue, typ, retry.Patch{}, 0); err != nil || ttr <= 0 {
-					t.Errorf("accepted, but %s/%s resolves to %v, %v", queue, typ, ttr, err)
+				j := job.Job{Queue: queue, Type: typ}
+				if err := c.Admit(&j, retry.Patch{}); err != nil && !errors.As(err, new(*rules.Refused)) || err == nil && j.Timeout <= 0 {
+					t.Errorf("accepted, but a job of %s/%s gets %v, %v", queue, typ, j.Timeout, err)
 				}
 			}
 			if n := c.Workers(queue); n < 1 || n > maxWorkers || job.CheckQueue(queue) != nil {

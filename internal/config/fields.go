@@ -20,8 +20,11 @@ func (c *Config) read(data []byte) error {
 	}
 	return root.fields(map[string]func(value) error{
 		"policy":       into(&c.policy, value.policy),
+		"policies":     c.readPolicies,
 		"workers":      into(&c.workers, workers),
 		"ttr":          into(&c.ttr, positive),
+		"expired":      into(&c.expired, expired),
+		"dead_letter":  c.readDeadLetter,
 		"unknown_type": into(&c.UnknownType, unknownType),
 		"hosts":        into(&c.Hosts, hosts),
 		"queues":       c.readQueues,
@@ -54,13 +57,29 @@ func (c *Config) readQueues(v value) error {
 		}
 		var q queue
 		err := v.fields(map[string]func(value) error{
-			"workers": optional(&q.workers, workers),
-			"policy":  into(&q.policy, value.policy),
-			"dead_letter": func(v value) error {
-				return v.fields(map[string]func(value) error{"enabled": optional(&q.deadLetters, value.boolean)})
-			},
+			"workers":     optional(&q.workers, workers),
+			"policy":      into(&q.policy, value.policy),
+			"ttr":         into(&q.ttr, positive),
+			"expired":     into(&q.expired, expired),
+			"dead_letter": q.readDeadLetter,
 		})
 		c.queues[name] = q
+		return err
+	})
+}
+
+func (c *Config) readPolicies(v value) error {
+	return v.entries(func(name string, v value) (err error) {
+		if _, taken := retry.Preset(name); taken {
+			return v.wrong("is the name of a preset, which cannot be changed; take another name, with use: %s in it", name)
+		}
+		if job.CheckQueue(name) != nil {
+			return v.wrong("is not the name of a policy: letters, digits, dot, dash and underscore")
+		}
+		if len(c.policies) == job.MaxEntries {
+			return v.wrong("is one policy more than %d", job.MaxEntries)
+		}
+		c.policies[name], err = v.policy()
 		return err
 	})
 }
@@ -192,7 +211,16 @@ func unknownType(v value) (retry.Unknown, error) {
 	return u, err
 }
 
-// policy reads a partial policy by the rules of package job.
+func expired(v value) (retry.Action, error) {
+	s, err := v.text()
+	action := retry.Action(s)
+	if err == nil && action != retry.DeadLetter && action != retry.Discard {
+		err = v.wrong("%q is unknown; use dead_letter or discard", job.Clip(s, 64))
+	}
+	return action, err
+}
+
+// policy reads a partial policy, or the name of a whole one, by the rules of package job.
 func (v value) policy() (retry.Patch, error) {
 	data, err := v.json()
 	if err != nil {

@@ -142,6 +142,23 @@ func (v value) text() (string, error) {
 	return "", v.want("a string; put it in quotes")
 }
 
+// hidden is text for a value that no error may show.
+func (v value) hidden() (string, error) {
+	switch v.node.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+		return v.text()
+	}
+	return "", v.wrong("must be a string; put it in quotes")
+}
+
+// mapping is an error that does not show the value unless it is a mapping.
+func (v value) mapping() error {
+	if _, ok := v.node.(ast.MapNode); !ok {
+		return v.wrong("must be a mapping, as name: value")
+	}
+	return nil
+}
+
 func (v value) integer() (int, error) {
 	n, ok := v.node.(*ast.IntegerNode)
 	if !ok {

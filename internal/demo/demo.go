@@ -39,10 +39,10 @@ type Fault struct {
 	Broken bool
 }
 
-// Rules turn a queue and a type into a policy and a time limit, as the demo's
-// configuration says.
+// Rules complete a job that shall be enqueued with its policy and its time
+// limit, as the demo's configuration says.
 type Rules interface {
-	Resolve(queue, typ string, patch retry.Patch, ttr time.Duration) (retry.Policy, time.Duration, error)
+	Admit(j *job.Job, patch retry.Patch) error
 	DeadLetters(queue string) bool
 }
 

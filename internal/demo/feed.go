@@ -44,18 +44,18 @@ func (w *World) Feed(ctx context.Context, store Store) error {
 
 // orphans enqueues three jobs of a type without a handler: they wait.
 func (w *World) orphans(ctx context.Context, store Store, random *rand.Rand) error {
-	policy, ttr, err := w.rules.Resolve("loyalty", "loyalty.expire", retry.Patch{}, 0)
-	if err != nil {
-		return err
-	}
 	now := time.Now()
 	var jobs []job.Job
 	for range 3 {
-		jobs = append(jobs, job.Job{
+		j := job.Job{
 			Token: job.Token{ID: newID(now, random)}, Queue: "loyalty", Type: "loyalty.expire",
-			Payload: []byte(`{"tier":"silver","before":"2026-01-01"}`), Policy: policy, Timeout: ttr,
-		})
+			Payload: []byte(`{"tier":"silver","before":"2026-01-01"}`),
+		}
+		if err := w.rules.Admit(&j, retry.Patch{}); err != nil {
+			return err
+		}
+		jobs = append(jobs, j)
 	}
-	_, err = store.Enqueue(ctx, now, jobs)
+	_, err := store.Enqueue(ctx, now, jobs)
 	return err
 }

@@ -166,14 +166,12 @@ func (w *World) kindOf(typ string) kind {
 // next makes the n-th job of the shop.
 func (w *World) next(random *rand.Rand, n int, at time.Time) (job.Job, error) {
 	k := w.draw(random)
-	policy, ttr, err := w.rules.Resolve(k.queue, k.typ, retry.Patch{}, 0)
-	if err != nil {
-		return job.Job{}, err
-	}
-	return job.Job{
+	j := job.Job{
 		Token: job.Token{ID: newID(at, random)}, Queue: k.queue, Type: k.typ,
-		Payload: []byte(k.payload(40_000+n, random)), Policy: policy, Timeout: ttr,
-	}, nil
+		Payload: []byte(k.payload(40_000+n, random)),
+	}
+	err := w.rules.Admit(&j, retry.Patch{})
+	return j, err
 }
 
 // draw picks a kind by its share.

@@ -124,8 +124,8 @@ func (s *Server) newJobs(data json.RawMessage) ([]job.Job, error) {
 	return jobs, nil
 }
 
-// newJob reads a job that somebody sends and merges its policy with what the
-// configuration says. path is where it stands in the body.
+// newJob reads a job that somebody sends; the configuration admits it. path is
+// where it stands in the body.
 func (s *Server) newJob(path string, data json.RawMessage) (job.Job, error) {
 	j := job.Job{Queue: "default", Payload: []byte("null")}
 	var patch retry.Patch
@@ -150,8 +150,10 @@ func (s *Server) newJob(path string, data json.RawMessage) (job.Job, error) {
 	if j.RunAt = runAt; !delay.IsZero() {
 		j.RunAt = delay
 	}
-	j.Policy, j.Timeout, err = s.Config.Resolve(j.Queue, j.Type, patch, j.Timeout)
-	return j, within(path, err)
+	if err := s.Config.Admit(&j, patch); err != nil {
+		return job.Job{}, within(path, err)
+	}
+	return j, nil
 }
 
 func checkJob(j job.Job, runAt, delay time.Time) error {
@@ -192,7 +194,10 @@ func meta(to *json.RawMessage) func(string, json.RawMessage) error {
 
 func policy(to *retry.Patch) func(string, json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
-		err := members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) }) // each field once
+		var err error
+		if first(raw) != '"' { // no name of a policy: each field once
+			err = members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) })
+		}
 		if err == nil {
 			*to, err = job.DecodePatch(raw, job.ParseDuration)
 			err = within(path, err)

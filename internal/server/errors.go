@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/rules"
 	"redrive/internal/store"
 	"redrive/web/templates"
 )
@@ -28,6 +29,7 @@ const (
 	mediaType    kind = "unsupported_media_type"
 	wrongHost    kind = "wrong_host"
 	invalid      kind = "invalid_value" // in the body
+	refused      kind = "refused_by_rule"
 	unexpected   kind = "internal"
 	busy         kind = "busy"
 	overloaded   kind = "overloaded"
@@ -61,6 +63,8 @@ func (k kind) answer() (status int, title string) {
 		return http.StatusMisdirectedRequest, "Not known under this name"
 	case invalid:
 		return http.StatusUnprocessableEntity, "A value is not right"
+	case refused:
+		return http.StatusUnprocessableEntity, "Refused by a rule"
 	case busy:
 		return http.StatusServiceUnavailable, "The database is busy"
 	case overloaded:
@@ -101,6 +105,7 @@ func describe(err error) failure {
 		own    *failure
 		first  *job.Conflict
 		field  *retry.FieldError
+		ruled  *rules.Refused
 		large  *http.MaxBytesError
 		routed *echo.HTTPError
 	)
@@ -117,6 +122,8 @@ func describe(err error) failure {
 		return failure{conflict, "", first.Problem, first}
 	case errors.As(err, &field):
 		return failure{invalid, field.Field, field.Problem, nil}
+	case errors.As(err, &ruled):
+		return *refusal("", ruled)
 	case errors.As(err, &large):
 		return failure{tooLarge, "", fmt.Sprintf("the body is larger than %d bytes", large.Limit), nil}
 	case errors.As(err, &routed) && routed.Code == http.StatusNotFound:
@@ -139,6 +146,12 @@ func describe(err error) failure {
 		return failure{slow, "", "no answer in time", nil}
 	}
 	return failure{unexpected, "", "it was our fault, and the log says more", nil}
+}
+
+// refusal is the answer about a job that a rule refused; path is where it
+// stands in the body.
+func refusal(path string, r *rules.Refused) *failure {
+	return &failure{refused, path, fmt.Sprintf("%s (rule %s)", r.Text, r.Rule), nil}
 }
 
 // inAddress says that a wrong value stands in the address of the request.

@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/rules"
 )
 
 // checkJSON returns a failure of kind malformed unless data is one JSON value.
@@ -222,6 +223,9 @@ func within(path string, err error) error {
 	var wrong *retry.FieldError
 	if errors.As(err, &wrong) {
 		return &retry.FieldError{Field: join(path, wrong.Field), Problem: wrong.Problem}
+	}
+	if ruled := new(rules.Refused); errors.As(err, &ruled) {
+		return refusal(path, ruled)
 	}
 	return err
 }

@@ -1,0 +1,356 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/rules"
+)
+
+// step is one thing that a place says about a policy. A place that names a
+// whole policy takes several steps: those of the named one, then its own.
+type step struct {
+	origin string // see [job.Origins]
+	patch  retry.Patch
+}
+
+// merged is what is known of a job's policy and ttr after some steps.
+type merged struct {
+	policy  retry.Policy
+	ttr     time.Duration
+	origins job.Origins
+}
+
+// take goes further steps. A cap that follows a longer delay is the word of
+// whoever wrote the delay.
+func (m *merged) take(steps []step) {
+	for _, s := range steps {
+		limit := m.policy.MaxInterval
+		m.policy = m.policy.With(s.patch)
+		for field, said := range fields(s.patch) {
+			if said {
+				m.origins[field] = s.origin
+			}
+		}
+		if m.policy.MaxInterval != limit {
+			m.origins["max_interval"] = s.origin
+		}
+	}
+}
+
+// limit sets the ttr, unless nothing is said about it.
+func (m *merged) limit(ttr time.Duration, origin string) {
+	if ttr > 0 {
+		m.ttr, m.origins["ttr"] = ttr, origin
+	}
+}
+
+// fields tells of which fields a patch speaks.
+func fields(p retry.Patch) map[string]bool {
+	return map[string]bool{
+		"max_attempts":         p.MaxAttempts != nil,
+		"strategy":             p.Strategy != nil,
+		"initial_interval":     p.InitialInterval != nil,
+		"coefficient":          p.Coefficient != nil,
+		"schedule":             p.Schedule != nil,
+		"max_interval":         p.MaxInterval != nil,
+		"jitter":               p.Jitter != nil,
+		"non_retryable_errors": p.NonRetryable != nil,
+		"on_exhaustion":        p.OnExhaustion != nil,
+	}
+}
+
+// whole is the patch that replaces every field.
+func whole(p retry.Policy) retry.Patch {
+	return retry.Patch{
+		MaxAttempts: &p.MaxAttempts, Strategy: &p.Strategy, InitialInterval: &p.InitialInterval,
+		Coefficient: &p.Coefficient, Schedule: &p.Schedule, MaxInterval: &p.MaxInterval,
+		Jitter: &p.Jitter, NonRetryable: &p.NonRetryable, OnExhaustion: &p.OnExhaustion,
+	}
+}
+
+// steps are those of a patch that stands in some place. It returns a
+// *retry.FieldError about the field "use".
+func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
+	beneath, err := c.named(origin, patch.Use, nil)
+	if err != nil {
+		return nil, err
+	}
+	return append(beneath, step{origin, patch}), nil
+}
+
+// named are the steps of the policy of that name. way holds the names that led
+// to it.
+func (c *Config) named(origin, name string, way []string) ([]step, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if len(way) == 0 { // what it says is said by the name that the place wrote
+		kind := "policy"
+		if _, ok := retry.Preset(name); ok {
+			kind = "preset"
+		}
+		origin += "/" + kind + ":" + name
+	}
+	if preset, ok := retry.Preset(name); ok {
+		return []step{{origin, whole(preset)}}, nil
+	}
+	patch, ok := c.policies[name]
+	if !ok {
+		return nil, &retry.FieldError{Field: "use", Problem: fmt.Sprintf("there is no policy %q; there are %s",
+			job.Clip(name, 64), strings.Join(append(retry.Presets(), c.policyNames()...), ", "))}
+	}
+	if slices.Contains(way, name) {
+		return nil, &retry.FieldError{Field: "use", Problem: "goes round in a circle: " + strings.Join(append(way, name), " uses ")}
+	}
+	beneath, err := c.named(origin, patch.Use, append(way, name))
+	return append(beneath, step{origin, patch}), err
+}
+
+func (c *Config) policyNames() []string { return slices.Sorted(maps.Keys(c.policies)) }
+
+// link turns what the places say into steps, once every policy has its name.
+func (c *Config) link() (err error) {
+	if err := c.linkPolicies(); err != nil {
+		return err
+	}
+	c.built = merged{policy: retry.Default(), ttr: defaultTTR, origins: job.Origins{"ttr": "built_in"}}
+	for field := range fields(retry.Patch{}) {
+		c.built.origins[field] = "built_in"
+	}
+	if c.defaults, err = c.steps("default", c.policy); err != nil {
+		return c.misused("policy", err)
+	}
+	for _, name := range c.Queues() {
+		q := c.queues[name]
+		if q.steps, err = c.steps("queue:"+name, q.policy); err != nil {
+			return c.misused("queues."+name+".policy", err)
+		}
+		c.queues[name] = q
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
+		k := c.types[pattern]
+		if k.steps, err = c.steps("type:"+pattern, k.policy); err != nil {
+			return c.misused("types."+pattern+".policy", err)
+		}
+		c.types[pattern] = k
+	}
+	return nil
+}
+
+// linkPolicies looks for names that nothing has, then for circles.
+func (c *Config) linkPolicies() error {
+	for _, name := range c.policyNames() {
+		use := c.policies[name].Use
+		_, preset := retry.Preset(use)
+		if _, ok := c.policies[use]; use != "" && !preset && !ok {
+			_, err := c.named("", use, nil)
+			return c.misused("policies."+name, err)
+		}
+	}
+	for _, name := range c.policyNames() {
+		if _, err := c.named("", c.policies[name].Use, []string{name}); err != nil {
+			return c.misused("policies."+name, err)
+		}
+	}
+	return nil
+}
+
+// misused is the error of a place that names a policy, as a field beside
+// others or as the whole of it.
+func (c *Config) misused(place string, err error) error {
+	if _, ok := c.file.lines[place+".use"]; ok {
+		return c.Locate(under(place, err))
+	}
+	return c.file.wrong(place, problem(err))
+}
+
+// base is what the file says about a job of this queue and type.
+func (c *Config) base(queue, typ string) merged {
+	m := merged{c.built.policy, c.built.ttr, maps.Clone(c.built.origins)}
+	m.take(c.defaults)
+	m.limit(c.ttr, "default")
+	q := c.queues[queue]
+	m.take(q.steps)
+	m.limit(q.ttr, "queue:"+queue)
+	for _, pattern := range c.patterns(typ) {
+		m.take(c.types[pattern].steps)
+		m.limit(c.types[pattern].ttr, "type:"+pattern)
+	}
+	return m
+}
+
+// patterns are the entries of types that match, the most exact one last.
+func (c *Config) patterns(typ string) []string {
+	var matching []string
+	for pattern := range c.types {
+		if retry.Matches(pattern, typ) {
+			matching = append(matching, pattern)
+		}
+	}
+	slices.SortFunc(matching, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(b, a))
+	})
+	if i := slices.Index(matching, typ); i >= 0 {
+		matching = append(slices.Delete(matching, i, i+1), typ)
+	}
+	return matching
+}
+
+// Admit completes a job that shall be enqueued: the rules may change or refuse
+// it, then its own words about policy and ttr are merged with those of its
+// type, its queue, the file and the product. patch is what the job says of its
+// policy, its Timeout what it says of the ttr, zero being nothing. It returns a
+// *retry.FieldError whose field is as in a request ("policy.max_attempts",
+// "ttr"), or a *rules.Refused; then the job is as it was.
+func (c *Config) Admit(j *job.Job, patch retry.Patch) error {
+	if err := cmp.Or(job.CheckType(j.Type), job.CheckQueue(j.Queue)); err != nil {
+		return err
+	}
+	if j.Timeout < 0 {
+		return &retry.FieldError{Field: "ttr", Problem: "must be longer than zero"}
+	}
+	own, err := c.steps("job", patch)
+	if err != nil {
+		return under("policy", err)
+	}
+	admitted, err := c.complete(*j, j.Timeout, own)
+	if err != nil {
+		return err
+	}
+	plain := admitted
+	note, err := c.rules.BeforeEnqueue(plain, func(change rules.Change) error {
+		changed, err := c.change(change, j.Timeout, own)
+		if err == nil {
+			admitted = changed
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	*j, j.Note = admitted, job.Clip(note, job.MaxNote)
+	return nil
+}
+
+// Complete is Admit for a job that is set aside before it ran: no rule is
+// asked.
+func (c *Config) Complete(j *job.Job) (err error) {
+	*j, err = c.complete(*j, j.Timeout, nil)
+	return err
+}
+
+// complete merges the policy and the ttr of a job.
+func (c *Config) complete(j job.Job, ttr time.Duration, steps []step) (job.Job, error) {
+	m := c.base(j.Queue, j.Type)
+	m.take(steps)
+	m.limit(ttr, "job")
+	j.Policy, j.Timeout, j.Origins = m.policy, m.ttr, m.origins
+	return j, under("policy", m.policy.Validate())
+}
+
+// change completes a job as a rule changed it: the rule's words go before the
+// job's own.
+func (c *Config) change(change rules.Change, ttr time.Duration, own []step) (job.Job, error) {
+	said, err := c.steps("rule:"+change.Rule, change.Policy)
+	if err != nil {
+		return job.Job{}, under("policy", err)
+	}
+	j, err := c.complete(change.Job, ttr, slices.Concat(own, said))
+	if change.TTR > 0 {
+		j.Timeout, j.Origins["ttr"] = change.TTR, "rule:"+change.Rule
+	}
+	return j, err
+}
+
+// Policy is the policy of a job of this queue that says nothing itself and
+// whose type says nothing.
+func (c *Config) Policy(queue string) retry.Policy { return c.base(queue, "").policy }
+
+// NamedPolicy is a policy of the section policies.
+type NamedPolicy struct {
+	Name   string
+	Use    string       // the policy that it names, or empty
+	Policy retry.Policy // with the file's default and the product's beneath
+}
+
+// NamedPolicies are the policies to which the file gives names, in the order of
+// their names.
+func (c *Config) NamedPolicies() []NamedPolicy {
+	var all []NamedPolicy
+	for _, name := range c.policyNames() {
+		policy, _ := c.Named(name)
+		all = append(all, NamedPolicy{name, c.policies[name].Use, policy})
+	}
+	return all
+}
+
+// Named is the policy of that name, of the file or a preset.
+func (c *Config) Named(name string) (retry.Policy, bool) {
+	steps, err := c.named("", name, nil)
+	if name == "" || err != nil {
+		return retry.Policy{}, false
+	}
+	m := merged{c.built.policy, c.built.ttr, maps.Clone(c.built.origins)}
+	m.take(c.defaults)
+	m.take(steps)
+	return m.policy, true
+}
+
+// PolicyInUse is what the file says about the jobs of one place, with the
+// defaults beneath. What a queue and a type say together is known for a job
+// only.
+type PolicyInUse struct {
+	Queue, Type string // one of them, or none for the default of all jobs
+	Policy      retry.Policy
+	TTR         time.Duration
+	Origins     job.Origins
+}
+
+// PoliciesInUse are the default, and the policies of the queues and the types
+// that the file mentions, in order.
+func (c *Config) PoliciesInUse() []PolicyInUse {
+	use := func(queue, typ string, m merged) PolicyInUse {
+		return PolicyInUse{queue, typ, m.policy, m.ttr, m.origins}
+	}
+	all := []PolicyInUse{use("", "", c.base("", ""))}
+	for _, name := range c.Queues() {
+		all = append(all, use(name, "", c.base(name, "")))
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
+		all = append(all, use("", pattern, c.base("", sample(pattern))))
+	}
+	return all
+}
+
+// sample is a type of job to which a pattern applies.
+func sample(pattern string) string { return strings.Replace(pattern, "*", "any", 1) }
+
+// check tries every combination that a job can meet.
+func (c *Config) check() error {
+	if err := c.base("", "").policy.Validate(); err != nil {
+		return c.Locate(under("policy", err))
+	}
+	for _, named := range c.NamedPolicies() {
+		if err := named.Policy.Validate(); err != nil {
+			return c.Locate(under("policies."+named.Name, err))
+		}
+	}
+	for _, name := range append([]string{""}, c.Queues()...) {
+		if err := c.Policy(name).Validate(); err != nil {
+			return c.Locate(under("queues."+name+".policy", err))
+		}
+		for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
+			if err := c.base(name, sample(pattern)).policy.Validate(); err != nil {
+				return c.Locate(under("types."+pattern+".policy", err))
+			}
+		}
+	}
+	return nil
+}

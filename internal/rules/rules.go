@@ -1,0 +1,308 @@
+// Package rules lets an operator decide, in a line of configuration, what no
+// policy can say: with which time limit, queue or policy a job is enqueued, and
+// what becomes of a job that failed.
+//
+// A rule is a condition and what follows from it. The rules of a list are asked
+// in order and the first that matches decides. What a rule can say is plain
+// data, [EnqueueRule] and [FailureRule]; [New] compiles it or says which field
+// of which rule is wrong.
+//
+// Conditions are expressions of github.com/expr-lang/expr, and of that language
+// only what cannot run away: language.go holds the list. Each allowed thing
+// takes time and memory linear in the size of the job, and there is a bound to
+// how many of them an expression holds, so that no rule needs a clock to watch
+// it. A rule sees the job, the attempt and the error, and nothing else: no time
+// of day, no environment, no state. The same job gives the same answer.
+//
+// A rule that fails while it runs (a payload without the member that it reads,
+// a division by zero) is skipped with a note for the person who looks at the
+// job, and the next one is asked. It never fails the job.
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// maxRules bounds each of the two lists.
+const maxRules = 100
+
+// EnqueueRule changes a job before it is enqueued, or refuses it. Fields that
+// are zero change nothing.
+type EnqueueRule struct {
+	Name, When string
+	Refuse     string // what the producer is told; nothing else may stand beside it
+	Queue      string
+	TTR        time.Duration
+	Policy     retry.Patch
+	Priority   *int
+	Meta       map[string]string // merged into the job's own
+}
+
+// FailureRule decides about a job that failed.
+type FailureRule struct {
+	Name, When  string
+	Action      retry.Action // Retry, DeadLetter or Discard
+	Delay       string       // before the retry: a duration, or an expression that gives one; empty: the policy's
+	MaxAttempts int          // executions up to which the rule retries, also beyond the policy's limit; 0: the policy's limit
+}
+
+// Refused is the error of a job that a rule refused.
+type Refused struct{ Rule, Text string }
+
+func (r *Refused) Error() string { return r.Text }
+
+// Set is two lists of rules, ready to be asked. Its methods are safe for
+// concurrent use; nil is the set without rules.
+type Set struct {
+	before []enqueueRule
+	after  []failureRule
+}
+
+type enqueueRule struct {
+	EnqueueRule
+	when *expression
+}
+
+type failureRule struct {
+	FailureRule
+	when  *expression
+	fixed *time.Duration
+	delay *expression
+}
+
+// New compiles rules. It returns a *retry.FieldError whose field is a path as
+// "before_enqueue[0].when".
+func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
+	s, names := &Set{}, map[string]bool{}
+	for i, rule := range before {
+		r := enqueueRule{EnqueueRule: rule}
+		if err := r.compile(names); err != nil {
+			return nil, at("before_enqueue", i, err)
+		}
+		s.before = append(s.before, r)
+	}
+	clear(names)
+	for i, rule := range after {
+		r := failureRule{FailureRule: rule}
+		if err := r.compile(names); err != nil {
+			return nil, at("after_failure", i, err)
+		}
+		s.after = append(s.after, r)
+	}
+	if len(before) > maxRules || len(after) > maxRules {
+		list := "before_enqueue"
+		if len(after) > maxRules {
+			list = "after_failure"
+		}
+		return nil, &retry.FieldError{Field: list, Problem: fmt.Sprintf("has more than %d rules", maxRules)}
+	}
+	return s, nil
+}
+
+func at(list string, i int, wrong *retry.FieldError) error {
+	return &retry.FieldError{Field: fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), Problem: wrong.Problem}
+}
+
+// Len is the number of rules.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.before) + len(s.after)
+}
+
+var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func checkName(name string, seen map[string]bool) *retry.FieldError {
+	if !ruleName.MatchString(name) {
+		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf(
+			"%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", job.Clip(name, 64))}
+	}
+	if seen[name] {
+		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("%q is the name of two rules in this list", name)}
+	}
+	seen[name] = true
+	return nil
+}
+
+func (r *enqueueRule) compile(names map[string]bool) *retry.FieldError {
+	if wrong := checkName(r.Name, names); wrong != nil {
+		return wrong
+	}
+	sets := r.Queue != "" || r.TTR != 0 || r.Policy != (retry.Patch{}) || r.Priority != nil || len(r.Meta) > 0
+	switch {
+	case r.Refuse == "" && !sets:
+		return &retry.FieldError{Field: "when", Problem: "nothing follows from it; set ttr, queue, policy, priority or meta, or refuse"}
+	case r.Refuse != "" && sets:
+		return &retry.FieldError{Field: "refuse", Problem: "cannot stand beside what the rule sets: a refused job is not enqueued"}
+	case len(r.Refuse) > job.MaxNote:
+		return &retry.FieldError{Field: "refuse", Problem: fmt.Sprintf("is longer than %d bytes", job.MaxNote)}
+	}
+	if r.Queue != "" {
+		if err := job.CheckQueue(r.Queue); err != nil {
+			return &retry.FieldError{Field: "queue", Problem: fmt.Sprintf("%q is not a queue name", job.Clip(r.Queue, 64))}
+		}
+	}
+	if p := r.Priority; p != nil && (*p < -job.MaxPriority || *p > job.MaxPriority) {
+		return &retry.FieldError{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)}
+	}
+	var err error
+	if r.when, err = compile(r.When, enqueueFacts{}, condition); err != nil {
+		return &retry.FieldError{Field: "when", Problem: err.Error()}
+	}
+	return nil
+}
+
+func (r *failureRule) compile(names map[string]bool) *retry.FieldError {
+	if wrong := checkName(r.Name, names); wrong != nil {
+		return wrong
+	}
+	if r.Action != retry.Retry && r.Action != retry.DeadLetter && r.Action != retry.Discard {
+		return &retry.FieldError{Field: "action", Problem: fmt.Sprintf("%q is unknown; use retry, dead_letter or discard", job.Clip(string(r.Action), 64))}
+	}
+	if r.Action != retry.Retry && r.Delay != "" {
+		return &retry.FieldError{Field: "delay", Problem: "belongs to the action retry"}
+	}
+	if r.MaxAttempts < 0 || r.Action != retry.Retry && r.MaxAttempts != 0 {
+		return &retry.FieldError{Field: "max_attempts", Problem: "is a number of at least 1, and belongs to the action retry"}
+	}
+	var err error
+	if r.when, err = compile(r.When, failureFacts{}, condition); err != nil {
+		return &retry.FieldError{Field: "when", Problem: err.Error()}
+	}
+	return r.compileDelay()
+}
+
+func (r *failureRule) compileDelay() *retry.FieldError {
+	if r.Delay == "" {
+		return nil
+	}
+	d, notADuration := job.ParseGoDuration(r.Delay)
+	if notADuration == nil {
+		r.fixed = &d
+		return nil
+	}
+	var err error
+	if r.delay, err = compile(r.Delay, failureFacts{}, wait); err != nil {
+		return &retry.FieldError{Field: "delay", Problem: "is no duration as 30s or PT30S, and as an expression: " + err.Error()}
+	}
+	return nil
+}
+
+// Change is what a rule wants of a job that is about to be enqueued.
+type Change struct {
+	Rule   string
+	Job    job.Job // with the rule's queue, priority and meta
+	TTR    time.Duration
+	Policy retry.Patch
+}
+
+// BeforeEnqueue asks the rules about a job that is about to be enqueued. apply
+// takes the change of the rule that matches; when it cannot, with an error that
+// says why, that is noted and the next rule is asked. The error is a *Refused.
+func (s *Set) BeforeEnqueue(j job.Job, apply func(Change) error) (note string, err error) {
+	if s == nil || len(s.before) == 0 {
+		return "", nil
+	}
+	var notes []string
+	facts := enqueueFacts{newJobFacts(j)}
+	for i := range s.before {
+		r := &s.before[i]
+		matches, err := r.when.holds(facts, facts.Job)
+		if err == nil && matches {
+			if r.Refuse != "" {
+				return strings.Join(notes, "; "), &Refused{r.Name, r.Refuse}
+			}
+			if err = r.change(j, apply); err == nil {
+				return strings.Join(append(notes, r.moved(j)...), "; "), nil
+			}
+		}
+		if err != nil {
+			notes = append(notes, failed(r.Name, err))
+		}
+	}
+	return strings.Join(notes, "; "), nil
+}
+
+func (r *enqueueRule) change(j job.Job, apply func(Change) error) (err error) {
+	c := Change{Rule: r.Name, Job: j, TTR: r.TTR, Policy: r.Policy}
+	c.Job.Queue = cmp.Or(r.Queue, j.Queue)
+	if r.Priority != nil {
+		c.Job.Priority = *r.Priority
+	}
+	if c.Job.Meta, err = merge(j.Meta, r.Meta); err != nil {
+		return err
+	}
+	return apply(c)
+}
+
+// moved is the note about what no origin tells: where the job would have been.
+func (r *enqueueRule) moved(j job.Job) []string {
+	var moves []string
+	if r.Queue != "" && r.Queue != j.Queue {
+		moves = append(moves, "queue "+r.Queue+" instead of "+j.Queue)
+	}
+	if r.Priority != nil && *r.Priority != j.Priority {
+		moves = append(moves, fmt.Sprintf("priority %d instead of %d", *r.Priority, j.Priority))
+	}
+	if len(moves) == 0 {
+		return nil
+	}
+	return []string{"rule " + r.Name + ": " + strings.Join(moves, ", ")}
+}
+
+// AfterFailure asks the rules about an execution that failed. It fits the
+// engine's option Rules.
+func (s *Set) AfterFailure(j job.Job, e job.Ending) (ruling *retry.Ruling, note string) {
+	if s == nil || len(s.after) == 0 || decided(e) {
+		return nil, ""
+	}
+	var notes []string
+	facts := newFailureFacts(j, e)
+	for i := range s.after {
+		ruling, err := s.after[i].rule(facts, j.Policy.Limit())
+		if err != nil {
+			notes = append(notes, failed(s.after[i].Name, err))
+		} else if ruling != nil {
+			return ruling, strings.Join(notes, "; ")
+		}
+	}
+	return nil, strings.Join(notes, "; ")
+}
+
+// decided reports whether the fate of the job is beyond the reach of rules: see
+// [retry.Policy.Decide].
+func decided(e job.Ending) bool {
+	return e.Expired != "" || e.Unknown == retry.UnknownDeadLetter || e.Unknown == retry.UnknownDelete
+}
+
+// rule is the ruling about a failure; nil when the rule does not match.
+func (r *failureRule) rule(facts failureFacts, limit int) (*retry.Ruling, error) {
+	if r.Action == retry.Retry && facts.Attempt.Number >= cmp.Or(r.MaxAttempts, limit) {
+		return nil, nil
+	}
+	matches, err := r.when.holds(facts, facts.Job)
+	if err != nil || !matches {
+		return nil, err
+	}
+	ruling := &retry.Ruling{Rule: r.Name, Action: r.Action, Delay: r.fixed, Limit: r.MaxAttempts}
+	if r.delay != nil {
+		d, err := r.delay.duration(facts, facts.Job)
+		if err != nil {
+			return nil, fmt.Errorf("delay: %w", err)
+		}
+		ruling.Delay = &d
+	}
+	return ruling, nil
+}
+
+func failed(rule string, err error) string {
+	return fmt.Sprintf("rule %s failed: %s, skipped", rule, job.Clip(err.Error(), 200))
+}
