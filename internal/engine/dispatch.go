@@ -26,7 +26,7 @@ type dispatcher struct {
 	pending []outcome     // to be written
 	due     time.Time     // when the next waiting job may run; zero: never
 	asks    bool          // the store knows better when that is
-	limit   time.Time     // when the next handler may have to be given up; zero: never
+	limit   time.Time     // when the next handler may have to be given up, or was waited for long enough; zero: never
 	pause   time.Duration // after the last call, which failed; zero: it did not
 	until   time.Time     // the end of the pause
 	problem error         // of the last call
@@ -82,11 +82,11 @@ func (d *dispatcher) loop() {
 }
 
 // over reports whether nothing is left to do. Only the loop starts handlers,
-// so only it can tell that none will run any more.
+// so only it can tell that none will run any more, nor send a dead letter.
 func (d *dispatcher) over() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.phase >= stopping && len(d.busy) == 0 && !d.empty {
+	if d.phase >= stopping && len(d.busy) == 0 && d.letters == 0 && !d.empty {
 		d.empty = true
 		close(d.drained)
 	}
@@ -123,8 +123,9 @@ func (d *dispatcher) collect() {
 	}
 	if reached(d.limit, now) {
 		d.giveUp(func(x *execution) bool { return reached(x.limit, now) }, (*execution).outlasted)
-		d.limit = d.nextLimit()
+		d.limit = d.nextLimit(now)
 	}
+	d.resume(now)
 }
 
 // reached reports whether a moment has come; zero never does.
@@ -163,11 +164,13 @@ func (d *dispatcher) catchUp() bool {
 	if d.stopping() {
 		return true // the next start does it; what has ended since is written
 	}
-	if err := d.takeOver(context.Background()); err != nil {
+	letters, err := d.takeOver(context.Background())
+	if err != nil {
 		d.fail(err)
 		return false
 	}
 	d.behind = false
+	d.sendLost(letters)
 	d.recovered()
 	return true
 }
@@ -238,41 +241,47 @@ func (d *dispatcher) askDue(claimed time.Time) {
 	d.due, d.asks = due, false
 }
 
-// start hands claimed jobs to their handlers.
+// start hands claimed jobs to their handlers. One that need not run, or cannot,
+// takes the same way: its worker is what bounds how much is under way.
 func (d *dispatcher) start(claimed []job.Job) {
 	now := time.Now()
 	for i := range claimed {
-		j := &claimed[i]
-		h, ok := d.o.Handlers(j.Type)
-		if !ok {
-			d.pending = append(d.pending, d.unknown(j, now))
-			continue
-		}
-		x := d.newExecution(*j, now)
-		if !d.admit(x) {
+		x := d.newExecution(claimed[i], now)
+		w, ok := d.admit(x, now)
+		switch {
+		case !ok:
 			x.drop()
-			d.pending = append(d.pending, d.settle(j, x.interrupted()))
-			continue
+			d.pending = append(d.pending, d.settle(&x.job, x.interrupted()))
+		case w != nil:
+			x.drop()
+			d.limit = earlier(d.limit, w.until)
+			d.o.Log.Info("A job waits, because the handler of an earlier execution has not returned.",
+				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue, "until", w.until)
+		default:
+			d.limit = earlier(d.limit, x.limit)
+			d.hand(x)
 		}
-		d.limit = earlier(d.limit, x.limit)
-		d.hand(task{x, h})
 	}
 	if len(d.pending) > 0 {
 		d.nudge()
 	}
 }
 
-// admit takes a worker for the execution; false when the engine began to stop
-// while the job was being claimed.
-func (d *dispatcher) admit(x *execution) bool {
+// admit takes a worker for the execution, unless it has to wait for an earlier
+// one; ok is false when the engine began to stop while the job was being
+// claimed.
+func (d *dispatcher) admit(x *execution, now time.Time) (w *wait, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.phase >= stopping {
-		return false
+		return nil, false
+	}
+	if w := d.postpone(x, now); w != nil {
+		return w, true
 	}
 	d.held[x.job.Token] = x
 	d.busy[x.job.Queue]++
-	return true
+	return nil, true
 }
 
 // release forgets the leases of executions that are settled.
@@ -284,13 +293,19 @@ func (d *dispatcher) release(batch []outcome) {
 	}
 }
 
-// nextLimit is the first moment at which a handler may have to be given up.
-func (d *dispatcher) nextLimit() (limit time.Time) {
+// nextLimit is the first moment at which a handler may have to be given up, or
+// has been waited for long enough.
+func (d *dispatcher) nextLimit(now time.Time) (limit time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, x := range d.held {
 		if !x.ended {
 			limit = earlier(limit, x.limit)
+		}
+	}
+	for _, w := range d.waiting {
+		if w.until.After(now) { // otherwise it waits for a worker
+			limit = earlier(limit, w.until)
 		}
 	}
 	return limit

@@ -25,11 +25,31 @@
 // same at a graceful stop; somebody else ended it (a person cancelled the job,
 // or the lease was lost), and nothing is written. A handler that was given up
 // keeps its worker's place until it returns, because it still uses what it
-// uses; what it returns then is dropped.
+// uses; what it returns then is dropped. The job's next execution waits for it,
+// also in its next run: claimed, so that nobody else runs it and a person can
+// cancel it, but without a worker and before its ttr begins. After
+// Options.StuckAfter it runs all the same.
+//
+// A job that no handler knows, or whose time to live is over, is ended without
+// a handler, on the way that all others take.
 //
 // An execution that was told to stop before its handler returned did not
 // succeed, even when the handler returned nil: many do so when their context
 // ends, and running a job twice is better than not at all.
+//
+// # Dead letters
+//
+// A settlement that leaves a dead letter is written when it is known whether
+// that was accepted, so a receiver that hangs could hold up everything. Nothing
+// waits for it but the job: the handler's goroutine delivers before it gives
+// its worker back, which slows down a queue whose receiver is slow; letters of
+// executions that ended otherwise (given up, lost) go by couriers, goroutines
+// that the engine waits for. The lease is kept until then.
+//
+// In a graceful stop deliveries share the grace. One that is cut short counts
+// as refused: the job is settled with its real error and attempt, marked
+// dlq_failed, and a person sends the letter again. Left unsettled instead, the
+// next start would take the job for lost and forget why it failed.
 //
 // # Leases
 //
@@ -50,6 +70,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,33 +106,35 @@ type Store interface {
 
 // Options configure an engine. Those without a default are required.
 type Options struct {
-	Store       Store
-	Handlers    func(typ string) (Handler, bool)
-	Workers     func(queue string) int                                        // how many jobs of a queue run at once; asked once for each; zero: none
-	Rules       func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
-	Deliver     func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: all are kept
-	Random      func() float64                                                // in [0, 1), for jitter; safe for concurrent use
-	Name        string                                                        // of this worker, as attempts show it
-	UnknownType retry.Unknown                                                 // default hold
-	Timeout     time.Duration                                                 // ttr of jobs that bring none; default 5 minutes
-	Lease       time.Duration                                                 // how long a sign of life counts; default 30 seconds
-	Grace       time.Duration                                                 // what running jobs have to end in a graceful stop; default none
-	Settled     func(job.Job, job.Settlement)                                 // called after each commit, in order; must be quick; may be nil
-	Log         *slog.Logger                                                  // nil: nothing is logged
+	Store         Store
+	Handlers      func(typ string) (Handler, bool)
+	Workers       func(queue string) int                                        // how many jobs of a queue run at once; asked once for each; zero: none
+	Rules         func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
+	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: all are kept
+	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default 30 seconds
+	Expired       func(queue string) retry.Action                               // what becomes of a job whose time to live ended before it ran: dead_letter (the default) or discard
+	Random        func() float64                                                // in [0, 1), for jitter; safe for concurrent use
+	Name          string                                                        // of this worker, as attempts show it
+	UnknownType   retry.Unknown                                                 // default hold
+	Timeout       time.Duration                                                 // ttr of jobs that bring none; default 5 minutes
+	Lease         time.Duration                                                 // how long a sign of life counts; default 30 seconds
+	StuckAfter    time.Duration                                                 // how long a job waits for an earlier handler of it that has not returned; default 5 minutes
+	Grace         time.Duration                                                 // what running jobs have to end in a graceful stop; default none
+	Settled       func(job.Job, job.Settlement)                                 // called after each commit, in order; must be quick; may be nil
+	Log           *slog.Logger                                                  // nil: nothing is logged
 }
 
 // minLease keeps the heartbeat's ticker from running wild.
 const minLease = 10 * time.Millisecond
 
 func (o Options) withDefaults() Options {
-	if o.UnknownType == "" {
-		o.UnknownType = retry.UnknownHold
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Minute
-	}
-	if o.Lease == 0 {
-		o.Lease = 30 * time.Second
+	o.UnknownType = cmp.Or(o.UnknownType, retry.UnknownHold)
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
+	o.Lease = cmp.Or(o.Lease, 30*time.Second)
+	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
+	o.DeliverWithin = cmp.Or(o.DeliverWithin, 30*time.Second)
+	if o.Expired == nil {
+		o.Expired = func(string) retry.Action { return retry.DeadLetter }
 	}
 	if o.Rules == nil {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
@@ -144,12 +167,15 @@ func (o Options) validate() error {
 		return missing("name")
 	case !o.UnknownType.Valid():
 		return &retry.FieldError{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
-	case o.Timeout < 0:
-		return &retry.FieldError{Field: "timeout", Problem: fmt.Sprintf("%v is negative", o.Timeout)}
 	case o.Lease < minLease:
 		return &retry.FieldError{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
-	case o.Grace < 0:
-		return &retry.FieldError{Field: "grace", Problem: fmt.Sprintf("%v is negative", o.Grace)}
+	}
+	for field, d := range map[string]time.Duration{
+		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
+	} {
+		if d < 0 {
+			return &retry.FieldError{Field: field, Problem: fmt.Sprintf("%v is negative", d)}
+		}
 	}
 	return nil
 }
@@ -158,14 +184,19 @@ func (o Options) validate() error {
 // goroutines.
 type Engine struct {
 	o        Options
-	wake     chan struct{} // one slot: the mailbox holds something new
-	tasks    chan task     // to handlers' goroutines that are idle
-	failed   chan error    // one slot: the store broke
-	settled  chan struct{} // closed when the dispatcher has ended
-	hurry    chan struct{} // closed when a stop shall wait no longer
-	done     chan struct{} // closed when everything has ended
+	wake     chan struct{}   // one slot: the mailbox holds something new
+	tasks    chan *execution // to handlers' goroutines that are idle
+	failed   chan error      // one slot: the store broke
+	settled  chan struct{}   // closed when the dispatcher has ended
+	hurry    chan struct{}   // closed when a stop shall wait no longer
+	done     chan struct{}   // closed when everything has ended
 	handlers sync.WaitGroup
 	keeper   sync.WaitGroup
+	couriers sync.WaitGroup
+
+	bags      chan struct{}           // one for each courier under way
+	sending   context.Context         // of all deliveries
+	interrupt context.CancelCauseFunc // ends it
 
 	mu      sync.Mutex
 	phase   phase
@@ -174,7 +205,10 @@ type Engine struct {
 	box     mailbox
 	held    map[job.Token]*execution // leases that are ours, until their settlement is written
 	busy    map[string]int           // workers in use, by queue
-	drained chan struct{}            // closed when the engine is stopping and no handler runs
+	letters int                      // dead letters on the way
+	stuck   map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
+	waiting map[string]*wait         // jobs that wait for one of these, by their id
+	drained chan struct{}            // closed when the engine is stopping, no handler runs and no letter is on the way
 }
 
 // phase only rises.
@@ -185,7 +219,7 @@ const (
 	starting       // Start is at work
 	running
 	stopping // no more claims
-	flushing // no more handlers: write what is in memory, and end
+	flushing // no more handlers and deliveries: write what is in memory, and end
 )
 
 // New returns an engine that does nothing yet, or a *retry.FieldError.
@@ -194,10 +228,13 @@ func New(o Options) (*Engine, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	sending, interrupt := context.WithCancelCause(context.Background())
 	return &Engine{
-		o: o, wake: make(chan struct{}, 1), tasks: make(chan task), failed: make(chan error, 1),
+		o: o, wake: make(chan struct{}, 1), tasks: make(chan *execution), failed: make(chan error, 1),
+		bags: make(chan struct{}, couriers), sending: sending, interrupt: interrupt,
 		settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}), drained: make(chan struct{}),
 		box: newMailbox(0), held: map[job.Token]*execution{}, busy: map[string]int{},
+		stuck: map[string]*execution{}, waiting: map[string]*wait{},
 	}, nil
 }
 
@@ -208,7 +245,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	if !e.advance(fresh, starting) {
 		return errors.New("start the engine: it was started or stopped before")
 	}
-	d, err := newDispatcher(e), e.takeOver(ctx)
+	d := newDispatcher(e)
+	letters, err := e.takeOver(ctx)
 	if passing(err) {
 		d.behind = true
 		d.fail(err)
@@ -225,7 +263,10 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("start the engine: %w", err)
 	}
 	e.phase = running
-	go d.loop() // shutdown waits for it
+	go func() { // shutdown waits for it
+		d.sendLost(letters)
+		d.loop()
+	}()
 	e.keeper.Go(e.keep)
 	return nil
 }
@@ -254,20 +295,22 @@ func (e *Engine) stopping() bool {
 }
 
 // takeOver ends the executions of the process that had the file before, in
-// batches, and frees the jobs whose handlers exist now.
-func (e *Engine) takeOver(ctx context.Context) error {
+// batches, and frees the jobs whose handlers exist now. It returns the outcomes
+// whose dead letters are to be delivered before they can be written.
+func (e *Engine) takeOver(ctx context.Context) (letters []outcome, err error) {
 	orphans, err := e.o.Store.Leases(ctx, time.Time{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for batch := range slices.Chunk(orphans, 500) {
 		if e.stopping() {
-			return errStopping
+			return nil, errStopping
 		}
-		outcomes := e.lose(batch, time.Now())
+		outcomes, dead := partLetters(e.lose(batch, time.Now()))
+		letters = append(letters, dead...)
 		_, stale, err := e.o.Store.Exchange(ctx, settlements(outcomes), job.Claim{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		e.announce(outcomes, stale)
 	}
@@ -279,7 +322,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	} else {
 		_, err = e.o.Store.Unhold(ctx, e.knows)
 	}
-	return err
+	return letters, err
 }
 
 func (e *Engine) knows(typ string) bool {

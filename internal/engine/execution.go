@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,80 +26,98 @@ const (
 	maxStack = 64 << 10
 )
 
-// execution is one handler at work. Its fields below the line are guarded by
-// the engine's mutex.
+// execution is one job that we hold: its handler at work, its dead letter on
+// the way, or the wait for an earlier handler. Its fields below the line are
+// guarded by the engine's mutex.
 type execution struct {
-	job    job.Job
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	stop   context.CancelFunc // of the timer of the ttr
-	ttr    time.Duration
-	limit  time.Time // when it is given up
-	ending job.Ending
+	job     job.Job
+	handler Handler // nil: none is to run, ending says why
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stop    context.CancelFunc // of the timer of the ttr
+	ttr     time.Duration
+	limit   time.Time // when it is given up; zero: never
+	ending  job.Ending
 
-	ended  bool // its outcome is decided
-	fenced bool // by somebody else: nothing is to be written
+	ended  bool      // its outcome is decided
+	fenced bool      // by somebody else: nothing is to be written
+	letter *outcome  // set while its dead letter is on the way
+	gone   time.Time // when it was given up, or fenced, before its handler returned
+	waited bool      // the next execution waited for its handler long enough
 }
 
+// newExecution prepares what is to be done for a claimed job.
 func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
-	x := &execution{job: j, ttr: j.Timeout}
-	if x.ttr <= 0 {
-		x.ttr = e.o.Timeout
+	h, ok := e.o.Handlers(j.Type)
+	x := e.without(j)
+	switch {
+	case !ok:
+		x.ending = e.unknown(j, now)
+	case reached(j.ExpiresAt, now):
+		x.ending = e.expired(j, now)
+	default:
+		x.handler = h
+		x.begin(cmp.Or(max(j.Timeout, 0), e.o.Timeout), now)
 	}
-	deadline := now.Add(x.ttr)
-	x.limit = deadline.Add(patience)
-	parent, stop := context.WithDeadlineCause(context.Background(), deadline, errTimeout)
-	x.stop = stop
-	x.ctx, x.cancel = context.WithCancelCause(parent)
 	return x
 }
 
-// task is what a handler's goroutine works on.
-type task struct {
-	x *execution
-	h Handler
+// without returns an execution of which no handler is to know.
+func (e *Engine) without(j job.Job) *execution {
+	return &execution{job: j, cancel: func(error) {}, stop: func() {}}
 }
 
-// hand gives a task to a goroutine that is idle, or to a new one: a new one
-// spends more time on growing its stack than on a small job.
-func (e *Engine) hand(t task) {
+// begin sets the clock of the ttr.
+func (x *execution) begin(ttr time.Duration, now time.Time) {
+	deadline := now.Add(ttr)
+	x.ttr, x.limit = ttr, deadline.Add(patience)
+	parent, stop := context.WithDeadlineCause(context.Background(), deadline, errTimeout)
+	x.stop = stop
+	x.ctx, x.cancel = context.WithCancelCause(parent)
+}
+
+// hand gives an execution to a goroutine that is idle, or to a new one: a new
+// one spends more time on growing its stack than on a small job.
+func (e *Engine) hand(x *execution) {
 	select {
-	case e.tasks <- t:
+	case e.tasks <- x:
 	default:
 		e.handlers.Add(1)
-		go e.work(t)
+		go e.work(x)
 	}
 }
 
 // work runs handlers until the engine needs no more. One that calls
 // runtime.Goexit takes the goroutine with it.
-func (e *Engine) work(t task) {
+func (e *Engine) work(x *execution) {
 	defer e.handlers.Done()
 	for {
-		e.run(t)
+		e.run(x)
 		select {
-		case t = <-e.tasks:
+		case x = <-e.tasks:
 		case <-e.settled:
 			return
 		}
 	}
 }
 
-// run executes a handler. It may end by a panic or by runtime.Goexit; finish
-// comes last in any case.
-func (e *Engine) run(t task) {
-	defer e.finish(t.x)
-	t.x.call(t.h)
+// run executes a handler, if there is one. It may end by a panic or by
+// runtime.Goexit; finish comes last in any case.
+func (e *Engine) run(x *execution) {
+	defer e.finish(x)
+	if x.handler != nil {
+		x.call()
+	}
 }
 
-func (x *execution) call(h Handler) {
+func (x *execution) call() {
 	returned := false
 	defer func() {
 		if !returned {
 			x.ending = panicked(recover())
 		}
 	}()
-	err := h(x.ctx, x.job)
+	err := x.handler(x.ctx, x.job)
 	x.ending = x.judge(err) // the error's own methods may panic, too
 	returned = true
 }
@@ -167,26 +186,41 @@ func (x *execution) addition(said job.Ending) string {
 	return ": " + said.Error.Message
 }
 
-// finish frees the worker of a handler that returned, and hands its outcome
-// on unless somebody has decided it before.
+// finish hands on the outcome of an execution whose handler returned, unless
+// somebody has decided it before, and frees its worker. A worker is not free
+// before its dead letter is delivered: a receiver that is slow slows down what
+// it receives from.
 func (e *Engine) finish(x *execution) {
 	x.drop()
 	done := e.settle(&x.job, x.ending)
 	e.mu.Lock()
-	if e.busy[x.job.Queue]--; e.busy[x.job.Queue] == 0 {
-		delete(e.busy, x.job.Queue)
+	mine, late := !x.ended, x.ended && !x.fenced
+	delivers := mine && e.conclude(x, done)
+	if e.stuck[x.job.ID] == x {
+		delete(e.stuck, x.job.ID)
 	}
-	late := x.ended && !x.fenced
-	if !x.ended {
-		x.ended = true
-		e.box.ended = append(e.box.ended, done)
+	if !delivers {
+		e.free(x)
 	}
 	e.mu.Unlock()
+	if delivers {
+		e.deliver(x, done)
+		e.mu.Lock()
+		e.free(x)
+		e.mu.Unlock()
+	}
 	if late {
 		e.o.Log.Warn("A handler returned after it was given up. Its result was dropped.",
 			"job", x.job.ID, "type", x.job.Type, "outcome", x.ending.Outcome)
 	}
 	e.nudge()
+}
+
+// free gives back the worker of an execution. The caller holds the mutex.
+func (e *Engine) free(x *execution) {
+	if e.busy[x.job.Queue]--; e.busy[x.job.Queue] == 0 {
+		delete(e.busy, x.job.Queue)
+	}
 }
 
 // drop frees what the context holds.
@@ -201,7 +235,8 @@ func (e *Engine) fence(x *execution, cause error) {
 	e.mu.Lock()
 	mine := !x.ended
 	if mine {
-		x.ended, x.fenced = true, true
+		x.fenced = true
+		e.abandon(x)
 		delete(e.held, x.job.Token)
 	}
 	e.mu.Unlock()
@@ -214,17 +249,19 @@ func (e *Engine) fence(x *execution, cause error) {
 // They keep their workers.
 func (e *Engine) giveUp(which func(*execution) bool, end func(*execution) job.Ending) {
 	e.mu.Lock()
-	var stuck []*execution
+	var given []*execution
 	for _, x := range e.held {
 		if !x.ended && which(x) {
-			x.ended = true
-			stuck = append(stuck, x)
+			e.abandon(x)
+			given = append(given, x)
 		}
 	}
 	e.mu.Unlock()
-	for _, x := range stuck {
-		e.post(e.settle(&x.job, end(x)))
-		e.o.Log.Warn("A handler ignores the end of its context. It was given up and keeps its worker until it returns.",
-			"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue)
+	for _, x := range given {
+		e.send(x, e.settle(&x.job, end(x)))
+		if x.handler != nil {
+			e.o.Log.Warn("A handler ignores the end of its context. It was given up and keeps its worker until it returns.",
+				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue)
+		}
 	}
 }

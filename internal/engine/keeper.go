@@ -77,10 +77,15 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 			lost = append(lost, j)
 		}
 	}
-	if len(lost) > 0 {
-		e.post(e.lose(lost, now)...)
-	}
+	e.sendLost(e.lose(lost, now))
 	return seen
+}
+
+// sendLost hands on the outcomes of executions that others had.
+func (e *Engine) sendLost(outcomes []outcome) {
+	for _, o := range outcomes {
+		e.send(e.without(*o.job), o)
+	}
 }
 
 func (e *Engine) holds(token job.Token) bool {

@@ -91,11 +91,3 @@ func (e *Engine) nudge() {
 	default:
 	}
 }
-
-// post hands outcomes to the dispatcher.
-func (e *Engine) post(outcomes ...outcome) {
-	e.mu.Lock()
-	e.box.ended = append(e.box.ended, outcomes...)
-	e.mu.Unlock()
-	e.nudge()
-}

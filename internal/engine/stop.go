@@ -61,6 +61,7 @@ func (e *Engine) rush() {
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
 	defer close(e.done)
+	e.giveUp(e.waits, (*execution).interrupted)
 	e.nudge()
 	drained := await(e.drained, e.o.Grace, e.hurry)
 	if !drained {
@@ -68,8 +69,7 @@ func (e *Engine) shutdown() {
 		drained = await(e.drained, patience, nil)
 		e.giveUp(func(*execution) bool { return true }, (*execution).interrupted)
 	}
-	e.advance(stopping, flushing)
-	e.nudge()
+	e.flush()
 	if !await(e.settled, flushLimit, nil) {
 		e.rush()
 		<-e.settled
@@ -77,6 +77,7 @@ func (e *Engine) shutdown() {
 	e.keeper.Wait()
 	if drained {
 		e.handlers.Wait()
+		e.couriers.Wait()
 	}
 }
 
@@ -97,8 +98,9 @@ func await(done <-chan struct{}, limit time.Duration, hurry <-chan struct{}) boo
 	}
 }
 
-// interruptAll ends the contexts of all handlers.
+// interruptAll ends the contexts of all handlers and deliveries.
 func (e *Engine) interruptAll() {
+	e.interrupt(errStopping)
 	e.mu.Lock()
 	var all []*execution
 	for _, x := range e.held {

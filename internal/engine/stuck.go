@@ -1,0 +1,125 @@
+package engine
+
+import "time"
+
+// wait is a claimed job that has not begun, because the handler of an earlier
+// execution of it has not returned.
+type wait struct {
+	x            *execution // holds the lease; without a handler
+	before       *execution // whose handler still runs
+	since, until time.Time
+}
+
+// abandon decides that an execution has ended, whatever its handler will say.
+// The caller holds the mutex.
+func (e *Engine) abandon(x *execution) {
+	x.ended = true
+	id := x.job.ID
+	if x.handler != nil {
+		x.gone = time.Now()
+		e.stuck[id] = x
+	} else if e.waits(x) {
+		delete(e.waiting, id)
+	}
+}
+
+// waits reports whether an execution only waits for an earlier one. The caller
+// holds the mutex.
+func (e *Engine) waits(x *execution) bool {
+	w := e.waiting[x.job.ID]
+	return w != nil && w.x == x
+}
+
+// postpone lets an execution wait when an earlier handler of its job still
+// runs; nil: it need not. It takes no worker meanwhile: the handler that it
+// waits for has one. The caller holds the mutex.
+func (e *Engine) postpone(x *execution, now time.Time) *wait {
+	before := e.stuck[x.job.ID]
+	if before == nil || before.waited || x.handler == nil {
+		return nil
+	}
+	w := &wait{x: e.without(x.job), before: before, since: now, until: now.Add(e.o.StuckAfter)}
+	e.waiting[x.job.ID] = w
+	e.held[x.job.Token] = w.x
+	return w
+}
+
+// resume starts the jobs that need wait no longer, as far as workers are free:
+// here their ttr begins.
+func (d *dispatcher) resume(now time.Time) {
+	for w := d.nextWait(now); w != nil; w = d.nextWait(now) {
+		j := w.x.job
+		j.StartedAt = now.UTC()
+		x := d.newExecution(j, now)
+		began, late := d.relieve(w, x)
+		if !began {
+			x.drop()
+			continue
+		}
+		if late {
+			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: it was waited for long enough.",
+				"job", j.ID, "type", j.Type, "queue", j.Queue, "waited", now.Sub(w.since))
+		}
+		d.limit = earlier(d.limit, x.limit)
+		d.hand(x)
+	}
+}
+
+// nextWait is a wait that is over, in a queue with a free worker.
+func (d *dispatcher) nextWait(now time.Time) *wait {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase >= stopping {
+		return nil
+	}
+	for id, w := range d.waiting {
+		over := d.stuck[id] != w.before || reached(w.until, now)
+		if over && d.busy[w.x.job.Queue] < d.queue(w.x.job.Queue).workers {
+			return w
+		}
+	}
+	return nil
+}
+
+// relieve puts an execution in the place of one that waited; began is false
+// when the job was taken back meanwhile. late says that the earlier handler
+// still runs.
+func (e *Engine) relieve(w *wait, x *execution) (began, late bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := x.job.ID
+	if e.waiting[id] != w {
+		return false, false
+	}
+	delete(e.waiting, id)
+	w.x.ended = true
+	if late = e.stuck[id] == w.before; late {
+		w.before.waited = true
+	}
+	e.held[x.job.Token] = x
+	e.busy[x.job.Queue]++
+	return true, late
+}
+
+// Waiting reports whether a claimed job has not begun because the handler of an
+// earlier execution has not returned; since when it waits, and until when it
+// will at most.
+func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w := e.waiting[id]; w != nil {
+		return w.since, w.until, true
+	}
+	return time.Time{}, time.Time{}, false
+}
+
+// Stuck reports whether a handler of the job still runs although its execution
+// has ended, and when that was.
+func (e *Engine) Stuck(id string) (since time.Time, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.stuck[id]; x != nil {
+		return x.gone, true
+	}
+	return time.Time{}, false
+}
