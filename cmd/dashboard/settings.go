@@ -39,7 +39,8 @@ func handlerConfigs(c *config.Config) map[string]handler.Config {
 	return all
 }
 
-// check is the command that reads a configuration file and says what it found.
+// check is the command that reads a configuration file, tries the examples of
+// its rules, and says what it found.
 type check struct {
 	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
 }
@@ -55,7 +56,17 @@ func (k *check) Run(c console) error {
 		return usageError{settings.Locate(err)}
 	}
 	set.Close()
+	passed, wrong := settings.TryExamples()
+	for _, err := range wrong {
+		fmt.Fprintln(c.stdout, err)
+	}
+	if len(wrong) > 0 {
+		return usage("%s: the rules do not do what its examples expect; %d examples passed", k.File, passed)
+	}
 	fmt.Fprintf(c.stdout, "%s is right: queues %d, handlers %d.\n", k.File, len(settings.Queues()), len(settings.Handlers))
+	if n := settings.Rules().Len(); n+passed > 0 {
+		fmt.Fprintf(c.stdout, "Its rules: %d. Examples that passed: %d.\n", n, passed)
+	}
 	return nil
 }
 

@@ -57,6 +57,7 @@ type Config struct {
 	queues    map[string]queue
 	types     map[string]kind
 	retention job.Retention
+	written   written
 	rules     *rules.Set
 
 	built    merged // what the product says
@@ -166,6 +167,9 @@ func Parse(name string, data []byte) (*Config, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if err := c.compileRules(); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -199,7 +203,7 @@ func (c *Config) Expired(queue string) retry.Action {
 	return cmp.Or(c.queues[queue].expired, c.expired)
 }
 
-// Rules are the operator's rules. A file without any gives nil, a set that says
+// Rules are the operator's rules; a file without any gives a set that says
 // nothing.
 func (c *Config) Rules() *rules.Set { return c.rules }
 

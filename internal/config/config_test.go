@@ -148,7 +148,7 @@ func TestAdmit_NamesTheJobsField(t *testing.T) {
 
 func TestParse_ErrorsNameLineAndField(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are dead_letter, expired, handlers, hosts, policies, policy,"},
+		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are dead_letter, expired, handlers, hosts, policies, policy, queues, rules,"},
 		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, expired, policy, ttr, workers"},
 		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
 		{"negative attempts", "queues:\n  orders:\n    policy:\n      strategy: linear\n      max_attempts: -1", "redrive.yaml:5: queues.orders.policy.max_attempts: -1 is negative"},

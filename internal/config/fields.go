@@ -25,6 +25,7 @@ func (c *Config) read(data []byte) error {
 		"ttr":          into(&c.ttr, positive),
 		"expired":      into(&c.expired, expired),
 		"dead_letter":  c.readDeadLetter,
+		"rules":        c.readRules,
 		"unknown_type": into(&c.UnknownType, unknownType),
 		"hosts":        into(&c.Hosts, hosts),
 		"queues":       c.readQueues,
@@ -188,18 +189,24 @@ func workers(v value) (int, error) {
 }
 
 func positive(v value) (time.Duration, error) {
+	d, err := span(v)
+	if err == nil && d <= 0 {
+		err = v.wrong("must be longer than zero")
+	}
+	return d, err
+}
+
+// span is a duration, zero included.
+func span(v value) (time.Duration, error) {
 	s, err := v.text()
 	if err != nil {
 		return 0, err
 	}
 	d, err := job.ParseGoDuration(s)
 	if err != nil {
-		return 0, v.wrong("%v", err)
+		err = v.wrong("%v", err)
 	}
-	if d <= 0 {
-		return 0, v.wrong("must be longer than zero")
-	}
-	return d, nil
+	return d, err
 }
 
 func unknownType(v value) (retry.Unknown, error) {

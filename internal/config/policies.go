@@ -210,33 +210,40 @@ func (c *Config) patterns(typ string) []string {
 // *retry.FieldError whose field is as in a request ("policy.max_attempts",
 // "ttr"), or a *rules.Refused; then the job is as it was.
 func (c *Config) Admit(j *job.Job, patch retry.Patch) error {
+	_, err := c.admit(j, patch)
+	return err
+}
+
+// admit is Admit; it names the rule that changed the job, or "none".
+func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 	if err := cmp.Or(job.CheckType(j.Type), job.CheckQueue(j.Queue)); err != nil {
-		return err
+		return "", err
 	}
 	if j.Timeout < 0 {
-		return &retry.FieldError{Field: "ttr", Problem: "must be longer than zero"}
+		return "", &retry.FieldError{Field: "ttr", Problem: "must be longer than zero"}
 	}
 	own, err := c.steps("job", patch)
 	if err != nil {
-		return under("policy", err)
+		return "", under("policy", err)
 	}
 	admitted, err := c.complete(*j, j.Timeout, own)
 	if err != nil {
-		return err
+		return "", err
 	}
-	plain := admitted
-	note, err := c.rules.BeforeEnqueue(plain, func(change rules.Change) error {
+	rule = "none"
+	note, err := c.rules.BeforeEnqueue(admitted, func(change rules.Change) error {
 		changed, err := c.change(change, j.Timeout, own)
 		if err == nil {
-			admitted = changed
+			admitted, rule = changed, change.Rule
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	*j, j.Note = admitted, job.Clip(note, job.MaxNote)
-	return nil
+	*j = admitted
+	j.Note = job.Clip(note, job.MaxNote)
+	return rule, nil
 }
 
 // Complete is Admit for a job that is set aside before it ran: no rule is

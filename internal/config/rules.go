@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"redrive/internal/retry"
+	"redrive/internal/rules"
+)
+
+// written is the section rules as it stands in the file.
+type written struct {
+	before   []rules.EnqueueRule
+	after    []rules.FailureRule
+	examples []example
+}
+
+func (c *Config) readRules(v value) error {
+	return v.fields(map[string]func(value) error{
+		"before_enqueue": each(&c.written.before, enqueueRule),
+		"after_failure":  each(&c.written.after, failureRule),
+		"examples":       each(&c.written.examples, readExample),
+	})
+}
+
+// each makes a reader of a list out of a reader of its entries.
+func each[T any](list *[]T, read func(value) (T, error)) func(value) error {
+	return func(v value) error {
+		if v.node.Type() == ast.NullType {
+			return nil
+		}
+		items, err := v.items()
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			entry, err := read(item)
+			if err != nil {
+				return err
+			}
+			*list = append(*list, entry)
+		}
+		return nil
+	}
+}
+
+func enqueueRule(v value) (r rules.EnqueueRule, err error) {
+	err = v.fields(map[string]func(value) error{
+		"name":     into(&r.Name, value.text),
+		"when":     into(&r.When, value.expression),
+		"refuse":   into(&r.Refuse, value.filled),
+		"queue":    into(&r.Queue, value.filled),
+		"ttr":      into(&r.TTR, positive),
+		"policy":   into(&r.Policy, value.policy),
+		"priority": optional(&r.Priority, value.integer),
+		"meta":     into(&r.Meta, value.strings),
+	})
+	return r, err
+}
+
+func failureRule(v value) (r rules.FailureRule, err error) {
+	err = v.fields(map[string]func(value) error{
+		"name": into(&r.Name, value.text),
+		"when": into(&r.When, value.expression),
+		"action": func(v value) error {
+			s, err := v.text()
+			r.Action = retry.Action(s)
+			return err
+		},
+		"delay":        into(&r.Delay, value.filled),
+		"max_attempts": into(&r.MaxAttempts, value.count),
+	})
+	return r, err
+}
+
+// expression is a text that may read as true or false in YAML.
+func (v value) expression() (string, error) {
+	if b, ok := v.node.(*ast.BoolNode); ok {
+		return fmt.Sprint(b.Value), nil
+	}
+	return v.text()
+}
+
+// filled is a text that is not empty.
+func (v value) filled() (string, error) {
+	s, err := v.text()
+	if err == nil && s == "" {
+		err = v.wrong("is empty")
+	}
+	return s, err
+}
+
+// count is a whole number of at least 1.
+func (v value) count() (int, error) {
+	n, err := v.integer()
+	if err == nil && n < 1 {
+		err = v.wrong("%d is not a number of at least 1", n)
+	}
+	return n, err
+}
+
+func (v value) strings() (map[string]string, error) {
+	all := map[string]string{}
+	return all, v.entries(func(name string, v value) (err error) {
+		all[name], err = v.text()
+		return err
+	})
+}
+
+// compileRules makes the rules ready, once every policy has its name.
+func (c *Config) compileRules() (err error) {
+	if c.rules, err = rules.New(c.written.before, c.written.after); err != nil {
+		return c.Locate(under("rules", err))
+	}
+	for i, rule := range c.written.before {
+		place := fmt.Sprintf("rules.before_enqueue[%d].policy", i)
+		steps, err := c.steps("rule:"+rule.Name, rule.Policy)
+		if err != nil {
+			return c.misused(place, err)
+		}
+		m := c.base(rule.Queue, "")
+		m.take(steps)
+		if err := m.policy.Validate(); err != nil {
+			return c.Locate(under(place, err))
+		}
+	}
+	return nil
+}
