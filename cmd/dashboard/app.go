@@ -112,13 +112,14 @@ func (a *app) fail(err error) {
 
 func (a *app) readHandlers(context.Context) error {
 	if a.handlers != nil {
+		a.handlers = handler.Envelopes(a.handlers)
 		return nil
 	}
 	set, err := handler.New(handlerConfigs(a.config))
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
-	a.handlers = set.Lookup
+	a.handlers = handler.Envelopes(set.Lookup)
 	a.onStop("handlers", func(context.Context) error { set.Close(); return nil })
 	return nil
 }

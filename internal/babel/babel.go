@@ -43,7 +43,7 @@ import (
 )
 
 // Unread is the type of the jobs whose envelope cannot be read. Their payload
-// is the envelope.
+// is the envelope. No URN can be like it.
 const Unread = "babelqueue.envelope"
 
 // Envelope is what a job is made of. Data and Meta are the bytes that came.
@@ -61,6 +61,10 @@ type Poison struct {
 	Reason  retry.Reason
 	Problem string // in words, with the URN if there is one
 }
+
+// ErrorType is the type of the error of an envelope that is set aside for a
+// reason.
+func ErrorType(r retry.Reason) string { return "envelope." + string(r) }
 
 // Parse reads an envelope. If it cannot be read, poison is its first fault, and
 // e holds whatever was understood.
@@ -85,8 +89,11 @@ func readURN(e *Envelope, d document) *Poison {
 	if value := d.value(name); value == nil || string(value) == "null" {
 		name = "urn"
 	}
-	var ok bool
-	if e.URN, ok = text(d.value(name), job.MaxType); ok {
+	switch urn, ok := text(d.value(name), job.MaxType); {
+	case urn == Unread:
+		return &Poison{retry.MissingURN, name + " is " + Unread + ", which is reserved for envelopes that cannot be read"}
+	case ok:
+		e.URN = urn
 		return nil
 	}
 	if name == "urn" && d.value(name) == nil {

@@ -73,6 +73,7 @@ func TestParse_Reasons(t *testing.T) {
 		{"job is a number", good("job", `7`), retry.MissingURN},
 		{"job in other letters", strings.Replace(good("", ""), `"job"`, `"Job"`, 1), retry.MissingURN},
 		{"URN too long", good("job", long(job.MaxType+1)), retry.MissingURN},
+		{"URN reserved", good("job", `"`+Unread+`"`), retry.MissingURN},
 		{"no meta", good("meta", ""), retry.MissingMeta},
 		{"meta is null", good("meta", "null"), retry.MissingMeta},
 		{"meta is a list", good("meta", "[]"), retry.MissingMeta},

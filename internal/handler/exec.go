@@ -119,6 +119,9 @@ func environment(f facts) []string {
 		"REDRIVE_IDEMPOTENCY_KEY=" + f.idempotencyKey,
 		"TRACEPARENT=" + f.traceparent,
 	}
+	if f.traceID != "" {
+		env = append(env, "REDRIVE_TRACE_ID="+f.traceID)
+	}
 	for _, name := range []string{"PATH", "HOME", "LANG"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

@@ -123,14 +123,14 @@ func TestExec_TellsTheProgramWhatItNeeds(t *testing.T) {
 	t.Setenv("REDRIVE_SECRET", "hidden")
 	t.Setenv("LANG", "C.UTF-8")
 	j := testJob()
-	j.Type = "nul\x00 and täst"
+	j.Type, j.TraceID = "nul\x00 and täst", "t 1"
 	payload, args, env := told(t, j)
 	if payload != strconv.Quote(`{"to":"anna"}`) || args != `["an argument"]` {
 		t.Errorf("payload %s, arguments %s", payload, args)
 	}
 	for _, want := range []string{
 		"REDRIVE_JOB_ID=" + testID, "REDRIVE_JOB_TYPE=nul%00%20and%20t%C3%A4st", "REDRIVE_JOB_QUEUE=mail",
-		"REDRIVE_JOB_RUN=2", "REDRIVE_JOB_ATTEMPT=3", "REDRIVE_IDEMPOTENCY_KEY=" + testID + "/2",
+		"REDRIVE_JOB_RUN=2", "REDRIVE_JOB_ATTEMPT=3", "REDRIVE_IDEMPOTENCY_KEY=" + testID + "/2", "REDRIVE_TRACE_ID=t%201",
 		"LANG=C.UTF-8", "PATH=" + os.Getenv("PATH"),
 	} {
 		if !slices.Contains(env, want) {
@@ -139,7 +139,7 @@ func TestExec_TellsTheProgramWhatItNeeds(t *testing.T) {
 	}
 	for _, line := range env {
 		name, _, _ := strings.Cut(line, "=")
-		if !strings.HasPrefix(name, "REDRIVE_JOB_") && !slices.Contains([]string{"REDRIVE_IDEMPOTENCY_KEY", "TRACEPARENT", "PATH", "HOME", "LANG"}, name) {
+		if !strings.HasPrefix(name, "REDRIVE_JOB_") && !slices.Contains([]string{"REDRIVE_IDEMPOTENCY_KEY", "REDRIVE_TRACE_ID", "TRACEPARENT", "PATH", "HOME", "LANG"}, name) {
 			t.Errorf("the environment holds %s", line)
 		}
 	}

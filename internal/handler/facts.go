@@ -18,6 +18,7 @@ type facts struct {
 	id, typ, queue, run, attempt string
 	idempotencyKey               string // the same for every attempt of a run
 	traceparent                  string
+	traceID                      string // that the producer gave, or empty
 }
 
 func factsOf(j job.Job) facts {
@@ -27,6 +28,7 @@ func factsOf(j job.Job) facts {
 		attempt:        strconv.Itoa(j.Attempts + 1),
 		idempotencyKey: escape(j.ID) + "/" + run,
 		traceparent:    traceparent(j),
+		traceID:        escape(j.TraceID),
 	}
 }
 
@@ -52,9 +54,10 @@ func unsafeRune(r rune) bool { return r <= ' ' || r > '~' || r == '%' }
 // traceForm is version 00 of W3C Trace Context.
 var traceForm = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
 
-// traceparent is the one that the job brought along, or one that is made from
-// its id: then all attempts and runs share the trace, and each execution is a
-// span of its own.
+// traceparent is the one that the job brought along in its meta. Else it is
+// made from the producer's trace id, where that has the form of one, or from
+// the job's own id: then all attempts and runs share the trace, and each
+// execution is a span of its own.
 func traceparent(j job.Job) string {
 	var meta struct {
 		Traceparent string `json:"traceparent"`
@@ -62,9 +65,22 @@ func traceparent(j job.Job) string {
 	if err := json.Unmarshal(j.Meta, &meta); err == nil && validTrace(meta.Traceparent) {
 		return meta.Traceparent
 	}
-	trace := sha256.Sum256([]byte(j.ID))
+	trace, ok := traceOf(j.TraceID)
+	if !ok {
+		sum := sha256.Sum256([]byte(j.ID))
+		trace = hex.EncodeToString(sum[:16])
+	}
 	span := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", j.ID, j.Run, j.Execution))
-	return "00-" + hex.EncodeToString(trace[:16]) + "-" + hex.EncodeToString(span[:8]) + "-01"
+	return "00-" + trace + "-" + hex.EncodeToString(span[:8]) + "-01"
+}
+
+// traceIDForm is 32 hexadecimal digits, or a UUID.
+var traceIDForm = regexp.MustCompile(`^([0-9a-f]{32}|[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12})$`)
+
+// traceOf makes the trace id of a traceparent out of a producer's.
+func traceOf(id string) (trace string, ok bool) {
+	id = strings.ToLower(id)
+	return strings.ReplaceAll(id, "-", ""), traceIDForm.MatchString(id) && strings.Trim(id, "0-") != ""
 }
 
 func validTrace(s string) bool {

@@ -120,6 +120,9 @@ func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error)
 	} {
 		request.Header.Set(name, value)
 	}
+	if f.traceID != "" {
+		request.Header.Set("Redrive-Trace-Id", f.traceID)
+	}
 	return request, nil
 }
 

@@ -27,6 +27,16 @@ func body(c echo.Context, limit int64) (json.RawMessage, error) {
 	if !isJSON(r) {
 		return nil, &failure{mediaType, "", "send the body with Content-Type: application/json", nil}
 	}
+	data, err := received(c, limit)
+	if err != nil {
+		return nil, err
+	}
+	return data, checkJSON(data)
+}
+
+// received reads a body of at most limit bytes, whatever they are.
+func received(c echo.Context, limit int64) ([]byte, error) {
+	r := c.Request()
 	if err := checkEncoding(r); err != nil {
 		return nil, err
 	}
@@ -37,12 +47,18 @@ func body(c echo.Context, limit int64) (json.RawMessage, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	return data, checkJSON(data)
+	return data, nil
 }
 
-func isJSON(r *http.Request) bool {
+func isJSON(r *http.Request) bool { return contentType(r) == "application/json" }
+
+// contentType is the kind of a body, without its parameters.
+func contentType(r *http.Request) string {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
 // checkEncoding refuses what would have to be unpacked first.

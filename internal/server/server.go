@@ -155,6 +155,8 @@ func (s *Server) api() {
 	s.get(v1+"/queues", s.listQueues)
 	s.echo.POST(v1+"/jobs", s.enqueue)
 	s.echo.POST(v1+"/jobs/batch", s.enqueueBatch)
+	s.get(v1+"/jobs/:id/envelope", s.showEnvelope)
+	s.echo.POST(v1+"/queues/:name/envelopes", s.enqueueEnvelopes)
 	s.echo.POST(v1+"/jobs/:id/replay", s.replayJob)
 	s.echo.POST(v1+"/jobs/:id/discard", s.discardJob)
 	s.echo.POST(v1+"/jobs/:id/cancel", s.cancelJob)
