@@ -59,6 +59,14 @@ func statusNames() string {
 	return strings.Join(names, ", ")
 }
 
+// ByEnqueueing reports whether jobs of this status are listed by the order of
+// their enqueueing; the others go by the time of their last change. Every job
+// becomes available and most are completed, so these two keep no order of their
+// own. All jobs together (no status) are listed so as well.
+func (s Status) ByEnqueueing() bool {
+	return s == "" || s == Status(Available) || s == Status(Completed)
+}
+
 // Cursor is a place in a list that is ordered by (At, Seq), newest first. The
 // zero Cursor is the beginning.
 type Cursor struct {

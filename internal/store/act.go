@@ -145,8 +145,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by string)
 
 // finish ends a job by a person's decision.
 func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
-	const update = `UPDATE jobs SET state = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4,
-			worker = '', lease_until = 0, last_seen = 0
+	const update = `UPDATE jobs SET state = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4
 		WHERE seq = $1`
 	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now))
 	if err != nil {

@@ -49,14 +49,15 @@ func statusTerm(s job.Status) string {
 	case job.StatusHeld:
 		return "j.held = 1"
 	}
+	const others = " AND j.state NOT IN ('active', 'available', 'completed')" // the condition of jobs_state
 	state := "j.state = '" + string(s) + "'"
 	switch {
 	case s == job.Status(job.Discarded) || s == job.Status(job.Retryable):
-		return state + " AND j.state IN ('discarded', 'retryable') AND j.state <> 'active'"
-	case s == job.Status(job.Active):
+		return state + " AND j.state IN ('discarded', 'retryable')" + others
+	case s == job.Status(job.Active) || s.ByEnqueueing():
 		return state
 	case slices.Contains(job.States(), job.State(s)):
-		return state + " AND j.state <> 'active'"
+		return state + others
 	}
 	return "0 = 1"
 }
@@ -87,8 +88,8 @@ func (c *conditions) text(search, typ, message string) {
 }
 
 // Jobs returns one page of the jobs that the filter selects, the newest first:
-// by the time of their last change when the filter names a status, by the order
-// of enqueueing otherwise. When the search takes too long it returns what was
+// by the order of enqueueing or by the time of their last change, as
+// [job.Status.ByEnqueueing] says. When the search takes too long it returns what was
 // found together with context.DeadlineExceeded; the next page then goes on
 // where it was.
 func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
@@ -107,16 +108,18 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + jobColumns + ` FROM jobs AS j`
 	var where conditions
-	order := " ORDER BY j.seq DESC"
 	if f.Status != "" {
 		where.add(statusTerm(f.Status))
+	}
+	order := " ORDER BY j.seq DESC"
+	if !f.Status.ByEnqueueing() {
 		order = " ORDER BY j.changed_at DESC, j.seq DESC"
 	}
 	where.match(f, "j")
 	where.text(f.Error, "j.error_type", "j.error_message")
 	switch {
 	case after == job.Cursor{}:
-	case f.Status != "":
+	case !f.Status.ByEnqueueing():
 		where.add("(j.changed_at, j.seq) < (%s, %s)", micros(after.At), after.Seq)
 	default:
 		where.add("j.seq < %s", after.Seq)
@@ -127,7 +130,7 @@ func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 
 // cursorOf is the place of a job in a list.
 func cursorOf(j job.Job, status job.Status) job.Cursor {
-	if status == "" {
+	if status.ByEnqueueing() {
 		return job.Cursor{At: j.EnqueuedAt, Seq: j.Seq}
 	}
 	return job.Cursor{At: j.ChangedAt, Seq: j.Seq}

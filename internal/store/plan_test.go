@@ -62,12 +62,21 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 			for _, after := range []job.Cursor{{}, cursor} {
 				query, _ := jobsQuery(f, after, 50)
 				got := plan(t, s.reads, query)
-				if step := slow(got); step != "" {
+				if step := slow(got); step != "" && step != "SCAN j" {
 					t.Errorf("%+v: %s", f, got)
 				}
-				index := map[bool]string{true: "jobs_failed_"}[failure && f != job.Filter{Status: status}]
-				if !strings.Contains(got, "USING INDEX "+index) {
-					t.Errorf("%+v is not read by an index %s: %s", f, index, got)
+				index := "USING INDEX "
+				switch {
+				case status == job.Status(job.Completed):
+					index = "USING INTEGER PRIMARY KEY"
+					if after == (job.Cursor{}) {
+						index = "SCAN j" // from its newest end
+					}
+				case failure && f != job.Filter{Status: status}:
+					index += "jobs_failed_"
+				}
+				if !strings.Contains(got, index) {
+					t.Errorf("%+v is not read by %s: %s", f, index, got)
 				}
 			}
 		}

@@ -117,8 +117,8 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	j.Timeout = time.Duration(ttr) * time.Microsecond
 	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(started), fromMicros(finished)
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(changed), fromMicros(lease), fromMicros(seen)
-	if j.State != job.Active {
-		j.Worker = "" // in a completed job's row it belongs to the last attempt
+	if j.State != job.Active { // what the last claim left behind
+		j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
 	}
 	return nil
 }
@@ -140,10 +140,11 @@ func (r *jobRows) scanWhole(rows *sql.Rows) error {
 
 // nextColumns are what is worth reading of a job that waits to be claimed, in
 // the order in which scanNext reads them: its run has not ended, nobody holds
-// it, and the claim overwrites when it entered its state. Each column of each
-// row has its price.
+// it, and the claim overwrites when it entered its state. Workers have no use
+// for its newest error, its keys and its note. Each column of each row has its
+// price.
 const nextColumns = `seq, id, type, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
-	error_type, error_message, key, ` + bodyColumns
+	expires_at, trace_id, meta, payload, envelope`
 
 // scanNext appends the job of a row that waits to be claimed; known has its
 // queue and state.
@@ -154,8 +155,7 @@ func (r *jobRows) scanNext(rows *sql.Rows, known job.Job) error {
 	var ttr, runAt, enqueued, expires int64
 	var meta []byte
 	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
-		&runAt, &enqueued, &j.Error.Type, &j.Error.Message, &j.Key,
-		&expires, &j.TraceID, &j.MessageID, &j.Note, &meta, &j.Payload, &j.Envelope)
+		&runAt, &enqueued, &expires, &j.TraceID, &meta, &j.Payload, &j.Envelope)
 	j.Meta, j.Timeout, j.ExpiresAt = meta, time.Duration(ttr)*time.Microsecond, fromMicros(expires)
 	j.RunAt, j.EnqueuedAt = fromMicros(runAt), fromMicros(enqueued)
 	return err
@@ -198,7 +198,7 @@ func micros(t time.Time) int64 {
 }
 
 func fromMicros(n int64) time.Time {
-	if n == 0 {
+	if n <= 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(n).UTC()

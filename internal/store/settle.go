@@ -18,8 +18,9 @@ type exchanged struct {
 
 // Exchange ends executions and starts new ones in one transaction. It returns
 // the jobs that were claimed, whose leases now run, in the order in which they
-// should start, and the tokens of settlements that changed nothing because the
-// execution had lost its lease.
+// should start and without what their workers do not need (their newest error,
+// key, message id and note), and the tokens of settlements that changed nothing
+// because the execution had lost its lease.
 func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
 	rows := len(settle)
 	for _, n := range claim.Free {
@@ -92,13 +93,9 @@ func settled(j job.Job, s *job.Settlement) job.Job {
 	return j
 }
 
-// idle is what every job has that nobody holds; token is the condition under
-// which an execution may end. The writer knows that it holds, but the table
-// has the last word.
-const (
-	idle  = `worker = '', lease_until = 0, last_seen = 0`
-	token = ` WHERE seq = $1 AND run = $2 AND execution = $3 AND state = 'active'`
-)
+// token is the condition under which an execution may end. The writer knows
+// that it holds, but the table has the last word.
+const token = ` WHERE seq = $1 AND run = $2 AND execution = $3 AND state = 'active'`
 
 // started corrects who ran a job that succeeded, and since when, where the
 // attempt says otherwise than the claim.
@@ -114,9 +111,9 @@ func (t *tx) started(claimed job.Job, a job.Attempt) error {
 // end moves the job on.
 func (t *tx) end(s *job.Settlement, from job.Job, to *job.Job) (err error) {
 	const (
-		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6, ` + idle + token
+		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
 		failed  = `UPDATE jobs SET state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
-			reason = $9, letter = $10, error_type = $11, error_message = $12, ` + idle + token
+			reason = $9, letter = $10, error_type = $11, error_message = $12` + token
 	)
 	var n int64
 	at := micros(to.ChangedAt)
@@ -151,7 +148,7 @@ func expect(want, got int64, err error) error {
 func completing() batch {
 	return batch{
 		head: `UPDATE jobs SET state = 'completed', changed_at = s.column4, finished_at = s.column4, attempts = s.column5,
-			lease_until = 0, last_seen = 0, reason = '', error_type = '', error_message = '' FROM (VALUES `,
+			reason = '', error_type = '', error_message = '' FROM (VALUES `,
 		row: `(?, ?, ?, ?, ?)`, columns: 5,
 		tail: `) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`,
 	}

@@ -1,8 +1,8 @@
 -- +goose Up
 
--- Conventions: times are microseconds since 1970 in UTC, 0 when not known;
--- texts are '' when there is nothing to say; a column that grows comes last in
--- its row.
+-- Conventions: times are microseconds since 1970 in UTC, 0 or less when not
+-- known; texts are '' when there is nothing to say; a column that grows comes
+-- last in its row.
 
 CREATE TABLE policies (
     id      INTEGER PRIMARY KEY,
@@ -11,6 +11,10 @@ CREATE TABLE policies (
     UNIQUE (policy, origins) -- jobs with equal policies share a row
 ) STRICT;
 
+-- A time that is filled in later is eight bytes wide from the beginning: rows
+-- that grow split their pages, and every page of a commit has its price. What
+-- a claim wrote is left behind when the job moves on; it counts while the job is
+-- active, and worker and started_at again when it is completed.
 CREATE TABLE jobs (
     seq           INTEGER PRIMARY KEY,            -- order of enqueueing
     id            TEXT    NOT NULL UNIQUE,        -- UUIDv7
@@ -27,12 +31,12 @@ CREATE TABLE jobs (
     ttr           INTEGER NOT NULL,               -- longest execution, microseconds
     run_at        INTEGER NOT NULL,               -- not before
     enqueued_at   INTEGER NOT NULL,
-    started_at    INTEGER NOT NULL DEFAULT 0,     -- of the newest execution
-    finished_at   INTEGER NOT NULL DEFAULT 0,     -- when the run ended
+    started_at    INTEGER NOT NULL DEFAULT -9223372036854775808,     -- of the newest execution
+    finished_at   INTEGER NOT NULL DEFAULT -9223372036854775808,     -- when the run ended
     changed_at    INTEGER NOT NULL,               -- when the job entered its state
-    worker        TEXT    NOT NULL DEFAULT '',    -- who holds it, while active
-    lease_until   INTEGER NOT NULL DEFAULT 0,     -- while active
-    last_seen     INTEGER NOT NULL DEFAULT 0,     -- the worker's last sign of life, while active
+    worker        TEXT    NOT NULL DEFAULT '',    -- who holds it, or held it last
+    lease_until   INTEGER NOT NULL DEFAULT -9223372036854775808,     -- while active
+    last_seen     INTEGER NOT NULL DEFAULT -9223372036854775808,     -- the worker's last sign of life, while active
     reason        TEXT    NOT NULL DEFAULT '',    -- why the run ended without success
     error_type    TEXT    NOT NULL DEFAULT '',    -- of the newest failed attempt in this run
     error_message TEXT    NOT NULL DEFAULT '',
@@ -65,12 +69,14 @@ CREATE INDEX jobs_claim ON jobs (queue, priority DESC, run_at, seq) WHERE state 
 CREATE INDEX jobs_due ON jobs (queue, state, run_at, seq) WHERE state IN ('scheduled', 'retryable');
 
 -- Lists, newest first. Each index whose condition names the state costs every
--- change of a job, even of those that it does not hold, so there are few. Active
--- jobs have one of their own: it is small, where two more changes of the large
--- one for each execution would cost a fifth of its time. Queries repeat
--- state <> 'active' beside the state that they want.
-CREATE INDEX jobs_active   ON jobs (changed_at, seq) WHERE state = 'active';
-CREATE INDEX jobs_state   ON jobs (state, changed_at, seq) WHERE state <> 'active';
+-- change of a job, even of those that it does not hold, so there are few. The
+-- three states that every job passes through are kept as cheap as can be: active
+-- jobs are few; available ones are listed by the order of their enqueueing, and
+-- so are completed ones, which need no index for that: most jobs are completed.
+-- Queries repeat the condition of jobs_state beside the state that they want.
+CREATE INDEX jobs_active    ON jobs (changed_at, seq) WHERE state = 'active';
+CREATE INDEX jobs_available ON jobs (seq) WHERE state = 'available';
+CREATE INDEX jobs_state     ON jobs (state, changed_at, seq) WHERE state NOT IN ('active', 'available', 'completed');
 CREATE INDEX jobs_letter  ON jobs (letter, changed_at, seq) WHERE letter <> '';
 CREATE INDEX jobs_held    ON jobs (changed_at, seq) WHERE held = 1;
 CREATE INDEX jobs_failed_queue ON jobs (queue, state, changed_at, seq) WHERE state IN ('discarded', 'retryable');

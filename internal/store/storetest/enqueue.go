@@ -95,7 +95,7 @@ func EnqueueNumbersJobsInOrder(k *kit) {
 func EnqueueRepeatReturnsTheFirst(k *kit) {
 	first := simple()
 	first.Key = "k"
-	began := k.begin(first)
+	began := k.job(k.begin(first).ID)
 	k.restart()
 	again := in("elsewhere")
 	again.Key = "k"

@@ -132,6 +132,7 @@ func (h *history) claimSome(t *rapid.T) {
 		if j.Execution != m.Execution+1 || j.Run != m.Run || j.Attempts != m.Attempts {
 			t.Fatalf("claimed %+v, the model has %+v", j, m)
 		}
+		j.Error = m.Error // workers do not need it
 		*m = j
 		h.tokens = append(h.tokens, j.Token)
 	}

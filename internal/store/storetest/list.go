@@ -120,16 +120,16 @@ func JobsByEveryFilter(k *kit) {
 	}
 }
 
-// JobsNewestFirst: by the order of enqueueing without a status, by the time of
-// the last change with one.
+// JobsNewestFirst: by the order of enqueueing or by the time of the last change,
+// as the status says.
 func JobsNewestFirst(k *kit) {
 	k.variety()
 	for _, status := range append(job.Statuses(), "") {
 		jobs := k.all(job.Filter{Status: status}, 1000)
 		for i := 1; i < len(jobs); i++ {
 			a, b := jobs[i-1], jobs[i]
-			if status == "" && a.Seq <= b.Seq ||
-				status != "" && (a.ChangedAt.Before(b.ChangedAt) || a.ChangedAt.Equal(b.ChangedAt) && a.Seq <= b.Seq) {
+			if status.ByEnqueueing() && a.Seq <= b.Seq ||
+				!status.ByEnqueueing() && (a.ChangedAt.Before(b.ChangedAt) || a.ChangedAt.Equal(b.ChangedAt) && a.Seq <= b.Seq) {
 				k.Errorf("%q: job %d (%v) stands before %d (%v)", status, a.Seq, a.ChangedAt, b.Seq, b.ChangedAt)
 			}
 		}
