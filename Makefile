@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test lint verify bench
+.PHONY: help build run demo generate test fuzz lint verify bench
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,10 +23,18 @@ demo: build ## Run the demo: a shop whose jobs fail, in a temporary database
 generate: ## Generate the Go code of the templ pages
 	$(TEMPL) generate -path web/templates
 
-test: ## Run every test with the race detector, browser tests included
+test: ## Run every test with the race detector, browser tests included, then fuzz
 	@.ci/prepare
 	@. .ci/env && race -shuffle=on -timeout 10m ./...
+	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
+
+FUZZTIME = 30s
+
+fuzz: ## Feed the decoders of envelopes, durations and policies with garbage
+	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/babel
+	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/job
+	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/job
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
