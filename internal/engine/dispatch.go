@@ -196,6 +196,9 @@ func (d *dispatcher) exchange() {
 	if d.asks && len(claim.Free) > 0 {
 		d.askDue(claim.Now)
 	}
+	if d.stopping() {
+		d.nudge() // this may have been the last of it
+	}
 }
 
 // claim asks for jobs of the queues that may have some, for the workers that

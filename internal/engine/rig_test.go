@@ -155,6 +155,22 @@ func (r *rig) detail(id string) job.Detail {
 	return d
 }
 
+// cancel takes a job back, as a person does.
+func (r *rig) cancel(id string) {
+	r.Helper()
+	if _, err := r.store.Cancel(r.Context(), time.Now(), id, "anna"); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// replay starts a job's next run, as a person does.
+func (r *rig) replay(id string, run int) {
+	r.Helper()
+	if _, err := r.store.Replay(r.Context(), time.Now(), id, run, "anna"); err != nil {
+		r.Fatal(err)
+	}
+}
+
 // want checks where a job stands, and returns its attempts.
 func (r *rig) want(id string, status job.Status, attempts int) []job.Attempt {
 	r.Helper()

@@ -33,7 +33,6 @@ func TestEngine_StopLetsRunningJobsEnd(t *testing.T) {
 }
 
 func TestEngine_StopReleasesWithoutCounting(t *testing.T) {
-	deaf := func(context.Context, job.Job) error { time.Sleep(time.Hour); return nil }
 	quiet := func(ctx context.Context, _ job.Job) error { <-ctx.Done(); return nil }
 	tests := []struct {
 		name    string

@@ -1,0 +1,275 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// hangs is a receiver of dead letters that never answers, until it is told to.
+func hangs(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
+	<-ctx.Done()
+	return job.Delivery{Problem: "no answer: " + context.Cause(ctx).Error()}
+}
+
+// after is a receiver of dead letters that takes its time.
+func after(d time.Duration) func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+	return func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+		time.Sleep(d)
+		return job.Delivery{ForwardedTo: "https://ops.example", ForwardedAt: time.Now()}
+	}
+}
+
+// once is a policy that never retries.
+func once(typ string) job.Job {
+	j := ofType(typ)
+	j.Policy.MaxAttempts = 1
+	return j
+}
+
+// deaf ignores the end of its context.
+func deaf(context.Context, job.Job) error { time.Sleep(time.Hour); return nil }
+
+// However a job ends, a receiver that hangs keeps nobody else waiting, and the
+// job stays leased until it is known that the letter was refused.
+func TestEngine_DeliversBesideEverythingElse(t *testing.T) {
+	const budget = 100 * time.Second
+	tests := []struct {
+		name  string
+		setUp func(r *rig, o *options) (id string)
+	}{
+		{"a handler that fails", func(r *rig, _ *options) string {
+			r.on("bad", fails(failure("x")))
+			return r.enqueue(once("bad"))[0]
+		}},
+		{"a handler that is given up", func(r *rig, _ *options) string {
+			r.on("bad", deaf)
+			j := once("bad")
+			j.Timeout = time.Second
+			return r.enqueue(j)[0]
+		}},
+		{"a job of a dead process", func(r *rig, _ *options) string {
+			id := r.enqueue(once("bad"))[0]
+			r.orphan("dead", time.Hour)
+			return id
+		}},
+		{"a job that no handler knows", func(r *rig, o *options) string {
+			o.UnknownType = retry.UnknownDeadLetter
+			return r.enqueue(once("bad"))[0]
+		}},
+		{"a job whose time is over", func(r *rig, _ *options) string {
+			r.on("bad", succeed)
+			j := once("bad")
+			j.ExpiresAt = time.Now()
+			return r.enqueue(j)[0]
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				var id string
+				begin := time.Now()
+				r.start(func(o *options) {
+					id = test.setUp(r, o)
+					o.Deliver, o.DeliverWithin = hangs, budget
+				})
+				if took := time.Since(begin); took != 0 {
+					t.Errorf("the start took %v", took)
+				}
+				time.Sleep(10 * time.Second)
+				r.on("ok", succeed)
+				other := r.enqueue(ofType("ok"))[0]
+				synctest.Wait()
+				r.want(other, "completed", 1)
+				time.Sleep(85 * time.Second) // more than one lease
+				if j := r.detail(id).Job; j.State != job.Active || j.LeaseUntil.Before(time.Now()) {
+					t.Errorf("meanwhile it is %s, leased until %v", j.State, j.LeaseUntil)
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if a := r.want(id, "dlq_failed", 1); len(a) != 1 {
+					t.Errorf("attempts: %+v", a)
+				}
+				if got := r.settled[len(r.settled)-1].Problem; got != "no answer: the time for its delivery was over" {
+					t.Errorf("problem = %q", got)
+				}
+				time.Sleep(time.Hour) // let the deaf one go
+			})
+		})
+	}
+}
+
+// A receiver that is slow slows down the queue that it receives from: failures
+// do not pile up in memory.
+func TestEngine_AWorkerDeliversBeforeItTakesMore(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("bad", fails(failure("x")))
+		r.start(func(o *options) {
+			o.Deliver = after(time.Second)
+			o.Workers = func(string) int { return 2 }
+		})
+		r.enqueue(repeat(once("bad"), 6)...)
+		time.Sleep(time.Second + time.Millisecond)
+		if got := r.store.Snapshot().Depths; got["dead_letter"] != 2 || got["active"] != 2 || got["available"] != 2 {
+			t.Errorf("after one second: %v", got)
+		}
+	})
+}
+
+func TestEngine_DeliversABoundedNumberAtOnce(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("ok", succeed)
+		r.enqueue(repeat(once("ok"), 100)...)
+		claim := job.Claim{Worker: "dead", Now: time.Now(), Lease: time.Hour, Free: map[string]int{"default": 100}}
+		if _, _, err := r.store.Exchange(r.Context(), nil, claim); err != nil {
+			t.Fatal(err)
+		}
+		var now, most atomic.Int64
+		r.start(func(o *options) {
+			o.Deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+				defer now.Add(-1)
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Second)
+				return job.Delivery{}
+			}
+		})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := r.store.Snapshot(); got.Depths["dead_letter"] != 100 || got.Totals.DLQFailed != 0 {
+			t.Errorf("in the end %+v", got)
+		}
+		if most.Load() > 40 {
+			t.Errorf("%d letters were on the way at once", most.Load())
+		}
+	})
+}
+
+func TestEngine_StopWaitsForDeliveries(t *testing.T) {
+	bubble(t, func(r *rig) { // the grace is ten seconds
+		r.on("bad", fails(failure("x")))
+		ids := r.enqueue(once("bad"), once("bad"))
+		r.orphan("dead", time.Hour)
+		e := r.start(func(o *options) { o.Deliver = after(5 * time.Second) })
+		synctest.Wait()
+		begin := time.Now()
+		if err := e.Stop(r.Context()); err != nil || time.Since(begin) != 5*time.Second {
+			t.Errorf("Stop = %v after %v", err, time.Since(begin))
+		}
+		for _, id := range ids {
+			r.want(id, "dead_letter", 1)
+		}
+	})
+}
+
+// What a stop cuts short is settled as what it was, and kept for a person.
+func TestEngine_StopRefusesWhatCouldNotBeDelivered(t *testing.T) {
+	listens := func(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
+		<-ctx.Done()
+		return job.Delivery{Problem: context.Cause(ctx).Error()}
+	}
+	tests := []struct {
+		name    string
+		deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
+		took    time.Duration
+		problem string
+	}{
+		{"a delivery that listens", listens, 10 * time.Second, "the engine is stopping"},
+		{"a delivery that does not", after(time.Hour), 12 * time.Second, "the engine stopped before"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.on("bad", fails(failure("x")))
+				ids := r.enqueue(once("bad"), once("bad"))
+				r.orphan("dead", time.Hour)
+				e := r.start(func(o *options) { o.Deliver, o.DeliverWithin = test.deliver, time.Hour })
+				synctest.Wait()
+				begin := time.Now()
+				if err := e.Stop(r.Context()); err != nil || time.Since(begin) != test.took {
+					t.Errorf("Stop = %v after %v, want after %v", err, time.Since(begin), test.took)
+				}
+				lost, failed := r.want(ids[0], "dlq_failed", 1), r.want(ids[1], "dlq_failed", 1)
+				if lost[0].Outcome != job.Lost || failed[0].Error.Type != "x" {
+					t.Errorf("attempts: %+v, %+v", lost, failed)
+				}
+				for _, s := range r.settled {
+					if !strings.Contains(s.Problem, test.problem) {
+						t.Errorf("problem = %q", s.Problem)
+					}
+				}
+				time.Sleep(time.Hour) // let the deaf one go
+			})
+		})
+	}
+}
+
+// A person can take the job back while its letter is on the way.
+func TestEngine_ACancelWinsOverADelivery(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("bad", fails(failure("x")))
+		r.start(func(o *options) { o.Deliver = after(time.Minute) })
+		id := r.enqueue(once("bad"))[0]
+		synctest.Wait()
+		r.cancel(id)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.want(id, "cancelled", 0)
+		if got := r.store.Snapshot().Totals; got != (job.Totals{}) {
+			t.Errorf("totals = %+v", got)
+		}
+	})
+}
+
+// A start that could not write anything sends the letters when it can.
+func TestEngine_DeliversWhatTheStartCouldNotSettle(t *testing.T) {
+	bubble(t, func(r *rig) {
+		id := r.enqueue(once("ok"))[0]
+		r.orphan("dead", time.Hour)
+		f := &faulty{Store: r.store}
+		f.refuse(job.ErrStorageFull)
+		var sent atomic.Int64
+		r.start(func(o *options) {
+			o.Store = f
+			o.Deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+				sent.Add(1)
+				return job.Delivery{}
+			}
+		})
+		time.Sleep(time.Minute)
+		f.err.Store(nil)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		r.want(id, "dead_letter", 1)
+		if sent.Load() != 1 {
+			t.Errorf("sent %d letters", sent.Load())
+		}
+	})
+}
+
+func TestEngine_AStoppedEngineHasNoGoroutineLeft(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("bad", fails(failure("x")))
+		r.enqueue(once("bad"))
+		r.orphan("dead", time.Hour)
+		var under atomic.Int64
+		e := r.start(func(o *options) {
+			o.Deliver = func(ctx context.Context, j job.Job, l job.DeadLetter) job.Delivery {
+				under.Add(1)
+				defer under.Add(-1)
+				return hangs(ctx, j, l)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		if err := e.Stop(ctx); err != nil || under.Load() != 0 {
+			t.Errorf("Stop = %v, %d deliveries under way", err, under.Load())
+		}
+	})
+}
