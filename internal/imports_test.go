@@ -20,7 +20,8 @@ var rooms = map[string][]string{
 	"redrive/internal/store":           {"job", "retry"},
 	"redrive/internal/store/storetest": {"job", "retry"},
 	"redrive/internal/store/rawtest":   {"job"},
-	"redrive/internal/babel":           {"job", "retry"},
+	"redrive/internal/rawjson":         {},
+	"redrive/internal/babel":           {"job", "retry", "rawjson"},
 	"redrive/internal/engine":          {"job", "retry"},
 	"redrive/internal/live":            {"job"},
 	"redrive/internal/rules":           {"job", "retry"},
@@ -29,7 +30,7 @@ var rooms = map[string][]string{
 	"redrive/internal/demo":            {"engine", "job", "retry"},
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"job", "retry", "static"},
-	"redrive/internal/server":          {"babel", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
+	"redrive/internal/server":          {"babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
 	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "demo", "server"},
 }
 

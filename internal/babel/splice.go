@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 )
 
@@ -118,7 +119,7 @@ func (d document) attempts(n int) []edit {
 // append is the edit that adds a member after the last one.
 func (d document) append(text string) edit {
 	if len(d.members) == 0 {
-		at := space(d.raw, 0) + 1
+		at := rawjson.Space(d.raw, 0) + 1
 		return edit{at, at, text}
 	}
 	at := d.members[len(d.members)-1].to
@@ -134,9 +135,9 @@ func (d document) remove(name string) []edit {
 	}
 	from, to := d.members[i].from, d.members[i].to
 	if i > 0 {
-		from = space(d.raw, d.members[i-1].to)
+		from = rawjson.Space(d.raw, d.members[i-1].to)
 	} else if len(d.members) > 1 {
-		to = space(d.raw, to) + 1
+		to = rawjson.Space(d.raw, to) + 1
 	}
 	return []edit{{from, to, ""}}
 }

@@ -48,7 +48,7 @@ func (h *house) send(queue, envelope string) taken {
 // download is the envelope of a job.
 func (h *house) download(id, query string) string {
 	h.t.Helper()
-	return h.get("/api/v1/jobs/" + id + "/envelope" + query).want(h.t, http.StatusOK).body
+	return h.get("/api/v1/jobs/"+id+"/envelope"+query).want(h.t, http.StatusOK).body
 }
 
 // replay starts the next run.
@@ -302,14 +302,14 @@ func TestEnvelopes_RefusedByARuleIsADeadLetter(t *testing.T) {
 	c, err := config.Parse("redrive.yaml", []byte(`
 rules:
   before_enqueue:
-    - {name: no orders, when: 'job.type startsWith "urn:babel:orders:"', refuse: orders are closed}
+    - {name: closed, when: 'job.type startsWith "urn:babel:orders:"', refuse: orders are closed}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := start(t, func(o *Options) { o.Config = c })
 	got := h.send("shop", anEnvelope)
-	if j := got.Jobs[0]; got.Refused != 1 || j.Reason != retry.RuleDecided || !strings.Contains(j.Error.Message, "orders are closed") || !strings.Contains(j.Error.Message, "no orders") {
+	if j := got.Jobs[0]; got.Refused != 1 || j.Reason != retry.RuleDecided || !strings.Contains(j.Error.Message, "orders are closed (rule closed)") {
 		t.Fatalf("answer %+v", got)
 	}
 	j := h.stored(got.Jobs[0].ID).Job

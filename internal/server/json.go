@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
 )
@@ -19,7 +18,7 @@ func checkJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return &failure{malformed, "", "the body is not valid UTF-8", nil}
 	}
-	if depth(data) > job.MaxDepth {
+	if rawjson.Depth(data) > job.MaxDepth {
 		return &failure{malformed, "", fmt.Sprintf("the body is nested deeper than %d levels", job.MaxDepth), nil}
 	}
 	var whole json.RawMessage
@@ -33,64 +32,7 @@ func checkJSON(data []byte) error {
 	return nil
 }
 
-// depth is how deep the deepest bracket lies.
-func depth(data []byte) (deepest int) {
-	level := 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			i = afterString(data, i) - 1
-		case '{', '[':
-			level++
-			deepest = max(deepest, level)
-		case '}', ']':
-			level--
-		}
-	}
-	return deepest
-}
-
 // The functions below split valid JSON without copying or changing a byte.
-
-// afterString returns the index after the string that begins at i.
-func afterString(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
-}
-
-// afterValue returns the index after the value that begins at i.
-func afterValue(data []byte, i int) int {
-	level := 0
-	for ; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			if i = afterString(data, i); level == 0 {
-				return i
-			}
-			i--
-		case '{', '[':
-			level++
-		case '}', ']':
-			if level--; level == 0 {
-				return i + 1
-			} else if level < 0 {
-				return i
-			}
-		case ',', ':', ' ', '\t', '\r', '\n':
-			if level == 0 {
-				return i
-			}
-		}
-	}
-	return i
-}
 
 // next returns the index of the next byte that is neither space nor one of the
 // separators between parts.
@@ -111,7 +53,7 @@ func next(data []byte, i int) int {
 func parts(data []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		for i := next(data, next(data, 0)+1); i < len(data) && data[i] != '}' && data[i] != ']'; {
-			end := afterValue(data, i)
+			end := rawjson.AfterValue(data, i)
 			if !yield(json.RawMessage(data[i:end:end])) {
 				return
 			}
@@ -179,36 +121,13 @@ func value[T any](to *T, want string) func(string, json.RawMessage) error {
 	}
 }
 
-// whole refuses text with half of a surrogate pair, as "\ud800": it is no
-// character, and would silently become another one.
+// whole refuses text with half of a surrogate pair: it is no character, and
+// would silently become another one.
 func whole(path string, raw json.RawMessage) error {
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		unit, next := escaped(raw[i:]), escaped(raw[min(i+6, len(raw)):])
-		switch {
-		case utf16.DecodeRune(unit, next) != utf8.RuneError:
-			i += 11
-		case utf16.IsSurrogate(unit):
-			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", raw[i:i+6])}
-		default:
-			i++ // what is escaped may be a backslash
-		}
+	if half := rawjson.HalfPair(raw); half != "" {
+		return &retry.FieldError{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)}
 	}
 	return nil
-}
-
-// escaped is the UTF-16 unit with which a text begins, or zero.
-func escaped(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
-	}
-	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil { // unreachable in valid JSON
-		return 0
-	}
-	return rune(unit)
 }
 
 func wrongType(path, want string, raw json.RawMessage) error {

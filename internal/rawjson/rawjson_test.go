@@ -1,0 +1,65 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestDepth(t *testing.T) {
+	tests := []struct {
+		data string
+		want int
+	}{
+		{``, 0}, {`1`, 0}, {`{}`, 1}, {`[{"a":[]},{}]`, 3}, {`["[[[","\"[["]`, 1}, {`]]]]`, 0}, {`"[[[`, 0}, {`[[["`, 3},
+	}
+	for _, test := range tests {
+		if got := Depth([]byte(test.data)); got != test.want {
+			t.Errorf("%s: %d, want %d", test.data, got, test.want)
+		}
+	}
+}
+
+func TestAfterValue(t *testing.T) {
+	for _, value := range []string{`1`, `-1.5e3`, `null`, `""`, `"a\"b,]"`, `"\\"`, `[]`, `[1, "]" ]`, `{ "a" : {"}":[]} }`} {
+		for _, rest := range []string{``, `,2]`, ` ,2`, `}`, `]`, "\n}", `:`} {
+			if got := AfterValue([]byte(value+rest), 0); got != len(value) {
+				t.Errorf("%s%s: ends at %d, want %d", value, rest, got, len(value))
+			}
+		}
+	}
+}
+
+func TestHalfPair(t *testing.T) {
+	tests := []struct{ data, want string }{
+		{`""`, ``}, {`"\u0041\n"`, ``}, {`"\ud83d\ude00"`, ``}, {`"\\ud800"`, ``}, {`"\ud800"`, `\ud800`}, {`"\udc00\ud800"`, `\udc00`},
+		{`"\\\ud800"`, `\ud800`}, {`"\ud83d\ude00\ud83d"`, `\ud83d`}, {`"x\ud83dx\ude00"`, `\ud83d`},
+	}
+	for _, test := range tests {
+		if got := HalfPair([]byte(test.data)); got != test.want {
+			t.Errorf("%s: %q, want %q", test.data, got, test.want)
+		}
+	}
+}
+
+// FuzzParts compares what the functions find with the standard library.
+func FuzzParts(f *testing.F) {
+	f.Add([]byte(`[ 1, {"a":"\"}"} ,[] ]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		Depth(data) // must not panic
+		if !json.Valid(data) {
+			return
+		}
+		i := Space(data, 0)
+		if end := AfterValue(data, i); !bytes.Equal(data[i:end], bytes.Trim(data, " \t\r\n")) {
+			t.Fatalf("%q ends at %d", data, end)
+		}
+		var text string
+		if data[i] == '"' && json.Unmarshal(data, &text) == nil {
+			if changed := strings.Contains(text, "\uFFFD"); HalfPair(data) != "" && !changed {
+				t.Fatalf("%q has no half of a pair", data)
+			}
+		}
+	})
+}
