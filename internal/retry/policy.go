@@ -187,3 +187,10 @@ func Matches(pattern, name string) bool {
 	}
 	return strings.HasPrefix(name, prefix) && name != prefix
 }
+
+// Equal reports whether two policies say the same in every field.
+func (p Policy) Equal(q Policy) bool {
+	return p.MaxAttempts == q.MaxAttempts && p.Strategy == q.Strategy && p.InitialInterval == q.InitialInterval &&
+		p.Coefficient == q.Coefficient && slices.Equal(p.Schedule, q.Schedule) && p.MaxInterval == q.MaxInterval &&
+		p.Jitter == q.Jitter && slices.Equal(p.NonRetryable, q.NonRetryable) && p.OnExhaustion == q.OnExhaustion
+}

@@ -3,6 +3,7 @@ package retry_test
 import (
 	"errors"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -92,6 +93,24 @@ func TestPolicyWith_LiftsTheCapThatNobodyNamed(t *testing.T) {
 	for _, test := range tests {
 		if got := retry.Default().With(test.patch).MaxInterval; got != test.want {
 			t.Errorf("%s: MaxInterval = %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestPolicyEqual_LooksAtEveryField(t *testing.T) {
+	whole := func() retry.Policy {
+		p := retry.Default()
+		p.Schedule, p.NonRetryable = []time.Duration{1, 2}, []string{"auth.*"}
+		return p
+	}
+	if !whole().Equal(whole()) {
+		t.Error("a policy does not equal its copy")
+	}
+	for i := range reflect.TypeFor[retry.Policy]().NumField() {
+		p := whole()
+		reflect.ValueOf(&p).Elem().Field(i).SetZero()
+		if p.Equal(whole()) {
+			t.Errorf("without %s it is still equal", reflect.TypeFor[retry.Policy]().Field(i).Name)
 		}
 	}
 }

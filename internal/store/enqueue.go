@@ -23,6 +23,10 @@ import (
 // checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
+	texts, err := policyTexts(jobs)
+	if err != nil {
+		return nil, err
+	}
 	for i := range jobs {
 		fresh(&jobs[i], now)
 	}
@@ -30,7 +34,7 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 		done := make([]job.Enqueued, len(jobs))
 		for i, j := range jobs {
 			var err error
-			if done[i], err = t.enqueue(j); err != nil {
+			if done[i], err = t.enqueue(j, texts[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -93,11 +97,11 @@ func (t *tx) flushJobs() error {
 }
 
 // enqueue stores a job, unless its key names one already.
-func (t *tx) enqueue(j job.Job) (job.Enqueued, error) {
+func (t *tx) enqueue(j job.Job, text policyText) (job.Enqueued, error) {
 	if first, err := t.first(j); !errors.Is(err, sql.ErrNoRows) {
 		return job.Enqueued{Job: first, Repeat: true}, err
 	}
-	policy, err := t.policyID(effective{j.Policy, j.Origins})
+	policy, err := t.policyID(text)
 	if err != nil {
 		return job.Enqueued{}, err
 	}

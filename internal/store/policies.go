@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 
 	"redrive/internal/job"
@@ -39,6 +40,23 @@ func (e effective) text() (policyText, error) {
 	origins, err := json.Marshal(e.Origins)
 	t.origins = string(origins)
 	return t, err
+}
+
+// policyTexts writes the policies of jobs, once for neighbours that share one,
+// as most jobs of a batch do.
+func policyTexts(jobs []job.Job) ([]policyText, error) {
+	texts := make([]policyText, len(jobs))
+	for i, j := range jobs {
+		if i > 0 && j.Policy.Equal(jobs[i-1].Policy) && maps.Equal(j.Origins, jobs[i-1].Origins) {
+			texts[i] = texts[i-1]
+			continue
+		}
+		var err error
+		if texts[i], err = (effective{j.Policy, j.Origins}).text(); err != nil {
+			return nil, fmt.Errorf("write the policy of job %d: %w", i, err)
+		}
+	}
+	return texts, nil
 }
 
 func (t policyText) decode() (e effective, err error) {

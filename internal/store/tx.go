@@ -144,11 +144,7 @@ func (t *tx) execution(token job.Token) (j *job.Job, ok bool) {
 }
 
 // policyID returns the number under which a policy is stored.
-func (t *tx) policyID(e effective) (int64, error) {
-	text, err := e.text()
-	if err != nil {
-		return 0, fmt.Errorf("store a policy: %w", err)
-	}
+func (t *tx) policyID(text policyText) (int64, error) {
 	if id, ok := t.store.policies.id(text); ok {
 		return id, nil
 	}
@@ -158,7 +154,7 @@ func (t *tx) policyID(e effective) (int64, error) {
 	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
 		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
 	var id int64
-	err = t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text.policy, text.origins)
+	err := t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text.policy, text.origins)
 	if err != nil {
 		return 0, fmt.Errorf("store a policy: %w", err)
 	}
