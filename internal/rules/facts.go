@@ -3,7 +3,6 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	"redrive/internal/job"
@@ -99,13 +98,12 @@ func merge(meta json.RawMessage, more map[string]string) (json.RawMessage, error
 	if len(more) == 0 {
 		return meta, nil
 	}
-	all := map[string]json.RawMessage{}
+	var all map[string]json.RawMessage
 	if len(meta) > 0 {
 		if err := json.Unmarshal(meta, &all); err != nil {
 			return nil, fmt.Errorf("the meta cannot be read: %w", err)
 		}
 	}
-	all = maps.Clone(all) // null decodes into nil
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}

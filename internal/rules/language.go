@@ -24,9 +24,9 @@ import (
 const (
 	maxSource  = 4 << 10 // bytes
 	maxNodes   = 250     // names, values and operators
-	maxLarge   = 32      // mentions of the payload, the meta and the message
+	maxLarge   = 16      // mentions of the payload, the meta and the message
 	maxLoops   = 4
-	maxPattern = 200     // instructions of all its patterns
+	maxPattern = 100     // instructions of all its patterns
 	maxRange   = 1000    // from a to b
 	budget     = 100_000 // entries of all lists that it makes while it runs
 )

@@ -33,6 +33,8 @@ import (
 // maxRules bounds each of the two lists.
 const maxRules = 100
 
+const tooMany = "has more than 100 rules"
+
 // EnqueueRule changes a job before it is enqueued, or refuses it. Fields that
 // are zero change nothing.
 type EnqueueRule struct {
@@ -80,6 +82,12 @@ type failureRule struct {
 // New compiles rules. It returns a *retry.FieldError whose field is a path as
 // "before_enqueue[0].when".
 func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
+	if len(before) > maxRules {
+		return nil, &retry.FieldError{Field: "before_enqueue", Problem: tooMany}
+	}
+	if len(after) > maxRules {
+		return nil, &retry.FieldError{Field: "after_failure", Problem: tooMany}
+	}
 	s, names := &Set{}, map[string]bool{}
 	for i, rule := range before {
 		r := enqueueRule{EnqueueRule: rule}
@@ -95,13 +103,6 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 			return nil, at("after_failure", i, err)
 		}
 		s.after = append(s.after, r)
-	}
-	if len(before) > maxRules || len(after) > maxRules {
-		list := "before_enqueue"
-		if len(after) > maxRules {
-			list = "after_failure"
-		}
-		return nil, &retry.FieldError{Field: list, Problem: fmt.Sprintf("has more than %d rules", maxRules)}
 	}
 	return s, nil
 }

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// TestCookbook reads the recipes that README repeats: each is right, and its
+// examples come out as they expect.
+func TestCookbook(t *testing.T) {
+	t.Setenv("REDRIVE_WEBHOOK_SECRET", "for the test")
+	passes := map[string]int{"yii2.yaml": 5, "daycry.yaml": 3, "policies.yaml": 4, "webhook.yaml": 0}
+	files, err := filepath.Glob("testdata/cookbook/*.yaml")
+	if err != nil || len(files) != len(passes) {
+		t.Fatalf("%d recipes, want %d: %v", len(files), len(passes), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c, err := Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			passed, wrong := c.TryExamples()
+			for _, err := range wrong {
+				t.Error(err)
+			}
+			if want := passes[filepath.Base(file)]; passed != want {
+				t.Errorf("%d examples passed, want %d", passed, want)
+			}
+		})
+	}
+}
+
+func TestCookbook_WebhookSaysWhatItIsSaidTo(t *testing.T) {
+	t.Setenv("REDRIVE_WEBHOOK_SECRET", "for the test")
+	c, err := Load("testdata/cookbook/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, ok := c.Webhook("orders")
+	if !ok || w.URL != "https://hooks.example.org/dead-letters" || w.Secret.Reveal() != "for the test" || w.Timeout != 10*time.Second || w.Attempts != 3 {
+		t.Errorf("webhook %+v, %v", w, ok)
+	}
+	if _, ok := c.Webhook("pings"); ok || c.DeadLetters("pings") || !c.DeadLetters("orders") {
+		t.Error("want a webhook for orders alone, and dead letters off for pings alone")
+	}
+	if c.Expired("pings") != "discard" || c.Expired("orders") != "dead_letter" {
+		t.Errorf("expired: %q, %q", c.Expired("pings"), c.Expired("orders"))
+	}
+	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10000}) {
+		t.Errorf("retention %+v", c.Retention())
+	}
+}
