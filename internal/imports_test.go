@@ -118,13 +118,13 @@ func TestImports_StayShallow(t *testing.T) {
 			}
 		}
 	}
-	var depth func(path string) int
+	var depth func(path string) int // how many imports follow one another
 	depth = func(path string) int {
 		deepest := 0
 		for _, next := range imports[path] {
-			deepest = max(deepest, depth(next))
+			deepest = max(deepest, 1+depth(next))
 		}
-		return deepest + 1
+		return deepest
 	}
 	for path := range imports {
 		if d := depth(path); d > 5 {
