@@ -265,6 +265,8 @@ func TestLoad_ReadsAFile(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
+	f.Add([]byte(named + withExamples[1:]))
+	f.Add([]byte(hook(`url: "https://h/", secret: s, timeout: 1d, attempts: 2`) + "\n    expired: discard\ndead_letter: {retention: {age: 180d, count: 9}}"))
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("policy: {schedule: [[[[1]]]]}"))
 	f.Add([]byte("? [a]: b"))
@@ -280,6 +282,7 @@ func FuzzParse(f *testing.F) {
 		for _, queue := range append(c.Queues(), "any") {
 			for _, typ := range []string{"t", "a.b"} {
 				j := job.Job{Queue: queue, Type: typ}
+				c.TryExamples()
 				if err := c.Admit(&j, retry.Patch{}); err != nil && !errors.As(err, new(*rules.Refused)) || err == nil && j.Timeout <= 0 {
 					t.Errorf("accepted, but a job of %s/%s gets %v, %v", queue, typ, j.Timeout, err)
 				}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,10 +166,7 @@ func (c *Config) TryExamples() (passed int, wrong []error) {
 }
 
 func (e example) disagrees(name, came, note string) error {
-	text := fmt.Sprintf("expected %s, got %s", e.expect[name], came)
-	if came == "" {
-		text = fmt.Sprintf("expected %s, got none", e.expect[name])
-	}
+	text := fmt.Sprintf("expected %s, got %s", e.expect[name], cmp.Or(came, "nothing"))
 	if e.name != "" {
 		text = e.name + ": " + text
 	}
@@ -183,7 +181,7 @@ func (c *Config) try(e example) (came map[string]string, note string) {
 	j := e.job
 	rule, err := c.admit(&j, e.patch)
 	if refused := new(rules.Refused); errors.As(err, &refused) {
-		return map[string]string{"rule": refused.Rule, "refused": refused.Text}, ""
+		return map[string]string{"rule": refused.Rule, "refused": refused.Text}, "rule " + refused.Rule + " refused it: " + refused.Text
 	} else if err != nil {
 		return nil, err.Error()
 	}

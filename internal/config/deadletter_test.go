@@ -1,0 +1,101 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+func hook(fields string) string {
+	return "queues:\n  a:\n    dead_letter:\n      webhook: {" + fields + "}"
+}
+
+func TestParse_DeadLettersThatCannotBe(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"empty": "\n", "long": strings.Repeat("a", maxSecret+1)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("REDRIVE_EMPTY", "")
+	const place = "redrive.yaml:4: queues.a.dead_letter.webhook"
+	tests := []struct{ name, text, want string }{
+		{"no url", hook(`secret: s3cret`), place + ": needs a url"},
+		{"no secret", hook(`url: "https://h/"`), place + ": needs exactly one of secret, secret_env and secret_file"},
+		{"two secrets", hook(`url: "https://h/", secret: s3cret, secret_env: PATH`), place + ": needs exactly one of"},
+		{"empty secret", hook(`url: "https://h/", secret: ""`), place + ".secret: the secret is empty"},
+		{"a secret that is a number", hook(`url: "https://h/", secret: 31337`), place + ".secret: must be a string; put it in quotes"},
+		{"a secret in a list", hook(`url: "https://h/", secret: [s3cret]`), place + ".secret: must be a string; put it in quotes"},
+		{"no such variable", hook(`url: "https://h/", secret_env: REDRIVE_NOTHING`), place + `.secret_env: the environment has no "REDRIVE_NOTHING"`},
+		{"empty variable", hook(`url: "https://h/", secret_env: REDRIVE_EMPTY`), place + `.secret_env: the environment has no "REDRIVE_EMPTY", or it is empty`},
+		{"no such file", hook(`url: "https://h/", secret_file: "` + dir + `/none"`), place + ".secret_file: "},
+		{"empty file", hook(`url: "https://h/", secret_file: "` + dir + `/empty"`), place + ".secret_file: the secret is empty"},
+		{"long file", hook(`url: "https://h/", secret_file: "` + dir + `/long"`), place + ".secret_file: "},
+		{"a device", hook(`url: "https://h/", secret_file: /dev/zero`), place + `.secret_file: "/dev/zero" is no file`},
+		{"address", hook(`url: "ftp://user:s3cret@h/", secret: s3cret`), place + ".url: is not an address"},
+		{"address of nobody", hook(`url: "https:///x", secret: s3cret`), place + ".url: is not an address"},
+		{"the whole is an address", "queues:\n  a:\n    dead_letter:\n      webhook: https://user:s3cret@h/", place + ": must be a mapping, as name: value"},
+		{"timeout", hook(`url: "https://h/", secret: s3cret, timeout: 0s`), place + ".timeout: must be longer than zero"},
+		{"attempts", hook(`url: "https://h/", secret: s3cret, attempts: 11`), place + ".attempts: 11 is not a number of requests, 1 to 10"},
+		{"switched off", "queues:\n  a:\n    dead_letter: {enabled: false, webhook: {url: 'https://h/', secret: s3cret}}", "redrive.yaml:3: queues.a.dead_letter: is not enabled"},
+		{"age", "dead_letter: {retention: {age: 0d}}", "redrive.yaml:1: dead_letter.retention.age: must be longer than zero"},
+		{"count", "dead_letter: {retention: {count: 0}}", "redrive.yaml:1: dead_letter.retention.count: 0 is not a number of dead letters"},
+		{"unknown", "dead_letter: {enabled: false}", "redrive.yaml:1: dead_letter.enabled: no such field; known are retention"},
+		{"expired", "queues: {a: {expired: retry}}", "redrive.yaml:1: queues.a.expired: \"retry\" is unknown; use dead_letter or discard"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse("redrive.yaml", []byte(test.text))
+			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+				t.Fatalf("error %v\nwant %s…", err, test.want)
+			}
+			if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "31337") {
+				t.Errorf("the error shows the secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestWebhook_TakesItsSecretFromAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(" s3cret \r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, ok := parse(t, hook(`url: "http://127.0.0.1:9000/", secret_file: "`+path+`"`)).Webhook("a")
+	if !ok || w.Secret.Reveal() != " s3cret " || w.Timeout != 10*time.Second || w.Attempts != 3 {
+		t.Errorf("webhook to %s with %q, %v, %d", w.URL, w.Secret.Reveal(), w.Timeout, w.Attempts)
+	}
+}
+
+func TestSecret_IsShownByNothing(t *testing.T) {
+	w, _ := parse(t, hook(`url: "http://127.0.0.1:9000/", secret: s3cret`)).Webhook("a")
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "webhook", w, "secret", w.Secret)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "webhook", w, "secret", w.Secret)
+	data, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fmt.Sprintf("%v %+v %#v %s %q %x %d %v %v", w, w, w, w.Secret, w.Secret, w.Secret, w.Secret, &w.Secret, []Secret{w.Secret}) + log.String() + string(data)
+	if strings.Contains(all, "s3cret") || strings.Contains(all, "733363726574") {
+		t.Errorf("shown: %s", all)
+	}
+}
+
+func TestDefault_KeepsDeadLettersForHalfAYear(t *testing.T) {
+	c := Default()
+	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10_000}) || c.Expired("any") != "dead_letter" {
+		t.Errorf("retention %+v, expired %s", c.Retention(), c.Expired("any"))
+	}
+	c = parse(t, "expired: discard\ndead_letter: {retention: {age: P7D}}\nqueues: {a: {expired: dead_letter}}")
+	if c.Retention() != (job.Retention{Age: 7 * 24 * time.Hour, Count: 10_000}) || c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
+		t.Errorf("retention %+v, expired %s and %s", c.Retention(), c.Expired("any"), c.Expired("a"))
+	}
+}
