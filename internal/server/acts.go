@@ -43,6 +43,17 @@ func (s *Server) cancelForm(c echo.Context) error {
 	})
 }
 
+func (s *Server) forwardForm(c echo.Context) error {
+	return s.actOnJob(c, func(id string) (job.Job, string, error) {
+		run, err := strconv.Atoi(c.FormValue("run"))
+		if err != nil || run < 1 {
+			return job.Job{}, "", checkRun(0)
+		}
+		j, err := s.forward(c.Request().Context(), id, run)
+		return j, "Forwarded · " + string(j.Status()), err
+	})
+}
+
 func (s *Server) pauseForm(c echo.Context) error {
 	return s.actOnQueue(c, "Paused", func(name string) error {
 		return s.Store.Pause(c.Request().Context(), time.Now(), name, by("dashboard", c))

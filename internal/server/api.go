@@ -132,6 +132,18 @@ func (s *Server) paramQueue(c echo.Context) (string, error) {
 	return name, nil
 }
 
+// showFill is GET /dead-letters/fill: how full the dead-letter queue is. It is
+// apart from the counters because it is no total: it falls as letters are
+// replayed, discarded and pruned.
+func (s *Server) showFill(c echo.Context) error {
+	now := time.Now()
+	f, err := s.Store.Fill(c.Request().Context(), now)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, append(encode(fillOf(f, s.Config.Retention(), now)), '\n'))
+}
+
 // showCounters is GET /counters.
 func (s *Server) showCounters(c echo.Context) error {
 	return c.JSON(http.StatusOK, s.Store.Snapshot().Totals)
@@ -152,7 +164,7 @@ func (s *Server) listQueues(c echo.Context) error {
 		}
 		all[i] = encode(queueShape{
 			Name: q.Name, Totals: q.Totals, States: depths,
-			Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name),
+			Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name), Forward: s.forwardHost(q.Name),
 			Oldest: job.FormatTime(q.Oldest), PausedAt: job.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
 		})
 	}
@@ -198,19 +210,8 @@ func paramIDs(c echo.Context) (ids []string, err error) {
 // replayJob is POST /jobs/{id}/replay: the run that the caller saw is replayed,
 // once.
 func (s *Server) replayJob(c echo.Context) error {
-	id, err := paramID(c)
+	id, run, err := s.runAct(c)
 	if err != nil {
-		return err
-	}
-	data, err := body(c, maxSmall)
-	if err != nil {
-		return err
-	}
-	var run int
-	if err := (fields{"run": value(&run, "a whole number")}).read("", data); err != nil {
-		return err
-	}
-	if err := checkRun(run); err != nil {
 		return err
 	}
 	j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, by("api", c))

@@ -170,7 +170,7 @@ func TestAPI_ShowTellsTheWholeHistory(t *testing.T) {
 	if one["number"] != 1. || one["action"] != "retry" || one["delay_ms"] != 0.001 || one["decided_by"] != "policy:retry:1/2" {
 		t.Errorf("first attempt %v", one)
 	}
-	if delay := one["delay"]; !reflect.DeepEqual(delay, map[string]any{"raw_ms": 0.001, "capped_ms": 0.001, "factor": 1., "final_ms": 0.001}) {
+	if delay := one["delay"]; !reflect.DeepEqual(delay, map[string]any{"source": "policy", "raw_ms": 0.001, "capped_ms": 0.001, "factor": 1., "final_ms": 0.001}) {
 		t.Errorf("delay %v", delay)
 	}
 	if !reflect.DeepEqual(one["error"], map[string]any{"type": "http.503", "message": "closed", "trace": "trace"}) {

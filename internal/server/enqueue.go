@@ -129,7 +129,7 @@ func (s *Server) newJobs(data json.RawMessage) ([]job.Job, error) {
 func (s *Server) newJob(path string, data json.RawMessage) (job.Job, error) {
 	j := job.Job{Queue: "default", Payload: []byte("null")}
 	var patch retry.Patch
-	var runAt, delay time.Time
+	var when times
 	err := fields{
 		"type":     value(&j.Type, "a string"),
 		"queue":    value(&j.Queue, "a string"),
@@ -138,17 +138,21 @@ func (s *Server) newJob(path string, data json.RawMessage) (job.Job, error) {
 		"meta":     meta(&j.Meta),
 		"policy":   policy(&patch),
 		"ttr":      positive(&j.Timeout),
-		"run_at":   moment(&runAt),
-		"delay":    wait(&delay),
+		"trace_id": traceID(&j.TraceID),
+
+		"run_at":     moment(&when.runAt),
+		"delay":      wait(&when.delay),
+		"expires_at": moment(&when.expiresAt),
+		"expires_in": wait(&when.expiresIn),
 	}.read(path, data)
 	if err != nil {
 		return job.Job{}, err
 	}
-	if err := checkJob(j, runAt, delay); err != nil {
+	if err := checkJob(j); err != nil {
 		return job.Job{}, within(path, err)
 	}
-	if j.RunAt = runAt; !delay.IsZero() {
-		j.RunAt = delay
+	if err := when.set(&j, time.Now()); err != nil {
+		return job.Job{}, within(path, err)
 	}
 	if err := s.Config.Admit(&j, patch); err != nil {
 		return job.Job{}, within(path, err)
@@ -156,7 +160,7 @@ func (s *Server) newJob(path string, data json.RawMessage) (job.Job, error) {
 	return j, nil
 }
 
-func checkJob(j job.Job, runAt, delay time.Time) error {
+func checkJob(j job.Job) error {
 	if err := job.CheckType(j.Type); err != nil {
 		return err
 	}
@@ -166,10 +170,49 @@ func checkJob(j job.Job, runAt, delay time.Time) error {
 	if j.Priority < -job.MaxPriority || j.Priority > job.MaxPriority {
 		return &retry.FieldError{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", j.Priority, -job.MaxPriority, job.MaxPriority)}
 	}
-	if !runAt.IsZero() && !delay.IsZero() {
+	return nil
+}
+
+// times are what a request says about when its job may run.
+type times struct{ runAt, delay, expiresAt, expiresIn time.Time }
+
+// set checks the times against each other and hands them to the job.
+func (t times) set(j *job.Job, now time.Time) error {
+	switch {
+	case !t.runAt.IsZero() && !t.delay.IsZero():
 		return &retry.FieldError{Field: "delay", Problem: "cannot stand beside run_at; send one of them"}
+	case !t.expiresAt.IsZero() && !t.expiresIn.IsZero():
+		return &retry.FieldError{Field: "expires_in", Problem: "cannot stand beside expires_at; send one of them"}
+	}
+	j.RunAt, j.ExpiresAt = later(t.runAt, t.delay), later(t.expiresAt, t.expiresIn)
+	field := "expires_at"
+	if t.expiresAt.IsZero() {
+		field = "expires_in"
+	}
+	if from := later(j.RunAt, now); !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(from) {
+		return &retry.FieldError{Field: field, Problem: fmt.Sprintf(
+			"the job would expire at %s, not after %s, when it may run: it could never run", job.FormatTime(j.ExpiresAt), job.FormatTime(from))}
 	}
 	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func traceID(to *string) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		if err := value(to, "a string")(path, raw); err != nil {
+			return err
+		}
+		if *to == "" || len(*to) > job.MaxTraceID {
+			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("must have 1 to %d bytes", job.MaxTraceID)}
+		}
+		return nil
+	}
 }
 
 func payload(to *[]byte) func(string, json.RawMessage) error {

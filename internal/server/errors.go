@@ -30,6 +30,7 @@ const (
 	wrongHost    kind = "wrong_host"
 	invalid      kind = "invalid_value" // in the body
 	refused      kind = "refused_by_rule"
+	notForwarded kind = "dead_letter_refused"
 	unexpected   kind = "internal"
 	busy         kind = "busy"
 	overloaded   kind = "overloaded"
@@ -55,6 +56,8 @@ func (k kind) answer() (status int, title string) {
 		return http.StatusMethodNotAllowed, "This cannot be done here"
 	case conflict:
 		return http.StatusConflict, "Somebody was first"
+	case notForwarded:
+		return http.StatusConflict, "The dead letter was refused again"
 	case tooLarge:
 		return http.StatusRequestEntityTooLarge, "This is too large"
 	case mediaType:

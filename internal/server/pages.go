@@ -44,6 +44,9 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
 		return err
 	}
+	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
+		return err
+	}
 	var slowFailing, slowRefused bool
 	if v.Failing, slowFailing, err = s.failing(ctx); err != nil {
 		return err
@@ -72,12 +75,24 @@ func (s *Server) failing(ctx context.Context) (all []job.Job, slow bool, err err
 	return all[:min(len(all), failingLimit)], slow, nil
 }
 
-// refused are the newest jobs whose dead letter was refused.
-func (s *Server) refused(ctx context.Context, f job.Filter) (jobs []job.Job, slow bool, err error) {
+// refused are the newest jobs whose dead letter was refused, and why it was.
+func (s *Server) refused(ctx context.Context, f job.Filter) (all []templates.Refused, slow bool, err error) {
 	f.Status = job.StatusDLQFailed
 	page, err := s.Store.Jobs(ctx, f, job.Cursor{}, refusedLimit)
-	slow, err = tolerate(err)
-	return page.Jobs, slow, err
+	if slow, err = tolerate(err); err != nil || len(page.Jobs) == 0 {
+		return nil, slow, err
+	}
+	problems, err := s.Store.Problems(ctx, page.Jobs)
+	for _, j := range page.Jobs {
+		all = append(all, templates.Refused{Job: j, Problem: problems[j.Seq]})
+	}
+	return all, slow, err
+}
+
+// letterRoom is how full the dead-letter queue is.
+func (s *Server) letterRoom(ctx context.Context, now time.Time) (templates.LetterRoom, error) {
+	f, err := s.Store.Fill(ctx, now)
+	return templates.LetterRoom{Fill: f, Retention: s.Config.Retention()}, err
 }
 
 // tolerate turns the end of a list's deadline into a fact about the page: what
@@ -124,18 +139,22 @@ func byField(wrong []*retry.FieldError) map[string]string {
 
 // deadLetters is the page /dead-letters.
 func (s *Server) deadLetters(c echo.Context) error {
-	ctx, values := c.Request().Context(), c.QueryParams()
+	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	v := templates.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	values.Del("state") // every row is a dead letter
 	filter, after, wrong := query(values)
 	v.Filter, v.Errors = filter, byField(wrong)
 	var err error
-	if v.Queues, err = s.Store.Queues(ctx, time.Now()); err != nil {
+	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
 		return err
 	}
 	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
 		return err
 	}
+	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
+		return err
+	}
+	v.Configs = s.queueConfigs(v.Queues)
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
@@ -155,7 +174,7 @@ func (s *Server) deadLetters(c echo.Context) error {
 // are only configured.
 func (s *Server) queues(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Queues{Frame: s.frame(c, "Queues", "queues"), Configs: map[string]templates.QueueConfig{}}
+	v := templates.Queues{Frame: s.frame(c, "Queues", "queues")}
 	var err error
 	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
 		return err
@@ -173,14 +192,20 @@ func (s *Server) queues(c echo.Context) error {
 		}
 	}
 	slices.SortFunc(v.Queues, func(a, b job.QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
-	running := s.Running()
-	for _, q := range v.Queues {
-		v.Configs[q.Name] = templates.QueueConfig{
-			Workers: s.Config.Workers(q.Name), Running: running[q.Name],
-			Policy: s.Config.Policy(q.Name), DeadLetters: s.Config.DeadLetters(q.Name),
+	v.Configs = s.queueConfigs(v.Queues)
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// queueConfigs is what the configuration says about these queues.
+func (s *Server) queueConfigs(queues []job.QueueInfo) map[string]templates.QueueConfig {
+	all, running := map[string]templates.QueueConfig{}, s.Running()
+	for _, q := range queues {
+		all[q.Name] = templates.QueueConfig{
+			Workers: s.Config.Workers(q.Name), Running: running[q.Name], Policy: s.Config.Policy(q.Name),
+			DeadLetters: s.Config.DeadLetters(q.Name), ForwardedTo: s.forwardHost(q.Name),
 		}
 	}
-	return s.page(c, http.StatusOK, v.Page())
+	return all
 }
 
 // job is the page /jobs/{id}.
@@ -192,7 +217,10 @@ func (s *Server) job(c echo.Context) error {
 	j := d.Job
 	v := templates.JobPage{
 		Frame: s.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
-		DeadLetters: s.Config.DeadLetters(j.Queue), NoHandler: !s.Knows(j.Type), Preview: min(len(j.Payload), previewLimit),
+		DeadLetters: s.Config.DeadLetters(j.Queue), ForwardedTo: s.forwardHost(j.Queue), NoHandler: !s.Knows(j.Type), Preview: min(len(j.Payload), previewLimit),
+	}
+	if since, until, ok := s.Waiting(j.ID); ok && j.State == job.Active {
+		v.StuckSince, v.StuckUntil = since.UTC(), until.UTC()
 	}
 	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
 		return err

@@ -30,6 +30,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/config"
+	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/store"
 	"redrive/web/templates"
@@ -44,16 +45,24 @@ type Demo interface {
 
 // Options are the parts of a server. Those without a default are required.
 type Options struct {
-	Store    *store.Store
-	Config   *config.Config
-	Hub      *live.Hub
-	Metrics  *Metrics
-	Running  func() map[string]int // executions at this moment, by queue
-	Knows    func(typ string) bool // whether a handler knows a type of job
-	Ready    func() error          // why no jobs are run, or nil
-	Insecure bool                  // reachable from the network without a login
-	Demo     Demo                  // nil outside demo mode
-	Log      *slog.Logger          // default: none
+	Store   *store.Store
+	Config  *config.Config
+	Hub     *live.Hub
+	Metrics *Metrics
+	Running func() map[string]int // executions at this moment, by queue
+	Knows   func(typ string) bool // whether a handler knows a type of job
+	Ready   func() error          // why no jobs are run, or nil
+
+	// Deliver sends a dead letter that was refused once more; default: into
+	// the built-in dead-letter queue, where the job's queue has one.
+	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
+	// Waiting reports whether a claimed job waits for the handler of an earlier
+	// execution, since when, and until when at most; default: none does.
+	Waiting func(id string) (since, until time.Time, ok bool)
+
+	Insecure bool         // reachable from the network without a login
+	Demo     Demo         // nil outside demo mode
+	Log      *slog.Logger // default: none
 }
 
 // missing names a required option that is not set, or nothing.
@@ -77,6 +86,21 @@ func (o Options) missing() string {
 	return ""
 }
 
+// fill sets the defaults.
+func (o *Options) fill() {
+	if o.Deliver == nil {
+		o.Deliver = func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+			return job.InDeadLetters(j.Queue, o.Config.DeadLetters(j.Queue))
+		}
+	}
+	if o.Waiting == nil {
+		o.Waiting = func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
 // Server is an http.Handler.
 type Server struct {
 	Options
@@ -92,9 +116,7 @@ func New(o Options) (*Server, error) {
 	if name := o.missing(); name != "" {
 		return nil, fmt.Errorf("server: the option %s is missing", name)
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.fill()
 	s := &Server{
 		Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
 		large: make(chan struct{}, maxLarge),
@@ -139,6 +161,7 @@ func (s *Server) pages() {
 	s.echo.POST("/jobs/:id/replay", s.replayForm)
 	s.echo.POST("/jobs/:id/discard", s.discardForm)
 	s.echo.POST("/jobs/:id/cancel", s.cancelForm)
+	s.echo.POST("/jobs/:id/forward", s.forwardForm)
 	s.echo.POST("/queues/:name/pause", s.pauseForm)
 	s.echo.POST("/queues/:name/resume", s.resumeForm)
 	if s.Demo != nil {
@@ -152,6 +175,7 @@ func (s *Server) api() {
 	s.get(v1+"/jobs", s.listJobs)
 	s.get(v1+"/jobs/:id", s.showJob)
 	s.get(v1+"/counters", s.showCounters)
+	s.get(v1+"/dead-letters/fill", s.showFill)
 	s.get(v1+"/queues", s.listQueues)
 	s.echo.POST(v1+"/jobs", s.enqueue)
 	s.echo.POST(v1+"/jobs/batch", s.enqueueBatch)
@@ -160,6 +184,7 @@ func (s *Server) api() {
 	s.echo.POST(v1+"/jobs/:id/replay", s.replayJob)
 	s.echo.POST(v1+"/jobs/:id/discard", s.discardJob)
 	s.echo.POST(v1+"/jobs/:id/cancel", s.cancelJob)
+	s.echo.POST(v1+"/jobs/:id/forward", s.forwardJob)
 	s.echo.POST(v1+"/queues/:name/pause", s.pauseQueue)
 	s.echo.POST(v1+"/queues/:name/resume", s.resumeQueue)
 }

@@ -20,20 +20,26 @@ type jobShape struct {
 	Type       string          `json:"type"`
 	Queue      string          `json:"queue"`
 	State      job.State       `json:"state"`
+	Status     job.Status      `json:"status"` // the state, told apart: dead_letter, dlq_failed, held
 	Run        int             `json:"run"`
 	Attempts   int             `json:"attempts"`
 	Execution  int             `json:"execution"`
 	Priority   int             `json:"priority"`
 	Meta       json.RawMessage `json:"meta,omitempty"`
 	Policy     json.RawMessage `json:"policy"`
+	Origins    job.Origins     `json:"origins,omitempty"`
 	TTR        string          `json:"ttr"`
 	RunAt      string          `json:"run_at,omitempty"`
+	ExpiresAt  string          `json:"expires_at,omitempty"`
 	EnqueuedAt string          `json:"enqueued_at,omitempty"`
 	StartedAt  string          `json:"started_at,omitempty"`
 	FinishedAt string          `json:"finished_at,omitempty"`
 	Worker     string          `json:"worker,omitempty"`
 	Reason     retry.Reason    `json:"reason,omitempty"`
 	Error      *errorShape     `json:"error,omitempty"`
+	TraceID    string          `json:"trace_id,omitempty"`
+	MessageID  string          `json:"message_id,omitempty"`
+	Note       string          `json:"note,omitempty"`
 }
 
 type errorShape struct {
@@ -55,13 +61,15 @@ type attemptShape struct {
 	DecidedBy  string       `json:"decided_by,omitempty"`
 	DelayMS    *float64     `json:"delay_ms,omitempty"`
 	Delay      *delayShape  `json:"delay,omitempty"`
+	Note       string       `json:"note,omitempty"`
 }
 
 type delayShape struct {
-	RawMS    float64 `json:"raw_ms"`
-	CappedMS float64 `json:"capped_ms"`
-	Factor   float64 `json:"factor"`
-	FinalMS  float64 `json:"final_ms"`
+	Source   retry.Source `json:"source"` // policy, handler or rule
+	RawMS    float64      `json:"raw_ms"`
+	CappedMS float64      `json:"capped_ms"`
+	Factor   float64      `json:"factor"`
+	FinalMS  float64      `json:"final_ms"`
 }
 
 type letterShape struct {
@@ -73,7 +81,11 @@ type letterShape struct {
 	FailedAt      string       `json:"failed_at"`
 	OriginalQueue string       `json:"original_queue"`
 	Attempts      int          `json:"attempts"`
+	Cause         job.Outcome  `json:"cause,omitempty"`
 	Refused       bool         `json:"refused,omitempty"`
+	Problem       string       `json:"problem,omitempty"`
+	ForwardedTo   string       `json:"forwarded_to,omitempty"`
+	ForwardedAt   string       `json:"forwarded_at,omitempty"`
 	ReplayedAt    string       `json:"replayed_at,omitempty"`
 	ReplayedBy    string       `json:"replayed_by,omitempty"`
 	DiscardedAt   string       `json:"discarded_at,omitempty"`
@@ -87,20 +99,53 @@ type queueShape struct {
 	Workers    int        `json:"workers"`
 	Running    int        `json:"running"`
 	DeadLetter bool       `json:"dead_letter"`
+	Forward    string     `json:"forward,omitempty"` // the host to which dead letters are forwarded
 	Oldest     string     `json:"oldest,omitempty"`
 	PausedAt   string     `json:"paused_at,omitempty"`
 	PausedBy   string     `json:"paused_by,omitempty"`
+}
+
+// fillShape is how full the dead-letter queue is. Bounds that are not set and
+// times that are not foreseen are left out.
+type fillShape struct {
+	Open    int64   `json:"open"`
+	Limit   int64   `json:"limit,omitempty"`
+	Share   float64 `json:"share"`
+	LastDay int64   `json:"last_day"` // of these, failed within 24 hours
+	Oldest  string  `json:"oldest,omitempty"`
+	MaxAge  string  `json:"max_age,omitempty"`
+	WarnsAt string  `json:"warns_at,omitempty"` // when 80 percent will be reached at this pace
+	FullAt  string  `json:"full_at,omitempty"`
+	Warning bool    `json:"warning"`
+}
+
+func fillOf(f job.Fill, r job.Retention, now time.Time) fillShape {
+	shape := fillShape{
+		Open: f.Open, Limit: r.Count, Share: f.Share(r), LastDay: f.LastDay, Oldest: job.FormatTime(f.Oldest),
+		Warning: r.Count > 0 && f.Share(r) >= job.WarnShare,
+	}
+	if r.Age > 0 {
+		shape.MaxAge = job.FormatDuration(r.Age)
+	}
+	if at, ok := f.Reaches(r, job.WarnShare, now); ok {
+		shape.WarnsAt = job.FormatTime(at)
+	}
+	if at, ok := f.Reaches(r, 1, now); ok {
+		shape.FullAt = job.FormatTime(at)
+	}
+	return shape
 }
 
 // encodeJob writes a job. Its payload goes in as the bytes that were received:
 // an encoder would change them.
 func encodeJob(j job.Job, whole bool) []byte {
 	data := encode(jobShape{
-		ID: j.ID, Type: j.Type, Queue: j.Queue, State: j.State, Run: j.Run, Attempts: j.Attempts,
-		Execution: j.Execution, Priority: j.Priority, Meta: j.Meta, Policy: job.EncodePolicy(j.Policy),
-		TTR: job.FormatDuration(j.Timeout), RunAt: job.FormatTime(j.RunAt), EnqueuedAt: job.FormatTime(j.EnqueuedAt),
+		ID: j.ID, Type: j.Type, Queue: j.Queue, State: j.State, Status: j.Status(), Run: j.Run, Attempts: j.Attempts,
+		Execution: j.Execution, Priority: j.Priority, Meta: j.Meta, Policy: job.EncodePolicy(j.Policy), Origins: j.Origins,
+		TTR: job.FormatDuration(j.Timeout), RunAt: job.FormatTime(j.RunAt), ExpiresAt: job.FormatTime(j.ExpiresAt), EnqueuedAt: job.FormatTime(j.EnqueuedAt),
 		StartedAt: job.FormatTime(j.StartedAt), FinishedAt: job.FormatTime(j.FinishedAt),
 		Worker: j.Worker, Reason: j.Reason, Error: errorOf(j.Error, ""),
+		TraceID: j.TraceID, MessageID: j.MessageID, Note: j.Note,
 	})
 	if !whole {
 		return data
@@ -126,12 +171,12 @@ func encodeAttempts(d job.Detail) []byte {
 		shape := attemptShape{
 			Run: a.Run, Number: a.Number, Execution: a.Execution, Worker: a.Worker,
 			StartedAt: job.FormatTime(a.StartedAt), FinishedAt: job.FormatTime(a.FinishedAt), Outcome: a.Outcome,
-			Error: errorOf(a.Error, a.Trace), Action: a.Action, DecidedBy: a.DecidedBy,
+			Error: errorOf(a.Error, a.Trace), Action: a.Action, DecidedBy: a.DecidedBy, Note: a.Note,
 		}
 		if a.Delay != nil {
 			final := millis(a.Delay.Final)
 			shape.DelayMS = &final
-			shape.Delay = &delayShape{millis(a.Delay.Raw), millis(a.Delay.Capped), a.Delay.Factor, final}
+			shape.Delay = &delayShape{a.Delay.Source, millis(a.Delay.Raw), millis(a.Delay.Capped), a.Delay.Factor, final}
 		}
 		all = append(all, encode(shape))
 	}
@@ -146,7 +191,9 @@ func encodeLetters(letters []job.DeadLetter) []byte {
 	for _, l := range letters {
 		all = append(all, encode(letterShape{
 			JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,
-			FailedAt: job.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts, Refused: l.Refused,
+			FailedAt: job.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
+			Cause: l.Cause, Refused: l.Refused, Problem: l.Problem,
+			ForwardedTo: l.ForwardedTo, ForwardedAt: job.FormatTime(l.ForwardedAt),
 			ReplayedAt: job.FormatTime(l.ReplayedAt), ReplayedBy: l.ReplayedBy,
 			DiscardedAt: job.FormatTime(l.DiscardedAt), DiscardedBy: l.DiscardedBy,
 		}))

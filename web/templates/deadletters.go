@@ -13,11 +13,30 @@ import (
 // lettersBack is the page that a form returns to without scripts.
 func lettersBack(v DeadLetters) templ.SafeURL { return deadLettersURL(v.Filter, v.After) }
 
-// rowDiscard is the discard button of a row.
-func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
-	a := jobAct(f, j, "discard", "row", back)
-	a.hidden = !j.Discardable()
+// rowForward is the button of a row that sends a refused dead letter again.
+func rowForward(v DeadLetters, j job.Job) act {
+	a := jobAct(v.Frame, j, "forward", "row", lettersBack(v))
+	a.hidden = j.Letter != job.LetterRefused
+	config, ok := v.Configs[j.Queue]
+	deny(&a, !ok || config.DeadLetters, whyNoForward(j))
 	return a
+}
+
+// whyNoForward is why a dead letter of this queue cannot be sent again.
+func whyNoForward(j job.Job) string {
+	return "the queue " + visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file and start again, or replay the job"
+}
+
+// letterFrom is where a letter came from, and what else is remarkable about it.
+func letterFrom(l job.DeadLetter) string {
+	s := visible(l.Queue)
+	if l.Cause != "" {
+		s += " · " + lookOfOutcome(l.Cause).word
+	}
+	if l.ForwardedTo != "" {
+		s += " · forwarded"
+	}
+	return s
 }
 
 // letterReplay replays the run that the letter is about: if the job has moved

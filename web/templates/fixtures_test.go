@@ -68,7 +68,7 @@ func failure(n int, status job.Status) job.Job {
 func reasons() []retry.Reason {
 	return []retry.Reason{
 		retry.AttemptsExhausted, retry.NonRetryable, retry.AttemptsExhausted, retry.HandlerDeadLetter,
-		retry.AttemptsExhausted, retry.UnknownType, retry.Manual,
+		retry.AttemptsExhausted, retry.UnknownType, retry.RuleDecided, retry.Expired, retry.MissingTraceID, retry.UnsupportedVersion,
 	}
 }
 
@@ -160,7 +160,8 @@ func configs() map[string]templates.QueueConfig {
 		all[q.Name] = templates.QueueConfig{Workers: 30, Running: int(q.Depths["active"]), Policy: retry.Default(), DeadLetters: true}
 	}
 	all["webhooks"] = templates.QueueConfig{Workers: 20, Running: 12, Policy: steep, DeadLetters: true}
-	all["payments"] = templates.QueueConfig{Workers: 8, Running: 8, Policy: listed}
+	all["payments"] = templates.QueueConfig{Workers: 8, Running: 8, Policy: listed, DeadLetters: true, ForwardedTo: "dlq.ops.example"}
+	all["media"] = templates.QueueConfig{Workers: 4, Running: 4, Policy: retry.Default()}
 	delete(all, "search")
 	return all
 }
@@ -179,7 +180,9 @@ func snapshot() job.Snapshot {
 func reasonCounts() []job.ReasonCount {
 	return []job.ReasonCount{
 		{Reason: retry.AttemptsExhausted, Count: 2125}, {Reason: retry.UnknownType, Count: 701}, {Reason: retry.NonRetryable, Count: 417},
-		{Reason: retry.HandlerDeadLetter, Count: 208}, {Reason: retry.Manual, Count: 2},
+		{Reason: retry.RuleDecided, Count: 390}, {Reason: retry.Expired, Count: 294}, {Reason: retry.HandlerDeadLetter, Count: 208},
+		{Reason: retry.MissingURN, Count: 40}, {Reason: retry.InvalidAttempts, Count: 21}, {Reason: retry.UnsupportedVersion, Count: 12},
+		{Reason: retry.Manual, Count: 2},
 	}
 }
 
@@ -214,8 +217,17 @@ func demo() *templates.Demo {
 	}
 }
 
-func refused() []job.Job {
-	return []job.Job{failure(0, job.StatusDLQFailed), failure(6, job.StatusDLQFailed)}
+func refused() []templates.Refused {
+	const problem = "https://dlq.ops.example answered 507 Insufficient Storage"
+	return []templates.Refused{{Job: failure(0, job.StatusDLQFailed), Problem: problem}, {Job: failure(6, job.StatusDLQFailed), Problem: problem}}
+}
+
+// room is a dead-letter queue that is full in three days.
+func room(open int64) templates.LetterRoom {
+	return templates.LetterRoom{
+		Fill:      job.Fill{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
+		Retention: job.Retention{Age: 180 * 24 * time.Hour, Count: 10_000},
+	}
 }
 
 // pages is every state that a page can be in, by the name of its golden file.
@@ -232,6 +244,7 @@ func pages() map[string]page {
 func overview(f templates.Frame) templates.Overview {
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queues(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
+		Letters: room(4210),
 	}
 }
 
@@ -248,6 +261,9 @@ func overviewStates(all map[string]page) {
 	v := overview(frame("overview", "Overview"))
 	v.Slow, v.Failing = true, v.Failing[:2]
 	all["overview-slow"] = v
+	v = overview(frame("overview", "Overview"))
+	v.Refused, v.Letters = nil, room(8730)
+	all["overview-filling"] = v
 }
 
 func jobs(f templates.Frame) templates.Jobs {
@@ -281,6 +297,7 @@ func jobsStates(all map[string]page) {
 func deadLetters(f templates.Frame) templates.DeadLetters {
 	return templates.DeadLetters{
 		Frame: f, List: letters(18), Refused: refused(), Reasons: reasonCounts(), Queues: queues(),
+		Letters: room(4210), Configs: configs(),
 	}
 }
 
@@ -290,12 +307,16 @@ func deadLetterStates(all map[string]page) {
 	v := deadLetters(f)
 	v.Filter = job.Filter{Reason: retry.AttemptsExhausted, Queue: "email"}
 	v.Refused, v.List.Letters, v.List.Next = nil, v.List.Letters[:3], job.Cursor{}
+	v.List.Letters[0].Cause, v.List.Letters[1].ForwardedTo = job.TimedOut, "https://dlq.ops.example"
 	all["dead-letters-filtered"] = v
 	v.List = job.LetterList{}
 	all["dead-letters-no-match"] = v
 	v = deadLetters(f)
 	v.Slow, v.Refused, v.List.Letters = true, nil, v.List.Letters[:2]
 	all["dead-letters-slow"] = v
+	v = deadLetters(f)
+	v.Letters, v.Refused, v.List.Letters = room(10_000), nil, v.List.Letters[:2]
+	all["dead-letters-full"] = v
 	all["dead-letters-healthy"] = templates.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
 }
 

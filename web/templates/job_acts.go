@@ -17,6 +17,9 @@ import (
 // payloadURL is the payload of a job, as its exact bytes.
 func payloadURL(id string) templ.SafeURL { return jobAction(id, "payload") }
 
+// envelopeURL is the envelope that a job came in, marked with what became of it.
+func envelopeURL(id string) templ.SafeURL { return "/api/v1" + jobAction(id, "envelope") }
+
 // apiURL is the whole job as JSON, with nothing left out.
 func apiURL(id string) templ.SafeURL { return "/api/v1" + jobURL(id) }
 
@@ -34,7 +37,12 @@ func actsOf(v JobPage) []act {
 	deny(&discard, v.Job.Discardable(), whyNoDiscard(v.Job))
 	deny(&cancel, v.Job.Cancellable(), "it is over")
 	deny(&replay, v.Job.Replayable(), whyNoReplay(v.Job))
-	return []act{discard, cancel, replay}
+	if v.Job.Letter != job.LetterRefused {
+		return []act{discard, cancel, replay}
+	}
+	forward := jobAct(v.Frame, v.Job, "forward", "", back)
+	deny(&forward, v.DeadLetters, whyNoForward(v.Job))
+	return []act{discard, cancel, forward, replay}
 }
 
 func deny(a *act, allowed bool, why string) {

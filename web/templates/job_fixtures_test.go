@@ -61,18 +61,23 @@ func (l *life) starts(worker string) *life {
 
 // ends settles the running execution.
 func (l *life) ends(after time.Duration, outcome job.Outcome, kind, message, trace string, answer retry.Answer, deadLetters bool) *life {
+	return l.settles(after, job.Ending{
+		Outcome: outcome, Error: job.ErrorInfo{Type: kind, Message: message}, Trace: trace, Answer: answer,
+	}, job.InDeadLetters(l.Job.Queue, deadLetters))
+}
+
+// settles ends the running execution in any way.
+func (l *life) settles(after time.Duration, e job.Ending, d job.Delivery) *life {
 	l.clock = l.clock.Add(after)
 	j := &l.Job
-	j.LastSeen = l.clock
-	s := j.Settle(job.Ending{
-		Outcome: outcome, FinishedAt: l.clock, Error: job.ErrorInfo{Type: kind, Message: message}, Trace: trace, Answer: answer,
-	}, func() float64 { return l.draw }).Delivered(job.InDeadLetters(j.Queue, deadLetters))
+	j.LastSeen, e.FinishedAt = l.clock, l.clock
+	s := j.Settle(e, func() float64 { return l.draw }).Delivered(d)
 	l.Attempts = append(l.Attempts, s.Attempt)
 	if letter, ok := s.DeadLetter(j.Queue); ok {
 		l.Letters = append(l.Letters, letter)
 	}
 	j.State, j.RunAt, j.Reason, j.Letter, j.ChangedAt, j.Worker = s.State, s.RunAt, s.Reason, s.Letter, l.clock, ""
-	if outcome.Counted() {
+	if e.Outcome.Counted() {
 		j.Attempts, j.Error = s.Attempt.Number, s.Attempt.Error
 	}
 	if j.State == job.Completed || j.State == job.Discarded {
@@ -173,6 +178,9 @@ func same(*job.Job) {}
 func jobPages() map[string]templates.JobPage {
 	all := waitingPages()
 	for name, v := range overPages() {
+		all[name] = v
+	}
+	for name, v := range ruledPages() {
 		all[name] = v
 	}
 	return all

@@ -114,6 +114,7 @@ func (s *sentence) scheduled(v JobPage, f forecast) {
 		s.says(" It was enqueued to run not before then.")
 	}
 	s.ifAllFail(v, f)
+	s.expires(v)
 	s.waits(v)
 }
 
@@ -145,6 +146,7 @@ func (s *sentence) available(v JobPage) {
 		s.answers("%v starts as soon as a worker is free", next)
 		s.says("; it waits since %v.", since)
 	}
+	s.expires(v)
 	if r := replayOf(v.Replays, v.Job.Run-1); r != nil && v.Job.Attempts == 0 {
 		s.says(" %v replayed it "+s.when(r.At)+" %v.", someone(r.By), r.At)
 	}
@@ -155,6 +157,11 @@ func (s *sentence) available(v JobPage) {
 
 func (s *sentence) active(v JobPage, f forecast) {
 	j := v.Job
+	if !v.StuckSince.IsZero() {
+		s.answers("%v waits for its previous execution", nth(j.Attempts+1, j.Policy))
+		s.says(", which has not returned since %v, until %v at the latest. Its handler does not heed that it was told to stop.", v.StuckSince, v.StuckUntil)
+		return
+	}
 	s.answers("%v runs for %v", nth(j.Attempts+1, j.Policy), about(s.now.Sub(j.StartedAt)))
 	s.says(", since %v, on %v.", j.StartedAt, j.Worker)
 	if j.Timeout > 0 {
@@ -263,6 +270,17 @@ func fate(v JobPage) string {
 func (s *sentence) waits(v JobPage) {
 	if why, args := hurdle(v); why != "" {
 		s.says(" But not now: "+why+".", args...)
+	}
+}
+
+// expires says until when the job is worth running.
+func (s *sentence) expires(v JobPage) {
+	switch at := v.Job.ExpiresAt; {
+	case at.IsZero():
+	case at.After(s.now):
+		s.says(" It expires "+s.when(at)+" %v unless it starts before.", at)
+	default:
+		s.says(" Its time to live ended "+s.when(at)+" %v: it will not run any more.", at)
 	}
 }
 

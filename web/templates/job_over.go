@@ -41,7 +41,7 @@ func (s *sentence) discarded(v JobPage) {
 // not be read never was a job that ran.
 func (s *sentence) stored(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
-	if slices.Contains(retry.Poison(), v.Job.Reason) {
+	if poisoned(v.Job) {
 		s.answers("It was set aside "+s.when(ended)+" %v: %v", ended, becauseOf(v.Job.Reason).short)
 		s.says(", %v. %v %v", relative(ended, s.now), becauseOf(v.Job.Reason).means, becauseOf(v.Job.Reason).todo)
 		return

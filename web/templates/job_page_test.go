@@ -347,6 +347,8 @@ func poisonedJob(s string, codes bool) templates.JobPage {
 	}
 	v.Job.Payload = fmt.Appendf(nil, `{"a": %s, %[1]s: 1}`, quoted)
 	v.Job.Meta = fmt.Appendf(nil, `{"trace": %s}`, quoted)
+	v.Job.Envelope = []byte(s + "\n" + s)
+	v.Job.Origins = job.Origins{"max_attempts": s, "ttr": "type:" + s, "strategy": "queue:" + s + "/preset:" + s, "jitter": "rule:" + s}
 	if codes {
 		v.Job.Payload = []byte(s + "\x00")
 	}

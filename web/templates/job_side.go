@@ -10,15 +10,27 @@ import (
 	"redrive/internal/retry"
 )
 
-// onExhaustion says what happens after the last attempt.
-func onExhaustion(v JobPage) string {
-	switch {
-	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
-		return actionWord(v.Job.Policy.OnExhaustion)
+// letterWay says where a dead letter of the job would go, or went.
+func letterWay(v JobPage) string {
+	switch l := letterOf(v); {
+	case l != nil && l.ForwardedTo != "":
+		return "kept here, a copy sent to " + visible(l.ForwardedTo)
+	case v.ForwardedTo != "":
+		return "forwarded to " + visible(v.ForwardedTo) + ", then kept here"
 	case v.DeadLetters:
-		return "dead letter"
+		return "kept here"
 	}
-	return "dead letter, but the queue has no dead-letter queue: it will be refused"
+	return "off for its queue: a dead letter is refused, and the job kept"
+}
+
+// poisoned reports whether the job is an envelope that could not be read.
+func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
+
+// maxShownEnvelope is how much of an envelope is on the page.
+const maxShownEnvelope = 4 << 10
+
+func envelopeText(envelope []byte) string {
+	return visibleLines(job.Clip(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
 }
 
 // timeLimit is the longest that an attempt may take.
@@ -72,11 +84,15 @@ func historyOf(v JobPage) []event {
 	}
 	add(j.EnqueuedAt, "", enqueued)
 	for _, l := range v.Letters {
-		if l.Refused {
+		switch {
+		case l.Refused:
 			add(l.FailedAt, "", "dead letter refused: "+becauseOf(l.Reason).short)
-		} else {
+		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
+			add(l.FailedAt, "", "set aside: "+becauseOf(l.Reason).short)
+		default:
 			add(l.FailedAt, "", "dead-lettered: "+becauseOf(l.Reason).short)
 		}
+		add(l.ForwardedAt, "", "dead letter sent to "+visible(l.ForwardedTo))
 		add(l.DiscardedAt, by(l.DiscardedBy), "discarded its dead letter")
 	}
 	for _, r := range v.Replays {

@@ -33,7 +33,8 @@ func deadLettersURL(f job.Filter, after string) templ.SafeURL {
 	return local("/dead-letters", query(f, after))
 }
 
-// jobAction is where a form acts on a job: "replay", "discard", "cancel".
+// jobAction is where a form acts on a job: "replay", "discard", "cancel",
+// "forward".
 func jobAction(id, action string) templ.SafeURL {
 	return local("/jobs/"+url.PathEscape(id)+"/"+action, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"redrive/internal/job"
 )
@@ -54,15 +55,28 @@ func refusedTitle(n int64) string {
 }
 
 // refusedText says why dead letters were refused, and that nothing is lost.
-func refusedText(refused []job.Job) string {
-	queues := map[string]bool{}
+func refusedText(refused []Refused) string {
+	problems := map[string]bool{}
 	for _, j := range refused {
-		queues[j.Queue] = true
+		problems[j.Problem] = true
 	}
-	if len(queues) == 1 {
-		return fmt.Sprintf("Queue %s has no dead-letter queue. Every job is kept.", visible(refused[0].Queue))
+	switch {
+	case len(problems) > 1:
+		return "Each says why. Every job is kept."
+	case len(refused) == 0 || refused[0].Problem == "":
+		return "Every job is kept."
 	}
-	return "Their queues have no dead-letter queue. Every job is kept."
+	return problemText(refused[0].Problem) + ". Every job is kept."
+}
+
+// problemText is why a dead letter was refused, as the beginning of a sentence.
+// An address keeps its letters.
+func problemText(problem string) string {
+	s := strings.TrimRight(visible(problem), ".")
+	if strings.HasPrefix(s, "http") {
+		return s
+	}
+	return upperFirst(s)
 }
 
 func failingNote(v Overview) string {

@@ -143,7 +143,7 @@ func TestOverview_SaysTheCounters(t *testing.T) {
 
 func TestOverview_PutsRefusedDeadLettersOnTop(t *testing.T) {
 	d := parse(t, pages()["overview"])
-	d.says("aria-label", "Refused dead letters", "2 dead letters were refused. Queue payments has no dead-letter queue.")
+	d.says("aria-label", "Refused dead letters", "2 dead letters were refused. https://dlq.ops.example answered 507 Insufficient Storage. Every job is kept.")
 	if n := parse(t, pages()["overview-healthy"]).with("aria-label", "Refused dead letters"); len(n) != 0 {
 		t.Error("a healthy overview has the banner of refused dead letters")
 	}

@@ -11,7 +11,7 @@ import (
 
 // act is one button that changes something; see actForm.
 type act struct {
-	kind   string // "replay", "discard", "cancel", "pause", "resume"
+	kind   string // "replay", "discard", "cancel", "forward", "pause", "resume"
 	url    templ.SafeURL
 	word   string
 	icon   string
@@ -43,6 +43,8 @@ func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 		a.word, a.icon = "Discard", "discarded"
 	case "cancel":
 		a.word, a.icon = "Cancel", "cancelled"
+	case "forward":
+		a.word, a.icon = "Forward again", "up"
 	}
 	return a
 }

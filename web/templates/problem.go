@@ -28,6 +28,8 @@ func conflictTitle(v Conflict) string {
 		return "Not discarded"
 	case "cancel":
 		return "Not cancelled"
+	case "forward":
+		return "Not forwarded"
 	}
 	return "Nothing was changed"
 }

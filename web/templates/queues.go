@@ -112,6 +112,17 @@ func letterless(q job.QueueInfo) bool {
 	return q.Depths[job.StatusDeadLetter] == 0 && q.Depths[job.StatusDLQFailed] == 0
 }
 
+// lettersGo says where the dead letters of a queue go.
+func lettersGo(c QueueConfig) string {
+	switch {
+	case c.ForwardedTo != "":
+		return "to " + visible(c.ForwardedTo)
+	case c.DeadLetters:
+		return "kept here"
+	}
+	return "off"
+}
+
 // queueFlip is the pause and resume button of a queue.
 func queueFlip(f Frame, q job.QueueInfo) flipAct {
 	return flipAct{

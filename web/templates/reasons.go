@@ -50,22 +50,22 @@ func becauseOf(r retry.Reason) because {
 // becauseOfEnvelope is for envelopes that were set aside, which are kept to
 // the byte.
 func becauseOfEnvelope(r retry.Reason) because {
-	malformed := func(short, means string) because {
-		return because{"malformed", "malformed", short, means + " Its bytes are kept as they came.", askProducer}
+	malformed := func(word, short, means string) because {
+		return because{"malformed", word, short, means + " Its bytes are kept as they came.", askProducer}
 	}
 	switch r {
 	case retry.NotJSON:
-		return malformed("its envelope is no JSON", "Its envelope is not a JSON object that can be read exactly.")
+		return malformed("not JSON", "its envelope is no JSON", "Its envelope is not a JSON object that can be read exactly.")
 	case retry.MissingURN:
-		return malformed("its envelope has no urn", "Its envelope does not say what it is: neither job nor urn is there.")
+		return malformed("no urn", "its envelope has no urn", "Its envelope does not say what it is: neither job nor urn is there.")
 	case retry.MissingMeta:
-		return malformed("its envelope has no meta", "Its envelope has no meta object.")
+		return malformed("no meta", "its envelope has no meta", "Its envelope has no meta object.")
 	case retry.InvalidData:
-		return malformed("its envelope's data is invalid", "The data of its envelope is neither an object nor an array.")
+		return malformed("data invalid", "its envelope's data is invalid", "The data of its envelope is neither an object nor an array.")
 	case retry.MissingTraceID:
-		return malformed("its envelope has no trace id", "Its envelope has no trace_id.")
+		return malformed("no trace id", "its envelope has no trace id", "Its envelope has no trace_id.")
 	case retry.InvalidAttempts:
-		return malformed("its envelope's attempts are invalid", "The attempts of its envelope are not a whole number from zero on.")
+		return malformed("attempts invalid", "its envelope's attempts are invalid", "The attempts of its envelope are not a whole number from zero on.")
 	case retry.UnsupportedVersion:
 		return because{"schema", "schema", "its envelope is of a newer schema",
 			"Its envelope was written by a newer producer: its schema_version is unknown here. Its bytes are kept as they came.",

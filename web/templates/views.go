@@ -47,8 +47,9 @@ type Overview struct {
 	LastHour []job.Totals // 60 minutes, oldest first
 	Queues   []job.QueueInfo
 	Failing  []job.Job // newest failed jobs
-	Refused  []job.Job // discarded jobs whose dead letter was refused, newest first
+	Refused  []Refused // newest first
 	Reasons  []job.ReasonCount
+	Letters  LetterRoom
 	FirstRun bool // nothing was ever enqueued
 	Slow     bool // a query ran into its deadline: Failing or Refused is incomplete
 }
@@ -69,6 +70,9 @@ type JobPage struct {
 	Frame
 	job.Detail
 	DeadLetters bool      // the job's queue has a dead-letter queue
+	ForwardedTo string    // the host to which that queue forwards its dead letters, or empty
+	StuckSince  time.Time // since when its previous execution has not returned, for which it waits; or zero
+	StuckUntil  time.Time // how long it waits for that at the most
 	NoHandler   bool      // no handler knows the job's type
 	PausedAt    time.Time // since when the job's queue is paused; zero when it runs
 	PausedBy    string    // who paused it, or empty when nobody said
@@ -81,11 +85,25 @@ type DeadLetters struct {
 	Filter  job.Filter // Queue, Type, Reason, Error
 	List    job.LetterList
 	After   string
-	Refused []job.Job
+	Refused []Refused
 	Reasons []job.ReasonCount
 	Queues  []job.QueueInfo
+	Letters LetterRoom
+	Configs map[string]QueueConfig
 	Slow    bool
 	Errors  map[string]string
+}
+
+// Refused is a job whose dead letter was not accepted, and why.
+type Refused struct {
+	job.Job
+	Problem string
+}
+
+// LetterRoom is how full the dead-letter queue is, and what bounds it.
+type LetterRoom struct {
+	job.Fill
+	job.Retention
 }
 
 // Queues is the page /queues.
@@ -102,6 +120,7 @@ type QueueConfig struct {
 	Running     int // executions at this moment
 	Policy      retry.Policy
 	DeadLetters bool
+	ForwardedTo string // the host to which dead letters are forwarded, or empty
 }
 
 // Problem is any page that could not be shown.
@@ -117,6 +136,6 @@ type Problem struct {
 // before it arrived: somebody else was first, or the job is in another state.
 type Conflict struct {
 	Frame
-	Action string // "replay", "discard", "cancel"
+	Action string // "replay", "discard", "cancel", "forward"
 	Err    *job.Conflict
 }

@@ -1,0 +1,90 @@
+package templates
+
+import (
+	"strings"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// said is a field of a job's effective policy, and whose word it is.
+type said struct {
+	name   string
+	value  string
+	codes  []string // instead of the value: names, as people write them
+	origin string
+}
+
+// policyFields are the fields of a job's policy that matter under its
+// strategy, and its time limit.
+func policyFields(j job.Job) []said {
+	p := j.Policy
+	var all []said
+	add := func(field, name, value string) {
+		all = append(all, said{name: name, value: value, origin: originWords(j.Origins[field])})
+	}
+	add("max_attempts", "Attempts", number(p.Limit()))
+	add("strategy", "Strategy", visible(string(p.Strategy)))
+	switch p.Strategy {
+	case retry.Immediate:
+	case retry.Schedule:
+		add("schedule", "Delays", scheduleList(p.Schedule))
+	default:
+		add("initial_interval", "First delay", duration(p.InitialInterval))
+	}
+	if p.Strategy == retry.Exponential || p.Strategy == retry.Polynomial {
+		add("coefficient", "Coefficient", factor(p.Coefficient))
+	}
+	if p.Strategy != retry.Immediate {
+		add("max_interval", "Cap", duration(p.MaxInterval))
+		add("jitter", "Jitter", jitterWords(p.Jitter))
+	}
+	add("non_retryable_errors", "Never retried", "nothing")
+	if len(p.NonRetryable) > 0 {
+		all[len(all)-1].codes = p.NonRetryable
+	}
+	add("on_exhaustion", "On exhaustion", actionWord(p.OnExhaustion))
+	add("ttr", "Time limit", timeLimit(j.Timeout))
+	return all
+}
+
+func jitterWords(j retry.Jitter) string {
+	if !j.On() {
+		return "off"
+	}
+	return factor(j.Low) + " to " + factor(j.High)
+}
+
+// originWords says whose word a field is; see [job.Origins].
+func originWords(code string) string {
+	place, kind, name := code, "", ""
+	for _, k := range []string{"preset", "policy"} {
+		if i := strings.LastIndex(code, "/"+k+":"); i >= 0 {
+			place, kind, name = code[:i], k, code[i+len(k)+2:]
+		}
+	}
+	if kind != "" {
+		return kind + " " + visible(name) + ", named by " + placeWords(place)
+	}
+	switch who, what, _ := strings.Cut(place, ":"); who {
+	case "":
+		return ""
+	case "built_in":
+		return "built in"
+	case "rule":
+		return "set by the rule " + visible(what)
+	}
+	return "from " + placeWords(place)
+}
+
+func placeWords(place string) string {
+	switch who, what, _ := strings.Cut(place, ":"); who {
+	case "job":
+		return "the job itself"
+	case "type", "queue", "rule":
+		return "the " + who + " " + visible(what)
+	case "default":
+		return "the configured default"
+	}
+	return visible(place)
+}

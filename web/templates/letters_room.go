@@ -1,0 +1,95 @@
+package templates
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// bounded reports whether anything ends the stay of a dead letter.
+func (r LetterRoom) bounded() bool { return r.Count > 0 || r.Age > 0 }
+
+// title says how many letters there are, of how many.
+func (r LetterRoom) title() string {
+	if r.Count <= 0 {
+		return counted(r.Open, "dead letter", "dead letters")
+	}
+	return "of " + number(r.Count)
+}
+
+// share is how full it is.
+func (r LetterRoom) share() float64 { return r.Fill.Share(r.Retention) }
+
+// warns reports whether a person should make room.
+func (r LetterRoom) warns() bool { return r.Count > 0 && r.share() >= job.WarnShare }
+
+func (r LetterRoom) class() string {
+	if r.warns() {
+		return "is-warn"
+	}
+	return "is-dead"
+}
+
+// percentOf is a share in whole numbers; full is only what is full.
+func percentOf(share float64) string { return fmt.Sprintf("%d %%", int(math.Floor(100*share))) }
+
+func (r LetterRoom) picture() string {
+	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
+}
+
+// forecast says when it will be full, and how that is known.
+func (r LetterRoom) forecast(now time.Time) sentence {
+	s := sentence{now: now}
+	full, fills := r.Reaches(r.Retention, 1, now)
+	warns, _ := r.Reaches(r.Retention, job.WarnShare, now)
+	switch {
+	case r.Count <= 0:
+	case fills && !full.After(now):
+		s.answers("Full")
+		s.says(": each new one removes the oldest")
+	case fills:
+		s.answers("Full in %v", about(full.Sub(now)))
+		s.says(" at +%v a day: ", number(r.LastDay))
+		if warns.After(now) {
+			s.says("warns "+s.when(warns)+" %v, ", warns)
+		}
+		s.says("full "+s.when(full)+" %v, then prunes the oldest", full)
+	case r.LastDay == 0:
+		s.answers("Not filling up")
+		s.says(": none in the last 24 h")
+	default:
+		s.answers("Not filling up")
+		s.says(" at +%v a day", number(r.LastDay))
+	}
+	return s
+}
+
+// age says how old the oldest letter is, and how old it may become.
+func (r LetterRoom) age(now time.Time) string {
+	var s string
+	if !r.Oldest.IsZero() {
+		s = "oldest " + about(now.Sub(r.Oldest))
+	}
+	switch {
+	case r.Age <= 0:
+		return s
+	case s == "":
+		return "kept for " + about(r.Age)
+	}
+	return s + " of " + about(r.Age)
+}
+
+// pruning says what happens to the letters that are too old or too many.
+func (r LetterRoom) pruning() string {
+	var bounds []string
+	if r.Age > 0 {
+		bounds = append(bounds, "older than "+about(r.Age))
+	}
+	if r.Count > 0 {
+		bounds = append(bounds, "beyond "+number(r.Count))
+	}
+	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. The newest one always stays."
+}
