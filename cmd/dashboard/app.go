@@ -153,7 +153,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 	}
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Deliver: a.deliver,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure, Deliver: a.deliver,
 		UnknownType: a.config.UnknownType, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})

@@ -61,7 +61,7 @@ func (k *check) Run(c console) error {
 		fmt.Fprintln(c.stdout, err)
 	}
 	if len(wrong) > 0 {
-		return usage("%s: the rules do not do what its examples expect; %d examples passed", k.File, passed)
+		return usage("%s: the rules do not do what its examples expect; examples that passed: %d", k.File, passed)
 	}
 	fmt.Fprintf(c.stdout, "%s is right: queues %d, handlers %d.\n", k.File, len(settings.Queues()), len(settings.Handlers))
 	if n := settings.Rules().Len(); n+passed > 0 {
