@@ -36,6 +36,7 @@ type commands struct {
 	Demo    demoCommand `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
 	Enqueue enqueue     `cmd:"" help:"Send a job to a running dashboard."`
 	Check   check       `cmd:"" help:"Check a configuration file."`
+	Policy  policy      `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
 	Version show        `cmd:"" help:"Print the version."`
 }
 

@@ -238,7 +238,7 @@ func (v value) policy() (retry.Patch, error) {
 	if errors.As(err, &wrong) && wrong.Field == "policy" { // it is about the policy itself
 		return patch, v.wrong("%s", wrong.Problem)
 	} else if err != nil {
-		return patch, v.file.wrong(v.path+"."+wrong.Field, wrong.Problem)
+		return patch, v.file.wrong(join(v.path, wrong.Field), wrong.Problem)
 	}
 	return patch, nil
 }

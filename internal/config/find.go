@@ -1,11 +1,17 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -50,4 +56,72 @@ func orOneOf(prefix string, names []string) string {
 		return ""
 	}
 	return "; it mentions " + prefix + strings.Join(names[:min(len(names), maxOffered)], ", "+prefix)
+}
+
+// ReadPolicy reads a file that holds one policy, as YAML or JSON: its fields,
+// or those fields below "policy". What it does not say is said by the default.
+// It returns an *Error about the file, unless the file cannot be read.
+func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return retry.Policy{}, fmt.Errorf("read the policy: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return retry.Policy{}, fmt.Errorf("read the policy: %w", err)
+	}
+	v, err := newFile(path).parse(data)
+	if err != nil {
+		return retry.Policy{}, err
+	}
+	if v.node == nil {
+		return retry.Policy{}, &Error{File: path, Problem: "is empty; write the fields of a policy, as max_attempts: 5"}
+	}
+	if v, err = v.below("policy"); err != nil {
+		return retry.Policy{}, err
+	}
+	return c.readPolicy(v)
+}
+
+func (c *Config) readPolicy(v value) (retry.Policy, error) {
+	patch, err := v.policy()
+	if err != nil {
+		return retry.Policy{}, err
+	}
+	steps, err := c.steps("file", patch)
+	if err != nil {
+		return retry.Policy{}, v.file.wrong(join(v.path, "use"), problem(err))
+	}
+	m := c.base("", "")
+	m.take(steps)
+	if err := m.policy.Validate(); err != nil {
+		return retry.Policy{}, v.file.wrong(join(v.path, fieldOf(err)), problem(err))
+	}
+	return m.policy, nil
+}
+
+// below is the value of the only field, if it has this name; otherwise v.
+func (v value) below(name string) (value, error) {
+	if _, ok := v.node.(ast.MapNode); !ok {
+		return v, nil
+	}
+	inner, fields := v, 0
+	err := v.entries(func(field string, child value) error {
+		if fields++; field == name {
+			inner = child
+		}
+		return nil
+	})
+	if fields != 1 {
+		return v, err
+	}
+	return inner, err
+}
+
+// fieldOf names the field that an error is about, or nothing.
+func fieldOf(err error) string {
+	if wrong, ok := errors.AsType[*retry.FieldError](err); ok {
+		return wrong.Field
+	}
+	return ""
 }

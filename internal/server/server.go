@@ -156,6 +156,7 @@ func (s *Server) pages() {
 	s.get("/jobs/:id/payload", s.payload)
 	s.get("/dead-letters", s.deadLetters)
 	s.get("/queues", s.queues)
+	s.get("/policies", s.policies)
 	s.get("/static/:hash/*", s.static)
 	s.get("/live", s.live)
 	s.echo.POST("/jobs/:id/replay", s.replayForm)

@@ -237,6 +237,7 @@ func pages() map[string]page {
 	jobsStates(all)
 	deadLetterStates(all)
 	queuesStates(all)
+	policiesStates(all)
 	problemStates(all)
 	return all
 }

@@ -29,6 +29,7 @@ func entries(f Frame) []entry {
 		},
 		{section: "jobs", url: jobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
 		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
+		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
 	}
 	for i := range all {
 		all[i].current = all[i].section == f.Section
@@ -118,6 +119,7 @@ func shortcuts() []shortcut {
 		{[]string{"g", "j"}, "go to jobs"},
 		{[]string{"g", "d"}, "go to dead letters"},
 		{[]string{"g", "q"}, "go to queues"},
+		{[]string{"g", "p"}, "go to policies"},
 		{[]string{"."}, "freeze"},
 		{[]string{"?"}, "this help"},
 		{[]string{"Esc"}, "close"},

@@ -71,6 +71,8 @@ func poisonedPages(s string) map[string]page {
 			Frame: f, Queues: []job.QueueInfo{q, idle}, Held: []job.HeldType{{Queue: s, Type: s, Count: 2}, {Queue: "x", Type: s, Count: 2}},
 			Configs: map[string]templates.QueueConfig{"x": {ForwardedTo: s, Policy: retry.Policy{Strategy: retry.Strategy(s), OnExhaustion: retry.Action(s)}}},
 		},
+		"policies":       poisonedPolicies(f, s, false),
+		"policies-wrong": poisonedPolicies(f, s, true),
 		"problem":        templates.Problem{Frame: f, Status: 404, Title: s, Text: s, RequestID: s},
 		"conflict":       templates.Conflict{Frame: f, Action: s, Err: &job.Conflict{Problem: s, Job: rows[0], ReplayedAt: now, ReplayedBy: s}},
 		"conflict-state": templates.Conflict{Frame: f, Action: "cancel", Err: &job.Conflict{Problem: s, Job: rows[1]}},
@@ -177,7 +179,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "demo", "static":
+	case "", "jobs", "queues", "dead-letters", "policies", "demo", "static":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}

@@ -4,7 +4,7 @@
 import { all, find } from "./page.js";
 import { toggleFreeze } from "./live.js";
 
-const pages = { o: "overview", j: "jobs", d: "dead-letters", q: "queues" };
+const pages = { o: "overview", j: "jobs", d: "dead-letters", q: "queues", p: "policies" };
 const goWindow = 1500; // milliseconds between g and its second key
 
 let goUntil = 0;

@@ -1,0 +1,239 @@
+package templates
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"redrive/internal/retry"
+)
+
+// curve is the drawing of a policy's delays: a place of 100 % by 208 px with
+// the axis at 180.
+type curve struct {
+	label  string
+	beyond string // where the retries begin that never happen, or empty
+	rest   string // the width of that part
+	lines  []curveLine
+	band   string // points of the area of jitter, or empty
+	trace  string // points of the delays
+	points []curvePoint
+}
+
+type curveLine struct {
+	y, textY, word string
+	cap            bool
+}
+
+type curvePoint struct {
+	x, y, textY   string
+	number, delay string // what stands below and above it; either may be empty
+	reached       bool
+}
+
+const (
+	curveFloor, curveTop  = 180.0, 38.0 // y of no delay, and of the longest
+	curveLeft, curveRight = 13.0, 96.5  // x of the first retry and the last, in percent
+	minPoints             = 8
+)
+
+// curveOf draws the delays of the retries that a policy allows, and where the
+// curve would go from there.
+func curveOf(p retry.Policy) curve {
+	reached := min(p.Limit()-1, maxRows)
+	rows := p.Table(min(maxRows, max(minPoints, reached+2)))
+	var longest time.Duration
+	for _, r := range rows {
+		longest = max(longest, r.Delay.High, r.Capped)
+	}
+	g := grid{longest: max(longest, 1), points: len(rows)}
+	c := curve{lines: g.lines(p.MaxInterval), trace: g.line(rows, func(r retry.Row) time.Duration { return r.Capped })}
+	if p.Jitter.On() {
+		c.band = g.band(rows)
+	}
+	for i, r := range rows {
+		c.points = append(c.points, g.point(i, r, i < reached, reached))
+	}
+	if reached < len(rows) {
+		x := (g.x(reached-1) + g.x(reached)) / 2
+		c.beyond, c.rest = wide(x), wide(100-x)
+	}
+	c.label = curveLabel(p, rows[:reached])
+	return c
+}
+
+// goesOn reports whether a curve is drawn beyond the last attempt.
+func goesOn(p retry.Policy) bool { return p.Limit()-1 < maxRows }
+
+func curveLabel(p retry.Policy, rows []retry.Row) string {
+	words := make([]string, 0, len(rows))
+	for _, r := range rows[:min(len(rows), 6)] {
+		words = append(words, duration(r.Capped))
+	}
+	if len(rows) > 6 {
+		words = append(words, "… "+duration(rows[len(rows)-1].Capped))
+	}
+	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.", strings.Join(words, ", "), duration(p.MaxInterval))
+}
+
+// grid places retries and delays.
+type grid struct {
+	longest time.Duration
+	points  int
+}
+
+func (g grid) x(i int) float64 {
+	return curveLeft + (curveRight-curveLeft)*float64(i)/float64(g.points-1)
+}
+
+func (g grid) y(d time.Duration) float64 {
+	return curveFloor - (curveFloor-curveTop)*float64(d)/float64(g.longest)
+}
+
+func (g grid) at(i int, d time.Duration) string { return coord(g.x(i)) + "," + tenth(g.y(d)) }
+
+func (g grid) line(rows []retry.Row, pick func(retry.Row) time.Duration) string {
+	points := make([]string, len(rows))
+	for i, r := range rows {
+		points[i] = g.at(i, pick(r))
+	}
+	return strings.Join(points, " ")
+}
+
+// band goes along the longest delays and back along the shortest.
+func (g grid) band(rows []retry.Row) string {
+	points := make([]string, 2*len(rows))
+	for i, r := range rows {
+		points[i], points[len(points)-1-i] = g.at(i, r.Delay.High), g.at(i, r.Delay.Low)
+	}
+	return strings.Join(points, " ")
+}
+
+// point draws one retry. Where many stand close, not each has words.
+func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
+	y := g.y(r.Capped)
+	c := curvePoint{x: wide(g.x(i)), y: tenth(y), textY: tenth(y - 9), reached: reached}
+	stride := (g.points + 9) / 10
+	if i%stride == 0 {
+		c.number = number(r.Retry)
+	}
+	if reached && (i%stride == 0 || i == count-1 && stride == 1) {
+		c.delay = roughly(r.Capped)
+	}
+	return c
+}
+
+// roughly is a delay in one unit, for the little room of a drawing.
+func roughly(d time.Duration) string {
+	if d < 100*time.Second {
+		return duration(d)
+	}
+	return about(d)
+}
+
+// lines are the grid, and the cap where the curve comes that far.
+func (g grid) lines(limit time.Duration) []curveLine {
+	var lines []curveLine
+	for at, step := time.Duration(0), stepOf(g.longest, 5); at <= g.longest-step; {
+		at += step
+		if at != limit && !(limit <= g.longest && g.y(at)-g.y(limit) < 14) {
+			lines = append(lines, g.mark(at, duration(at), false))
+		}
+	}
+	if limit <= g.longest {
+		lines = append(lines, g.mark(limit, duration(limit)+", cap", true))
+	}
+	return lines
+}
+
+func (g grid) mark(d time.Duration, word string, isCap bool) curveLine {
+	y := g.y(d)
+	return curveLine{y: tenth(y), textY: tenth(y - 4), word: word, cap: isCap}
+}
+
+// stepOf is the round duration that divides a length into at most so many.
+func stepOf(length time.Duration, parts int) time.Duration {
+	for unit := time.Microsecond; unit < time.Minute; unit *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			if step := n * unit; step < time.Minute && length/step <= time.Duration(parts) {
+				return step
+			}
+		}
+	}
+	for _, step := range []time.Duration{
+		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	} {
+		if length/step <= time.Duration(parts) {
+			return step
+		}
+	}
+	step := day
+	for length/step > time.Duration(parts) {
+		step *= 2
+	}
+	return step
+}
+
+// load is one row of the herd: a load over time.
+type load struct {
+	class, name, note string
+	peak              string
+	top               string // what the full height stands for
+	bars              []loadBar
+}
+
+type loadBar struct{ x, y, width, height string }
+
+const (
+	loadFloor, loadTop = 76.0, 12.0
+	minBuckets         = 10
+)
+
+// loads draws a herd without jitter and with it.
+func loads(p retry.Policy, h retry.Herd) []load {
+	most, buckets := max(h.Together.Peak, h.Spread.Peak, 1), bucketsOf(h)
+	together := loadOf("is-dead", "No jitter", h.Together, buckets, most)
+	spread := loadOf("is-retryable", factors(h.Jitter), h.Spread, buckets, most)
+	together.note, spread.note = "if every delay were exact", "this policy"
+	if !p.Jitter.On() {
+		together.note, spread.note = "this policy", "if it had the jitter of the Open Job Spec"
+		spread.class = "is-completed"
+	}
+	return []load{together, spread}
+}
+
+// bucketsOf is how many stretches of time a herd fills.
+func bucketsOf(h retry.Herd) int {
+	return max(minBuckets, len(h.Together.Buckets), len(h.Spread.Buckets))
+}
+
+func loadOf(class, name string, l retry.Lane, buckets, most int) load {
+	drawn := load{class: class, name: name, peak: number(l.Peak), top: number(most) + " per s"}
+	pitch := 100 / float64(buckets)
+	for i, n := range l.Buckets {
+		if n == 0 {
+			continue
+		}
+		height := max(1.2, (loadFloor-loadTop)*float64(n)/float64(most))
+		drawn.bars = append(drawn.bars, loadBar{
+			wide(float64(i) * pitch), tenth(loadFloor - height), wide(min(pitch*0.82, 2.4)), tenth(height),
+		})
+	}
+	return drawn
+}
+
+// herdTick is a time below a herd.
+type herdTick struct{ x, class, word string }
+
+func herdTicks(h retry.Herd) []herdTick {
+	length := time.Duration(bucketsOf(h)) * h.Bucket
+	all := []herdTick{{"0%", "", "failure"}}
+	for at, step := time.Duration(0), stepOf(length, 5); at <= length-step; {
+		at += step
+		if x := 100 * float64(at) / float64(length); x > 8 && x < 95 { // not under the first, not cut off
+			all = append(all, herdTick{wide(x), "mid", duration(at)})
+		}
+	}
+	return all
+}

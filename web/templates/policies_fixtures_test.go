@@ -1,0 +1,100 @@
+package templates_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
+
+func preset(name string) retry.Policy {
+	p, ok := retry.Preset(name)
+	if !ok {
+		panic("no preset " + name)
+	}
+	return p
+}
+
+func presetEntries() []templates.PolicyEntry {
+	var all []templates.PolicyEntry
+	for _, name := range retry.Presets() {
+		all = append(all, templates.PolicyEntry{Name: name, Policy: preset(name)})
+	}
+	return all
+}
+
+// paymentsPolicy is the one of the visual language: 5 × 5 s, doubled.
+func paymentsPolicy() templates.PolicyEntry {
+	p := preset("daycry")
+	p.MaxAttempts, p.NonRetryable = 5, []string{"auth.*", "json.UnmarshalTypeError"}
+	return templates.PolicyEntry{Name: "queue:payments", Policy: p, TTR: 30 * time.Second}
+}
+
+func policiesInUse() []templates.PolicyEntry {
+	email, patient := retry.Default(), preset("daycry")
+	email.Strategy, email.Schedule, email.MaxAttempts, email.MaxInterval = retry.Schedule, []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute}, 6, time.Hour
+	email.Jitter, patient.MaxAttempts = retry.Jitter{}, 12
+	return []templates.PolicyEntry{
+		{Name: "default", Policy: retry.Default(), TTR: 5 * time.Minute}, paymentsPolicy(),
+		{Name: "type:email.*", Policy: email, TTR: 30 * time.Second}, {Name: "patient", Policy: patient},
+	}
+}
+
+// formOf is what the form shows of a policy.
+func formOf(p retry.Policy) map[string]string {
+	return map[string]string{
+		"strategy": string(p.Strategy), "max_attempts": "5", "initial_interval": templates.Compact(p.InitialInterval),
+		"coefficient": "2", "schedule": templates.CompactList(p.Schedule), "max_interval": templates.Compact(p.MaxInterval),
+		"jitter_low": "0.85", "jitter_high": "1.15",
+	}
+}
+
+// policiesOf is the page about one policy, as it is.
+func policiesOf(e templates.PolicyEntry) templates.Policies {
+	return templates.Policies{
+		Frame: frame("policies", "Policies: "+e.Name), InUse: policiesInUse(), Presets: presetEntries(),
+		From: e, Form: formOf(e.Policy), Policy: e.Policy, Herd: herd(e.Policy), FromHerd: herd(e.Policy),
+	}
+}
+
+// thinking is the page about a policy that somebody changes.
+func thinking(e templates.PolicyEntry, change func(*retry.Policy)) templates.Policies {
+	v := policiesOf(e)
+	change(&v.Policy)
+	v.Herd = herd(v.Policy)
+	return v
+}
+
+func policiesStates(all map[string]page) {
+	all["policies"] = policiesOf(paymentsPolicy())
+	all["policies-sidekiq"] = policiesOf(templates.PolicyEntry{Name: "sidekiq", Policy: preset("sidekiq")})
+	all["policies-never"] = policiesOf(templates.PolicyEntry{Name: "yii2", Policy: preset("yii2")})
+	all["policies-at-once"] = policiesOf(templates.PolicyEntry{Name: "initphp", Policy: preset("initphp")})
+	all["policies-schedule"] = policiesOf(policiesInUse()[2])
+	all["policies-what-if"] = thinking(paymentsPolicy(), func(p *retry.Policy) { p.Jitter = retry.Jitter{Low: 0.5, High: 1.5} })
+	all["policies-endless"] = thinking(paymentsPolicy(), func(p *retry.Policy) { p.MaxAttempts = math.MaxInt })
+	wrong := policiesOf(paymentsPolicy())
+	wrong.Form["coefficient"], wrong.Form["max_interval"] = "x", "1s"
+	wrong.Errors = map[string]string{"coefficient": `"x" is not a number`, "max_interval": "1s is shorter than initial_interval, 5s"}
+	all["policies-wrong"] = wrong
+}
+
+// poisonedPolicies is the page with s wherever data can stand.
+func poisonedPolicies(f templates.Frame, s string, wrong bool) templates.Policies {
+	p := retry.Default()
+	p.Strategy, p.OnExhaustion, p.NonRetryable = retry.Strategy(s), retry.Action(s), []string{s, s}
+	e := templates.PolicyEntry{Name: s, Policy: p}
+	v := templates.Policies{Frame: f, InUse: []templates.PolicyEntry{e}, Presets: []templates.PolicyEntry{e}, From: e, Policy: p, Herd: herd(p), Form: map[string]string{}}
+	for _, name := range []string{"strategy", "max_attempts", "initial_interval", "coefficient", "schedule", "max_interval", "jitter_low", "jitter_high"} {
+		v.Form[name] = s
+	}
+	v.Policy.MaxAttempts++
+	if wrong {
+		v.Errors = map[string]string{"preset": s, "strategy": s, "coefficient": s, "schedule": s}
+	}
+	return v
+}

@@ -1,0 +1,78 @@
+package templates
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"redrive/internal/retry"
+)
+
+// WritePolicy writes what the page of policies says about one of them, for a
+// terminal.
+func WritePolicy(w io.Writer, e PolicyEntry, h retry.Herd) error {
+	var b bytes.Buffer
+	p := e.Policy
+	fmt.Fprintf(&b, "%s\n%s\n\n", e.title(), e.about())
+	if p.Limit() > 1 {
+		fmt.Fprintf(&b, "  %s\n", plainText(formula(p)))
+	}
+	fmt.Fprintf(&b, "  %s\n\n", inSentences(p))
+	wait, more := death(p, e.TTR)
+	fmt.Fprintf(&b, "  Attempts        %s, the first included\n", number(p.Limit()))
+	fmt.Fprintf(&b, "  Time to death   %s%s\n", wait, more)
+	fmt.Fprintf(&b, "  Never retried   %s\n", cmp.Or(visible(strings.Join(p.NonRetryable, ", ")), "no error"))
+	fmt.Fprintf(&b, "  When exhausted  %s\n", actionWord(p.OnExhaustion))
+	if p.Limit() > 1 {
+		b.WriteString("\n")
+		writeDelays(&b, p)
+		fmt.Fprintf(&b, "\n  %s\n", herdSentence(p, h))
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// writeDelays writes the table, its figures ending below one another. Writing
+// to a buffer cannot fail.
+func writeDelays(b *bytes.Buffer, p retry.Policy) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(r delayRow, raw string) {
+		cells := []string{r.retry, raw, r.delay, r.total}
+		if p.Jitter.On() {
+			cells = []string{r.retry, raw, r.delay, r.jitter, r.total, r.spread}
+		}
+		fmt.Fprintf(t, "%s\t\n", strings.Join(cells, "\t"))
+	}
+	line(delayRow{retry: "  n", delay: "Delay", jitter: "With jitter", total: "In all", spread: "Between"}, "Raw")
+	for _, r := range delayRows(p) {
+		line(r, plainText(r.raw))
+	}
+	t.Flush()
+	if rest := moreRetries(p); rest != "" {
+		fmt.Fprintf(b, "  %s\n", rest)
+	}
+}
+
+// herdSentence is the herd without its picture.
+func herdSentence(p retry.Policy, h retry.Herd) string {
+	s := fmt.Sprintf("Of %s jobs that fail together, at most %s come back in one second",
+		number(h.Jobs), number(ownPeak(h, p)))
+	if p.Jitter.On() {
+		return s + fmt.Sprintf("; without jitter it would be %s.", number(h.Together.Peak))
+	}
+	return s + fmt.Sprintf("; with jitter %s it would be %s.", factors(h.Jitter), number(h.Spread.Peak))
+}
+
+// plainText writes a calculation on one line.
+func plainText(c cell) string {
+	switch {
+	case c.power == "":
+		return c.text + c.rest
+	case strings.ContainsAny(c.power, "−-+"):
+		return c.text + "^(" + c.power + ")" + c.rest
+	}
+	return c.text + "^" + c.power + c.rest
+}
