@@ -27,11 +27,12 @@ var rooms = map[string][]string{
 	"redrive/internal/rules":           {"job", "retry"},
 	"redrive/internal/config":          {"job", "retry", "rules"},
 	"redrive/internal/handler":         {"engine", "babel", "job", "retry"},
+	"redrive/internal/forward":         {"babel", "job", "retry"},
 	"redrive/internal/demo":            {"engine", "job", "retry"},
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"job", "retry", "static"},
 	"redrive/internal/server":          {"babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
-	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "demo", "server"},
+	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server"},
 }
 
 // owners lists the rooms in which a third-party module may be used.

@@ -1,0 +1,444 @@
+package forward_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redrive/internal/forward"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+const secret = "s3cr3t-of-the-queue"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// receiver is a webhook that remembers what it got and answers by a function.
+type receiver struct {
+	*testing.T
+	*httptest.Server
+	answer func(n int, w http.ResponseWriter, r *http.Request)
+
+	mu     sync.Mutex
+	bodies [][]byte
+	heads  []http.Header
+	at     []time.Time
+}
+
+func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *receiver {
+	r := &receiver{T: t, answer: answer}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := verify(request, secret)
+	if err != nil {
+		r.Errorf("the request cannot be verified: %v", err)
+	}
+	r.mu.Lock()
+	r.bodies, r.heads, r.at = append(r.bodies, body), append(r.heads, request.Header), append(r.at, time.Now())
+	n := len(r.bodies)
+	r.mu.Unlock()
+	r.answer(n, w, request)
+}
+
+// got is how many requests came.
+func (r *receiver) got() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.bodies)
+}
+
+// status answers always the same.
+func status(code int) func(int, http.ResponseWriter, *http.Request) {
+	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// to builds a forwarder for the queue mail. Its pauses are the shortest.
+func to(t *testing.T, w forward.Webhook) *forward.Forwarder {
+	t.Helper()
+	w.Secret = secret
+	f, err := forward.New(forward.Options{
+		Hooks:  map[string]forward.Webhook{"mail": w},
+		Keeps:  func(queue string) bool { return queue == "kept" },
+		Random: func() float64 { return 0 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func failed() (job.Job, job.DeadLetter) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	j := job.Job{
+		Token: job.Token{ID: "01928d3e-0000-7000-8000-000000000001", Run: 2, Execution: 3}, Queue: "mail", Type: "email.send",
+		Attempts: 2, Priority: 5, Payload: []byte(`{"big": 12345678901234567890, "e":{} , "h":"<b>"}`),
+		Meta: json.RawMessage(`{"a":  1.0}`), EnqueuedAt: at, TraceID: "t-1",
+	}
+	return j, job.DeadLetter{
+		JobID: j.ID, Run: 2, Reason: retry.AttemptsExhausted, Error: `no "luck" <3`, Exception: "smtp.421",
+		FailedAt: at.Add(time.Minute), Queue: "mail", Attempts: 3, Cause: job.TimedOut,
+	}
+}
+
+func TestDeliver_SendsTheDocumentedBody(t *testing.T) {
+	r := receive(t, status(204))
+	j, letter := failed()
+	d := to(t, forward.Webhook{URL: r.URL + "/hook"}).Deliver(t.Context(), j, letter)
+	if d.Problem != "" || d.ForwardedTo != r.URL+"/hook" || time.Since(d.ForwardedAt) > time.Minute {
+		t.Errorf("delivery = %+v", d)
+	}
+	want := `{"job":{"id":"01928d3e-0000-7000-8000-000000000001","type":"email.send","queue":"mail","run":2,"attempts":3,` +
+		`"priority":5,"enqueued_at":"2026-01-02T03:04:05.000000Z","trace_id":"t-1",` +
+		`"meta":{"a":  1.0},"payload":{"big": 12345678901234567890, "e":{} , "h":"<b>"}},` +
+		`"dead_letter":{"reason":"attempts_exhausted","cause":"timed_out","error":"no \"luck\" <3","exception":"smtp.421",` +
+		`"failed_at":"2026-01-02T03:05:05.000000Z","original_queue":"mail","attempts":3}}`
+	if got := string(r.bodies[0]); got != want {
+		t.Errorf("body\n%s\nwant\n%s", got, want)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "application/json", "User-Agent": "redrive", "Idempotency-Key": j.ID + "/2",
+	} {
+		if got := r.heads[0].Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestDeliver_SendsAnyPayload(t *testing.T) {
+	for payload, want := range map[string]string{
+		"not json":    `"payload_base64":"bm90IGpzb24="`,
+		"":            `"payload_base64":""`,
+		"\"\xff\"":    `"payload_base64":"Iv8i"`,
+		" [1, 2.0]\n": `"payload": [1, 2.0]` + "\n}",
+		`{"a":1}{}`:   `"payload_base64":"eyJhIjoxfXt9"`,
+	} {
+		t.Run(fmt.Sprintf("%q", payload), func(t *testing.T) {
+			r := receive(t, status(200))
+			j, letter := failed()
+			j.Payload, j.Meta = []byte(payload), nil
+			if d := to(t, forward.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" {
+				t.Error(d.Problem)
+			}
+			if body := string(r.bodies[0]); !strings.Contains(body, want) || !json.Valid(r.bodies[0]) || strings.Contains(body, "meta") {
+				t.Errorf("body %s", body)
+			}
+		})
+	}
+}
+
+// A job that came as an envelope goes out as one; one that cannot be marked
+// goes out like any other job.
+func TestDeliver_SendsEnvelopesAsEnvelopes(t *testing.T) {
+	for envelope, want := range map[string]string{
+		`{"job":"urn:a:b", "trace_id":"t","data":{"n":1.0},"meta":{"id":"x","schema_version":1},"attempts":0}`: `{"job":"urn:a:b", "trace_id":"t","data":{"n":1.0},"meta":{"id":"x","schema_version":1},"attempts":3,"dead_letter":{"reason":"failed"`,
+		`no envelope`: `{"job":{"id":"01928d3e`,
+	} {
+		r := receive(t, status(200))
+		j, letter := failed()
+		j.Envelope = []byte(envelope)
+		to(t, forward.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter)
+		if body := string(r.bodies[0]); !strings.HasPrefix(body, want) {
+			t.Errorf("body %s, want %s…", body, want)
+		}
+	}
+}
+
+func TestDeliver_KeepsWhatIsForwardedNowhere(t *testing.T) {
+	f := to(t, forward.Webhook{URL: "http://127.0.0.1:1"})
+	j, letter := failed()
+	if j.Queue = "kept"; f.Deliver(t.Context(), j, letter) != (job.Delivery{}) {
+		t.Error("the letter of a queue without a webhook was not kept")
+	}
+	if j.Queue = "off"; f.Deliver(t.Context(), j, letter).Problem != "the queue off has no dead-letter queue" {
+		t.Error("the letter of a queue without a dead-letter queue was kept")
+	}
+}
+
+func TestDeliver_JudgesAnswers(t *testing.T) {
+	tests := []struct {
+		code    int
+		tries   int
+		problem string
+	}{
+		{200, 1, ""},
+		{202, 1, ""},
+		{301, 1, "it was answered 301 Moved Permanently, a redirect, and none is followed"},
+		{307, 1, "it was answered 307 Temporary Redirect, a redirect"},
+		{400, 1, "it was answered 400 Bad Request"},
+		{410, 1, "it was answered 410 Gone"},
+		{429, 2, "2 tries, the last was answered 429 Too Many Requests"},
+		{500, 2, "2 tries, the last was answered 500 Internal Server Error"},
+		{503, 2, "2 tries, the last was answered 503"},
+		{999, 2, "2 tries, the last was answered 999"},
+	}
+	for _, test := range tests {
+		t.Run(fmt.Sprint(test.code), func(t *testing.T) {
+			t.Parallel()
+			elsewhere := receive(t, status(200))
+			r := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", elsewhere.URL)
+				w.WriteHeader(test.code)
+			})
+			j, letter := failed()
+			d := to(t, forward.Webhook{URL: r.URL, Attempts: 2}).Deliver(t.Context(), j, letter)
+			if test.problem != "" && !strings.HasPrefix(d.Problem, "POST "+r.URL+": "+test.problem) || (d.Problem == "") != (test.problem == "") {
+				t.Errorf("problem = %q, want …%q", d.Problem, test.problem)
+			}
+			if r.got() != test.tries || elsewhere.got() != 0 {
+				t.Errorf("%d tries, %d requests elsewhere", r.got(), elsewhere.got())
+			}
+		})
+	}
+}
+
+// All tries of a letter carry the same key and body; pauses grow.
+func TestDeliver_TriesAgain(t *testing.T) {
+	r := receive(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n < 3 {
+			w.WriteHeader(502)
+		}
+	})
+	j, letter := failed()
+	if d := to(t, forward.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" || r.got() != 3 {
+		t.Fatalf("delivery = %+v after %d tries", d, r.got())
+	}
+	for i := range r.bodies {
+		if !bytes.Equal(r.bodies[i], r.bodies[0]) || r.heads[i].Get("Idempotency-Key") != r.heads[0].Get("Idempotency-Key") {
+			t.Errorf("try %d differs", i+1)
+		}
+	}
+	if first, second := r.at[1].Sub(r.at[0]), r.at[2].Sub(r.at[1]); first < 250*time.Millisecond || second < 500*time.Millisecond {
+		t.Errorf("pauses of %v and %v", first, second)
+	}
+}
+
+func TestDeliver_HonoursRetryAfter(t *testing.T) {
+	asks := func(value string) func(int, http.ResponseWriter, *http.Request) {
+		return func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 1 {
+				w.Header().Set("Retry-After", value)
+				w.WriteHeader(429)
+			}
+		}
+	}
+	tests := []struct {
+		name, value string
+		least       time.Duration
+		problem     string
+	}{
+		{"a second", "1", time.Second, ""},
+		{"nonsense", "soon", 250 * time.Millisecond, ""},
+		{"a date that is over", "Mon, 02 Jan 2006 15:04:05 GMT", 250 * time.Millisecond, ""},
+		{"an hour", "3600", 0, "the next try would come after 1h0m0s, too late for this delivery"},
+		{"for ever", "99999999999999999999999", 0, "too late for this delivery"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := receive(t, asks(test.value))
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			j, letter := failed()
+			d := to(t, forward.Webhook{URL: r.URL}).Deliver(ctx, j, letter)
+			switch {
+			case test.problem != "":
+				if !strings.Contains(d.Problem, test.problem) || r.got() != 1 {
+					t.Errorf("problem = %q after %d tries", d.Problem, r.got())
+				}
+			case d.Problem != "" || r.got() != 2:
+				t.Errorf("problem = %q after %d tries", d.Problem, r.got())
+			case r.at[1].Sub(r.at[0]) < test.least:
+				t.Errorf("tried again after %v", r.at[1].Sub(r.at[0]))
+			}
+		})
+	}
+}
+
+func TestDeliver_BoundsTime(t *testing.T) {
+	hang := func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	errBudget := errors.New("the budget is used up")
+	tests := []struct {
+		name            string
+		timeout, budget time.Duration
+		tries           int
+		problem         string
+	}{
+		{"one try", 50 * time.Millisecond, time.Minute, 2, "2 tries, the last got no answer within 50ms"},
+		{"all tries", time.Minute, 100 * time.Millisecond, 1, "it got no answer: the budget is used up"},
+		{"the pause", 50 * time.Millisecond, 200 * time.Millisecond, 1, "it got no answer within 50ms; the next try would come after 250ms, too late"},
+		{"nothing", time.Minute, -time.Second, 0, "nothing was sent; it was not tried again: the budget is used up"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := receive(t, hang)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), test.budget, errBudget)
+			defer cancel()
+			j, letter := failed()
+			begin := time.Now()
+			d := to(t, forward.Webhook{URL: r.URL, Timeout: test.timeout, Attempts: 2}).Deliver(ctx, j, letter)
+			if !strings.Contains(d.Problem, test.problem) || time.Since(begin) > 10*time.Second {
+				t.Errorf("problem = %q after %v", d.Problem, time.Since(begin))
+			}
+			if r.got() != test.tries {
+				t.Errorf("%d tries", r.got())
+			}
+		})
+	}
+}
+
+// A stop ends a pause, too.
+func TestDeliver_EndsAPauseWithItsContext(t *testing.T) {
+	r := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(503)
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("the engine is stopping")) })
+	j, letter := failed()
+	d := to(t, forward.Webhook{URL: r.URL}).Deliver(ctx, j, letter)
+	if want := "it was answered 503 Service Unavailable; it was not tried again: the engine is stopping"; !strings.HasSuffix(d.Problem, want) {
+		t.Errorf("problem = %q", d.Problem)
+	}
+}
+
+// A receiver that has accepted a letter cannot keep us by never ending its
+// answer.
+func TestDeliver_BelievesTheStatusOfASlowDrip(t *testing.T) {
+	r := receive(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			fmt.Fprint(w, ".")
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	j, letter := failed()
+	begin := time.Now()
+	d := to(t, forward.Webhook{URL: r.URL, Timeout: time.Minute}).Deliver(t.Context(), j, letter)
+	if d.Problem != "" || time.Since(begin) > 20*time.Second {
+		t.Errorf("delivery = %+v after %v", d, time.Since(begin))
+	}
+}
+
+func TestDeliver_ReadsLittleOfALongAnswer(t *testing.T) {
+	r := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		chunk := bytes.Repeat([]byte("x"), 32<<10)
+		for range 32 << 10 { // 1 GiB
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	j, letter := failed()
+	if d := to(t, forward.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" {
+		t.Error(d.Problem)
+	}
+}
+
+func TestDeliver_SaysWhatTheNetworkSaid(t *testing.T) {
+	garbage, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := garbage.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+				t.Error(err)
+			}
+			fmt.Fprint(c, "\x00\x01 this is no HTTP\r\n\r\n")
+			c.Close()
+		}
+	})
+	defer serving.Wait()
+	defer garbage.Close()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for url, want := range map[string]string{
+		"http://" + garbage.Addr().String(): "malformed HTTP",
+		closed.URL:                          "connection refused",
+	} {
+		j, letter := failed()
+		d := to(t, forward.Webhook{URL: url, Attempts: 2}).Deliver(t.Context(), j, letter)
+		if !strings.HasPrefix(d.Problem, "POST "+url+": 2 tries, the last failed: ") || !strings.Contains(d.Problem, want) {
+			t.Errorf("problem = %q, want …%q", d.Problem, want)
+		}
+	}
+}
+
+// Neither the secret nor what an address holds beside its host and path is
+// written anywhere.
+func TestDeliver_TellsNoSecrets(t *testing.T) {
+	r := receive(t, status(200))
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	var log bytes.Buffer
+	for _, host := range []string{r.Listener.Addr().String(), strings.TrimPrefix(closed.URL, "http://")} {
+		f, err := forward.New(forward.Options{
+			Hooks: map[string]forward.Webhook{"mail": {
+				URL: "http://user:passw0rd@" + host + "/hook?token=t0ken", Secret: secret, Attempts: 1,
+			}},
+			Keeps: func(string) bool { return true }, Random: func() float64 { return 0 },
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, letter := failed()
+		d := f.Deliver(t.Context(), j, letter)
+		f.Close()
+		said := fmt.Sprintf("%+v %s", d, log.String())
+		for _, hidden := range []string{secret, "passw0rd", "user", "t0ken"} {
+			if strings.Contains(said, hidden) {
+				t.Errorf("%q is told: %s", hidden, said)
+			}
+		}
+	}
+	if user, password, _ := (&http.Request{Header: r.heads[0]}).BasicAuth(); user != "user" || password != "passw0rd" {
+		t.Errorf("the receiver got %q, %q", user, password)
+	}
+	if !strings.Contains(log.String(), "connection refused") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+func TestNew_NamesTheField(t *testing.T) {
+	for field, w := range map[string]forward.Webhook{
+		"url":      {URL: "ftp://user:passw0rd@host/", Secret: secret},
+		"secret":   {URL: "https://host/"},
+		"timeout":  {URL: "https://host/", Secret: secret, Timeout: -1},
+		"attempts": {URL: "https://host/", Secret: secret, Attempts: -1},
+	} {
+		_, err := forward.New(forward.Options{Hooks: map[string]forward.Webhook{"mail": w}})
+		var wrong *retry.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != "queues.mail.dead_letter.webhook."+field || strings.Contains(err.Error(), "passw0rd") {
+			t.Errorf("New = %v, want an error of the field %s", err, field)
+		}
+	}
+}
