@@ -18,6 +18,17 @@ import (
 type step struct {
 	origin string // see [job.Origins]
 	patch  retry.Patch
+	fields []string // of which the patch speaks
+}
+
+func newStep(origin string, patch retry.Patch) step {
+	s := step{origin: origin, patch: patch}
+	for field, said := range fields(patch) {
+		if said {
+			s.fields = append(s.fields, field)
+		}
+	}
+	return s
 }
 
 // merged is what is known of a job's policy and ttr after some steps.
@@ -33,10 +44,8 @@ func (m *merged) take(steps []step) {
 	for _, s := range steps {
 		limit := m.policy.MaxInterval
 		m.policy = m.policy.With(s.patch)
-		for field, said := range fields(s.patch) {
-			if said {
-				m.origins[field] = s.origin
-			}
+		for _, field := range s.fields {
+			m.origins[field] = s.origin
 		}
 		if m.policy.MaxInterval != limit {
 			m.origins["max_interval"] = s.origin
@@ -82,7 +91,10 @@ func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(beneath, step{origin, patch}), nil
+	if patch.Use = ""; patch == (retry.Patch{}) {
+		return beneath, nil
+	}
+	return append(beneath, newStep(origin, patch)), nil
 }
 
 // named are the steps of the policy of that name. way holds the names that led
@@ -99,7 +111,7 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 		origin += "/" + kind + ":" + name
 	}
 	if preset, ok := retry.Preset(name); ok {
-		return []step{{origin, whole(preset)}}, nil
+		return []step{newStep(origin, whole(preset))}, nil
 	}
 	patch, ok := c.policies[name]
 	if !ok {
@@ -110,7 +122,7 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 		return nil, &retry.FieldError{Field: "use", Problem: "goes round in a circle: " + strings.Join(append(way, name), " uses ")}
 	}
 	beneath, err := c.named(origin, patch.Use, append(way, name))
-	return append(beneath, step{origin, patch}), err
+	return append(beneath, newStep(origin, patch)), err
 }
 
 func (c *Config) policyNames() []string { return slices.Sorted(maps.Keys(c.policies)) }
