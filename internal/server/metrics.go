@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +26,9 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	latency  *prometheus.HistogramVec
 	delay    *prometheus.HistogramVec
+	decided  *prometheus.CounterVec
 	queues   labels
+	deciders labels
 }
 
 // NewMetrics returns metrics with a registry of their own.
@@ -41,7 +45,10 @@ func NewMetrics() *Metrics {
 		delay: histogram("redrive_retry_delay_seconds", "The delays chosen before retries.",
 			[]float64{.1, .5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400, 604800}, "queue", "strategy"),
 	}
-	m.registry.MustRegister(m.duration, m.latency, m.delay,
+	m.decided = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "redrive_decisions_total", Help: "What became of attempts, by who decided.",
+	}, []string{"by", "action"})
+	m.registry.MustRegister(m.duration, m.latency, m.delay, m.decided,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -57,11 +64,25 @@ func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	m.latency.WithLabelValues(queue).Observe(max(0, a.StartedAt.Sub(due).Seconds()))
 	if d := a.Delay; d != nil {
 		strategy := string(d.Strategy)
-		if d.Source == retry.FromHandler {
-			strategy = "handler"
+		if d.Source != retry.FromPolicy { // whoever chose the delay went by no strategy
+			strategy = string(d.Source)
 		}
 		m.delay.WithLabelValues(queue, strategy).Observe(d.Final.Seconds())
 	}
+	if a.DecidedBy != "" {
+		m.decided.WithLabelValues(label(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
+	}
+}
+
+// decider is a decision's code without what differs from job to job: the
+// numbers of attempts, and the error that is never retried.
+func decider(code string) string {
+	who, what, _ := strings.Cut(code, ":")
+	if who != "policy" {
+		return code
+	}
+	kind, _, _ := strings.Cut(what, ":")
+	return who + ":" + kind
 }
 
 // labels bounds the number of values of a label: what comes after the first
@@ -116,6 +137,8 @@ type collector struct {
 	counters []*prometheus.Desc // in the order of Totals.Counters
 	jobs     *prometheus.Desc
 	workers  *prometheus.Desc
+	ready    *prometheus.Desc
+	letters  letterDescs
 }
 
 func newCollector(s *Server) *collector {
@@ -123,6 +146,8 @@ func newCollector(s *Server) *collector {
 		Server:  s,
 		jobs:    prometheus.NewDesc("redrive_jobs", "Jobs by queue and state.", []string{"queue", "state"}, nil),
 		workers: prometheus.NewDesc("redrive_workers", "Workers by queue, busy or free.", []string{"queue", "state"}, nil),
+		ready:   prometheus.NewDesc("redrive_ready", "Whether jobs are taken and run: 1 or 0.", nil, nil),
+		letters: newLetterDescs(),
 	}
 	help := map[string]string{
 		"jobs_failed":             "Attempts that failed, retried or not.",
@@ -140,7 +165,7 @@ func newCollector(s *Server) *collector {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range append(c.counters, c.jobs, c.workers) {
+	for _, d := range slices.Concat(c.counters, []*prometheus.Desc{c.jobs, c.workers, c.ready}, c.letters.all()) {
 		out <- d
 	}
 }
@@ -159,6 +184,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	} else {
 		c.collectQueues(queues, out)
 	}
+	ready := 0.
+	if c.Ready() == nil {
+		ready = 1
+	}
+	out <- gauge(c.ready, ready)
+	c.collectLetters(ctx, time.Now(), out)
+}
+
+func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
 func (c *collector) collectTallies(tallies []job.Tally, out chan<- prometheus.Metric) {
@@ -186,10 +221,10 @@ func (c *collector) collectQueues(queues []job.QueueInfo, out chan<- prometheus.
 		workers[key{name, "free"}] += max(0, int64(c.Config.Workers(q.Name))-busy)
 	}
 	for k, n := range jobs {
-		out <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(n), k.queue, k.state)
+		out <- gauge(c.jobs, float64(n), k.queue, k.state)
 	}
 	for k, n := range workers {
-		out <- prometheus.MustNewConstMetric(c.workers, prometheus.GaugeValue, float64(n), k.queue, k.state)
+		out <- gauge(c.workers, float64(n), k.queue, k.state)
 	}
 }
 
