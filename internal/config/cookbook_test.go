@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -31,6 +33,26 @@ func TestCookbook(t *testing.T) {
 				t.Errorf("%d examples passed, want %d", passed, want)
 			}
 		})
+	}
+}
+
+func TestCookbook_IsWhatREADMETells(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/cookbook/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d recipes: %v", len(files), err)
+	}
+	for _, file := range files {
+		recipe, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(readme, append([]byte("```yaml\n"), recipe...)) {
+			t.Errorf("README does not tell %s, word for word", file)
+		}
 	}
 }
 
