@@ -6,7 +6,7 @@ import { all, announce, find, flip, setText } from "./page.js";
 import { answer, patch } from "./rows.js";
 import { about, now } from "./times.js";
 
-const names = { replay: "replayed", discard: "discarded", cancel: "cancelled" };
+const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded" };
 
 function submit(event) {
   const form = event.target.closest?.("form[data-act]");
@@ -49,17 +49,26 @@ function succeed(form, body) {
   const text = body.text ?? "Done";
   if (body.job) {
     const job = body.job;
-    answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
+    if (form.dataset.act === "forward") spent(form);
+    else answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
     patch({ ...job, status: job.status ?? job.state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
   }
   note(form, text, false);
 }
 
+// A button that has done its work gives way to the others: a dead letter that
+// was accepted can still be replayed.
+function spent(form) {
+  const focused = form.contains(document.activeElement);
+  form.hidden = true;
+  if (focused) find("form:not([hidden]) button", place(form))?.focus({ preventScroll: true });
+}
+
 // 409 means that somebody was first: who, and when. Anything else keeps the
-// button.
+// button, and so does a dead letter that was refused again.
 function refuse(form, code, body) {
   const message = body.error?.message ?? `The server answered ${code}.`;
-  if (code !== 409) return note(form, message, true);
+  if (code !== 409 || body.error?.code === "dead_letter_refused") return note(form, message, true);
   const who = body.replayed_by;
   const when = body.replayed_at ? `${about(now() - Date.parse(body.replayed_at))} ago` : "";
   answer(place(form), "answer-refused", who ? `By ${who}` : `Not ${names[form.dataset.act] ?? "done"}`);
