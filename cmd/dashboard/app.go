@@ -17,6 +17,7 @@ import (
 
 	"redrive/internal/config"
 	"redrive/internal/engine"
+	"redrive/internal/forward"
 	"redrive/internal/handler"
 	"redrive/internal/job"
 	"redrive/internal/live"
@@ -54,6 +55,7 @@ type app struct {
 
 	store   *store.Store
 	hub     *live.Hub
+	forward *forward.Forwarder
 	engine  *engine.Engine
 	server  *server.Server
 	metrics *server.Metrics
@@ -71,7 +73,8 @@ type step struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.readHandlers, a.openStore, a.openHub, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
+		a.readHandlers, a.openStore, a.openHub, a.buildForwarder, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
+		a.startPruner,
 	} {
 		if err := start(ctx); err != nil {
 			hurry, cancel := context.WithCancel(ctx)
@@ -147,22 +150,39 @@ func (a *app) openHub(context.Context) error {
 	return nil
 }
 
+func (a *app) buildForwarder(context.Context) (err error) {
+	a.forward, err = forward.New(forward.Options{
+		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
+	})
+	if err != nil {
+		return usageError{a.config.Locate(err)}
+	}
+	a.onStop("webhooks", func(context.Context) error { a.forward.Close(); return nil })
+	return nil
+}
+
+// webhooks hands the webhooks of the file to the package that calls them.
+func webhooks(c *config.Config) map[string]forward.Webhook {
+	all := map[string]forward.Webhook{}
+	for _, queue := range c.Queues() {
+		if w, ok := c.Webhook(queue); ok {
+			all[queue] = forward.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Timeout: w.Timeout, Attempts: w.Attempts}
+		}
+	}
+	return all
+}
+
 func (a *app) buildEngine(context.Context) (err error) {
 	if a.worker == "" {
 		a.worker = workerName()
 	}
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure, Deliver: a.deliver,
-		UnknownType: a.config.UnknownType, Random: rand.Float64, Name: a.worker,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure, Deliver: a.forward.Deliver,
+		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})
 	return err
-}
-
-// deliver sends a dead letter on its way.
-func (a *app) deliver(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
-	return job.InDeadLetters(j.Queue, a.config.DeadLetters(j.Queue))
 }
 
 // workerName tells the workers of several machines and restarts apart.
@@ -177,8 +197,9 @@ func workerName() string {
 func (a *app) buildServer(context.Context) (err error) {
 	a.server, err = server.New(server.Options{
 		Store: a.store, Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
-		Knows:    func(typ string) bool { _, ok := a.handlers(typ); return ok },
-		Ready:    a.ready,
+		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
+		Ready:   a.ready,
+		Deliver: a.forward.Deliver, Waiting: a.engine.Waiting,
 		Insecure: a.insecure, Demo: a.demo, Log: a.log,
 	})
 	return err
@@ -247,6 +268,22 @@ func (a *app) startEngine(ctx context.Context) error {
 		close(done)
 		<-watched
 		return a.engine.Stop(ctx)
+	})
+	return nil
+}
+
+// startPruner begins to remove dead letters that are too old or too many.
+func (a *app) startPruner(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pruner{a.store.Prune, a.config.Retention(), a.log}.run(ctx)
+	}()
+	a.onStop("pruner", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
 	})
 	return nil
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store"
+)
+
+// startPruning prunes a real database of five dead letters until the test ends;
+// the first calls fail. bury adds a dead letter, open tells how many are left.
+func startPruning(t *testing.T, r job.Retention, failures int, log *strings.Builder) (bury func(), open func() int64) {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "q.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	prune := func(ctx context.Context, now time.Time, r job.Retention) (int, int, error) {
+		if failures--; failures >= 0 {
+			return 0, 0, errors.New("the disk is full")
+		}
+		return s.Prune(ctx, now, r)
+	}
+	bury = func() {
+		j := job.Job{
+			Type: "a", Queue: "q", Payload: []byte(`{}`), Policy: retry.Default(),
+			State: job.Discarded, Letter: job.LetterStored, Reason: retry.MissingURN, Error: job.ErrorInfo{Type: "x", Message: "y"},
+		}
+		if _, err := s.Enqueue(t.Context(), time.Now(), []job.Job{j}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+	}
+	for range 5 {
+		bury()
+	}
+	go func() {
+		defer close(done)
+		pruner{prune, r, slog.New(slog.NewTextHandler(log, nil))}.run(ctx)
+	}()
+	synctest.Wait()
+	return bury, func() int64 {
+		synctest.Wait()
+		fill, err := s.Fill(t.Context(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fill.Open
+	}
+}
+
+func TestPruner_PrunesAtTheStartAndThenAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		bury, open := startPruning(t, job.Retention{Age: time.Hour, Count: 3}, 0, &log)
+		if n := open(); n != 3 {
+			t.Errorf("after the start %d are left, want 3", n)
+		}
+		bury()
+		if n := open(); n != 4 {
+			t.Errorf("before the next time %d are left, want 4", n)
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 3 {
+			t.Errorf("after a minute %d are left, want 3", n)
+		}
+		time.Sleep(2 * time.Hour)
+		if n := open(); n != 1 {
+			t.Errorf("after two hours %d are left, want the newest", n)
+		}
+		for _, part := range []string{"for_their_age=0 for_their_number=2", "for_their_age=0 for_their_number=1", "for_their_number=0"} {
+			if !strings.Contains(log.String(), part) {
+				t.Errorf("the log lacks %q:\n%s", part, log.String())
+			}
+		}
+	})
+}
+
+func TestPruner_TriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		_, open := startPruning(t, job.Retention{Count: 3}, 1, &log)
+		if n := open(); n != 5 {
+			t.Errorf("%d are left, want all", n)
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 3 || strings.Count(log.String(), `error="the disk is full"`) != 1 {
+			t.Errorf("after a minute %d are left, want 3; the log:\n%s", n, log.String())
+		}
+	})
+}

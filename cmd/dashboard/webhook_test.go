@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestServe_ForwardsDeadLetters lets a webhook refuse a dead letter: its job is
+// kept, a person sends it again, and the receiver can tell that it is the same.
+func TestServe_ForwardsDeadLetters(t *testing.T) {
+	keys := make(chan string, 2)
+	first := true
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Idempotency-Key") + " " + r.Header.Get("Redrive-Signature")[:7]
+		if first {
+			w.WriteHeader(http.StatusGone)
+		}
+		first = false
+	}))
+	defer web.Close()
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", fmt.Sprintf(
+		"unknown_type: dead_letter\nqueues: {mail: {dead_letter: {webhook: {url: %q, secret: s3cr3t}}}}\n",
+		strings.Replace(web.URL, "//", "//user:passw0rd@", 1)+"/hook?token=t0ken"))
+	p := startProcess(t, dir)
+	p.send(t, "/api/v1/jobs", "application/json", `{"type":"email.send","queue":"mail","payload":{}}`, http.StatusCreated)
+	p.until(func(now totals) bool { return now.Failed == 1 })
+	jobs := get[struct{ Jobs []struct{ ID, Status string } }](t, p.url+"/api/v1/jobs?state=dlq_failed").Jobs
+	if len(jobs) != 1 {
+		t.Fatalf("jobs: %+v", jobs)
+	}
+	p.send(t, "/api/v1/jobs/"+jobs[0].ID+"/forward", "application/json", `{"run":1}`, http.StatusOK)
+	if one, two := <-keys, <-keys; one != two || one != jobs[0].ID+"/1 sha256=" {
+		t.Errorf("the receiver got %q, then %q", one, two)
+	}
+	again := get[struct {
+		Job         struct{ Status string }
+		DeadLetters []struct {
+			ForwardedTo string `json:"forwarded_to"`
+		} `json:"dead_letters"`
+	}](t, p.url+"/api/v1/jobs/"+jobs[0].ID)
+	if again.Job.Status != "dead_letter" || len(again.DeadLetters) != 1 || again.DeadLetters[0].ForwardedTo != web.URL+"/hook" {
+		t.Errorf("in the end %+v", again)
+	}
+}
