@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -123,12 +124,23 @@ func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 	return c
 }
 
-// roughly is a delay in one unit, for the little room of a drawing.
+// roughly is a delay in one unit, for the little room of a drawing: "40 s",
+// "2.7 min", "18 h".
 func roughly(d time.Duration) string {
-	if d < 100*time.Second {
+	unit, name := day, "d"
+	switch {
+	case d < 90*time.Second:
 		return duration(d)
+	case d < 100*time.Minute:
+		unit, name = time.Minute, "min"
+	case d < 48*time.Hour:
+		unit, name = time.Hour, "h"
 	}
-	return about(d)
+	x := float64(d) / float64(unit)
+	if x < 10 {
+		return decimal(x, 1) + " " + name
+	}
+	return number(int64(math.Round(x))) + " " + name
 }
 
 // lines are the grid, and the cap where the curve comes that far.

@@ -145,6 +145,17 @@ func TestCurve_ShowsWhatIsNeverReached(t *testing.T) {
 	}
 }
 
+func TestRoughly_NamesOneUnit(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 4250 * time.Millisecond: "4.25 s", 89 * time.Second: "89 s", 102 * time.Second: "1.7 min", 160 * time.Second: "2.7 min", 5 * time.Minute: "5 min",
+		18*time.Hour + 12*time.Minute: "18 h", 4*day + 12*time.Hour: "4.5 d", 3660 * day: "3,660 d",
+	} {
+		if got := roughly(d); got != want {
+			t.Errorf("roughly(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestStepOf_DividesIntoAFewRoundParts(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{
 		1: time.Microsecond, 5 * time.Minute: time.Minute, 87 * time.Second: 20 * time.Second, 10 * time.Second: 2 * time.Second,
