@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -12,13 +13,12 @@ import (
 // kept, a person sends it again, and the receiver can tell that it is the same.
 func TestServe_ForwardsDeadLetters(t *testing.T) {
 	keys := make(chan string, 2)
-	first := true
+	var seen atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys <- r.Header.Get("Idempotency-Key") + " " + r.Header.Get("Redrive-Signature")[:7]
-		if first {
+		if !seen.Swap(true) {
 			w.WriteHeader(http.StatusGone)
 		}
-		first = false
 	}))
 	defer web.Close()
 	dir := t.TempDir()

@@ -32,9 +32,9 @@ const (
 type execution struct {
 	job     job.Job
 	handler Handler // nil: none is to run, ending says why
-	ctx     context.Context
+	ctx     runContext
 	cancel  context.CancelCauseFunc
-	stop    context.CancelFunc // of the timer of the ttr
+	timer   *time.Timer // of the ttr
 	ttr     time.Duration
 	limit   time.Time // when it is given up; zero: never
 	ending  job.Ending
@@ -64,16 +64,33 @@ func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
 
 // without returns an execution of which no handler is to know.
 func (e *Engine) without(j job.Job) *execution {
-	return &execution{job: j, cancel: func(error) {}, stop: func() {}}
+	return &execution{job: j, cancel: func(error) {}}
 }
 
 // begin sets the clock of the ttr.
 func (x *execution) begin(ttr time.Duration, now time.Time) {
-	deadline := now.Add(ttr)
-	x.ttr, x.limit = ttr, deadline.Add(patience)
-	parent, stop := context.WithDeadlineCause(context.Background(), deadline, errTimeout)
-	x.stop = stop
-	x.ctx, x.cancel = context.WithCancelCause(parent)
+	x.ctx.deadline = now.Add(ttr)
+	x.ttr, x.limit = ttr, x.ctx.deadline.Add(patience)
+	x.ctx.Context, x.cancel = context.WithCancelCause(context.Background())
+	x.timer = time.AfterFunc(ttr, func() { x.cancel(errTimeout) })
+}
+
+// runContext is the context of a handler. It ends with a cause of ours and has
+// a deadline; a context with a deadline below one with a cause would be the
+// most expensive part of a small job.
+type runContext struct {
+	context.Context // ends at the deadline with errTimeout
+	deadline        time.Time
+}
+
+func (c *runContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func (c *runContext) Err() error {
+	err := c.Context.Err()
+	if err != nil && errors.Is(context.Cause(c.Context), errTimeout) {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // hand gives an execution to a goroutine that is idle, or to a new one: a new
@@ -117,7 +134,7 @@ func (x *execution) call() {
 			x.ending = panicked(recover())
 		}
 	}()
-	err := x.handler(x.ctx, x.job)
+	err := x.handler(&x.ctx, x.job)
 	x.ending = x.judge(err) // the error's own methods may panic, too
 	returned = true
 }
@@ -140,16 +157,9 @@ func panicked(value any) job.Ending {
 func (x *execution) judge(err error) job.Ending {
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: time.Now().UTC()}
 	if err != nil {
-		end.Outcome, end.Error = job.Failed, job.ErrorInfo{Type: "error", Message: err.Error()}
+		failed(&end, err)
 	}
-	var f *job.Failure
-	if errors.As(err, &f) && f != nil {
-		end.Error, end.Trace, end.Answer = f.ErrorInfo, f.Trace, f.Answer
-		if end.Error.Type == "" {
-			end.Error.Type = "error"
-		}
-	}
-	switch cause := context.Cause(x.ctx); {
+	switch cause := context.Cause(&x.ctx); {
 	case errors.Is(cause, errTimeout):
 		return x.timedOut(end)
 	case cause != nil:
@@ -158,6 +168,16 @@ func (x *execution) judge(err error) job.Ending {
 		end.Error.Message, end.Trace = end.Error.Message+x.addition(said), said.Trace
 	}
 	return end
+}
+
+// failed describes an error that a handler returned.
+func failed(end *job.Ending, err error) {
+	end.Outcome, end.Error = job.Failed, job.ErrorInfo{Type: "error", Message: err.Error()}
+	var f *job.Failure
+	if errors.As(err, &f) && f != nil {
+		end.Error, end.Trace, end.Answer = f.ErrorInfo, f.Trace, f.Answer
+		end.Error.Type = cmp.Or(end.Error.Type, "error")
+	}
 }
 
 // outlasted describes an execution whose handler did not return in time.
@@ -180,7 +200,7 @@ func (x *execution) timedOut(said job.Ending) job.Ending {
 // just that.
 func (x *execution) addition(said job.Ending) string {
 	switch said.Error.Message {
-	case "", x.ctx.Err().Error(), context.Cause(x.ctx).Error():
+	case "", context.Canceled.Error(), context.DeadlineExceeded.Error(), context.Cause(&x.ctx).Error():
 		return ""
 	}
 	return ": " + said.Error.Message
@@ -225,8 +245,10 @@ func (e *Engine) free(x *execution) {
 
 // drop frees what the context holds.
 func (x *execution) drop() {
+	if x.timer != nil {
+		x.timer.Stop()
+	}
 	x.cancel(nil)
-	x.stop()
 }
 
 // fence stops an execution that somebody else has ended. A context that ended

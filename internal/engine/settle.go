@@ -50,7 +50,8 @@ func (e *Engine) conclude(x *execution, o outcome) (delivers bool) {
 	case e.phase >= flushing:
 		o.settlement = o.settlement.Delivered(undelivered())
 	default:
-		x.letter = &o
+		letter := o // o itself stays off the heap: most outcomes leave none
+		x.letter = &letter
 		e.held[x.job.Token] = x
 		e.letters++
 		return true
