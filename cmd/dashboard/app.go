@@ -42,9 +42,13 @@ type parts struct {
 	config   *config.Config
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
+	deliver  deliver                                 // default: the webhooks of the configuration
 	demo     server.Demo                             // default: none
 	worker   string                                  // name of the worker, default: of this machine and process
 }
+
+// deliver sends a dead letter on its way.
+type deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery
 
 // app is everything that runs. Each step of its start registers its own undo;
 // a stop runs them backwards, and so does a start that fails halfway.
@@ -157,6 +161,9 @@ func (a *app) buildForwarder(context.Context) (err error) {
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
+	if a.deliver == nil {
+		a.deliver = a.forward.Deliver
+	}
 	a.onStop("webhooks", func(context.Context) error { a.forward.Close(); return nil })
 	return nil
 }
@@ -178,7 +185,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 	}
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure, Deliver: a.forward.Deliver,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure, Deliver: a.deliver,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})
@@ -199,7 +206,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Store: a.store, Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
-		Deliver: a.forward.Deliver, Waiting: a.engine.Waiting,
+		Deliver: a.deliver, Waiting: a.engine.Waiting,
 		Insecure: a.insecure, Demo: a.demo, Log: a.log,
 	})
 	return err

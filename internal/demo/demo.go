@@ -100,6 +100,25 @@ func (w *World) Handler(typ string) (engine.Handler, bool) {
 	return nil, false
 }
 
+// archive is where the ledger's dead letters are forwarded to. There is no
+// network in this world: it answers here.
+const archive = "https://archive.example"
+
+// Deliver sends a dead letter on its way.
+func (w *World) Deliver(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+	return w.delivered(j, w.broken("ledger"))
+}
+
+func (w *World) delivered(j job.Job, full bool) job.Delivery {
+	switch {
+	case j.Queue != "ledger":
+		return job.InDeadLetters(j.Queue, w.rules.DeadLetters(j.Queue))
+	case full:
+		return job.Delivery{Problem: archive + " answered 507 Insufficient Storage"}
+	}
+	return job.Delivery{ForwardedTo: archive, ForwardedAt: time.Now().UTC()}
+}
+
 // run works for a moment, then fails if the world is broken and chance says so.
 func (w *World) run(ctx context.Context, k kind, j job.Job) error {
 	random := w.chance(j)

@@ -191,3 +191,20 @@ func TestWorldSetFault_NamesWhatIsUnknown(t *testing.T) {
 		t.Error("an unknown fault was accepted")
 	}
 }
+
+func TestWorldDeliver_RefusesTheLedgersLettersUntilItIsFixed(t *testing.T) {
+	w := open(t, 1, nil)
+	ledger := job.Job{Queue: "ledger"}
+	if d := w.Deliver(t.Context(), ledger, job.DeadLetter{}); d.Problem != "https://archive.example answered 507 Insufficient Storage" {
+		t.Errorf("broken: %+v", d)
+	}
+	if err := w.SetFault("ledger", false); err != nil {
+		t.Fatal(err)
+	}
+	if d := w.Deliver(t.Context(), ledger, job.DeadLetter{}); d.Problem != "" || d.ForwardedTo != "https://archive.example" || d.ForwardedAt.IsZero() {
+		t.Errorf("fixed: %+v", d)
+	}
+	if d := w.Deliver(t.Context(), job.Job{Queue: "payments"}, job.DeadLetter{}); d != (job.Delivery{}) {
+		t.Errorf("another queue: %+v, want the built-in dead-letter queue", d)
+	}
+}

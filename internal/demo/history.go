@@ -133,7 +133,7 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)
 		}
 	}
-	s := j.Settle(end, random.Float64).Delivered(job.InDeadLetters(j.Queue, h.rules.DeadLetters(j.Queue)))
+	s := j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
 	if k.fault == "sms" && s.Letter == job.LetterStored {
 		h.dead = append(h.dead, s.Token)
 	}

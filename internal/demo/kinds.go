@@ -40,7 +40,7 @@ func faults() []Fault {
 		{"reports", "Slow reports", "Rendering takes longer than its time limit of 3 s.", true},
 		{"imports", "Poison payload", "A partner sends quantities as words.", true},
 		{"images", "Panic", "A thumbnail of an empty document panics.", true},
-		{"ledger", "Refused letters", "The ledger is locked, and its queue has no dead-letter queue.", true},
+		{"ledger", "Refused letters", "The ledger is locked, and the archive that takes its dead letters is full.", true},
 	}
 }
 

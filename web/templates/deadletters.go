@@ -24,7 +24,7 @@ func rowForward(v DeadLetters, j job.Job) act {
 
 // whyNoForward is why a dead letter of this queue cannot be sent again.
 func whyNoForward(j job.Job) string {
-	return "the queue " + visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file and start again, or replay the job"
+	return "the queue " + visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
 }
 
 // letterFrom is where a letter came from, and what else is remarkable about it.
