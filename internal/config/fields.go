@@ -74,6 +74,9 @@ func (c *Config) readPolicies(v value) error {
 		if _, taken := retry.Preset(name); taken {
 			return v.wrong("is the name of a preset, which cannot be changed; take another name, with use: %s in it", name)
 		}
+		if name == "default" {
+			return v.wrong("is what people call the field policy of this file; write it there, or take another name")
+		}
 		if job.CheckQueue(name) != nil {
 			return v.wrong("is not the name of a policy: letters, digits, dot, dash and underscore")
 		}

@@ -21,17 +21,17 @@ import (
 // "type:email.send", or a policy of the file or a preset by its name. The ttr
 // is zero where the name says nothing about it.
 func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
-	kind, place, _ := strings.Cut(name, ":")
-	switch kind {
-	case "default":
+	kind, place, colon := strings.Cut(name, ":")
+	switch {
+	case name == "default":
 		return c.found(c.base("", ""))
-	case "queue":
+	case colon && kind == "queue":
 		if _, ok := c.queues[place]; !ok {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the queue %q: its jobs have the policy default%s",
 				job.Clip(place, 64), orOneOf("queue:", c.Queues()))
 		}
 		return c.found(c.base(place, ""))
-	case "type":
+	case colon && kind == "type":
 		if len(c.patterns(sample(place))) == 0 {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the type %q: its jobs have the policy of their queue%s",
 				job.Clip(place, 64), orOneOf("type:", slices.Sorted(maps.Keys(c.types))))

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFind_TakesEveryNameThatAPersonWrites(t *testing.T) {
-	c := parse(t, full+"policies:\n  patient: {use: daycry, max_attempts: 8}\n")
+	c := parse(t, full+"policies:\n  patient: {use: daycry, max_attempts: 8}\n  queue: {max_attempts: 2}\n")
 	tests := []struct {
 		name     string
 		attempts int
@@ -23,6 +23,7 @@ func TestFind_TakesEveryNameThatAPersonWrites(t *testing.T) {
 		{"type:email.other", 4, retry.Linear, 2 * time.Second, 30 * time.Second},
 		{"type:email.*", 4, retry.Linear, 2 * time.Second, 30 * time.Second},
 		{"patient", 8, retry.Exponential, 5 * time.Second, 0},
+		{"queue", 2, retry.Exponential, 2 * time.Second, 0},
 		{"sidekiq", 26, retry.Polynomial, time.Second, 0},
 	}
 	for _, test := range tests {
@@ -35,6 +36,12 @@ func TestFind_TakesEveryNameThatAPersonWrites(t *testing.T) {
 			t.Errorf("%s: %d × %s from %v, ttr %v; want %d × %s from %v, ttr %v", test.name,
 				p.MaxAttempts, p.Strategy, p.InitialInterval, ttr, test.attempts, test.strategy, test.initial, test.ttr)
 		}
+	}
+}
+
+func TestParse_KeepsTheNameOfTheDefault(t *testing.T) {
+	if _, err := Parse("redrive.yaml", []byte("policies:\n  default: {max_attempts: 8}\n")); err == nil || !strings.HasPrefix(err.Error(), "redrive.yaml:2: policies.default: is what people call") {
+		t.Errorf("a policy named default: %v", err)
 	}
 }
 

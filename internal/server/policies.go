@@ -40,7 +40,10 @@ func (s *Server) policies(c echo.Context) error {
 	q := whatIf{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
 	if len(v.Errors) == 0 {
-		v.Herd, v.FromHerd = herd(v.Policy), herd(v.From.Policy)
+		v.Herd = herd(v.Policy)
+		if v.Changed() {
+			v.FromHerd = herd(v.From.Policy)
+		}
 	}
 	return s.page(c, http.StatusOK, v.Page())
 }

@@ -26,7 +26,7 @@ type Policies struct {
 	Errors   map[string]string // by parameter: what is wrong with it; then no policy is shown
 	Policy   retry.Policy      // the one that is shown
 	Herd     retry.Herd        // of Policy
-	FromHerd retry.Herd        // of From
+	FromHerd retry.Herd        // of From, where Policy is another one
 }
 
 // PolicyEntry is a policy with the name under which it can be asked for:
@@ -48,9 +48,9 @@ func policiesURL(name string) templ.SafeURL {
 	return local("/policies", url.Values{"preset": {name}})
 }
 
-// changed reports whether the policy that is shown is not the one that the
+// Changed reports whether the policy that is shown is not the one that the
 // form starts from.
-func (v Policies) changed() bool {
+func (v Policies) Changed() bool {
 	return !bytes.Equal(job.EncodePolicy(v.Policy), job.EncodePolicy(v.From.Policy))
 }
 

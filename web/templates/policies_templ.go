@@ -797,7 +797,7 @@ func policyFormulaPanel(v Policies) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.changed() {
+		if v.Changed() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -946,7 +946,7 @@ func policyFormulaPanel(v Policies) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.changed() {
+		if v.Changed() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<p class=\"t12\" data-against>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
