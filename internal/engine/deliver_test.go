@@ -252,7 +252,39 @@ func TestEngine_DeliversWhatTheStartCouldNotSettle(t *testing.T) {
 	})
 }
 
-func TestEngine_AStoppedEngineHasNoGoroutineLeft(t *testing.T) {
+// slowUnhold holds back the last step of the taking over.
+type slowUnhold struct {
+	*faulty
+	answer chan struct{}
+}
+
+func (s *slowUnhold) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
+	<-s.answer
+	return s.Store.Unhold(ctx, knows)
+}
+
+// An execution that is found lost when a stop has ended all deliveries is
+// settled as well, and its letter kept.
+func TestEngine_DeliversNothingAfterTheEndOfDeliveries(t *testing.T) {
+	bubble(t, func(r *rig) { // the grace is ten seconds
+		id := r.enqueue(once("ok"))[0]
+		r.orphan("dead", time.Hour)
+		s := &slowUnhold{&faulty{Store: r.store}, make(chan struct{})}
+		s.refuse(job.ErrStorageFull)
+		e := r.start(func(o *options) { o.Store, o.Deliver = s, after(time.Hour) })
+		s.err.Store(nil)
+		time.Sleep(time.Second) // the dispatcher takes over by now
+		time.AfterFunc(20*time.Second, func() { close(s.answer) })
+		if err := e.Stop(r.Context()); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		if a := r.want(id, "dlq_failed", 1); len(a) != 1 || a[0].Outcome != job.Lost {
+			t.Errorf("attempts: %+v", a)
+		}
+	})
+}
+
+func TestEngine_AHurriedStopLeavesNoDeliveryBehind(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("bad", fails(failure("x")))
 		r.enqueue(once("bad"))

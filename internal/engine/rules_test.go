@@ -113,9 +113,11 @@ func TestEngine_RulesSeeTheFailure(t *testing.T) {
 		ids := r.enqueue(ofType("ok"), j)
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait() // the second execution is under way
+		r.mu.Lock()
 		if len(saw) != 1 || saw[0] != (seen{0, job.TimedOut, "timeout"}) {
 			t.Errorf("the rules saw %+v", saw)
 		}
+		r.mu.Unlock()
 		if err := e.Stop(r.Context()); err != nil {
 			t.Fatal(err)
 		}

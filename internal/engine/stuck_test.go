@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/engine"
 	"redrive/internal/job"
 )
 
@@ -107,13 +109,17 @@ func TestEngine_RunsAgainAfterTheCap(t *testing.T) {
 		begin := time.Now()
 		var log journal
 		id, s := r.stick(time.Hour, func(o *options) {
-			o.StuckAfter = 3 * time.Minute
+			o.StuckAfter = 187 * time.Second
 			o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		})
-		time.Sleep(3 * time.Minute)
+		r.on("ok", succeed)
+		other := ofType("ok")
+		other.Timeout = 30 * time.Second // the end of its ttr comes in between
+		r.enqueue(other)
+		time.Sleep(187 * time.Second)
 		synctest.Wait()
 		r.want(id, "completed", 2)
-		if got := s.starts()[1].Sub(begin); got != 3*time.Minute+13*time.Second {
+		if got := s.starts()[1].Sub(begin); got != 200*time.Second {
 			t.Errorf("began after %v", got)
 		}
 		if !log.has("was waited for long enough") {
@@ -129,9 +135,9 @@ func TestEngine_RunsAgainAfterTheCap(t *testing.T) {
 // One cap is enough for one handler: later executions do not wait again.
 func TestEngine_WaitsOnceForTheSameHandler(t *testing.T) {
 	bubble(t, func(r *rig) {
-		id, s := r.stick(time.Hour, func(o *options) { o.StuckAfter = time.Minute })
+		id, s := r.stick(time.Hour, func(o *options) { o.StuckAfter = 50 * time.Second })
 		r.on("stubborn", fails(failure("x")))
-		time.Sleep(time.Minute) // the second execution fails
+		time.Sleep(50 * time.Second) // the second execution fails
 		synctest.Wait()
 		r.want(id, "retryable", 2)
 		r.on("stubborn", s.handle)
@@ -211,6 +217,46 @@ func TestEngine_AJobThatWaitsTakesNoWorker(t *testing.T) {
 		r.want(id, "completed", 2)
 		time.Sleep(time.Hour)
 		r.want(others[1], "completed", 1)
+	})
+}
+
+// A cancellation can come in the moment in which the wait ends.
+func TestEngine_CancelsAJobThatIsAboutToBegin(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var id string
+		var late atomic.Bool
+		id, s := r.stick(time.Minute, func(o *options) {
+			o.Handlers = func(typ string) (engine.Handler, bool) {
+				if late.CompareAndSwap(true, false) {
+					r.cancel(id)
+				}
+				return r.lookup(typ)
+			}
+		})
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		late.Store(true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if r.want(id, "cancelled", 1); len(s.starts()) != 1 || len(r.engine.Running()) != 0 {
+			t.Errorf("%d executions began, running: %v", len(s.starts()), r.engine.Running())
+		}
+	})
+}
+
+// What needs no handler waits for none.
+func TestEngine_AnExpiredJobDoesNotWait(t *testing.T) {
+	bubble(t, func(r *rig) {
+		s := &stubborn{returns: time.Hour}
+		r.on("stubborn", s.handle)
+		r.start()
+		j := ofType("stubborn")
+		j.Timeout, j.ExpiresAt = 10*time.Second, time.Now().Add(12500*time.Millisecond)
+		id := r.enqueue(j)[0]
+		time.Sleep(13 * time.Second)
+		synctest.Wait()
+		r.want(id, "dead_letter", 2)
+		time.Sleep(time.Hour)
 	})
 }
 
