@@ -194,6 +194,7 @@ func (s *sentence) retryable(v JobPage, f forecast) {
 	s.starts(v, v.Job.RunAt)
 	s.whyThen(v)
 	s.ifAllFail(v, f)
+	s.expires(v)
 	s.waits(v)
 }
 

@@ -43,7 +43,11 @@ func (s *sentence) stored(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	if poisoned(v.Job) {
 		s.answers("It was set aside "+s.when(ended)+" %v: %v", ended, becauseOf(v.Job.Reason).short)
-		s.says(", %v. %v %v", relative(ended, s.now), becauseOf(v.Job.Reason).means, becauseOf(v.Job.Reason).todo)
+		s.says(", %v", relative(ended, s.now))
+		if m := v.Job.Error.Message; m != "" {
+			s.says(": %v", job.Clip(m, 300))
+		}
+		s.says(". %v %v", becauseOf(v.Job.Reason).means, becauseOf(v.Job.Reason).todo)
 		return
 	}
 	s.answers("It was dead-lettered "+s.when(ended)+" %v", ended)
@@ -61,8 +65,11 @@ func (s *sentence) refused(v JobPage) {
 	}
 	s.answers("Its dead letter was refused: %v", problem)
 	s.says(". The job is kept; nothing is lost. It failed for good "+s.when(ended)+" %v, %v: %v.", ended, relative(ended, s.now), whyOver(v))
-	if v.DeadLetters {
-		s.says(" The queue %v takes dead letters now: forward it again.", v.Job.Queue)
+	switch {
+	case v.ForwardedTo != "":
+		s.says(" Forward it again once %v takes it.", v.ForwardedTo)
+	case v.DeadLetters:
+		s.says(" The queue %v has a dead-letter queue now: forward it again.", v.Job.Queue)
 	}
 }
 

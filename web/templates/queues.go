@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 const (
@@ -121,6 +122,20 @@ func lettersGo(c QueueConfig) string {
 		return "kept here"
 	}
 	return "off"
+}
+
+// lettersLeave adds to a policy's line what is remarkable about the way of its
+// dead letters.
+func lettersLeave(c QueueConfig) string {
+	switch {
+	case c.Policy.OnExhaustion != retry.DeadLetter:
+		return ""
+	case c.ForwardedTo != "":
+		return " to " + visible(c.ForwardedTo)
+	case !c.DeadLetters:
+		return ", which is off"
+	}
+	return ""
 }
 
 // queueFlip is the pause and resume button of a queue.

@@ -67,8 +67,8 @@ func becauseOfEnvelope(r retry.Reason) because {
 	case retry.InvalidAttempts:
 		return malformed("attempts invalid", "its envelope's attempts are invalid", "The attempts of its envelope are not a whole number from zero on.")
 	case retry.UnsupportedVersion:
-		return because{"schema", "schema", "its envelope is of a newer schema",
-			"Its envelope was written by a newer producer: its schema_version is unknown here. Its bytes are kept as they came.",
+		return because{"schema", "schema", "its envelope's schema is unknown",
+			"The schema_version of its envelope is missing, or newer than this program. Its bytes are kept as they came.",
 			"Replay it once this program knows the version, or let the producer send version 1."}
 	}
 	return because{"info", visible(string(r)), visible(string(r)), "Its code is " + visible(string(r)) + ".", ""}

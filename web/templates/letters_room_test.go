@@ -1,0 +1,80 @@
+package templates
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+func spoken(s sentence) string {
+	var b strings.Builder
+	for _, p := range append(s.lead[:len(s.lead):len(s.lead)], s.rest...) {
+		if b.WriteString(p.text); !p.time.IsZero() {
+			b.WriteString(clock(p.time, s.now))
+		}
+	}
+	return b.String()
+}
+
+func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
+	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
+	kept := job.Retention{Age: 180 * day, Count: 10_000}
+	for _, test := range []struct {
+		fill  job.Fill
+		keeps job.Retention
+		want  string
+		warns bool
+	}{
+		{job.Fill{Open: 4000, LastDay: 2000}, kept, "Full in 3 d at +2,000 a day: warns on 14 Mar 14:00, full on 15 Mar 14:00, then prunes the oldest", false},
+		{job.Fill{Open: 7999, LastDay: 1}, kept, "Not filling up at +1 a day", false},
+		{job.Fill{Open: 8000, LastDay: 2000}, kept, "Full in 24 h at +2,000 a day: full on 13 Mar 14:00, then prunes the oldest", true},
+		{job.Fill{Open: 9000}, kept, "Not filling up: none in the last 24 h", true},
+		{job.Fill{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
+		{job.Fill{Open: 9000, LastDay: 9}, job.Retention{Age: day}, "", false},
+	} {
+		r := LetterRoom{test.fill, test.keeps}
+		if got := spoken(r.forecast(now)); got != test.want || r.warns() != test.warns {
+			t.Errorf("%+v of %+v: %q, warns %v; want %q, %v", test.fill, test.keeps, got, r.warns(), test.want, test.warns)
+		}
+	}
+}
+
+func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
+	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		keeps        job.Retention
+		age, pruning string
+	}{
+		{job.Retention{Age: 180 * day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
+		{job.Retention{Age: 180 * day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
+		{job.Retention{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
+	} {
+		r := LetterRoom{job.Fill{Open: 9, Oldest: now.Add(-12 * day)}, test.keeps}
+		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
+			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
+		}
+	}
+}
+
+func TestOrigins_InWords(t *testing.T) {
+	for code, want := range map[string]string{
+		"":                            "",
+		"job":                         "from the job itself",
+		"type:email.*":                "from the type email.*",
+		"queue:orders":                "from the queue orders",
+		"default":                     "from the configured default",
+		"built_in":                    "built in",
+		"rule:long-reports":           "set by the rule long-reports",
+		"queue:orders/preset:daycry":  "preset daycry, named by the queue orders",
+		"default/policy:slow":         "policy slow, named by the configured default",
+		"rule:big/policy:slow":        "policy slow, named by the rule big",
+		"type:urn:a/b/preset:initphp": "preset initphp, named by the type urn:a/b",
+		"oracle":                      "from oracle",
+	} {
+		if got := originWords(code); got != want {
+			t.Errorf("%s reads %q, want %q", code, got, want)
+		}
+	}
+}
