@@ -53,7 +53,7 @@ func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
 	switch {
 	case !ok:
 		x.ending = e.unknown(j, now)
-	case reached(j.ExpiresAt, now):
+	case j.Expired(now):
 		x.ending = e.expired(j, now)
 	default:
 		x.handler = h

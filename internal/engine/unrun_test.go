@@ -77,3 +77,21 @@ func TestEngine_ARetryCanComeTooLate(t *testing.T) {
 		}
 	})
 }
+
+// A replay is a person's word that the job is still wanted.
+func TestEngine_AReplayDoesNotExpire(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("ok", succeed)
+		r.start()
+		j := ofType("ok")
+		j.RunAt = time.Now().Add(time.Minute)
+		j.ExpiresAt = j.RunAt
+		id := r.enqueue(j)[0]
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.want(id, "dead_letter", 1)
+		r.replay(id, 1)
+		synctest.Wait()
+		r.want(id, "completed", 1)
+	})
+}

@@ -99,7 +99,7 @@ type Job struct {
 	Origins    Origins         // who said what of the policy and the ttr
 	Timeout    time.Duration   // ttr: the longest that an execution may take
 	RunAt      time.Time       // not before
-	ExpiresAt  time.Time       // not after; zero: no bound
+	ExpiresAt  time.Time       // not after, in the first run; zero: no bound
 	EnqueuedAt time.Time
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
@@ -139,6 +139,12 @@ func (j Job) Status() Status {
 // Replayable reports whether the current run can be followed by another one.
 func (j Job) Replayable() bool {
 	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
+}
+
+// Expired reports whether the job's time to live is over. It bounds the first
+// run only: who replays a job wants it still.
+func (j Job) Expired(now time.Time) bool {
+	return j.Run == 1 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
 }
 
 // Cancellable reports whether the job can still be taken back.

@@ -277,7 +277,7 @@ func (s *sentence) waits(v JobPage) {
 // expires says until when the job is worth running.
 func (s *sentence) expires(v JobPage) {
 	switch at := v.Job.ExpiresAt; {
-	case at.IsZero():
+	case at.IsZero() || v.Job.Run > 1:
 	case at.After(s.now):
 		s.says(" It expires "+s.when(at)+" %v unless it starts before.", at)
 	default:

@@ -144,7 +144,7 @@ func jobFacts(v JobPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !v.Job.ExpiresAt.IsZero() {
+		if !v.Job.ExpiresAt.IsZero() && v.Job.Run == 1 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<dt>Expires</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -40,7 +40,7 @@ func becauseOf(r retry.Reason) because {
 			"No handler is configured for its type.", "Name one under handlers in the configuration file, start again, then replay."}
 	case retry.Expired:
 		return because{"expired", "expired", "its time to live ended",
-			"Its time to live ended before it ran.", "Replay it if it is still wanted."}
+			"Its time to live ended before it ran.", "Replay it if it is still wanted: a replay does not expire."}
 	case retry.Manual:
 		return because{"manual", "by hand", "by hand", "A person decided so.", "Its history says who."}
 	}

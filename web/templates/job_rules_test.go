@@ -1,0 +1,32 @@
+package templates_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
+	all := jobPages()
+	for name, want := range map[string][]string{
+		"job-rule-retried": {
+			"Attempt 3 of 5 starts in", "the rule slow-mail retries it after 10 s", "Rules: slow-mail retried it", "Rules: temporary-only retried it",
+			"asks for 10 s", "the rule by-tenant failed and was skipped", "the rule tenant-queue failed and was skipped", "7b3f9c1e-trace",
+			"preset daycry, named by the queue payments", "from the type email.*", "set by the rule long-reports", "It expires at",
+		},
+		"job-rule-letter":   {"the rule spam decided so", "Rules: spam dead-lettered it"},
+		"job-rule-discard":  {"A rule discarded it", "the rule spam decided so"},
+		"job-expired":       {"its time to live ended before it ran", "Time to live: ended before it ran, so dead letter"},
+		"job-poison":        {"It was set aside", "trace_id is missing", "kept as they came", "/api/v1/jobs/019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07/envelope"},
+		"job-forward-again": {"https://dlq.ops.example answered 507 Insufficient Storage after 3 tries", "Forward again", "once dlq.ops.example takes it"},
+		"job-forwarded":     {"the last one timed out", "A copy was sent to https://dlq.ops.example", "dead letter sent to https://dlq.ops.example"},
+		"job-stuck":         {"Attempt 2 of 5 waits for its previous execution", "at the latest"},
+	} {
+		page := string(render(t, all[name]))
+		said := text(parse(t, all[name]).root)
+		for _, words := range want {
+			if !strings.Contains(said, words) && !strings.Contains(page, words) {
+				t.Errorf("%s does not say %q", name, words)
+			}
+		}
+	}
+}
