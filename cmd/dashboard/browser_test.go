@@ -272,17 +272,17 @@ func TestBrowser_FitsItsScreen(t *testing.T) {
 			}
 		}
 	}
-	b.quiet404()
+	b.quiet("404")
 	b.calm()
 }
 
-// quiet404 forgets the one complaint that this test asked for.
-func (b *browser) quiet404() {
+// quiet forgets the complaints about a status that this test asked for.
+func (b *browser) quiet(status string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	kept := b.said[:0]
 	for _, s := range b.said {
-		if !strings.Contains(s, "404") {
+		if !strings.Contains(s, status) {
 			kept = append(kept, s)
 		}
 	}

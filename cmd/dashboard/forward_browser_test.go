@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A dead letter that its archive refuses is refused again while the archive is
+// broken, and accepted in place once it is fixed. No row moves.
+func TestBrowser_ForwardAgainOnARow(t *testing.T) {
+	url := startDemo(t)
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(url + "/dead-letters"))
+	b.wait("the page is live", isLive)
+	const press = `window.row.querySelector('form[data-act="forward"] button').click()`
+	eval[chromedp.Void](b, `window.row = document.querySelector('tr:has(form[data-act="forward"])')`)
+	if got := eval[string](b, `window.row.innerText`); got == "" || eval[bool](b, `window.row.querySelector('form[data-act="forward"]').hidden`) {
+		t.Fatalf("the row offers no forward: %s", got)
+	}
+	eval[chromedp.Void](b, press)
+	b.wait("the new refusal is told", `document.querySelector(".alarm [data-note]").innerText.includes("answered 507 Insufficient Storage; the job is kept")`)
+	if eval[bool](b, `window.row.querySelector('form[data-act="forward"]').hidden || window.row.classList.contains("gone")`) {
+		t.Error("after a refusal the button is gone")
+	}
+
+	b.run(chromedp.Click(chromedp.CSS("details.demo summary")))
+	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/ledger"] button`)))
+	b.wait("the archive works", `document.querySelector('form[action="/demo/faults/ledger"] button').innerText.includes("Break")`)
+	eval[chromedp.Void](b, press)
+	b.wait("the letter is stored, its row stays", `window.row.classList.contains("gone") && window.row.innerText.includes("dead letter")`)
+	if !eval[bool](b, `window.row.querySelector('form[data-act="forward"]').hidden && !window.row.querySelector('form[data-act="replay"]').hidden`) {
+		t.Error("the row still offers forward, or no replay")
+	}
+	b.quiet("409")
+	b.calm()
+}
