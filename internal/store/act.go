@@ -39,7 +39,7 @@ func (t *tx) replay(from job.Job, now time.Time, by string) (job.Job, error) {
 	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by); err != nil {
 		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
 	}
-	const update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', held = 0, letter = '',
+	const update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '',
 			run_at = $3, changed_at = $3, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq = $1 AND run = $2`
 	to, err := t.change(from, update, from.Seq, from.Run, micros(now))
@@ -145,7 +145,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by string)
 
 // finish ends a job by a person's decision.
 func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
-	const update = `UPDATE jobs SET state = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4
+	const update = `UPDATE jobs SET state = $2, shelf = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4
 		WHERE seq = $1`
 	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now))
 	if err != nil {

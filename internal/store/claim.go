@@ -85,9 +85,9 @@ func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 	const (
 		from      = `SELECT ` + nextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
-		due       = from + `state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
-		scheduled = due + `state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
-		retryable = due + `state = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
+		due       = from + `shelf IN ('scheduled', 'retryable') AND run_at <= $3 AND `
+		scheduled = due + `shelf = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
+		retryable = due + `shelf = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
 	)
 	var jobs []job.Job
 	for _, part := range []struct {
@@ -134,14 +134,20 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 
 // take starts executions of the jobs.
 func (t *tx) take(c job.Claim, jobs []job.Job) error {
-	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, changed_at = $2, started_at = $2,
-			worker = $3, lease_until = $4, last_seen = $2
-		WHERE seq IN (SELECT value FROM json_each($1))`
+	const (
+		update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
+			worker = $3, lease_until = $4, last_seen = $2`
+		these = ` WHERE seq IN (SELECT value FROM json_each($1))`
+	)
 	if len(jobs) == 0 {
 		return nil
 	}
 	now, until := fromMicros(micros(c.Now)), fromMicros(micros(c.Now.Add(c.Lease)))
-	if _, err := t.exec(update, seqs(jobs), micros(now), c.Worker, micros(until)); err != nil {
+	query := update + these // the usual one touches no list
+	if slices.ContainsFunc(jobs, func(j job.Job) bool { return j.State != job.Available }) {
+		query = update + `, shelf = ''` + these
+	}
+	if _, err := t.exec(query, seqs(jobs), micros(now), c.Worker, micros(until)); err != nil {
 		return err
 	}
 	for i := range jobs {
@@ -157,7 +163,7 @@ func (t *tx) take(c job.Claim, jobs []job.Job) error {
 // hold makes jobs wait for a handler: they stay available, and no claim sees
 // them.
 func (t *tx) hold(jobs []job.Job, now time.Time) error {
-	const update = `UPDATE jobs SET state = 'available', held = 1, changed_at = $2 WHERE seq IN (SELECT value FROM json_each($1))`
+	const update = `UPDATE jobs SET state = 'available', shelf = '', held = 1, changed_at = $2 WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -256,7 +262,7 @@ func (s *Store) Held(ctx context.Context) ([]job.HeldType, error) {
 // active jobs for the zero time. They come with their payloads: what one process
 // had in memory, the next one can hold.
 func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error) {
-	const query = wholeJobs + ` WHERE state = 'active' AND ($1 = 0 OR lease_until <= $1) ORDER BY changed_at, seq`
+	const query = wholeJobs + ` WHERE state = 'active' AND ($1 = 0 OR lease_until <= $1) ORDER BY started_at, seq`
 	return s.policies.whole(s.reading(ctx), query, micros(endedBy))
 }
 
@@ -265,7 +271,7 @@ func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 // its time. Jobs that are due already do not hide later ones.
 func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
 	const query = `SELECT coalesce(min(due), 0) FROM (
-		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND state = d.status AND state IN ('scheduled', 'retryable')
+		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND shelf = d.status AND shelf IN ('scheduled', 'retryable')
 			AND run_at > $1 ORDER BY run_at LIMIT 1) AS due
 		FROM depths AS d
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0

@@ -75,8 +75,8 @@ func fresh(j *job.Job, now time.Time) {
 // inserting stores new jobs.
 func inserting() batch {
 	return batch{
-		head: `INSERT INTO jobs (seq, id, queue, type, state, priority, policy_id, ttr, run_at, enqueued_at, changed_at, key) VALUES `,
-		row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 12,
+		head: `INSERT INTO jobs (seq, id, queue, type, state, shelf, priority, policy_id, ttr, run_at, enqueued_at, changed_at, key) VALUES `,
+		row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 13,
 	}
 }
 
@@ -86,6 +86,15 @@ func insertingBodies() batch {
 		head: `INSERT INTO bodies (job_seq, ` + bodyColumns + `) VALUES `,
 		row:  `(?, ?, ?, ?, ?, ?, ?, ?)`, columns: 8,
 	}
+}
+
+// shelf is the state for the lists that the schema keeps apart.
+func shelf(s job.State) string {
+	switch s {
+	case job.Available, job.Active, job.Completed:
+		return ""
+	}
+	return string(s)
 }
 
 // flushJobs writes the new jobs that wait.
@@ -107,7 +116,7 @@ func (t *tx) enqueue(j job.Job, text policyText) (job.Enqueued, error) {
 	}
 	t.seq++
 	j.Seq = t.seq
-	err = t.jobs.add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), j.Priority, policy, j.Timeout.Microseconds(),
+	err = t.jobs.add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), shelf(j.State), j.Priority, policy, j.Timeout.Microseconds(),
 		micros(j.RunAt), micros(j.EnqueuedAt), micros(j.ChangedAt), j.Key)
 	if err == nil {
 		err = t.bodies.add(t, j.Seq, micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)

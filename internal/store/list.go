@@ -49,17 +49,15 @@ func statusTerm(s job.Status) string {
 	case job.StatusHeld:
 		return "j.held = 1"
 	}
-	const others = " AND j.state NOT IN ('active', 'available', 'completed')" // the condition of jobs_state
-	state := "j.state = '" + string(s) + "'"
-	switch {
-	case s == job.Status(job.Discarded) || s == job.Status(job.Retryable):
-		return state + " AND j.state IN ('discarded', 'retryable')" + others
-	case s == job.Status(job.Active) || s.ByEnqueueing():
-		return state
-	case slices.Contains(job.States(), job.State(s)):
-		return state + others
+	switch state := job.State(s); {
+	case !slices.Contains(job.States(), state):
+		return "0 = 1"
+	case shelf(state) == "":
+		return "j.state = '" + string(s) + "'"
+	case state == job.Discarded || state == job.Retryable:
+		return "j.shelf = '" + string(s) + "' AND j.shelf <> '' AND j.shelf IN ('discarded', 'retryable')"
 	}
-	return "0 = 1"
+	return "j.shelf = '" + string(s) + "' AND j.shelf <> ''"
 }
 
 // match adds what jobs and dead letters are filtered by alike; table has the
@@ -111,16 +109,20 @@ func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 	if f.Status != "" {
 		where.add(statusTerm(f.Status))
 	}
+	changed := "j.changed_at"
+	if f.Status == job.Status(job.Active) {
+		changed = "j.started_at"
+	}
 	order := " ORDER BY j.seq DESC"
 	if !f.Status.ByEnqueueing() {
-		order = " ORDER BY j.changed_at DESC, j.seq DESC"
+		order = " ORDER BY " + changed + " DESC, j.seq DESC"
 	}
 	where.match(f, "j")
 	where.text(f.Error, "j.error_type", "j.error_message")
 	switch {
 	case after == job.Cursor{}:
 	case !f.Status.ByEnqueueing():
-		where.add("(j.changed_at, j.seq) < (%s, %s)", micros(after.At), after.Seq)
+		where.add("("+changed+", j.seq) < (%s, %s)", micros(after.At), after.Seq)
 	default:
 		where.add("j.seq < %s", after.Seq)
 	}

@@ -197,3 +197,25 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Leases(ctx, testTime))
 	ok(s.NextDue(ctx, testTime))
 }
+
+// The shelf repeats the state where a list needs it, whatever changed the job.
+func TestShelf_RepeatsTheState(t *testing.T) {
+	s := open(t, Options{})
+	live(t, s)
+	const query = `SELECT state, shelf, count(*) FROM jobs GROUP BY state, shelf`
+	seen := 0
+	err := s.reading(t.Context()).query(query, func(rows *sql.Rows) error {
+		var state, got string
+		var n int
+		err := rows.Scan(&state, &got, &n)
+		if want := shelf(job.State(state)); got != want {
+			t.Errorf("%d jobs that are %s lie on the shelf %q, want %q", n, state, got, want)
+		}
+		seen++
+		return err
+	})
+	check(t, err)
+	if seen < 5 {
+		t.Errorf("only %d states were seen", seen)
+	}
+}

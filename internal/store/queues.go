@@ -100,8 +100,8 @@ func (s *Store) Queues(ctx context.Context, now time.Time) ([]job.QueueInfo, err
 func queueInfos(src source, now time.Time) ([]job.QueueInfo, error) {
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
 			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
-			(SELECT min(run_at) FROM jobs WHERE queue = name AND state IN ('scheduled', 'retryable') AND state = 'scheduled' AND run_at <= $1),
-			(SELECT min(run_at) FROM jobs WHERE queue = name AND state IN ('scheduled', 'retryable') AND state = 'retryable' AND run_at <= $1), 0)
+			(SELECT min(run_at) FROM jobs WHERE queue = name AND shelf IN ('scheduled', 'retryable') AND shelf = 'scheduled' AND run_at <= $1),
+			(SELECT min(run_at) FROM jobs WHERE queue = name AND shelf IN ('scheduled', 'retryable') AND shelf = 'retryable' AND run_at <= $1), 0)
 		FROM (SELECT queue AS name FROM depths UNION SELECT name FROM queues) AS known LEFT JOIN queues AS q USING (name)
 		ORDER BY name`
 	var all []job.QueueInfo

@@ -120,6 +120,12 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	if j.State != job.Active { // what the last claim left behind
 		j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
 	}
+	switch j.State {
+	case job.Active:
+		j.ChangedAt = j.StartedAt
+	case job.Completed:
+		j.ChangedAt = j.FinishedAt
+	}
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (t *tx) started(claimed job.Job, a job.Attempt) error {
 func (t *tx) end(s *job.Settlement, from job.Job, to *job.Job) (err error) {
 	const (
 		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
-		failed  = `UPDATE jobs SET state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
+		failed  = `UPDATE jobs SET state = $5, shelf = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
 			reason = $9, letter = $10, error_type = $11, error_message = $12` + token
 	)
 	var n int64
@@ -147,7 +147,7 @@ func expect(want, got int64, err error) error {
 // the view executions): one row less to write for each job that does its work.
 func completing() batch {
 	return batch{
-		head: `UPDATE jobs SET state = 'completed', changed_at = s.column4, finished_at = s.column4, attempts = s.column5,
+		head: `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
 			reason = '', error_type = '', error_message = '' FROM (VALUES `,
 		row: `(?, ?, ?, ?, ?)`, columns: 5,
 		tail: `) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`,

@@ -21,6 +21,7 @@ CREATE TABLE jobs (
     queue         TEXT    NOT NULL,
     type          TEXT    NOT NULL,
     state         TEXT    NOT NULL,
+    shelf         TEXT    NOT NULL,               -- the state again, '' for available, active and completed
     letter        TEXT    NOT NULL DEFAULT '',    -- what became of the current run's dead letter: '', stored, refused
     held          INTEGER NOT NULL DEFAULT 0,     -- 1: available, but no handler knows the type
     run           INTEGER NOT NULL DEFAULT 1,
@@ -33,7 +34,7 @@ CREATE TABLE jobs (
     enqueued_at   INTEGER NOT NULL,
     started_at    INTEGER NOT NULL DEFAULT -9223372036854775808,     -- of the newest execution
     finished_at   INTEGER NOT NULL DEFAULT -9223372036854775808,     -- when the run ended
-    changed_at    INTEGER NOT NULL,               -- when the job entered its state
+    changed_at    INTEGER NOT NULL,               -- when the job entered its state; an active one did at started_at, a completed one at finished_at
     worker        TEXT    NOT NULL DEFAULT '',    -- who holds it, or held it last
     lease_until   INTEGER NOT NULL DEFAULT -9223372036854775808,     -- while active
     last_seen     INTEGER NOT NULL DEFAULT -9223372036854775808,     -- the worker's last sign of life, while active
@@ -66,21 +67,24 @@ CREATE INDEX jobs_claim ON jobs (queue, priority DESC, run_at, seq) WHERE state 
 
 -- What waits for its time. As for the other indexes on two states, a query has
 -- to repeat the condition beside the state that it wants.
-CREATE INDEX jobs_due ON jobs (queue, state, run_at, seq) WHERE state IN ('scheduled', 'retryable');
+CREATE INDEX jobs_due ON jobs (queue, shelf, run_at, seq) WHERE shelf IN ('scheduled', 'retryable');
 
--- Lists, newest first. Each index whose condition names the state costs every
--- change of a job, even of those that it does not hold, so there are few. The
--- three states that every job passes through are kept as cheap as can be: active
--- jobs are few; available ones are listed by the order of their enqueueing, and
--- so are completed ones, which need no index for that: most jobs are completed.
--- Queries repeat the condition of jobs_state beside the state that they want.
-CREATE INDEX jobs_active    ON jobs (changed_at, seq) WHERE state = 'active';
+-- Lists, newest first. Every index that names a column costs each change of it,
+-- also for jobs that it does not hold, so the indexes of lists keep away from
+-- what changes in each job's life: they go by the shelf, not the state, and a
+-- claim and a completion leave shelf and changed_at alone. That saves a fifth of
+-- their time. The three states that every job passes through are kept as cheap as
+-- can be: active jobs are few; available ones are listed by the order of their
+-- enqueueing, and so are completed ones, which need no index for that: most jobs
+-- are completed. Queries repeat an index's condition beside the shelf that they
+-- want.
+CREATE INDEX jobs_active    ON jobs (started_at, seq) WHERE state = 'active';
 CREATE INDEX jobs_available ON jobs (seq) WHERE state = 'available';
-CREATE INDEX jobs_state     ON jobs (state, changed_at, seq) WHERE state NOT IN ('active', 'available', 'completed');
+CREATE INDEX jobs_shelf     ON jobs (shelf, changed_at, seq) WHERE shelf <> '';
 CREATE INDEX jobs_letter  ON jobs (letter, changed_at, seq) WHERE letter <> '';
 CREATE INDEX jobs_held    ON jobs (changed_at, seq) WHERE held = 1;
-CREATE INDEX jobs_failed_queue ON jobs (queue, state, changed_at, seq) WHERE state IN ('discarded', 'retryable');
-CREATE INDEX jobs_failed_type  ON jobs (type, state, changed_at, seq)  WHERE state IN ('discarded', 'retryable');
+CREATE INDEX jobs_failed_queue ON jobs (queue, shelf, changed_at, seq) WHERE shelf IN ('discarded', 'retryable');
+CREATE INDEX jobs_failed_type  ON jobs (type, shelf, changed_at, seq)  WHERE shelf IN ('discarded', 'retryable');
 
 -- One row for each execution that ended without success, written once.
 CREATE TABLE attempts (
