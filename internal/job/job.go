@@ -18,9 +18,9 @@
 // Two counters must not be confused. Attempts counts the cycles that were
 // completed in this run, whatever their outcome: 0 at enqueue, one more each
 // time an execution that counts is settled. Execution rises at each claim and
-// never goes back. (ID, Run, Execution) is the fencing token: every write that ends or
-// extends an execution names it, so a worker that lost its lease can never
-// settle somebody else's work.
+// never goes back. (ID, Run, Execution) is the fencing token: every write that
+// ends or extends an execution names it, so a worker that lost its lease can
+// never settle somebody else's work.
 //
 // The package does no input or output. [Job.Settle] turns the end of an
 // execution, as its worker or the reaper saw it, into what is written down.
@@ -203,7 +203,8 @@ type Attempt struct {
 }
 
 // DeadLetter is the record of a run that ended in the dead-letter queue, or
-// should have. Rows are history: one for each (job, run), never overwritten.
+// should have. Rows are history: one for each (job, run), completed by what
+// became of the letter.
 type DeadLetter struct {
 	JobID       string
 	Run         int

@@ -119,9 +119,9 @@ func DecodePolicy(data []byte) (retry.Policy, error) {
 }
 
 // DecodePatch reads a partial policy from a JSON object, or from a string that
-// names a whole one; parse reads its durations. It returns a *retry.FieldError that names the field, without a
-// prefix. The values are not yet checked against each other: see
-// [retry.Policy.Validate].
+// names a whole one; parse reads its durations. It returns a *retry.FieldError
+// that names the field, without a prefix. The values are not yet checked against
+// each other: see [retry.Policy.Validate].
 func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.Patch, error) {
 	var patch retry.Patch
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {

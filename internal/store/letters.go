@@ -34,7 +34,7 @@ func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (byAg
 	}
 	if r.Count > 0 && err == nil {
 		byCount, err = s.prune(ctx, func(t *tx) (time.Time, int64) {
-			return now, t.rollup.depths[job.StatusDeadLetter] - r.Count
+			return now, t.openLetters() - r.Count
 		})
 	}
 	return byAge, byCount, err
@@ -58,6 +58,17 @@ func (s *Store) prune(ctx context.Context, bounds func(*tx) (before time.Time, m
 			return total, nil
 		}
 	}
+}
+
+// openLetters counts them as this transaction sees them.
+func (t *tx) openLetters() int64 {
+	n := t.rollup.depths[job.StatusDeadLetter]
+	for k, d := range t.delta.depths {
+		if k.status == job.StatusDeadLetter {
+			n += d
+		}
+	}
+	return n
 }
 
 func (t *tx) prune(before time.Time, most int64) (int, error) {

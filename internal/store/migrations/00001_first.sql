@@ -118,7 +118,8 @@ CREATE VIEW executions AS
     FROM jobs WHERE state = 'completed';
 
 -- Runs that ended in the dead-letter queue, or should have. History: a row is
--- completed by what became of the letter, never overwritten or removed.
+-- completed by what became of the letter, and goes only with its whole job, when
+-- the retention of the dead-letter queue has passed.
 CREATE TABLE dead_letters (
     job_seq      INTEGER NOT NULL,
     run          INTEGER NOT NULL,

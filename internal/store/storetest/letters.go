@@ -67,7 +67,8 @@ func envelope(id string) job.Job {
 }
 
 // MessageOfALiveJobIsARepeat: until the first job has ended it answers for
-// every envelope with its message id in its queue, in one batch and later.
+// every envelope with its message id in its queue, in one batch and later, but
+// not for one that is set aside.
 func MessageOfALiveJobIsARepeat(k *kit) {
 	elsewhere := envelope("m1")
 	elsewhere.Queue = "mail"
@@ -82,6 +83,12 @@ func MessageOfALiveJobIsARepeat(k *kit) {
 	k.same("while it runs it is a repeat", later[0].Repeat, true)
 	k.same("the job that answers", later[0].Job.ID, done[0].Job.ID)
 	k.same("its envelope", string(later[0].Job.Envelope), `{"meta":{"id":"m1"}}`)
+	elsewhere.Queue = "third"
+	bad := poison()
+	bad.MessageID = "m1"
+	others, err := k.Enqueue(k.ctx, k.now, []job.Job{elsewhere, bad})
+	k.check(err)
+	k.same("repeats in a third queue and of what is set aside", []bool{others[0].Repeat, others[1].Repeat}, []bool{false, false})
 }
 
 // MessageOfAnEndedJobIsNew: systems send a message again under its id.
