@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// dead enqueues jobs that fail for good, and returns them.
+func dead(t *testing.T, s *Store, n int) []job.Job {
+	t.Helper()
+	for range n {
+		enqueue(t, s, 1)
+	}
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": n}})
+	check(t, err)
+	var settle []job.Settlement
+	for i, j := range claimed {
+		at := testTime.Add(time.Duration(i) * time.Second)
+		settle = append(settle, j.Settle(job.Ending{Outcome: job.Failed, FinishedAt: at, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil))
+	}
+	_, _, err = s.Exchange(t.Context(), settle, job.Claim{})
+	check(t, err)
+	return claimed
+}
+
+// What people discard in the very transaction that prunes is no longer too many.
+func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
+	s := open(t, Options{})
+	letters := dead(t, s, 10)
+	release := block(t, s)
+	var callers sync.WaitGroup
+	for i, j := range letters[7:] {
+		callers.Go(func() {
+			if _, err := s.Discard(context.Background(), testTime, j.ID, "ana"); err != nil {
+				t.Error(err)
+			}
+		})
+		queued(s, i+1)
+	}
+	callers.Go(func() {
+		if _, n, err := s.Prune(context.Background(), testTime.Add(time.Hour), job.Retention{Count: 7}); n != 0 || err != nil {
+			t.Errorf("%d letters were pruned, %v; want none", n, err)
+		}
+	})
+	queued(s, 4)
+	release()
+	callers.Wait()
+	if n := s.Snapshot().Depths[job.StatusDeadLetter]; n != 7 {
+		t.Errorf("%d letters are left, want 7", n)
+	}
+}
+
+func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
+	s := open(t, Options{})
+	old := dead(t, s, 1)[0]
+	_, err := s.Replay(t.Context(), testTime, old.ID, 1, "ana")
+	check(t, err)
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
+	check(t, err)
+	again := claimed[0].Settle(job.Ending{Outcome: job.Failed, FinishedAt: testTime, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil)
+	_, _, err = s.Exchange(t.Context(), []job.Settlement{again}, job.Claim{})
+	check(t, err)
+	dead(t, s, 2)
+	rows := func(table, seq string) (n int) {
+		err := s.reading(t.Context()).query("SELECT count(*) FROM "+table+" WHERE "+seq+" = $1",
+			func(rows *sql.Rows) error { return rows.Scan(&n) }, old.Seq)
+		check(t, err)
+		return n
+	}
+	tables := map[string]string{"jobs": "seq", "bodies": "job_seq", "attempts": "job_seq", "dead_letters": "job_seq", "replays": "job_seq"}
+	for table, seq := range tables {
+		if rows(table, seq) == 0 {
+			t.Errorf("%s has no row of the job before", table)
+		}
+	}
+	if _, n, err := s.Prune(t.Context(), testTime.Add(time.Hour), job.Retention{Count: 2}); n != 1 || err != nil {
+		t.Fatalf("%d letters were pruned, %v; want 1", n, err)
+	}
+	for table, seq := range tables {
+		if n := rows(table, seq); n != 0 {
+			t.Errorf("%s still has %d rows of the job", table, n)
+		}
+	}
+}
