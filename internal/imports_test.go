@@ -49,6 +49,7 @@ var owners = map[string][]string{
 	"github.com/google/uuid":              {"job"},
 	"github.com/sosodev/duration":         {"job"},
 	"golang.org/x/net":                    {"dashboard"},
+	"golang.org/x/sync":                   {"server"},
 	"pgregory.net/rapid":                  {"storetest"},
 }
 

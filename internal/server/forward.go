@@ -28,9 +28,16 @@ func (s *Server) forwardJob(c echo.Context) error {
 }
 
 // forward sends a refused dead letter once more and writes down what became of
-// it, whether or not somebody still waits for the answer. Two who do so at once
-// send it twice, under the same idempotency key; the second is told.
+// it, whether or not somebody still waits for the answer: the receiver may have
+// taken it by then. All who do so at once share one delivery and its outcome.
 func (s *Server) forward(ctx context.Context, id string, run int) (job.Job, error) {
+	j, err, _ := s.forwards.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
+		return s.forwardOnce(context.WithoutCancel(ctx), id, run)
+	})
+	return j.(job.Job), err
+}
+
+func (s *Server) forwardOnce(ctx context.Context, id string, run int) (job.Job, error) {
 	d, err := s.Store.Job(ctx, id)
 	if err != nil {
 		return job.Job{}, err
@@ -42,7 +49,7 @@ func (s *Server) forward(ctx context.Context, id string, run int) (job.Job, erro
 	sending, cancel := context.WithTimeout(ctx, forwardPatience)
 	defer cancel()
 	delivery := s.Deliver(sending, d.Job, letter)
-	j, err := s.Store.Forwarded(context.WithoutCancel(ctx), time.Now(), id, run, delivery)
+	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery)
 	if err == nil && delivery.Problem != "" {
 		err = &failure{notForwarded, "", strings.TrimRight(delivery.Problem, ".") + "; the job is kept", nil}
 	}

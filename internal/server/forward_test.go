@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +55,60 @@ func TestForward_StoresALetterThatIsAcceptedNow(t *testing.T) {
 	f := decode[fault](t, h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict))
 	if f.Error.Code != "conflict" || len(r.asked) != 1 {
 		t.Errorf("the second time: %+v after %d deliveries", f, len(r.asked))
+	}
+}
+
+// gate is a receiver that answers when it is told to.
+type gate struct {
+	reached, answer chan struct{}
+	sent            atomic.Int64
+	ended           atomic.Bool // before it answered
+}
+
+func (g *gate) deliver(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
+	g.sent.Add(1)
+	g.reached <- struct{}{}
+	<-g.answer
+	g.ended.Store(ctx.Err() != nil)
+	return job.Delivery{}
+}
+
+func TestForward_OutlivesWhoAskedForIt(t *testing.T) {
+	g := &gate{reached: make(chan struct{}, 1), answer: make(chan struct{})}
+	close(g.answer)
+	h := start(t, func(o *Options) { o.Deliver = g.deliver })
+	id := h.refuse()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	j, err := h.http.Config.Handler.(*Server).forward(gone, id, 1)
+	if err != nil || j.Status() != job.StatusDeadLetter {
+		t.Errorf("the job is %s, %v; want its letter stored", j.Status(), err)
+	}
+	if g.ended.Load() {
+		t.Error("the delivery ended with its caller")
+	}
+}
+
+func TestForward_IsSharedByAllWhoAskAtOnce(t *testing.T) {
+	g := &gate{reached: make(chan struct{}, 20), answer: make(chan struct{})}
+	h := start(t, func(o *Options) { o.Deliver = g.deliver })
+	id := h.refuse()
+	var callers sync.WaitGroup
+	ask := func() {
+		a := h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`)
+		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusConflict { // whoever came late is told
+			t.Errorf("%d: %s", a.StatusCode, a.body)
+		}
+	}
+	callers.Go(ask)
+	<-g.reached
+	for range 19 {
+		callers.Go(ask)
+	}
+	close(g.answer)
+	callers.Wait()
+	if n := g.sent.Load(); n != 1 {
+		t.Errorf("it was sent %d times", n)
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/singleflight"
 
 	"redrive/internal/config"
 	"redrive/internal/job"
@@ -104,11 +105,12 @@ func (o *Options) fill() {
 // Server is an http.Handler.
 type Server struct {
 	Options
-	echo    *echo.Echo
-	hosts   hosts
-	cross   *http.CrossOriginProtection
-	buffers sync.Pool     // of *bytes.Buffer, for pages
-	large   chan struct{} // a place for each large body that is held
+	echo     *echo.Echo
+	hosts    hosts
+	cross    *http.CrossOriginProtection
+	buffers  sync.Pool          // of *bytes.Buffer, for pages
+	large    chan struct{}      // a place for each large body that is held
+	forwards singleflight.Group // of refused dead letters, by job and run
 }
 
 // New builds a server.
