@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store"
 )
 
 // hangs is a receiver of dead letters that never answers, until it is told to.
@@ -23,6 +24,15 @@ func after(d time.Duration) func(context.Context, job.Job, job.DeadLetter) job.D
 	return func(context.Context, job.Job, job.DeadLetter) job.Delivery {
 		time.Sleep(d)
 		return job.Delivery{ForwardedTo: "https://ops.example", ForwardedAt: time.Now()}
+	}
+}
+
+// counts is a receiver that counts what it gets, and takes its time.
+func counts(n *atomic.Int64, took time.Duration) func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+	return func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+		n.Add(1)
+		time.Sleep(took)
+		return job.Delivery{}
 	}
 }
 
@@ -122,6 +132,11 @@ func TestEngine_AWorkerDeliversBeforeItTakesMore(t *testing.T) {
 		time.Sleep(time.Second + time.Millisecond)
 		if got := r.store.Snapshot().Depths; got["dead_letter"] != 2 || got["active"] != 2 || got["available"] != 2 {
 			t.Errorf("after one second: %v", got)
+		}
+		r.enqueue(once("bad")) // the dispatcher looks whether a worker is free
+		synctest.Wait()
+		if got := r.store.Snapshot().Depths; got["active"] != 2 || got["available"] != 3 {
+			t.Errorf("while both workers deliver: %v", got)
 		}
 	})
 }
@@ -238,17 +253,60 @@ func TestEngine_DeliversWhatTheStartCouldNotSettle(t *testing.T) {
 		f := &faulty{Store: r.store}
 		f.refuse(job.ErrStorageFull)
 		var sent atomic.Int64
-		r.start(func(o *options) {
-			o.Store = f
-			o.Deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery {
-				sent.Add(1)
-				return job.Delivery{}
-			}
-		})
+		r.start(func(o *options) { o.Store, o.Deliver = f, counts(&sent, 0) })
 		time.Sleep(time.Minute)
 		f.err.Store(nil)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
+		r.want(id, "dead_letter", 1)
+		if sent.Load() != 1 {
+			t.Errorf("sent %d letters", sent.Load())
+		}
+	})
+}
+
+// busyUnhold refuses the last step of the taking over, once.
+type busyUnhold struct {
+	*store.Store
+	refused atomic.Bool
+}
+
+func (b *busyUnhold) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
+	if !b.refused.Swap(true) {
+		return 0, job.ErrBusy
+	}
+	return b.Store.Unhold(ctx, knows)
+}
+
+// A start that failed at its last step begins again from the first, and sends
+// each letter once.
+func TestEngine_DeliversOnceAfterHalfAStart(t *testing.T) {
+	bubble(t, func(r *rig) {
+		id := r.enqueue(once("ok"))[0]
+		r.orphan("dead", time.Hour)
+		var sent atomic.Int64
+		r.start(func(o *options) { o.Store, o.Deliver = &busyUnhold{Store: r.store}, counts(&sent, 10*time.Second) })
+		time.Sleep(time.Minute)
+		r.want(id, "dead_letter", 1)
+		if sent.Load() != 1 {
+			t.Errorf("sent %d letters", sent.Load())
+		}
+	})
+}
+
+// While the start is not done nobody else takes what the dead process left,
+// also when its leases have run out by then.
+func TestEngine_DeliversOnceWhenLeasesRanOutMeanwhile(t *testing.T) {
+	bubble(t, func(r *rig) {
+		id := r.enqueue(once("ok"))[0]
+		r.orphan("dead", time.Second)
+		f := &faulty{Store: r.store}
+		f.refuse(job.ErrStorageFull)
+		var sent atomic.Int64
+		r.start(func(o *options) { o.Store, o.Deliver = f, counts(&sent, 10*time.Minute) })
+		time.Sleep(time.Minute)
+		f.err.Store(nil)
+		time.Sleep(20 * time.Minute)
 		r.want(id, "dead_letter", 1)
 		if sent.Load() != 1 {
 			t.Errorf("sent %d letters", sent.Load())

@@ -31,7 +31,6 @@ type dispatcher struct {
 	until   time.Time     // the end of the pause
 	problem error         // of the last call
 	broken  bool          // that call ended the store: there is no further one
-	behind  bool          // what a dead process left is not settled yet
 	empty   bool          // drained is closed
 	timer   *time.Timer
 }
@@ -122,7 +121,7 @@ func (d *dispatcher) collect() {
 		d.lookEverywhere()
 	}
 	if reached(d.limit, now) {
-		d.giveUp(func(x *execution) bool { return reached(x.limit, now) }, (*execution).outlasted)
+		d.giveUp(func(x *execution) bool { return reached(x.limit, now) }, errTimeout, (*execution).outlasted)
 		d.limit = d.nextLimit(now)
 	}
 	d.resume(now)
@@ -153,24 +152,26 @@ func (d *dispatcher) take() mailbox {
 
 // work is one try of what the store is to do next.
 func (d *dispatcher) work() {
-	if d.behind && !d.catchUp() {
+	if !d.catchUp() {
 		return
 	}
 	d.exchange()
 }
 
-// catchUp does what the start could not.
+// catchUp does what the start could not, and reports whether that is done.
 func (d *dispatcher) catchUp() bool {
-	if d.stopping() {
-		return true // the next start does it; what has ended since is written
+	d.mu.Lock()
+	done := !d.behind || d.phase >= stopping // the next start does it; what has ended since is written
+	d.mu.Unlock()
+	if done {
+		return true
 	}
 	letters, err := d.takeOver(context.Background())
 	if err != nil {
 		d.fail(err)
 		return false
 	}
-	d.behind = false
-	d.sendLost(letters)
+	d.tookOver(letters)
 	d.recovered()
 	return true
 }

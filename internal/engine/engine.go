@@ -30,8 +30,8 @@
 // cancel it, but without a worker and before its ttr begins. After
 // Options.StuckAfter it runs all the same.
 //
-// A job that no handler knows, or whose time to live is over, is ended without
-// a handler, on the way that all others take.
+// A job that no handler knows, or whose time to live was over before its first
+// attempt, is ended without a handler, on the way that all others take.
 //
 // An execution that was told to stop before its handler returned did not
 // succeed, even when the handler returned nil: many do so when their context
@@ -59,7 +59,8 @@
 // every active job belongs to a dead process, since the store's lock lets only
 // one have the file: all of them are settled as lost before the first claim.
 // When the store is full, read-only or busy then, the engine starts all the
-// same and the dispatcher tries that again before anything else.
+// same and the dispatcher tries that again before anything else; until then the
+// keeper leaves what ran out to it.
 //
 // # Faults of the store
 //
@@ -201,6 +202,7 @@ type Engine struct {
 	mu      sync.Mutex
 	phase   phase
 	hurried bool
+	behind  bool // what a dead process left is not settled yet: the dispatcher does it, and nobody else
 	stopErr error
 	box     mailbox
 	held    map[job.Token]*execution // leases that are ours, until their settlement is written
@@ -234,7 +236,7 @@ func New(o Options) (*Engine, error) {
 		bags: make(chan struct{}, couriers), sending: sending, interrupt: interrupt,
 		settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}), drained: make(chan struct{}),
 		box: newMailbox(0), held: map[job.Token]*execution{}, busy: map[string]int{},
-		stuck: map[string]*execution{}, waiting: map[string]*wait{},
+		stuck: map[string]*execution{}, waiting: map[string]*wait{}, behind: true,
 	}, nil
 }
 
@@ -247,8 +249,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	d := newDispatcher(e)
 	letters, err := e.takeOver(ctx)
-	if passing(err) {
-		d.behind = true
+	behind := passing(err)
+	if behind {
 		d.fail(err)
 		err = nil
 	}
@@ -264,7 +266,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.phase = running
 	go func() { // shutdown waits for it
-		d.sendLost(letters)
+		if !behind {
+			d.tookOver(letters)
+		}
 		d.loop()
 	}()
 	e.keeper.Go(e.keep)
@@ -296,8 +300,9 @@ func (e *Engine) stopping() bool {
 
 // takeOver ends the executions of the process that had the file before, in
 // batches, and frees the jobs whose handlers exist now. It returns the outcomes
-// whose dead letters are to be delivered before they can be written.
-func (e *Engine) takeOver(ctx context.Context) (letters []outcome, err error) {
+// whose dead letters are to be delivered before they can be written; with an
+// error none, since what is not written is found again.
+func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 	orphans, err := e.o.Store.Leases(ctx, time.Time{})
 	if err != nil {
 		return nil, err
@@ -317,12 +322,23 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, err error) {
 	if len(orphans) > 0 {
 		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", len(orphans))
 	}
+	free := e.knows
 	if e.o.UnknownType != retry.UnknownHold {
-		_, err = e.o.Store.Unhold(ctx, func(string) bool { return true })
-	} else {
-		_, err = e.o.Store.Unhold(ctx, e.knows)
+		free = func(string) bool { return true }
 	}
-	return letters, err
+	if _, err = e.o.Store.Unhold(ctx, free); err != nil {
+		return nil, err
+	}
+	return letters, nil
+}
+
+// tookOver ends the taking over: from now on leases that ran out are looked
+// for, so the letters that are on the way have to be known by then.
+func (e *Engine) tookOver(letters []outcome) {
+	e.sendLost(letters)
+	e.mu.Lock()
+	e.behind = false
+	e.mu.Unlock()
 }
 
 func (e *Engine) knows(typ string) bool {

@@ -40,7 +40,7 @@ type execution struct {
 	ending  job.Ending
 
 	ended  bool      // its outcome is decided
-	fenced bool      // by somebody else: nothing is to be written
+	cause  error     // why it was decided before its handler returned; nil: it was not
 	letter *outcome  // set while its dead letter is on the way
 	gone   time.Time // when it was given up, or fenced, before its handler returned
 	waited bool      // the next execution waited for its handler long enough
@@ -212,10 +212,13 @@ func (x *execution) addition(said job.Ending) string {
 // it receives from.
 func (e *Engine) finish(x *execution) {
 	x.drop()
-	done := e.settle(&x.job, x.ending)
+	var done outcome
+	if e.decided(x) == nil {
+		done = e.settle(&x.job, x.ending)
+	}
 	e.mu.Lock()
-	mine, late := !x.ended, x.ended && !x.fenced
-	delivers := mine && e.conclude(x, done)
+	cause := x.cause // it can have come just now
+	delivers := cause == nil && e.conclude(x, done)
 	if e.stuck[x.job.ID] == x {
 		delete(e.stuck, x.job.ID)
 	}
@@ -229,11 +232,18 @@ func (e *Engine) finish(x *execution) {
 		e.free(x)
 		e.mu.Unlock()
 	}
-	if late {
-		e.o.Log.Warn("A handler returned after it was given up. Its result was dropped.",
-			"job", x.job.ID, "type", x.job.Type, "outcome", x.ending.Outcome)
+	if cause != nil {
+		e.o.Log.Info("A handler returned after its execution had ended. Its result was dropped.",
+			"job", x.job.ID, "type", x.job.Type, "outcome", x.ending.Outcome, "cause", cause)
 	}
 	e.nudge()
+}
+
+// decided is why an execution has ended before its handler returned, if it has.
+func (e *Engine) decided(x *execution) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return x.cause
 }
 
 // free gives back the worker of an execution. The caller holds the mutex.
@@ -257,8 +267,7 @@ func (e *Engine) fence(x *execution, cause error) {
 	e.mu.Lock()
 	mine := !x.ended
 	if mine {
-		x.fenced = true
-		e.abandon(x)
+		e.abandon(x, cause)
 		delete(e.held, x.job.Token)
 	}
 	e.mu.Unlock()
@@ -269,12 +278,12 @@ func (e *Engine) fence(x *execution, cause error) {
 
 // giveUp decides the outcome of handlers that should have returned by now.
 // They keep their workers.
-func (e *Engine) giveUp(which func(*execution) bool, end func(*execution) job.Ending) {
+func (e *Engine) giveUp(which func(*execution) bool, cause error, end func(*execution) job.Ending) {
 	e.mu.Lock()
 	var given []*execution
 	for _, x := range e.held {
 		if !x.ended && which(x) {
-			e.abandon(x)
+			e.abandon(x, cause)
 			given = append(given, x)
 		}
 	}

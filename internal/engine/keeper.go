@@ -88,10 +88,12 @@ func (e *Engine) sendLost(outcomes []outcome) {
 	}
 }
 
+// holds reports whether an execution is ours, or not to be ended by the reaper
+// for another reason.
 func (e *Engine) holds(token job.Token) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.held[token] != nil || e.phase > running
+	return e.held[token] != nil || e.behind || e.phase > running
 }
 
 // lose settles executions whose workers are gone.

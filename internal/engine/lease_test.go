@@ -24,6 +24,17 @@ func (r *rig) orphan(worker string, lease time.Duration) job.Job {
 	return claimed[0]
 }
 
+// seize takes the lease of a running job away, as a process does that takes it
+// for dead. The job is retried an hour later.
+func (r *rig) seize(id string) {
+	r.Helper()
+	lost := r.detail(id).Job.Settle(job.Ending{Outcome: job.Lost, FinishedAt: time.Now()}, nil)
+	lost.RunAt = time.Now().Add(time.Hour)
+	if _, stale, err := r.store.Exchange(r.Context(), []job.Settlement{lost}, job.Claim{}); err != nil || len(stale) > 0 {
+		r.Fatal(stale, err)
+	}
+}
+
 // The process died in the middle of a job. The next one takes it back at once,
 // and counts the delay from the last sign of life.
 func TestEngine_ReclaimsTheLeasesOfADeadProcessAtStart(t *testing.T) {
@@ -122,12 +133,7 @@ func TestEngine_StopsAJobWhoseLeaseWasLost(t *testing.T) {
 		r.start()
 		id := r.enqueue(ofType("long"))[0]
 		synctest.Wait()
-		j := r.detail(id).Job
-		lost := j.Settle(job.Ending{Outcome: job.Lost, FinishedAt: time.Now()}, nil)
-		lost.RunAt = time.Now().Add(time.Hour)
-		if _, stale, err := r.store.Exchange(r.Context(), []job.Settlement{lost}, job.Claim{}); err != nil || len(stale) > 0 {
-			t.Fatal(stale, err)
-		}
+		r.seize(id)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if attempts := r.want(id, "retryable", 1); !stopped || len(attempts) != 1 {

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,5 +127,29 @@ func TestEngine_RulesSeeTheFailure(t *testing.T) {
 		if fine[0].Note != "" || slow[0].Note != "the rule broken failed" || slow[1].Note != slow[0].Note {
 			t.Errorf("attempts: %+v, %+v", fine, slow)
 		}
+	})
+}
+
+// Nobody asks the rules, or draws a delay, for a result that comes too late.
+func TestEngine_DecidesEachExecutionOnce(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var asked, drawn atomic.Int64
+		r.on("deaf", func(context.Context, job.Job) error { time.Sleep(time.Minute); return failure("x") })
+		r.start(func(o *options) {
+			o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { asked.Add(1); return nil, "" }
+			o.Random = func() float64 { drawn.Add(1); return 0 }
+		})
+		slow := ofType("deaf")
+		slow.Timeout = 10 * time.Second
+		slow.Policy.Jitter = retry.Jitter{Low: 1, High: 2}
+		ids := r.enqueue(slow, slow)
+		synctest.Wait()
+		r.cancel(ids[1])
+		time.Sleep(time.Minute) // the second execution of the first waits until now
+		synctest.Wait()
+		if asked.Load() != 1 || drawn.Load() != 1 {
+			t.Errorf("asked the rules %d times, drew %d numbers", asked.Load(), drawn.Load())
+		}
+		time.Sleep(time.Hour)
 	})
 }

@@ -14,9 +14,9 @@ const flushLimit = 10 * time.Second
 // Stop ends the engine gracefully. It claims no more at once, lets handlers
 // run for the grace, ends the contexts of the rest, releases what did not
 // finish without counting it, and writes every outcome. A Start under way it
-// waits for. The end of ctx, or a
-// second Stop, ends the grace. The error says how many outcomes could not be
-// written; their jobs are settled as lost by the next Start.
+// waits for. The end of ctx, or a second Stop, ends the grace. The error says
+// how many outcomes could not be written; their jobs are settled as lost by the
+// next Start.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.beginStop()
 	select {
@@ -61,13 +61,13 @@ func (e *Engine) rush() {
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
 	defer close(e.done)
-	e.giveUp(e.waits, (*execution).interrupted)
+	e.giveUp(e.waits, errStopping, (*execution).interrupted)
 	e.nudge()
 	drained := await(e.drained, e.o.Grace, e.hurry)
 	if !drained {
 		e.interruptAll()
 		drained = await(e.drained, patience, nil)
-		e.giveUp(func(*execution) bool { return true }, (*execution).interrupted)
+		e.giveUp(func(*execution) bool { return true }, errStopping, (*execution).interrupted)
 	}
 	e.flush()
 	if !await(e.settled, flushLimit, nil) {

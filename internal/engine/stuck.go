@@ -12,8 +12,8 @@ type wait struct {
 
 // abandon decides that an execution has ended, whatever its handler will say.
 // The caller holds the mutex.
-func (e *Engine) abandon(x *execution) {
-	x.ended = true
+func (e *Engine) abandon(x *execution, cause error) {
+	x.ended, x.cause = true, cause
 	id := x.job.ID
 	if x.handler != nil {
 		x.gone = time.Now()
@@ -35,7 +35,7 @@ func (e *Engine) waits(x *execution) bool {
 // waits for has one. The caller holds the mutex.
 func (e *Engine) postpone(x *execution, now time.Time) *wait {
 	before := e.stuck[x.job.ID]
-	if before == nil || before.waited || x.handler == nil {
+	if before == nil || before.waited {
 		return nil
 	}
 	w := &wait{x: e.without(x.job), before: before, since: now, until: now.Add(e.o.StuckAfter)}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,10 +56,16 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-func (j *journal) has(part string) bool {
+// has reports whether one line has all parts.
+func (j *journal) has(parts ...string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return strings.Contains(j.text.String(), part)
+	for line := range strings.Lines(j.text.String()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // stick lets the first execution of a job be given up, 12 seconds after now,
@@ -244,24 +251,8 @@ func TestEngine_CancelsAJobThatIsAboutToBegin(t *testing.T) {
 	})
 }
 
-// What needs no handler waits for none.
-func TestEngine_AnExpiredJobDoesNotWait(t *testing.T) {
-	bubble(t, func(r *rig) {
-		s := &stubborn{returns: time.Hour}
-		r.on("stubborn", s.handle)
-		r.start()
-		j := ofType("stubborn")
-		j.Timeout, j.ExpiresAt = 10*time.Second, time.Now().Add(12500*time.Millisecond)
-		id := r.enqueue(j)[0]
-		time.Sleep(13 * time.Second)
-		synctest.Wait()
-		r.want(id, "dead_letter", 2)
-		time.Sleep(time.Hour)
-	})
-}
-
-// A job whose time ends while it waits does not run.
-func TestEngine_AJobThatWaitsCanExpire(t *testing.T) {
+// A job that failed once does not expire, however long it waits.
+func TestEngine_AJobThatWaitsDoesNotExpire(t *testing.T) {
 	bubble(t, func(r *rig) {
 		s := &stubborn{returns: 2 * time.Minute}
 		r.on("stubborn", s.handle)
@@ -271,8 +262,29 @@ func TestEngine_AJobThatWaitsCanExpire(t *testing.T) {
 		id := r.enqueue(j)[0]
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if r.want(id, "dead_letter", 2); len(s.starts()) != 1 {
-			t.Errorf("%d executions began", len(s.starts()))
+		r.want(id, "completed", 2)
+	})
+}
+
+// What a handler says that somebody had stopped is told to the log, with the
+// reason why it was stopped.
+func TestEngine_LogsWhatComesTooLate(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var log journal
+		r.on("deaf", func(context.Context, job.Job) error { time.Sleep(time.Minute); return failure("x") })
+		r.start(func(o *options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		slow := once("deaf")
+		slow.Timeout = 10 * time.Second
+		ids := r.enqueue(slow, ofType("deaf"), ofType("deaf"))
+		synctest.Wait()
+		r.cancel(ids[1])
+		r.seize(ids[2])
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for i, cause := range []string{"ran longer than its ttr", "was cancelled", "lease of the job was lost"} {
+			if !log.has("Its result was dropped", "job="+ids[i], "outcome=", cause) {
+				t.Errorf("job %d: the log does not say that %s:\n%s", i, cause, log.text.String())
+			}
 		}
 	})
 }

@@ -16,7 +16,8 @@ func (e *Engine) unknown(j job.Job, now time.Time) job.Ending {
 	}
 }
 
-// expired is the end of a claimed job whose time to live is over.
+// expired is the end of a claimed job whose time to live was over before its
+// first attempt.
 func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
 	return job.Ending{
 		Outcome: job.Failed, FinishedAt: now.UTC(), Expired: e.o.Expired(j.Queue),

@@ -62,8 +62,9 @@ func TestEngine_RunsWhatIsClaimedInTime(t *testing.T) {
 	})
 }
 
-// A retry is an execution, too.
-func TestEngine_ARetryCanComeTooLate(t *testing.T) {
+// The time to live bounds the wait for the first attempt: what failed follows
+// its policy.
+func TestEngine_ARetryNeverComesTooLate(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("bad", fails(failure("x")))
 		r.start()
@@ -72,7 +73,7 @@ func TestEngine_ARetryCanComeTooLate(t *testing.T) {
 		id := r.enqueue(j)[0]
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if a := r.want(id, "dead_letter", 2); a[1].DecidedBy != "expired:dead_letter" {
+		if a := r.want(id, "retryable", 2); a[1].DecidedBy != "policy:retry:2/3" {
 			t.Errorf("attempts = %+v", a)
 		}
 	})

@@ -99,7 +99,7 @@ type Job struct {
 	Origins    Origins         // who said what of the policy and the ttr
 	Timeout    time.Duration   // ttr: the longest that an execution may take
 	RunAt      time.Time       // not before
-	ExpiresAt  time.Time       // not after, in the first run; zero: no bound
+	ExpiresAt  time.Time       // the first attempt begins before that; zero: no bound
 	EnqueuedAt time.Time
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
@@ -141,10 +141,11 @@ func (j Job) Replayable() bool {
 	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
 }
 
-// Expired reports whether the job's time to live is over. It bounds the first
-// run only: who replays a job wants it still.
+// Expired reports whether the job's time to live is over, which bounds the wait
+// for its first attempt only: what has failed follows its policy, and who
+// replays a job wants it still.
 func (j Job) Expired(now time.Time) bool {
-	return j.Run == 1 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
+	return j.Run == 1 && j.Attempts == 0 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
 }
 
 // Cancellable reports whether the job can still be taken back.

@@ -274,10 +274,11 @@ func (s *sentence) waits(v JobPage) {
 	}
 }
 
-// expires says until when the job is worth running.
+// expires says until when the job is worth running, which bounds its first
+// attempt only.
 func (s *sentence) expires(v JobPage) {
 	switch at := v.Job.ExpiresAt; {
-	case at.IsZero() || v.Job.Run > 1:
+	case at.IsZero() || v.Job.Run > 1 || v.Job.Attempts > 0:
 	case at.After(s.now):
 		s.says(" It expires "+s.when(at)+" %v unless it starts before.", at)
 	default:

@@ -3,6 +3,7 @@ package templates_test
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
@@ -11,7 +12,7 @@ func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
 		"job-rule-retried": {
 			"Attempt 3 of 5 starts in", "the rule slow-mail retries it after 10 s", "Rules: slow-mail retried it", "Rules: temporary-only retried it",
 			"asks for 10 s", "the rule by-tenant failed and was skipped", "the rule tenant-queue failed and was skipped", "7b3f9c1e-trace",
-			"preset daycry, named by the queue payments", "from the type email.*", "set by the rule long-reports", "It expires at",
+			"preset daycry, named by the queue payments", "from the type email.*", "set by the rule long-reports",
 		},
 		"job-rule-letter":   {"the rule spam decided so", "Rules: spam dead-lettered it"},
 		"job-rule-discard":  {"A rule discarded it", "the rule spam decided so"},
@@ -28,5 +29,17 @@ func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
 				t.Errorf("%s does not say %q", name, words)
 			}
 		}
+	}
+}
+
+// What failed once follows its policy, whatever its time to live.
+func TestJob_ExpiresBeforeItsFirstAttemptOnly(t *testing.T) {
+	v := jobPages()["job-available"]
+	v.Job.ExpiresAt = now.Add(time.Hour)
+	first := text(parse(t, v).root)
+	v.Job.Attempts = 1
+	second := text(parse(t, v).root)
+	if says := "It expires at"; !strings.Contains(first, says) || strings.Contains(second, says) {
+		t.Errorf("before its first attempt the page says\n%s\nafter it\n%s", first, second)
 	}
 }
