@@ -31,7 +31,7 @@ for jobs of the queue orders that say nothing else; stored with each job at enqu
     3  5 s × 2^2   20 s      17 to 23 s    35 s  29.8 to 40.2 s
     4  5 s × 2^3   40 s      34 to 46 s    75 s  63.8 to 86.2 s
 
-  Of 1,000 jobs that fail together, at most 511 come back in one second; without jitter it would be 1,000.
+  1,000 jobs that fail together make at most 511 retries in one second; without jitter it would be 1,000.
 `
 
 func TestPolicy_PrintsTheTable(t *testing.T) {
@@ -68,7 +68,7 @@ func TestPolicy_TakesNamesAndFiles(t *testing.T) {
 		{"policy ojs", 0, "delay(n) = min( min( 1 s × 2^(n−1), 5 min ) × [0.5, 1.5), 5 min )"},
 		{"policy sidekiq", 0, "25  1 s × 25^4     4 d 13 h    24 d 22 h"},
 		{"policy yii2", 0, "A job has one attempt and is never retried."},
-		{"policy initphp", 0, "at most 2,000 come back in one second"},
+		{"policy initphp", 0, "make at most 2,000 retries in one second"},
 		{"policy default", 0, "for jobs about which nobody says anything else"},
 		{"policy patient", 0, "12, the first included"},
 		{"policy patient --config other.yaml", 0, "2, the first included"},

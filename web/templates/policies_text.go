@@ -58,8 +58,11 @@ func writeDelays(b *bytes.Buffer, p retry.Policy) {
 
 // herdSentence is the herd without its picture.
 func herdSentence(p retry.Policy, h retry.Herd) string {
-	s := fmt.Sprintf("Of %s jobs that fail together, at most %s come back in one second",
+	s := fmt.Sprintf("%s jobs that fail together make at most %s retries in one second",
 		number(h.Jobs), number(ownPeak(h, p)))
+	if h.Cut {
+		s = fmt.Sprintf("In their first %d retries, %s", h.Retries, s)
+	}
 	if p.Jitter.On() {
 		return s + fmt.Sprintf("; without jitter it would be %s.", number(h.Together.Peak))
 	}
