@@ -206,7 +206,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Store: a.store, Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
-		Deliver: a.deliver, Waiting: a.engine.Waiting,
+		Deliver: a.deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
 		Insecure: a.insecure, Demo: a.demo, Log: a.log,
 	})
 	return err

@@ -28,7 +28,7 @@
 // uses; what it returns then is dropped. The job's next execution waits for it,
 // also in its next run: claimed, so that nobody else runs it and a person can
 // cancel it, but without a worker and before its ttr begins. After
-// Options.StuckAfter it runs all the same.
+// Options.StuckAfter it runs all the same, as soon as a worker is free.
 //
 // A job that no handler knows, or whose time to live was over before its first
 // attempt, is ended without a handler, on the way that all others take.
@@ -119,7 +119,7 @@ type Options struct {
 	UnknownType   retry.Unknown                                                 // default hold
 	Timeout       time.Duration                                                 // ttr of jobs that bring none; default 5 minutes
 	Lease         time.Duration                                                 // how long a sign of life counts; default 30 seconds
-	StuckAfter    time.Duration                                                 // how long a job waits for an earlier handler of it that has not returned; default 5 minutes
+	StuckAfter    time.Duration                                                 // how long a job waits for an earlier handler of it that has not returned, before it runs all the same as soon as a worker is free; default 5 minutes
 	Grace         time.Duration                                                 // what running jobs have to end in a graceful stop; default none
 	Settled       func(job.Job, job.Settlement)                                 // called after each commit, in order; must be quick; may be nil
 	Log           *slog.Logger                                                  // nil: nothing is logged

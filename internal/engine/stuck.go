@@ -1,13 +1,17 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"redrive/internal/job"
+)
 
 // wait is a claimed job that has not begun, because the handler of an earlier
 // execution of it has not returned.
 type wait struct {
-	x            *execution // holds the lease; without a handler
-	before       *execution // whose handler still runs
-	since, until time.Time
+	x      *execution // holds the lease; without a handler
+	before *execution // whose handler still runs
+	until  time.Time  // not longer
 }
 
 // abandon decides that an execution has ended, whatever its handler will say.
@@ -38,7 +42,7 @@ func (e *Engine) postpone(x *execution, now time.Time) *wait {
 	if before == nil || before.waited {
 		return nil
 	}
-	w := &wait{x: e.without(x.job), before: before, since: now, until: now.Add(e.o.StuckAfter)}
+	w := &wait{x: e.without(x.job), before: before, until: now.Add(e.o.StuckAfter)}
 	e.waiting[x.job.ID] = w
 	e.held[x.job.Token] = w.x
 	return w
@@ -58,7 +62,7 @@ func (d *dispatcher) resume(now time.Time) {
 		}
 		if late {
 			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: it was waited for long enough.",
-				"job", j.ID, "type", j.Type, "queue", j.Queue, "waited", now.Sub(w.since))
+				"job", j.ID, "type", j.Type, "queue", j.Queue, "given_up", w.before.gone)
 		}
 		d.limit = earlier(d.limit, x.limit)
 		d.hand(x)
@@ -72,13 +76,18 @@ func (d *dispatcher) nextWait(now time.Time) *wait {
 	if d.phase >= stopping {
 		return nil
 	}
-	for id, w := range d.waiting {
-		over := d.stuck[id] != w.before || reached(w.until, now)
-		if over && d.busy[w.x.job.Queue] < d.queue(w.x.job.Queue).workers {
+	for _, w := range d.waiting {
+		if d.waitedFor(w, now) && d.busy[w.x.job.Queue] < d.queue(w.x.job.Queue).workers {
 			return w
 		}
 	}
 	return nil
+}
+
+// waitedFor reports whether the handler for which a job waits has returned, or
+// was waited for long enough. The caller holds the mutex.
+func (e *Engine) waitedFor(w *wait, now time.Time) bool {
+	return e.stuck[w.x.job.ID] != w.before || reached(w.until, now)
 }
 
 // relieve puts an execution in the place of one that waited; began is false
@@ -101,25 +110,28 @@ func (e *Engine) relieve(w *wait, x *execution) (began, late bool) {
 	return true, late
 }
 
-// Waiting reports whether a claimed job has not begun because the handler of an
-// earlier execution has not returned; since when it waits, and until when it
-// will at most.
+// Waiting reports whether a claimed job has not begun because of the handler of
+// an earlier execution: since when that one should have returned, and until
+// when the job waits for it. Both are zero when this wait is over, and the job
+// waits for a worker.
 func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if w := e.waiting[id]; w != nil {
-		return w.since, w.until, true
+	w := e.waiting[id]
+	if w == nil || e.waitedFor(w, time.Now()) {
+		return time.Time{}, time.Time{}, w != nil
 	}
-	return time.Time{}, time.Time{}, false
+	return w.before.gone, w.until, true
 }
 
-// Stuck reports whether a handler of the job still runs although its execution
-// has ended, and when that was.
-func (e *Engine) Stuck(id string) (since time.Time, ok bool) {
+// Began is when an execution began that is ours: later than its claim, when it
+// had to wait.
+func (e *Engine) Began(token job.Token) (at time.Time, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x := e.stuck[id]; x != nil {
-		return x.gone, true
+	x := e.held[token]
+	if x == nil || e.waits(x) {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
+	return x.job.StartedAt, true
 }

@@ -88,10 +88,7 @@ func TestEngine_WaitsForAHandlerThatWasGivenUp(t *testing.T) {
 		begin := time.Now()
 		id, s := r.stick(2 * time.Minute)
 		since, until, ok := r.engine.Waiting(id)
-		if gone, stuck := r.engine.Stuck(id); !stuck || gone.Sub(begin) != 12*time.Second {
-			t.Errorf("stuck: %v, since %v", stuck, gone)
-		}
-		if !ok || since.Sub(begin) != 13*time.Second || until.Sub(since) != 5*time.Minute {
+		if !ok || since.Sub(begin) != 12*time.Second || until.Sub(begin) != 13*time.Second+5*time.Minute {
 			t.Errorf("waiting: %v, since %v until %v", ok, since, until)
 		}
 		time.Sleep(106 * time.Second) // several leases
@@ -104,9 +101,8 @@ func TestEngine_WaitsForAHandlerThatWasGivenUp(t *testing.T) {
 		if took := attempts[1].StartedAt.Sub(begin); took != 2*time.Minute || s.ttrs[1] != 10*time.Second {
 			t.Errorf("began after %v with a ttr of %v", took, s.ttrs[1])
 		}
-		_, _, waits := r.engine.Waiting(id)
-		if _, stuck := r.engine.Stuck(id); waits || stuck {
-			t.Errorf("in the end waits: %v, stuck: %v", waits, stuck)
+		if _, _, waits := r.engine.Waiting(id); waits {
+			t.Error("it still waits")
 		}
 	})
 }
@@ -132,10 +128,31 @@ func TestEngine_RunsAgainAfterTheCap(t *testing.T) {
 		if !log.has("was waited for long enough") {
 			t.Error("the log does not say so")
 		}
-		if _, stuck := r.engine.Stuck(id); !stuck {
-			t.Error("the old handler is forgotten while it runs")
+		if running := r.engine.Running()["default"]; running != 1 {
+			t.Errorf("%d workers are in use, want the one of the old handler", running)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// A job that waited began when its wait was over: from then on its ttr counts.
+func TestEngine_KnowsWhenAJobThatWaitedBegan(t *testing.T) {
+	bubble(t, func(r *rig) {
+		begin := time.Now()
+		id, s := r.stick(2 * time.Minute)
+		token := r.detail(id).Job.Token
+		if at, ok := r.engine.Began(token); ok {
+			t.Errorf("while it waits it began at %v", at)
+		}
+		r.on("stubborn", func(ctx context.Context, j job.Job) error { time.Sleep(5 * time.Second); return s.handle(ctx, j) })
+		time.Sleep(110 * time.Second) // the old handler returned three seconds ago
+		if at, ok := r.engine.Began(token); !ok || at.Sub(begin) != 2*time.Minute {
+			t.Errorf("began: %v, at %v", ok, at)
+		}
+		time.Sleep(10 * time.Second)
+		if at, ok := r.engine.Began(token); ok {
+			t.Errorf("in the end it began at %v", at)
+		}
 	})
 }
 
@@ -217,6 +234,9 @@ func TestEngine_AJobThatWaitsTakesNoWorker(t *testing.T) {
 		time.Sleep(89 * time.Second)
 		if got := r.engine.Running()["default"]; got != 2 || len(s.starts()) != 1 {
 			t.Errorf("%d handlers run, %d executions of the job began", got, len(s.starts()))
+		}
+		if since, until, ok := r.engine.Waiting(id); !ok || !since.IsZero() || !until.IsZero() {
+			t.Errorf("waiting for a worker: %v, since %v until %v", ok, since, until)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -47,7 +47,7 @@ func (s *Server) listJobs(c echo.Context) error {
 	}
 	all := make([][]byte, len(page.Jobs))
 	for i, j := range page.Jobs {
-		all[i] = encodeJob(j, false)
+		all[i] = encodeJob(s.sinceItBegan(j), false)
 	}
 	var more []any
 	if next := page.Next.String(); next != "" {
@@ -111,7 +111,20 @@ func (s *Server) detail(c echo.Context) (job.Detail, error) {
 	if err != nil {
 		return job.Detail{}, err
 	}
-	return s.Store.Job(c.Request().Context(), id)
+	d, err := s.Store.Job(c.Request().Context(), id)
+	d.Job = s.sinceItBegan(d.Job)
+	return d, err
+}
+
+// sinceItBegan is a job that runs since its execution began. The store knows
+// when it was claimed.
+func (s *Server) sinceItBegan(j job.Job) job.Job {
+	if j.State == job.Active {
+		if at, ok := s.Began(j.Token); ok {
+			j.StartedAt = at.UTC()
+		}
+	}
+	return j
 }
 
 func paramID(c echo.Context) (string, error) {

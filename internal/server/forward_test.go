@@ -176,6 +176,28 @@ func TestJobPage_SaysForWhatAClaimedJobWaits(t *testing.T) {
 	}
 }
 
+// A job that waited after its claim runs since it began.
+func TestJob_TellsWhenItBegan(t *testing.T) {
+	began := time.Now().Add(-3 * time.Hour).UTC().Truncate(time.Microsecond)
+	h := start(t, func(o *Options) { o.Began = func(job.Token) (time.Time, bool) { return began, true } })
+	id := h.enqueue(`{"type":"t","queue":"orders"}`)
+	h.claim("orders")
+	type shape struct {
+		StartedAt time.Time `json:"started_at"`
+	}
+	one := decode[struct {
+		Job      shape
+		Attempts []shape
+	}](t, h.get("/api/v1/jobs/"+id))
+	all := decode[struct{ Jobs []shape }](t, h.get("/api/v1/jobs"))
+	if !one.Job.StartedAt.Equal(began) || !one.Attempts[0].StartedAt.Equal(began) || !all.Jobs[0].StartedAt.Equal(began) {
+		t.Errorf("told %+v and %+v, want %v", one, all, began)
+	}
+	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "runs for 3 h") {
+		t.Errorf("the page says %s", job.Clip(text, 600))
+	}
+}
+
 func TestAPI_EnqueueTakesExpiryTraceAndNamedPolicy(t *testing.T) {
 	h := start(t)
 	a := h.post("/api/v1/jobs", `{"type":"t","delay":"PT1H","expires_in":"PT2H","trace_id":"7b3f","policy":"daycry"}`).want(t, http.StatusCreated)

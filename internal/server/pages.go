@@ -220,7 +220,7 @@ func (s *Server) job(c echo.Context) error {
 		DeadLetters: s.Config.DeadLetters(j.Queue), ForwardedTo: s.forwardHost(j.Queue), NoHandler: !s.Knows(j.Type), Preview: min(len(j.Payload), previewLimit),
 	}
 	if since, until, ok := s.Waiting(j.ID); ok && j.State == job.Active {
-		v.StuckSince, v.StuckUntil = since.UTC(), until.UTC()
+		v.Waits, v.StuckSince, v.StuckUntil = true, since.UTC(), until.UTC()
 	}
 	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
 		return err

@@ -57,9 +57,14 @@ type Options struct {
 	// Deliver sends a dead letter that was refused once more; default: into
 	// the built-in dead-letter queue, where the job's queue has one.
 	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
-	// Waiting reports whether a claimed job waits for the handler of an earlier
-	// execution, since when, and until when at most; default: none does.
+	// Waiting reports whether a claimed job has not begun because of the handler
+	// of an earlier execution: since when that one should have returned, and
+	// until when the job waits for it; both zero when it waits for a worker by
+	// now. Default: none waits.
 	Waiting func(id string) (since, until time.Time, ok bool)
+	// Began is when an execution that is under way began: later than its claim,
+	// when it had to wait; default: at its claim.
+	Began func(job.Token) (at time.Time, ok bool)
 
 	Insecure bool         // reachable from the network without a login
 	Demo     Demo         // nil outside demo mode
@@ -96,6 +101,9 @@ func (o *Options) fill() {
 	}
 	if o.Waiting == nil {
 		o.Waiting = func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false }
+	}
+	if o.Began == nil {
+		o.Began = func(job.Token) (at time.Time, ok bool) { return time.Time{}, false }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

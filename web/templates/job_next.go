@@ -157,9 +157,8 @@ func (s *sentence) available(v JobPage) {
 
 func (s *sentence) active(v JobPage, f forecast) {
 	j := v.Job
-	if !v.StuckSince.IsZero() {
-		s.answers("%v waits for its previous execution", nth(j.Attempts+1, j.Policy))
-		s.says(", which has not returned since %v, until %v at the latest. Its handler does not heed that it was told to stop.", v.StuckSince, v.StuckUntil)
+	if v.Waits {
+		s.begins(v)
 		return
 	}
 	s.answers("%v runs for %v", nth(j.Attempts+1, j.Policy), about(s.now.Sub(j.StartedAt)))
@@ -180,6 +179,19 @@ func (s *sentence) active(v JobPage, f forecast) {
 		return
 	}
 	s.says(" If it fails, attempt %v follows after %v.", number(f.coming[0].number), waitRange(f.coming[0]))
+}
+
+// begins says for what a claimed job waits that has not begun.
+func (s *sentence) begins(v JobPage) {
+	next := nth(v.Job.Attempts+1, v.Job.Policy)
+	if v.StuckSince.IsZero() {
+		s.answers("%v starts as soon as a worker is free", next)
+		s.says("; it waited for its previous execution, whose handler did not heed that it was told to stop.")
+		return
+	}
+	s.answers("%v waits for its previous execution", next)
+	s.says(", which was told to stop and has not returned since %v. It waits until that returns, or until %v, and then starts as soon as a worker is free.",
+		v.StuckSince, v.StuckUntil)
 }
 
 // waitRange is the delay before an attempt to come.

@@ -64,7 +64,10 @@ func ruledPages() map[string]templates.JobPage {
 		"job-poison":        set(retry.MissingTraceID, "{\"job\": \"urn:shop:orders:created\",\n \"data\": {\"id\": 7}, \"meta\": {\"id\": \"m-1\"}}").page(),
 		"job-forward-again": again.page(func(v *templates.JobPage) { v.ForwardedTo = "dlq.ops.example" }),
 		"job-forwarded":     sent.page(func(v *templates.JobPage) { v.ForwardedTo = "dlq.ops.example" }),
-		"job-stuck":         stuck.page(func(v *templates.JobPage) { v.StuckSince, v.StuckUntil = now.Add(-9*time.Second), now.Add(time.Minute) }),
+		"job-stuck": stuck.page(func(v *templates.JobPage) {
+			v.Waits, v.StuckSince, v.StuckUntil = true, now.Add(-9*time.Second), now.Add(time.Minute)
+		}),
+		"job-stuck-over": stuck.page(func(v *templates.JobPage) { v.Waits = true }),
 	}
 }
 

@@ -71,8 +71,9 @@ type JobPage struct {
 	job.Detail
 	DeadLetters bool      // the job's queue has a dead-letter queue
 	ForwardedTo string    // the host to which that queue forwards its dead letters, or empty
-	StuckSince  time.Time // since when its previous execution has not returned, for which it waits; or zero
-	StuckUntil  time.Time // how long it waits for that at the most
+	Waits       bool      // it is claimed, but has not begun: it waits for its previous execution to return, then for a worker
+	StuckSince  time.Time // since when that execution should have returned; zero when it is waited for no more
+	StuckUntil  time.Time // until when it is waited for
 	NoHandler   bool      // no handler knows the job's type
 	PausedAt    time.Time // since when the job's queue is paused; zero when it runs
 	PausedBy    string    // who paused it, or empty when nobody said
