@@ -42,13 +42,16 @@ type parts struct {
 	config   *config.Config
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
-	deliver  deliver                                 // default: the webhooks of the configuration
+	letters  letters                                 // default: the webhooks of the configuration
 	demo     server.Demo                             // default: none
 	worker   string                                  // name of the worker, default: of this machine and process
 }
 
-// deliver sends a dead letter on its way.
-type deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery
+// letters knows which queues send their dead letters, and sends them.
+type letters interface {
+	Kept(queue string) (job.Delivery, bool)
+	Deliver(context.Context, job.Job, job.DeadLetter) job.Delivery
+}
 
 // app is everything that runs. Each step of its start registers its own undo;
 // a stop runs them backwards, and so does a start that fails halfway.
@@ -161,8 +164,8 @@ func (a *app) buildForwarder(context.Context) (err error) {
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
-	if a.deliver == nil {
-		a.deliver = a.forward.Deliver
+	if a.letters == nil {
+		a.letters = a.forward
 	}
 	a.onStop("webhooks", func(context.Context) error { a.forward.Close(); return nil })
 	return nil
@@ -185,7 +188,8 @@ func (a *app) buildEngine(context.Context) (err error) {
 	}
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure, Deliver: a.deliver,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure,
+		Kept: a.letters.Kept, Deliver: a.letters.Deliver,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})
@@ -206,7 +210,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Store: a.store, Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
-		Deliver: a.deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
+		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
 		Insecure: a.insecure, Demo: a.demo, Log: a.log,
 	})
 	return err

@@ -81,7 +81,7 @@ func (d *demoCommand) tell(ctx context.Context, c console, socket *os.File, sett
 	}
 	a, err := startApp(ctx, parts{
 		listener: listener, db: db, relaxed: true, config: settings, log: log,
-		handlers: w.Handler, deliver: w.Deliver, demo: w, worker: "shop",
+		handlers: w.Handler, letters: w, demo: w, worker: "shop",
 	})
 	if err != nil {
 		return false, unlessInterrupted(ctx, log, err)

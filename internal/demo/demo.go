@@ -104,16 +104,24 @@ func (w *World) Handler(typ string) (engine.Handler, bool) {
 // network in this world: it answers here.
 const archive = "https://archive.example"
 
+// Kept is the delivery of every dead letter of a queue that sends none.
+func (w *World) Kept(queue string) (d job.Delivery, ok bool) {
+	if queue == "ledger" {
+		return job.Delivery{}, false
+	}
+	return job.InDeadLetters(queue, w.rules.DeadLetters(queue)), true
+}
+
 // Deliver sends a dead letter on its way.
 func (w *World) Deliver(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
 	return w.delivered(j, w.broken("ledger"))
 }
 
 func (w *World) delivered(j job.Job, full bool) job.Delivery {
-	switch {
-	case j.Queue != "ledger":
-		return job.InDeadLetters(j.Queue, w.rules.DeadLetters(j.Queue))
-	case full:
+	if d, ok := w.Kept(j.Queue); ok {
+		return d
+	}
+	if full {
 		return job.Delivery{Problem: archive + " answered 507 Insufficient Storage"}
 	}
 	return job.Delivery{ForwardedTo: archive, ForwardedAt: time.Now().UTC()}

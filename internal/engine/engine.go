@@ -39,8 +39,9 @@
 //
 // # Dead letters
 //
-// A settlement that leaves a dead letter is written when it is known whether
-// that was accepted, so a receiver that hangs could hold up everything. Nothing
+// What becomes of the dead letters of a queue that keeps them is known at once.
+// Where they are sent to a receiver, a settlement that leaves one is written
+// when the answer is known, and one that hangs could hold up everything. Nothing
 // waits for it but the job: the handler's goroutine delivers before it gives
 // its worker back, which slows down a queue whose receiver is slow; letters of
 // executions that ended otherwise (given up, lost) go by couriers, goroutines
@@ -111,7 +112,8 @@ type Options struct {
 	Handlers      func(typ string) (Handler, bool)
 	Workers       func(queue string) int                                        // how many jobs of a queue run at once; asked once for each; zero: none
 	Rules         func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
-	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: all are kept
+	Kept          func(queue string) (d job.Delivery, ok bool)                  // the delivery of every dead letter of a queue that sends none; not ok: ask Deliver; nil: all queues send
+	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: no queue sends, all are kept
 	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default 30 seconds
 	Expired       func(queue string) retry.Action                               // what becomes of a job whose time to live ended before it ran: dead_letter (the default) or discard
 	Random        func() float64                                                // in [0, 1), for jitter; safe for concurrent use
@@ -140,8 +142,8 @@ func (o Options) withDefaults() Options {
 	if o.Rules == nil {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
 	}
-	if o.Deliver == nil {
-		o.Deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery { return job.Delivery{} }
+	if keeps := o.Deliver == nil; o.Kept == nil {
+		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
 	}
 	if o.Settled == nil {
 		o.Settled = func(job.Job, job.Settlement) {}

@@ -23,6 +23,7 @@ func newMailbox(room int) mailbox {
 type outcome struct {
 	job        *job.Job // as it was claimed
 	settlement job.Settlement
+	sends      bool // its dead letter is still to be sent, and to become part of the settlement
 }
 
 func settlements(outcomes []outcome) []job.Settlement {

@@ -15,22 +15,24 @@ const couriers = 32
 var errBudget = errors.New("the time for its delivery was over")
 
 // settle decides what becomes of a job whose execution ended. A dead letter
-// that it leaves is still to be delivered.
+// that it leaves may still have to be sent.
 func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
 	if end.Outcome.Counted() && end.Outcome != job.Succeeded {
 		end.Ruling, end.Note = e.o.Rules(*j, end)
 	}
-	return outcome{j, j.Settle(end, e.o.Random)}
+	o := outcome{job: j, settlement: j.Settle(end, e.o.Random)}
+	if o.settlement.Letter != job.NoLetter {
+		kept, known := e.o.Kept(j.Queue)
+		o.settlement, o.sends = o.settlement.Delivered(kept), !known
+	}
+	return o
 }
 
-// leavesLetter reports whether the outcome has a dead letter to be delivered.
-func (o outcome) leavesLetter() bool { return o.settlement.Letter != job.NoLetter }
-
 // partLetters parts the outcomes that can be written at once from those whose
-// dead letters are to be delivered before.
+// dead letters are to be sent before.
 func partLetters(all []outcome) (plain, letters []outcome) {
 	for _, o := range all {
-		if o.leavesLetter() {
+		if o.sends {
 			letters = append(letters, o)
 		} else {
 			plain = append(plain, o)
@@ -40,13 +42,13 @@ func partLetters(all []outcome) (plain, letters []outcome) {
 }
 
 // conclude decides the outcome of an execution. It reports whether a dead
-// letter is to be delivered before that can be written; the caller does so. The
+// letter is to be sent before that can be written; the caller does so. The
 // lease is kept until then. After a stop has ended all deliveries there are no
 // new ones. The caller holds the mutex.
 func (e *Engine) conclude(x *execution, o outcome) (delivers bool) {
 	x.ended = true
 	switch {
-	case !o.leavesLetter():
+	case !o.sends:
 	case e.phase >= flushing:
 		o.settlement = o.settlement.Delivered(undelivered())
 	default:
@@ -98,7 +100,7 @@ func (e *Engine) delivered(x *execution, d job.Delivery) {
 	if x.letter == nil {
 		return
 	}
-	o := outcome{x.letter.job, x.letter.settlement.Delivered(d)}
+	o := outcome{job: x.letter.job, settlement: x.letter.settlement.Delivered(d)}
 	x.letter = nil
 	e.letters--
 	e.box.ended = append(e.box.ended, o)

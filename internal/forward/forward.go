@@ -145,13 +145,21 @@ func newClient() *http.Client {
 // delivery is under way.
 func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
 
-// Deliver sends a dead letter where its queue wants it, until the end of ctx. A
-// queue without a webhook keeps it, or has no dead-letter queue.
-func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLetter) job.Delivery {
-	h, ok := f.hooks[j.Queue]
-	if !ok {
-		return job.InDeadLetters(j.Queue, f.o.Keeps(j.Queue))
+// Kept is the delivery of every dead letter of a queue without a webhook, which
+// keeps them or has no dead-letter queue; not ok: its letters are sent.
+func (f *Forwarder) Kept(queue string) (d job.Delivery, ok bool) {
+	if _, sends := f.hooks[queue]; sends {
+		return job.Delivery{}, false
 	}
+	return job.InDeadLetters(queue, f.o.Keeps(queue)), true
+}
+
+// Deliver sends a dead letter where its queue wants it, until the end of ctx.
+func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLetter) job.Delivery {
+	if d, ok := f.Kept(j.Queue); ok {
+		return d
+	}
+	h := f.hooks[j.Queue]
 	if problem := f.send(ctx, h, j, letter); problem != "" {
 		problem = "POST " + h.shown + ": " + problem
 		f.o.Log.Warn("A dead letter was not accepted. Its job is kept.", "job", j.ID, "run", letter.Run, "queue", j.Queue, "problem", problem)

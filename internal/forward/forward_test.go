@@ -168,6 +168,11 @@ func TestDeliver_KeepsWhatIsForwardedNowhere(t *testing.T) {
 	if j.Queue = "off"; f.Deliver(t.Context(), j, letter).Problem != "the queue off has no dead-letter queue" {
 		t.Error("the letter of a queue without a dead-letter queue was kept")
 	}
+	for queue, want := range map[string]bool{"mail": false, "kept": true, "off": true} {
+		if _, ok := f.Kept(queue); ok != want {
+			t.Errorf("the queue %s keeps its letters: %v, want %v", queue, ok, want)
+		}
+	}
 }
 
 func TestDeliver_JudgesAnswers(t *testing.T) {
