@@ -50,9 +50,6 @@ type (
 	}
 )
 
-// large are the facts whose size the producer of a job chooses.
-var large = [...]string{"job.payload", "job.meta", "error.message"}
-
 func newJobFacts(j job.Job) *jobFacts {
 	return &jobFacts{
 		ID: j.ID, Type: j.Type, Queue: j.Queue, Priority: j.Priority, Run: max(j.Run, 1),

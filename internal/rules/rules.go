@@ -8,11 +8,12 @@
 // of which rule is wrong.
 //
 // Conditions are expressions of github.com/expr-lang/expr, and of that language
-// only what cannot run away: language.go holds the list. Each allowed thing
-// takes time and memory linear in the size of the job, and there is a bound to
-// how many of them an expression holds, so that no rule needs a clock to watch
-// it. A rule sees the job, the attempt and the error, and nothing else: no time
-// of day, no environment, no state. The same job gives the same answer.
+// only what cannot run away: inspect.go holds the list. Each allowed thing takes
+// time and memory linear in the size of the job, and work.go adds up how much of
+// it an expression does, and all of a list; what is too much is refused at
+// start. So no rule needs a clock to watch it. A rule sees the job, the attempt
+// and the error, and nothing else: no time of day, no environment, no state.
+// The same job gives the same answer.
 //
 // A rule that fails while it runs (a payload without the member that it reads,
 // a division by zero) is skipped with a note for the person who looks at the
@@ -88,23 +89,39 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 	if len(after) > maxRules {
 		return nil, &retry.FieldError{Field: "after_failure", Problem: tooMany}
 	}
-	s, names := &Set{}, map[string]bool{}
+	s, names, work := &Set{}, map[string]bool{}, 0
 	for i, rule := range before {
 		r := enqueueRule{EnqueueRule: rule}
-		if err := r.compile(names); err != nil {
+		if err := cmp.Or(r.compile(names), checkWork(&work, r.when)); err != nil {
 			return nil, at("before_enqueue", i, err)
 		}
 		s.before = append(s.before, r)
 	}
 	clear(names)
+	work = 0
 	for i, rule := range after {
 		r := failureRule{FailureRule: rule}
-		if err := r.compile(names); err != nil {
+		if err := cmp.Or(r.compile(names), checkWork(&work, r.when, r.delay)); err != nil {
 			return nil, at("after_failure", i, err)
 		}
 		s.after = append(s.after, r)
 	}
 	return s, nil
+}
+
+// checkWork adds the work of a rule to that of the rules before it.
+func checkWork(sum *int, of ...*expression) *retry.FieldError {
+	for _, x := range of {
+		if x != nil {
+			*sum += x.work
+		}
+	}
+	if *sum > maxListWork {
+		return &retry.FieldError{Field: "when", Problem: fmt.Sprintf(
+			"here the rules of the list become too much work together for the largest job (%d of %d); ask less of the payload",
+			*sum/job.MaxPayload, maxListWork/job.MaxPayload)}
+	}
+	return nil
 }
 
 func at(list string, i int, wrong *retry.FieldError) error {

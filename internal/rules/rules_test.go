@@ -2,6 +2,7 @@ package rules
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -19,6 +20,15 @@ func newSet(t *testing.T, before []EnqueueRule, after []FailureRule) *Set {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// busy are rules of which each goes through the payload 18 times.
+func busy(n int) []FailureRule {
+	var all []FailureRule
+	for k := range n {
+		all = append(all, FailureRule{Name: fmt.Sprint("busy-", k), Action: retry.Discard, When: times("1 in job.payload", " or ", 18)})
+	}
+	return all
 }
 
 func TestNew_NamesRuleAndField(t *testing.T) {
@@ -48,6 +58,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		{"a delay that is a number", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "30"}), "after_failure[1].delay: is no duration as 30s or PT30S, and as an expression: must give a duration"},
 		{"delay of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, Delay: "1s"}), "after_failure[1].delay: belongs to"},
 		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: is a number"},
+		{"too much work together", nil, busy(7), "after_failure[5].when: here the rules of the list become too much work together"},
 		{"too many", nil, make([]FailureRule, maxRules+1), "after_failure: has more than 100 rules"},
 	}
 	for _, test := range tests {
@@ -240,7 +251,7 @@ func TestSet_WithoutRulesCostsNothing(t *testing.T) {
 
 func TestSet_IsAskedByManyAtOnce(t *testing.T) {
 	s := newSet(t,
-		[]EnqueueRule{{Name: "a", When: `any([1, 2, 3], # == job.priority) && job.payload.wait == 7`, TTR: 1}},
+		[]EnqueueRule{{Name: "a", When: `job.priority in [0, 1, 2] && any([1, 2, 3], # == 2) && job.payload.wait == 7`, TTR: 1}},
 		[]FailureRule{{Name: "b", When: `error.type matches "^x" && job.payload.wait == 7`, Action: retry.Retry, Delay: "seconds(attempt.number)"}})
 	var all sync.WaitGroup
 	for n := range 8 {

@@ -1,0 +1,180 @@
+package rules
+
+import (
+	"cmp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+
+	"redrive/internal/job"
+)
+
+// What an expression costs is counted when it is compiled: for each thing that
+// it does, the passes that this takes over the bytes of its operand, if the
+// operand were as large as it can be. A pass over a byte takes about a
+// nanosecond at the worst input that there is; for a condition in a loop, that
+// is a list of numbers with one digit. Nothing is allowed that is worse than
+// linear, so that the sum bounds the time.
+const (
+	maxWork     = 200 * job.MaxPayload // of an expression
+	maxListWork = 5 * maxWork          // of all expressions of a list of rules
+
+	stepWork    = 3  // of each name, value and operator in a loop
+	callWork    = 40 // of each call in a loop, beside its work on the bytes
+	copyWork    = 2  // texts are copied, or compared
+	seekWork    = 15 // a short text is looked for
+	scanWork    = 10 // a value is looked for in a list
+	compareWork = 60 // two values are compared entry by entry
+	matchWork   = 8  // of each instruction of a pattern
+)
+
+// smallest are the bytes of the smallest entry of a list with what divides it
+// from the next.
+const smallest = 2
+
+// entries is how often what stands in the loop runs.
+func (i *inspector) entries() int { return i.loop / smallest }
+
+// sizeOf is the most bytes that a fact can have.
+func sizeOf(path string) int {
+	switch path {
+	case "job.payload":
+		return job.MaxPayload
+	case "job.meta":
+		return job.MaxMeta
+	case "error.message":
+		return job.MaxErrorMessage
+	}
+	return max(job.MaxType, job.MaxErrorType)
+}
+
+// spend counts work.
+func (i *inspector) spend(n ast.Node, bytes, passes int) error {
+	if i.work += bytes * passes; i.work > maxWork {
+		return wrong(n, "here the expression becomes too much work for the largest job (%d of %d); do less with all of the payload, above all in loops, with matches, string and max", i.work/job.MaxPayload, maxWork/job.MaxPayload)
+	}
+	return nil
+}
+
+// function is what a function does with its first argument.
+type function struct {
+	name  string
+	work  int
+	grows int // bytes that it gives for each byte; 0: a number, a bool, a word
+}
+
+// loops go through a list. They never stand inside one another.
+var loops = [...]function{
+	{"all", 10, 0}, {"any", 10, 0}, {"none", 10, 0}, {"one", 10, 0}, {"count", 10, 0}, {"find", 10, 1}, {"findIndex", 10, 0},
+	{"filter", 20, 1}, {"sum", 20, 0},
+}
+
+// functions are all that can be called, with seconds.
+var functions = [...]function{
+	{"len", copyWork, 0}, {"lower", 15, 1}, {"upper", 15, 1}, {"trim", 30, 1}, {"trimPrefix", copyWork, 1}, {"trimSuffix", copyWork, 1},
+	{"indexOf", seekWork, 0}, {"lastIndexOf", seekWork, 0}, {"hasPrefix", copyWork, 0}, {"hasSuffix", copyWork, 0},
+	{"string", 60, 2}, {"int", 20, 0}, {"float", 20, 0}, {"abs", 0, 0}, {"ceil", 0, 0}, {"floor", 0, 0}, {"round", 0, 0},
+	{"min", 60, 1}, {"max", 60, 1}, {"first", copyWork, 1}, {"last", copyWork, 1}, {"type", 0, 0}, {"duration", 60, 0},
+}
+
+func find(all []function, name string) (function, bool) {
+	k := slices.IndexFunc(all, func(f function) bool { return f.name == name })
+	if k < 0 {
+		return function{}, false
+	}
+	return all[k], true
+}
+
+func names(all []function) string {
+	list := make([]string, len(all))
+	for k, f := range all {
+		list[k] = f.name
+	}
+	return strings.Join(list, ", ")
+}
+
+func (i *inspector) binary(n *ast.BinaryNode) (int, error) {
+	if n.Operator == ".." {
+		return i.span(n)
+	}
+	sizes, err := i.all(n.Left, n.Right)
+	if err != nil {
+		return 0, err
+	}
+	left, right := sizes[0], sizes[1]
+	switch n.Operator {
+	case "and", "&&", "or", "||", "-", "*", "/", "%", "**", "^":
+		return smallest, nil
+	case "+":
+		err := cmp.Or(i.spend(n, left+right, copyWork), i.spend(n, i.loop, callWork))
+		return left + right, err
+	case "??":
+		return max(left, right), nil
+	case "==", "!=":
+		return smallest, i.compare(n, left, right)
+	case "<", "<=", ">", ">=", "startsWith", "endsWith":
+		return smallest, i.spend(n, min(left, right), copyWork)
+	case "in":
+		return smallest, cmp.Or(i.compare(n, left, right), i.spend(n, right, scanWork))
+	case "contains":
+		return smallest, cmp.Or(i.sought(n.Right, right), i.spend(n, left, seekWork))
+	case "matches":
+		return smallest, i.match(n, left)
+	}
+	return 0, wrong(n, "the operator %s cannot be used in a rule", n.Operator)
+}
+
+// compare is the work of a comparison. With a written value it ends after as
+// many steps as that has.
+func (i *inspector) compare(n *ast.BinaryNode, left, right int) error {
+	if written(n.Left) || written(n.Right) {
+		return nil
+	}
+	return i.spend(n, min(left, right), compareWork)
+}
+
+// written reports whether a value is written out.
+func written(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode:
+		return true
+	case *ast.UnaryNode:
+		return written(n.Node)
+	case *ast.ArrayNode:
+		return !slices.ContainsFunc(n.Nodes, func(entry ast.Node) bool { return !written(entry) })
+	}
+	return false
+}
+
+// match is the work of a match with a pattern.
+func (i *inspector) match(n *ast.BinaryNode, bytes int) error {
+	pattern, ok := n.Right.(*ast.StringNode)
+	if !ok {
+		return wrong(n.Right, "a pattern must be written out, in quotes")
+	}
+	parsed, err := syntax.Parse(pattern.Value, syntax.Perl)
+	if err != nil {
+		return wrong(n.Right, "%v", err)
+	}
+	compiled, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return wrong(n.Right, "%v", err)
+	}
+	return cmp.Or(i.spend(n.Right, i.loop, callWork), i.spend(n.Right, bytes, matchWork*len(compiled.Inst)))
+}
+
+// span is a range.
+func (i *inspector) span(n *ast.BinaryNode) (int, error) {
+	from, ok1 := n.Left.(*ast.IntegerNode)
+	to, ok2 := n.Right.(*ast.IntegerNode)
+	if !ok1 || !ok2 || to.Value < from.Value || uint(to.Value)-uint(from.Value) > maxRange {
+		return 0, wrong(n, "a range goes from one written number up to another, and over at most %d", maxRange)
+	}
+	if i.loop > 0 {
+		return 0, wrong(n, "a range cannot be used inside a loop; compare with both of its ends")
+	}
+	i.nodes += 2
+	return smallest * (to.Value - from.Value + 1), nil
+}

@@ -1,0 +1,169 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// costly are payloads of so many bytes that cost as much as possible.
+func costly(bytes int) map[string]string {
+	text := func(s string, n int) string { return `"` + strings.Repeat(s, n/len(s)) + `"` }
+	list := func(s string, n int) string { return "[" + times(s, ",", n/(len(s)+1)) + "]" }
+	pair := func(s string) string { return `{"a":` + s + `,"b":` + s + `}` }
+	var members []string
+	for n := range bytes / 2 / 9 {
+		members = append(members, fmt.Sprintf(`"%04x":0`, n))
+	}
+	return map[string]string{
+		"numbers": list("0", bytes), "texts": list(`"a"`, bytes), "words": list(`"aaaaaaaaaaaaaab"`, bytes), "objects": list("{}", bytes),
+		"members": list(`{"a":1}`, bytes), "nothing": list("null", bytes), "lists": list("[[[]]]", bytes), "long": list(text("a", bytes/4), bytes),
+		"text": text("a", bytes), "wide": text("é", bytes), "widest": text("ⱥ", bytes), "digits": text("7", bytes), "blanks": text(" ", bytes),
+		"deep":      strings.Repeat("[", 100) + list("0", bytes) + strings.Repeat("]", 100),
+		"two lists": pair(list("0", bytes/2)), "two texts": pair(text("a", bytes/2)), "two objects": pair("{" + strings.Join(members, ",") + "}"),
+		"two nested": pair(list("[[]]", bytes/2)),
+	}
+}
+
+// burdens are conditions that cost much each. Some fail, depending on the payload.
+func burdens() []string {
+	var all []string
+	for _, in := range []string{
+		"false", "(# == 0 ? 1 : 2) == 3", "# == 1", `# == "x"`, "# == #", "# == nil", ".a == 2", "#?.a == 2", "# in [7,8,9]", `# in [7,"a",nil]`, `"x" in #`, "# in #", "# in [#]",
+		`# matches "x"`, `# matches "(a|b)+c"`, `# contains "aaab"`, `hasPrefix(#, "b")`, `indexOf(#, "aab") > 0`, `lastIndexOf(#, "ba") > 0`,
+		`lower(#) == "x"`, `upper(lower(#)) == "x"`, `trim(#) == "x"`, `trim(#, "ab") == "x"`, `string(#) == "x"`, `string([#,#]) == "x"`, `type(#) == "x"`,
+		"len(#) == 70", "int(#) == 7", "float(#) == 7", "abs(#) == 7", "round(#) == 7", "max(#, 1) > 1", "max([#, #]) > 1", "min(#, 1, 2, 3) > 1",
+		"# + 1 == 2.5", `# + "x" == "x"`, "# ** 2.5 == 2", "-# == 7", "# / 7 == 1", "(# ?? 1) == 7", "(# == 1 ? 1 : 2) > 5", "#[0:1] == 1", "[#] == [1]",
+		"[#, #, #] == [1]", "first(#) == 1", "# > 5", "# < #", "seconds(#) == seconds(1)", `duration(#) == seconds(1)`, "#index == -1",
+		`"` + strings.Repeat("ab", 20) + `" contains #`, `lower("` + strings.Repeat("é", 20) + `") == #`,
+	} {
+		all = append(all, "any(job.payload, "+times("("+in+")", " or ", 3)+")", "any(job.payload, "+in+")", "len(filter(job.payload, "+in+")) == -1")
+	}
+	for _, out := range []string{
+		"X == Y", "X != Y", "X < Y", "X in [Y, Y]", "X in Y", "1 in X", `"x" in X`, `X contains "aab"`, `X contains "` + strings.Repeat("a", 200) + `b"`,
+		`X matches "(a|aa)+b"`, `X matches "(a?){9}c"`, `X matches "x"`, `X matches "(?i)\\w+\\W$"`, `X matches "(\\p{L}?)(\\p{L}?)z"`, `X matches "(a*)*(a|a?)+$x"`,
+		`lower(X) == "x"`, `upper(X) == "x"`, `trim(X) == "x"`, `trim(X, " 7a") == "x"`, `trim(X, "` + strings.Repeat("é", 99) + `") == "x"`,
+		`trim(X, "ыэюяⱥ") == "x"`, `string(X) == "x"`, "len(X) == -1", "int(X) == -1", "float(X) == -1", "max(X) == -1", "max(X, X) == -1", "min(X) == -1",
+		"X + Y == X", `indexOf(X, "aab") == -2`, `lastIndexOf(X, "baa") == -2`, `lastIndexOf(X, "` + strings.Repeat("a", 200) + `b") == -2`, "X[1:] == Y", "first(X) == last(Y)",
+		"duration(X) == seconds(1)", "[X, Y] == [Y, X]", "sum(X) == -1", "X[Y] == 1", "hasPrefix(X, \"aa\")", "type(X) == 1", "job.meta == X", "error.message == X",
+	} {
+		for _, xy := range [][2]string{{"job.payload", "job.payload"}, {"job.payload.a", "job.payload.b"}, {"lower(job.payload)", "upper(job.payload)"}, {"(job.payload + job.payload)", "job.payload"}} {
+			all = append(all, "("+strings.NewReplacer("X", xy[0], "Y", xy[1]).Replace(out)+") and job.run == -1")
+		}
+	}
+	return all
+}
+
+// filled joins as many conditions as an expression may have, going round.
+func filled(conditions ...string) *expression {
+	var best *expression
+	text, refused := "", 0
+	for k := 0; refused < len(conditions); k++ {
+		next := text + "(" + conditions[k%len(conditions)] + ")"
+		x, err := compile(next, failureFacts{}, condition)
+		if err != nil {
+			refused++
+			continue
+		}
+		best, text, refused = x, next+" or ", 0
+	}
+	return best
+}
+
+// slowest is how long an expression takes for the payload at which it takes
+// longest, and which that is.
+func slowest(x *expression, payloads map[string]failureFacts) (took time.Duration, name string) {
+	for payload, f := range payloads {
+		once := time.Duration(1 << 62)
+		for range 2 {
+			start := time.Now()
+			_, _ = x.holds(f, f.Job) // that it fails is fine
+			once = min(once, time.Since(start))
+		}
+		if once > took {
+			took, name = once, payload
+		}
+	}
+	return took, name
+}
+
+// decoded are jobs with costly payloads, and how long it takes to decode the
+// slowest of them.
+func decoded(t testing.TB, bytes int) (map[string]failureFacts, time.Duration) {
+	t.Helper()
+	all, longest := map[string]failureFacts{}, time.Duration(0)
+	for name, payload := range costly(bytes) {
+		f := failing(payload)
+		f.Error.Message = strings.Repeat("a", min(bytes, job.MaxErrorMessage))
+		once := time.Duration(1 << 62)
+		for range 3 {
+			start, v := time.Now(), any(nil)
+			if err := json.Unmarshal([]byte(payload), &v); err != nil {
+				t.Fatal(err)
+			}
+			once = min(once, time.Since(start))
+		}
+		if err := f.Job.fill(true, true); err != nil {
+			t.Fatal(err)
+		}
+		all[name], longest = f, max(longest, once)
+	}
+	return all, longest
+}
+
+// worst is how long the worst of all expressions takes that do one thing, or
+// several, as often as they may.
+func worst(payloads map[string]failureFacts) (took time.Duration, what string) {
+	all := burdens()
+	conditions := slices.Collect(func(yield func([]string) bool) {
+		for _, one := range all {
+			if !yield([]string{one}) {
+				return
+			}
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 100 {
+			if !yield([]string{all[random.IntN(len(all))], all[random.IntN(len(all))], all[random.IntN(len(all))]}) {
+				return
+			}
+		}
+	})
+	for _, c := range conditions {
+		x := filled(c...)
+		if x == nil { // too much in itself
+			continue
+		}
+		if once, payload := slowest(x, payloads); once > took {
+			took, what = once, payload+": "+x.program.Source().String()
+		}
+	}
+	return took, what
+}
+
+// TestExpression_WorstTakesAFewDecodings holds the promise of docs/rules.md:
+// what compiles takes no longer than a few decodings of the payload, five by
+// measurement, and four times that under the race detector.
+func TestExpression_WorstTakesAFewDecodings(t *testing.T) {
+	payloads, decoding := decoded(t, 16<<10)
+	if took, what := worst(payloads); took > 30*decoding {
+		t.Errorf("%v, %.1f decodings of the payload, %s", took, float64(took)/float64(decoding), what)
+	}
+}
+
+// BenchmarkWorstExpression tells the time of the worst expression for a payload
+// of the largest size.
+func BenchmarkWorstExpression(b *testing.B) {
+	payloads, decoding := decoded(b, job.MaxPayload)
+	for b.Loop() {
+		took, what := worst(payloads)
+		b.ReportMetric(float64(took.Milliseconds()), "ms/worst")
+		b.ReportMetric(float64(decoding.Milliseconds()), "ms/decoding")
+		b.Log(what)
+	}
+}
