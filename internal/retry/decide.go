@@ -125,10 +125,12 @@ type Decision struct {
 	Delay  *Delay // set when the action is Retry
 }
 
-// Decide chooses the fate of a job after a failed attempt. A rule goes before
-// the handler's answer, and that before the policy, except that no answer
-// allows an attempt beyond MaxAttempts, and no rule one beyond its own limit:
-// then it is as if it had said nothing. Within the policy, the list of errors
+// Decide chooses the fate of a job after a failed attempt. Before everything go
+// a type that no handler knows, where that means dead_letter or delete, and a
+// time to live that is over: then nobody is asked. A rule goes before the
+// handler's answer, and that before the policy, except that no answer allows an
+// attempt beyond MaxAttempts, and no rule one beyond its own limit: then it is
+// as if it had said nothing. Within the policy, the list of errors
 // that are never retried goes before the number of attempts. This is the only
 // place where that happens, for the engine and the reaper alike.
 func (p Policy) Decide(f Failure, random func() float64) Decision {

@@ -266,3 +266,11 @@ func BenchmarkPolicyHerd(b *testing.B) {
 		p.Herd(seeded())
 	}
 }
+
+func TestPreset_BelongsToItsCaller(t *testing.T) {
+	p, _ := retry.Preset("initphp")
+	p.Schedule[0] = time.Hour
+	if again, _ := retry.Preset("initphp"); again.Schedule[0] != 0 {
+		t.Errorf("a caller changed the preset for all: %v", again.Schedule)
+	}
+}
