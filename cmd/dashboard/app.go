@@ -176,7 +176,7 @@ func webhooks(c *config.Config) map[string]forward.Webhook {
 	all := map[string]forward.Webhook{}
 	for _, queue := range c.Queues() {
 		if w, ok := c.Webhook(queue); ok {
-			all[queue] = forward.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Timeout: w.Timeout, Attempts: w.Attempts}
+			all[queue] = forward.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Forwarding: w.Forwarding}
 		}
 	}
 	return all

@@ -63,7 +63,7 @@ func TestCookbook_WebhookSaysWhatItIsSaidTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, ok := c.Webhook("orders")
-	if !ok || w.URL != "https://hooks.example.org/dead-letters" || w.Secret.Reveal() != "for the test" || w.Timeout != 10*time.Second || w.Attempts != 3 {
+	if !ok || w.URL != "https://hooks.example.org/dead-letters" || w.Secret.Reveal() != "for the test" || w.Timeout != 7*time.Second || w.Attempts != 3 {
 		t.Errorf("webhook %+v, %v", w, ok)
 	}
 	if _, ok := c.Webhook("pings"); ok || c.DeadLetters("pings") || !c.DeadLetters("orders") {

@@ -15,18 +15,15 @@ const (
 	defaultAge   = 180 * 24 * time.Hour // of a dead letter, as the Open Job Spec has it
 	defaultCount = 10_000
 
-	webhookTimeout  = 10 * time.Second
-	webhookAttempts = 3
-	maxAttempts     = 10
-	maxSecret       = 4 << 10
+	maxAttempts = 10
+	maxSecret   = 4 << 10
 )
 
 // Webhook is where a queue forwards its dead letters.
 type Webhook struct {
-	URL      string
-	Secret   Secret        // with which each request is signed
-	Timeout  time.Duration // of one request
-	Attempts int           // requests for one dead letter
+	URL    string
+	Secret Secret // with which each request is signed
+	job.Forwarding
 }
 
 // Secret is a text that no log and no error shows.
@@ -80,7 +77,7 @@ func (q *queue) readDeadLetter(v value) error {
 }
 
 func readWebhook(v value) (w Webhook, err error) {
-	w = Webhook{Timeout: webhookTimeout, Attempts: webhookAttempts}
+	w = Webhook{Forwarding: job.DefaultForwarding()}
 	if err := v.mapping(); err != nil {
 		return w, err
 	}
@@ -95,13 +92,20 @@ func readWebhook(v value) (w Webhook, err error) {
 			return err
 		}
 	}
+	asks := v // for more than fits
+	tries := func(read func(value) error) func(value) error {
+		return func(v value) error {
+			asks = v
+			return read(v)
+		}
+	}
 	err = v.fields(map[string]func(value) error{
 		"url":         into(&w.URL, webhookURL),
 		"secret":      secret(value.hidden),
 		"secret_env":  secret(secretEnv),
 		"secret_file": secret(secretFile),
-		"timeout":     into(&w.Timeout, positive),
-		"attempts":    into(&w.Attempts, attempts),
+		"timeout":     tries(into(&w.Timeout, positive)),
+		"attempts":    tries(into(&w.Attempts, attempts)),
 	})
 	switch {
 	case err != nil:
@@ -110,6 +114,9 @@ func readWebhook(v value) (w Webhook, err error) {
 		return w, v.wrong("needs a url, as https://example.org/dead-letters")
 	case len(secrets) != 1:
 		return w, v.wrong("needs exactly one of secret, secret_env and secret_file, to sign with")
+	case !w.Fits():
+		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v that a dead letter has; lower timeout or attempts",
+			w.Attempts, w.Timeout, w.Pauses(), job.ForwardWithin)
 	}
 	w.Secret = secrets[0]
 	return w, nil

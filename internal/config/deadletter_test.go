@@ -44,6 +44,9 @@ func TestParse_DeadLettersThatCannotBe(t *testing.T) {
 		{"the whole is an address", "queues:\n  a:\n    dead_letter:\n      webhook: https://user:s3cret@h/", place + ": must be a mapping, as name: value"},
 		{"timeout", hook(`url: "https://h/", secret: s3cret, timeout: 0s`), place + ".timeout: must be longer than zero"},
 		{"attempts", hook(`url: "https://h/", secret: s3cret, attempts: 11`), place + ".attempts: 11 is not a number of requests, 1 to 10"},
+		{"tries that take too long", hook(`url: "https://h/", secret: s3cret, timeout: 10s`), place + ".timeout: tries: 3, of 10s each, and the pauses between them, up to 2.25s, do not fit into the 24s that a dead letter has"},
+		{"tries that are too many", hook(`url: "https://h/", secret: s3cret, attempts: 5`), place + ".attempts: tries: 5, of 7s each, and the pauses between them, up to 11.25s, do not fit"},
+		{"a try without end", hook(`url: "https://h/", secret: s3cret, timeout: 87600h, attempts: 2`), place + ".attempts: tries: 2, of 87600h0m0s each"},
 		{"switched off", "queues:\n  a:\n    dead_letter: {enabled: false, webhook: {url: 'https://h/', secret: s3cret}}", "redrive.yaml:3: queues.a.dead_letter: is not enabled"},
 		{"age", "dead_letter: {retention: {age: 0d}}", "redrive.yaml:1: dead_letter.retention.age: must be longer than zero"},
 		{"count", "dead_letter: {retention: {count: 0}}", "redrive.yaml:1: dead_letter.retention.count: 0 is not a number of dead letters"},
@@ -69,7 +72,7 @@ func TestWebhook_TakesItsSecretFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, ok := parse(t, hook(`url: "http://127.0.0.1:9000/", secret_file: "`+path+`"`)).Webhook("a")
-	if !ok || w.Secret.Reveal() != " s3cret " || w.Timeout != 10*time.Second || w.Attempts != 3 {
+	if !ok || w.Secret.Reveal() != " s3cret " || w.Forwarding != job.DefaultForwarding() {
 		t.Errorf("webhook to %s with %q, %v, %d", w.URL, w.Secret.Reveal(), w.Timeout, w.Attempts)
 	}
 }

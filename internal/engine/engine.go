@@ -114,7 +114,7 @@ type Options struct {
 	Rules         func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
 	Kept          func(queue string) (d job.Delivery, ok bool)                  // the delivery of every dead letter of a queue that sends none; not ok: ask Deliver; nil: all queues send
 	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: no queue sends, all are kept
-	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default 30 seconds
+	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default job.ForwardWithin
 	Expired       func(queue string) retry.Action                               // what becomes of a job whose time to live ended before it ran: dead_letter (the default) or discard
 	Random        func() float64                                                // in [0, 1), for jitter; safe for concurrent use
 	Name          string                                                        // of this worker, as attempts show it
@@ -135,7 +135,7 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
-	o.DeliverWithin = cmp.Or(o.DeliverWithin, 30*time.Second)
+	o.DeliverWithin = cmp.Or(o.DeliverWithin, job.ForwardWithin)
 	if o.Expired == nil {
 		o.Expired = func(string) retry.Action { return retry.DeadLetter }
 	}

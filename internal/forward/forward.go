@@ -22,8 +22,8 @@
 //
 // A receiver verifies the signature over the bytes that it got, in constant
 // time, and refuses old timestamps (the package's example does so). It shall
-// treat a key that it
-// has seen as accepted: a delivery can be repeated although it arrived.
+// treat a key that it has seen as accepted: a delivery can be repeated although
+// it arrived.
 //
 // # The answer
 //
@@ -53,10 +53,9 @@ import (
 
 // Webhook is where a queue forwards its dead letters.
 type Webhook struct {
-	URL      string
-	Secret   string        // signs each request
-	Timeout  time.Duration // of one try; default 10 seconds
-	Attempts int           // tries for one letter; default 3
+	URL    string
+	Secret string // signs each request
+	job.Forwarding
 }
 
 // Options configure a forwarder. Those without a default are required.
@@ -78,7 +77,6 @@ type Forwarder struct {
 type hook struct {
 	Webhook
 	shown string // the address as texts show it: without secrets
-	pause retry.Policy
 }
 
 // New returns a forwarder, or a *retry.FieldError whose field is as
@@ -106,22 +104,13 @@ func newHook(w Webhook) (hook, *retry.FieldError) {
 		return hook{}, &retry.FieldError{Field: "url", Problem: "is not an address as https://example.org/dead-letters"}
 	case w.Secret == "":
 		return hook{}, &retry.FieldError{Field: "secret", Problem: "is empty, and every request is signed with it"}
-	case w.Timeout < 0:
-		return hook{}, &retry.FieldError{Field: "timeout", Problem: fmt.Sprintf("%v is negative", w.Timeout)}
-	case w.Attempts < 0:
-		return hook{}, &retry.FieldError{Field: "attempts", Problem: fmt.Sprintf("%d is negative", w.Attempts)}
-	}
-	if w.Timeout == 0 {
-		w.Timeout = 10 * time.Second
-	}
-	if w.Attempts == 0 {
-		w.Attempts = 3
+	case w.Timeout <= 0:
+		return hook{}, &retry.FieldError{Field: "timeout", Problem: fmt.Sprintf("%v is not longer than zero", w.Timeout)}
+	case w.Attempts < 1:
+		return hook{}, &retry.FieldError{Field: "attempts", Problem: fmt.Sprintf("%d is no number of tries", w.Attempts)}
 	}
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return hook{w, shown.String(), retry.Policy{
-		Strategy: retry.Exponential, InitialInterval: 500 * time.Millisecond, Coefficient: 2,
-		MaxInterval: 10 * time.Second, Jitter: retry.Jitter{Low: 0.5, High: 1.5},
-	}}, nil
+	return hook{w, shown.String()}, nil
 }
 
 // newClient obeys no proxy of the environment and follows no redirect: the

@@ -67,10 +67,17 @@ func status(code int) func(int, http.ResponseWriter, *http.Request) {
 	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
+func tries(timeout time.Duration, n int) job.Forwarding {
+	return job.Forwarding{Timeout: timeout, Attempts: n}
+}
+
 // to builds a forwarder for the queue mail. Its pauses are the shortest.
 func to(t *testing.T, w forward.Webhook) *forward.Forwarder {
 	t.Helper()
 	w.Secret = secret
+	if w.Forwarding == (job.Forwarding{}) {
+		w.Forwarding = job.DefaultForwarding()
+	}
 	f, err := forward.New(forward.Options{
 		Hooks:  map[string]forward.Webhook{"mail": w},
 		Keeps:  func(queue string) bool { return queue == "kept" },
@@ -201,7 +208,7 @@ func TestDeliver_JudgesAnswers(t *testing.T) {
 				w.WriteHeader(test.code)
 			})
 			j, letter := failed()
-			d := to(t, forward.Webhook{URL: r.URL, Attempts: 2}).Deliver(t.Context(), j, letter)
+			d := to(t, forward.Webhook{URL: r.URL, Forwarding: tries(7*time.Second, 2)}).Deliver(t.Context(), j, letter)
 			if test.problem != "" && !strings.HasPrefix(d.Problem, "POST "+r.URL+": "+test.problem) || (d.Problem == "") != (test.problem == "") {
 				t.Errorf("problem = %q, want …%q", d.Problem, test.problem)
 			}
@@ -222,7 +229,7 @@ func TestDeliver_TellsNoSecrets(t *testing.T) {
 	for _, host := range []string{r.Listener.Addr().String(), strings.TrimPrefix(closed.URL, "http://")} {
 		f, err := forward.New(forward.Options{
 			Hooks: map[string]forward.Webhook{"mail": {
-				URL: "http://user:passw0rd@" + host + "/hook?token=t0ken", Secret: secret, Attempts: 1,
+				URL: "http://user:passw0rd@" + host + "/hook?token=t0ken", Secret: secret, Forwarding: tries(7*time.Second, 1),
 			}},
 			Keeps: func(string) bool { return true }, Random: func() float64 { return 0 },
 			Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -252,8 +259,8 @@ func TestNew_NamesTheField(t *testing.T) {
 	for field, w := range map[string]forward.Webhook{
 		"url":      {URL: "ftp://user:passw0rd@host/", Secret: secret},
 		"secret":   {URL: "https://host/"},
-		"timeout":  {URL: "https://host/", Secret: secret, Timeout: -1},
-		"attempts": {URL: "https://host/", Secret: secret, Attempts: -1},
+		"timeout":  {URL: "https://host/", Secret: secret, Forwarding: tries(0, 3)},
+		"attempts": {URL: "https://host/", Secret: secret, Forwarding: tries(7*time.Second, 0)},
 	} {
 		_, err := forward.New(forward.Options{Hooks: map[string]forward.Webhook{"mail": w}})
 		var wrong *retry.FieldError

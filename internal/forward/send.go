@@ -53,7 +53,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.Dead
 		case !v.again || n >= h.Attempts:
 			return said
 		}
-		wait := max(h.pause.Delay(n, f.o.Random).Final, v.after)
+		wait := max(h.Pause(n, f.o.Random), v.after)
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
 			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond))
 		}

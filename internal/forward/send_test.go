@@ -102,7 +102,7 @@ func TestDeliver_BoundsTime(t *testing.T) {
 			defer cancel()
 			j, letter := failed()
 			begin := time.Now()
-			d := to(t, forward.Webhook{URL: r.URL, Timeout: test.timeout, Attempts: 2}).Deliver(ctx, j, letter)
+			d := to(t, forward.Webhook{URL: r.URL, Forwarding: tries(test.timeout, 2)}).Deliver(ctx, j, letter)
 			if !strings.Contains(d.Problem, test.problem) || time.Since(begin) > 10*time.Second {
 				t.Errorf("problem = %q after %v", d.Problem, time.Since(begin))
 			}
@@ -143,7 +143,7 @@ func TestDeliver_BelievesTheStatusOfASlowDrip(t *testing.T) {
 	})
 	j, letter := failed()
 	begin := time.Now()
-	d := to(t, forward.Webhook{URL: r.URL, Timeout: time.Minute}).Deliver(t.Context(), j, letter)
+	d := to(t, forward.Webhook{URL: r.URL, Forwarding: tries(time.Minute, 3)}).Deliver(t.Context(), j, letter)
 	if d.Problem != "" || time.Since(begin) > 20*time.Second {
 		t.Errorf("delivery = %+v after %v", d, time.Since(begin))
 	}
@@ -192,7 +192,7 @@ func TestDeliver_SaysWhatTheNetworkSaid(t *testing.T) {
 		closed.URL:                          "connection refused",
 	} {
 		j, letter := failed()
-		d := to(t, forward.Webhook{URL: url, Attempts: 2}).Deliver(t.Context(), j, letter)
+		d := to(t, forward.Webhook{URL: url, Forwarding: tries(7*time.Second, 2)}).Deliver(t.Context(), j, letter)
 		if !strings.HasPrefix(d.Problem, "POST "+url+": 2 tries, the last failed: ") || !strings.Contains(d.Problem, want) {
 			t.Errorf("problem = %q, want …%q", d.Problem, want)
 		}

@@ -12,10 +12,6 @@ import (
 	"redrive/internal/job"
 )
 
-// forwardPatience is how long a dead letter that is sent again may take: less
-// than an answer may.
-const forwardPatience = 20 * time.Second
-
 // forwardJob is POST /jobs/{id}/forward: the refused dead letter of the run
 // that the caller saw is sent once more.
 func (s *Server) forwardJob(c echo.Context) error {
@@ -46,7 +42,7 @@ func (s *Server) forwardOnce(ctx context.Context, id string, run int) (job.Job, 
 	if err != nil {
 		return job.Job{}, err
 	}
-	sending, cancel := context.WithTimeout(ctx, forwardPatience)
+	sending, cancel := context.WithTimeout(ctx, job.ForwardWithin)
 	defer cancel()
 	delivery := s.Deliver(sending, d.Job, letter)
 	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery)

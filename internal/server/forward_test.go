@@ -128,6 +128,22 @@ func TestForward_KeepsTheJobWhenItIsRefusedAgain(t *testing.T) {
 	}
 }
 
+// The answer still gets out when a receiver hangs for all its tries.
+func TestForward_AnswersInTime(t *testing.T) {
+	var sending time.Duration
+	h := start(t, func(o *Options) {
+		o.Deliver = func(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
+			end, _ := ctx.Deadline()
+			sending = time.Until(end)
+			return job.Delivery{}
+		}
+	})
+	h.post("/api/v1/jobs/"+h.refuse()+"/forward", `{"run":1}`).want(t, http.StatusOK)
+	if limit := h.http.Config.WriteTimeout - 5*time.Second; sending <= 0 || sending > limit {
+		t.Errorf("the delivery may take %v, want at most %v", sending, limit)
+	}
+}
+
 func TestForward_WorksWithoutScripts(t *testing.T) {
 	h := start(t)
 	id := h.refuse()
