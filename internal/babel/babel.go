@@ -7,7 +7,7 @@
 //
 // Nothing is ever encoded again: a decoder and an encoder would change big
 // numbers, 1.0, {} and the order of members. [Parse] returns parts of the bytes
-// that came; [Annotate] and [Original] cut and insert text in them, and every
+// that came; [Annotate] and [Tried] cut and insert text in them, and every
 // other byte stays as it is.
 //
 // Reading is strict where two readers could disagree. The checks, their order

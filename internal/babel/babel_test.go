@@ -2,6 +2,7 @@ package babel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,13 +30,16 @@ func good(name, value string) string {
 
 func deep(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-func TestParse_Reasons(t *testing.T) {
-	long := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
-	version := func(v string) string { return good("meta", `{"id":"m-1","schema_version":`+v+`}`) }
-	tests := []struct {
-		name, raw string
-		want      retry.Reason
-	}{
+// reading is an envelope and the reason for which it is set aside, if any.
+type reading struct {
+	name, raw string
+	want      retry.Reason
+}
+
+func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+
+func readable() []reading {
+	return []reading{
 		{"whole", good("", ""), ""},
 		{"white space around", " \r\n" + good("", "") + "\t\n", ""},
 		{"a list as data", good("data", `[]`), ""},
@@ -47,7 +51,11 @@ func TestParse_Reasons(t *testing.T) {
 		{"job is null beside urn", `{"urn":"u",` + good("job", "null")[1:], ""},
 		{"the longest URN", good("job", long(job.MaxType)), ""},
 		{"meta without an id", good("meta", `{"schema_version":1}`), ""},
+	}
+}
 
+func notJSON() []reading {
+	return []reading{
 		{"nothing", "", retry.NotJSON},
 		{"half", `{"job":`, retry.NotJSON},
 		{"two values", good("", "") + "{}", retry.NotJSON},
@@ -65,7 +73,12 @@ func TestParse_Reasons(t *testing.T) {
 		{"attempts twice", `{"attempts":1,` + good("", "")[1:], retry.NotJSON},
 		{"attempts twice, escaped", `{"attempt\u0073":1,` + good("", "")[1:], retry.NotJSON},
 		{"a name twice in data", good("data", `{"a":[{"b":1},{"b":1,"c":{},"b":2}]}`), retry.NotJSON},
+	}
+}
 
+func unreadable() []reading {
+	version := func(v string) string { return good("meta", `{"id":"m-1","schema_version":`+v+`}`) }
+	return []reading{
 		{"an empty object", `{}`, retry.MissingURN},
 		{"no job", good("job", ""), retry.MissingURN},
 		{"job is empty", good("job", `""`), retry.MissingURN},
@@ -101,10 +114,12 @@ func TestParse_Reasons(t *testing.T) {
 		{"attempts 1e400", good("attempts", `1e400`), retry.InvalidAttempts},
 		{"attempts out of range", good("attempts", `99999999999999999999`), retry.InvalidAttempts},
 		{"attempts null", good("attempts", `null`), retry.InvalidAttempts},
-
 		{"the first fault counts", `{"job":"u","meta":{"schema_version":2},"data":1}`, retry.UnsupportedVersion},
 	}
-	for _, test := range tests {
+}
+
+func TestParse_Reasons(t *testing.T) {
+	for _, test := range slices.Concat(readable(), notJSON(), unreadable()) {
 		var got retry.Reason
 		_, poison := Parse([]byte(test.raw))
 		if poison != nil {
@@ -164,7 +179,7 @@ func TestParse_FrameIsReadAsItsBody(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.raw, got, test.want)
 		}
 	}
-	if original, ok := Original([]byte(frame(good("attempts", "4")))); !ok || string(original) != good("", "") {
+	if original, ok := Tried([]byte(frame(good("attempts", "4"))), 0); !ok || string(original) != good("", "") {
 		t.Errorf("the original of a frame is %s", original)
 	}
 }

@@ -104,7 +104,7 @@ func TestCorpus_Golden(t *testing.T) {
 			verdict = string(poison.Reason) + ": " + poison.Problem
 		}
 		annotated, _ := Annotate([]byte(s.raw), aLetter())
-		original, _ := Original([]byte(s.raw))
+		original, _ := Tried([]byte(s.raw), 0)
 		fmt.Fprintf(&b, "%s\n  %s\n  urn=%s trace=%s id=%s attempts=%d\n  data=%s\n  meta=%s\n  came      %s\n  annotated %s\n  original  %s\n",
 			s.place, verdict, e.URN, e.TraceID, e.ID, e.Attempts, e.Data, e.Meta, s.raw, annotated, original)
 	}
@@ -165,9 +165,9 @@ func TestCorpus_PeersAgree(t *testing.T) {
 func TestCorpus_RoundTrip(t *testing.T) {
 	for _, s := range corpus(t) {
 		e, _ := Parse([]byte(s.raw))
-		original, _ := Original([]byte(s.raw))
+		original, _ := Tried([]byte(s.raw), 0)
 		annotated, _ := Annotate(original, aLetter())
-		again, _ := Original(annotated)
+		again, _ := Tried(annotated, 0)
 		if string(again) != string(original) {
 			t.Errorf("%s: %s\nbecame %s", s.place, original, again)
 		}

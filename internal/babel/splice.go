@@ -42,12 +42,9 @@ func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
 	return d.splice(append(d.attempts(letter.Attempts), at)), true
 }
 
-// Original returns the envelope as it was before it failed: without the block
-// dead_letter, and with attempts 0. ok is false for bytes that are not_json.
-func Original(raw []byte) (original []byte, ok bool) { return Tried(raw, 0) }
-
 // Tried returns the envelope as a consumer sees it that has tried it so often:
-// without the block dead_letter. ok is false for bytes that are not_json.
+// without the block dead_letter. With attempts 0 that is the envelope as it was
+// before it failed. ok is false for bytes that are not_json.
 func Tried(raw []byte, attempts int) (tried []byte, ok bool) {
 	d, problem := open(raw)
 	if problem != "" {

@@ -53,7 +53,7 @@ func TestAnnotate_ReasonsInTheWordsOfBabelQueue(t *testing.T) {
 	}
 }
 
-func TestOriginal_ChangesNothingElse(t *testing.T) {
+func TestTried_ChangesNothingElse(t *testing.T) {
 	tests := []struct{ raw, want string }{
 		{`{"job":"u","attempts":0}`, `{"job":"u","attempts":0}`},
 		{`{"attempts":3,"dead_letter":{"reason":"failed"}}`, `{"attempts":0}`},
@@ -65,7 +65,7 @@ func TestOriginal_ChangesNothingElse(t *testing.T) {
 		{`{"attempts":-1,"data":{"dead_letter":1,"attempts":5}}`, `{"attempts":-1,"data":{"dead_letter":1,"attempts":5}}`},
 	}
 	for _, test := range tests {
-		got, ok := Original([]byte(test.raw))
+		got, ok := Tried([]byte(test.raw), 0)
 		if ok != (test.want != "") || string(got) != test.want {
 			t.Errorf("%s became\n%s, want\n%s", test.raw, got, test.want)
 		}
@@ -115,8 +115,8 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil || !utf8.Valid(raw) {
 			t.Fatalf("the standard library refuses it: %v", err)
 		}
-		original, _ := Original(raw)
-		again, _ := Original(annotated)
+		original, _ := Tried(raw, 0)
+		again, _ := Tried(annotated, 0)
 		if !bytes.Equal(original, again) || !bytes.Equal(raw, before) {
 			t.Fatalf("original %q, after it was marked %q", original, again)
 		}
