@@ -146,8 +146,11 @@ func TestAdmit_NamesTheJobsField(t *testing.T) {
 	}
 }
 
-func TestParse_ErrorsNameLineAndField(t *testing.T) {
-	tests := []struct{ name, text, want string }{
+// badFile is a configuration, and how the error about it begins.
+type badFile struct{ name, text, want string }
+
+func badPolicies() []badFile {
+	return []badFile{
 		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are dead_letter, expired, handlers, hosts, policies, policy, queues, rules,"},
 		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, expired, policy, ttr, workers"},
 		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
@@ -171,6 +174,11 @@ func TestParse_ErrorsNameLineAndField(t *testing.T) {
 		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: \"-1s\" is not between zero"},
 		{"ttr number", "ttr: 30", "redrive.yaml:1: ttr: must be a string"},
 		{"unknown type", "unknown_type: drop", "redrive.yaml:1: unknown_type: \"drop\" is unknown; use hold"},
+	}
+}
+
+func badPlaces() []badFile {
+	return []badFile{
 		{"hosts", "hosts: example.org", "redrive.yaml:1: hosts: must be a list"},
 		{"hosts entry", "hosts:\n  - a\n  - 7", "redrive.yaml:3: hosts[1]: must be a string"},
 		{"hosts with a scheme", "hosts:\n  - redrive.example\n  - https://redrive.internal", "redrive.yaml:3: hosts[1]: \"https://redrive.internal\" is not a host"},
@@ -191,6 +199,11 @@ func TestParse_ErrorsNameLineAndField(t *testing.T) {
 		{"http timeout", "handlers:\n  a:\n    http: {url: x, timeout: 1}", "redrive.yaml:3: handlers.a.http.timeout: must be a string"},
 		{"exec without command", "handlers:\n  a:\n    exec: {}", "redrive.yaml:3: handlers.a.exec: needs a command"},
 		{"exec command is a line", "handlers:\n  a:\n    exec: {command: /bin/x -y}", "redrive.yaml:3: handlers.a.exec.command: must be a list"},
+	}
+}
+
+func badYAML() []badFile {
+	return []badFile{
 		{"the same key twice", "workers: 1\nttr: 1s\nworkers: 2", "redrive.yaml:3: "},
 		{"not YAML", "policy: [\nworkers: }", "redrive.yaml:"},
 		{"a list", "- a", "redrive.yaml:1: must be a mapping"},
@@ -206,7 +219,10 @@ func TestParse_ErrorsNameLineAndField(t *testing.T) {
 		{"two documents", "workers: 1\n---\nworkers: 2", "redrive.yaml:3: a second document"},
 		{"too large", strings.Repeat("#", maxFile+1), "redrive.yaml: is larger than"},
 	}
-	for _, test := range tests {
+}
+
+func TestParse_ErrorsNameLineAndField(t *testing.T) {
+	for _, test := range slices.Concat(badPolicies(), badPlaces(), badYAML()) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Parse("redrive.yaml", []byte(test.text))
 			var located *Error

@@ -295,7 +295,6 @@ func (c *Config) Policy(queue string) retry.Policy { return c.base(queue, "").po
 // NamedPolicy is a policy of the section policies.
 type NamedPolicy struct {
 	Name   string
-	Use    string       // the policy that it names, or empty
 	Policy retry.Policy // with the file's default and the product's beneath
 }
 
@@ -305,7 +304,7 @@ func (c *Config) NamedPolicies() []NamedPolicy {
 	var all []NamedPolicy
 	for _, name := range c.policyNames() {
 		policy, _ := c.Named(name)
-		all = append(all, NamedPolicy{name, c.policies[name].Use, policy})
+		all = append(all, NamedPolicy{name, policy})
 	}
 	return all
 }
@@ -329,14 +328,13 @@ type PolicyInUse struct {
 	Queue, Type string // one of them, or none for the default of all jobs
 	Policy      retry.Policy
 	TTR         time.Duration
-	Origins     job.Origins
 }
 
 // PoliciesInUse are the default, and the policies of the queues and the types
 // that the file mentions, in order.
 func (c *Config) PoliciesInUse() []PolicyInUse {
 	use := func(queue, typ string, m merged) PolicyInUse {
-		return PolicyInUse{queue, typ, m.policy, m.ttr, m.origins}
+		return PolicyInUse{queue, typ, m.policy, m.ttr}
 	}
 	all := []PolicyInUse{use("", "", c.base("", ""))}
 	for _, name := range c.Queues() {

@@ -80,6 +80,16 @@ func TestAdmit_TellsTheOriginOfEachField(t *testing.T) {
 	}
 }
 
+func TestAdmit_OriginsBelongToOneJob(t *testing.T) {
+	c := parse(t, named)
+	first := admitted(t, c, job.Job{Queue: "a", Type: "t"}, retry.Patch{})
+	want := maps.Clone(first.Origins)
+	admitted(t, c, job.Job{Queue: "b", Type: "email.send", Timeout: 1}, retry.Patch{Coefficient: new(3.0)})
+	if !maps.Equal(first.Origins, want) {
+		t.Errorf("the next job changed the origins of the first: %v, want %v", first.Origins, want)
+	}
+}
+
 func TestAdmit_MergesWholePolicies(t *testing.T) {
 	c := parse(t, named)
 	slower := retry.Default()
@@ -182,7 +192,7 @@ func TestParse_PoliciesThatCannotBe(t *testing.T) {
 func TestNamedPolicies_AreWholeAndInOrder(t *testing.T) {
 	c := parse(t, named)
 	all := c.NamedPolicies()
-	if len(all) != 3 || all[0].Name != "slow" || all[1].Name != "slower" || all[2].Name != "sparing" || all[1].Use != "slow" {
+	if len(all) != 3 || all[0].Name != "slow" || all[1].Name != "slower" || all[2].Name != "sparing" {
 		t.Fatalf("policies %+v", all)
 	}
 	if p := all[1].Policy; p.MaxAttempts != 10 || p.InitialInterval != time.Hour {
