@@ -4,24 +4,28 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"redrive/internal/job"
 )
 
-func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
-	h := start(t)
-	dead := h.dead()
-	before := h.store.Snapshot()
+// badInput is a request and the error that answers it.
+type badInput struct {
+	name, path, body string
+	status           int
+	code, field      string
+}
+
+const (
+	jobs  = "/api/v1/jobs"
+	batch = "/api/v1/jobs/batch"
+)
+
+func badForms() []badInput {
 	deep := strings.Repeat("[", job.MaxDepth) + strings.Repeat("]", job.MaxDepth)
-	const jobs, batch = "/api/v1/jobs", "/api/v1/jobs/batch"
-	replay := jobs + "/" + dead + "/replay"
-	tests := []struct {
-		name, path, body string
-		status           int
-		code, field      string
-	}{
+	return []badInput{
 		{"empty", jobs, ``, 400, "malformed", ""},
 		{"no JSON", jobs, `{"type":`, 400, "malformed", ""},
 		{"two values", jobs, `{"type":"t"} {}`, 400, "malformed", ""},
@@ -45,6 +49,11 @@ func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
 		{"priority", jobs, `{"type":"t","priority":1001}`, 422, "invalid_value", "priority"},
 		{"priority fraction", jobs, `{"type":"t","priority":1.5}`, 422, "invalid_value", "priority"},
 		{"priority huge", jobs, `{"type":"t","priority":1e99}`, 422, "invalid_value", "priority"},
+	}
+}
+
+func badValues() []badInput {
+	return []badInput{
 		{"meta", jobs, `{"type":"t","meta":[1]}`, 422, "invalid_value", "meta"},
 		{"meta too large", jobs, `{"type":"t","meta":{"a":"` + strings.Repeat("x", job.MaxMeta) + `"}}`, 413, "too_large", "meta"},
 		{"ttr", jobs, `{"type":"t","ttr":"5m"}`, 422, "invalid_value", "ttr"},
@@ -66,6 +75,11 @@ func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
 		{"trace_id empty", jobs, `{"type":"t","trace_id":""}`, 422, "invalid_value", "trace_id"},
 		{"trace_id of the wrong kind", jobs, `{"type":"t","trace_id":7}`, 422, "invalid_value", "trace_id"},
 		{"trace_id too long", jobs, `{"type":"t","trace_id":"` + strings.Repeat("x", job.MaxTraceID+1) + `"}`, 422, "invalid_value", "trace_id"},
+	}
+}
+
+func badPolicies() []badInput {
+	return []badInput{
 		{"policy without its name", jobs, `{"type":"t","policy":"fast"}`, 422, "invalid_value", "policy.use"},
 		{"policy null", jobs, `{"type":"t","policy":null}`, 422, "invalid_value", "policy"},
 		{"policy unknown field", jobs, `{"type":"t","policy":{"x":1}}`, 422, "invalid_value", "policy.x"},
@@ -79,6 +93,13 @@ func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
 		{"caps", jobs, `{"type":"t","policy":{"initial_interval":"PT2S","max_interval":"PT1S"}}`, 422, "invalid_value", "policy.max_interval"},
 		{"payload too large", jobs, `{"type":"t","payload":"` + strings.Repeat("x", job.MaxPayload) + `"}`, 413, "too_large", "payload"},
 		{"body too large", jobs, `{"type":"t","payload":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too_large", ""},
+	}
+}
+
+// badActs are about a job that is a dead letter.
+func badActs(dead string) []badInput {
+	replay := jobs + "/" + dead + "/replay"
+	return []badInput{
 		{"batch of nothing", batch, `{"jobs":[]}`, 422, "invalid_value", "jobs"},
 		{"batch without jobs", batch, `{}`, 422, "invalid_value", "jobs"},
 		{"batch of the wrong kind", batch, `{"jobs":{}}`, 422, "invalid_value", "jobs"},
@@ -102,7 +123,13 @@ func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
 		{"cancel of no UUID", jobs + "/x/cancel", `{}`, 400, "invalid_parameter", "id"},
 		{"pause of a malformed queue", "/api/v1/queues/%3Cscript%3E/pause", `{}`, 400, "invalid_parameter", "queue"},
 	}
-	for _, test := range tests {
+}
+
+func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
+	h := start(t)
+	dead := h.dead()
+	before := h.store.Snapshot()
+	for _, test := range slices.Concat(badForms(), badValues(), badPolicies(), badActs(dead)) {
 		t.Run(test.name, func(t *testing.T) {
 			h := &house{t: t, store: h.store, http: h.http}
 			a := h.post(test.path, test.body).want(t, test.status)

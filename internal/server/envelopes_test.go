@@ -144,15 +144,17 @@ func TestEnvelopes_ValidOneBecomesAJob(t *testing.T) {
 	}
 }
 
-func TestEnvelopes_BadOnesAreKeptToTheByte(t *testing.T) {
-	h := start(t)
+// badEnvelope is an envelope, and the reason for which it is set aside, if any.
+type badEnvelope struct {
+	name, envelope string
+	want           retry.Reason
+}
+
+func badEnvelopes() []badEnvelope {
 	with := func(old, new string) string { return strings.Replace(anEnvelope, old, new, 1) }
 	data := func(v string) string { return with(`{ "n":12345678901234567890, "f":1.0, "e":{} }`, v) }
 	room := job.MaxPayload - len(data(`[""]`))
-	tests := []struct {
-		name, envelope string
-		want           retry.Reason
-	}{
+	return []badEnvelope{
 		{"no JSON", `{"job":`, retry.NotJSON},
 		{"text", "hello", retry.NotJSON},
 		{"NUL", "\x00", retry.NotJSON},
@@ -180,7 +182,11 @@ func TestEnvelopes_BadOnesAreKeptToTheByte(t *testing.T) {
 		{"no trace id", with(`"trace_id"`, `"trace"`), retry.MissingTraceID},
 		{"an empty object", "{}", retry.MissingURN},
 	}
-	for i, test := range tests {
+}
+
+func TestEnvelopes_BadOnesAreKeptToTheByte(t *testing.T) {
+	h := start(t)
+	for i, test := range badEnvelopes() {
 		t.Run(test.name, func(t *testing.T) {
 			h := &house{t: t, store: h.store, http: h.http, opts: h.opts}
 			got := h.send(fmt.Sprintf("q%d", i), test.envelope).Jobs[0]
