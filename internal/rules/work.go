@@ -75,7 +75,7 @@ var loops = [...]function{
 var functions = [...]function{
 	{"len", copyWork, 0}, {"lower", 15, 1}, {"upper", 15, 1}, {"trim", 30, 1}, {"trimPrefix", copyWork, 1}, {"trimSuffix", copyWork, 1},
 	{"indexOf", seekWork, 0}, {"lastIndexOf", seekWork, 0}, {"hasPrefix", copyWork, 0}, {"hasSuffix", copyWork, 0},
-	{"string", 60, 2}, {"int", 20, 0}, {"float", 20, 0}, {"abs", 0, 0}, {"ceil", 0, 0}, {"floor", 0, 0}, {"round", 0, 0},
+	{"string", 90, 2}, {"int", 20, 0}, {"float", 20, 0}, {"abs", 0, 0}, {"ceil", 0, 0}, {"floor", 0, 0}, {"round", 0, 0},
 	{"min", 60, 1}, {"max", 60, 1}, {"first", copyWork, 1}, {"last", copyWork, 1}, {"type", 0, 0}, {"duration", 60, 0},
 }
 
