@@ -38,7 +38,7 @@ func (s *sentence) discarded(v JobPage) {
 }
 
 // stored says why a job lies in the dead-letter queue. An envelope that could
-// not be read never was a job that ran.
+// not be read, or that a rule refused, never was a job that ran.
 func (s *sentence) stored(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	if poisoned(v.Job) {
@@ -48,6 +48,11 @@ func (s *sentence) stored(v JobPage) {
 			s.says(": %v", job.Clip(m, 300))
 		}
 		s.says(". %v %v", becauseOf(v.Job.Reason).means, becauseOf(v.Job.Reason).todo)
+		return
+	}
+	if setAside(v) {
+		s.answers("A rule refused it "+s.when(ended)+" %v", ended)
+		s.says(", %v, before it ran: %v. Replay it to run it all the same.", relative(ended, s.now), job.Clip(v.Job.Error.Message, 300))
 		return
 	}
 	s.answers("It was dead-lettered "+s.when(ended)+" %v", ended)

@@ -4,6 +4,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
 )
 
 func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
@@ -42,5 +46,30 @@ func TestJob_ExpiresBeforeItsFirstAttemptOnly(t *testing.T) {
 	second := text(parse(t, v).root)
 	if says := "It expires at"; !strings.Contains(first, says) || strings.Contains(second, says) {
 		t.Errorf("before its first attempt the page says\n%s\nafter it\n%s", first, second)
+	}
+}
+
+// An envelope that is set aside is kept, whatever its queue does with others.
+func TestJob_SetAsideIsAlwaysKept(t *testing.T) {
+	poison := jobPages()["job-poison"]
+	refused := jobPages()["job-poison"]
+	refused.Job.Reason, refused.Job.Type = retry.RuleDecided, "urn:shop:orders:created"
+	refused.Job.Error = job.ErrorInfo{Type: "rule.refused", Message: "not today (rule never)"}
+	refused.Letters = []job.DeadLetter{refused.Letters[0]}
+	refused.Letters[0].Reason = retry.RuleDecided
+	for name, v := range map[string]templates.JobPage{"poison": poison, "refused by a rule": refused} {
+		for _, to := range []string{"", "dlq.ops.example"} {
+			v.DeadLetters, v.ForwardedTo = to != "", to
+			said := text(parse(t, v).root)
+			if !strings.Contains(said, "always kept here") || strings.Contains(said, "forwarded to") || strings.Contains(said, "off for its queue") {
+				t.Errorf("%s, forwarded to %q: the page does not say that it is kept", name, to)
+			}
+		}
+	}
+	said := text(parse(t, refused).root)
+	for _, want := range []string{"A rule refused it", "before it ran: not today (rule never). Replay it", "set aside: a rule refused it"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("refused by a rule: the page does not say %q", want)
+		}
 	}
 }

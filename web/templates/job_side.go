@@ -15,6 +15,8 @@ func letterWay(v JobPage) string {
 	switch l := letterOf(v); {
 	case l != nil && l.ForwardedTo != "":
 		return "kept here, a copy sent to " + visible(l.ForwardedTo)
+	case setAside(v):
+		return "always kept here: it was set aside before it ran"
 	case v.ForwardedTo != "":
 		return "forwarded to " + visible(v.ForwardedTo) + ", then kept here"
 	case v.DeadLetters:
@@ -25,6 +27,14 @@ func letterWay(v JobPage) string {
 
 // poisoned reports whether the job is an envelope that could not be read.
 func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
+
+// setAside reports whether the dead letter of the run is an envelope that never
+// ran: it could not be read, or a rule refused it. Such a letter is kept,
+// whatever its queue does with others.
+func setAside(v JobPage) bool {
+	l := letterOf(v)
+	return l != nil && l.Attempts == 0 && (slices.Contains(retry.Poison(), l.Reason) || l.Reason == retry.RuleDecided)
+}
 
 // maxShownEnvelope is how much of an envelope is on the page.
 const maxShownEnvelope = 4 << 10
@@ -89,6 +99,8 @@ func historyOf(v JobPage) []event {
 			add(l.FailedAt, "", "dead letter refused: "+becauseOf(l.Reason).short)
 		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
 			add(l.FailedAt, "", "set aside: "+becauseOf(l.Reason).short)
+		case l.Attempts == 0 && l.Reason == retry.RuleDecided:
+			add(l.FailedAt, "", "set aside: a rule refused it")
 		default:
 			add(l.FailedAt, "", "dead-lettered: "+becauseOf(l.Reason).short)
 		}
