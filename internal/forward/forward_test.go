@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,19 @@ import (
 
 const secret = "s3cr3t-of-the-queue"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain names a proxy that refuses every request: package net/http reads the
+// environment once.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		if err := os.Unsetenv(name); err != nil {
+			panic(err)
+		}
+	}
+	if err := os.Setenv("HTTP_PROXY", "http://127.0.0.1:1"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // receiver is a webhook that remembers what it got and answers by a function.
 type receiver struct {

@@ -113,6 +113,19 @@ func TestDeliver_BoundsTime(t *testing.T) {
 	}
 }
 
+// The receiver is the one that the configuration names, whatever the
+// environment says. No proxy is ever used for a loopback address, so it is
+// called by another one that leads to this machine.
+func TestDeliver_ObeysNoProxy(t *testing.T) {
+	r := receive(t, status(200))
+	url := strings.Replace(r.URL, "127.0.0.1", "0.0.0.0", 1)
+	j, letter := failed()
+	d := to(t, forward.Webhook{URL: url, Forwarding: tries(7*time.Second, 1)}).Deliver(t.Context(), j, letter)
+	if d.Problem != "" || r.got() != 1 {
+		t.Errorf("delivery = %+v after %d requests", d, r.got())
+	}
+}
+
 // A stop ends a pause, too.
 func TestDeliver_EndsAPauseWithItsContext(t *testing.T) {
 	r := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
