@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -59,7 +61,7 @@ func (s *Server) enqueueBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := s.newJobs(data)
+	jobs, err := s.newJobs(c.Request().Context(), data)
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,9 @@ func key(c echo.Context) (string, error) {
 	return k, nil
 }
 
-func (s *Server) newJobs(data json.RawMessage) ([]job.Job, error) {
+// newJobs reads the jobs of a batch. Rules may work long on so many: the
+// request's time ends that, and then nothing was enqueued.
+func (s *Server) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, error) {
 	var all json.RawMessage
 	err := fields{"jobs": func(path string, raw json.RawMessage) error {
 		if all = raw; first(raw) != '[' {
@@ -112,6 +116,9 @@ func (s *Server) newJobs(data json.RawMessage) ([]job.Job, error) {
 		if len(jobs) == job.MaxBatch {
 			return nil, &retry.FieldError{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
 		}
+		if ctx.Err() != nil {
+			return nil, outOfTime(len(jobs), ctx.Err())
+		}
 		j, err := s.newJob(fmt.Sprintf("jobs[%d]", len(jobs)), raw)
 		if err != nil {
 			return nil, err
@@ -122,6 +129,16 @@ func (s *Server) newJobs(data json.RawMessage) ([]job.Job, error) {
 		return nil, &retry.FieldError{Field: "jobs", Problem: "must name at least one job"}
 	}
 	return jobs, nil
+}
+
+// outOfTime is the error of a request whose time ended after so many of its
+// jobs were read. A client that left gets none.
+func outOfTime(read int, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &failure{slow, "", fmt.Sprintf(
+			"only %d of the jobs were read and asked of the rules in time, and nothing was enqueued; send fewer in a request", read), nil}
+	}
+	return err
 }
 
 // newJob reads a job that somebody sends; the configuration admits it. path is

@@ -42,6 +42,9 @@ func (s *Server) enqueueEnvelopes(c echo.Context) error {
 	}
 	jobs := make([]job.Job, len(envelopes))
 	for i, raw := range envelopes {
+		if err := c.Request().Context().Err(); err != nil {
+			return outOfTime(i, err)
+		}
 		if jobs[i], err = s.fromEnvelope(queue, raw); err != nil {
 			return err
 		}

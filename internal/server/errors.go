@@ -186,9 +186,9 @@ func (s *Server) refuse(err error, c echo.Context) {
 	switch {
 	case f.kind == unexpected:
 		f.text += " under request " + requestID(c)
-	case f.kind == slow && isRead(c.Request()):
+	case errors.Is(err, context.DeadlineExceeded) && isRead(c.Request()):
 		f.text += "; try again"
-	case f.kind == slow:
+	case errors.Is(err, context.DeadlineExceeded):
 		f.text += "; the change may still be made, so look before you try again"
 	}
 	if wantsJSON(c.Request()) {

@@ -92,3 +92,20 @@ func TestErrors_AClientThatLeavesIsNoFailure(t *testing.T) {
 		t.Errorf("logged: %s", said)
 	}
 }
+
+// Rules may work long on many jobs; a request ends with its time, not with its last job.
+func TestAPI_ABatchEndsWithItsTime(t *testing.T) {
+	h := start(t)
+	for path, body := range map[string]string{
+		"/api/v1/jobs/batch":              `{"jobs":[{"type":"t"},{"type":"t","queue":"no queue"}]}`,
+		"/api/v1/queues/orders/envelopes": anEnvelope,
+	} {
+		w := h.serve(late(t), "POST", path, body)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "only 0 of the jobs were read") || !strings.Contains(w.Body.String(), "nothing was enqueued; send fewer in a request\"") {
+			t.Errorf("%s: %d %s", path, w.Code, job.Clip(w.Body.String(), 500))
+		}
+	}
+	if names := h.store.QueueNames(); len(names) != 0 {
+		t.Errorf("enqueued to %q", names)
+	}
+}
