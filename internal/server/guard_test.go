@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -314,87 +313,6 @@ func TestProbes(t *testing.T) {
 	h.get("/healthz").want(t, http.StatusOK)
 	if a := h.get("/readyz").want(t, http.StatusServiceUnavailable); !strings.Contains(a.body, "has not started") {
 		t.Errorf("readyz says %q", a.body)
-	}
-}
-
-// exposition is what /metrics says about some families.
-func (h *house) exposition(families ...string) string {
-	h.t.Helper()
-	var b strings.Builder
-	for line := range strings.Lines(h.get("/metrics").want(h.t, http.StatusOK).body) {
-		name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE ")
-		if slices.Contains(families, name[:strings.IndexAny(name, " {")]) {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
-}
-
-func TestMetrics_CountersAndGauges(t *testing.T) {
-	h := start(t)
-	h.dead()
-	h.enqueue(`{"type":"t","queue":"orders"}`)
-	const want = `# HELP jobs_failed_total Attempts that failed, retried or not.
-# TYPE jobs_failed_total counter
-jobs_failed_total{queue="orders",type="order.ship"} 1
-# HELP redrive_workers Workers by queue, busy or free.
-# TYPE redrive_workers gauge
-redrive_workers{queue="orders",state="busy"} 1
-redrive_workers{queue="orders",state="free"} 19
-`
-	if got := h.exposition("jobs_failed_total", "redrive_workers"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	a := h.get("/metrics").want(t, http.StatusOK)
-	for _, line := range []string{
-		`redrive_jobs{queue="orders",state="available"} 1`, `redrive_jobs{queue="orders",state="discarded"} 1`,
-		`jobs_failed_permanently_total{queue="orders",type="order.ship"} 1`, `jobs_dlq_failed_total{queue="orders",type="order.ship"} 0`,
-		`redrive_attempt_duration_seconds_count{outcome="failed",queue="orders"} 1`, `redrive_queue_latency_seconds_count{queue="orders"} 1`,
-		"go_goroutines ", "process_start_time_seconds ",
-	} {
-		if !strings.Contains(a.body, line) {
-			t.Errorf("/metrics lacks %s", line)
-		}
-	}
-	if a := h.get("/metrics", "Accept", "application/openmetrics-text"); !strings.Contains(a.body, "# TYPE jobs_failed counter") || !strings.HasSuffix(a.body, "# EOF\n") {
-		t.Error("no OpenMetrics")
-	}
-}
-
-func TestMetrics_RetryDelays(t *testing.T) {
-	h := start(t)
-	h.enqueue(`{"type":"t","queue":"mail"}`)
-	h.fail("mail", "x", "y", "")
-	if a := h.get("/metrics"); !strings.Contains(a.body, `redrive_retry_delay_seconds_sum{queue="mail",strategy="exponential"} 1`) {
-		t.Error("the chosen delay is not counted")
-	}
-}
-
-func TestMetrics_LabelsAreBounded(t *testing.T) {
-	var l labels
-	for i := range 3 * maxLabels {
-		l.bound(strings.Repeat("q", i+1))
-	}
-	if got := l.bound("another"); got != other || len(l.seen) != maxLabels {
-		t.Errorf("the value after %d is %q", len(l.seen), got)
-	}
-	if got := l.bound("q"); got != "q" {
-		t.Errorf("a known value is %q", got)
-	}
-}
-
-func TestMetrics_OddTypesAreStillReadable(t *testing.T) {
-	h := start(t)
-	for _, evil := range nasty() {
-		text, err := json.Marshal(evil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.enqueue(`{"type":` + string(text) + `,"queue":"orders"}`)
-	}
-	h.fail("orders", "x", "y", "")
-	if n := strings.Count(h.exposition("jobs_failed_total"), "jobs_failed_total{"); n != len(nasty()) {
-		t.Errorf("%d series, want %d", n, len(nasty()))
 	}
 }
 
