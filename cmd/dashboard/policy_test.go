@@ -43,28 +43,15 @@ func TestPolicy_PrintsTheTable(t *testing.T) {
 	}
 }
 
-func TestPolicy_TakesNamesAndFiles(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", policyConfig)
-	write(t, dir, "other.yaml", "policies: {patient: {max_attempts: 2}}\n")
-	write(t, dir, "fields.yaml", "strategy: linear\ninitial_interval: 10s\nmax_attempts: 4\njitter: false\n")
-	write(t, dir, "below.yaml", "policy:\n  use: initphp\n  schedule: [1s, 5s, 15s]\n  max_attempts: 6\n")
-	write(t, dir, "p.json", "{\"strategy\": \"polynomial\",\n \"coefficient\": 2, \"max_attempts\": 3}\n")
-	write(t, dir, "plain", "sidekiq\n")
-	write(t, dir, "wrong.yaml", "max_attempts: 3\ncoefficient: 0.5\n")
-	write(t, dir, "below-wrong.json", "{\"policy\":\n {\"max_attempts\": -1}}")
-	write(t, dir, "field.yaml", "max_attempts: 3\nretries: 2\n")
-	write(t, dir, "unknown.yaml", "use: nothing\n")
-	write(t, dir, "empty.yaml", "# nothing\n")
-	write(t, dir, "list.yaml", "- 1\n")
-	write(t, dir, "broken.json", "{")
-	write(t, dir, "large.yaml", strings.Repeat("#", 1<<20+1))
-	write(t, dir, "bad-config.yaml", "policy: {max_attempts: -1}\n")
-	tests := []struct {
-		args string
-		code int
-		says string
-	}{
+// answered is a command line, and how it ends.
+type answered struct {
+	args string
+	code int
+	says string
+}
+
+func policyCommands() []answered {
+	return []answered{
 		{"policy ojs", 0, "delay(n) = min( min( 1 s × 2^(n−1), 5 min ) × [0.5, 1.5), 5 min )"},
 		{"policy sidekiq", 0, "25  1 s × 25^4     4 d 13 h    24 d 22 h"},
 		{"policy yii2", 0, "A job has one attempt and is never retried."},
@@ -96,7 +83,26 @@ func TestPolicy_TakesNamesAndFiles(t *testing.T) {
 		{"policy ojs --config none.yaml", 2, "none.yaml: no such file"},
 		{"policy a\x1b[31mb", 2, `"a\x1b[31mb"`},
 	}
-	for _, test := range tests {
+}
+
+func TestPolicy_TakesNamesAndFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", policyConfig)
+	write(t, dir, "other.yaml", "policies: {patient: {max_attempts: 2}}\n")
+	write(t, dir, "fields.yaml", "strategy: linear\ninitial_interval: 10s\nmax_attempts: 4\njitter: false\n")
+	write(t, dir, "below.yaml", "policy:\n  use: initphp\n  schedule: [1s, 5s, 15s]\n  max_attempts: 6\n")
+	write(t, dir, "p.json", "{\"strategy\": \"polynomial\",\n \"coefficient\": 2, \"max_attempts\": 3}\n")
+	write(t, dir, "plain", "sidekiq\n")
+	write(t, dir, "wrong.yaml", "max_attempts: 3\ncoefficient: 0.5\n")
+	write(t, dir, "below-wrong.json", "{\"policy\":\n {\"max_attempts\": -1}}")
+	write(t, dir, "field.yaml", "max_attempts: 3\nretries: 2\n")
+	write(t, dir, "unknown.yaml", "use: nothing\n")
+	write(t, dir, "empty.yaml", "# nothing\n")
+	write(t, dir, "list.yaml", "- 1\n")
+	write(t, dir, "broken.json", "{")
+	write(t, dir, "large.yaml", strings.Repeat("#", 1<<20+1))
+	write(t, dir, "bad-config.yaml", "policy: {max_attempts: -1}\n")
+	for _, test := range policyCommands() {
 		t.Run(test.args, func(t *testing.T) {
 			code, stdout, stderr := finish(t, command(t, dir, strings.Split(test.args, " ")...))
 			if code != test.code || !strings.Contains(stdout+stderr, test.says) {
