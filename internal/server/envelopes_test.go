@@ -360,3 +360,21 @@ func TestEnvelopes_PlainJobHasNone(t *testing.T) {
 	h.get("/api/v1/jobs/"+unknownID+"/envelope").want(t, 404)
 	h.get("/api/v1/jobs/7/envelope").want(t, 400)
 }
+
+// The bridge has nowhere to put an envelope back: the setting of the queue is
+// about jobs that ran.
+func TestEnvelopes_SetAsideIsKeptWhateverTheQueueSays(t *testing.T) {
+	h := startWith(t, withRules+`
+queues:
+  "off": {dead_letter: {enabled: false}}
+  away: {dead_letter: {webhook: {url: "http://127.0.0.1:1/"}}}
+`)
+	for _, queue := range []string{"off", "away"} {
+		for _, envelope := range []string{"{", strings.Replace(anEnvelope, "urn:babel:orders:created", "giant", 1)} {
+			d := h.stored(h.send(queue, envelope).Jobs[0].ID)
+			if d.Job.Status() != job.StatusDeadLetter || len(d.Letters) != 1 || d.Letters[0].Refused || d.Letters[0].ForwardedTo != "" {
+				t.Errorf("%s: %.10s is %s, letters %+v; want it kept", queue, envelope, d.Job.Status(), d.Letters)
+			}
+		}
+	}
+}
