@@ -367,7 +367,7 @@ func TestEnvelopes_SetAsideIsKeptWhateverTheQueueSays(t *testing.T) {
 	h := startWith(t, withRules+`
 queues:
   "off": {dead_letter: {enabled: false}}
-  away: {dead_letter: {webhook: {url: "http://127.0.0.1:1/"}}}
+  away: {dead_letter: {webhook: {url: "http://127.0.0.1:1/", secret: 0123456789abcdef0123456789abcdef}}}
 `)
 	for _, queue := range []string{"off", "away"} {
 		for _, envelope := range []string{"{", strings.Replace(anEnvelope, "urn:babel:orders:created", "giant", 1)} {
