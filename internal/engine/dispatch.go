@@ -121,7 +121,7 @@ func (d *dispatcher) collect() {
 		d.lookEverywhere()
 	}
 	if reached(d.limit, now) {
-		d.giveUp(func(x *execution) bool { return reached(x.limit, now) }, errTimeout, (*execution).outlasted)
+		d.overdue(now)
 		d.limit = d.nextLimit(now)
 	}
 	d.resume(now)
@@ -303,7 +303,7 @@ func (d *dispatcher) nextLimit(now time.Time) (limit time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, x := range d.held {
-		if !x.ended {
+		if !x.ended && !x.returned {
 			limit = earlier(limit, x.limit)
 		}
 	}

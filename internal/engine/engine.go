@@ -209,7 +209,7 @@ type Engine struct {
 	box     mailbox
 	held    map[job.Token]*execution // leases that are ours, until their settlement is written
 	busy    map[string]int           // workers in use, by queue
-	letters int                      // dead letters on the way
+	letters int                      // dead letters on the way, and outcomes that may become one
 	stuck   map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
 	waiting map[string]*wait         // jobs that wait for one of these, by their id
 	drained chan struct{}            // closed when the engine is stopping, no handler runs and no letter is on the way

@@ -39,11 +39,12 @@ type execution struct {
 	limit   time.Time // when it is given up; zero: never
 	ending  job.Ending
 
-	ended  bool      // its outcome is decided
-	cause  error     // why it was decided before its handler returned; nil: it was not
-	letter *outcome  // set while its dead letter is on the way
-	gone   time.Time // when it was given up, or fenced, before its handler returned
-	waited bool      // the next execution waited for its handler long enough
+	returned bool      // its handler: the rules are asked about how it ended
+	ended    bool      // its outcome is decided
+	cause    error     // why it was decided before its handler returned; nil: it was not
+	letter   *outcome  // set while its dead letter is on the way
+	gone     time.Time // when it was given up, or fenced, before its handler returned
+	waited   bool      // the next execution waited for its handler long enough
 }
 
 // newExecution prepares what is to be done for a claimed job.
@@ -213,7 +214,7 @@ func (x *execution) addition(said job.Ending) string {
 func (e *Engine) finish(x *execution) {
 	x.drop()
 	var done outcome
-	if e.decided(x) == nil {
+	if e.returns(x) == nil {
 		done = e.settle(&x.job, x.ending)
 	}
 	e.mu.Lock()
@@ -239,10 +240,13 @@ func (e *Engine) finish(x *execution) {
 	e.nudge()
 }
 
-// decided is why an execution has ended before its handler returned, if it has.
-func (e *Engine) decided(x *execution) error {
+// returns notes that a handler has returned: from now on its ttr is over,
+// however long the rules take. It gives the reason for which the execution has
+// ended before, if it has.
+func (e *Engine) returns(x *execution) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	x.returned = true
 	return x.cause
 }
 
@@ -276,23 +280,47 @@ func (e *Engine) fence(x *execution, cause error) {
 	}
 }
 
-// giveUp decides the outcome of handlers that should have returned by now.
-// They keep their workers.
-func (e *Engine) giveUp(which func(*execution) bool, cause error, end func(*execution) job.Ending) {
-	e.mu.Lock()
-	var given []*execution
-	for _, x := range e.held {
-		if !x.ended && which(x) {
-			e.abandon(x, cause)
-			given = append(given, x)
-		}
-	}
-	e.mu.Unlock()
+// overdue gives up the handlers that should have returned by now. They keep
+// their workers. The rules are asked beside the dispatcher, who waits for nobody.
+func (e *Engine) overdue(now time.Time) {
+	given := e.abandonAll(errTimeout, func(x *execution) bool { return !x.returned && reached(x.limit, now) })
 	for _, x := range given {
-		e.send(x, e.settle(&x.job, end(x)))
+		e.mu.Lock()
+		e.letters++ // it may become one
+		e.mu.Unlock()
+		e.couriers.Go(func() {
+			e.send(x, e.settle(&x.job, x.outlasted()))
+			e.mu.Lock()
+			e.letters--
+			e.mu.Unlock()
+			e.nudge()
+		})
+	}
+}
+
+// releaseAll ends executions because the engine stops. Those with a handler keep
+// their workers.
+func (e *Engine) releaseAll(which func(*execution) bool) {
+	for _, x := range e.abandonAll(errStopping, which) {
+		e.send(x, e.settle(&x.job, x.interrupted()))
+	}
+}
+
+// abandonAll decides that executions have ended, whatever their handlers will
+// say.
+func (e *Engine) abandonAll(cause error, which func(*execution) bool) (all []*execution) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.held {
+		if x.ended || !which(x) {
+			continue
+		}
+		e.abandon(x, cause)
+		all = append(all, x)
 		if x.handler != nil {
 			e.o.Log.Warn("A handler ignores the end of its context. It was given up and keeps its worker until it returns.",
 				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue)
 		}
 	}
+	return all
 }

@@ -153,3 +153,49 @@ func TestEngine_DecidesEachExecutionOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 }
+
+// A handler that returned in time has not timed out, however long the rules
+// take to say what becomes of its job.
+func TestEngine_SlowRulesDoNotCountAsTheHandlersTime(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("bad", fails(failure("http.500")))
+		r.start(func(o *options) {
+			o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) {
+				time.Sleep(time.Minute)
+				return nil, ""
+			}
+		})
+		j := ofType("bad")
+		j.Timeout, j.Policy.MaxAttempts = time.Second, 1
+		id := r.enqueue(j)[0]
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a := r.want(id, "dead_letter", 1)[0]; a.Outcome != job.Failed || a.FinishedAt.Sub(a.StartedAt) != 0 {
+			t.Errorf("the attempt %s after %v", a.Outcome, a.FinishedAt.Sub(a.StartedAt))
+		}
+	})
+}
+
+// Rules about a handler that was given up keep nobody else waiting.
+func TestEngine_SlowRulesDelayNoOtherJob(t *testing.T) {
+	bubble(t, func(r *rig) {
+		id, _ := r.stick(100*time.Second, func(o *options) {
+			o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) {
+				time.Sleep(time.Minute)
+				return nil, ""
+			}
+		})
+		r.on("good", succeed)
+		good := ofType("good")
+		good.Queue = "another"
+		other := r.enqueue(good)[0]
+		synctest.Wait()
+		r.want(other, "completed", 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a := r.detail(id).Attempts; len(a) != 1 || a[0].Outcome != job.TimedOut {
+			t.Errorf("the attempts of the job that was given up: %+v", a)
+		}
+		time.Sleep(time.Minute) // its handler returns
+	})
+}

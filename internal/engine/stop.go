@@ -61,13 +61,13 @@ func (e *Engine) rush() {
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
 	defer close(e.done)
-	e.giveUp(e.waits, errStopping, (*execution).interrupted)
+	e.releaseAll(e.waits)
 	e.nudge()
 	drained := await(e.drained, e.o.Grace, e.hurry)
 	if !drained {
 		e.interruptAll()
 		drained = await(e.drained, patience, nil)
-		e.giveUp(func(*execution) bool { return true }, errStopping, (*execution).interrupted)
+		e.releaseAll(func(*execution) bool { return true })
 	}
 	e.flush()
 	if !await(e.settled, flushLimit, nil) {
