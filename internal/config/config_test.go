@@ -266,6 +266,12 @@ func TestLocate_FindsTheClosestLine(t *testing.T) {
 	}
 }
 
+func TestLoad_RefusesAFileWithoutEnd(t *testing.T) {
+	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLoad_ReadsAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "redrive.yaml")
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {

@@ -53,7 +53,7 @@ func (c *Config) Retention() job.Retention { return c.retention }
 func (c *Config) readDeadLetter(v value) error {
 	return v.fields(map[string]func(value) error{"retention": func(v value) error {
 		return v.fields(map[string]func(value) error{
-			"age": into(&c.retention.Age, positive),
+			"age": into(&c.retention.Age, age),
 			"count": into(&c.retention.Count, func(v value) (int64, error) {
 				n, err := v.integer()
 				if err == nil && n < 1 {
@@ -169,4 +169,13 @@ func secretFile(v value) (string, error) {
 		return "", v.wrong("%v", err)
 	}
 	return string(bytes.TrimRight(data, "\r\n")), nil
+}
+
+// age reads how long dead letters are kept. They are pruned once a minute.
+func age(v value) (time.Duration, error) {
+	d, err := positive(v)
+	if err == nil && d < time.Minute {
+		err = v.wrong("%v is shorter than a minute", d)
+	}
+	return d, err
 }

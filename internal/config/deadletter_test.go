@@ -49,6 +49,7 @@ func TestParse_DeadLettersThatCannotBe(t *testing.T) {
 		{"a try without end", hook(`url: "https://h/", secret: s3cret, timeout: 87600h, attempts: 2`), place + ".attempts: tries: 2, of 87600h0m0s each"},
 		{"switched off", "queues:\n  a:\n    dead_letter: {enabled: false, webhook: {url: 'https://h/', secret: s3cret}}", "redrive.yaml:3: queues.a.dead_letter: is not enabled"},
 		{"age", "dead_letter: {retention: {age: 0d}}", "redrive.yaml:1: dead_letter.retention.age: must be longer than zero"},
+		{"short age", "dead_letter: {retention: {age: 59s}}", "redrive.yaml:1: dead_letter.retention.age: 59s is shorter than a minute"},
 		{"count", "dead_letter: {retention: {count: 0}}", "redrive.yaml:1: dead_letter.retention.count: 0 is not a number of dead letters"},
 		{"unknown", "dead_letter: {enabled: false}", "redrive.yaml:1: dead_letter.enabled: no such field; known are retention"},
 		{"expired", "queues: {a: {expired: retry}}", "redrive.yaml:1: queues.a.expired: \"retry\" is unknown; use dead_letter or discard"},

@@ -194,7 +194,7 @@ func (c *Config) try(e example) (came map[string]string, note string) {
 	}
 	note = j.Note
 	if e.fails {
-		came["rule"] = "none"
+		came["rule"] = rules.None
 		note = c.fail(e, j, came)
 	}
 	return came, note

@@ -1,12 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -62,12 +59,8 @@ func orOneOf(prefix string, names []string) string {
 // or those fields below "policy". What it does not say is said by the default.
 // It returns an *Error about the file, unless the file cannot be read.
 func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
-	f, err := os.Open(path)
+	data, err := readFile(path)
 	if err != nil {
-		return retry.Policy{}, fmt.Errorf("read the policy: %w", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err := cmp.Or(err, f.Close()); err != nil {
 		return retry.Policy{}, fmt.Errorf("read the policy: %w", err)
 	}
 	v, err := newFile(path).parse(data)

@@ -242,7 +242,7 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 	if err != nil {
 		return "", err
 	}
-	rule = "none"
+	rule = rules.None
 	note, err := c.rules.BeforeEnqueue(admitted, func(change rules.Change) error {
 		changed, err := c.change(change, j.Timeout, own)
 		if err == nil {

@@ -136,12 +136,18 @@ func (s *Set) Len() int {
 	return len(s.before) + len(s.after)
 }
 
+// None is what stands for a rule where none matched; no rule has this name.
+const None = "none"
+
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func checkName(name string, seen map[string]bool) *retry.FieldError {
 	if !ruleName.MatchString(name) {
 		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf(
 			"%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", job.Clip(name, 64))}
+	}
+	if name == None {
+		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("%q is what an example says when no rule shall match", name)}
 	}
 	if seen[name] {
 		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("%q is the name of two rules in this list", name)}

@@ -42,6 +42,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		after  []FailureRule
 		want   string
 	}{
+		{"none", before(EnqueueRule{Name: "none", When: "true", Queue: "q"}), nil, `before_enqueue[1].name: "none" is what an example says`},
 		{"no name", before(EnqueueRule{When: "true", Queue: "q"}), nil, `before_enqueue[1].name: "" is not the name of a rule`},
 		{"a name of blanks", nil, after(FailureRule{Name: "a b", When: "true"}), `after_failure[1].name: "a b" is not`},
 		{"the same name", nil, after(FailureRule{Name: "ok", When: "true"}), `after_failure[1].name: "ok" is the name of two rules`},
