@@ -88,15 +88,7 @@ type whatIf struct {
 
 // form is what stands in the fields: what was written, or what the policy says.
 func (q whatIf) form(p retry.Policy) map[string]string {
-	all := map[string]string{
-		"strategy": string(p.Strategy), "max_attempts": strconv.Itoa(p.MaxAttempts),
-		"initial_interval": templates.Compact(p.InitialInterval), "coefficient": number(p.Coefficient),
-		"schedule": templates.CompactList(p.Schedule), "max_interval": templates.Compact(p.MaxInterval),
-		"jitter_low": "", "jitter_high": "",
-	}
-	if p.Jitter.On() {
-		all["jitter_low"], all["jitter_high"] = number(p.Jitter.Low), number(p.Jitter.High)
-	}
+	all := templates.WhatIfFields(p)
 	for name := range all {
 		if q.values.Has(name) {
 			all[name] = job.Clip(q.values.Get(name), templates.MaxWhatIf)
@@ -104,8 +96,6 @@ func (q whatIf) form(p retry.Policy) map[string]string {
 	}
 	return all
 }
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // policy is p with what the form says otherwise.
 func (q whatIf) policy(p retry.Policy) retry.Policy {

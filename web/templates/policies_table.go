@@ -2,9 +2,12 @@ package templates
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"redrive/internal/retry"
 )
@@ -164,4 +167,29 @@ func CompactList(schedule []time.Duration) string {
 		all[i] = Compact(d)
 	}
 	return strings.Join(all, ", ")
+}
+
+// WhatIfFields are the fields of the form on /policies, by name, as they stand
+// there for a policy.
+func WhatIfFields(p retry.Policy) map[string]string {
+	factor := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+	all := map[string]string{
+		"strategy": string(p.Strategy), "max_attempts": strconv.Itoa(p.MaxAttempts),
+		"initial_interval": Compact(p.InitialInterval), "coefficient": factor(p.Coefficient),
+		"schedule": CompactList(p.Schedule), "max_interval": Compact(p.MaxInterval),
+		"jitter_low": "", "jitter_high": "",
+	}
+	if p.Jitter.On() {
+		all["jitter_low"], all["jitter_high"] = factor(p.Jitter.Low), factor(p.Jitter.High)
+	}
+	return all
+}
+
+// whatIfURL is the page of policies with the form filled in with a policy.
+func whatIfURL(p retry.Policy) templ.SafeURL {
+	values := url.Values{}
+	for name, value := range WhatIfFields(p) {
+		values.Set(name, value)
+	}
+	return local("/policies", values)
 }
