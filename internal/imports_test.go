@@ -15,6 +15,7 @@ import (
 // import. Engine, store and live never see each other: the consumer declares
 // the interface that it needs, and cmd/dashboard introduces them.
 var rooms = map[string][]string{
+	"redrive/internal/access":          {},
 	"redrive/internal/retry":           {},
 	"redrive/internal/job":             {"retry"},
 	"redrive/internal/store":           {"job", "retry"},
@@ -31,7 +32,7 @@ var rooms = map[string][]string{
 	"redrive/internal/demo":            {"engine", "job", "retry"},
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"job", "retry", "static"},
-	"redrive/internal/server":          {"babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
+	"redrive/internal/server":          {"access", "babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
 	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server"},
 }
 

@@ -14,7 +14,7 @@ import (
 type Store interface {
 	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	Replay(ctx context.Context, now time.Time, id string, run int, by string) (job.Job, error)
+	Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
 }
 
 // The day before the demo starts: 20,000 jobs, most of them in the last hour,
@@ -146,7 +146,7 @@ func (h *history) replay(ctx context.Context, t time.Time) error {
 		if i%4 == 3 {
 			continue // these stay for whoever looks at the demo
 		}
-		if _, err := h.store.Replay(ctx, t, token.ID, token.Run, "dashboard at 127.0.0.1"); err != nil {
+		if _, err := h.store.Replay(ctx, t, token.ID, token.Run, job.Actor{Name: "dashboard at 127.0.0.1"}); err != nil {
 			return err
 		}
 	}

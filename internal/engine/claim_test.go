@@ -19,7 +19,7 @@ import (
 // resume ends a pause; the store tells the engine.
 func (r *rig) resume(queue string) {
 	r.Helper()
-	if err := r.store.Resume(r.Context(), queue); err != nil {
+	if err := r.store.Resume(r.Context(), time.Now(), queue, job.Actor{Name: "ana"}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestEngine_LeavesAPausedQueueAlone(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("ok", succeed)
 		r.start()
-		if err := r.store.Pause(r.Context(), time.Now(), "default", "anna"); err != nil {
+		if err := r.store.Pause(r.Context(), time.Now(), "default", job.Actor{Name: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		later := ofType("ok")
@@ -218,7 +218,7 @@ func TestEngine_ManyReplaysRunOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				_, err := r.store.Replay(r.Context(), time.Now(), id, 1, "anna")
+				_, err := r.store.Replay(r.Context(), time.Now(), id, 1, job.Actor{Name: "anna"})
 				var conflict *job.Conflict
 				switch {
 				case err == nil:

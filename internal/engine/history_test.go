@@ -84,11 +84,11 @@ func (r *rig) meddle(id string, random func() float64) {
 	j := r.detail(id).Job
 	switch x := random(); {
 	case x < 0.6 && j.Replayable():
-		if _, err := r.store.Replay(r.Context(), time.Now(), id, j.Run, "anna"); err != nil {
+		if _, err := r.store.Replay(r.Context(), time.Now(), id, j.Run, job.Actor{Name: "anna"}); err != nil {
 			r.Error(err)
 		}
 	case x > 0.6 && j.Cancellable():
-		if _, err := r.store.Cancel(r.Context(), time.Now(), id, "anna"); err != nil {
+		if _, err := r.store.Cancel(r.Context(), time.Now(), id, job.Actor{Name: "anna"}); err != nil {
 			r.Error(err)
 		}
 	}

@@ -158,7 +158,7 @@ func (r *rig) detail(id string) job.Detail {
 // cancel takes a job back, as a person does.
 func (r *rig) cancel(id string) {
 	r.Helper()
-	if _, err := r.store.Cancel(r.Context(), time.Now(), id, "anna"); err != nil {
+	if _, err := r.store.Cancel(r.Context(), time.Now(), id, job.Actor{Name: "anna"}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -166,7 +166,7 @@ func (r *rig) cancel(id string) {
 // replay starts a job's next run, as a person does.
 func (r *rig) replay(id string, run int) {
 	r.Helper()
-	if _, err := r.store.Replay(r.Context(), time.Now(), id, run, "anna"); err != nil {
+	if _, err := r.store.Replay(r.Context(), time.Now(), id, run, job.Actor{Name: "anna"}); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -59,9 +59,10 @@ func States() []State {
 type Letter string
 
 const (
-	NoLetter      Letter = ""        // none was asked for, or it was resolved
+	NoLetter      Letter = ""        // none was asked for
 	LetterStored  Letter = "stored"  // it lies in the dead-letter queue
 	LetterRefused Letter = "refused" // it was asked for and not accepted: the job is kept for a person
+	LetterTrashed Letter = "trashed" // a person discarded the job; it can be restored until it is purged
 )
 
 // Status is a State, or one of three views that pages and filters name beside
@@ -72,6 +73,7 @@ const (
 	StatusDeadLetter Status = "dead_letter" // discarded, its letter stored
 	StatusDLQFailed  Status = "dlq_failed"  // discarded, its letter refused
 	StatusHeld       Status = "held"        // available, but no handler knows its type
+	StatusTrashed    Status = "trashed"     // discarded by a person, and still there to be restored
 )
 
 // Token names one execution of one job.
@@ -130,6 +132,8 @@ func (j Job) Status() Status {
 		return StatusDeadLetter
 	case j.State == Discarded && j.Letter == LetterRefused:
 		return StatusDLQFailed
+	case j.State == Discarded && j.Letter == LetterTrashed:
+		return StatusTrashed
 	case j.State == Available && j.Held:
 		return StatusHeld
 	}

@@ -18,7 +18,24 @@ type Filter struct {
 	Type   string // exact, or a prefix as "email.*"
 	Error  string // text in the error's type or message, case ignored; failures only
 	Reason retry.Reason
+
+	// What a search adds. Texts are found anywhere, case ignored, in failures
+	// only, and have three characters at least.
+	Text      string // in any of the error, payload, type, id and meta
+	Payload   string
+	Meta      string
+	ID        string // the beginning of a job's id
+	Class     string // the error's type, exact or a prefix as "http.*"
+	Group     string // the fingerprint of an error group
+	Attempts  Span   // completed cycles in this run
+	Run       Span
+	From, To  time.Time // when the job entered its state: from, until before
+	Operation int64     // that replayed, discarded or restored it
 }
+
+// Span is a range of whole numbers, both ends included. The zero Span holds
+// every number; a Max of 0 is no end.
+type Span struct{ Min, Max int }
 
 // MatchesType reports whether the filter selects jobs of this type.
 func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matches(f.Type, typ) }

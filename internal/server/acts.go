@@ -24,21 +24,21 @@ func (s *Server) replayForm(c echo.Context) error {
 		if err != nil || run < 1 {
 			return job.Job{}, "", checkRun(0)
 		}
-		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, by("dashboard", c))
+		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, fmt.Sprintf("Replayed, run %d · %s", j.Run, j.Status()), err
 	})
 }
 
 func (s *Server) discardForm(c echo.Context) error {
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, by("dashboard", c))
+		j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, s.actor("dashboard", c))
 		return j, "Discarded", err
 	})
 }
 
 func (s *Server) cancelForm(c echo.Context) error {
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, by("dashboard", c))
+		j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, s.actor("dashboard", c))
 		return j, "Cancelled", err
 	})
 }
@@ -49,20 +49,20 @@ func (s *Server) forwardForm(c echo.Context) error {
 		if err != nil || run < 1 {
 			return job.Job{}, "", checkRun(0)
 		}
-		j, err := s.forward(c.Request().Context(), id, run)
+		j, err := s.forward(c.Request().Context(), id, run, s.actor("dashboard", c))
 		return j, "Forwarded · " + string(j.Status()), err
 	})
 }
 
 func (s *Server) pauseForm(c echo.Context) error {
 	return s.actOnQueue(c, "Paused", func(name string) error {
-		return s.Store.Pause(c.Request().Context(), time.Now(), name, by("dashboard", c))
+		return s.Store.Pause(c.Request().Context(), time.Now(), name, s.actor("dashboard", c))
 	})
 }
 
 func (s *Server) resumeForm(c echo.Context) error {
 	return s.actOnQueue(c, "Resumed", func(name string) error {
-		return s.resume(c, name)
+		return s.resume(c, name, s.actor("dashboard", c))
 	})
 }
 

@@ -227,7 +227,7 @@ func (s *Server) replayJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, by("api", c))
+	j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
@@ -244,7 +244,7 @@ func (s *Server) discardJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, by("api", c))
+	j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
@@ -254,7 +254,7 @@ func (s *Server) cancelJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, by("api", c))
+	j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
@@ -264,7 +264,7 @@ func (s *Server) pauseQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Store.Pause(c.Request().Context(), time.Now(), name, by("api", c)); err != nil {
+	if err := s.Store.Pause(c.Request().Context(), time.Now(), name, s.actor("api", c)); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("true")))
@@ -276,15 +276,15 @@ func (s *Server) resumeQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.resume(c, name); err != nil {
+	if err := s.resume(c, name, s.actor("api", c)); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("false")))
 }
 
 // resume lets a queue run. One that is only configured runs already.
-func (s *Server) resume(c echo.Context, name string) error {
-	err := s.Store.Resume(c.Request().Context(), name)
+func (s *Server) resume(c echo.Context, name string, by job.Actor) error {
+	err := s.Store.Resume(c.Request().Context(), time.Now(), name, by)
 	if errors.Is(err, job.ErrNotFound) {
 		return nil
 	}

@@ -19,21 +19,21 @@ func (s *Server) forwardJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.forward(c.Request().Context(), id, run)
+	j, err := s.forward(c.Request().Context(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
 // forward sends a refused dead letter once more and writes down what became of
 // it, whether or not somebody still waits for the answer: the receiver may have
 // taken it by then. All who do so at once share one delivery and its outcome.
-func (s *Server) forward(ctx context.Context, id string, run int) (job.Job, error) {
+func (s *Server) forward(ctx context.Context, id string, run int, by job.Actor) (job.Job, error) {
 	j, err, _ := s.forwards.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
-		return s.forwardOnce(context.WithoutCancel(ctx), id, run)
+		return s.forwardOnce(context.WithoutCancel(ctx), id, run, by)
 	})
 	return j.(job.Job), err
 }
 
-func (s *Server) forwardOnce(ctx context.Context, id string, run int) (job.Job, error) {
+func (s *Server) forwardOnce(ctx context.Context, id string, run int, by job.Actor) (job.Job, error) {
 	d, err := s.Store.Job(ctx, id)
 	if err != nil {
 		return job.Job{}, err
@@ -45,7 +45,7 @@ func (s *Server) forwardOnce(ctx context.Context, id string, run int) (job.Job, 
 	sending, cancel := context.WithTimeout(ctx, job.ForwardWithin)
 	defer cancel()
 	delivery := s.Deliver(sending, d.Job, letter)
-	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery)
+	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
 		err = &failure{notForwarded, "", strings.TrimRight(delivery.Problem, ".") + "; the job is kept", nil}
 	}

@@ -80,7 +80,7 @@ func TestForward_OutlivesWhoAskedForIt(t *testing.T) {
 	id := h.refuse()
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	j, err := h.http.Config.Handler.(*Server).forward(gone, id, 1)
+	j, err := h.http.Config.Handler.(*Server).forward(gone, id, 1, job.Actor{Name: "ana"})
 	if err != nil || j.Status() != job.StatusDeadLetter {
 		t.Errorf("the job is %s, %v; want its letter stored", j.Status(), err)
 	}

@@ -97,9 +97,9 @@ func newRequestID() string {
 
 func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
 
-// by names who acts, as far as it is known: through what, and from where.
-func by(through string, c echo.Context) string {
-	return through + " at " + c.RealIP()
+// actor names who acts, as far as it is known: through what, and from where.
+func (s *Server) actor(through string, c echo.Context) job.Actor {
+	return job.Actor{Name: through + " at " + c.RealIP(), Address: c.RealIP()}
 }
 
 // hosts is the list of names under which the server may be addressed, beside

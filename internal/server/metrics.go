@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -232,9 +233,9 @@ func (c *collector) collectQueues(queues []job.QueueInfo, out chan<- prometheus.
 func label(s string) string { return job.Clip(s, job.MaxType) }
 
 func (s *Server) probes() {
-	s.get("/metrics", echo.WrapHandler(s.Metrics.handler(s)))
-	s.get("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	s.get("/readyz", s.ready)
+	s.get("/metrics", access.View, echo.WrapHandler(s.Metrics.handler(s)))
+	s.get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	s.get("/readyz", access.Public, s.ready)
 }
 
 // ready is GET /readyz: whether jobs are taken and run.

@@ -30,6 +30,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/singleflight"
 
+	"redrive/internal/access"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/live"
@@ -119,6 +120,7 @@ type Server struct {
 	buffers  sync.Pool          // of *bytes.Buffer, for pages
 	large    chan struct{}      // a place for each large body that is held
 	forwards singleflight.Group // of refused dead letters, by job and run
+	needs    map[route]access.Permission
 }
 
 // New builds a server.
@@ -129,7 +131,7 @@ func New(o Options) (*Server, error) {
 	o.fill()
 	s := &Server{
 		Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
-		large: make(chan struct{}, maxLarge),
+		large: make(chan struct{}, maxLarge), needs: map[route]access.Permission{},
 	}
 	if err := o.Metrics.watch(s); err != nil {
 		return nil, err
@@ -160,50 +162,63 @@ func (s *Server) HTTP() *http.Server {
 }
 
 func (s *Server) pages() {
-	s.get("/", s.overview)
-	s.get("/jobs", s.jobs)
-	s.get("/jobs/:id", s.job)
-	s.get("/jobs/:id/payload", s.payload)
-	s.get("/dead-letters", s.deadLetters)
-	s.get("/queues", s.queues)
-	s.get("/policies", s.policies)
-	s.get("/static/:hash/*", s.static)
-	s.get("/live", s.live)
-	s.echo.POST("/jobs/:id/replay", s.replayForm)
-	s.echo.POST("/jobs/:id/discard", s.discardForm)
-	s.echo.POST("/jobs/:id/cancel", s.cancelForm)
-	s.echo.POST("/jobs/:id/forward", s.forwardForm)
-	s.echo.POST("/queues/:name/pause", s.pauseForm)
-	s.echo.POST("/queues/:name/resume", s.resumeForm)
+	s.get("/", access.View, s.overview)
+	s.get("/jobs", access.View, s.jobs)
+	s.get("/jobs/:id", access.View, s.job)
+	s.get("/jobs/:id/payload", access.View, s.payload)
+	s.get("/dead-letters", access.View, s.deadLetters)
+	s.get("/queues", access.View, s.queues)
+	s.get("/policies", access.View, s.policies)
+	s.get("/static/:hash/*", access.Public, s.static)
+	s.get("/live", access.View, s.live)
+	s.post("/jobs/:id/replay", access.Operate, s.replayForm)
+	s.post("/jobs/:id/discard", access.Operate, s.discardForm)
+	s.post("/jobs/:id/cancel", access.Operate, s.cancelForm)
+	s.post("/jobs/:id/forward", access.Operate, s.forwardForm)
+	s.post("/queues/:name/pause", access.Operate, s.pauseForm)
+	s.post("/queues/:name/resume", access.Operate, s.resumeForm)
 	if s.Demo != nil {
-		s.echo.POST("/demo/faults/:name", s.faultForm)
-		s.echo.POST("/demo/reset", s.resetForm)
+		s.post("/demo/faults/:name", access.Operate, s.faultForm)
+		s.post("/demo/reset", access.Operate, s.resetForm)
 	}
 }
 
 func (s *Server) api() {
 	const v1 = "/api/v1"
-	s.get(v1+"/jobs", s.listJobs)
-	s.get(v1+"/jobs/:id", s.showJob)
-	s.get(v1+"/counters", s.showCounters)
-	s.get(v1+"/dead-letters/fill", s.showFill)
-	s.get(v1+"/queues", s.listQueues)
-	s.echo.POST(v1+"/jobs", s.enqueue)
-	s.echo.POST(v1+"/jobs/batch", s.enqueueBatch)
-	s.get(v1+"/jobs/:id/envelope", s.showEnvelope)
-	s.echo.POST(v1+"/queues/:name/envelopes", s.enqueueEnvelopes)
-	s.echo.POST(v1+"/jobs/:id/replay", s.replayJob)
-	s.echo.POST(v1+"/jobs/:id/discard", s.discardJob)
-	s.echo.POST(v1+"/jobs/:id/cancel", s.cancelJob)
-	s.echo.POST(v1+"/jobs/:id/forward", s.forwardJob)
-	s.echo.POST(v1+"/queues/:name/pause", s.pauseQueue)
-	s.echo.POST(v1+"/queues/:name/resume", s.resumeQueue)
+	s.get(v1+"/jobs", access.View, s.listJobs)
+	s.get(v1+"/jobs/:id", access.View, s.showJob)
+	s.get(v1+"/counters", access.View, s.showCounters)
+	s.get(v1+"/dead-letters/fill", access.View, s.showFill)
+	s.get(v1+"/queues", access.View, s.listQueues)
+	s.post(v1+"/jobs", access.Enqueue, s.enqueue)
+	s.post(v1+"/jobs/batch", access.Enqueue, s.enqueueBatch)
+	s.get(v1+"/jobs/:id/envelope", access.View, s.showEnvelope)
+	s.post(v1+"/queues/:name/envelopes", access.Enqueue, s.enqueueEnvelopes)
+	s.post(v1+"/jobs/:id/replay", access.Operate, s.replayJob)
+	s.post(v1+"/jobs/:id/discard", access.Operate, s.discardJob)
+	s.post(v1+"/jobs/:id/cancel", access.Operate, s.cancelJob)
+	s.post(v1+"/jobs/:id/forward", access.Operate, s.forwardJob)
+	s.post(v1+"/queues/:name/pause", access.Operate, s.pauseQueue)
+	s.post(v1+"/queues/:name/resume", access.Operate, s.resumeQueue)
 }
 
-func (s *Server) get(path string, h echo.HandlerFunc) {
-	s.echo.GET(path, h)
-	s.echo.HEAD(path, h)
+// get and post add a route and what a person needs to be allowed to use it.
+func (s *Server) get(path string, need access.Permission, h echo.HandlerFunc) {
+	s.route(http.MethodGet, path, need, h)
+	s.route(http.MethodHead, path, need, h)
 }
+
+func (s *Server) post(path string, need access.Permission, h echo.HandlerFunc) {
+	s.route(http.MethodPost, path, need, h)
+}
+
+func (s *Server) route(method, path string, need access.Permission, h echo.HandlerFunc) {
+	s.needs[route{method, path}] = need
+	s.echo.Add(method, path, h)
+}
+
+// route is a way into the server as echo matches it.
+type route struct{ method, path string }
 
 // wantsJSON reports whether the answer is for a program.
 func wantsJSON(r *http.Request) bool {

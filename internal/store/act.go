@@ -14,7 +14,7 @@ import (
 // available now. run is the run that the caller looked at, and only the first
 // call for it has an effect; later ones get a *job.Conflict that names whoever
 // was first. A job that cannot be replayed is a *job.Conflict too.
-func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by string) (job.Job, error) {
+func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -23,20 +23,24 @@ func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, b
 		if from.Run != run || !from.Replayable() {
 			return job.Job{}, t.cannotReplay(from, run)
 		}
-		return t.replay(from, now, by)
+		to, err := t.replay(from, now, by)
+		if err != nil {
+			return job.Job{}, err
+		}
+		return to, t.audit(about(from, to, "job.replay", now, by))
 	})
 }
 
-func (t *tx) replay(from job.Job, now time.Time, by string) (job.Job, error) {
+func (t *tx) replay(from job.Job, now time.Time, by job.Actor) (job.Job, error) {
 	const (
-		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0)`
 		letter = `UPDATE dead_letters SET open = 0, replayed_at = $3, replayed_by = $4 WHERE job_seq = $1 AND run = $2`
 	)
-	_, err := t.exec(record, from.Seq, from.Run, string(from.State), string(from.Reason), from.Attempts, micros(now), by)
+	_, err := t.exec(record, from.Seq, from.Run, string(from.State), string(from.Reason), from.Attempts, micros(now), by.Name)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("record the replay: %w", err)
 	}
-	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by); err != nil {
+	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
 		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
 	}
 	const update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '',
@@ -99,7 +103,7 @@ func name(by string) string {
 
 // Discard gives a job up: it ends without a dead letter, or its open dead
 // letter is resolved. A job that runs or is over is a *job.Conflict.
-func (s *Store) Discard(ctx context.Context, now time.Time, id string, by string) (job.Job, error) {
+func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -110,18 +114,18 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, by string
 				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.State)}
 		}
 		const letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
-		if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by); err != nil {
+		if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
 			return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
 		}
 		t.resolved(from)
-		return t.finish(from, job.Discarded, now)
+		return t.finish(from, job.Discarded, "job.discard", now, by)
 	})
 }
 
 // Cancel takes a job back before it has ended. An execution that is under way
 // loses its lease: whatever it still reports is stale, and its attempt is
 // recorded as cancelled.
-func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by string) (job.Job, error) {
+func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -133,18 +137,18 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by string)
 		if from.State == job.Active {
 			err := t.addAttempt(from.Seq, job.Attempt{
 				Run: from.Run, Execution: from.Execution, Worker: from.Worker, StartedAt: from.StartedAt,
-				FinishedAt: now, Outcome: job.CancelledBy, DecidedBy: "manual:" + name(by),
+				FinishedAt: now, Outcome: job.CancelledBy, DecidedBy: "manual:" + name(by.Name),
 			})
 			if err != nil {
 				return job.Job{}, err
 			}
 		}
-		return t.finish(from, job.Cancelled, now)
+		return t.finish(from, job.Cancelled, "job.cancel", now, by)
 	})
 }
 
 // finish ends a job by a person's decision.
-func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
+func (t *tx) finish(from job.Job, state job.State, action string, now time.Time, by job.Actor) (job.Job, error) {
 	const update = `UPDATE jobs SET state = $2, shelf = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4
 		WHERE seq = $1`
 	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now))
@@ -152,38 +156,48 @@ func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, erro
 		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
 	}
 	t.moved(from, to)
-	return to, nil
+	return to, t.audit(about(from, to, action, now, by))
 }
+
+// about is the entry of the audit log about one job.
+func about(from, to job.Job, action string, now time.Time, by job.Actor) job.Entry {
+	return job.Entry{At: now, Actor: by, Action: action, Subject: to.ID, Count: 1, Before: standing(from), After: standing(to)}
+}
+
+// standing says in a few words where a job is.
+func standing(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j.Run) }
 
 // Pause keeps claims away from a queue; what runs goes on. A queue that had no
 // job yet can be paused too. Who paused first, and when, is kept.
-func (s *Store) Pause(ctx context.Context, now time.Time, queue, by string) error {
+func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error {
 	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
 		WHERE queues.paused_at = 0`
 	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
-		_, err := t.exec(upsert, queue, micros(now), by)
-		if err == nil {
-			t.paused[queue] = true
+		n, err := t.exec(upsert, queue, micros(now), by.Name)
+		if err != nil || n == 0 {
+			return struct{}{}, err
 		}
-		return struct{}{}, err
+		t.paused[queue] = true
+		return struct{}{}, t.audit(job.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
 	})
 	return err
 }
 
 // Resume lets claims take from a queue again. It returns job.ErrNotFound for a
 // queue that never had a job and was never paused.
-func (s *Store) Resume(ctx context.Context, queue string) error {
-	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1`
+func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error {
+	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1 AND paused_at <> 0`
 	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
 		n, err := t.exec(update, queue)
 		if err == nil && n == 0 && !t.rollup.queues[queue] {
 			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
 		}
-		if n > 0 {
-			t.paused[queue] = false
+		if err != nil || n == 0 {
+			return struct{}{}, err
 		}
-		return struct{}{}, err
+		t.paused[queue] = false
+		return struct{}{}, t.audit(job.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
 	})
 	return err
 }

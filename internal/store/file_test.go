@@ -198,8 +198,8 @@ func TestOpen_RefusesANewerSchema(t *testing.T) {
 	s, err := Open(t.Context(), Options{Path: path})
 	check(t, err)
 	check(t, s.Close())
-	edit(t, path, "PRAGMA user_version = 2")
-	unchanged(t, path, "schema 2", "up to 1")
+	edit(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
+	unchanged(t, path, fmt.Sprintf("schema %d", schemaVersion+1), fmt.Sprintf("up to %d", schemaVersion))
 }
 
 func TestOpen_RefusesWhatIsNoDatabase(t *testing.T) {

@@ -102,7 +102,7 @@ func (t *tx) prune(before time.Time, most int64) (int, error) {
 // Forwarded writes down what became of a refused dead letter that was sent once
 // more: it is stored as any other letter, or its problem is a newer one. A run
 // whose letter is not refused (any more) is a *job.Conflict.
-func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery) (job.Job, error) {
+func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -116,9 +116,16 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 			const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
 			n, err := t.exec(still, from.Seq, run, job.Clip(d.Problem, job.MaxNote))
 			t.touched = true
-			return from, expect(1, n, err)
+			if err := expect(1, n, err); err != nil {
+				return job.Job{}, err
+			}
+			return from, t.audit(about(from, from, "job.forward", now, by))
 		}
-		return t.accepted(from, now, d)
+		to, err := t.accepted(from, now, d)
+		if err != nil {
+			return job.Job{}, err
+		}
+		return to, t.audit(about(from, to, "job.forward", now, by))
 	})
 }
 

@@ -37,7 +37,7 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 	var callers sync.WaitGroup
 	for i, j := range letters[7:] {
 		callers.Go(func() {
-			if _, err := s.Discard(context.Background(), testTime, j.ID, "ana"); err != nil {
+			if _, err := s.Discard(context.Background(), testTime, j.ID, job.Actor{Name: "ana"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -59,7 +59,7 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 	s := open(t, Options{})
 	old := dead(t, s, 1)[0]
-	_, err := s.Replay(t.Context(), testTime, old.ID, 1, "ana")
+	_, err := s.Replay(t.Context(), testTime, old.ID, 1, job.Actor{Name: "ana"})
 	check(t, err)
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
 	check(t, err)

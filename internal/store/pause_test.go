@@ -1,6 +1,10 @@
 package store
 
-import "testing"
+import (
+	"testing"
+
+	"redrive/internal/job"
+)
 
 func TestPaused_TellsSinceWhenAndByWhom(t *testing.T) {
 	s := open(t, Options{})
@@ -15,8 +19,8 @@ func TestPaused_TellsSinceWhenAndByWhom(t *testing.T) {
 	}
 	want("orders", "")
 	want("unknown", "")
-	check(t, s.Pause(t.Context(), testTime, "orders", "ana"))
+	check(t, s.Pause(t.Context(), testTime, "orders", job.Actor{Name: "ana"}))
 	want("orders", "ana")
-	check(t, s.Resume(t.Context(), "orders"))
+	check(t, s.Resume(t.Context(), testTime, "orders", job.Actor{Name: "ana"}))
 	want("orders", "")
 }

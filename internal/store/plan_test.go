@@ -149,34 +149,34 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Unhold(ctx, func(string) bool { return true })
 	ok(err)
-	_, err = s.Replay(ctx, testTime, claimed[1].ID, 1, "eve")
+	_, err = s.Replay(ctx, testTime, claimed[1].ID, 1, job.Actor{Name: "eve"})
 	ok(err)
-	if _, err = s.Replay(ctx, testTime, claimed[1].ID, 1, "eve"); err == nil {
+	if _, err = s.Replay(ctx, testTime, claimed[1].ID, 1, job.Actor{Name: "eve"}); err == nil {
 		t.Error("replayed twice")
 	}
-	_, err = s.Discard(ctx, testTime, claimed[1].ID, "eve")
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, job.Actor{Name: "eve"})
 	ok(err)
-	_, err = s.Cancel(ctx, testTime, claimed[31].ID, "eve")
+	_, err = s.Cancel(ctx, testTime, claimed[31].ID, job.Actor{Name: "eve"})
 	ok(err)
 	refused := claimed[32].Settle(job.Ending{Outcome: job.Failed, FinishedAt: claim.Now, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil)
 	_, _, err = s.Exchange(ctx, []job.Settlement{refused.Delivered(job.Delivery{Problem: "no"})}, job.Claim{})
 	ok(err)
-	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{Problem: "still not"})
+	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{Problem: "still not"}, job.Actor{Name: "eve"})
 	ok(err)
 	problems, err := s.Problems(ctx, claimed[30:34])
 	ok(err)
 	if len(problems) != 1 || problems[claimed[32].Seq] != "still not" {
 		t.Errorf("problems %v, want the newest of the one refused letter", problems)
 	}
-	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{})
+	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
 	ok(err)
 	byAge, byCount, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1})
 	ok(err)
 	if byAge+byCount == 0 {
 		t.Error("nothing was pruned")
 	}
-	ok(s.Pause(ctx, testTime, "orders", "eve"))
-	ok(s.Resume(ctx, "orders"))
+	ok(s.Pause(ctx, testTime, "orders", job.Actor{Name: "eve"}))
+	ok(s.Resume(ctx, testTime, "orders", job.Actor{Name: "ana"}))
 	look(t, s, claimed[1].ID)
 }
 

@@ -24,6 +24,7 @@ type rollup struct {
 	queues map[string]bool    // every queue that had a job or was paused
 	grown  bool               // queues has a new name since it was published
 	paused map[string]bool
+	audit  auditHead
 	labels labels
 	newest int64               // the number of the newest job
 	active map[string]*job.Job // by id, without what their workers alone need
@@ -133,7 +134,7 @@ func (s *Store) load(ctx context.Context) error {
 		r.depths[status] = 0
 	}
 	src := s.reading(ctx)
-	for _, step := range []func(source) error{r.loadRevision, r.loadDepths, r.loadCounters, r.loadQueues} {
+	for _, step := range []func(source) error{r.loadRevision, r.loadDepths, r.loadCounters, r.loadQueues, r.loadAudit} {
 		if err := step(src); err != nil {
 			return fmt.Errorf("read the rollups: %w", err)
 		}

@@ -19,6 +19,7 @@ type tx struct {
 	fresh               map[policyText]int64 // policies that were stored in this transaction
 	paused              map[string]bool      // queues that were paused (true) or resumed
 	active              map[string]*job.Job  // executions that began; nil: that ended
+	head                auditHead            // of the audit log
 	seq                 int64                // the number of the newest job
 	proven              bool                 // something was written, whatever else happened
 	touched             bool                 // a rollup has to be written although no job moved
@@ -30,7 +31,7 @@ type tx struct {
 func newTx(w *writer) *tx {
 	return &tx{
 		writer: w, delta: newDelta(), fresh: map[policyText]int64{}, paused: map[string]bool{},
-		active: map[string]*job.Job{}, seq: w.rollup.newest,
+		active: map[string]*job.Job{}, head: w.rollup.audit, seq: w.rollup.newest,
 		messages: map[message]job.Job{},
 		jobs:     inserting(), bodies: insertingBodies(), completed: completing(), attempts: recording(),
 	}
@@ -57,7 +58,7 @@ func (t *tx) committed() {
 	maps.Copy(t.rollup.paused, t.paused)
 	maps.DeleteFunc(t.rollup.paused, func(_ string, on bool) bool { return !on })
 	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)))
-	t.rollup.newest = t.seq
+	t.rollup.newest, t.rollup.audit = t.seq, t.head
 	for id, j := range t.active {
 		if j == nil {
 			delete(t.rollup.active, id)

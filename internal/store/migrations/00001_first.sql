@@ -22,7 +22,8 @@ CREATE TABLE jobs (
     type          TEXT    NOT NULL,
     state         TEXT    NOT NULL,
     shelf         TEXT    NOT NULL,               -- the state again, '' for available, active and completed
-    letter        TEXT    NOT NULL DEFAULT '',    -- what became of the current run's dead letter: '', stored, refused
+    letter        TEXT    NOT NULL DEFAULT '',    -- where a discarded job lies: '', stored, refused, trashed
+    group_id      INTEGER NOT NULL DEFAULT 0,     -- of the newest failure in this run; groups.id, 0 when none
     held          INTEGER NOT NULL DEFAULT 0,     -- 1: available, but no handler knows the type
     run           INTEGER NOT NULL DEFAULT 1,
     attempts      INTEGER NOT NULL DEFAULT 0,     -- completed cycles in this run
@@ -84,6 +85,7 @@ CREATE INDEX jobs_shelf     ON jobs (shelf, changed_at, seq) WHERE shelf <> '';
 CREATE INDEX jobs_letter  ON jobs (letter, changed_at, seq) WHERE letter <> '';
 CREATE INDEX jobs_held    ON jobs (changed_at, seq) WHERE held = 1;
 CREATE INDEX jobs_failed_queue ON jobs (queue, shelf, changed_at, seq) WHERE shelf IN ('discarded', 'retryable');
+CREATE INDEX jobs_group ON jobs (group_id, shelf, changed_at, seq) WHERE group_id <> 0;
 CREATE INDEX jobs_failed_type  ON jobs (type, shelf, changed_at, seq)  WHERE shelf IN ('discarded', 'retryable');
 
 -- One row for each execution that ended without success, written once.
@@ -156,6 +158,8 @@ CREATE TABLE replays (
     attempts INTEGER NOT NULL,
     at       INTEGER NOT NULL,
     by       TEXT    NOT NULL,
+    group_id     INTEGER NOT NULL, -- of the failure that ended the run, 0 when none
+    operation_id INTEGER NOT NULL, -- operations.id that replayed it, 0 when a person did so alone
     PRIMARY KEY (job_seq, run)
 ) STRICT, WITHOUT ROWID;
 

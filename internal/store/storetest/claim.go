@@ -57,11 +57,11 @@ func ClaimTakesDueJobsDirectly(k *kit) {
 // restart, until it is resumed.
 func ClaimLeavesPausedQueues(k *kit) {
 	k.add(in("a"))
-	k.check(k.Pause(k.ctx, k.now, "a", "eve"))
+	k.check(k.Pause(k.ctx, k.now, "a", job.Actor{Name: "eve"}))
 	k.same("claimed while paused", len(k.claim("a", 5)), 0)
 	k.restart()
 	k.same("claimed after a restart", len(k.claim("a", 5)), 0)
-	k.check(k.Resume(k.ctx, "a"))
+	k.check(k.Resume(k.ctx, k.now, "a", job.Actor{Name: "ana"}))
 	k.same("claimed when resumed", len(k.claim("a", 5)), 1)
 }
 
@@ -172,9 +172,9 @@ func NextDueIsTheEarliest(k *kit) {
 	k.same("the earliest", due(), early.RunAt)
 	k.settle(k.claim("a", 1)[0], job.Failed)
 	k.same("a retry", due(), k.now.Add(time.Second))
-	k.check(k.Pause(k.ctx, k.now, "a", "eve"))
+	k.check(k.Pause(k.ctx, k.now, "a", job.Actor{Name: "eve"}))
 	k.same("with queue a paused", due(), early.RunAt)
-	k.check(k.Resume(k.ctx, "a"))
+	k.check(k.Resume(k.ctx, k.now, "a", job.Actor{Name: "ana"}))
 	k.pass(time.Minute)
 	k.same("when the early ones are due", due(), late.RunAt)
 }

@@ -43,7 +43,7 @@ func SnapshotRisesWithEachCommit(k *kit) {
 	rises("settle", true)
 	k.claim("orders", 1)
 	rises("empty claim", false)
-	_, err := k.Replay(k.ctx, k.now, j.ID, 5, "eve")
+	_, err := k.Replay(k.ctx, k.now, j.ID, 5, job.Actor{Name: "eve"})
 	k.conflict(err)
 	rises("conflict", false)
 	k.restart()
@@ -193,7 +193,7 @@ func TalliesAreBounded(k *kit) {
 // closed and opened again.
 func RestartKeepsEverything(k *kit) {
 	k.variety()
-	k.check(k.Pause(k.ctx, k.now, "mail", "eve"))
+	k.check(k.Pause(k.ctx, k.now, "mail", job.Actor{Name: "eve"}))
 	tell := func() []any {
 		var all []any
 		add := func(v any, err error) {

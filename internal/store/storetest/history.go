@@ -207,7 +207,7 @@ func (h *history) extend(t *rapid.T) {
 func (h *history) replay(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
-	got, err := h.kit.Replay(h.kit.ctx, h.kit.now, m.ID, run, "eve")
+	got, err := h.kit.Replay(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
 	if allowed := run == m.Run && m.Replayable(); !allowed {
 		h.kit.conflict(err)
 		return
@@ -221,13 +221,13 @@ func (h *history) replay(t *rapid.T) {
 
 func (h *history) discard(t *rapid.T) {
 	m := h.some(t)
-	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, "eve")
+	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, job.Actor{Name: "eve"})
 	h.finish(m, job.Discarded, m.Discardable(), err)
 }
 
 func (h *history) cancel(t *rapid.T) {
 	m := h.some(t)
-	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, "eve")
+	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, job.Actor{Name: "eve"})
 	if m.State == job.Active {
 		h.ended[m.ID]++
 	}
@@ -247,9 +247,9 @@ func (h *history) finish(m *job.Job, state job.State, allowed bool, err error) {
 func (h *history) pause(t *rapid.T) {
 	queue := h.queue(t)
 	if h.paused[queue] {
-		h.must(h.kit.Resume(h.kit.ctx, queue))
+		h.must(h.kit.Resume(h.kit.ctx, h.kit.now, queue, job.Actor{Name: "eve"}))
 	} else {
-		h.must(h.kit.Pause(h.kit.ctx, h.kit.now, queue, "eve"))
+		h.must(h.kit.Pause(h.kit.ctx, h.kit.now, queue, job.Actor{Name: "eve"}))
 	}
 	h.paused[queue] = !h.paused[queue]
 }

@@ -13,7 +13,7 @@ import (
 type Keeper interface {
 	Fill(ctx context.Context, now time.Time) (job.Fill, error)
 	Prune(ctx context.Context, now time.Time, r job.Retention) (byAge, byCount int, err error)
-	Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery) (job.Job, error)
+	Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by job.Actor) (job.Job, error)
 }
 
 var lettering = []func(*kit){
@@ -52,7 +52,7 @@ func QuarantineIsADeadLetterAtOnce(k *kit) {
 // QuarantineCanBeReplayed: as any dead letter can.
 func QuarantineCanBeReplayed(k *kit) {
 	j := k.add(poison())[0]
-	got, err := k.Replay(k.ctx, k.now, j.ID, 1, "ana")
+	got, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "ana"})
 	k.check(err)
 	k.same("state", got.State, job.Available)
 	k.same("payload", string(got.Payload), "{\xff")
@@ -142,7 +142,7 @@ func ForwardedLetterIsStored(k *kit) {
 	j := k.refused()
 	k.same("problem", k.detail(j.ID).Letters[0].Problem, "the hook answered 500")
 	k.pass(time.Minute)
-	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now})
+	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, job.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDeadLetter)
 	letter := k.detail(j.ID).Letters[0]
@@ -161,7 +161,7 @@ func ForwardedLetterIsStored(k *kit) {
 // ForwardedLetterCanBeRefusedAgain: it stays where it is, with the new problem.
 func ForwardedLetterCanBeRefusedAgain(k *kit) {
 	j := k.refused()
-	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{Problem: "the hook answered 410"})
+	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{Problem: "the hook answered 410"}, job.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDLQFailed)
 	k.same("problem", k.detail(j.ID).Letters[0].Problem, "the hook answered 410")
@@ -170,11 +170,11 @@ func ForwardedLetterCanBeRefusedAgain(k *kit) {
 // ForwardedNeedsARefusedLetter: of this run, and not yet accepted.
 func ForwardedNeedsARefusedLetter(k *kit) {
 	j := k.refused()
-	_, err := k.Forwarded(k.ctx, k.now, j.ID, 2, job.Delivery{})
+	_, err := k.Forwarded(k.ctx, k.now, j.ID, 2, job.Delivery{}, job.Actor{Name: "eve"})
 	k.conflict(err)
-	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{})
+	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
 	k.check(err)
-	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{})
+	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
 	k.conflict(err)
 }
 
@@ -249,7 +249,7 @@ func PruneSparesTheNewest(k *kit) {
 func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	k.refused()
 	replayed := k.dead(simple())
-	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, "ana")
+	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, job.Actor{Name: "ana"})
 	k.check(err)
 	k.add(simple())
 	byAge, byCount, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour, Count: 1})
@@ -263,7 +263,7 @@ func PruneRemovesTheWholeJob(k *kit) {
 	j := simple()
 	j.Key = "order-1"
 	old := k.dead(j)
-	_, err := k.Replay(k.ctx, k.now, old.ID, 1, "ana")
+	_, err := k.Replay(k.ctx, k.now, old.ID, 1, job.Actor{Name: "ana"})
 	k.check(err)
 	k.settle(k.claim("orders", 1)[0], job.Failed)
 	k.pass(time.Second)

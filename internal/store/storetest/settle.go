@@ -175,12 +175,12 @@ func SettleIsFencedByANewerClaim(k *kit) {
 // replay.
 func SettleIsFencedByCancel(k *kit) {
 	j := k.begin(simple())
-	_, err := k.Cancel(k.ctx, k.now, j.ID, "eve")
+	_, err := k.Cancel(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
 	k.check(err)
 	late := j.Settle(k.ending(job.Succeeded), nil)
 	_, stale := k.exchange([]job.Settlement{late}, "", 0)
 	k.same("stale", stale, []job.Token{j.Token})
-	_, err = k.Replay(k.ctx, k.now, j.ID, 1, "eve")
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
 	k.check(err)
 	again := k.claim("orders", 1)[0]
 	_, stale = k.exchange([]job.Settlement{late}, "", 0)

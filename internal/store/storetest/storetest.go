@@ -45,11 +45,11 @@ type Worker interface {
 
 // Operator is what a person does.
 type Operator interface {
-	Replay(ctx context.Context, now time.Time, id string, run int, by string) (job.Job, error)
-	Discard(ctx context.Context, now time.Time, id string, by string) (job.Job, error)
-	Cancel(ctx context.Context, now time.Time, id string, by string) (job.Job, error)
-	Pause(ctx context.Context, now time.Time, queue, by string) error
-	Resume(ctx context.Context, queue string) error
+	Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
+	Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error)
+	Cancel(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error)
+	Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error
+	Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error
 }
 
 // Reader is what pages show of jobs.
