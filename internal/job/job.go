@@ -239,6 +239,7 @@ type Replay struct {
 	Attempts int
 	At       time.Time
 	By       string
+	Earlier  *Earlier // what the run had that the next one has otherwise; nil when that is nothing
 }
 
 // Failure is the error of a handler that has more to say than its text: a

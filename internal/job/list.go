@@ -164,6 +164,24 @@ type QueueInfo struct {
 	PausedBy string
 }
 
+// Scale is a span of time, cut in equal pieces, over which counters are drawn.
+type Scale struct {
+	Step  time.Duration
+	Steps int
+}
+
+// LastHour is an hour by the minute.
+func LastHour() Scale { return Scale{time.Minute, 60} }
+
+// LastDay is a day by the quarter of an hour.
+func LastDay() Scale { return Scale{15 * time.Minute, 96} }
+
+// First is the beginning of the oldest piece when the newest one holds now.
+// Pieces begin at whole multiples of their length.
+func (s Scale) First(now time.Time) time.Time {
+	return now.UTC().Truncate(s.Step).Add(-time.Duration(s.Steps-1) * s.Step)
+}
+
 // ReasonCount is a facet of the dead-letter page.
 type ReasonCount struct {
 	Reason retry.Reason

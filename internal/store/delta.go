@@ -27,7 +27,7 @@ type label struct{ queue, typ string }
 
 type minuteKey struct {
 	minute int64 // since 1970
-	queue  string
+	label
 }
 
 func newDelta() delta {
@@ -52,7 +52,8 @@ func (d *delta) count(queue, typ string, at int64, t job.Totals) {
 	if t == (job.Totals{}) {
 		return
 	}
-	l, m := label{queue, typ}, minuteKey{at / microsPerMinute, queue}
+	l := label{queue, typ}
+	m := minuteKey{at / microsPerMinute, l}
 	d.counters[l] = d.counters[l].Add(t)
 	d.minutes[m] = d.minutes[m].Add(t)
 }
@@ -118,15 +119,16 @@ func (t *tx) flushCounters() error {
 }
 
 func (t *tx) flushMinutes() error {
-	const upsert = `INSERT INTO minutes (minute, queue, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (minute, queue) DO UPDATE SET succeeded = minutes.succeeded + excluded.succeeded,
+	const upsert = `INSERT INTO minutes (minute, queue, type, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (minute, queue, type) DO UPDATE SET succeeded = minutes.succeeded + excluded.succeeded,
 			failed = minutes.failed + excluded.failed, requeued = minutes.requeued + excluded.requeued,
 			failed_permanently = minutes.failed_permanently + excluded.failed_permanently,
 			dlq_failed = minutes.dlq_failed + excluded.dlq_failed, replayed = minutes.replayed + excluded.replayed`
 	newest := t.rollup.minute
+	t.delta.minutes = t.rollup.labels.boundMinutes(t.delta.minutes)
 	for k, n := range t.delta.minutes {
-		_, err := t.exec(upsert, k.minute, k.queue, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
+		_, err := t.exec(upsert, k.minute, k.queue, k.typ, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
 		if err != nil {
 			return err
 		}

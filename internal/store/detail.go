@@ -23,8 +23,10 @@ func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
 		if d.Letters, err = letters(src, d.Job); err != nil {
 			return err
 		}
-		d.Replays, err = replays(src, d.Job.Seq)
-		return err
+		if d.Replays, err = replays(src, d.Job.Seq); err != nil {
+			return err
+		}
+		return s.policies.addEarlier(src, d.Job.Seq, d.Replays)
 	})
 	return d, err
 }

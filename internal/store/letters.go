@@ -83,6 +83,7 @@ func (t *tx) prune(before time.Time, most int64) (int, error) {
 	for _, remove := range []string{
 		`DELETE FROM dead_letters WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM attempts WHERE job_seq IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM earlier_runs WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM replays WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM bodies WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,

@@ -59,7 +59,8 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 	s := open(t, Options{})
 	old := dead(t, s, 1)[0]
-	_, err := s.Replay(t.Context(), testTime, old.ID, 1, job.Actor{Name: "ana"})
+	priority := 1
+	_, err := s.ReplayWith(t.Context(), testTime, old.ID, 1, job.Redo{Priority: &priority}, job.Actor{Name: "ana"})
 	check(t, err)
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
 	check(t, err)
@@ -73,7 +74,9 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 		check(t, err)
 		return n
 	}
-	tables := map[string]string{"jobs": "seq", "bodies": "job_seq", "attempts": "job_seq", "dead_letters": "job_seq", "replays": "job_seq"}
+	tables := map[string]string{
+		"jobs": "seq", "bodies": "job_seq", "attempts": "job_seq", "dead_letters": "job_seq", "replays": "job_seq", "earlier_runs": "job_seq",
+	}
 	for table, seq := range tables {
 		if rows(table, seq) == 0 {
 			t.Errorf("%s has no row of the job before", table)

@@ -36,7 +36,7 @@ func plan(t *testing.T, db *sql.DB, query string) string {
 // Reading an index in its order, until there is enough, is none.
 func scans(plan string) string {
 	for _, step := range strings.Split(plan, "\n") {
-		for _, table := range []string{"jobs", "j", "bodies", "b", "attempts", "dead_letters", "l", "replays", "policies"} {
+		for _, table := range []string{"jobs", "j", "bodies", "b", "attempts", "dead_letters", "l", "replays", "earlier_runs", "minutes", "policies"} {
 			if step == "SCAN "+table || strings.Contains(step, "AUTOMATIC") {
 				return step
 			}
@@ -175,6 +175,9 @@ func live(t *testing.T, s *Store) {
 	if byAge+byCount == 0 {
 		t.Error("nothing was pruned")
 	}
+	redo := job.Redo{Queue: "later", RunAt: testTime.Add(time.Hour), Body: &job.Body{Type: "email.send", Payload: []byte("{}")}}
+	_, err = s.ReplayWith(ctx, testTime, claimed[31].ID, 1, redo, job.Actor{Name: "eve"})
+	ok(err)
 	ok(s.Pause(ctx, testTime, "orders", job.Actor{Name: "eve"}))
 	ok(s.Resume(ctx, testTime, "orders", job.Actor{Name: "ana"}))
 	look(t, s, claimed[1].ID)
@@ -191,6 +194,8 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Changes(ctx, []string{id}))
 	ok(s.Queues(ctx, testTime))
 	ok(s.LastHour(ctx, testTime))
+	ok(s.Series(ctx, testTime, "orders", "email.*", job.LastDay()))
+	ok(s.Recent(ctx, "email.send", 60))
 	ok(s.Reasons(ctx))
 	ok(s.Held(ctx))
 	ok(s.Tallies(ctx))

@@ -50,6 +50,18 @@ func (l labels) bound(counters map[label]job.Totals) map[label]job.Totals {
 	return out
 }
 
+// boundMinutes does so for the counters by the minute, with types only: each
+// queue's last hour is shown with the queue.
+func (l labels) boundMinutes(minutes map[minuteKey]job.Totals) map[minuteKey]job.Totals {
+	types := bounded{known: l.types}
+	out := make(map[minuteKey]job.Totals, len(minutes))
+	for k, n := range minutes {
+		k.typ = types.name(k.typ)
+		out[k] = out[k].Add(n)
+	}
+	return out
+}
+
 // bounded gives out names within the bound, counting those that are not yet
 // known because their transaction may still fail.
 type bounded struct{ known, fresh map[string]bool }

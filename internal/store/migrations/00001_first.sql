@@ -163,6 +163,23 @@ CREATE TABLE replays (
     PRIMARY KEY (job_seq, run)
 ) STRICT, WITHOUT ROWID;
 
+-- What a run had that a person changed for the next one. There is no row for a
+-- replay that changed nothing.
+CREATE TABLE earlier_runs (
+    job_seq    INTEGER NOT NULL,
+    run        INTEGER NOT NULL, -- the run that was replayed, as in replays
+    queue      TEXT    NOT NULL,
+    type       TEXT    NOT NULL,
+    priority   INTEGER NOT NULL,
+    policy_id  INTEGER NOT NULL, -- policies.id
+    trace_id   TEXT,             -- this and what follows: NULL when the next run has the same body
+    message_id TEXT,
+    meta       BLOB,             -- NULL too when it had none
+    payload    BLOB,
+    envelope   BLOB,             -- NULL too when it had none
+    PRIMARY KEY (job_seq, run)
+) STRICT;
+
 CREATE TABLE queues (
     name      TEXT    NOT NULL PRIMARY KEY,
     paused_at INTEGER NOT NULL, -- 0 when it runs
@@ -185,17 +202,18 @@ CREATE TABLE counters (
     PRIMARY KEY (queue, type)
 ) STRICT, WITHOUT ROWID;
 
--- The same counters for each minute of the last day.
+-- The same counters for each minute of the last day. Types are bounded as there.
 CREATE TABLE minutes (
     minute             INTEGER NOT NULL, -- minutes since 1970
     queue              TEXT    NOT NULL,
+    type               TEXT    NOT NULL,
     succeeded          INTEGER NOT NULL,
     failed             INTEGER NOT NULL,
     requeued           INTEGER NOT NULL,
     failed_permanently INTEGER NOT NULL,
     dlq_failed         INTEGER NOT NULL,
     replayed           INTEGER NOT NULL,
-    PRIMARY KEY (minute, queue)
+    PRIMARY KEY (minute, queue, type)
 ) STRICT, WITHOUT ROWID;
 
 -- Jobs by queue and status: the eight states, which add up to all jobs, and the

@@ -30,6 +30,8 @@ type Store interface {
 	Reader
 	Counter
 	Keeper
+	Redoer
+	Drawer
 	Close() error
 }
 
@@ -70,13 +72,24 @@ type Counter interface {
 	Snapshot() job.Snapshot
 }
 
+// Redoer is what a person does who replays a job with changes.
+type Redoer interface {
+	ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Redo, by job.Actor) (job.Job, error)
+}
+
+// Drawer is what charts are drawn of.
+type Drawer interface {
+	Series(ctx context.Context, now time.Time, queue, typ string, scale job.Scale) ([]job.Totals, error)
+	Recent(ctx context.Context, typ string, limit int) ([]job.Job, error)
+}
+
 // Database makes an empty database and returns the function that opens it, the
 // first time and again after each Close.
 type Database func(t *testing.T) (open func() Store)
 
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
-	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, lettering, listing, counting, histories} {
+	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, lettering, listing, counting, histories, redoing, drawing} {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {
 				t.Parallel()
