@@ -3,7 +3,6 @@ package job
 import (
 	"encoding/base64"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +30,8 @@ type Filter struct {
 	Run       Span
 	From, To  time.Time // when the job entered its state: from, until before
 	Operation int64     // that replayed, discarded or restored it
+
+	Sort Sort // the order of the list; it selects nothing
 }
 
 // Span is a range of whole numbers, both ends included. The zero Span holds
@@ -41,23 +42,7 @@ type Span struct{ Min, Max int }
 func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matches(f.Type, typ) }
 
 // Zero reports whether the filter selects everything.
-func (f Filter) Zero() bool { return f == Filter{} }
-
-// Check returns a *retry.FieldError for the first field that no job can match.
-func (f Filter) Check() error {
-	if f.Status != "" && !slices.Contains(Statuses(), f.Status) {
-		return &retry.FieldError{Field: "state", Problem: fmt.Sprintf("%q is unknown; use %s", Clip(string(f.Status), 64), statusNames())}
-	}
-	if f.Queue != "" {
-		if err := CheckQueue(f.Queue); err != nil {
-			return err
-		}
-	}
-	if f.Type != "" {
-		return CheckType(f.Type)
-	}
-	return nil
-}
+func (f Filter) Zero() bool { f.Sort = Newest; return f == Filter{} }
 
 // Statuses lists every status that a filter can name.
 func Statuses() []Status {
@@ -74,6 +59,17 @@ func statusNames() string {
 		names = append(names, string(s))
 	}
 	return strings.Join(names, ", ")
+}
+
+// ByEnqueueing reports whether the filter's jobs are listed by the order of
+// their enqueueing: those of some statuses, and what is found by its text. The
+// others go by the time of their last change.
+func (f Filter) ByEnqueueing() bool { return f.Status.ByEnqueueing() }
+
+// Searches reports whether the filter looks for text, which only jobs have that
+// failed.
+func (f Filter) Searches() bool {
+	return f.Text != "" || f.Error != "" || f.Payload != "" || f.Meta != ""
 }
 
 // ByEnqueueing reports whether jobs of this status are listed by the order of

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -21,7 +19,6 @@ import (
 const (
 	pageLimit = 50  // of a list, unless the request names another
 	maxLimit  = 200 // of a list
-	maxSearch = 200 // bytes of text to look for
 	maxSmall  = 64 << 10
 )
 
@@ -57,42 +54,6 @@ func (s *Server) listJobs(c echo.Context) error {
 		more = append(more, "incomplete", encode(true))
 	}
 	return c.JSONBlob(http.StatusOK, object("jobs", list(all), more...))
-}
-
-// query reads the filter and the cursor of a list, and returns what is wrong
-// with each field. Parameters that are not known are ignored.
-func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
-	f = job.Filter{
-		Status: job.Status(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
-		Error: values.Get("error"), Reason: retry.Reason(values.Get("reason")),
-	}
-	check := func(err error) {
-		if field, ok := err.(*retry.FieldError); ok {
-			wrong = append(wrong, field)
-		}
-	}
-	check(job.Filter{Status: f.Status}.Check())
-	check(job.Filter{Queue: f.Queue}.Check())
-	check(job.Filter{Type: f.Type}.Check())
-	check(checkText("error", f.Error))
-	check(checkReason(f.Reason))
-	after, err := job.ParseCursor(values.Get("after"))
-	check(err)
-	return f, after, wrong
-}
-
-func checkText(field, text string) error {
-	if len(text) > maxSearch || !utf8.ValidString(text) {
-		return &retry.FieldError{Field: field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", maxSearch)}
-	}
-	return nil
-}
-
-func checkReason(reason retry.Reason) error {
-	if known := retry.Reasons(); reason != "" && !slices.Contains(known, reason) {
-		return &retry.FieldError{Field: "reason", Problem: fmt.Sprintf("%q is unknown; use one of %q", job.Clip(string(reason), 64), known)}
-	}
-	return nil
 }
 
 // showJob is GET /jobs/{id}.

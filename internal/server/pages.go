@@ -105,14 +105,11 @@ func tolerate(err error) (slow bool, _ error) {
 }
 
 // jobs is the page /jobs. The search field of every page leads here, with an
-// id or with text.
+// id or with a filter.
 func (s *Server) jobs(c echo.Context) error {
 	values := c.QueryParams()
-	if q := values.Get("q"); q != "" {
-		if id, err := job.ParseID(q); err == nil {
-			return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
-		}
-		values.Set("error", cmp.Or(values.Get("error"), q))
+	if id, err := job.ParseID(strings.TrimSpace(values.Get("q"))); err == nil {
+		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
 	v := templates.Jobs{Frame: s.frame(c, "Jobs", "jobs"), Queues: s.Store.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := query(values)

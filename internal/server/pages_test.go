@@ -259,7 +259,7 @@ func TestPages_ShowEverythingAsText(t *testing.T) {
 		for _, path := range []string{"/", "/jobs", "/jobs?type=" + url.QueryEscape(evil), "/jobs?error=" + url.QueryEscape(evil), "/jobs/" + id,
 			"/dead-letters", "/dead-letters?type=" + url.QueryEscape(evil), "/queues", "/jobs?q=" + url.QueryEscape(evil)} {
 			a := h.get(path)
-			if a.StatusCode != http.StatusOK {
+			if refused := a.StatusCode == http.StatusBadRequest && strings.Contains(path, "="); a.StatusCode != http.StatusOK && !refused {
 				t.Errorf("%s: status %d", path, a.StatusCode)
 			}
 			checkHarmless(t, path, a.dom(t), clean)

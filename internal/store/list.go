@@ -60,19 +60,57 @@ func statusTerm(s job.Status) string {
 	return "j.shelf = '" + string(s) + "' AND j.shelf <> ''"
 }
 
-// match adds what jobs and dead letters are filtered by alike; table has the
-// queue and the reason.
-func (c *conditions) match(f job.Filter, table string) {
+// subject names the columns by which jobs and dead letters are filtered alike.
+type subject struct {
+	table   string // has the queue, the reason and the attempts
+	class   string // the error's type
+	changed string // when the job came where it is
+}
+
+// match adds what jobs and dead letters are filtered by alike.
+func (c *conditions) match(f job.Filter, in subject) {
 	if f.Queue != "" {
-		c.add(table+".queue = %s", f.Queue)
+		c.add(in.table+".queue = %s", f.Queue)
 	}
 	if f.Reason != "" {
-		c.add(table+".reason = %s", string(f.Reason))
+		c.add(in.table+".reason = %s", string(f.Reason))
 	}
-	if prefix, ok := strings.CutSuffix(f.Type, ".*"); ok {
-		c.add("j.type >= %s AND j.type < %s", prefix+".", prefix+"/") // '/' follows '.'
-	} else if f.Type != "" {
-		c.add("j.type = %s", f.Type)
+	c.pattern("j.type", f.Type)
+	c.pattern(in.class, f.Class)
+	c.span(in.table+".attempts", f.Attempts)
+	c.span(in.table+".run", f.Run)
+	if !f.From.IsZero() {
+		c.add(in.changed+" >= %s", micros(f.From))
+	}
+	if !f.To.IsZero() {
+		c.add(in.changed+" < %s", micros(f.To))
+	}
+	if f.ID != "" {
+		c.add("j.id >= %s AND j.id < %s", f.ID, f.ID+"~") // '~' follows everything in an id
+	}
+	if f.Group != "" {
+		c.add("j.group_id <> 0 AND j.group_id = (SELECT id FROM groups WHERE fingerprint = %s)", f.Group)
+	}
+	if f.Operation != 0 {
+		c.add("j.seq IN (SELECT job_seq FROM operation_items WHERE operation_id = %s AND state = 'done')", f.Operation)
+	}
+}
+
+// pattern adds a condition on a dotted name: exact, or a prefix as "email.*".
+func (c *conditions) pattern(column, pattern string) {
+	if prefix, ok := strings.CutSuffix(pattern, ".*"); ok {
+		c.add(column+" > %s AND "+column+" < %s", prefix+".", prefix+"/") // '/' follows '.'
+	} else if pattern != "" {
+		c.add(column+" = %s", pattern)
+	}
+}
+
+func (c *conditions) span(column string, s job.Span) {
+	if s.Min > 0 {
+		c.add(column+" >= %s", s.Min)
+	}
+	if s.Max > 0 {
+		c.add(column+" <= %s", s.Max)
 	}
 }
 
@@ -87,7 +125,7 @@ func (c *conditions) text(search, typ, message string) {
 
 // Jobs returns one page of the jobs that the filter selects, the newest first:
 // by the order of enqueueing or by the time of their last change, as
-// [job.Status.ByEnqueueing] says. When the search takes too long it returns what was
+// [job.Filter.ByEnqueueing] says. When the search takes too long it returns what was
 // found together with context.DeadlineExceeded; the next page then goes on
 // where it was.
 func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
@@ -98,7 +136,7 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	page := job.List{Jobs: jobs}
 	if len(jobs) > limit || err != nil && len(jobs) > 0 {
 		page.Jobs = jobs[:min(limit, len(jobs))]
-		page.Next = cursorOf(page.Jobs[len(page.Jobs)-1], f.Status)
+		page.Next = cursorOf(page.Jobs[len(page.Jobs)-1], f)
 	}
 	return page, timedOut(ctx, err)
 }
@@ -109,30 +147,53 @@ func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 	if f.Status != "" {
 		where.add(statusTerm(f.Status))
 	}
-	changed := "j.changed_at"
-	if f.Status == job.Status(job.Active) {
-		changed = "j.started_at"
-	}
-	order := " ORDER BY j.seq DESC"
-	if !f.Status.ByEnqueueing() {
-		order = " ORDER BY " + changed + " DESC, j.seq DESC"
-	}
-	where.match(f, "j")
+	changed := changedAt(f.Status)
+	where.match(f, subject{"j", "j.error_type", changed})
 	where.text(f.Error, "j.error_type", "j.error_message")
+	where.text(f.Text, "j.error_type", "j.error_message")
+	where.text(f.Payload+f.Meta, "''", "''")
+	order := []string{"j.seq"}
+	if !f.ByEnqueueing() {
+		order = []string{changed, "j.seq"}
+	}
+	return where.page(columns, f, order, after, limit)
+}
+
+// changedAt is when a job of this status came where it is.
+func changedAt(s job.Status) string {
+	switch s {
+	case job.Status(job.Active):
+		return "j.started_at"
+	case job.Status(job.Completed):
+		return "j.finished_at"
+	case "":
+		return "CASE j.state WHEN 'active' THEN j.started_at WHEN 'completed' THEN j.finished_at ELSE j.changed_at END"
+	}
+	return "j.changed_at"
+}
+
+// page completes a query: what lies behind the cursor, in order, the newest
+// first unless the filter says otherwise, and one row more than the page has.
+func (c *conditions) page(columns string, f job.Filter, order []string, after job.Cursor, limit int) (string, []any) {
+	before, direction := "<", " DESC"
+	if f.Sort == job.Oldest {
+		before, direction = ">", ""
+	}
 	switch {
 	case after == job.Cursor{}:
-	case !f.Status.ByEnqueueing():
-		where.add("("+changed+", j.seq) < (%s, %s)", micros(after.At), after.Seq)
+	case len(order) == 1:
+		c.add(order[0]+" "+before+" %s", after.Seq)
 	default:
-		where.add("j.seq < %s", after.Seq)
+		c.add("("+strings.Join(order, ", ")+") "+before+" (%s, %s)", micros(after.At), after.Seq)
 	}
-	args := append(where.args, limit+1)
-	return columns + where.String() + order + fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
+	args := append(c.args, limit+1)
+	return columns + c.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction +
+		fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
 }
 
 // cursorOf is the place of a job in a list.
-func cursorOf(j job.Job, status job.Status) job.Cursor {
-	if status.ByEnqueueing() {
+func cursorOf(j job.Job, f job.Filter) job.Cursor {
+	if f.ByEnqueueing() {
 		return job.Cursor{At: j.EnqueuedAt, Seq: j.Seq}
 	}
 	return job.Cursor{At: j.ChangedAt, Seq: j.Seq}
@@ -181,11 +242,9 @@ func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 		JOIN jobs AS j ON j.seq = l.job_seq JOIN bodies AS b ON b.job_seq = l.job_seq`
 	var where conditions
 	where.add("l.open = 1")
-	where.match(f, "l")
+	where.match(f, subject{"l", "l.exception", "l.failed_at"})
 	where.text(f.Error, "l.exception", "l.error")
-	if (after != job.Cursor{}) {
-		where.add("(l.failed_at, l.job_seq) < (%s, %s)", micros(after.At), after.Seq)
-	}
-	args := append(where.args, limit+1)
-	return columns + where.String() + fmt.Sprintf(" ORDER BY l.failed_at DESC, l.job_seq DESC LIMIT $%d + 0", len(args)), args
+	where.text(f.Text, "l.exception", "l.error")
+	where.text(f.Payload+f.Meta, "''", "''")
+	return where.page(columns, f, []string{"l.failed_at", "l.job_seq"}, after, limit)
 }

@@ -1,0 +1,44 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"redrive/internal/retry"
+)
+
+// Combine adds the parts of another filter. Both may say the same, but never two
+// different things of one part: that is a *retry.FieldError.
+func (f Filter) Combine(g Filter) (Filter, error) {
+	for _, q := range qualifiers() {
+		mine, other := q.text(f), q.text(g)
+		if other == "" {
+			continue
+		}
+		if mine != "" && mine != other {
+			return Filter{}, &retry.FieldError{Field: q.name, Problem: fmt.Sprintf("is given twice, as %q and as %q", Clip(mine, 64), Clip(other, 64))}
+		}
+		if err := q.read(&f, q.name, other, time.Time{}); err != nil {
+			return Filter{}, err
+		}
+	}
+	f.Text = cmp.Or(f.Text, g.Text)
+	return f, nil
+}
+
+// ReadPart reads the value of one qualifier, as a parameter of an address has
+// it. An empty value says nothing.
+func ReadPart(name, value string, now time.Time) (f Filter, err error) {
+	if value == "" {
+		return Filter{}, nil
+	}
+	err = f.read(name, word{name: name, value: value}, now, map[string]bool{})
+	if err == nil {
+		err = f.Check()
+	}
+	if err != nil {
+		return Filter{}, err
+	}
+	return f, nil
+}

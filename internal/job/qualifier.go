@@ -1,0 +1,276 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"redrive/internal/retry"
+)
+
+// The limits of what can be looked for, in bytes unless said.
+const (
+	MaxQuery  = 4000 // of a whole filter
+	MaxSearch = 200  // of each text
+	MinSearch = 3    // characters of each text
+	MinID     = 8    // characters of the beginning of an id
+)
+
+// Sort is the order of a list.
+type Sort string
+
+// The orders of a list.
+const (
+	Newest Sort = ""
+	Oldest Sort = "oldest"
+)
+
+// Qualifier is a part of the language of filters, for those who suggest it.
+type Qualifier struct{ Name, Example string }
+
+// Qualifiers lists the parts of the language.
+func Qualifiers() []Qualifier {
+	var all []Qualifier
+	for _, q := range qualifiers() {
+		all = append(all, Qualifier{q.name, q.example})
+		if q.alias != "" {
+			all = append(all, Qualifier{q.alias, strings.Replace(q.aliased, q.name, q.alias, 1)})
+		}
+	}
+	return all
+}
+
+// qualifier is one part of the language: how it is read and written.
+type qualifier struct {
+	name    string
+	alias   string // another name for the same
+	example string
+	aliased string // the example of the alias
+	read    func(f *Filter, name, value string, now time.Time) error
+	text    func(f Filter) string // empty when the filter does not say it
+}
+
+// qualifiers is the whole language, in the order in which filters are written.
+func qualifiers() []qualifier {
+	return []qualifier{
+		word1("state", "state:dead_letter", func(f *Filter) *Status { return &f.Status }),
+		word1("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
+		word1("type", "type:email.*", func(f *Filter) *string { return &f.Type }),
+		word1("reason", "reason:attempts_exhausted", func(f *Filter) *retry.Reason { return &f.Reason }),
+		word1("class", "class:http.*", func(f *Filter) *string { return &f.Class }),
+		word1("group", "group:4f1c92ab03de7761", func(f *Filter) *string { return &f.Group }),
+		word1("error", "error:timeout", func(f *Filter) *string { return &f.Error }),
+		word1("payload", "payload:1042", func(f *Filter) *string { return &f.Payload }),
+		word1("meta", "meta:acme", func(f *Filter) *string { return &f.Meta }),
+		word1("id", "id:019ce22a", func(f *Filter) *string { return &f.ID }),
+		span("attempts", "attempts:>3", func(f *Filter) *Span { return &f.Attempts }),
+		span("run", "run:>1", func(f *Filter) *Span { return &f.Run }),
+		moment("from", "since", "from:2026-03-12", "since:2h", func(f *Filter) *time.Time { return &f.From }),
+		moment("to", "before", "to:2026-03-13", "before:1d", func(f *Filter) *time.Time { return &f.To }),
+		operation(),
+		word1("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
+	}
+}
+
+// word1 is a qualifier whose value is kept as it is written.
+func word1[T ~string](name, example string, field func(*Filter) *T) qualifier {
+	return qualifier{
+		name: name, example: example,
+		read: func(f *Filter, _, value string, _ time.Time) error {
+			*field(f) = T(value)
+			if name == "id" {
+				f.ID = strings.ToLower(value)
+			}
+			if name == "sort" && value == "newest" {
+				f.Sort = Newest
+			}
+			return nil
+		},
+		text: func(f Filter) string { return string(*field(&f)) },
+	}
+}
+
+func span(name, example string, field func(*Filter) *Span) qualifier {
+	return qualifier{
+		name: name, example: example,
+		read: func(f *Filter, name, value string, _ time.Time) (err error) {
+			*field(f), err = ParseSpan(value)
+			return inField(name, err)
+		},
+		text: func(f Filter) string { return field(&f).String() },
+	}
+}
+
+func moment(name, alias, example, aliased string, field func(*Filter) *time.Time) qualifier {
+	return qualifier{
+		name: name, alias: alias, example: example, aliased: aliased,
+		read: func(f *Filter, name, value string, now time.Time) (err error) {
+			*field(f), err = ParseMoment(value, now)
+			return inField(name, err)
+		},
+		text: func(f Filter) string {
+			if t := *field(&f); !t.IsZero() {
+				return t.UTC().Format(time.RFC3339Nano)
+			}
+			return ""
+		},
+	}
+}
+
+func operation() qualifier {
+	return qualifier{
+		name: "operation", example: "operation:12",
+		read: func(f *Filter, name, value string, _ time.Time) error {
+			n, err := strconv.ParseUint(value, 10, 63)
+			if err != nil || n == 0 {
+				return &retry.FieldError{Field: name, Problem: fmt.Sprintf("%q is not the number of an operation", Clip(value, 64))}
+			}
+			f.Operation = int64(n)
+			return nil
+		},
+		text: func(f Filter) string {
+			if f.Operation == 0 {
+				return ""
+			}
+			return strconv.FormatInt(f.Operation, 10)
+		},
+	}
+}
+
+func inField(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retry.FieldError{Field: name, Problem: err.Error()}
+}
+
+// String writes the filter in the language of filters: parts in a fixed order,
+// times absolute. ParseFilter reads it back as the same filter.
+func (f Filter) String() string {
+	var parts []string
+	for _, q := range qualifiers() {
+		if value := q.text(f); value != "" {
+			parts = append(parts, q.name+":"+quotedIfNeeded(value))
+		}
+	}
+	if f.Text != "" {
+		parts = append(parts, quotedText(f.Text))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Has lists the names of the qualifiers that the filter uses, "text" for the
+// text without one.
+func (f Filter) Has() []string {
+	var names []string
+	for _, q := range qualifiers() {
+		if q.text(f) != "" {
+			names = append(names, q.name)
+		}
+	}
+	if f.Text != "" {
+		names = append(names, "text")
+	}
+	return names
+}
+
+// Value is what the filter says for a qualifier of Has.
+func (f Filter) Value(name string) string {
+	if name == "text" {
+		return f.Text
+	}
+	for _, q := range qualifiers() {
+		if q.name == name {
+			return q.text(f)
+		}
+	}
+	return ""
+}
+
+// Without is the filter without one part of Has.
+func (f Filter) Without(name string) Filter {
+	var kept Filter
+	for _, q := range qualifiers() {
+		if value := q.text(f); q.name != name && value != "" {
+			_ = q.read(&kept, q.name, value, time.Time{}) // what was written can be read
+		}
+	}
+	if name != "text" {
+		kept.Text = f.Text
+	}
+	return kept
+}
+
+// quoted is a text in quotation marks.
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// quotedIfNeeded is the value of a qualifier, in quotation marks when it could
+// not be read back without.
+func quotedIfNeeded(s string) string {
+	if s == "" || strings.HasPrefix(s, `"`) || strings.ContainsFunc(s, unicode.IsSpace) {
+		return quoted(s)
+	}
+	return s
+}
+
+// quotedText is text without a qualifier; what looks like more is quoted.
+func quotedText(s string) string {
+	_, err := ParseID(s)
+	if err == nil || s == "" || strings.ContainsAny(s, `":`) || strings.ContainsFunc(s, unicode.IsSpace) {
+		return quoted(s)
+	}
+	return s
+}
+
+// Check returns a *retry.FieldError for the first field that no job can match.
+func (f Filter) Check() error {
+	if f.Status != "" && !slices.Contains(Statuses(), f.Status) {
+		return &retry.FieldError{Field: "state", Problem: fmt.Sprintf("%q is unknown; use %s", Clip(string(f.Status), 64), statusNames())}
+	}
+	if known := retry.Reasons(); f.Reason != "" && !slices.Contains(known, f.Reason) {
+		return &retry.FieldError{Field: "reason", Problem: fmt.Sprintf("%q is unknown; use one of %q", Clip(string(f.Reason), 64), known)}
+	}
+	if f.Queue != "" {
+		if err := CheckQueue(f.Queue); err != nil {
+			return err
+		}
+	}
+	if f.Type != "" {
+		if err := CheckType(f.Type); err != nil {
+			return err
+		}
+	}
+	for _, text := range []struct{ field, value string }{
+		{"error", f.Error}, {"payload", f.Payload}, {"meta", f.Meta}, {"text", f.Text},
+	} {
+		if text.value != "" {
+			if _, err := checkSearch(text.field, text.value); err != nil {
+				return err
+			}
+		}
+	}
+	return f.checkMore()
+}
+
+func (f Filter) checkMore() error {
+	notHex := func(r rune) bool { return !strings.ContainsRune("0123456789abcdef-", r) }
+	plain := func(r rune) bool { return r > 0x20 && r < 0x7f }
+	switch {
+	case f.ID != "" && (len(f.ID) < MinID || len(f.ID) > 36 || strings.ContainsFunc(f.ID, notHex)):
+		return &retry.FieldError{Field: "id", Problem: fmt.Sprintf("%q is not the beginning of a job's id: %d to 36 characters of it", Clip(f.ID, 64), MinID)}
+	case f.Class != "" && CheckType(f.Class) != nil:
+		return &retry.FieldError{Field: "class", Problem: fmt.Sprintf("%q is not the type of an error, or a prefix as http.*", Clip(f.Class, 64))}
+	case len(f.Group) > 64 || strings.ContainsFunc(f.Group, func(r rune) bool { return !plain(r) }):
+		return &retry.FieldError{Field: "group", Problem: fmt.Sprintf("%q is not the fingerprint of an error group", Clip(f.Group, 64))}
+	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
+		return &retry.FieldError{Field: "to", Problem: "is not later than from: no job lies between them"}
+	case f.Sort != Newest && f.Sort != Oldest:
+		return &retry.FieldError{Field: "sort", Problem: fmt.Sprintf("%q is unknown; use newest or oldest", Clip(string(f.Sort), 64))}
+	}
+	return nil
+}
