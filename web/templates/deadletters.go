@@ -47,6 +47,13 @@ func letterReplay(v DeadLetters, l job.LetterRow) act {
 	return rowReplay(v.Frame, j, lettersBack(v))
 }
 
+// letterDiscard gives up the job of a letter, while it lies there.
+func letterDiscard(v DeadLetters, l job.LetterRow) act {
+	j := l.Job
+	j.ID, j.Run = l.JobID, l.DeadLetter.Run
+	return rowDiscard(v.Frame, j, lettersBack(v))
+}
+
 // toggleReason is the list under this reason, or without it when it is chosen.
 func toggleReason(f job.Filter, r retry.Reason) templ.SafeURL {
 	if f.Reason == r {

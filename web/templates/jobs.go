@@ -35,6 +35,14 @@ func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
 	return a
 }
 
+// rowDiscard is the discard button of a row: an icon, since the keys and the
+// bar above the list offer it too.
+func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
+	a := jobAct(f, j, "discard", "row square", back)
+	a.hidden = !j.Discardable()
+	return a
+}
+
 // queueChoices are the queues of the filter's list; one that is filtered by
 // and does not exist is among them, so that the form says what is shown.
 func queueChoices(names []string, chosen string) []string {

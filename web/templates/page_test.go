@@ -166,20 +166,29 @@ func TestRows_CarryWhatTheScriptsPatch(t *testing.T) {
 	}
 }
 
-func TestJobs_OffersReplayWhereItApplies(t *testing.T) {
+func TestJobs_OffersWhatApplies(t *testing.T) {
 	d := parse(t, pages()["jobs"])
 	for _, row := range d.nodes(func(n *html.Node) bool { return n.Data == "tr" && value(n, "data-job") != "" }) {
 		state := text(cell(row, "state"))
-		want := slices.Contains([]string{"dead letter", "dlq failed", "discarded", "cancelled", "retryable"}, state)
-		shown := false
-		for n := range cell(row, "acts").Descendants() {
-			_, hidden := attr(n, "hidden")
-			shown = shown || n.Type == html.ElementNode && n.Data == "form" && !hidden
-		}
-		if shown != want {
-			t.Errorf("a job that is %s: replay button shown %v, want %v", state, shown, want)
+		for name, states := range map[string][]string{
+			"replay":  {"dead letter", "dlq failed", "discarded", "cancelled", "retryable"},
+			"discard": {"dead letter", "dlq failed", "retryable", "scheduled", "available", "pending", "no handler"},
+		} {
+			if got, want := offers(row, name), slices.Contains(states, state); got != want {
+				t.Errorf("a job that is %s: %s button shown %v, want %v", state, name, got, want)
+			}
 		}
 	}
+}
+
+// offers reports whether a row shows the button of an act.
+func offers(row *html.Node, name string) bool {
+	for n := range cell(row, "acts").Descendants() {
+		if _, hidden := attr(n, "hidden"); n.Data == "form" && value(n, "data-act") == name && !hidden {
+			return true
+		}
+	}
+	return false
 }
 
 func TestForms_NameTheRunTheyAreAbout(t *testing.T) {

@@ -15,12 +15,18 @@ type act struct {
 	url    templ.SafeURL
 	word   string
 	icon   string
-	class  string // of the button: "primary", "danger", "row", or empty
+	class  string // of the button: "primary", "danger", "row", "row square" with an icon only, or empty
 	about  string // what it acts on, for readers who hear the button alone
 	denied string // why it cannot be used now, or empty
 	hidden bool   // it does not apply now; a change of the job may bring it back
 	fields []field
 }
+
+// inRow reports whether the button stands in a row, and is quiet.
+func (a act) inRow() bool { return a.class == "row" || a.iconOnly() }
+
+// iconOnly reports whether the word of the button is heard and not seen.
+func (a act) iconOnly() bool { return a.class == "row square" }
 
 // field is what a form sends along unseen.
 type field struct{ name, value string }

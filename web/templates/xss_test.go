@@ -179,7 +179,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "policies", "api", "demo", "static":
+	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "policies", "api", "demo", "static":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}

@@ -90,9 +90,8 @@ function flipped(form, body) {
 
 const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement;
 
-// The full sentence goes to the line that the panel keeps free for it, and to
-// who listens.
-function note(form, text, bad) {
+/** Says a sentence in the line that the panel keeps free for it, and to who listens. */
+export function note(form, text, bad) {
   announce(text);
   const line = find("[data-note]", form.closest("section, details, main") ?? document) ?? find("[data-note]");
   if (!line) return;

@@ -3,9 +3,11 @@
 import * as actions from "./actions.js";
 import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
+import * as selection from "./selection.js";
 import * as times from "./times.js";
 
 times.start();
 actions.start();
 keyboard.start();
+selection.start();
 live.start();

@@ -3,8 +3,9 @@
 
 import { all, find } from "./page.js";
 import { toggleFreeze } from "./live.js";
+import { toggle } from "./selection.js";
 
-const pages = { o: "overview", j: "jobs", d: "dead-letters", q: "queues", p: "policies" };
+const pages = { o: "overview", f: "failures", j: "jobs", d: "dead-letters", q: "queues", p: "policies" };
 const goWindow = 1500; // milliseconds between g and its second key
 
 let goUntil = 0;
@@ -20,10 +21,21 @@ function step(by) {
   find("a", list[next])?.focus();
 }
 
-function replay() {
-  const scope = current() ?? (all('form[data-act="replay"]').length === 1 ? document : null);
-  const form = scope && find('form[data-act="replay"]:not([hidden])', scope);
+// An action means the row that one is on, or the page when it has only one.
+function act(name) {
+  const scope = current() ?? (all(`form[data-act="${name}"]`).length === 1 ? document : null);
+  const form = scope && find(`form[data-act="${name}"]:not([hidden])`, scope);
   if (form && !find("button", form).disabled) form.requestSubmit();
+}
+
+function edit() {
+  const link = current() ? find("[data-edit]", current()) ?? find("th a", current()) : find("main a[data-edit]");
+  if (!link) return;
+  location.assign("edit" in link.dataset ? link.href : `${link.href}/replay`);
+}
+
+function tick(range) {
+  if (current()) toggle(current(), range);
 }
 
 function go(key) {
@@ -34,17 +46,21 @@ function go(key) {
 const keys = {
   j: () => step(1),
   k: () => step(-1),
-  r: replay,
+  x: () => tick(false),
+  X: () => tick(true),
+  r: () => act("replay"),
+  d: () => act("discard"),
+  e: edit,
   "/": () => find('.search input[type="search"]')?.focus(),
   g: () => { goUntil = performance.now() + goWindow; },
   ".": toggleFreeze,
   "?": () => find("dialog[data-keys]")?.showModal(),
 };
 
-const typing = (target) => target.closest?.("input, textarea, select, [contenteditable]");
+const typing = (target) => target.closest?.('input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]');
 
 function press(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && event.key === "r") return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && "rdex".includes(event.key)) return;
   if (typing(event.target)) {
     if (event.key === "Escape") event.target.blur();
     return;

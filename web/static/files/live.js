@@ -4,6 +4,7 @@
 
 import { all, announce, find, number, pattern, setText } from "./page.js";
 import { ids, patch } from "./rows.js";
+import { selecting } from "./selection.js";
 import { clock, now } from "./times.js";
 
 const second = 1000;
@@ -20,7 +21,7 @@ let offlineSince = 0;
 let retryTimer = 0, pollTimer = 0;
 let frozen = false;
 let missed = new Map(); // what came while frozen, newest per job
-let newerBefore = 0, newerNow = 0; // of earlier connections, of this one
+let newerBefore = 0, newerNow = 0, newerShown = 0; // of earlier connections, of this one; in the bar
 
 // ------------------------------------------------------------ connection
 
@@ -150,6 +151,7 @@ function showNewer(count) {
   const total = newerBefore + count;
   const bar = find("[data-newer]");
   if (!bar || !total || frozen || held()) return;
+  newerShown = total;
   const link = find("a", bar);
   const noun = total === 1 ? bar.dataset.one : bar.dataset.many;
   setText(find("[data-words]", link), `${number(total)} newer ${noun}: show`);
@@ -158,8 +160,11 @@ function showNewer(count) {
   bar.classList.remove("idle");
 }
 
-// While somebody selects text or has a dialog open, even the number waits.
-const held = () => Boolean(find("dialog[open]")) || getSelection()?.type === "Range";
+// While anything is ticked, a menu or a dialog is open or text is selected,
+// even the number waits. It follows when that is over.
+const held = () => selecting() || Boolean(find("dialog[open], details.menu[open], :popover-open")) || getSelection()?.type === "Range";
+
+const catchUp = () => newerShown !== newerBefore + newerNow && showNewer(newerNow);
 
 // ---------------------------------------------------------------- status
 
@@ -194,6 +199,8 @@ export function toggleFreeze() {
 
 export function start() {
   document.addEventListener("visibilitychange", visibility);
+  for (const release of ["held", "selectionchange"]) document.addEventListener(release, catchUp);
+  for (const release of ["close", "toggle"]) document.addEventListener(release, catchUp, true);
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", (event) => event.persisted && visibility());
   connect(); // until it opens or fails, the dot says nothing

@@ -6,7 +6,10 @@ import { setTime } from "./times.js";
 
 const svg = "http://www.w3.org/2000/svg";
 const ended = ["discarded", "dead_letter", "dlq_failed"];
-const replayable = [...ended, "cancelled", "retryable"];
+const applies = {
+  replay: [...ended, "cancelled", "retryable"],
+  discard: ["dead_letter", "dlq_failed", "retryable", "scheduled", "available", "pending", "held"],
+};
 
 /** Everything on the page that shows a job. */
 export const rows = (id) => all(id ? `[data-job="${CSS.escape(id)}"]` : "[data-job]");
@@ -40,8 +43,8 @@ function patchRow(row, job) {
   for (const c of cell("run")) setText(find("[data-value]", c) ?? c, String(job.run));
   for (const c of cell("why")) setWhy(c, job, replayed);
   for (const c of cell("time")) setWhen(c, job);
-  for (const c of cell("acts")) setActs(c, job, replayed);
-  leave(row, job);
+  const gone = leave(row, job);
+  for (const c of cell("acts")) setActs(c, job, replayed, gone && !cell("state").length);
 }
 
 function setBadge(cell, status) {
@@ -98,23 +101,33 @@ function setWhen(cell, job) {
   else if (job.changed_at) setTime(time, job.changed_at, "clock");
 }
 
-function setActs(cell, job, replayed) {
+// An answer stays until the job fails anew. A row that left the filter says
+// where its job went, unless its state is in a cell of its own.
+function setActs(cell, job, replayed, unsaid) {
   for (const input of all('input[name="run"]', cell)) input.value = String(job.run);
-  const form = find('form[data-act="replay"]', cell);
   const said = find(".answer", cell);
-  if (said) setText(find("[data-answer-state]", said), ` · ${job.status.replaceAll("_", " ")}`);
-  if (replayed && !said) return answer(cell, "answer", `Replayed, run ${number(job.run)}`);
-  if (!form || form.dataset.busy) return;
-  const can = replayable.includes(job.status);
-  if (said && can) said.remove();
-  if (!said || can) form.hidden = !can;
+  const words = job.status.replaceAll("_", " ");
+  if (said) setText(find("[data-answer-state]", said), ` · ${words}`);
+  else if (replayed) return answer(cell, "answer", `Replayed, run ${number(job.run)}`, job.status);
+  else if (unsaid) return answer(cell, "answer", upper(words), job.status);
+  if (said && (said.dataset.at === job.status || !applies.replay.includes(job.status))) return;
+  said?.remove();
+  for (const form of all("form[data-act]", cell)) {
+    const where = applies[form.dataset.act];
+    if (where && !form.dataset.busy) form.hidden = !where.includes(job.status);
+  }
 }
+
+const upper = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** Puts an answer where the buttons were. Focus that was on a button moves to it. */
 export function answer(cell, name, text, state) {
   const span = pattern(name);
   setText(find("[data-words]", span), text);
-  if (state) setText(find("[data-answer-state]", span), ` · ${state.replaceAll("_", " ")}`);
+  if (state) {
+    span.dataset.at = state;
+    setText(find("[data-answer-state]", span), ` · ${state.replaceAll("_", " ")}`);
+  }
   const focused = cell.contains(document.activeElement);
   find(".answer", cell)?.remove();
   for (const form of all("form", cell)) form.hidden = true;
@@ -123,10 +136,10 @@ export function answer(cell, name, text, state) {
   return span;
 }
 
-// A row that left the filter of its list stays, greyed.
+// A row that left the filter of its list stays, greyed. The result says so.
 function leave(row, job) {
   const keeps = row.closest("[data-keeps]")?.dataset.keeps;
-  if (!keeps) return;
+  if (!keeps) return false;
   const kept = keeps.split(" ");
-  row.classList.toggle("gone", !kept.includes(job.status) && !kept.includes(job.state));
+  return row.classList.toggle("gone", !kept.includes(job.status) && !kept.includes(job.state));
 }

@@ -1,0 +1,116 @@
+package templates
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// bulk is what the bar above a list offers for several of its rows at once.
+// The list may be any whose rows are jobs.
+type bulk struct {
+	frame  Frame
+	filter job.Filter    // of the list, as far as it is a filter of jobs
+	known  int64         // how many jobs match it, or -1 when nobody has counted
+	list   templ.SafeURL // the first page of the list: the ticks of all its pages are one selection
+	back   templ.SafeURL // this page
+	kinds  []string      // "replay", "discard", "restore": what may be done with these rows
+}
+
+// bulkKind is one button of the bar.
+type bulkKind struct{ name, word, icon, class string }
+
+func (b bulk) buttons() []bulkKind {
+	var all []bulkKind
+	for _, kind := range b.kinds {
+		switch kind {
+		case "discard":
+			all = append(all, bulkKind{kind, "Discard", "discarded", "button danger"})
+		case "restore":
+			all = append(all, bulkKind{kind, "Restore", "replay", "button"})
+		default:
+			all = append(all, bulkKind{kind, "Replay", "replay", "button"})
+		}
+	}
+	return all
+}
+
+// verbs says what ticking rows is good for: "replay or discard".
+func (b bulk) verbs() string { return strings.Join(b.kinds, " or ") }
+
+// matching names everything that the filter selects, at the time of the page.
+func (b bulk) matching() string {
+	as := "(as of " + b.frame.Now.UTC().Format("15:04:05") + ")"
+	if b.known < 0 {
+		return "all matching " + as
+	}
+	return "all " + number(b.known) + " matching " + as
+}
+
+// query is the filter of the list, ended where the page was drawn: what fails
+// later is never swept in.
+func (b bulk) query() string {
+	f := b.filter
+	if f.To.IsZero() || b.frame.Now.Before(f.To) {
+		f.To = b.frame.Now
+	}
+	return filterText(f)
+}
+
+// item is the value of the box of a row: the job, and the run that is shown.
+func item(id string, run int) string { return id + ":" + strconv.Itoa(run) }
+
+// operationsURL is the list of operations on many jobs; posting there begins one.
+func operationsURL() templ.SafeURL { return "/operations" }
+
+// matchingJobs is how many jobs a filter selects, where the totals know it.
+func matchingJobs(f job.Filter, s job.Snapshot) int64 {
+	switch status := f.Status; {
+	case f == job.Filter{}:
+		return s.Depths.Jobs()
+	case f == job.Filter{Status: status}:
+		return s.Depths[status]
+	}
+	return -1
+}
+
+// jobsBulk is the bar of the list of jobs.
+func jobsBulk(v Jobs) bulk {
+	return bulk{
+		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot),
+		list: jobsURL(v.Filter, ""), back: jobsURL(v.Filter, v.After), kinds: []string{"discard", "replay"},
+	}
+}
+
+// lettersBulk is the bar of the dead letters.
+func lettersBulk(v DeadLetters) bulk {
+	f := v.Filter
+	f.Status = job.StatusDeadLetter
+	return bulk{
+		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot),
+		list: deadLettersURL(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
+	}
+}
+
+// filterText writes a filter in the language of the search box.
+func filterText(f job.Filter) string {
+	var parts []string
+	for _, q := range []struct{ name, value string }{
+		{"state", string(f.Status)}, {"queue", f.Queue}, {"type", f.Type}, {"reason", string(f.Reason)}, {"error", f.Error},
+	} {
+		if strings.ContainsAny(q.value, " \t\"") {
+			q.value = strconv.Quote(q.value)
+		}
+		if q.value != "" {
+			parts = append(parts, q.name+":"+q.value)
+		}
+	}
+	if !f.To.IsZero() {
+		parts = append(parts, "until:"+f.To.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(parts, " ")
+}
