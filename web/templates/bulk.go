@@ -3,7 +3,6 @@ package templates
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -58,7 +57,7 @@ func (b bulk) query() string {
 	if f.To.IsZero() || b.frame.Now.Before(f.To) {
 		f.To = b.frame.Now
 	}
-	return filterText(f)
+	return f.String()
 }
 
 // item is the value of the box of a row: the job, and the run that is shown.
@@ -94,23 +93,4 @@ func lettersBulk(v DeadLetters) bulk {
 		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot),
 		list: deadLettersURL(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
 	}
-}
-
-// filterText writes a filter in the language of the search box.
-func filterText(f job.Filter) string {
-	var parts []string
-	for _, q := range []struct{ name, value string }{
-		{"state", string(f.Status)}, {"queue", f.Queue}, {"type", f.Type}, {"reason", string(f.Reason)}, {"error", f.Error},
-	} {
-		if strings.ContainsAny(q.value, " \t\"") {
-			q.value = strconv.Quote(q.value)
-		}
-		if q.value != "" {
-			parts = append(parts, q.name+":"+q.value)
-		}
-	}
-	if !f.To.IsZero() {
-		parts = append(parts, "until:"+f.To.UTC().Format(time.RFC3339))
-	}
-	return strings.Join(parts, " ")
 }

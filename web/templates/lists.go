@@ -117,7 +117,8 @@ func share(count, largest int64) string {
 // follows reports whether the scripts can tell which jobs newly enter a list:
 // messages carry states, queues and types only.
 func follows(f job.Filter, after string) bool {
-	return after == "" && f.Error == "" && f.Reason == ""
+	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
+	return after == "" && f.Zero()
 }
 
 // newerIdle is what the bar above a list says while there is no news.
