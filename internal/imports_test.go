@@ -17,8 +17,9 @@ import (
 var rooms = map[string][]string{
 	"redrive/internal/access":          {},
 	"redrive/internal/retry":           {},
-	"redrive/internal/job":             {"retry"},
-	"redrive/internal/store":           {"job", "retry"},
+	"redrive/internal/failure":         {},
+	"redrive/internal/job":             {"failure", "retry"},
+	"redrive/internal/store":           {"failure", "job", "retry"},
 	"redrive/internal/store/storetest": {"job", "retry"},
 	"redrive/internal/store/rawtest":   {"job"},
 	"redrive/internal/rawjson":         {},
