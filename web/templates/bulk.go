@@ -2,7 +2,6 @@ package templates
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -30,16 +29,13 @@ func (b bulk) buttons() []bulkKind {
 		case "discard":
 			all = append(all, bulkKind{kind, "Discard", "discarded", "button danger"})
 		case "restore":
-			all = append(all, bulkKind{kind, "Restore", "replay", "button"})
+			all = append(all, bulkKind{kind, "Restore", "replay", "button primary"})
 		default:
-			all = append(all, bulkKind{kind, "Replay", "replay", "button"})
+			all = append(all, bulkKind{kind, "Replay", "replay", "button primary"})
 		}
 	}
 	return all
 }
-
-// verbs says what ticking rows is good for: "replay or discard".
-func (b bulk) verbs() string { return strings.Join(b.kinds, " or ") }
 
 // matching names everything that the filter selects, at the time of the page.
 func (b bulk) matching() string {

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -127,20 +126,9 @@ func newerIdle(f job.Filter, after string) string {
 	case after != "":
 		return "An older page. What is newer is not counted here."
 	case !follows(f, after):
-		return "Reload to see what is newer: " + strings.Join(uncounted(f), " and ") + " cannot be followed."
+		return "Reload to see what is newer: this filter cannot be followed."
 	}
 	return "Newest first. Rows stay where they are."
-}
-
-func uncounted(f job.Filter) []string {
-	var names []string
-	if f.Reason != "" {
-		names = append(names, "a reason")
-	}
-	if f.Error != "" {
-		names = append(names, "a text of errors")
-	}
-	return names
 }
 
 // keeps names the statuses with which a row belongs to the list.
