@@ -25,7 +25,8 @@ import (
 // and warnings on the console, uncaught exceptions, refused resources.
 type browser struct {
 	t    *testing.T
-	ctx  context.Context
+	tab  context.Context // until the test ends
+	ctx  context.Context // the tab, and how long the test may take
 	mu   sync.Mutex
 	said []string
 }
@@ -40,15 +41,21 @@ func openBrowser(t *testing.T) *browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	b := &browser{t: t, ctx: ctx}
+	b := &browser{t: t, tab: ctx}
 	if err := chromedp.Listen(ctx, b.listen); err != nil { // starts the browser
 		t.Fatal(err)
 	}
-	b.ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
-	t.Cleanup(cancel)
+	b.patience(3 * time.Minute)
 	call(b, cdplog.Enable, cdp.Empty{})
 	call(b, runtime.Enable, cdp.Empty{})
 	return b
+}
+
+// patience is how long the browser may be used from now on.
+func (b *browser) patience(d time.Duration) {
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithTimeout(b.tab, d)
+	b.t.Cleanup(cancel)
 }
 
 // findChromium skips the test without a browser; where one is required, its

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -219,6 +220,19 @@ func (s *Server) route(method, path string, need access.Permission, h echo.Handl
 
 // route is a way into the server as echo matches it.
 type route struct{ method, path string }
+
+// Gets lists the paths that are answered by GET, as their routes name them:
+// /jobs/:id.
+func (s *Server) Gets() []string {
+	var all []string
+	for r := range s.needs {
+		if r.method == http.MethodGet {
+			all = append(all, r.path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
 
 // wantsJSON reports whether the answer is for a program.
 func wantsJSON(r *http.Request) bool {

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"redrive/internal/config"
+	"redrive/internal/demo"
+	"redrive/internal/job"
+)
+
+// site is a running dashboard as somebody sees it who opens every page and
+// follows every link. What is tested of every page walks it, so that a new page
+// is tested by itself.
+type site struct {
+	t      *testing.T
+	url    string
+	routes []string // of all pages, as the server names them
+	reach  reach
+	opened map[string]int // addresses by kind
+	kinds  map[string]int // kinds by route
+	next   []string
+	pages  []sitePage
+}
+
+// reach bounds a walk: so many addresses of a kind, and so many kinds of a route.
+type reach struct{ addresses, kinds int }
+
+// sitePage is one page that was opened.
+type sitePage struct {
+	path  string // with its query
+	route string
+	root  *html.Node
+}
+
+// pageRoutes are the routes of the server that a person may open.
+func pageRoutes(t *testing.T) []string {
+	t.Helper()
+	settings, err := config.Parse("the demo's configuration", demo.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{demo.New(1, settings), make(chan struct{}, 1)}
+	a, err := startApp(t.Context(), parts{
+		listen: "127.0.0.1:0", db: filepath.Join(t.TempDir(), "routes.db"), config: settings,
+		log: slog.New(slog.DiscardHandler), handlers: w.Handler, letters: w, demo: w,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	var pages []string
+	for _, path := range a.server.Gets() {
+		if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/static/") && path != "/live" {
+			pages = append(pages, path)
+		}
+	}
+	return pages
+}
+
+// walk opens every page: those without parameters, the given ones, and what
+// links lead to, as far as the reach goes. A kind of page is a route with the
+// names of its parameters. A route that nothing leads to fails the test.
+func walk(t *testing.T, url string, reach reach, more ...string) []sitePage {
+	t.Helper()
+	s := &site{t: t, url: url, routes: pageRoutes(t), reach: reach, opened: map[string]int{}, kinds: map[string]int{}}
+	for _, route := range s.routes {
+		if !strings.Contains(route, ":") {
+			s.lead(route)
+		}
+	}
+	for _, path := range more { // these whatever the reach
+		s.lead(path)
+		if !slices.Contains(s.next, path) {
+			s.next = append(s.next, path)
+		}
+	}
+	for len(s.next) > 0 {
+		path := s.next[0]
+		s.next = s.next[1:]
+		if status := s.open(path); status != http.StatusOK && !slices.Contains(more, path) {
+			t.Errorf("%s, to which a link leads, answers %d", path, status)
+		}
+	}
+	for _, route := range s.routes {
+		if s.kinds[route] == 0 {
+			t.Errorf("no page leads to %s", route)
+		}
+	}
+	return s.pages
+}
+
+// lead notes an address, unless enough of its kind are known.
+func (s *site) lead(address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") {
+		return
+	}
+	u.Fragment = ""
+	route, kind := s.kind(u)
+	path := u.String()
+	if route == "" || s.opened[kind] >= s.reach.addresses || slices.Contains(s.next, path) {
+		return
+	}
+	if s.opened[kind] == 0 {
+		if s.kinds[route] >= s.reach.kinds {
+			return
+		}
+		s.kinds[route]++
+	}
+	s.opened[kind]++
+	s.next = append(s.next, path)
+}
+
+// kind is the route of an address, and that with the names of its parameters.
+func (s *site) kind(u *url.URL) (route, kind string) {
+	parts := strings.Split(u.EscapedPath(), "/")
+	at := slices.IndexFunc(s.routes, func(route string) bool {
+		return slices.EqualFunc(parts, strings.Split(route, "/"), func(part, name string) bool {
+			return part == name || strings.HasPrefix(name, ":") && part != ""
+		})
+	})
+	if at < 0 {
+		return "", ""
+	}
+	return s.routes[at], s.routes[at] + "?" + strings.Join(slices.Sorted(maps.Keys(u.Query())), "&")
+}
+
+// open reads one page and notes where it leads.
+func (s *site) open(path string) (status int) {
+	s.t.Helper()
+	response, err := http.Get(s.url + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if response.StatusCode >= http.StatusInternalServerError {
+		s.t.Errorf("%s answers %s: %s", path, response.Status, job.Clip(string(body), 200))
+	}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
+		return response.StatusCode
+	}
+	root, err := html.Parse(strings.NewReader(string(body)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u, err := url.Parse(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	route, _ := s.kind(u)
+	s.pages = append(s.pages, sitePage{path, route, root})
+	for n := range root.Descendants() {
+		for _, a := range n.Attr {
+			if a.Key == "href" {
+				s.lead(a.Val)
+			}
+		}
+	}
+	return response.StatusCode
+}
+
+// everyState is the page of a job in each of the states that the dashboard has.
+func everyState(t *testing.T, url string) []string {
+	t.Helper()
+	var paths []string
+	states := []job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.StatusHeld, job.StatusTrashed}
+	for _, state := range job.States() {
+		states = append(states, job.Status(state))
+	}
+	for _, state := range states {
+		list := get[struct{ Jobs []struct{ ID string } }](t, url+"/api/v1/jobs?limit=1&state="+string(state))
+		for _, j := range list.Jobs {
+			paths = append(paths, "/jobs/"+j.ID)
+		}
+	}
+	return paths
+}
