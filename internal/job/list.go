@@ -64,7 +64,7 @@ func statusNames() string {
 // ByEnqueueing reports whether the filter's jobs are listed by the order of
 // their enqueueing: those of some statuses, and what is found by its text. The
 // others go by the time of their last change.
-func (f Filter) ByEnqueueing() bool { return f.Status.ByEnqueueing() }
+func (f Filter) ByEnqueueing() bool { return f.Searches() || f.Status.ByEnqueueing() }
 
 // Searches reports whether the filter looks for text, which only jobs have that
 // failed.

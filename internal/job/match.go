@@ -12,6 +12,22 @@ import (
 // failed: no text is found in it.
 type Document struct{ ID, Type, Error, Payload, Meta string }
 
+// MaxSearched is how many bytes of each text can be searched.
+const MaxSearched = 32 << 10
+
+// NewDocument is what can be searched of a job that failed so. Its texts are
+// redacted by the caller.
+func NewDocument(id, typ, failure string, payload, meta []byte) Document {
+	return Document{searchable(id), searchable(typ), searchable(failure), searchable(string(payload)), searchable(string(meta))}
+}
+
+// searchable is the part of a text that can be searched: its beginning, as
+// characters. A NUL would end it for the index.
+func searchable(s string) string {
+	s = s[:min(len(s), MaxSearched)]
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
 // Facts are what a filter asks of a job beside the job itself.
 type Facts struct {
 	Document   Document

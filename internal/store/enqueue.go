@@ -141,6 +141,9 @@ func (t *tx) quarantine(j job.Job) error {
 	if err := expect(1, n, err); err != nil {
 		return err
 	}
+	if err := t.unsearched.add(t, j.Seq, 0); err != nil {
+		return err
+	}
 	return t.addLetter(j.Seq, job.DeadLetter{
 		Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type, FailedAt: j.FinishedAt, Queue: j.Queue,
 	})

@@ -87,6 +87,7 @@ func (t *tx) prune(before time.Time, most int64) (int, error) {
 		`DELETE FROM replays WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM bodies WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,
+		forgetBacklog, forgetSearch,
 	} {
 		if _, err := t.exec(remove, seqs(jobs)); err != nil {
 			return 0, err

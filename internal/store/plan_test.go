@@ -93,6 +93,49 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 	}
 }
 
+// What is found by its text comes from the index of texts, in the order of the
+// list; what has a time, a group or an id, from an index as well.
+func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
+	s := open(t, Options{})
+	cursor := job.Cursor{At: testTime, Seq: 7}
+	for _, f := range []job.Filter{
+		{Text: "timeout"}, {Error: "timeout", Queue: "q", Status: "retryable"}, {Payload: "1042", Sort: job.Oldest}, {Meta: "acme", From: testTime},
+	} {
+		for _, after := range []job.Cursor{{}, cursor} {
+			jobs, _ := jobsQuery(f, after, 50)
+			letters, _ := lettersQuery(f, after, 50)
+			for _, query := range []string{jobs, letters} {
+				got := plan(t, s.reads, query)
+				if slow(got) != "" || !strings.HasPrefix(got, "SCAN s VIRTUAL TABLE INDEX ") || !strings.Contains(got, "SEARCH j USING INTEGER PRIMARY KEY") {
+					t.Errorf("%v: %s", f, got)
+				}
+				if after == cursor && !strings.Contains(got, "<") && !strings.Contains(got, ">") {
+					t.Errorf("%v does not begin behind the cursor: %s", f, got)
+				}
+			}
+		}
+	}
+	for index, f := range map[string]job.Filter{
+		"jobs_shelf (shelf=? AND changed_at>?":                        {Status: "retryable", From: testTime},
+		"jobs_failed_queue (queue=? AND shelf=? AND changed_at>? AND": {Status: "discarded", Queue: "q", From: testTime, To: testTime},
+		"jobs_group (group_id=? AND shelf=?":                          {Status: "discarded", Group: "g"},
+		"sqlite_autoindex_jobs_1 (id>? AND id<?)":                     {ID: "019ce22a"},
+	} {
+		query, _ := jobsQuery(f, job.Cursor{}, 50)
+		if got := plan(t, s.reads, query); !strings.Contains(got, index) || f.ID == "" && slow(got) != "" {
+			t.Errorf("%v is not read by %s: %s", f, index, got)
+		}
+	}
+}
+
+func TestPlans_OfLettersOfAGroupFollowItsIndex(t *testing.T) {
+	s := open(t, Options{})
+	query, _ := lettersQuery(job.Filter{Group: "g", Queue: "q"}, job.Cursor{At: testTime, Seq: 7}, 50)
+	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND shelf=?") {
+		t.Errorf("the letters of a group: %s", got)
+	}
+}
+
 // Every statement that a busy life of the store prepares is looked at.
 func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
 	s := open(t, Options{})
@@ -201,6 +244,10 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Tallies(ctx))
 	ok(s.Leases(ctx, testTime))
 	ok(s.NextDue(ctx, testTime))
+	ok(s.SearchLag(ctx))
+	ok(s.FillSearch(ctx))
+	ok(s.Jobs(ctx, job.Filter{Text: "service"}, job.Cursor{}, 10))
+	ok(s.Letters(ctx, job.Filter{Operation: 1, Group: "g"}, job.Cursor{}, 10))
 }
 
 // The shelf repeats the state where a list needs it, whatever changed the job.

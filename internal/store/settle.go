@@ -63,6 +63,9 @@ func (t *tx) settle(s *job.Settlement, from job.Job) error {
 		if err := t.addAttempt(to.Seq, s.Attempt); err != nil {
 			return err
 		}
+		if err := t.unsearchable(to.Seq, s.Attempt); err != nil {
+			return err
+		}
 	}
 	if letter, ok := s.DeadLetter(to.Queue); ok {
 		if err := t.addLetter(to.Seq, letter); err != nil {

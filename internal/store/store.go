@@ -66,6 +66,12 @@ type Options struct {
 	Relaxed  bool               // faster, but a power cut may lose the last moments
 	OnCommit func([]job.Change) // called by the writer after each commit that moved jobs, and with none when a queue was resumed or a count changed; must not block
 	Log      *slog.Logger       // nil: nothing is logged
+
+	// What is shown to nobody is not found either: Redact takes it out of a
+	// payload or meta, RedactText out of an error, before they can be searched.
+	// Default: everything can be found.
+	Redact     func([]byte) []byte
+	RedactText func(string) string
 }
 
 // Store is an open database. Its methods can be used by many goroutines.
@@ -73,6 +79,7 @@ type Store struct {
 	path     string
 	log      *slog.Logger
 	onCommit func([]job.Change)
+	redact   redaction
 	lock     *lockFile
 	reads    *sql.DB
 	prepared sync.Map // text of a query to its *sql.Stmt on reads
@@ -98,7 +105,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, log: o.Log, onCommit: o.OnCommit, lock: held}
+	s := &Store{path: path, log: o.Log, onCommit: o.OnCommit, redact: newRedaction(o), lock: held}
 	s.trouble.failed = make(chan struct{})
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -26,6 +26,7 @@ type tx struct {
 	messages            map[message]job.Job  // new jobs that came as envelopes
 	jobs, bodies        batch
 	completed, attempts batch
+	unsearched          batch // failures that cannot be searched yet
 }
 
 func newTx(w *writer) *tx {
@@ -34,6 +35,7 @@ func newTx(w *writer) *tx {
 		active: map[string]*job.Job{}, head: w.rollup.audit, seq: w.rollup.newest,
 		messages: map[message]job.Job{},
 		jobs:     inserting(), bodies: insertingBodies(), completed: completing(), attempts: recording(),
+		unsearched: queueing(),
 	}
 }
 
@@ -44,8 +46,10 @@ func (t *tx) runAll(ops []op) error {
 			return err
 		}
 	}
-	if err := t.attempts.flush(t, 1); err != nil {
-		return err
+	for _, b := range []*batch{&t.attempts, &t.unsearched} {
+		if err := b.flush(t, 1); err != nil {
+			return err
+		}
 	}
 	return t.flush()
 }

@@ -4,14 +4,15 @@
 -- that no secret can be found out by searching for it. A job's rowid is its seq,
 -- so that the newest are found first without sorting.
 CREATE VIRTUAL TABLE search USING fts5 (
-    id, type, error, payload, meta,
+    ident, kind, error, payload, meta,
     content = '', contentless_delete = 1, tokenize = 'trigram'
 );
 
--- Jobs that failed and are not searchable yet: filled by the settling
+-- Jobs whose newest failure is not searchable yet: filled by the settling
 -- transaction, emptied in the background.
 CREATE TABLE search_backlog (
-    job_seq INTEGER PRIMARY KEY
+    job_seq   INTEGER PRIMARY KEY,
+    execution INTEGER NOT NULL -- that failed; 0 for a job that was set aside
 ) STRICT;
 
 PRAGMA user_version = 2;

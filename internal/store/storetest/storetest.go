@@ -29,6 +29,7 @@ type Store interface {
 	Operator
 	Reader
 	Counter
+	Searcher
 	Keeper
 	Redoer
 	Drawer
@@ -60,6 +61,12 @@ type Reader interface {
 	Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error)
 	Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error)
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
+}
+
+// Searcher makes failures searchable.
+type Searcher interface {
+	FillSearch(ctx context.Context) (int, error)
+	SearchLag(ctx context.Context) (int, error)
 }
 
 // Counter is what pages show of numbers.

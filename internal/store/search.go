@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"redrive/internal/job"
+)
+
+// Search answers from an index of trigrams (FTS5): any three characters or more
+// are found anywhere in what failed. Feeding it costs as much as recording the
+// failure itself, so it is fed apart: the transaction that settles a failure
+// leaves a row in search_backlog, and FillSearch turns those rows into documents
+// in small transactions, between which claims and settlements pass. A document's
+// rowid is the number of its job: the index gives the newest first without
+// sorting, and a page goes on where the one before ended.
+
+// The bounds of one transaction of FillSearch: they are what a claim may have
+// to wait for.
+const (
+	fillRows  = 64
+	fillBytes = 64 << 10
+)
+
+const (
+	forgetBacklog = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
+	forgetSearch  = `DELETE FROM search WHERE rowid IN (SELECT value FROM json_each($1))`
+)
+
+// queueing notes failures that cannot be searched yet.
+func queueing() batch {
+	return batch{head: `REPLACE INTO search_backlog (job_seq, execution) VALUES `, row: `(?, ?)`, columns: 2}
+}
+
+// unsearchable notes that a job failed anew.
+func (t *tx) unsearchable(seq int64, a job.Attempt) error {
+	if !a.Outcome.Counted() {
+		return nil
+	}
+	return t.unsearched.add(t, seq, a.Execution)
+}
+
+// redaction takes out of texts what nobody may see.
+type redaction struct {
+	data func([]byte) []byte
+	text func(string) string
+}
+
+func newRedaction(o Options) redaction {
+	r := redaction{o.Redact, o.RedactText}
+	if r.data == nil {
+		r.data = func(data []byte) []byte { return data }
+	}
+	if r.text == nil {
+		r.text = func(text string) string { return text }
+	}
+	return r
+}
+
+// unsearched is a failure that waits to become searchable.
+type unsearched struct {
+	seq, execution int64
+	document       job.Document
+}
+
+func (u unsearched) size() int {
+	d := u.document
+	return len(d.ID) + len(d.Type) + len(d.Error) + len(d.Payload) + len(d.Meta)
+}
+
+// FillSearch makes every failure searchable that is not yet, the newest first,
+// and returns how many it did. Other writers come in between.
+func (s *Store) FillSearch(ctx context.Context) (total int, err error) {
+	for {
+		waiting, err := s.unsearched(ctx)
+		if err == nil && len(waiting) > 0 {
+			_, err = write(ctx, s.writer, len(waiting)*8, func(t *tx) (struct{}, error) { return struct{}{}, t.index(waiting) })
+		}
+		if err != nil {
+			return total, fmt.Errorf("fill the search index: %w", err)
+		}
+		if len(waiting) == 0 {
+			return total, nil
+		}
+		total += len(waiting)
+	}
+}
+
+// unsearched reads the failures of one transaction: as few as the bounds say,
+// and one at least.
+func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
+	const query = `SELECT w.job_seq, w.execution, j.id, j.type, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
+			b.payload, b.meta
+		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
+		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
+		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
+		ORDER BY w.job_seq DESC LIMIT $1 + 0`
+	size := 0
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var u unsearched
+		var id, typ string
+		var failure job.Failure
+		var payload, meta sql.RawBytes
+		err := rows.Scan(&u.seq, &u.execution, &id, &typ, &failure.Type, &failure.Message, &payload, &meta)
+		if err != nil || len(all) > 0 && size >= fillBytes {
+			return err
+		}
+		u.document = job.NewDocument(id, typ, s.redact.text(failure.Error()), s.redact.data(payload), s.redact.data(meta))
+		size += u.size()
+		all = append(all, u)
+		return nil
+	}, fillRows)
+	return all, err
+}
+
+// index makes failures searchable, unless they failed again or are gone by now.
+func (t *tx) index(all []unsearched) error {
+	const (
+		take    = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
+		replace = `REPLACE INTO search (rowid, ident, kind, error, payload, meta) VALUES ($1, $2, $3, $4, $5, $6)`
+	)
+	for _, u := range all {
+		n, err := t.exec(take, u.seq, u.execution)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			continue
+		}
+		d := u.document
+		if _, err := t.exec(replace, u.seq, d.ID, d.Type, d.Error, d.Payload, d.Meta); err != nil {
+			return fmt.Errorf("make job %s searchable: %w", d.ID, err)
+		}
+	}
+	t.proven = true
+	return nil
+}
+
+// maxLag is how far SearchLag counts.
+const maxLag = 100_000
+
+// SearchLag is how many failures cannot be searched yet. It counts to a hundred
+// thousand.
+func (s *Store) SearchLag(ctx context.Context) (int, error) {
+	const query = `SELECT count(*) FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0)`
+	var n int
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }, maxLag)
+	return n, err
+}
+
+// matching is the search of a filter as FTS5 reads it.
+func matching(f job.Filter) string {
+	var all []string
+	for _, part := range []struct{ column, text string }{
+		{"error : ", f.Error}, {"payload : ", f.Payload}, {"meta : ", f.Meta}, {"", f.Text},
+	} {
+		if part.text != "" {
+			all = append(all, part.column+`"`+strings.ReplaceAll(part.text, `"`, `""`)+`"`)
+		}
+	}
+	return strings.Join(all, " AND ")
+}

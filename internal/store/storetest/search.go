@@ -1,0 +1,302 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var searching = []func(*kit){
+	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
+	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
+	ListsOldestFirst, FiltersMeanWhatTheySay,
+}
+
+// fill makes every failure searchable.
+func (k *kit) fill() {
+	k.Helper()
+	_, err := k.FillSearch(k.ctx)
+	k.check(err)
+}
+
+// failing settles a new job that failed so, for good.
+func (k *kit) failing(j job.Job, typ, message string) job.Job {
+	k.Helper()
+	j.Policy = policy(1)
+	started := k.begin(j)
+	e := k.ending(job.Failed)
+	e.Error = job.ErrorInfo{Type: typ, Message: message}
+	return k.settleAs(started.Settle(e, nil))
+}
+
+// SearchTakesTextLiterally: the text has no wildcards and no operators.
+func SearchTakesTextLiterally(k *kit) {
+	k.failing(simple(), "a_b", `100% of C:\x "quoted" 'too' (NOT this OR that) é*`)
+	k.fill()
+	for text, want := range map[string]int{
+		"A_B": 1, "a%b": 0, "axb": 0, "100%": 1, `c:\X`: 1, "'too'": 1, "' OR 1=1": 0, `"quoted"`: 1, `"quoted`: 1, `""quoted`: 0,
+		"not this or THAT": 1, "(NOT": 1, "É*": 1, "too*": 0, "error:": 0, "a_b: 100": 1, "   ": 0, "^100": 0,
+	} {
+		k.same(fmt.Sprintf("jobs with %q in the error", text), len(k.all(job.Filter{Error: text}, 10)), want)
+		k.same(fmt.Sprintf("jobs with %q anywhere", text), len(k.all(job.Filter{Text: text}, 10)), want)
+		k.same(fmt.Sprintf("letters with %q in the error", text), len(k.letters(job.Filter{Error: text}, 10)), want)
+	}
+}
+
+// SearchFindsEachField: each text is looked for in its field, and one without a
+// field in all of them; case is ignored.
+func SearchFindsEachField(k *kit) {
+	j := simple()
+	j.Type, j.Payload, j.Meta = "invoice.render", []byte(`{"customer":"Żółć & Söhne","n":[1,2,3]}`), []byte(`{"tenant":"acme"}`)
+	j = k.failing(j, "http.503", "upstream said no")
+	k.failing(simple(), "other", "nothing of this")
+	k.fill()
+	for _, f := range []job.Filter{
+		{Error: "UPSTREAM"}, {Error: "503: up"}, {Payload: "żółć"}, {Payload: "SÖHNE"}, {Payload: `"n":[1,`}, {Meta: "acme"}, {Meta: `{"tenant"`},
+		{Text: "upstream said"}, {Text: "söhne"}, {Text: "acme"}, {Text: "voice.rend"}, {Text: j.ID[9:20]}, {Text: "said no", Payload: "customer", Meta: "ten"},
+	} {
+		k.same("what is found by "+f.String(), ids(k.all(f, 10)), []string{j.ID})
+		k.same("the letters that are found by "+f.String(), len(k.letters(f, 10)), 1)
+	}
+	for _, f := range []job.Filter{{Error: "acme"}, {Payload: "upstream"}, {Meta: "customer"}, {Text: "acmeupstream"}, {Error: "upstream", Meta: "other"}} {
+		k.same("what is found by "+f.String(), len(k.all(f, 10)), 0)
+	}
+}
+
+// SearchRefusesShortText: a text that the index cannot answer is no empty list.
+func SearchRefusesShortText(k *kit) {
+	for _, f := range []job.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}} {
+		_, err := k.Jobs(k.ctx, f, job.Cursor{}, 10)
+		_, letterErr := k.Letters(k.ctx, f, job.Cursor{}, 10)
+		if wrong := new(retry.FieldError); !errors.As(err, &wrong) || !errors.As(letterErr, &wrong) {
+			k.Errorf("%v: %v and %v, want a field that is wrong", f, err, letterErr)
+		}
+	}
+}
+
+// SearchFindsTheNewestFailure: a job is found by how it failed last, also when it
+// was replayed and succeeded since.
+func SearchFindsTheNewestFailure(k *kit) {
+	j := k.begin(lasting(2))
+	e := k.ending(job.Failed)
+	e.Error.Message = "the first failure"
+	k.settleAs(j.Settle(e, nil))
+	k.fill()
+	k.same("jobs with the first failure", len(k.all(job.Filter{Error: "first failure"}, 10)), 1)
+	k.pass(time.Minute)
+	e = k.ending(job.Failed)
+	e.Error.Message = "the second failure"
+	k.settleAs(k.claim("orders", 1)[0].Settle(e, nil))
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "ana"})
+	k.check(err)
+	k.fill()
+	k.settle(k.claim("orders", 1)[0], job.Succeeded)
+	k.fill()
+	k.same("jobs with the first failure", len(k.all(job.Filter{Error: "first failure"}, 10)), 0)
+	k.same("jobs with the second failure", len(k.all(job.Filter{Error: "second failure"}, 10)), 1)
+	k.same("letters with the second failure", len(k.letters(job.Filter{Error: "second failure"}, 10)), 0)
+}
+
+// SearchLagsUntilItIsFilled: what failed is counted until it can be found, once
+// for each job, also across a restart; what did not fail is not.
+func SearchLagsUntilItIsFilled(k *kit) {
+	lag := func(want int) {
+		k.Helper()
+		n, err := k.SearchLag(k.ctx)
+		k.check(err)
+		k.same("the lag", n, want)
+	}
+	k.settle(k.begin(simple()), job.Succeeded)
+	k.settle(k.begin(in("quiet")), job.Interrupted)
+	lag(0)
+	for range 70 {
+		k.dead(simple())
+	}
+	j := k.settle(k.begin(lasting(2)), job.Failed)
+	k.pass(time.Minute)
+	k.settle(k.claim("orders", 1)[0], job.Failed)
+	lag(71)
+	k.restart()
+	lag(71)
+	k.same("jobs that are found too early", len(k.all(job.Filter{Text: "service"}, 100)), 0)
+	n, err := k.FillSearch(k.ctx)
+	k.check(err)
+	k.same("failures that became searchable", n, 71)
+	lag(0)
+	found := k.all(job.Filter{Text: "service"}, 100)
+	k.same("jobs that are found", len(found), 71)
+	k.same("the newest", found[0].ID, j.ID)
+}
+
+// SearchForgetsWhatIsPruned: neither what was searchable nor what was not yet is
+// left behind.
+func SearchForgetsWhatIsPruned(k *kit) {
+	for range 3 {
+		k.dead(simple())
+	}
+	k.fill()
+	for range 3 {
+		k.dead(simple())
+	}
+	k.pass(time.Hour)
+	k.dead(simple())
+	byAge, _, err := k.Prune(k.ctx, k.now, job.Retention{Age: time.Minute})
+	k.check(err)
+	k.same("letters pruned", byAge, 6)
+	n, err := k.SearchLag(k.ctx)
+	k.check(err)
+	k.same("the lag", n, 1)
+	k.fill()
+	k.same("jobs that are found", len(k.all(job.Filter{Text: "service"}, 10)), 1)
+}
+
+// SearchPagesAreComplete: what is found comes by the order of enqueueing, in
+// pages of any size.
+func SearchPagesAreComplete(k *kit) {
+	k.variety()
+	for _, f := range []job.Filter{{Text: "service"}, {Error: "unavail", Queue: "mail"}, {Text: "service", Sort: job.Oldest}} {
+		want := k.all(f, 1000)
+		if !slices.IsSortedFunc(want, func(a, b job.Job) int { return int(b.Seq-a.Seq) * (1 - 2*len(f.Sort)/len(job.Oldest)) }) || len(want) < 10 {
+			k.Errorf("%v: %d jobs in another order than that of their enqueueing", f, len(want))
+		}
+		for _, limit := range []int{1, 7} {
+			k.same(fmt.Sprintf("%v in pages of %d", f, limit), ids(k.all(f, limit)), ids(want))
+		}
+		rows := k.letters(f, 1000)
+		k.same(fmt.Sprintf("the letters of %v in pages of 3", f), k.letters(f, 3), rows)
+	}
+}
+
+// SearchFindsWhatWasSetAside: an envelope that could not be read is found by its
+// error and its bytes.
+func SearchFindsWhatWasSetAside(k *kit) {
+	j := simple()
+	j.State, j.Reason, j.Payload = job.Discarded, retry.MissingURN, []byte("\x00\xffnot \x00 an envelope")
+	j.Error = job.ErrorInfo{Type: "babel.missing_urn", Message: "the envelope names no type"}
+	k.add(j)
+	k.fill()
+	for _, f := range []job.Filter{{Error: "names no type"}, {Payload: "an envelope"}, {Text: "missing_urn"}} {
+		k.same("what is found by "+f.String(), len(k.letters(f, 10)), 1)
+	}
+}
+
+// ListsOldestFirst: the other way round, and in pages.
+func ListsOldestFirst(k *kit) {
+	k.variety()
+	for _, f := range []job.Filter{{}, {Status: job.Status(job.Retryable)}, {Status: job.Status(job.Active), Queue: "mail"}} {
+		want := ids(k.all(f, 1000))
+		slices.Reverse(want)
+		f.Sort = job.Oldest
+		k.same(f.String(), ids(k.all(f, 7)), want)
+	}
+	rows := k.letters(job.Filter{}, 1000)
+	slices.Reverse(rows)
+	k.same("the letters", k.letters(job.Filter{Sort: job.Oldest}, 4), rows)
+}
+
+// FiltersMeanWhatTheySay: whatever a filter combines, the lists have exactly the
+// jobs that job.Filter.Match selects.
+func FiltersMeanWhatTheySay(k *kit) {
+	k.variety()
+	for i, typ := range []string{"http.503", "http.500", "httpx", "sql.deadlock"} {
+		for range 3 {
+			j := in([]string{"orders", "mail"}[i%2])
+			j.Payload = fmt.Appendf(nil, `{"order_id":%d,"name":"Ünï %d"}`, 1040+i, i)
+			j.Meta = fmt.Appendf(nil, `{"tenant":"t%d"}`, i)
+			k.pass(time.Second)
+			if dead := k.failing(j, typ, fmt.Sprintf("attempt on order %d timed out", 1040+i)); i%2 == 0 {
+				_, err := k.Replay(k.ctx, k.now, dead.ID, 1, job.Actor{Name: "ana"})
+				k.check(err)
+			}
+		}
+	}
+	k.fill()
+	jobs := k.all(job.Filter{}, 1000)
+	facts := make([]job.Facts, len(jobs))
+	for i, j := range jobs {
+		facts[i] = k.facts(j.ID)
+	}
+	matched := 0
+	rapid.Check(k.T, func(t *rapid.T) {
+		f := drawFilter(t, jobs)
+		got, want := ids(k.all(f, 1000)), selected(f, jobs, facts, func(job.Job) bool { return true })
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v lists %d jobs, want %d", f, len(got), len(want))
+		}
+		if len(want) > 0 {
+			matched++
+		}
+		f.Status = "" // a list of letters has no other
+		got = nil
+		for _, l := range k.letters(f, 1000) {
+			got = append(got, l.JobID)
+		}
+		slices.Sort(got)
+		if want := selected(f, jobs, facts, func(j job.Job) bool { return j.Letter == job.LetterStored }); !slices.Equal(got, want) {
+			t.Fatalf("%v lists %d letters, want %d", f, len(got), len(want))
+		}
+	})
+	if matched < 10 {
+		k.Errorf("only %d filters found something", matched)
+	}
+}
+
+// selected are the ids of the jobs that the filter selects, of some.
+func selected(f job.Filter, jobs []job.Job, facts []job.Facts, of func(job.Job) bool) []string {
+	var all []string
+	for i, j := range jobs {
+		if of(j) && f.Match(j, facts[i]) {
+			all = append(all, j.ID)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// facts are what can be searched of a job, by its history.
+func (k *kit) facts(id string) job.Facts {
+	k.Helper()
+	d := k.detail(id)
+	for _, a := range slices.Backward(d.Attempts) {
+		if a.Outcome.Counted() && a.Outcome != job.Succeeded {
+			failure := job.Failure{ErrorInfo: a.Error}
+			return job.Facts{Document: job.NewDocument(id, d.Job.Type, failure.Error(), d.Job.Payload, d.Job.Meta)}
+		}
+	}
+	return job.Facts{}
+}
+
+// drawFilter draws a filter of a few parts, most of which some job has.
+func drawFilter(t *rapid.T, jobs []job.Job) job.Filter {
+	j := rapid.SampledFrom(jobs).Draw(t, "job")
+	maybe := func(name string, values ...string) string {
+		return rapid.SampledFrom(append(values, make([]string, 4*len(values))...)).Draw(t, name)
+	}
+	words := []string{"timed", "ORDER 104", "ünï", "http.5", "Service", "nothing of it", `"order_id":1041`, "t1", "email", j.ID[:13]}
+	long := slices.DeleteFunc(words, func(s string) bool { return len(s) < job.MinSearch })
+	f := job.Filter{
+		Status: job.Status(maybe("state", string(j.State), string(j.Status()), "dead_letter", "held")),
+		Queue:  maybe("queue", j.Queue, "mail"), Type: maybe("type", j.Type, "email.*"),
+		Reason: retry.Reason(maybe("reason", string(j.Reason), "manual")),
+		Class:  maybe("class", j.Error.Type, "http.*"), Error: maybe("error", long...), Payload: maybe("payload", long...),
+		Meta: maybe("meta", long...), Text: maybe("text", long...), ID: maybe("id", j.ID, j.ID[:job.MinID], strings.Repeat("f", 8)),
+		Group: maybe("group", "none"), Sort: job.Sort(maybe("sort", "oldest")),
+	}
+	if rapid.IntRange(0, 4).Draw(t, "with numbers") == 0 {
+		f.Attempts = job.Span{Min: rapid.IntRange(0, 2).Draw(t, "attempts")}
+		f.Run = job.Span{Max: rapid.IntRange(0, 2).Draw(t, "run")}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "with times") == 0 {
+		f.From = j.ChangedAt.Add(rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Microsecond}).Draw(t, "from"))
+		f.To = f.From.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, time.Second, time.Hour}).Draw(t, "to"))
+	}
+	return f
+}
