@@ -61,6 +61,7 @@ type app struct {
 	failed chan error // what ends the app from within
 
 	store   *store.Store
+	search  searcher
 	hub     *live.Hub
 	forward *forward.Forwarder
 	engine  *engine.Engine
@@ -81,7 +82,7 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
 		a.readHandlers, a.openStore, a.openHub, a.buildForwarder, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
-		a.startPruner,
+		a.startPruner, a.startSearcher,
 	} {
 		if err := start(ctx); err != nil {
 			hurry, cancel := context.WithCancel(ctx)
@@ -135,11 +136,13 @@ func (a *app) readHandlers(context.Context) error {
 }
 
 func (a *app) openStore(ctx context.Context) (err error) {
+	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.FillSearch(ctx) }, a.log)
 	a.store, err = store.Open(ctx, store.Options{
 		Path: a.db, Relaxed: a.relaxed, Log: a.log,
 		OnCommit: func(changes []job.Change) { // nothing is written before both exist
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)
+			a.search.changed(changes)
 		},
 	})
 	if errors.As(err, new(*store.LockedError)) {
@@ -292,6 +295,22 @@ func (a *app) startPruner(context.Context) error {
 		pruner{a.store.Prune, a.config.Retention(), a.log}.run(ctx)
 	}()
 	a.onStop("pruner", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+	return nil
+}
+
+// startSearcher begins to make failures searchable.
+func (a *app) startSearcher(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.search.run(ctx)
+	}()
+	a.onStop("search index", func(context.Context) error {
 		cancel()
 		<-done
 		return nil

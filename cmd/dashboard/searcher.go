@@ -28,7 +28,7 @@ func newSearcher(fill func(context.Context) (int, error), log *slog.Logger) sear
 // changed looks at what a commit did. It never waits.
 func (s searcher) changed(changes []job.Change) {
 	for _, c := range changes {
-		if c.Failed || c.Status == job.StatusDeadLetter {
+		if c.Failed || c.Status() == job.StatusDeadLetter {
 			select {
 			case s.wake <- struct{}{}:
 			default:

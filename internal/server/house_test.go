@@ -183,6 +183,9 @@ func (h *house) fail(queue, errorType, message, trace string) {
 	if _, _, err := h.store.Exchange(context.Background(), all, job.Claim{}); err != nil {
 		h.t.Fatal(err)
 	}
+	if _, err := h.store.FillSearch(context.Background()); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // dead makes a job that lies in the dead-letter queue.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// startSearching runs a searcher in a bubble, the first tries of which fail, and
+// returns it and how often it has filled the index.
+func startSearching(t *testing.T, fail int, log *strings.Builder) (searcher, func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	filled, done := 0, make(chan struct{})
+	s := newSearcher(func(context.Context) (int, error) {
+		if fail > 0 {
+			fail--
+			return 0, errors.New("the disk is full")
+		}
+		filled++
+		return 1, nil
+	}, slog.New(slog.NewTextHandler(log, nil)))
+	go func() {
+		defer close(done)
+		s.run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return s, func() int { synctest.Wait(); return filled }
+}
+
+func TestSearcher_FillsAtTheStartAndSoonAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, filled := startSearching(t, 0, new(strings.Builder))
+		if n := filled(); n != 1 {
+			t.Fatalf("filled %d times at the start, want once", n)
+		}
+		s.changed([]job.Change{{State: job.Completed}, {State: job.Available}})
+		time.Sleep(time.Hour)
+		if n := filled(); n != 1 {
+			t.Errorf("filled %d times although nothing failed", n)
+		}
+		for range 100 {
+			s.changed([]job.Change{{State: job.Active}, {State: job.Retryable, Failed: true}})
+		}
+		time.Sleep(searchPause)
+		if n := filled(); n != 2 {
+			t.Errorf("filled %d times after a crowd of failures, want 2", n)
+		}
+		s.changed([]job.Change{{State: job.Discarded, Letter: job.LetterStored}})
+		time.Sleep(searchPause)
+		if n := filled(); n != 3 {
+			t.Errorf("filled %d times after an envelope was set aside, want 3", n)
+		}
+	})
+}
+
+func TestSearcher_TriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		_, filled := startSearching(t, 2, &log)
+		time.Sleep(2 * searchAgain)
+		if n := filled(); n != 1 || strings.Count(log.String(), `error="the disk is full"`) != 2 {
+			t.Errorf("filled %d times, want once after two failures; the log:\n%s", n, log.String())
+		}
+	})
+}
