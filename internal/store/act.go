@@ -32,28 +32,54 @@ func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, b
 }
 
 func (t *tx) replay(from job.Job, now time.Time, by job.Actor) (job.Job, error) {
-	const (
-		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0)`
-		letter = `UPDATE dead_letters SET open = 0, replayed_at = $3, replayed_by = $4 WHERE job_seq = $1 AND run = $2`
-	)
-	_, err := t.exec(record, from.Seq, from.Run, string(from.State), string(from.Reason), from.Attempts, micros(now), by.Name)
-	if err != nil {
-		return job.Job{}, fmt.Errorf("record the replay: %w", err)
-	}
-	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
-		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
-	}
-	const update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '',
-			run_at = $3, changed_at = $3, finished_at = 0, reason = '', error_type = '', error_message = ''
-		WHERE seq = $1 AND run = $2`
-	to, err := t.change(from, update, from.Seq, from.Run, micros(now))
-	if err != nil {
+	if _, err := t.replayAll([]job.Job{from}, now, by, 0); err != nil {
 		return job.Job{}, fmt.Errorf("replay job %s: %w", from.ID, err)
 	}
-	t.resolved(from)
-	t.moved(from, to)
-	t.delta.count(to.Queue, to.Type, micros(now), job.Totals{Replayed: 1})
-	return to, nil
+	return t.byID(from.ID)
+}
+
+// replayAll starts the next run of jobs that can be replayed, each as it is in
+// this transaction, and returns what they are then. operation is whose items
+// they are, or 0.
+func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation int64) ([]job.Job, error) {
+	const (
+		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
+			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+		letter = `UPDATE dead_letters SET open = 0, replayed_at = $2, replayed_by = $3
+			WHERE job_seq IN (SELECT value FROM json_each($1)) AND run = (SELECT run FROM jobs WHERE seq = job_seq)`
+		update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '', group_id = 0,
+				run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
+			WHERE seq IN (SELECT value FROM json_each($1))`
+	)
+	these, at := seqs(from), micros(now)
+	n, err := t.exec(record, these, at, by.Name, operation)
+	if err := expect(int64(len(from)), n, err); err != nil {
+		return nil, fmt.Errorf("record the replay: %w", err)
+	}
+	if _, err := t.exec(letter, these, at, by.Name); err != nil {
+		return nil, fmt.Errorf("mark the dead letter: %w", err)
+	}
+	n, err = t.exec(update, these, at)
+	if err := expect(int64(len(from)), n, err); err != nil {
+		return nil, fmt.Errorf("start the next run: %w", err)
+	}
+	all := make([]job.Job, len(from))
+	for i, j := range from {
+		t.resolved(j)
+		t.ended(j, job.RunDropped, now)
+		all[i] = renewed(j, now)
+		t.moved(j, all[i])
+		t.delta.count(j.Queue, j.Type, at, job.Totals{Replayed: 1})
+	}
+	return all, nil
+}
+
+// renewed is a job at the beginning of its next run.
+func renewed(j job.Job, now time.Time) job.Job {
+	at := fromMicros(micros(now))
+	j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
+	j.RunAt, j.ChangedAt, j.FinishedAt, j.Reason, j.Error = at, at, time.Time{}, "", job.ErrorInfo{}
+	return j
 }
 
 // change runs a statement that changes the job and returns it as it is then.
@@ -155,6 +181,7 @@ func (t *tx) finish(from job.Job, state job.State, action string, now time.Time,
 	if err != nil {
 		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
 	}
+	t.ended(from, job.RunDropped, now)
 	t.moved(from, to)
 	return to, t.audit(about(from, to, action, now, by))
 }

@@ -72,6 +72,7 @@ func (t *tx) settle(s *job.Settlement, from job.Job) error {
 			return err
 		}
 	}
+	t.endedBy(s, to)
 	t.moved(from, to)
 	totals := s.Totals()
 	t.changes[len(t.changes)-1].Failed = totals.Failed > 0

@@ -24,6 +24,7 @@ type tx struct {
 	proven              bool                 // something was written, whatever else happened
 	touched             bool                 // a rollup has to be written although no job moved
 	messages            map[message]job.Job  // new jobs that came as envelopes
+	runs                []endedRun           // replayed runs that ended
 	jobs, bodies        batch
 	completed, attempts batch
 	unsearched          batch // failures that cannot be searched yet
@@ -50,6 +51,9 @@ func (t *tx) runAll(ops []op) error {
 		if err := b.flush(t, 1); err != nil {
 			return err
 		}
+	}
+	if err := t.flushRuns(); err != nil {
+		return err
 	}
 	return t.flush()
 }

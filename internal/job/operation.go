@@ -1,0 +1,306 @@
+package job
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"redrive/internal/retry"
+)
+
+// OpKind is what an operation does to its jobs.
+type OpKind string
+
+// The kinds of operation.
+const (
+	OpReplay  OpKind = "replay"
+	OpDiscard OpKind = "discard"
+	OpRestore OpKind = "restore"
+)
+
+// OpState is where an operation stands.
+//
+//	collecting ─▶ preview ─▶ running ─▶ finished
+//	     │           │        ▲  │
+//	     │           │        │  ▼
+//	     └───────────┴──────▶ paused ─▶ aborted (from any state but finished)
+type OpState string
+
+// The states of an operation.
+const (
+	OpCollecting OpState = "collecting" // its scope is being written down
+	OpPreview    OpState = "preview"    // it waits for a person to start it
+	OpRunning    OpState = "running"
+	OpPaused     OpState = "paused"
+	OpFinished   OpState = "finished"
+	OpAborted    OpState = "aborted" // the rest was left as it is
+)
+
+// Operation is one act on many jobs. Its scope is frozen as items before it
+// starts: what was previewed is what runs. Always: Total = Pending + Done +
+// Skipped + Failed.
+type Operation struct {
+	ID     int64
+	Kind   OpKind
+	State  OpState
+	Why    string    // it paused or ended
+	Filter string    // that made the scope, as [Filter.String] writes it; empty when the jobs were named
+	Source int64     // the operation whose replays that failed again are the scope, or 0
+	Until  time.Time // jobs that changed later are not in the scope
+	Start  bool      // it runs as soon as its scope is known
+	Pace
+	CanaryAt   time.Time // when it paused after the canary
+	CreatedAt  time.Time
+	CreatedBy  string
+	StartedAt  time.Time
+	StartedBy  string
+	ResumedAt  time.Time // or started
+	FinishedAt time.Time // or aborted
+	Total      int64
+	Pending    int64
+	Done       int64
+	Skipped    int64
+	Failed     int64
+	Succeeded  int64 // of those done: the replayed run succeeded,
+	Relapsed   int64 // or failed for good again,
+	Dropped    int64 // or a person ended it first
+	Key        string
+}
+
+// Open reports whether something may still be done to its jobs.
+func (o Operation) Open() bool { return o.State != OpFinished && o.State != OpAborted }
+
+// Unsettled is how many of the replayed runs have not ended.
+func (o Operation) Unsettled() int64 {
+	if o.Kind != OpReplay {
+		return 0
+	}
+	return o.Done - o.Succeeded - o.Relapsed - o.Dropped
+}
+
+// Left estimates how long the rest takes at its rate; ok is false when it goes
+// as fast as it can, or does not go.
+func (o Operation) Left() (left time.Duration, ok bool) {
+	rate := o.Pace.Over(o.Pending)
+	if rate <= 0 || !o.Open() {
+		return 0, false
+	}
+	return time.Duration(min(float64(o.Pending)/rate, float64(math.MaxInt32)) * float64(time.Second)), true
+}
+
+// Subject is how the audit log names an operation.
+func (o Operation) Subject() string { return OperationSubject(o.ID) }
+
+// OperationSubject is how the audit log names the operation with this number.
+func OperationSubject(id int64) string { return fmt.Sprintf("operation %d", id) }
+
+// Pace is how fast and how carefully an operation works.
+type Pace struct {
+	Rate   float64       // jobs a second; 0: as fast as it goes
+	Spread time.Duration // instead of a rate: all of it over so long
+	Canary int64         // pause after so many; 0: never; negative: what suits the size
+	Guard  bool          // pause by itself when replays keep failing as before
+}
+
+// What bounds a pace, and what is usual.
+const (
+	MaxRate       = 10_000
+	MaxSpread     = 30 * 24 * time.Hour
+	UsualCanary   = 5    // jobs
+	CanaryAbove   = 100  // jobs in the scope
+	ConfirmAbove  = 1000 // jobs: a person types the number
+	MaxNamed      = 5000 // jobs that a request can name one by one
+	GuardWindow   = 50   // replays that ended last
+	GuardLeast    = 10   // of them, before the guard says anything
+	PreviewFor    = time.Hour
+	OperationStep = 500 // items of one transaction
+)
+
+// Over is the rate at which n jobs go, jobs a second; 0: as fast as it goes.
+func (p Pace) Over(n int64) float64 {
+	if p.Spread > 0 {
+		return float64(n) / p.Spread.Seconds()
+	}
+	return p.Rate
+}
+
+// Check returns a *retry.FieldError for a pace that nobody can keep.
+func (p Pace) Check() error {
+	switch {
+	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > MaxRate:
+		return &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("must be from 0 to %d jobs a second; 0 is as fast as it goes", MaxRate)}
+	case p.Rate > 0 && p.Rate < 1.0/3600:
+		return &retry.FieldError{Field: "rate", Problem: "is less than one job an hour"}
+	case p.Spread < 0 || p.Spread > MaxSpread:
+		return &retry.FieldError{Field: "spread", Problem: "must be a duration of at most 30 days"}
+	case p.Spread > 0 && p.Rate > 0:
+		return &retry.FieldError{Field: "spread", Problem: "cannot stand beside a rate; send one of them"}
+	case p.Canary > MaxBatch:
+		return &retry.FieldError{Field: "canary", Problem: fmt.Sprintf("must be from 0 to %d jobs", MaxBatch)}
+	}
+	return nil
+}
+
+// Settle gives the pace its final figures for n jobs: what suits the size
+// becomes a number, and a spread becomes a rate.
+func (p Pace) Settle(kind OpKind, n int64) Pace {
+	if p.Canary < 0 && n > CanaryAbove {
+		p.Canary = UsualCanary
+	}
+	if p.Canary < 0 || kind != OpReplay || p.Canary >= n {
+		p.Canary = 0
+	}
+	p.Rate = p.Over(n)
+	p.Guard = p.Guard && kind == OpReplay
+	return p
+}
+
+// Named is a run of a job that a person named.
+type Named struct {
+	ID  string
+	Run int
+}
+
+// NewOperation asks for an operation. Its scope is one of the three: a filter,
+// jobs by name, or what failed again after another operation replayed it.
+type NewOperation struct {
+	Kind     OpKind
+	Filter   Filter
+	Named    []Named
+	Relapsed int64 // the other operation
+	Pace     Pace
+	Start    bool   // without waiting for a person who has seen the preview
+	Key      string // idempotency key, or empty
+}
+
+// Scope completes the filter of an operation: without a state it means the
+// dead letters, or the trash. It returns a *retry.FieldError for a state to
+// whose jobs this kind of operation can do nothing.
+func (k OpKind) Scope(f Filter) (Filter, error) {
+	var fit []Status
+	switch k {
+	case OpReplay:
+		fit = []Status{StatusDeadLetter, StatusDLQFailed, Status(Discarded), Status(Cancelled), Status(Retryable)}
+	case OpDiscard:
+		fit = []Status{StatusDeadLetter, StatusDLQFailed, Status(Discarded), Status(Retryable), Status(Scheduled),
+			Status(Pending), Status(Available), StatusHeld}
+	case OpRestore:
+		fit = []Status{StatusTrashed}
+	default:
+		return f, &retry.FieldError{Field: "kind", Problem: fmt.Sprintf("%q is unknown; use replay, discard or restore", Clip(string(k), 64))}
+	}
+	if f.Status == "" {
+		f.Status = fit[0]
+	}
+	for _, s := range fit {
+		if s == f.Status {
+			return f, nil
+		}
+	}
+	return f, &retry.FieldError{Field: "state", Problem: fmt.Sprintf("no job that is %s can take part in a %s; use one of %s", f.Status, k, fit)}
+}
+
+// Skip is why a job does not take part, as a stable code.
+type Skip string
+
+// The reasons to skip a job. A state that does not fit is named by its status.
+const (
+	SkipGone     Skip = "gone"     // the job was removed, or never was
+	SkipReplayed Skip = "replayed" // somebody was first: the job is in a later run
+	SkipNoRun    Skip = "no_run"   // the job never had this run
+)
+
+// Unfit says why an operation of this kind can do nothing to the run of the
+// job; empty when it can.
+func (k OpKind) Unfit(j Job, run int) Skip {
+	switch {
+	case j.Run > run:
+		return SkipReplayed
+	case j.Run < run:
+		return SkipNoRun
+	case k == OpRestore && j.Letter == LetterTrashed,
+		k == OpReplay && j.Replayable() && j.Letter != LetterTrashed,
+		k == OpDiscard && j.Discardable() && j.Letter != LetterTrashed:
+		return ""
+	}
+	return Skip(j.Status())
+}
+
+// ItemState is where an item of an operation stands.
+type ItemState string
+
+// The states of an item.
+const (
+	ItemPending ItemState = "pending"
+	ItemDone    ItemState = "done"
+	ItemSkipped ItemState = "skipped"
+	ItemFailed  ItemState = "failed"
+)
+
+// RunOutcome is how a replayed run ended.
+type RunOutcome string
+
+// The ways in which a replayed run ends.
+const (
+	RunSucceeded RunOutcome = "succeeded"
+	RunRelapsed  RunOutcome = "relapsed" // it failed for good again
+	RunDropped   RunOutcome = "dropped"  // a person ended it, or replayed the job once more
+)
+
+// Item is one job of an operation.
+type Item struct {
+	N       int64 // the order of work, from 1
+	Job     Job   // as it is now; without an id when it is gone
+	Run     int   // as the person saw it
+	State   ItemState
+	Code    Skip
+	Why     string // it was skipped, or failed
+	Other   int64  // the operation that was first, or 0
+	At      time.Time
+	Outcome RunOutcome
+	Same    bool // it failed in the same group as before
+	EndedAt time.Time
+}
+
+// ItemFilter selects items of an operation. Empty fields select everything.
+type ItemFilter struct {
+	State   ItemState
+	Outcome RunOutcome
+}
+
+// ItemList is one page of items in the order of work.
+type ItemList struct {
+	Items []Item
+	Next  int64 // the last one's number; 0 on the last page
+}
+
+// OperationList is one page of operations, the newest first.
+type OperationList struct {
+	Operations []Operation
+	Next       int64 // 0 on the last page
+}
+
+// Breakdown is what an operation's scope is made of.
+type Breakdown struct {
+	Scope   []ScopePart // what could run when it was collected, the largest first
+	Skips   []SkipCount // the most frequent first
+	Skipped []Item      // the first 25 of them
+}
+
+// ScopePart is the jobs of one queue and type in a scope.
+type ScopePart struct {
+	Queue, Type string
+	Count       int64
+}
+
+// SkipCount is how many items were skipped for one reason.
+type SkipCount struct {
+	Code  Skip
+	Count int64
+}
+
+// Worked is what one step of an operation did.
+type Worked struct {
+	Operation Operation // as it is then
+	Items     int       // that were worked through
+}

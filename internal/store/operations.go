@@ -1,0 +1,213 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// An operation is frozen before it runs. Collect writes its scope down as items,
+// in chunks, and remembers where it was, so that a restart goes on there. Work
+// then takes the items in their order, in chunks, and holds each against its job
+// once more: the run that a person saw, or a skip that says why. Nothing is
+// touched before its turn, so that a pause and an abort act at once and what is
+// not yet done stays as it is.
+//
+// Every chunk is one transaction with its items, their jobs, the meters and the
+// audit log: whatever ends the process, an item was done once or not at all.
+
+// operationColumns are those of an operation in the order in which scanOperation
+// reads them.
+const operationColumns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
+	created_at, created_by, started_at, started_by, resumed_at, finished_at,
+	total, pending, done, skipped, failed, succeeded, relapsed, dropped, key`
+
+func scanOperation(rows *sql.Rows, extra ...any) (o job.Operation, err error) {
+	var until, spread, canaryAt, created, started, resumed, finished int64
+	err = rows.Scan(append([]any{&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, &until, &o.Start, &o.Rate, &spread,
+		&o.Canary, &canaryAt, &o.Guard, &created, &o.CreatedBy, &started, &o.StartedBy, &resumed, &finished,
+		&o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key}, extra...)...)
+	o.Until, o.Spread, o.CanaryAt = fromMicros(until), time.Duration(spread)*time.Microsecond, fromMicros(canaryAt)
+	o.CreatedAt, o.StartedAt, o.ResumedAt = fromMicros(created), fromMicros(started), fromMicros(resumed)
+	o.FinishedAt = fromMicros(finished)
+	return o, err
+}
+
+func operations(src source, query string, args ...any) (all []job.Operation, err error) {
+	err = src.query(query, func(rows *sql.Rows) error {
+		o, err := scanOperation(rows)
+		all = append(all, o)
+		return err
+	}, args...)
+	return all, err
+}
+
+func operation(src source, id int64) (job.Operation, error) {
+	const query = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
+	all, err := operations(src, query, id)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("operation %d: %w", id, job.ErrNotFound)
+	}
+	if err != nil {
+		return job.Operation{}, err
+	}
+	return all[0], nil
+}
+
+// Operation returns an operation, or job.ErrNotFound.
+func (s *Store) Operation(ctx context.Context, id int64) (job.Operation, error) {
+	return operation(s.reading(ctx), id)
+}
+
+// Operations returns a page of operations, the newest first, from the one with
+// the number before on; 0 is the beginning.
+func (s *Store) Operations(ctx context.Context, before int64, limit int) (job.OperationList, error) {
+	const query = `SELECT ` + operationColumns + ` FROM operations WHERE $1 = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
+	all, err := operations(s.reading(ctx), query, before, limit+1)
+	list := job.OperationList{Operations: all}
+	if err == nil && len(all) > limit {
+		list.Operations = all[:limit]
+		list.Next = all[limit-1].ID
+	}
+	return list, err
+}
+
+// OpenOperations returns the operations that have not ended, the oldest first.
+func (s *Store) OpenOperations(ctx context.Context) ([]job.Operation, error) {
+	const query = `SELECT ` + operationColumns + ` FROM operations
+		WHERE state IN ('collecting', 'preview', 'running', 'paused') ORDER BY id`
+	return operations(s.reading(ctx), query)
+}
+
+// NewOperation writes down that somebody wants to act on many jobs. The scope of
+// a filter is collected afterwards; jobs that are named become items here, and
+// those that do not fit are skipped. A repeat of an idempotency key returns the
+// first operation. What is asked for must be valid: nothing is checked here but
+// what other operations say.
+func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error) {
+	return write(ctx, s.writer, 1+len(n.Named), func(t *tx) (job.Operation, error) {
+		if first, ok, err := t.repeated(n.Key); ok || err != nil {
+			return first, err
+		}
+		if err := t.checkSource(n); err != nil {
+			return job.Operation{}, err
+		}
+		o := job.Operation{
+			Kind: n.Kind, State: job.OpCollecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
+			CreatedAt: now, CreatedBy: by.Name, Key: n.Key,
+		}
+		if (n.Filter != job.Filter{}) {
+			o.Filter = n.Filter.String()
+		}
+		var err error
+		if o.ID, err = t.insertOperation(o); err != nil {
+			return job.Operation{}, err
+		}
+		if err := t.audit(bulkEntry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
+			return o, err
+		}
+		return t.collectNamed(o, n.Named, now)
+	})
+}
+
+// repeated is the operation that was made with the key before.
+func (t *tx) repeated(key string) (o job.Operation, ok bool, err error) {
+	const query = `SELECT ` + operationColumns + ` FROM operations WHERE key = $1 AND key <> ''`
+	all, err := operations(t, query, key)
+	if err != nil || len(all) == 0 {
+		return job.Operation{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// checkSource refuses the relapses of an operation that is not there or has
+// none.
+func (t *tx) checkSource(n job.NewOperation) error {
+	if n.Relapsed == 0 {
+		return nil
+	}
+	source, err := operation(t, n.Relapsed)
+	if err == nil && source.Relapsed == 0 {
+		err = &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
+	}
+	return err
+}
+
+func (t *tx) insertOperation(o job.Operation) (id int64, err error) {
+	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
+			created_at, created_by, key)
+		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
+	err = t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) },
+		string(o.Kind), string(o.State), o.Filter, o.Source, micros(o.Until), o.Start, o.Rate, o.Spread.Microseconds(),
+		o.Canary, o.Guard, micros(o.CreatedAt), o.CreatedBy, o.Key)
+	if err != nil {
+		return 0, fmt.Errorf("store the operation: %w", err)
+	}
+	t.bulk("", o.State)
+	return id, nil
+}
+
+// saveOperation writes what changes of an operation that was in another state,
+// or in the same.
+func (t *tx) saveOperation(was job.OpState, o job.Operation) error {
+	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
+		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
+		total = $13, pending = $14, done = $15, skipped = $16, failed = $17 WHERE id = $1`
+	n, err := t.exec(update, o.ID, string(o.State), o.Why, o.Rate, o.Spread.Microseconds(), o.Canary, micros(o.CanaryAt), o.Guard,
+		micros(o.StartedAt), o.StartedBy, micros(o.ResumedAt), micros(o.FinishedAt),
+		o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
+	if err := expect(1, n, err); err != nil {
+		return fmt.Errorf("write operation %d: %w", o.ID, err)
+	}
+	t.bulk(was, o.State)
+	return nil
+}
+
+// bulk counts the operations that are under way, and tells that one changed.
+func (t *tx) bulk(was, is job.OpState) {
+	underWay := func(s job.OpState) int64 {
+		if s == job.OpCollecting || s == job.OpRunning {
+			return 1
+		}
+		return 0
+	}
+	t.underWay += underWay(is) - underWay(was)
+	t.touched = true
+}
+
+// bulkEntry is the line of the audit log about an operation.
+func bulkEntry(o job.Operation, action string, now time.Time, by job.Actor) job.Entry {
+	return job.Entry{
+		At: now, Actor: by, Action: action, Subject: o.Subject(), Filter: o.Filter, Count: o.Total, After: string(o.State),
+	}
+}
+
+// OperationLog is what was written about an operation in the audit log, the
+// newest first.
+func (s *Store) OperationLog(ctx context.Context, id int64) (all []job.Entry, err error) {
+	const query = `SELECT seq, at, actor, address, action, filter, count, before, after FROM audit
+		WHERE subject = $1 ORDER BY seq DESC LIMIT 50`
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		e := job.Entry{Subject: job.OperationSubject(id)}
+		var at int64
+		err := rows.Scan(&e.Seq, &at, &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Filter, &e.Count, &e.Before, &e.After)
+		e.At = fromMicros(at)
+		all = append(all, e)
+		return err
+	}, job.OperationSubject(id))
+	return all, err
+}
+
+// encodeRows is how many rows travel to one statement.
+func encodeRows[T any](rows []T) (string, error) {
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return "", errors.Join(errors.New("encode rows for a statement"), err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// StartOperation lets an operation run whose preview a person has seen.
+func (s *Store) StartOperation(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error) {
+	return s.actOnOperation(ctx, id, "started", []job.OpState{job.OpPreview}, func(t *tx, o job.Operation) error {
+		return t.startOperation(o, pace, now, by)
+	})
+}
+
+// PauseOperation stops an operation where it is, until somebody resumes it.
+func (s *Store) PauseOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
+	return s.actOnOperation(ctx, id, "paused", []job.OpState{job.OpRunning}, func(t *tx, o job.Operation) error {
+		_, err := t.pauseOperation(o, "paused by "+name(by.Name), now, by)
+		return err
+	})
+}
+
+// ResumeOperation lets an operation go on. Its guard looks from here on.
+func (s *Store) ResumeOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
+	return s.actOnOperation(ctx, id, "resumed", []job.OpState{job.OpPaused}, func(t *tx, o job.Operation) error {
+		o.State, o.Why, o.ResumedAt = job.OpRunning, "", now
+		if err := t.saveOperation(job.OpPaused, o); err != nil {
+			return err
+		}
+		return t.audit(bulkEntry(o, "operation.resume", now, by))
+	})
+}
+
+// SetRate changes how fast the rest of an operation goes.
+func (s *Store) SetRate(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error) {
+	open := []job.OpState{job.OpPreview, job.OpRunning, job.OpPaused}
+	return s.actOnOperation(ctx, id, "changed", open, func(t *tx, o job.Operation) error {
+		before := o.Pace
+		o.Rate, o.Spread = pace.Over(o.Pending), pace.Spread
+		if err := t.saveOperation(o.State, o); err != nil {
+			return err
+		}
+		e := bulkEntry(o, "operation.rate", now, by)
+		e.Before, e.After = before.String(), o.Pace.String()
+		return t.audit(e)
+	})
+}
+
+// AbortOperation ends an operation: what is not done is left as it is.
+func (s *Store) AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
+	open := []job.OpState{job.OpCollecting, job.OpPreview, job.OpRunning, job.OpPaused}
+	return s.actOnOperation(ctx, id, "aborted", open, func(t *tx, o job.Operation) error {
+		return t.abortOperation(o, "aborted by "+name(by.Name), now, by)
+	})
+}
+
+// actOnOperation does something to an operation that is in one of the states,
+// and returns it as it is then. In another state it is a *job.Conflict.
+func (s *Store) actOnOperation(ctx context.Context, id int64, done string, in []job.OpState, act func(*tx, job.Operation) error) (job.Operation, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Operation, error) {
+		o, err := operation(t, id)
+		if err != nil {
+			return o, err
+		}
+		for _, state := range in {
+			if o.State == state {
+				if err := act(t, o); err != nil {
+					return o, err
+				}
+				return operation(t, id)
+			}
+		}
+		return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.standing(), done)}
+	})
+}
+
+// startOperation lets an operation run that has its scope. One without anything
+// to do is finished.
+func (t *tx) startOperation(o job.Operation, pace job.Pace, now time.Time, by job.Actor) error {
+	was := o.State
+	o.Pace = pace.Settle(o.Kind, o.Pending)
+	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = job.OpRunning, now, now, by.Name
+	if err := t.saveOperation(was, o); err != nil {
+		return err
+	}
+	e := bulkEntry(o, "operation.start", now, by)
+	e.After = o.Pace.String()
+	if err := t.audit(e); err != nil || o.Pending > 0 {
+		return err
+	}
+	_, err := t.worked(o, now)
+	return err
+}
+
+func (t *tx) pauseOperation(o job.Operation, why string, now time.Time, by job.Actor) (job.Operation, error) {
+	o.State, o.Why = job.OpPaused, why
+	if err := t.saveOperation(job.OpRunning, o); err != nil {
+		return o, err
+	}
+	e := bulkEntry(o, "operation.pause", now, by)
+	e.After = why
+	return o, t.audit(e)
+}
+
+func (t *tx) abortOperation(o job.Operation, why string, now time.Time, by job.Actor) error {
+	was := o.State
+	o.State, o.Why, o.FinishedAt = job.OpAborted, why, now
+	if err := t.saveOperation(was, o); err != nil {
+		return err
+	}
+	e := bulkEntry(o, "operation.abort", now, by)
+	e.Before, e.After = string(was), why
+	return t.audit(e)
+}
+
+// ExpireOperations ends previews that nobody started within an hour: their
+// scope says less and less about what is. It returns when the next one ends,
+// zero when there is none.
+func (s *Store) ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error) {
+	const query = `SELECT ` + operationColumns + ` FROM operations
+		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state = 'preview' ORDER BY created_at`
+	waiting, err := operations(s.reading(ctx), query)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, o := range waiting {
+		if at := o.CreatedAt.Add(job.PreviewFor); at.After(now) {
+			return at, nil
+		}
+		_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
+			o, err := operation(t, o.ID)
+			if err != nil || o.State != job.OpPreview {
+				return struct{}{}, err
+			}
+			return struct{}{}, t.abortOperation(o, "never started", now, job.Actor{Name: "the clock"})
+		})
+		if err != nil {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, nil
+}
+
+// FailItem gives the next item of a running operation up, because its step
+// fails for its own fault, so that the others can go on.
+func (s *Store) FailItem(ctx context.Context, now time.Time, id int64, why string) error {
+	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
+	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
+		o, err := operation(t, id)
+		if err != nil || o.State != job.OpRunning {
+			return struct{}{}, err
+		}
+		items, err := t.nextItems(id, 1)
+		if err != nil || len(items) == 0 {
+			return struct{}{}, err
+		}
+		n, err := t.exec(update, id, items[0].n, job.Clip(why, job.MaxNote), micros(now))
+		if err := expect(1, n, err); err != nil {
+			return struct{}{}, err
+		}
+		o.Pending--
+		o.Failed++
+		_, err = t.worked(o, now)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// discardAll gives jobs up that can be discarded.
+func (t *tx) discardAll(jobs []job.Job, now time.Time, by job.Actor, operation int64) error {
+	for _, j := range jobs {
+		if err := t.discard(j, now, by, operation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Breakdown tells what an operation's scope is made of.
+func (s *Store) Breakdown(ctx context.Context, id int64) (b job.Breakdown, err error) {
+	const (
+		scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
+		skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
+	)
+	src := s.reading(ctx)
+	err = src.query(scope, func(rows *sql.Rows) error {
+		var p job.ScopePart
+		err := rows.Scan(&p.Queue, &p.Type, &p.Count)
+		b.Scope = append(b.Scope, p)
+		return err
+	}, id)
+	if err != nil {
+		return b, err
+	}
+	err = src.query(skips, func(rows *sql.Rows) error {
+		var c job.SkipCount
+		err := rows.Scan(&c.Code, &c.Count)
+		b.Skips = append(b.Skips, c)
+		return err
+	}, id)
+	if err != nil {
+		return b, err
+	}
+	first, err := s.Items(ctx, id, job.ItemFilter{State: job.ItemSkipped}, 0, previewedSkips)
+	b.Skipped = first.Items
+	return b, err
+}
+
+// previewedSkips is how many of the jobs that are skipped a preview names.
+const previewedSkips = 25

@@ -1,0 +1,233 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// candidate is a run that may become an item.
+type candidate struct {
+	seq int64 // 0: there is no such job
+	run int
+	id  string // as it was named
+}
+
+// Collect writes the next chunk of an operation's scope down. more is false
+// once it is complete: the operation is then a preview, or runs when that was
+// asked for. Jobs are read beside the writer, however long a search takes, and
+// written down by one transaction that knows where the last one ended.
+func (s *Store) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
+	o, cursor, err := s.collecting(ctx, id)
+	if err != nil || o.State != job.OpCollecting {
+		return false, err
+	}
+	found, next, err := s.candidates(ctx, o, cursor)
+	if err != nil {
+		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
+	}
+	return write(ctx, s.writer, len(found)+1, func(t *tx) (bool, error) {
+		o, at, err := collecting(t, id)
+		if err != nil || o.State != job.OpCollecting || at != cursor { // somebody aborted it, or was faster
+			return err == nil && o.State == job.OpCollecting, err
+		}
+		if o, err = t.addItems(o, found, now); err != nil {
+			return false, err
+		}
+		const update = `UPDATE operations SET cursor = $2 WHERE id = $1`
+		if _, err := t.exec(update, id, next); err != nil {
+			return false, err
+		}
+		if len(found) == job.OperationStep {
+			return true, t.saveOperation(job.OpCollecting, o)
+		}
+		return false, t.collected(o, now)
+	})
+}
+
+// collecting is an operation, and where its collection is.
+func (s *Store) collecting(ctx context.Context, id int64) (job.Operation, string, error) {
+	return collecting(s.reading(ctx), id)
+}
+
+func collecting(src source, id int64) (o job.Operation, cursor string, err error) {
+	const query = `SELECT ` + operationColumns + `, cursor FROM operations WHERE id = $1`
+	found := false
+	err = src.query(query, func(rows *sql.Rows) (err error) {
+		found = true
+		o, err = scanOperation(rows, &cursor)
+		return err
+	}, id)
+	if err == nil && !found {
+		err = fmt.Errorf("operation %d: %w", id, job.ErrNotFound)
+	}
+	return o, cursor, err
+}
+
+// candidates reads the next chunk of a scope, and where it ends.
+func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) (all []candidate, next string, err error) {
+	var query string
+	var args []any
+	after, err := job.ParseCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	if o.Source != 0 {
+		query, args = relapsesQuery(o, after)
+	} else if query, args, err = scopeQuery(o, after); err != nil {
+		return nil, "", err
+	}
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var c candidate
+		var at, seq int64
+		err := rows.Scan(&c.seq, &c.run, &at, &seq)
+		all = append(all, c)
+		next = job.Cursor{At: fromMicros(at), Seq: seq}.String()
+		return err
+	}, args...)
+	return all, next, err
+}
+
+// scopeQuery selects the jobs of a filter that changed before the operation was
+// made, the longest unchanged first. What fails while it is collected changes
+// later than that, and what is replayed meanwhile leaves the scope.
+func scopeQuery(o job.Operation, after job.Cursor) (string, []any, error) {
+	f, err := job.ParseFilter(o.Filter)
+	if err != nil {
+		return "", nil, fmt.Errorf("read its filter: %w", err)
+	}
+	var where conditions
+	where.add(statusTerm(f.Status))
+	where.match(f, "j")
+	where.text(f.Error, "j.error_type", "j.error_message")
+	where.add("j.changed_at <= %s", micros(o.Until))
+	where.add("(j.changed_at, j.seq) > (%s, %s)", micros(after.At), after.Seq)
+	query := `SELECT j.seq, j.run, j.changed_at, j.seq FROM jobs AS j` + where.String()
+	return query + fmt.Sprintf(" ORDER BY j.changed_at, j.seq LIMIT %d + 0", job.OperationStep), where.args, nil
+}
+
+// relapsesQuery selects the runs that another operation replayed and that
+// failed for good again.
+func relapsesQuery(o job.Operation, after job.Cursor) (string, []any) {
+	const query = `SELECT job_seq, run + 1, n, n FROM operation_items
+		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
+	return query, []any{o.Source, after.Seq, micros(o.Until), job.OperationStep}
+}
+
+// collectNamed makes items of jobs that somebody named, each once.
+func (t *tx) collectNamed(o job.Operation, named []job.Named, now time.Time) (job.Operation, error) {
+	const query = `SELECT seq, id FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
+	ids := make([]string, len(named))
+	for i, n := range named {
+		ids[i] = n.ID
+	}
+	text, err := encodeRows(ids)
+	if err != nil {
+		return o, err
+	}
+	known := map[string]int64{}
+	err = t.query(query, func(rows *sql.Rows) error {
+		var seq int64
+		var id string
+		err := rows.Scan(&seq, &id)
+		known[id] = seq
+		return err
+	}, text)
+	if err != nil {
+		return o, err
+	}
+	var all []candidate
+	seen := map[string]bool{}
+	for _, n := range named {
+		if !seen[n.ID] {
+			seen[n.ID] = true
+			all = append(all, candidate{known[n.ID], n.Run, n.ID})
+		}
+	}
+	if o, err = t.addItems(o, all, now); err != nil {
+		return o, err
+	}
+	if err := t.collected(o, now); err != nil {
+		return o, err
+	}
+	return operation(t, o.ID)
+}
+
+// addItems appends items, and counts them. Those that do not fit are skipped
+// from the beginning.
+func (t *tx) addItems(o job.Operation, all []candidate, now time.Time) (job.Operation, error) {
+	if len(all) == 0 {
+		return o, nil
+	}
+	items := make([]workItem, len(all))
+	for i, c := range all {
+		items[i] = workItem{n: o.Total + int64(i) + 1, seq: c.seq, run: c.run, id: c.id}
+	}
+	if err := t.judge(o, items); err != nil {
+		return o, err
+	}
+	const insert = `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at)
+		SELECT $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7 FROM json_each($2)`
+	rows := make([][8]any, len(items))
+	scope, skips := map[label]int64{}, map[job.Skip]int64{}
+	for i, it := range items {
+		state, at := job.ItemPending, int64(0)
+		if it.code != "" {
+			state, at = job.ItemSkipped, micros(now)
+			skips[it.code]++
+			o.Skipped++
+		} else {
+			scope[label{it.job.Queue, it.job.Type}]++
+			o.Pending++
+		}
+		o.Total++
+		rows[i] = [8]any{it.n, it.seq, it.run, state, it.code, it.why, it.other, at}
+	}
+	text, err := encodeRows(rows)
+	if err != nil {
+		return o, err
+	}
+	n, err := t.exec(insert, o.ID, text)
+	if err := expect(int64(len(items)), n, err); err != nil {
+		return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
+	}
+	return o, t.countScope(o.ID, scope, skips)
+}
+
+// countScope moves the rollups of a scope.
+func (t *tx) countScope(id int64, scope map[label]int64, skips map[job.Skip]int64) error {
+	const (
+		part = `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`
+		skip = `INSERT INTO operation_skips (operation_id, code, n) VALUES ($1, $2, $3)
+			ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`
+	)
+	for k, n := range scope {
+		if _, err := t.exec(part, id, k.queue, k.typ, n); err != nil {
+			return err
+		}
+	}
+	for code, n := range skips {
+		if _, err := t.exec(skip, id, string(code), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collected ends the collection: a person looks at the preview now, or has said
+// that nobody needs to.
+func (t *tx) collected(o job.Operation, now time.Time) error {
+	o.State = job.OpPreview
+	if err := t.saveOperation(job.OpCollecting, o); err != nil {
+		return err
+	}
+	by := job.Actor{Name: o.CreatedBy}
+	if err := t.audit(bulkEntry(o, "operation.preview", now, by)); err != nil || !o.Start {
+		return err
+	}
+	return t.startOperation(o, o.Pace, now, by)
+}

@@ -1,0 +1,251 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// workItem is an item on its way through a transaction.
+type workItem struct {
+	n     int64
+	seq   int64
+	run   int
+	id    string  // as it was named, when it was
+	job   job.Job // as it is in this transaction
+	code  job.Skip
+	why   string
+	other int64
+}
+
+// Work takes the next n items of a running operation, as far as its canary and
+// its guard let it, and says how many it worked through. An item whose job is
+// no longer what the person saw is skipped, and says why.
+func (s *Store) Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error) {
+	n = min(n, job.OperationStep)
+	return write(ctx, s.writer, 2*n, func(t *tx) (job.Worked, error) {
+		o, err := operation(t, id)
+		if err != nil || o.State != job.OpRunning {
+			return job.Worked{Operation: o}, err
+		}
+		if why, err := t.guarded(o); why != "" || err != nil {
+			if err == nil {
+				o, err = t.pauseOperation(o, why, now, job.Actor{Name: "the guard"})
+			}
+			return job.Worked{Operation: o}, err
+		}
+		if o.Canary > 0 && o.CanaryAt.IsZero() {
+			n = min(n, int(o.Canary-o.Done))
+		}
+		items, err := t.nextItems(id, n)
+		if err != nil {
+			return job.Worked{}, err
+		}
+		if o, err = t.workThrough(o, items, now); err != nil {
+			return job.Worked{}, fmt.Errorf("operation %d: %w", id, err)
+		}
+		o, err = t.worked(o, now)
+		return job.Worked{Operation: o, Items: len(items)}, err
+	})
+}
+
+// nextItems reads pending items in the order of work.
+func (t *tx) nextItems(id int64, n int) (all []workItem, err error) {
+	const query = `SELECT n, job_seq, run FROM operation_items WHERE operation_id = $1 AND state = 'pending' ORDER BY n LIMIT $2 + 0`
+	err = t.query(query, func(rows *sql.Rows) error {
+		var it workItem
+		err := rows.Scan(&it.n, &it.seq, &it.run)
+		all = append(all, it)
+		return err
+	}, id, n)
+	return all, err
+}
+
+// workThrough does what the operation is for, and counts it.
+func (t *tx) workThrough(o job.Operation, items []workItem, now time.Time) (job.Operation, error) {
+	if err := t.judge(o, items); err != nil {
+		return o, err
+	}
+	var fit []job.Job
+	skips := map[job.Skip]int64{}
+	for _, it := range items {
+		o.Pending--
+		if it.code != "" {
+			skips[it.code]++
+			o.Skipped++
+			continue
+		}
+		o.Done++
+		fit = append(fit, it.job)
+	}
+	if err := t.actOn(o, fit, now); err != nil {
+		return o, err
+	}
+	if err := t.markItems(o.ID, items, now); err != nil {
+		return o, err
+	}
+	return o, t.countScope(o.ID, nil, skips)
+}
+
+// actOn does to the jobs what the operation is for. They fit: nothing can have
+// changed since they were read in this transaction.
+func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
+	if len(jobs) == 0 {
+		return nil
+	}
+	by := job.Actor{Name: o.StartedBy}
+	switch o.Kind {
+	case job.OpReplay:
+		_, err = t.replayAll(jobs, now, by, o.ID)
+	case job.OpDiscard:
+		err = t.discardAll(jobs, now, by, o.ID)
+	case job.OpRestore:
+		err = t.restoreAll(jobs, now, by, o.ID)
+	default: // unreachable: OpKind.Scope has refused it
+		err = fmt.Errorf("%q is no kind of operation", o.Kind)
+	}
+	return err
+}
+
+// markItems writes down what became of items.
+func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
+	const update = `UPDATE operation_items SET state = iif(e.code = '', 'done', 'skipped'), code = e.code, why = e.why, other = e.other, at = $3
+		FROM (SELECT value ->> 0 AS n, value ->> 1 AS code, value ->> 2 AS why, value ->> 3 AS other FROM json_each($2)) AS e
+		WHERE operation_items.operation_id = $1 AND operation_items.n = e.n AND operation_items.state = 'pending'`
+	if len(items) == 0 {
+		return nil
+	}
+	rows := make([][4]any, len(items))
+	for i, it := range items {
+		rows[i] = [4]any{it.n, it.code, it.why, it.other}
+	}
+	text, err := encodeRows(rows)
+	if err != nil {
+		return err
+	}
+	n, err := t.exec(update, id, text, micros(now))
+	return expect(int64(len(items)), n, err)
+}
+
+// worked is the operation after a step: it goes on, pauses after its canary, or
+// is finished.
+func (t *tx) worked(o job.Operation, now time.Time) (job.Operation, error) {
+	if o.Pending == 0 {
+		o.State, o.Why, o.FinishedAt = job.OpFinished, "", now
+		if err := t.saveOperation(job.OpRunning, o); err != nil {
+			return o, err
+		}
+		return o, t.audit(bulkEntry(o, "operation.finish", now, job.Actor{Name: o.StartedBy}))
+	}
+	if o.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Canary {
+		o.CanaryAt = now
+		return t.pauseOperation(o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Canary), now, job.Actor{Name: "the canary"})
+	}
+	return o, t.saveOperation(job.OpRunning, o)
+}
+
+// guarded says why an operation should not go on: its replays keep failing as
+// before. What had ended before a person resumed it counts no more.
+func (t *tx) guarded(o job.Operation) (why string, err error) {
+	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
+		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0)`
+	if !o.Guard || o.Kind != job.OpReplay {
+		return "", nil
+	}
+	var ended, same int64
+	err = t.query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, micros(o.ResumedAt), job.GuardWindow)
+	if err != nil || ended < job.GuardLeast || 2*same <= ended {
+		return "", err
+	}
+	return fmt.Sprintf("%d of the last %d replays failed for good again as before", same, ended), nil
+}
+
+// judge holds items against their jobs as they are in this transaction, and
+// says why some do not fit.
+func (t *tx) judge(o job.Operation, items []workItem) error {
+	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	wanted := make([]int64, len(items))
+	for i, it := range items {
+		wanted[i] = it.seq
+	}
+	text, err := encodeRows(wanted)
+	if err != nil {
+		return err
+	}
+	jobs, err := t.store.policies.jobs(t, query, text)
+	if err != nil {
+		return err
+	}
+	bySeq := map[int64]job.Job{}
+	for _, j := range jobs {
+		bySeq[j.Seq] = j
+	}
+	late := map[int64]*workItem{}
+	for i := range items {
+		it := &items[i]
+		j, ok := bySeq[it.seq]
+		if !ok {
+			it.code, it.why = job.SkipGone, gone(it.id)
+			continue
+		}
+		it.job, it.code = j, o.Kind.Unfit(j, it.run)
+		it.why = unfit(it.code, j, it.run)
+		if it.code == job.SkipReplayed {
+			late[j.Seq] = it
+		}
+	}
+	return t.whoWasFirst(late)
+}
+
+func gone(id string) string {
+	if id == "" {
+		return "the job was removed"
+	}
+	return "there is no job " + id
+}
+
+// unfit says in words why a job does not take part.
+func unfit(code job.Skip, j job.Job, run int) string {
+	switch code {
+	case "":
+		return ""
+	case job.SkipReplayed:
+		return fmt.Sprintf("replayed already, run %d", j.Run)
+	case job.SkipNoRun:
+		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
+	case job.Skip(job.StatusTrashed):
+		return "discarded, it lies in the trash"
+	case job.Skip(job.Completed):
+		return fmt.Sprintf("run %d succeeded", j.Run)
+	}
+	return fmt.Sprintf("%s, run %d", j.Status(), j.Run)
+}
+
+// whoWasFirst says of items that came too late who replayed their runs.
+func (t *tx) whoWasFirst(late map[int64]*workItem) error {
+	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
+		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+	if len(late) == 0 {
+		return nil
+	}
+	var rows [][2]int64
+	for seq, it := range late {
+		rows = append(rows, [2]int64{seq, int64(it.run)})
+	}
+	text, err := encodeRows(rows)
+	if err != nil {
+		return err
+	}
+	return t.query(query, func(rows *sql.Rows) error {
+		var seq, other int64
+		var by string
+		err := rows.Scan(&seq, &by, &other)
+		if it := late[seq]; it != nil {
+			it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", name(by), it.run+1), other
+		}
+		return err
+	}, text)
+}
