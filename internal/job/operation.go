@@ -40,15 +40,15 @@ const (
 // starts: what was previewed is what runs. Always: Total = Pending + Done +
 // Skipped + Failed.
 type Operation struct {
-	ID     int64
-	Kind   OpKind
-	State  OpState
-	Why    string    // it paused or ended
-	Filter string    // that made the scope, as [Filter.String] writes it; empty when the jobs were named
-	Source int64     // the operation whose replays that failed again are the scope, or 0
-	Until  time.Time // jobs that changed later are not in the scope
-	Start  bool      // it runs as soon as its scope is known
-	Pace
+	ID         int64
+	Kind       OpKind
+	State      OpState
+	Why        string    // it paused or ended
+	Filter     string    // that made the scope, as [Filter.String] writes it; empty when the jobs were named
+	Source     int64     // the operation whose replays that failed again are the scope, or 0
+	Until      time.Time // jobs that changed later are not in the scope
+	Start      bool      // it runs as soon as its scope is known
+	Pace       Pace
 	CanaryAt   time.Time // when it paused after the canary
 	CreatedAt  time.Time
 	CreatedBy  string
@@ -115,6 +115,24 @@ const (
 	PreviewFor    = time.Hour
 	OperationStep = 500 // items of one transaction
 )
+
+// String says the pace in a few words, as the audit log has it.
+func (p Pace) String() string {
+	text := "as fast as it goes"
+	switch {
+	case p.Spread > 0:
+		text = fmt.Sprintf("%.3g a second, over %s", p.Rate, FormatDuration(p.Spread))
+	case p.Rate > 0:
+		text = fmt.Sprintf("%.3g a second", p.Rate)
+	}
+	if p.Canary > 0 {
+		text += fmt.Sprintf(", pause after %d", p.Canary)
+	}
+	if p.Guard {
+		text += ", guarded"
+	}
+	return text
+}
 
 // Over is the rate at which n jobs go, jobs a second; 0: as fast as it goes.
 func (p Pace) Over(n int64) float64 {
@@ -243,8 +261,9 @@ type RunOutcome string
 // The ways in which a replayed run ends.
 const (
 	RunSucceeded RunOutcome = "succeeded"
-	RunRelapsed  RunOutcome = "relapsed" // it failed for good again
-	RunDropped   RunOutcome = "dropped"  // a person ended it, or replayed the job once more
+	RunRelapsed  RunOutcome = "relapsed"  // it failed for good again
+	RunDropped   RunOutcome = "dropped"   // a person ended it, or replayed the job once more
+	RunUnsettled RunOutcome = "unsettled" // in filters: it has not ended yet
 )
 
 // Item is one job of an operation.

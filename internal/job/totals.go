@@ -60,4 +60,6 @@ type Snapshot struct {
 	Seq    int64
 	Totals Totals
 	Depths Depths // over all queues
+
+	Operations int64 // on many jobs that are under way
 }

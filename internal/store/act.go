@@ -139,13 +139,23 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Ac
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
 				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.State)}
 		}
-		const letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
-		if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
-			return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
+		to, err := t.discard(from, 0, now, by)
+		if err != nil {
+			return job.Job{}, err
 		}
-		t.resolved(from)
-		return t.finish(from, job.Discarded, "job.discard", now, by)
+		return to, t.audit(about(from, to, "job.discard", now, by))
 	})
+}
+
+// discard gives a job up that can be discarded; operation is the one that did
+// so, or 0.
+func (t *tx) discard(from job.Job, operation int64, now time.Time, by job.Actor) (job.Job, error) {
+	const letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
+	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
+		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
+	}
+	t.resolved(from)
+	return t.finish(from, job.Discarded, now)
 }
 
 // Cancel takes a job back before it has ended. An execution that is under way
@@ -169,12 +179,16 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by job.Act
 				return job.Job{}, err
 			}
 		}
-		return t.finish(from, job.Cancelled, "job.cancel", now, by)
+		to, err := t.finish(from, job.Cancelled, now)
+		if err != nil {
+			return job.Job{}, err
+		}
+		return to, t.audit(about(from, to, "job.cancel", now, by))
 	})
 }
 
 // finish ends a job by a person's decision.
-func (t *tx) finish(from job.Job, state job.State, action string, now time.Time, by job.Actor) (job.Job, error) {
+func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
 	const update = `UPDATE jobs SET state = $2, shelf = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4
 		WHERE seq = $1`
 	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now))
@@ -183,7 +197,7 @@ func (t *tx) finish(from job.Job, state job.State, action string, now time.Time,
 	}
 	t.ended(from, job.RunDropped, now)
 	t.moved(from, to)
-	return to, t.audit(about(from, to, action, now, by))
+	return to, nil
 }
 
 // about is the entry of the audit log about one job.

@@ -29,10 +29,10 @@ const operationColumns = `id, kind, state, why, filter, source, until, start, ra
 
 func scanOperation(rows *sql.Rows, extra ...any) (o job.Operation, err error) {
 	var until, spread, canaryAt, created, started, resumed, finished int64
-	err = rows.Scan(append([]any{&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, &until, &o.Start, &o.Rate, &spread,
-		&o.Canary, &canaryAt, &o.Guard, &created, &o.CreatedBy, &started, &o.StartedBy, &resumed, &finished,
+	err = rows.Scan(append([]any{&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, &until, &o.Start, &o.Pace.Rate, &spread,
+		&o.Pace.Canary, &canaryAt, &o.Pace.Guard, &created, &o.CreatedBy, &started, &o.StartedBy, &resumed, &finished,
 		&o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key}, extra...)...)
-	o.Until, o.Spread, o.CanaryAt = fromMicros(until), time.Duration(spread)*time.Microsecond, fromMicros(canaryAt)
+	o.Until, o.Pace.Spread, o.CanaryAt = fromMicros(until), time.Duration(spread)*time.Microsecond, fromMicros(canaryAt)
 	o.CreatedAt, o.StartedAt, o.ResumedAt = fromMicros(created), fromMicros(started), fromMicros(resumed)
 	o.FinishedAt = fromMicros(finished)
 	return o, err
@@ -101,7 +101,7 @@ func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperat
 			Kind: n.Kind, State: job.OpCollecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
 			CreatedAt: now, CreatedBy: by.Name, Key: n.Key,
 		}
-		if (n.Filter != job.Filter{}) {
+		if !n.Filter.Zero() {
 			o.Filter = n.Filter.String()
 		}
 		var err error
@@ -143,8 +143,8 @@ func (t *tx) insertOperation(o job.Operation) (id int64, err error) {
 			created_at, created_by, key)
 		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
 	err = t.query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) },
-		string(o.Kind), string(o.State), o.Filter, o.Source, micros(o.Until), o.Start, o.Rate, o.Spread.Microseconds(),
-		o.Canary, o.Guard, micros(o.CreatedAt), o.CreatedBy, o.Key)
+		string(o.Kind), string(o.State), o.Filter, o.Source, micros(o.Until), o.Start, o.Pace.Rate, o.Pace.Spread.Microseconds(),
+		o.Pace.Canary, o.Pace.Guard, micros(o.CreatedAt), o.CreatedBy, o.Key)
 	if err != nil {
 		return 0, fmt.Errorf("store the operation: %w", err)
 	}
@@ -158,7 +158,7 @@ func (t *tx) saveOperation(was job.OpState, o job.Operation) error {
 	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
 		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
 		total = $13, pending = $14, done = $15, skipped = $16, failed = $17 WHERE id = $1`
-	n, err := t.exec(update, o.ID, string(o.State), o.Why, o.Rate, o.Spread.Microseconds(), o.Canary, micros(o.CanaryAt), o.Guard,
+	n, err := t.exec(update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, micros(o.CanaryAt), o.Pace.Guard,
 		micros(o.StartedAt), o.StartedBy, micros(o.ResumedAt), micros(o.FinishedAt),
 		o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
 	if err := expect(1, n, err); err != nil {
@@ -210,4 +210,10 @@ func encodeRows[T any](rows []T) (string, error) {
 		return "", errors.Join(errors.New("encode rows for a statement"), err)
 	}
 	return string(text), nil
+}
+
+func (r *rollup) loadOperations(src source) error {
+	const query = `SELECT count(*) FROM operations
+		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state IN ('collecting', 'running')`
+	return src.query(query, func(rows *sql.Rows) error { return rows.Scan(&r.bulk) })
 }

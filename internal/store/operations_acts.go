@@ -40,7 +40,7 @@ func (s *Store) SetRate(ctx context.Context, now time.Time, id int64, pace job.P
 	open := []job.OpState{job.OpPreview, job.OpRunning, job.OpPaused}
 	return s.actOnOperation(ctx, id, "changed", open, func(t *tx, o job.Operation) error {
 		before := o.Pace
-		o.Rate, o.Spread = pace.Over(o.Pending), pace.Spread
+		o.Pace.Rate, o.Pace.Spread = pace.Over(o.Pending), pace.Spread
 		if err := t.saveOperation(o.State, o); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *Store) actOnOperation(ctx context.Context, id int64, done string, in []
 				return operation(t, id)
 			}
 		}
-		return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.standing(), done)}
+		return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.State, done)}
 	})
 }
 
@@ -173,7 +173,7 @@ func (s *Store) FailItem(ctx context.Context, now time.Time, id int64, why strin
 // discardAll gives jobs up that can be discarded.
 func (t *tx) discardAll(jobs []job.Job, now time.Time, by job.Actor, operation int64) error {
 	for _, j := range jobs {
-		if err := t.discard(j, now, by, operation); err != nil {
+		if _, err := t.discard(j, operation, now, by); err != nil {
 			return err
 		}
 	}

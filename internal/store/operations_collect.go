@@ -69,52 +69,54 @@ func collecting(src source, id int64) (o job.Operation, cursor string, err error
 
 // candidates reads the next chunk of a scope, and where it ends.
 func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) (all []candidate, next string, err error) {
-	var query string
-	var args []any
 	after, err := job.ParseCursor(cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	if o.Source != 0 {
-		query, args = relapsesQuery(o, after)
-	} else if query, args, err = scopeQuery(o, after); err != nil {
+		return s.relapses(ctx, o, after)
+	}
+	f, err := scope(o)
+	if err != nil {
 		return nil, "", err
 	}
-	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var c candidate
-		var at, seq int64
-		err := rows.Scan(&c.seq, &c.run, &at, &seq)
-		all = append(all, c)
-		next = job.Cursor{At: fromMicros(at), Seq: seq}.String()
-		return err
-	}, args...)
+	query, args := jobsQuery(f, after, job.OperationStep-1)
+	jobs, err := s.policies.jobs(s.reading(ctx), query, args...)
+	for _, j := range jobs {
+		all = append(all, candidate{seq: j.Seq, run: j.Run})
+		next = cursorOf(j, f).String()
+	}
 	return all, next, err
 }
 
-// scopeQuery selects the jobs of a filter that changed before the operation was
-// made, the longest unchanged first. What fails while it is collected changes
+// scope is the filter of an operation as it is collected: the jobs that changed
+// before it was made, the longest unchanged first. What fails meanwhile changes
 // later than that, and what is replayed meanwhile leaves the scope.
-func scopeQuery(o job.Operation, after job.Cursor) (string, []any, error) {
-	f, err := job.ParseFilter(o.Filter)
+func scope(o job.Operation) (job.Filter, error) {
+	f, err := job.ParseFilter(o.Filter, o.Until)
 	if err != nil {
-		return "", nil, fmt.Errorf("read its filter: %w", err)
+		return f, fmt.Errorf("read the filter of operation %d: %w", o.ID, err)
 	}
-	var where conditions
-	where.add(statusTerm(f.Status))
-	where.match(f, "j")
-	where.text(f.Error, "j.error_type", "j.error_message")
-	where.add("j.changed_at <= %s", micros(o.Until))
-	where.add("(j.changed_at, j.seq) > (%s, %s)", micros(after.At), after.Seq)
-	query := `SELECT j.seq, j.run, j.changed_at, j.seq FROM jobs AS j` + where.String()
-	return query + fmt.Sprintf(" ORDER BY j.changed_at, j.seq LIMIT %d + 0", job.OperationStep), where.args, nil
+	if f.Sort = job.Oldest; f.To.IsZero() || f.To.After(o.Until) {
+		f.To = o.Until.Add(time.Microsecond)
+	}
+	return f, nil
 }
 
-// relapsesQuery selects the runs that another operation replayed and that
-// failed for good again.
-func relapsesQuery(o job.Operation, after job.Cursor) (string, []any) {
-	const query = `SELECT job_seq, run + 1, n, n FROM operation_items
+// relapses reads the next runs that another operation replayed and that failed
+// for good again.
+func (s *Store) relapses(ctx context.Context, o job.Operation, after job.Cursor) (all []candidate, next string, err error) {
+	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
-	return query, []any{o.Source, after.Seq, micros(o.Until), job.OperationStep}
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var c candidate
+		var n int64
+		err := rows.Scan(&c.seq, &c.run, &n)
+		all = append(all, c)
+		next = job.Cursor{At: o.Until, Seq: n}.String()
+		return err
+	}, o.Source, after.Seq, micros(o.Until), job.OperationStep)
+	return all, next, err
 }
 
 // collectNamed makes items of jobs that somebody named, each once.

@@ -37,8 +37,8 @@ func (s *Store) Work(ctx context.Context, now time.Time, id int64, n int) (job.W
 			}
 			return job.Worked{Operation: o}, err
 		}
-		if o.Canary > 0 && o.CanaryAt.IsZero() {
-			n = min(n, int(o.Canary-o.Done))
+		if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
+			n = min(n, int(o.Pace.Canary-o.Done))
 		}
 		items, err := t.nextItems(id, n)
 		if err != nil {
@@ -102,8 +102,6 @@ func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
 		_, err = t.replayAll(jobs, now, by, o.ID)
 	case job.OpDiscard:
 		err = t.discardAll(jobs, now, by, o.ID)
-	case job.OpRestore:
-		err = t.restoreAll(jobs, now, by, o.ID)
 	default: // unreachable: OpKind.Scope has refused it
 		err = fmt.Errorf("%q is no kind of operation", o.Kind)
 	}
@@ -140,9 +138,9 @@ func (t *tx) worked(o job.Operation, now time.Time) (job.Operation, error) {
 		}
 		return o, t.audit(bulkEntry(o, "operation.finish", now, job.Actor{Name: o.StartedBy}))
 	}
-	if o.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Canary {
+	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
 		o.CanaryAt = now
-		return t.pauseOperation(o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Canary), now, job.Actor{Name: "the canary"})
+		return t.pauseOperation(o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary), now, job.Actor{Name: "the canary"})
 	}
 	return o, t.saveOperation(job.OpRunning, o)
 }
@@ -152,7 +150,7 @@ func (t *tx) worked(o job.Operation, now time.Time) (job.Operation, error) {
 func (t *tx) guarded(o job.Operation) (why string, err error) {
 	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
 		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0)`
-	if !o.Guard || o.Kind != job.OpReplay {
+	if !o.Pace.Guard || o.Kind != job.OpReplay {
 		return "", nil
 	}
 	var ended, same int64

@@ -25,6 +25,7 @@ type rollup struct {
 	grown  bool               // queues has a new name since it was published
 	paused map[string]bool
 	audit  auditHead
+	bulk   int64 // operations that are under way
 	labels labels
 	newest int64               // the number of the newest job
 	active map[string]*job.Job // by id, without what their workers alone need
@@ -85,10 +86,11 @@ func (l labels) learn(queue, typ string) {
 }
 
 // apply takes over what a transaction counted, after its commit.
-func (r *rollup) apply(d delta, paused []string) {
-	if len(d.depths)+len(paused) > 0 {
+func (r *rollup) apply(d delta, paused []string, underWay int64) {
+	if len(d.depths)+len(paused) > 0 || underWay != 0 {
 		r.seq++
 	}
+	r.bulk += underWay
 	for k, n := range d.depths {
 		r.depths[k.status] += n
 		r.queued[k] += n
@@ -115,7 +117,7 @@ func (r *rollup) learn(queue string) {
 // publish makes the state after a commit visible to readers.
 func (s *Store) publish(r *rollup) {
 	if old := s.snapshot.Load(); old == nil || old.Seq != r.seq {
-		s.snapshot.Store(&job.Snapshot{Seq: r.seq, Totals: r.totals, Depths: maps.Clone(r.depths)})
+		s.snapshot.Store(&job.Snapshot{Seq: r.seq, Totals: r.totals, Depths: maps.Clone(r.depths), Operations: r.bulk})
 	}
 	if r.grown {
 		names := slices.Sorted(maps.Keys(r.queues))
@@ -146,7 +148,7 @@ func (s *Store) load(ctx context.Context) error {
 		r.depths[status] = 0
 	}
 	src := s.reading(ctx)
-	for _, step := range []func(source) error{r.loadRevision, r.loadDepths, r.loadCounters, r.loadQueues, r.loadAudit} {
+	for _, step := range []func(source) error{r.loadRevision, r.loadDepths, r.loadCounters, r.loadQueues, r.loadAudit, r.loadOperations} {
 		if err := step(src); err != nil {
 			return fmt.Errorf("read the rollups: %w", err)
 		}

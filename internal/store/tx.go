@@ -25,6 +25,7 @@ type tx struct {
 	touched             bool                 // a rollup has to be written although no job moved
 	messages            map[message]job.Job  // new jobs that came as envelopes
 	runs                []endedRun           // replayed runs that ended
+	underWay            int64                // operations that began to work less those that no longer do
 	jobs, bodies        batch
 	completed, attempts batch
 	unsearched          batch // failures that cannot be searched yet
@@ -65,7 +66,7 @@ func (t *tx) committed() {
 	}
 	maps.Copy(t.rollup.paused, t.paused)
 	maps.DeleteFunc(t.rollup.paused, func(_ string, on bool) bool { return !on })
-	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)))
+	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)), t.underWay)
 	t.rollup.newest, t.rollup.audit = t.seq, t.head
 	for id, j := range t.active {
 		if j == nil {

@@ -54,6 +54,7 @@ CREATE TABLE operation_items (
 
 CREATE INDEX operation_items_state   ON operation_items (operation_id, state, n);
 CREATE INDEX operation_items_outcome ON operation_items (operation_id, outcome, n) WHERE outcome <> '';
+CREATE INDEX operation_items_unsettled ON operation_items (operation_id, n) WHERE state = 'done' AND outcome = '';
 CREATE INDEX operation_items_ended   ON operation_items (operation_id, ended_at) WHERE ended_at <> 0;
 CREATE INDEX operation_items_job     ON operation_items (job_seq);
 

@@ -33,6 +33,9 @@ type Store interface {
 	Keeper
 	Redoer
 	Drawer
+	Bulk
+	BulkOperator
+	BulkReader
 	Close() error
 }
 
@@ -96,7 +99,7 @@ type Database func(t *testing.T) (open func() Store)
 
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
-	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, lettering, listing, counting, histories, redoing, drawing} {
+	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, lettering, listing, counting, histories, redoing, drawing, operating} {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {
 				t.Parallel()

@@ -1,0 +1,579 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// Bulk is what acts on many jobs at once.
+type Bulk interface {
+	NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error)
+	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
+	StartOperation(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error)
+	Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error)
+	FailItem(ctx context.Context, now time.Time, id int64, why string) error
+	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
+}
+
+// BulkOperator is what a person does to an operation.
+type BulkOperator interface {
+	PauseOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
+	ResumeOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
+	SetRate(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error)
+	AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
+}
+
+// BulkReader is what pages show of operations.
+type BulkReader interface {
+	Operation(ctx context.Context, id int64) (job.Operation, error)
+	Operations(ctx context.Context, before int64, limit int) (job.OperationList, error)
+	OpenOperations(ctx context.Context) ([]job.Operation, error)
+	Items(ctx context.Context, id int64, f job.ItemFilter, after int64, limit int) (job.ItemList, error)
+	Breakdown(ctx context.Context, id int64) (job.Breakdown, error)
+	OperationLog(ctx context.Context, id int64) ([]job.Entry, error)
+}
+
+var operating = []func(*kit){
+	Operation_ScopeShownIsScopeRun, Operation_CollectsInChunksAcrossRestarts, Operation_WorksInOrderAndAddsUp,
+	Operation_SkipsWhatMovedOn, Operation_NamedJobsBecomeItems, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
+	Operation_PauseSurvivesARestart, Operation_CanaryPauses, Operation_GuardPauses, Operation_OutcomesAreCounted,
+	Operation_ReplaysTheRelapsedOnes, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_RefusesWhatDoesNotFit,
+	Operation_SpreadBecomesARate, Operation_FailedItemIsPassed, Operation_IsAudited, Operation_ListsAreComplete,
+	Operation_Discards, Operation_StartsByItself, Operation_CountsThoseUnderWay,
+}
+
+// deads enqueues jobs that die at once, and returns them as dead letters.
+func (k *kit) deads(n int) []job.Job {
+	k.Helper()
+	jobs := many(n)
+	for i := range jobs {
+		jobs[i].Policy = policy(1)
+	}
+	k.add(jobs...)
+	return k.dieAll(n, job.Failed)
+}
+
+// dieAll claims n jobs and ends their executions.
+func (k *kit) dieAll(n int, o job.Outcome) []job.Job {
+	k.Helper()
+	var all []job.Job
+	for len(all) < n {
+		claimed := k.claim("orders", n-len(all))
+		if len(claimed) == 0 {
+			k.Fatalf("%d of %d jobs could be claimed", len(all), n)
+		}
+		var ends []job.Settlement
+		for _, c := range claimed {
+			ends = append(ends, c.Settle(k.ending(o), nil))
+		}
+		if _, stale := k.exchange(ends, "", 0); len(stale) > 0 {
+			k.Fatalf("%d settlements are stale", len(stale))
+		}
+		all = append(all, claimed...)
+	}
+	for i := range all {
+		all[i] = k.job(all[i].ID)
+	}
+	return all
+}
+
+// operate makes an operation over a filter and collects it.
+func (k *kit) operate(kind job.OpKind, f job.Filter) job.Operation {
+	k.Helper()
+	f, err := kind.Scope(f)
+	k.check(err)
+	return k.begun(job.NewOperation{Kind: kind, Filter: f})
+}
+
+func (k *kit) begun(n job.NewOperation) job.Operation {
+	k.Helper()
+	o, err := k.NewOperation(k.ctx, k.now, n, ana)
+	k.check(err)
+	k.collect(o.ID)
+	return k.operation(o.ID)
+}
+
+func (k *kit) collect(id int64) {
+	k.Helper()
+	for more := true; more; {
+		var err error
+		more, err = k.Collect(k.ctx, k.now, id)
+		k.check(err)
+	}
+}
+
+func (k *kit) operation(id int64) job.Operation {
+	k.Helper()
+	o, err := k.Operation(k.ctx, id)
+	k.check(err)
+	if o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
+		k.Errorf("the meters of %+v do not add up", o)
+	}
+	return o
+}
+
+func (k *kit) run(id int64, p job.Pace) {
+	k.Helper()
+	_, err := k.StartOperation(k.ctx, k.now, id, p, ana)
+	k.check(err)
+}
+
+// work works through n items.
+func (k *kit) work(id int64, n int) job.Worked {
+	k.Helper()
+	w, err := k.Work(k.ctx, k.now, id, n)
+	k.check(err)
+	return w
+}
+
+// workAll works until nothing is left to do.
+func (k *kit) workAll(id int64) job.Operation {
+	k.Helper()
+	for k.work(id, 500).Operation.State == job.OpRunning {
+		continue
+	}
+	return k.operation(id)
+}
+
+func (k *kit) items(id int64, f job.ItemFilter) []job.Item {
+	k.Helper()
+	list, err := k.Items(k.ctx, id, f, 0, 10_000)
+	k.check(err)
+	return list.Items
+}
+
+var (
+	ana = job.Actor{Name: "ana", Address: "10.0.0.1"}
+	sam = job.Actor{Name: "sam"}
+)
+
+// Operation_ScopeShownIsScopeRun: what fails after an operation was made is not
+// in it, whether its scope is still collected or previewed.
+func Operation_ScopeShownIsScopeRun(k *kit) {
+	before := ids(k.deads(600))
+	f, err := job.OpReplay.Scope(job.Filter{Queue: "orders"})
+	k.check(err)
+	k.pass(time.Second)
+	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
+	k.check(err)
+	k.pass(time.Second)
+	_, err = k.Collect(k.ctx, k.now, o.ID)
+	k.check(err)
+	k.deads(3)
+	k.collect(o.ID)
+	k.deads(3)
+	o = k.operation(o.ID)
+	k.same("the scope", []any{o.State, o.Total, o.Pending}, []any{job.OpPreview, int64(600), int64(600)})
+	k.run(o.ID, job.Pace{})
+	k.same("what ran", k.workAll(o.ID).Done, int64(600))
+	var ran []string
+	for _, it := range k.items(o.ID, job.ItemFilter{State: job.ItemDone}) {
+		ran = append(ran, it.Job.ID)
+	}
+	slices.Sort(before)
+	slices.Sort(ran)
+	k.same("the jobs that ran", ran, before)
+	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(6))
+}
+
+// Operation_CollectsInChunksAcrossRestarts: a restart goes on where the
+// collection was, and no job is in the scope twice.
+func Operation_CollectsInChunksAcrossRestarts(k *kit) {
+	k.deads(1100)
+	f, err := job.OpReplay.Scope(job.Filter{})
+	k.check(err)
+	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
+	k.check(err)
+	for range 2 {
+		more, err := k.Collect(k.ctx, k.now, o.ID)
+		k.check(err)
+		k.same("more to collect", more, true)
+		k.restart()
+	}
+	more, err := k.Collect(k.ctx, k.now, o.ID)
+	k.check(err)
+	k.same("more to collect", more, false)
+	o = k.operation(o.ID)
+	k.same("the scope", []any{o.State, o.Total}, []any{job.OpPreview, int64(1100)})
+	seen := map[string]bool{}
+	for _, it := range k.items(o.ID, job.ItemFilter{}) {
+		seen[it.Job.ID] = true
+	}
+	k.same("jobs in the scope", len(seen), 1100)
+}
+
+// Operation_WorksInOrderAndAddsUp: each step takes the next items, and nothing
+// is replayed before its turn.
+func Operation_WorksInOrderAndAddsUp(k *kit) {
+	dead := k.deads(10)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{Rate: 5})
+	w := k.work(o.ID, 4)
+	k.same("worked", w.Items, 4)
+	o = k.operation(o.ID)
+	k.same("the meters", []int64{o.Pending, o.Done}, []int64{6, 4})
+	k.same("available jobs", k.Snapshot().Depths[job.Status(job.Available)], int64(4))
+	k.same("counted replays", k.Snapshot().Totals.Replayed, int64(4))
+	first := k.items(o.ID, job.ItemFilter{State: job.ItemDone})[0]
+	k.same("the first job", first.Job.ID, dead[0].ID)
+	k.same("its run", first.Job.Run, 2)
+	d := k.detail(dead[0].ID)
+	k.same("its replay", []any{d.Replays[0].Run, d.Replays[0].By, d.Letters[0].ReplayedBy}, []any{1, "ana", "ana"})
+	k.same("the end", k.workAll(o.ID).State, job.OpFinished)
+	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(0))
+	reasons, err := k.Reasons(k.ctx)
+	k.check(err)
+	k.same("open letters by reason", len(reasons), 0)
+}
+
+// Operation_SkipsWhatMovedOn: an item whose job is no longer what the person
+// saw is skipped, and says why.
+func Operation_SkipsWhatMovedOn(k *kit) {
+	dead := k.deads(4)
+	o := k.operate(job.OpReplay, job.Filter{})
+	_, err := k.Replay(k.ctx, k.now, dead[0].ID, 1, sam)
+	k.check(err)
+	k.settle(k.claim("orders", 1)[0], job.Succeeded)
+	_, err = k.Discard(k.ctx, k.now, dead[1].ID, sam)
+	k.check(err)
+	k.run(o.ID, job.Pace{})
+	o = k.workAll(o.ID)
+	items := k.items(o.ID, job.ItemFilter{})
+	k.same("the first item", []any{items[0].State, items[0].Code, items[0].Why}, []any{job.ItemSkipped, job.SkipReplayed, "replayed already by sam, run 2"})
+	k.same("replays of the first job", len(k.detail(dead[0].ID).Replays), 1)
+	b, err := k.Breakdown(k.ctx, o.ID)
+	k.check(err)
+	k.same("the first reason to skip", b.Skips[0].Count >= 1, true)
+	k.same("skipped by the breakdown", len(b.Skipped), int(o.Skipped))
+	k.same("the scope by queue and type", b.Scope, []job.ScopePart{{Queue: "orders", Type: "email.send", Count: 4}})
+}
+
+// Operation_NamedJobsBecomeItems: jobs that a person ticked are the scope, each
+// once; those that do not fit any more are skipped at once.
+func Operation_NamedJobsBecomeItems(k *kit) {
+	dead := k.deads(2)
+	waiting := k.add(simple())[0]
+	missing := job.NewID()
+	o := k.begun(job.NewOperation{Kind: job.OpReplay, Named: []job.Named{
+		{ID: dead[1].ID, Run: 1}, {ID: dead[0].ID, Run: 1}, {ID: dead[1].ID, Run: 1}, {ID: waiting.ID, Run: 1}, {ID: missing, Run: 1}, {ID: waiting.ID, Run: 7},
+	}})
+	k.same("the scope", []any{o.State, o.Total, o.Pending, o.Skipped}, []any{job.OpPreview, int64(4), int64(2), int64(2)})
+	items := k.items(o.ID, job.ItemFilter{})
+	k.same("the first job", items[0].Job.ID, dead[1].ID)
+	k.same("who waits", []any{items[2].Code, items[2].Why}, []any{job.Skip("available"), "available, run 1"})
+	k.same("who is missing", []any{items[3].Code, items[3].Why}, []any{job.SkipGone, "there is no job " + missing})
+}
+
+// Operation_TwoOverOneScope: of two operations over the same jobs each job is
+// replayed once, and the loser names the winner.
+func Operation_TwoOverOneScope(k *kit) {
+	k.deads(30)
+	a, b := k.operate(job.OpReplay, job.Filter{}), k.operate(job.OpReplay, job.Filter{})
+	k.run(a.ID, job.Pace{})
+	k.run(b.ID, job.Pace{})
+	k.work(a.ID, 10)
+	k.work(b.ID, 25)
+	a, b = k.workAll(a.ID), k.workAll(b.ID)
+	k.same("replays", k.Snapshot().Totals.Replayed, int64(30))
+	k.same("done by both", a.Done+b.Done, int64(30))
+	k.same("skipped by both", a.Skipped+b.Skipped, int64(30))
+	k.same("who was first", k.items(b.ID, job.ItemFilter{State: job.ItemSkipped})[0].Other, a.ID)
+}
+
+// Operation_AbortLeavesTheRest: an aborted operation leaves dead what it had
+// not reached, and nothing starts it again.
+func Operation_AbortLeavesTheRest(k *kit) {
+	k.deads(10)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{})
+	k.work(o.ID, 3)
+	o, err := k.AbortOperation(k.ctx, k.now, o.ID, sam)
+	k.check(err)
+	k.same("the operation", []any{o.State, o.Why, o.Pending, o.Done}, []any{job.OpAborted, "aborted by sam", int64(7), int64(3)})
+	k.same("worked after that", k.work(o.ID, 500).Items, 0)
+	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(7))
+	_, err = k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
+}
+
+// Operation_PauseSurvivesARestart: a paused operation stays so until somebody
+// resumes it.
+func Operation_PauseSurvivesARestart(k *kit) {
+	k.deads(10)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{Rate: 7})
+	k.work(o.ID, 3)
+	_, err := k.PauseOperation(k.ctx, k.now, o.ID, sam)
+	k.check(err)
+	k.restart()
+	o = k.operation(o.ID)
+	k.same("the operation", []any{o.State, o.Why, o.Pace.Rate}, []any{job.OpPaused, "paused by sam", 7.0})
+	k.same("worked meanwhile", k.work(o.ID, 500).Items, 0)
+	_, err = k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	k.check(err)
+	k.same("the end", k.workAll(o.ID).Done, int64(10))
+}
+
+// Operation_CanaryPauses: after the canary a person decides, once.
+func Operation_CanaryPauses(k *kit) {
+	k.deads(150)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{Canary: -1})
+	o = k.workAll(o.ID)
+	k.same("the canary", []any{o.State, o.Done, o.Pace.Canary}, []any{job.OpPaused, int64(job.UsualCanary), int64(job.UsualCanary)})
+	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	k.check(err)
+	k.same("the rest", k.workAll(o.ID).Done, int64(150))
+}
+
+// Operation_GuardPauses: when most of the replays that ended last failed for
+// good as before, the operation pauses and says so. A person may go on.
+func Operation_GuardPauses(k *kit) {
+	k.deads(40)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{Guard: true})
+	k.work(o.ID, 12)
+	k.pass(time.Second)
+	k.dieAll(5, job.Succeeded)
+	k.dieAll(5, job.Failed)
+	k.same("five of ten", k.work(o.ID, 1).Operation.State, job.OpRunning)
+	k.dieAll(1, job.Failed)
+	w := k.work(o.ID, 10)
+	k.same("six of eleven", []any{w.Operation.State, w.Operation.Why, w.Items},
+		[]any{job.OpPaused, "6 of the last 11 replays failed for good again as before", 0})
+	k.pass(time.Second)
+	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	k.check(err)
+	k.same("goes on", k.work(o.ID, 10).Items, 10)
+}
+
+// Operation_OutcomesAreCounted: how a replayed run ends is written to its item
+// and to the meter, in the transaction that ends it; the next runs of the job
+// are nobody's business.
+func Operation_OutcomesAreCounted(k *kit) {
+	k.deads(5)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{})
+	k.workAll(o.ID)
+	k.pass(time.Second)
+	k.dieAll(2, job.Succeeded)
+	relapsed := k.dieAll(1, job.Failed)[0]
+	cancelled := k.claim("orders", 1)[0]
+	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, sam)
+	k.check(err)
+	meters := func() []int64 {
+		o := k.operation(o.ID)
+		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
+	}
+	k.same("the meters", meters(), []int64{2, 1, 1, 1})
+	k.same("relapsed items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunRelapsed})), 1)
+	k.same("unsettled items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})), 1)
+	_, err = k.Replay(k.ctx, k.now, relapsed.ID, 2, sam)
+	k.check(err)
+	k.dieAll(1, job.Succeeded)
+	k.dieAll(1, job.Succeeded)
+	k.same("the meters", meters(), []int64{3, 1, 1, 0})
+	k.restart()
+	k.same("the meters", meters(), []int64{3, 1, 1, 0})
+}
+
+// Operation_ReplaysTheRelapsedOnes: what an operation replayed in vain can be
+// the scope of another one.
+func Operation_ReplaysTheRelapsedOnes(k *kit) {
+	k.deads(6)
+	first := k.operate(job.OpReplay, job.Filter{})
+	_, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Relapsed: first.ID}, ana)
+	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
+	k.run(first.ID, job.Pace{})
+	k.workAll(first.ID)
+	k.dieAll(4, job.Succeeded)
+	relapsed := ids(k.dieAll(2, job.Failed))
+	o := k.begun(job.NewOperation{Kind: job.OpReplay, Relapsed: first.ID})
+	k.same("the scope", []int64{o.Total, o.Pending, o.Source}, []int64{2, 2, first.ID})
+	k.run(o.ID, job.Pace{})
+	k.same("the end", k.workAll(o.ID).Done, int64(2))
+	k.same("the runs", []int{k.job(relapsed[0]).Run, k.job(relapsed[1]).Run}, []int{3, 3})
+}
+
+// Operation_PreviewExpires: a preview that nobody starts within an hour is over.
+func Operation_PreviewExpires(k *kit) {
+	k.deads(2)
+	o := k.operate(job.OpReplay, job.Filter{})
+	next, err := k.ExpireOperations(k.ctx, k.now)
+	k.check(err)
+	k.same("the end of the preview", next.Equal(k.now.Add(job.PreviewFor)), true)
+	k.pass(job.PreviewFor)
+	_, err = k.ExpireOperations(k.ctx, k.now)
+	k.check(err)
+	o = k.operation(o.ID)
+	k.same("the operation", []any{o.State, o.Why}, []any{job.OpAborted, "never started"})
+	_, err = k.StartOperation(k.ctx, k.now, o.ID, job.Pace{}, ana)
+	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
+}
+
+// Operation_KeyAnswersWithTheFirst: a request that is repeated makes no second
+// operation.
+func Operation_KeyAnswersWithTheFirst(k *kit) {
+	k.deads(2)
+	f, err := job.OpReplay.Scope(job.Filter{})
+	k.check(err)
+	var seen []int64
+	for range 2 {
+		o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f, Key: "once"}, ana)
+		k.check(err)
+		seen = append(seen, o.ID)
+	}
+	k.same("the second one", seen[1], seen[0])
+}
+
+// Operation_RefusesWhatDoesNotFit: a filter whose jobs can have no part in the
+// operation is refused before it is made.
+func Operation_RefusesWhatDoesNotFit(k *kit) {
+	for _, state := range []job.State{job.Active, job.Completed, job.Available} {
+		if _, err := job.OpReplay.Scope(job.Filter{Status: job.Status(state)}); err == nil {
+			k.Errorf("a replay of jobs that are %s is taken", state)
+		}
+	}
+	f, err := job.OpReplay.Scope(job.Filter{})
+	k.check(err)
+	k.same("no state", f.Status, job.StatusDeadLetter)
+	_, err = k.Operation(k.ctx, 99)
+	k.same("not found", errors.Is(err, job.ErrNotFound), true)
+	_, err = k.AbortOperation(k.ctx, k.now, 99, ana)
+	k.same("not found", errors.Is(err, job.ErrNotFound), true)
+}
+
+// Operation_SpreadBecomesARate: all of it over a time is so many a second.
+func Operation_SpreadBecomesARate(k *kit) {
+	k.deads(30)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{Spread: time.Minute})
+	k.same("the rate", k.operation(o.ID).Pace.Rate, 0.5)
+	k.work(o.ID, 10)
+	_, err := k.SetRate(k.ctx, k.now, o.ID, job.Pace{Spread: 10 * time.Second}, ana)
+	k.check(err)
+	o = k.operation(o.ID)
+	left, ok := o.Left()
+	k.same("what is left", []any{o.Pace.Rate, left, ok}, []any{2.0, 10 * time.Second, true})
+}
+
+// Operation_FailedItemIsPassed: an item that cannot be done is failed, and the
+// others go on.
+func Operation_FailedItemIsPassed(k *kit) {
+	dead := k.deads(3)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{})
+	k.check(k.FailItem(k.ctx, k.now, o.ID, "out of luck"))
+	o = k.workAll(o.ID)
+	k.same("the meters", []int64{o.Failed, o.Done}, []int64{1, 2})
+	k.same("the failed item", k.items(o.ID, job.ItemFilter{State: job.ItemFailed})[0].Why, "out of luck")
+	k.same("its job", k.job(dead[0].ID).Run, 1)
+}
+
+// Operation_IsAudited: what people and the operation itself did is in the audit
+// log, the filter and the count with it.
+func Operation_IsAudited(k *kit) {
+	k.deads(10)
+	o := k.operate(job.OpReplay, job.Filter{Queue: "orders"})
+	k.run(o.ID, job.Pace{Canary: 2})
+	k.workAll(o.ID)
+	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, sam)
+	k.check(err)
+	_, err = k.SetRate(k.ctx, k.now, o.ID, job.Pace{Rate: 3}, sam)
+	k.check(err)
+	k.workAll(o.ID)
+	log, err := k.OperationLog(k.ctx, o.ID)
+	k.check(err)
+	var lines []string
+	for _, e := range log {
+		lines = append(lines, fmt.Sprintf("%s by %s, %d: %s", e.Action, e.Actor.Name, e.Count, e.Filter))
+	}
+	const filter = "state:dead_letter queue:orders"
+	k.same("the log", lines, []string{
+		"operation.finish by ana, 10: " + filter,
+		"operation.rate by sam, 10: " + filter,
+		"operation.resume by sam, 10: " + filter,
+		"operation.pause by the canary, 10: " + filter,
+		"operation.start by ana, 10: " + filter,
+		"operation.preview by ana, 10: " + filter,
+		"operation.new by ana, 0: " + filter,
+	})
+}
+
+// Operation_ListsAreComplete: pages of operations and items hold each once.
+func Operation_ListsAreComplete(k *kit) {
+	k.deads(5)
+	var want, got []int64
+	for range 5 {
+		want = append(want, k.operate(job.OpReplay, job.Filter{}).ID)
+	}
+	for before := int64(0); ; {
+		page, err := k.Operations(k.ctx, before, 2)
+		k.check(err)
+		for _, o := range page.Operations {
+			got = append(got, o.ID)
+		}
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	slices.Reverse(got)
+	k.same("the operations", got, want)
+	var numbers []int64
+	for after := int64(0); ; {
+		page, err := k.Items(k.ctx, want[0], job.ItemFilter{}, after, 2)
+		k.check(err)
+		for _, it := range page.Items {
+			numbers = append(numbers, it.N)
+		}
+		if after = page.Next; after == 0 {
+			break
+		}
+	}
+	k.same("the items", numbers, []int64{1, 2, 3, 4, 5})
+	open, err := k.OpenOperations(k.ctx)
+	k.check(err)
+	k.same("open operations", len(open), 5)
+}
+
+// Operation_Discards: an operation can give jobs up as well.
+func Operation_Discards(k *kit) {
+	k.deads(5)
+	o := k.operate(job.OpDiscard, job.Filter{})
+	k.run(o.ID, job.Pace{Canary: 1, Guard: true})
+	o = k.workAll(o.ID)
+	k.same("the end", []any{o.State, o.Done, o.Unsettled()}, []any{job.OpFinished, int64(5), int64(0)})
+	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(0))
+	k.same("discarded jobs", k.Snapshot().Depths[job.Status(job.Discarded)], int64(5))
+}
+
+// Operation_StartsByItself: who wants no preview gets none.
+func Operation_StartsByItself(k *kit) {
+	k.deads(3)
+	f, err := job.OpReplay.Scope(job.Filter{})
+	k.check(err)
+	o := k.begun(job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true, Pace: job.Pace{Rate: 2}})
+	k.same("the operation", []any{o.State, o.Pace.Rate, o.StartedBy}, []any{job.OpRunning, 2.0, "ana"})
+	f.Queue = "nobody"
+	o = k.begun(job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true})
+	k.same("one without jobs", o.State, job.OpFinished)
+}
+
+// Operation_CountsThoseUnderWay: the snapshot says how many operations collect
+// or run.
+func Operation_CountsThoseUnderWay(k *kit) {
+	k.deads(3)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.same("while it is previewed", k.Snapshot().Operations, int64(0))
+	k.run(o.ID, job.Pace{})
+	k.same("while it runs", k.Snapshot().Operations, int64(1))
+	k.restart()
+	k.same("after a restart", k.Snapshot().Operations, int64(1))
+	k.workAll(o.ID)
+	k.same("at the end", k.Snapshot().Operations, int64(0))
+}
