@@ -184,6 +184,21 @@ type ReasonCount struct {
 	Count  int64
 }
 
+// NameCount is a facet by a name: a queue or a type.
+type NameCount struct {
+	Name  string
+	Count int64
+}
+
+// Facets are what a list can be narrowed to, the most frequent first: each is
+// counted under what the filter says of the other two. Texts, times and whatever
+// else the filter says are not counted.
+type Facets struct {
+	Reasons []ReasonCount // of open dead letters only
+	Queues  []NameCount
+	Types   []NameCount // of open dead letters only
+}
+
 // Tally is the totals of one queue and type, as /metrics shows them. Past the
 // first thousand names the rest is counted under "other".
 type Tally struct {

@@ -91,10 +91,13 @@ func (t *tx) change(j job.Job, update string, args ...any) (job.Job, error) {
 	return t.byID(j.ID)
 }
 
+// opened counts that a job's dead letter is open.
+func (t *tx) opened(j job.Job) { t.delta.reasons[letterKey{label{j.Queue, j.Type}, j.Reason}]++ }
+
 // resolved counts that a job's dead letter is no longer open.
 func (t *tx) resolved(from job.Job) {
 	if from.Letter == job.LetterStored {
-		t.delta.reasons[from.Reason]--
+		t.delta.reasons[letterKey{label{from.Queue, from.Type}, from.Reason}]--
 	}
 }
 

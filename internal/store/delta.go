@@ -14,12 +14,18 @@ type delta struct {
 	held     map[label]int64
 	counters map[label]job.Totals
 	minutes  map[minuteKey]job.Totals
-	reasons  map[retry.Reason]int64
+	reasons  map[letterKey]int64
 }
 
 type depthKey struct {
 	queue  string
 	status job.Status
+}
+
+// letterKey is by what open dead letters are counted.
+type letterKey struct {
+	label
+	reason retry.Reason
 }
 
 // label is the pair by which counters are told apart.
@@ -32,7 +38,7 @@ type minuteKey struct {
 
 func newDelta() delta {
 	return delta{
-		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[retry.Reason]int64{},
+		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[letterKey]int64{},
 	}
 }
 
@@ -147,13 +153,14 @@ func (t *tx) flushMinutes() error {
 const keptMinutes = 24 * 60
 
 func (t *tx) flushReasons() error {
-	const upsert = `INSERT INTO reasons (reason, n) VALUES ($1, $2)
-		ON CONFLICT (reason) DO UPDATE SET n = reasons.n + excluded.n`
-	for reason, n := range t.delta.reasons {
+	const upsert = `INSERT INTO reasons (queue, type, reason, n) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (queue, type, reason) DO UPDATE SET n = reasons.n + excluded.n`
+	t.delta.reasons = t.rollup.labels.boundLetters(t.delta.reasons)
+	for k, n := range t.delta.reasons {
 		if n == 0 {
 			continue
 		}
-		if _, err := t.exec(upsert, string(reason), n); err != nil {
+		if _, err := t.exec(upsert, k.queue, k.typ, string(k.reason), n); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // Job returns everything that is known of one job, as of one commit, or
@@ -121,18 +120,4 @@ func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error)
 		changes[i] = j.Changed()
 	}
 	return changes, err
-}
-
-// Reasons counts the open dead letters by reason, the most frequent first.
-func (s *Store) Reasons(ctx context.Context) ([]job.ReasonCount, error) {
-	const query = `SELECT reason, n FROM reasons WHERE n > 0 ORDER BY n DESC, reason`
-	var all []job.ReasonCount
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var reason string
-		var n int64
-		err := rows.Scan(&reason, &n)
-		all = append(all, job.ReasonCount{Reason: retry.Reason(reason), Count: n})
-		return err
-	})
-	return all, err
 }

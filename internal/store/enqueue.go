@@ -144,7 +144,7 @@ func (t *tx) quarantine(j job.Job) error {
 	if err := t.unsearched.add(t, j.Seq, 0); err != nil {
 		return err
 	}
-	return t.addLetter(j.Seq, job.DeadLetter{
+	return t.addLetter(j, job.DeadLetter{
 		Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type, FailedAt: j.FinishedAt, Queue: j.Queue,
 	})
 }

@@ -146,7 +146,7 @@ func (t *tx) accepted(from job.Job, now time.Time, d job.Delivery) (job.Job, err
 	if err != nil {
 		return job.Job{}, fmt.Errorf("store the dead letter of job %s: %w", from.ID, err)
 	}
-	t.delta.reasons[to.Reason]++
+	t.opened(to)
 	t.moved(from, to)
 	return to, nil
 }

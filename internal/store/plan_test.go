@@ -245,6 +245,7 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Leases(ctx, testTime))
 	ok(s.NextDue(ctx, testTime))
 	ok(s.SearchLag(ctx))
+	ok(s.Facets(ctx, job.Filter{Status: job.StatusDeadLetter}))
 	ok(s.FillSearch(ctx))
 	ok(s.Jobs(ctx, job.Filter{Text: "service"}, job.Cursor{}, 10))
 	ok(s.Letters(ctx, job.Filter{Operation: 1, Group: "g"}, job.Cursor{}, 10))

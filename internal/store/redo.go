@@ -74,6 +74,10 @@ func (t *tx) rework(from job.Job, redo job.Redo) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, fmt.Errorf("change job %s: %w", from.ID, err)
 	}
+	t.resolved(from) // it lies in the other queue until it is replayed
+	if to.Letter == job.LetterStored {
+		t.opened(to)
+	}
 	t.delta.depth(from, -1)
 	t.delta.depth(to, 1)
 	return to, nil

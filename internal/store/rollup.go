@@ -63,6 +63,17 @@ func (l labels) boundMinutes(minutes map[minuteKey]job.Totals) map[minuteKey]job
 	return out
 }
 
+// boundLetters does so with the counts of open dead letters. A name that is known
+// stays known, so that a letter is counted out where it was counted in.
+func (l labels) boundLetters(letters map[letterKey]int64) map[letterKey]int64 {
+	queues, types := bounded{known: l.queues}, bounded{known: l.types}
+	out := make(map[letterKey]int64, len(letters))
+	for k, n := range letters {
+		out[letterKey{label{queues.name(k.queue), types.name(k.typ)}, k.reason}] += n
+	}
+	return out
+}
+
 // bounded gives out names within the bound, counting those that are not yet
 // known because their transaction may still fail.
 type bounded struct{ known, fresh map[string]bool }
@@ -101,6 +112,9 @@ func (r *rollup) apply(d delta, paused []string, underWay int64) {
 	}
 	for k, n := range d.counters {
 		r.totals = r.totals.Add(n)
+		r.labels.learn(k.queue, k.typ)
+	}
+	for k := range d.reasons {
 		r.labels.learn(k.queue, k.typ)
 	}
 	for k := range d.minutes {
@@ -148,7 +162,9 @@ func (s *Store) load(ctx context.Context) error {
 		r.depths[status] = 0
 	}
 	src := s.reading(ctx)
-	for _, step := range []func(source) error{r.loadRevision, r.loadDepths, r.loadCounters, r.loadQueues, r.loadAudit, r.loadOperations} {
+	for _, step := range []func(source) error{
+		r.loadRevision, r.loadDepths, r.loadCounters, r.loadReasons, r.loadQueues, r.loadAudit, r.loadOperations,
+	} {
 		if err := step(src); err != nil {
 			return fmt.Errorf("read the rollups: %w", err)
 		}

@@ -68,7 +68,7 @@ func (t *tx) settle(s *job.Settlement, from job.Job) error {
 		}
 	}
 	if letter, ok := s.DeadLetter(to.Queue); ok {
-		if err := t.addLetter(to.Seq, letter); err != nil {
+		if err := t.addLetter(to, letter); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func decodeDelay(text string) (*retry.Delay, error) {
 	return d, json.Unmarshal([]byte(text), d)
 }
 
-func (t *tx) addLetter(seq int64, l job.DeadLetter) error {
+func (t *tx) addLetter(j job.Job, l job.DeadLetter) error {
 	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
 			cause, forwarded_at, forwarded_to, problem)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
@@ -201,9 +201,9 @@ func (t *tx) addLetter(seq int64, l job.DeadLetter) error {
 	if l.Refused {
 		open, no = 0, 1
 	} else {
-		t.delta.reasons[l.Reason]++
+		t.opened(j)
 	}
-	_, err := t.exec(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
+	_, err := t.exec(insert, j.Seq, l.Run, open, no, string(l.Reason), l.Exception, micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
 		string(l.Cause), micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
 	if err != nil {
 		return fmt.Errorf("store the dead letter: %w", err)

@@ -225,10 +225,14 @@ CREATE TABLE depths (
     PRIMARY KEY (queue, status)
 ) STRICT, WITHOUT ROWID;
 
--- Open dead letters by reason.
+-- Open dead letters by what they can be narrowed to. Past a thousand queues or
+-- types the rest is 'other'.
 CREATE TABLE reasons (
-    reason TEXT    NOT NULL PRIMARY KEY,
-    n      INTEGER NOT NULL
+    queue  TEXT    NOT NULL,
+    type   TEXT    NOT NULL,
+    reason TEXT    NOT NULL,
+    n      INTEGER NOT NULL,
+    PRIMARY KEY (queue, type, reason)
 ) STRICT, WITHOUT ROWID;
 
 -- Held jobs by queue and type.

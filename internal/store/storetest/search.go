@@ -16,7 +16,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter,
 }
 
 // fill makes every failure searchable.
@@ -299,4 +299,48 @@ func drawFilter(t *rapid.T, jobs []job.Job) job.Filter {
 		f.To = f.From.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, time.Second, time.Hour}).Draw(t, "to"))
 	}
 	return f
+}
+
+// FacetsFollowTheFilter: open dead letters are counted by reason, queue and type,
+// each under what the filter says of the other two; a letter that is resolved is
+// counted no more, also after a restart. Other jobs are counted by queue.
+func FacetsFollowTheFilter(k *kit) {
+	bury := func(queue, typ string) job.Job {
+		j := in(queue)
+		j.Type = typ
+		return k.dead(j)
+	}
+	first := bury("orders", "email.send")
+	bury("orders", "report")
+	bury("mail", "email.send")
+	e := k.ending(job.Failed)
+	e.Answer.Code = retry.CodeDeadLetter
+	k.settleAs(k.begin(in("mail")).Settle(e, nil))
+	k.add(in("later"))
+	facets := func(f job.Filter) job.Facets {
+		k.Helper()
+		got, err := k.Facets(k.ctx, f)
+		k.check(err)
+		return got
+	}
+	exhausted, handler := retry.AttemptsExhausted, retry.HandlerDeadLetter
+	k.same("the facets of a queue", facets(job.Filter{Status: job.StatusDeadLetter, Queue: "mail"}), job.Facets{
+		Reasons: []job.ReasonCount{{Reason: exhausted, Count: 1}, {Reason: handler, Count: 1}},
+		Queues:  []job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}},
+		Types:   []job.NameCount{{Name: "email.send", Count: 2}},
+	})
+	k.same("the facets of a type and a reason", facets(job.Filter{Status: job.StatusDeadLetter, Type: "email.*", Reason: exhausted}), job.Facets{
+		Reasons: []job.ReasonCount{{Reason: exhausted, Count: 2}, {Reason: handler, Count: 1}},
+		Queues:  []job.NameCount{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}},
+		Types:   []job.NameCount{{Name: "email.send", Count: 2}, {Name: "report", Count: 1}},
+	})
+	k.restart()
+	_, err := k.Replay(k.ctx, k.now, first.ID, 1, job.Actor{Name: "ana"})
+	k.check(err)
+	k.same("the queues after a replay", facets(job.Filter{Status: job.StatusDeadLetter}).Queues,
+		[]job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 1}})
+	k.same("the queues of available jobs", facets(job.Filter{Status: job.Status(job.Available)}),
+		job.Facets{Queues: []job.NameCount{{Name: "later", Count: 1}, {Name: "orders", Count: 1}}})
+	k.same("the queues of all jobs", facets(job.Filter{}),
+		job.Facets{Queues: []job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}, {Name: "later", Count: 1}}})
 }

@@ -66,10 +66,11 @@ type Reader interface {
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
 }
 
-// Searcher makes failures searchable.
+// Searcher makes failures searchable, and says what a list can be narrowed to.
 type Searcher interface {
 	FillSearch(ctx context.Context) (int, error)
 	SearchLag(ctx context.Context) (int, error)
+	Facets(ctx context.Context, f job.Filter) (job.Facets, error)
 }
 
 // Counter is what pages show of numbers.
