@@ -71,9 +71,10 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 	b.patience(9 * time.Minute)
 	more := append(everyState(t, url),
 		"/jobs?queue=nowhere", "/jobs?state=wrong", "/dead-letters?queue=nowhere", "/nowhere")
-	pages := walk(t, url, reach{addresses: 1, kinds: 2}, more...)
-	for _, p := range pages {
-		b.run(chromedp.Navigate(url + p.path))
+	var paths []string
+	walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) { paths = append(paths, p.path) })
+	for _, path := range paths {
+		b.run(chromedp.Navigate(url + path))
 		eval[chromedp.Void](b, source+"\n;0")
 		for _, theme := range []string{"light", "dark"} {
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -82,7 +83,7 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 			for _, width := range []int64{1280, 390} {
 				b.run(chromedp.EmulateViewport(width, 900))
 				for _, v := range b.axe() {
-					t.Errorf("%s in %s, %d px: %v", p.path, theme, width, v)
+					t.Errorf("%s in %s, %d px: %v", path, theme, width, v)
 				}
 			}
 		}

@@ -29,7 +29,7 @@ type site struct {
 	opened map[string]int // addresses by kind
 	kinds  map[string]int // kinds by route
 	next   []string
-	pages  []sitePage
+	visit  func(sitePage)
 }
 
 // reach bounds a walk: so many addresses of a kind, and so many kinds of a route.
@@ -74,9 +74,9 @@ func pageRoutes(t *testing.T) []string {
 // walk opens every page: those without parameters, the given ones, and what
 // links lead to, as far as the reach goes. A kind of page is a route with the
 // names of its parameters. A route that nothing leads to fails the test.
-func walk(t *testing.T, url string, reach reach, more ...string) []sitePage {
+func walk(t *testing.T, url string, reach reach, more []string, visit func(sitePage)) {
 	t.Helper()
-	s := &site{t: t, url: url, routes: pageRoutes(t), reach: reach, opened: map[string]int{}, kinds: map[string]int{}}
+	s := &site{t: t, url: url, routes: pageRoutes(t), reach: reach, opened: map[string]int{}, kinds: map[string]int{}, visit: visit}
 	for _, route := range s.routes {
 		if !strings.Contains(route, ":") {
 			s.lead(route)
@@ -100,7 +100,6 @@ func walk(t *testing.T, url string, reach reach, more ...string) []sitePage {
 			t.Errorf("no page leads to %s", route)
 		}
 	}
-	return s.pages
 }
 
 // lead notes an address, unless enough of its kind are known.
@@ -166,7 +165,7 @@ func (s *site) open(path string) (status int) {
 		s.t.Fatal(err)
 	}
 	route, _ := s.kind(u)
-	s.pages = append(s.pages, sitePage{path, route, root})
+	s.visit(sitePage{path, route, root})
 	for n := range root.Descendants() {
 		for _, a := range n.Attr {
 			if a.Key == "href" {
