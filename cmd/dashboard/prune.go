@@ -13,7 +13,7 @@ const pruneEvery = time.Minute
 
 // pruner keeps the dead-letter queue within its retention.
 type pruner struct {
-	prune     func(context.Context, time.Time, job.Retention) (byAge, byCount int, err error)
+	prune     func(context.Context, time.Time, job.Retention) (job.Pruned, error)
 	retention job.Retention
 	log       *slog.Logger
 }
@@ -34,12 +34,15 @@ func (p pruner) run(ctx context.Context) {
 }
 
 func (p pruner) once(ctx context.Context) {
-	byAge, byCount, err := p.prune(ctx, time.Now(), p.retention)
-	if byAge+byCount > 0 {
+	done, err := p.prune(ctx, time.Now(), p.retention)
+	if done.ByAge+done.ByCount > 0 {
 		p.log.Info("Dead letters were removed for good, as the retention says.",
-			"for_their_age", byAge, "for_their_number", byCount, "age", p.retention.Age, "count", p.retention.Count)
+			"for_their_age", done.ByAge, "for_their_number", done.ByCount, "age", p.retention.Age, "count", p.retention.Count)
+	}
+	if done.Trash > 0 {
+		p.log.Info("Discarded jobs were removed from the trash for good.", "jobs", done.Trash, "age", p.retention.Trash)
 	}
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("The dead-letter queue could not be pruned. It is tried again.", "error", err, "again_in", pruneEvery)
+		p.log.Warn("The dead-letter queue and the trash could not be pruned. It is tried again.", "error", err, "again_in", pruneEvery)
 	}
 }

@@ -32,9 +32,9 @@ func startPruning(t *testing.T, r job.Retention, failures int, log *strings.Buil
 			t.Error(err)
 		}
 	})
-	prune := func(ctx context.Context, now time.Time, r job.Retention) (int, int, error) {
+	prune := func(ctx context.Context, now time.Time, r job.Retention) (job.Pruned, error) {
 		if failures--; failures >= 0 {
-			return 0, 0, errors.New("the disk is full")
+			return job.Pruned{}, errors.New("the disk is full")
 		}
 		return s.Prune(ctx, now, r)
 	}

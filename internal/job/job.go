@@ -12,7 +12,8 @@
 //	                                └─ available (released by a graceful stop)
 //
 //	a person cancels:  any state that is not over ─▶ cancelled
-//	a person discards: waiting, or a dead letter  ─▶ discarded
+//	a person discards: waiting, or a dead letter  ─▶ discarded, in the trash
+//	a person restores: in the trash ─▶ where it was
 //	a person replays:  discarded, cancelled, retryable ─▶ available, next run
 //
 // Two counters must not be confused. Attempts counts the cycles that were
@@ -65,7 +66,7 @@ const (
 	LetterTrashed Letter = "trashed" // a person discarded the job; it can be restored until it is purged
 )
 
-// Status is a State, or one of three views that pages and filters name beside
+// Status is a State, or one of four views that pages and filters name beside
 // the states. It is what a badge says.
 type Status string
 
@@ -168,8 +169,11 @@ func (j Job) Discardable() bool {
 	case Scheduled, Available, Pending, Retryable:
 		return true
 	}
-	return j.State == Discarded && j.Letter != NoLetter
+	return j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
 }
+
+// Restorable reports whether a person discarded the job and can take that back.
+func (j Job) Restorable() bool { return j.State == Discarded && j.Letter == LetterTrashed }
 
 // ErrorInfo is what failed, without its trace.
 type ErrorInfo struct{ Type, Message string }

@@ -12,7 +12,7 @@ import (
 
 // Filter selects jobs. Empty fields select everything.
 type Filter struct {
-	Status Status // a state, or dead_letter, dlq_failed, held
+	Status Status // a state, or dead_letter, dlq_failed, held, trashed
 	Queue  string
 	Type   string // exact, or a prefix as "email.*"
 	Error  string // text in the error's type or message, case ignored; failures only
@@ -50,7 +50,7 @@ func Statuses() []Status {
 	for _, s := range States() {
 		all = append(all, Status(s))
 	}
-	return append(all, StatusDeadLetter, StatusDLQFailed, StatusHeld)
+	return append(all, StatusDeadLetter, StatusDLQFailed, StatusHeld, StatusTrashed)
 }
 
 func statusNames() string {
@@ -212,10 +212,27 @@ type HeldType struct {
 	Count       int64
 }
 
-// Retention bounds the dead-letter queue. A zero field bounds nothing.
+// Retention bounds the dead-letter queue and the trash. A zero field bounds
+// nothing.
 type Retention struct {
-	Age   time.Duration
-	Count int64
+	Age   time.Duration // of a dead letter
+	Count int64         // of dead letters
+	Trash time.Duration // since a person discarded a job
+}
+
+// Pruned counts what the retention removed for good.
+type Pruned struct {
+	ByAge, ByCount int // dead letters
+	Trash          int // discarded jobs
+}
+
+// Trashed is where a job was that a person discarded.
+type Trashed struct {
+	At     time.Time // when it was discarded
+	By     string
+	State  State
+	Letter Letter
+	Reason retry.Reason
 }
 
 // Fill is how full the dead-letter queue is.

@@ -40,8 +40,8 @@ func (t Totals) Counters() []Counter {
 	}
 }
 
-// Depths counts jobs by status. The views dead_letter, dlq_failed and held are
-// counted beside the state that contains them, so the states alone add up to
+// Depths counts jobs by status. The views dead_letter, dlq_failed, held and
+// trashed are counted beside the state that contains them, so the states alone add up to
 // all jobs.
 type Depths map[Status]int64
 

@@ -13,7 +13,8 @@ import (
 // Replay starts the next run of a job: same id, same payload, no attempts yet,
 // available now. run is the run that the caller looked at, and only the first
 // call for it has an effect; later ones get a *job.Conflict that names whoever
-// was first. A job that cannot be replayed is a *job.Conflict too.
+// was first. A job that cannot be replayed is a *job.Conflict too. One that lies
+// in the trash leaves it.
 func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
@@ -45,7 +46,7 @@ func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation in
 	const (
 		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-		letter = `UPDATE dead_letters SET open = 0, replayed_at = $2, replayed_by = $3
+		letter = `UPDATE dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
 			WHERE job_seq IN (SELECT value FROM json_each($1)) AND run = (SELECT run FROM jobs WHERE seq = job_seq)`
 		update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '', group_id = 0,
 				run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
@@ -58,6 +59,9 @@ func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation in
 	}
 	if _, err := t.exec(letter, these, at, by.Name); err != nil {
 		return nil, fmt.Errorf("mark the dead letter: %w", err)
+	}
+	if err := t.leaveTrash(from...); err != nil {
+		return nil, err
 	}
 	n, err = t.exec(update, these, at)
 	if err := expect(int64(len(from)), n, err); err != nil {
@@ -130,37 +134,6 @@ func name(by string) string {
 	return by
 }
 
-// Discard gives a job up: it ends without a dead letter, or its open dead
-// letter is resolved. A job that runs or is over is a *job.Conflict.
-func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
-	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
-		from, err := t.byID(id)
-		if err != nil {
-			return job.Job{}, err
-		}
-		if !from.Discardable() {
-			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
-				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.State)}
-		}
-		to, err := t.discard(from, 0, now, by)
-		if err != nil {
-			return job.Job{}, err
-		}
-		return to, t.audit(about(from, to, "job.discard", now, by))
-	})
-}
-
-// discard gives a job up that can be discarded; operation is the one that did
-// so, or 0.
-func (t *tx) discard(from job.Job, operation int64, now time.Time, by job.Actor) (job.Job, error) {
-	const letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
-	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
-		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
-	}
-	t.resolved(from)
-	return t.finish(from, job.Discarded, now)
-}
-
 // Cancel takes a job back before it has ended. An execution that is under way
 // loses its lease: whatever it still reports is stale, and its attempt is
 // recorded as cancelled.
@@ -182,7 +155,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by job.Act
 				return job.Job{}, err
 			}
 		}
-		to, err := t.finish(from, job.Cancelled, now)
+		to, err := t.finish(from, job.Cancelled, job.NoLetter, now)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -191,10 +164,10 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by job.Act
 }
 
 // finish ends a job by a person's decision.
-func (t *tx) finish(from job.Job, state job.State, now time.Time) (job.Job, error) {
-	const update = `UPDATE jobs SET state = $2, shelf = $2, letter = '', held = 0, reason = $3, changed_at = $4, finished_at = $4
+func (t *tx) finish(from job.Job, state job.State, letter job.Letter, now time.Time) (job.Job, error) {
+	const update = `UPDATE jobs SET state = $2, shelf = $2, letter = $5, held = 0, reason = $3, changed_at = $4, finished_at = $4
 		WHERE seq = $1`
-	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now))
+	to, err := t.change(from, update, from.Seq, string(state), string(retry.Manual), micros(now), string(letter))
 	if err != nil {
 		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
 	}

@@ -30,6 +30,16 @@ func (t *tx) audit(entries ...job.Entry) error {
 	return nil
 }
 
+// flushHead keeps the newest hash beside the log.
+func (t *tx) flushHead() error {
+	if t.head.seq == t.rollup.audit.seq {
+		return nil
+	}
+	const update = `UPDATE audit_head SET seq = $1, hash = $2`
+	n, err := t.exec(update, t.head.seq, t.head.hash)
+	return expect(1, n, err)
+}
+
 // auditHead is the newest entry of the log.
 type auditHead struct {
 	seq  int64

@@ -25,34 +25,29 @@ func (s *Store) Fill(ctx context.Context, now time.Time) (job.Fill, error) {
 const pruneChunk = 500
 
 // Prune removes dead letters that lie longer than the retention allows, then
-// the oldest of those that are more than it allows, each with its job and
-// everything that is known of it. The newest letter always stays. It tells how
-// many went for their age and for their number; other writers come in between.
-func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (byAge, byCount int, err error) {
+// the oldest of those that are more than it allows, and discarded jobs that lie
+// in the trash for longer, each with its job and everything that is known of
+// it. The newest letter always stays. Other writers come in between.
+func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (done job.Pruned, err error) {
 	if r.Age > 0 {
-		byAge, err = s.prune(ctx, func(*tx) (time.Time, int64) { return now.Add(-r.Age), pruneChunk })
+		done.ByAge, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now.Add(-r.Age), pruneChunk) })
 	}
 	if r.Count > 0 && err == nil {
-		byCount, err = s.prune(ctx, func(t *tx) (time.Time, int64) {
-			return now, t.openLetters() - r.Count
-		})
+		done.ByCount, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now, t.openLetters()-r.Count) })
 	}
-	return byAge, byCount, err
+	if r.Trash > 0 && err == nil {
+		done.Trash, err = s.prune(ctx, func(t *tx) (int, error) { return t.purge(now, now.Add(-r.Trash), pruneChunk) })
+	}
+	return done, err
 }
 
-// prune removes the oldest letters, as many as bounds say at each
-// transaction: those that failed before a time, at most so many.
-func (s *Store) prune(ctx context.Context, bounds func(*tx) (before time.Time, most int64)) (total int, err error) {
+// prune removes in one transaction after the other, until one finds less than
+// it may remove.
+func (s *Store) prune(ctx context.Context, some func(*tx) (int, error)) (total int, err error) {
 	for {
-		n, err := write(ctx, s.writer, pruneChunk, func(t *tx) (int, error) {
-			before, most := bounds(t)
-			if most <= 0 {
-				return 0, nil
-			}
-			return t.prune(before, min(most, pruneChunk))
-		})
+		n, err := write(ctx, s.writer, pruneChunk, some)
 		if err != nil {
-			return total, fmt.Errorf("prune the dead-letter queue: %w", err)
+			return total, fmt.Errorf("prune what is kept for its time only: %w", err)
 		}
 		if total += n; n < pruneChunk {
 			return total, nil
@@ -71,26 +66,40 @@ func (t *tx) openLetters() int64 {
 	return n
 }
 
-func (t *tx) prune(before time.Time, most int64) (int, error) {
+// prune removes the oldest letters that failed before a time, at most so many,
+// and says in the audit log how many those were.
+func (t *tx) prune(now, before time.Time, most int64) (int, error) {
+	if most <= 0 {
+		return 0, nil
+	}
 	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (
 		SELECT job_seq FROM dead_letters WHERE open = 1 AND failed_at < $1 AND job_seq <> (
 			SELECT job_seq FROM dead_letters WHERE open = 1 ORDER BY failed_at DESC, job_seq DESC LIMIT 1)
 		ORDER BY failed_at, job_seq LIMIT $2 + 0)`
-	jobs, err := t.store.policies.jobs(t, query, micros(before), most)
+	jobs, err := t.store.policies.jobs(t, query, micros(before), min(most, pruneChunk))
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}
+	if err := t.remove(jobs); err != nil {
+		return 0, err
+	}
+	return len(jobs), t.audit(job.Entry{At: now, Actor: keeper(), Action: "dead_letters.prune", Count: int64(len(jobs))})
+}
+
+// remove deletes jobs that are over, with everything that is known of them.
+func (t *tx) remove(jobs []job.Job) error {
 	for _, remove := range []string{
 		`DELETE FROM dead_letters WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM attempts WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM earlier_runs WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM replays WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM bodies WHERE job_seq IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,
 		forgetBacklog, forgetSearch,
 	} {
 		if _, err := t.exec(remove, seqs(jobs)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	for _, j := range jobs {
@@ -98,7 +107,7 @@ func (t *tx) prune(before time.Time, most int64) (int, error) {
 		t.delta.depth(j, -1)
 	}
 	t.touched = true
-	return len(jobs), nil
+	return nil
 }
 
 // Forwarded writes down what became of a refused dead letter that was sent once

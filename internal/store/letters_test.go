@@ -44,8 +44,8 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 		queued(s, i+1)
 	}
 	callers.Go(func() {
-		if _, n, err := s.Prune(context.Background(), testTime.Add(time.Hour), job.Retention{Count: 7}); n != 0 || err != nil {
-			t.Errorf("%d letters were pruned, %v; want none", n, err)
+		if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), job.Retention{Count: 7}); done.ByCount != 0 || err != nil {
+			t.Errorf("%d letters were pruned, %v; want none", done.ByCount, err)
 		}
 	})
 	queued(s, 4)
@@ -82,8 +82,8 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 			t.Errorf("%s has no row of the job before", table)
 		}
 	}
-	if _, n, err := s.Prune(t.Context(), testTime.Add(time.Hour), job.Retention{Count: 2}); n != 1 || err != nil {
-		t.Fatalf("%d letters were pruned, %v; want 1", n, err)
+	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), job.Retention{Count: 2}); done.ByCount != 1 || err != nil {
+		t.Fatalf("%d letters were pruned, %v; want 1", done.ByCount, err)
 	}
 	for table, seq := range tables {
 		if n := rows(table, seq); n != 0 {

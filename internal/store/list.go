@@ -46,6 +46,8 @@ func statusTerm(s job.Status) string {
 		return "j.letter = 'stored' AND j.letter <> ''"
 	case job.StatusDLQFailed:
 		return "j.letter = 'refused' AND j.letter <> ''"
+	case job.StatusTrashed:
+		return "j.letter = 'trashed' AND j.letter <> ''"
 	case job.StatusHeld:
 		return "j.held = 1"
 	}

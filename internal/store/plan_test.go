@@ -213,9 +213,13 @@ func live(t *testing.T, s *Store) {
 	}
 	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
 	ok(err)
-	byAge, byCount, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1})
+	_, err = s.Restore(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
 	ok(err)
-	if byAge+byCount == 0 {
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, job.Actor{Name: "eve"})
+	ok(err)
+	done, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1, Trash: time.Minute})
+	ok(err)
+	if done.ByAge+done.ByCount == 0 || done.Trash == 0 {
 		t.Error("nothing was pruned")
 	}
 	redo := job.Redo{Queue: "later", RunAt: testTime.Add(time.Hour), Body: &job.Body{Type: "email.send", Payload: []byte("{}")}}
@@ -223,7 +227,7 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	ok(s.Pause(ctx, testTime, "orders", job.Actor{Name: "eve"}))
 	ok(s.Resume(ctx, testTime, "orders", job.Actor{Name: "ana"}))
-	look(t, s, claimed[1].ID)
+	look(t, s, claimed[2].ID)
 }
 
 // look reads everything that can be read.
@@ -231,6 +235,7 @@ func look(t *testing.T, s *Store, id string) {
 	t.Helper()
 	ctx, ok := context.Background(), func(_ any, err error) { t.Helper(); check(t, err) }
 	ok(s.Fill(ctx, testTime))
+	ok(s.Trashed(ctx, []job.Job{{Seq: 1}}))
 	ok(s.Job(ctx, id))
 	ok(s.Jobs(ctx, job.Filter{}, job.Cursor{}, 10))
 	ok(s.Letters(ctx, job.Filter{}, job.Cursor{}, 10))

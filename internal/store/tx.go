@@ -56,6 +56,9 @@ func (t *tx) runAll(ops []op) error {
 	if err := t.flushRuns(); err != nil {
 		return err
 	}
+	if err := t.flushHead(); err != nil {
+		return err
+	}
 	return t.flush()
 }
 

@@ -95,6 +95,8 @@ func lookOf(s job.Status) look {
 		return look{"is-dead", "dead", "dead letter"}
 	case job.StatusDLQFailed:
 		return look{"is-dlq-failed", "dlq-failed", "dlq failed"}
+	case job.StatusTrashed:
+		return look{"is-discarded", "discarded", "trashed"}
 	case job.StatusHeld:
 		return look{"is-warn", "unknown", "no handler"}
 	}

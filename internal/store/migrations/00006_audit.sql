@@ -31,17 +31,29 @@ CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN
 END;
 -- +goose StatementEnd
 
--- Jobs that a person discarded, and how to bring them back.
+-- The hash of the newest entry once more, in one row that moves with each: an
+-- end that was cut off the log is missed.
+CREATE TABLE audit_head (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    seq  INTEGER NOT NULL,
+    hash BLOB    NOT NULL
+) STRICT;
+INSERT INTO audit_head (one, seq, hash) VALUES (1, 0, x'');
+
+-- Jobs that a person discarded, and where they were, to bring them back. Their
+-- rows keep everything else: when to run again, the newest error.
 CREATE TABLE trash (
-    job_seq INTEGER PRIMARY KEY,
-    at      INTEGER NOT NULL,
-    by      TEXT    NOT NULL,
-    state   TEXT    NOT NULL, -- where the job was
-    letter  TEXT    NOT NULL,
-    held    INTEGER NOT NULL,
-    reason  TEXT    NOT NULL,
-    run_at  INTEGER NOT NULL,
+    job_seq      INTEGER PRIMARY KEY,
+    at           INTEGER NOT NULL,
+    by           TEXT    NOT NULL,
+    state        TEXT    NOT NULL,
+    letter       TEXT    NOT NULL,
+    reason       TEXT    NOT NULL,
+    changed_at   INTEGER NOT NULL,
+    finished_at  INTEGER NOT NULL,
     operation_id INTEGER NOT NULL -- that discarded it, 0 when a person did so alone
 ) STRICT;
+
+CREATE INDEX trash_at ON trash (at, job_seq);
 
 PRAGMA user_version = 6;

@@ -195,7 +195,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 	got, err := k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
 	k.check(err)
 	want := j
-	want.State, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, retry.Manual, k.now, k.now
+	want.State, want.Letter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.LetterTrashed, retry.Manual, k.now, k.now
 	k.same("the job", got, want)
 	k.same("the stored job", k.job(j.ID), want)
 	k.same("totals", k.Snapshot().Totals, job.Totals{})
@@ -209,7 +209,7 @@ func DiscardResolvesADeadLetter(k *kit) {
 	k.pass(time.Second)
 	got, err := k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
 	k.check(err)
-	k.same("the job", []any{got.State, got.Letter, got.Reason}, []any{job.Discarded, job.NoLetter, retry.Manual})
+	k.same("the job", []any{got.State, got.Letter, got.Reason}, []any{job.Discarded, job.LetterTrashed, retry.Manual})
 	letter := k.detail(j.ID).Letters[0]
 	k.same("the letter", []any{letter.DiscardedAt, letter.DiscardedBy, letter.Reason}, []any{k.now, "eve", retry.AttemptsExhausted})
 	reasons, err := k.Reasons(k.ctx)

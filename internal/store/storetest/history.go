@@ -20,7 +20,7 @@ var histories = []func(*kit){HistoryAgreesWithTheModel}
 // jobs_failed_permanently. A failure prints the seed and the shortest sequence.
 func HistoryAgreesWithTheModel(k *kit) {
 	rapid.Check(k.T, func(rt *rapid.T) {
-		h := &history{T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, paused: map[string]bool{}, ended: map[string]int{}}
+		h := &history{T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, trash: map[string]job.Job{}, paused: map[string]bool{}, ended: map[string]int{}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         h.agree,
 			"enqueue":  h.enqueue,
@@ -29,6 +29,7 @@ func HistoryAgreesWithTheModel(k *kit) {
 			"extend":   h.extend,
 			"replay":   h.replay,
 			"discard":  h.discard,
+			"restore":  h.restore,
 			"cancel":   h.cancel,
 			"pause":    h.pause,
 			"wait":     h.wait,
@@ -44,8 +45,9 @@ type history struct {
 	*rapid.T
 	kit    *kit
 	jobs   map[string]*job.Job
-	order  []string    // ids, by Seq
-	tokens []job.Token // of every execution that ever began
+	trash  map[string]job.Job // as they were
+	order  []string           // ids, by Seq
+	tokens []job.Token        // of every execution that ever began
 	paused map[string]bool
 	ended  map[string]int // executions that ended, by job
 	totals job.Totals
@@ -214,6 +216,7 @@ func (h *history) replay(t *rapid.T) {
 	}
 	h.must(err)
 	h.totals.Replayed++
+	delete(h.trash, m.ID)
 	m.Run, m.State, m.Letter, m.Attempts, m.Reason, m.Error = m.Run+1, job.Available, "", 0, "", job.ErrorInfo{}
 	m.RunAt, m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now, time.Time{}
 	h.kit.same("the replayed job", got, *m)
@@ -221,8 +224,27 @@ func (h *history) replay(t *rapid.T) {
 
 func (h *history) discard(t *rapid.T) {
 	m := h.some(t)
+	was, allowed := *m, m.Discardable()
 	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, job.Actor{Name: "eve"})
-	h.finish(m, job.Discarded, m.Discardable(), err)
+	h.finish(m, job.Discarded, allowed, err)
+	if allowed {
+		h.trash[m.ID], m.Letter = was, job.LetterTrashed
+	}
+}
+
+func (h *history) restore(t *rapid.T) {
+	m := h.some(t)
+	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
+	got, err := h.kit.Restore(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
+	was, lies := h.trash[m.ID]
+	if !lies || run != m.Run {
+		h.kit.conflict(err)
+		return
+	}
+	h.must(err)
+	*m = was
+	delete(h.trash, m.ID)
+	h.kit.same("the restored job", got, *m)
 }
 
 func (h *history) cancel(t *rapid.T) {

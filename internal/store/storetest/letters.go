@@ -12,7 +12,8 @@ import (
 // Keeper is what looks after the dead-letter queue.
 type Keeper interface {
 	Fill(ctx context.Context, now time.Time) (job.Fill, error)
-	Prune(ctx context.Context, now time.Time, r job.Retention) (byAge, byCount int, err error)
+	Prune(ctx context.Context, now time.Time, r job.Retention) (job.Pruned, error)
+	Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error)
 	Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by job.Actor) (job.Job, error)
 }
 
@@ -199,9 +200,9 @@ func PruneByAge(k *kit) {
 	old := k.dead(simple())
 	k.pass(time.Hour)
 	young := k.dead(simple())
-	byAge, byCount, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: 90 * time.Minute, Count: 1})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: 90 * time.Minute, Count: 1})
 	k.check(err)
-	k.same("removed", []int{byAge, byCount}, []int{1, 0})
+	k.same("removed", done, job.Pruned{ByAge: 1})
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
@@ -223,9 +224,9 @@ func PruneByCount(k *kit) {
 		settle = append(settle, j.Settle(k.ending(job.Failed), nil))
 	}
 	k.exchange(settle, "", 0)
-	_, byCount, err := k.Prune(k.ctx, k.now.Add(time.Second), job.Retention{Count: 2})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Second), job.Retention{Count: 2})
 	k.check(err)
-	k.same("removed", byCount, n-2)
+	k.same("removed", done, job.Pruned{ByCount: n - 2})
 	left := k.letters(job.Filter{}, 10)
 	k.same("left", len(left), 2)
 	k.same("the newest", left[0].JobID, k.all(job.Filter{}, 10)[0].ID)
@@ -239,9 +240,9 @@ func PruneByCount(k *kit) {
 func PruneSparesTheNewest(k *kit) {
 	k.dead(simple())
 	newest := k.dead(simple())
-	byAge, _, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour})
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour})
 	k.check(err)
-	k.same("removed", byAge, 1)
+	k.same("removed", done, job.Pruned{ByAge: 1})
 	k.same("left", k.letters(job.Filter{}, 10)[0].JobID, newest.ID)
 }
 
@@ -252,9 +253,9 @@ func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, job.Actor{Name: "ana"})
 	k.check(err)
 	k.add(simple())
-	byAge, byCount, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour, Count: 1})
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour, Count: 1})
 	k.check(err)
-	k.same("removed", byAge+byCount, 0)
+	k.same("removed", done, job.Pruned{})
 	k.same("jobs", len(k.all(job.Filter{}, 10)), 3)
 }
 
@@ -268,11 +269,11 @@ func PruneRemovesTheWholeJob(k *kit) {
 	k.settle(k.claim("orders", 1)[0], job.Failed)
 	k.pass(time.Second)
 	k.dead(simple())
-	byAge, _, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
 	k.check(err)
-	k.same("removed", byAge, 1)
-	done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+	k.same("removed", done, job.Pruned{ByAge: 1})
+	again, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
 	k.check(err)
-	k.same("the key is a repeat", done[0].Repeat, false)
-	k.same("what is known of the new job", k.detail(done[0].Job.ID), job.Detail{Job: done[0].Job})
+	k.same("the key is a repeat", again[0].Repeat, false)
+	k.same("what is known of the new job", k.detail(again[0].Job.ID), job.Detail{Job: again[0].Job})
 }

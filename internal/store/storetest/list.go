@@ -72,6 +72,8 @@ func (k *kit) variety() []job.Job {
 		if i%20 == 0 && j.Cancellable() {
 			_, err := k.Cancel(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
 			k.check(err)
+		} else if i%7 == 0 && j.Discardable() {
+			k.discard(j.ID)
 		}
 	}
 	k.fill()
@@ -90,7 +92,7 @@ func matches(f job.Filter, j job.Job) bool {
 }
 
 // JobsByEveryFilter: a list has exactly the jobs that the filter's fields all
-// select. A view (held, dead_letter, dlq_failed) is part of its state.
+// select. A view (held, dead_letter, dlq_failed, trashed) is part of its state.
 func JobsByEveryFilter(k *kit) {
 	jobs := k.variety()
 	for _, status := range append(job.Statuses(), "") {

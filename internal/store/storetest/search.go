@@ -147,9 +147,9 @@ func SearchForgetsWhatIsPruned(k *kit) {
 	}
 	k.pass(time.Hour)
 	k.dead(simple())
-	byAge, _, err := k.Prune(k.ctx, k.now, job.Retention{Age: time.Minute})
+	done, err := k.Prune(k.ctx, k.now, job.Retention{Age: time.Minute})
 	k.check(err)
-	k.same("letters pruned", byAge, 6)
+	k.same("letters pruned", done.ByAge, 6)
 	n, err := k.SearchLag(k.ctx)
 	k.check(err)
 	k.same("the lag", n, 1)

@@ -53,6 +53,7 @@ type Worker interface {
 type Operator interface {
 	Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
 	Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error)
+	Restore(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
 	Cancel(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error)
 	Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error
 	Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error
@@ -100,7 +101,10 @@ type Database func(t *testing.T) (open func() Store)
 
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
-	for _, group := range [][]func(*kit){enqueueing, claiming, settling, acting, lettering, listing, counting, histories, redoing, drawing, operating} {
+	for _, group := range [][]func(*kit){
+		enqueueing, claiming, settling, acting, lettering, trashing, listing, counting, histories,
+		redoing, drawing, operating,
+	} {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {
 				t.Parallel()

@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var trashing = []func(*kit){
+	RestoreBringsADeadLetterBack, RestoreBringsARefusedLetterBack, RestoreBringsWhatWaitsBack, RestoreNeedsTheTrash,
+	RestoreHappensOnce, RestoreOfAHeldJobIsAvailable, ReplayTakesAJobOutOfTheTrash, TrashIsListed, TrashIsPurgedByAge,
+	TrashHoldsNoJobThatItsPolicyDiscarded,
+}
+
+// discard puts a job into the trash.
+func (k *kit) discard(id string) job.Job {
+	k.Helper()
+	j, err := k.Discard(k.ctx, k.now, id, eve)
+	k.check(err)
+	return j
+}
+
+// comesBack discards a job a minute later, restores it after another hour, and
+// fails unless everything is as it was before.
+func (k *kit) comesBack(id string) {
+	k.Helper()
+	before, depths := k.detail(id), k.Snapshot().Depths
+	reasons, err := k.Reasons(k.ctx)
+	k.check(err)
+	k.pass(time.Minute)
+	k.same("status in the trash", k.discard(id).Status(), job.StatusTrashed)
+	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(1))
+	k.pass(time.Hour)
+	got, err := k.Restore(k.ctx, k.now, id, before.Job.Run, job.Actor{Name: "ana"})
+	k.check(err)
+	k.same("the job", got, before.Job)
+	k.same("what is known of it", k.detail(id), before)
+	k.same("depths", k.Snapshot().Depths, depths)
+	k.restart()
+	k.same("depths after a restart", k.Snapshot().Depths, depths)
+	after, err := k.Reasons(k.ctx)
+	k.check(err)
+	k.same("reasons", after, reasons)
+}
+
+// RestoreBringsADeadLetterBack: the letter is open again, at its old place in
+// the list, with its old reason, and nobody discarded it.
+func RestoreBringsADeadLetterBack(k *kit) {
+	j := k.dead(simple())
+	k.pass(time.Second)
+	k.dead(simple())
+	list := k.letters(job.Filter{}, 10)
+	k.comesBack(j.ID)
+	k.same("open letters", k.letters(job.Filter{}, 10), list)
+}
+
+// RestoreBringsARefusedLetterBack: it is refused again, with its problem, and no
+// letter is open.
+func RestoreBringsARefusedLetterBack(k *kit) {
+	j := k.refused()
+	k.comesBack(j.ID)
+	k.same("open letters", len(k.letters(job.Filter{}, 10)), 0)
+}
+
+// RestoreBringsWhatWaitsBack: an available job is available, a scheduled and a
+// retryable one wait for their old times, and are claimed when these have come.
+func RestoreBringsWhatWaitsBack(k *kit) {
+	later := in("later")
+	later.RunAt = k.now.Add(90 * time.Minute)
+	scheduled := k.add(later)[0]
+	retrying := k.settle(k.begin(in("again")), job.Failed)
+	available := k.add(in("now"))[0]
+	for _, j := range []job.Job{scheduled, retrying, available} {
+		k.comesBack(j.ID)
+	}
+	k.pass(time.Hour)
+	for _, j := range []job.Job{scheduled, retrying, available} {
+		k.same("claimed from "+j.Queue, ids(k.claim(j.Queue, 5)), []string{j.ID})
+	}
+}
+
+// RestoreNeedsTheTrash: a job that is not there, in the run that the caller
+// saw, is a conflict that says where it is; an unknown one is job.ErrNotFound.
+func RestoreNeedsTheTrash(k *kit) {
+	j := k.add(simple())[0]
+	_, err := k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.same("the sentence", k.conflict(err).Problem, "run 1 is not in the trash; the job is available in run 1")
+	k.discard(j.ID)
+	_, err = k.Restore(k.ctx, k.now, j.ID, 2, eve)
+	k.same("the sentence", k.conflict(err).Problem, "run 2 is not in the trash; the job is trashed in run 1")
+	if _, err = k.Restore(k.ctx, k.now, job.NewID(), 1, eve); !errors.Is(err, job.ErrNotFound) {
+		k.Errorf("an unknown job gave %v", err)
+	}
+	k.same("the job", k.job(j.ID).Status(), job.StatusTrashed)
+}
+
+// RestoreHappensOnce: the second one is a conflict, and counts nothing.
+func RestoreHappensOnce(k *kit) {
+	j := k.dead(simple())
+	k.discard(j.ID)
+	_, err := k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.conflict(err)
+	reasons, err := k.Reasons(k.ctx)
+	k.check(err)
+	k.same("reasons", reasons, []job.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
+}
+
+// RestoreOfAHeldJobIsAvailable: in the meantime a handler may have come; where
+// none has, the next claim holds the job again.
+func RestoreOfAHeldJobIsAvailable(k *kit) {
+	j := k.add(simple())[0]
+	none := job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 9}, Knows: func(string) bool { return false }}
+	_, _, err := k.Exchange(k.ctx, nil, none)
+	k.check(err)
+	k.same("before", k.job(j.ID).Status(), job.StatusHeld)
+	k.discard(j.ID)
+	got, err := k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.same("after", got.Status(), job.Status(job.Available))
+	_, _, err = k.Exchange(k.ctx, nil, none)
+	k.check(err)
+	k.same("after the next claim", k.job(j.ID).Status(), job.StatusHeld)
+}
+
+// ReplayTakesAJobOutOfTheTrash: the next run starts as after any other end; the
+// letter says that it was replayed, no longer that it was discarded.
+func ReplayTakesAJobOutOfTheTrash(k *kit) {
+	j := k.dead(simple())
+	k.discard(j.ID)
+	got, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "ana"})
+	k.check(err)
+	k.same("the job", []any{got.State, got.Run, got.Letter}, []any{job.Available, 2, job.NoLetter})
+	letter := k.detail(j.ID).Letters[0]
+	k.same("the letter", []any{letter.ReplayedBy, letter.DiscardedBy, letter.DiscardedAt}, []any{"ana", "", time.Time{}})
+	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(0))
+	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.conflict(err)
+	_, err = k.Discard(k.ctx, k.now, j.ID, eve)
+	k.check(err)
+	_, err = k.Restore(k.ctx, k.now, j.ID, 2, eve)
+	k.check(err)
+}
+
+// TrashIsListed: newest first, with who discarded each job, when, and where it
+// was.
+func TrashIsListed(k *kit) {
+	letter, waiting := k.dead(simple()), k.add(in("mail"))[0]
+	k.discard(letter.ID)
+	at := k.now
+	k.pass(time.Second)
+	k.discard(waiting.ID)
+	page, err := k.Jobs(k.ctx, job.Filter{Status: job.StatusTrashed}, job.Cursor{}, 10)
+	k.check(err)
+	k.same("the trash", ids(page.Jobs), []string{waiting.ID, letter.ID})
+	was, err := k.Trashed(k.ctx, append(page.Jobs, k.add(simple())...))
+	k.check(err)
+	k.same("where they were", was, map[int64]job.Trashed{
+		letter.Seq:  {At: at, By: "eve", State: job.Discarded, Letter: job.LetterStored, Reason: retry.AttemptsExhausted},
+		waiting.Seq: {At: k.now, By: "eve", State: job.Available},
+	})
+}
+
+// TrashIsPurgedByAge: with everything that is known of the jobs, in as many
+// transactions as it takes; what came later stays.
+func TrashIsPurgedByAge(k *kit) {
+	const n = 501
+	for _, j := range k.add(many(n)...) {
+		k.discard(j.ID)
+	}
+	old := k.dead(simple())
+	k.discard(old.ID)
+	k.pass(time.Hour)
+	young := k.dead(simple())
+	k.discard(young.ID)
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: 90 * time.Minute})
+	k.check(err)
+	k.same("removed", done, job.Pruned{Trash: n + 1})
+	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
+		k.Errorf("the old job: %v", err)
+	}
+	k.same("left", k.Snapshot().Depths.Jobs(), int64(1))
+	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(1))
+	_, err = k.Restore(k.ctx, k.now, young.ID, 1, eve)
+	k.check(err)
+}
+
+// TrashHoldsNoJobThatItsPolicyDiscarded: those end without a letter, and no
+// person has to look after them.
+func TrashHoldsNoJobThatItsPolicyDiscarded(k *kit) {
+	j := lasting(1)
+	j.Policy.OnExhaustion = retry.Discard
+	got := k.settle(k.begin(j), job.Failed)
+	k.same("status", got.Status(), job.Status(job.Discarded))
+	_, err := k.Restore(k.ctx, k.now, got.ID, 1, eve)
+	k.conflict(err)
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: time.Minute})
+	k.check(err)
+	k.same("removed", done, job.Pruned{})
+}

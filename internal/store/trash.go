@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// A job that a person discards goes to the trash: it ends as discarded, and a
+// row of the table trash remembers where it was. Restoring takes the row and
+// puts the job back there; a replay takes it too. What stays is purged, as the
+// retention says. Jobs that their policy discarded have never been in it.
+
+// Discard gives a job up: it ends, its dead letter is no longer open, and it
+// lies in the trash until it is purged. A job that runs or is over is a
+// *job.Conflict.
+func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
+		from, err := t.byID(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if !from.Discardable() {
+			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
+				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.Status())}
+		}
+		to, err := t.discard(from, 0, now, by)
+		if err != nil {
+			return job.Job{}, err
+		}
+		return to, t.audit(about(from, to, "job.discard", now, by))
+	})
+}
+
+// discard puts a job that can be discarded into the trash; operation is the
+// one that did so, or 0.
+func (t *tx) discard(from job.Job, operation int64, now time.Time, by job.Actor) (job.Job, error) {
+	const (
+		letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
+		trash  = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
+			SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq = $1`
+	)
+	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
+		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
+	}
+	n, err := t.exec(trash, from.Seq, micros(now), by.Name, operation)
+	if err := expect(1, n, err); err != nil {
+		return job.Job{}, fmt.Errorf("put job %s into the trash: %w", from.ID, err)
+	}
+	t.resolved(from)
+	return t.finish(from, job.Discarded, job.LetterTrashed, now)
+}
+
+// Restore takes a job out of the trash and puts it back where it was: its dead
+// letter is open again, and what waited waits for its old time. A job that was
+// held for want of a handler is available, and held again where none is known.
+// run is the one that the caller looked at; a job that is not in the trash in
+// this run is a *job.Conflict.
+func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
+		from, err := t.byID(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if from.Run != run || !from.Restorable() {
+			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
+				"run %d is not in the trash; the job is %s in run %d", run, from.Status(), from.Run)}
+		}
+		to, err := t.restore(from)
+		if err != nil {
+			return job.Job{}, err
+		}
+		return to, t.audit(about(from, to, "job.restore", now, by))
+	})
+}
+
+// restore puts a job back that can be restored.
+func (t *tx) restore(from job.Job) (job.Job, error) {
+	was, err := t.trashed(from)
+	if err != nil {
+		return job.Job{}, err
+	}
+	const (
+		letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
+			WHERE job_seq = $1 AND run = $2 AND discarded_at <> 0`
+		update = `UPDATE jobs SET state = $2, shelf = $3, letter = $4, reason = trash.reason,
+				changed_at = trash.changed_at, finished_at = trash.finished_at
+			FROM trash WHERE seq = $1 AND job_seq = seq`
+	)
+	if _, err := t.exec(letter, from.Seq, from.Run); err != nil {
+		return job.Job{}, fmt.Errorf("open the dead letter again: %w", err)
+	}
+	to, err := t.change(from, update, from.Seq, string(was.State), shelf(was.State), string(was.Letter))
+	if err != nil {
+		return job.Job{}, fmt.Errorf("restore job %s: %w", from.ID, err)
+	}
+	if to.Letter == job.LetterStored {
+		t.delta.reasons[to.Reason]++
+	}
+	t.moved(from, to)
+	return to, t.leaveTrash(from)
+}
+
+// restoreAll puts jobs back that can be restored.
+func (t *tx) restoreAll(jobs []job.Job) error {
+	for _, j := range jobs {
+		if _, err := t.restore(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveTrash forgets where jobs were that lay in the trash.
+func (t *tx) leaveTrash(from ...job.Job) error {
+	from = slices.DeleteFunc(slices.Clone(from), func(j job.Job) bool { return !j.Restorable() })
+	if len(from) == 0 {
+		return nil
+	}
+	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
+	n, err := t.exec(remove, seqs(from))
+	if err := expect(int64(len(from)), n, err); err != nil {
+		return fmt.Errorf("take jobs out of the trash: %w", err)
+	}
+	return nil
+}
+
+// trashed is where a job was.
+func (t *tx) trashed(j job.Job) (job.Trashed, error) {
+	all, err := trashed(t, []job.Job{j})
+	return all[j.Seq], err
+}
+
+// Trashed says of jobs in the trash when they came there and where they were,
+// by the job's own number.
+func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error) {
+	return trashed(s.reading(ctx), jobs)
+}
+
+func trashed(src source, jobs []job.Job) (map[int64]job.Trashed, error) {
+	const query = `SELECT job_seq, at, by, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
+	all := map[int64]job.Trashed{}
+	err := src.query(query, func(rows *sql.Rows) error {
+		var seq, at int64
+		var was job.Trashed
+		err := rows.Scan(&seq, &at, &was.By, &was.State, &was.Letter, &was.Reason)
+		was.At = fromMicros(at)
+		all[seq] = was
+		return err
+	}, seqs(jobs))
+	return all, err
+}
+
+// purge removes the oldest jobs in the trash that came there before a time, at
+// most so many. Each has an entry in the audit log that says so: what a person
+// did to a job stays known when the job is gone.
+func (t *tx) purge(now, before time.Time, most int64) (int, error) {
+	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (
+		SELECT job_seq FROM trash WHERE at < $1 ORDER BY at, job_seq LIMIT $2 + 0)`
+	jobs, err := t.store.policies.jobs(t, query, micros(before), most)
+	if err != nil || len(jobs) == 0 {
+		return 0, err
+	}
+	if err := t.remove(jobs); err != nil {
+		return 0, err
+	}
+	for _, j := range jobs {
+		gone := job.Entry{At: now, Actor: keeper(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j)}
+		if err := t.audit(gone); err != nil {
+			return 0, err
+		}
+	}
+	return len(jobs), nil
+}
+
+// keeper acts in nobody's name.
+func keeper() job.Actor { return job.Actor{Name: "retention"} }
