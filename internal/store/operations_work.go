@@ -102,6 +102,8 @@ func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
 		_, err = t.replayAll(jobs, now, by, o.ID)
 	case job.OpDiscard:
 		err = t.discardAll(jobs, now, by, o.ID)
+	case job.OpRestore:
+		err = t.restoreAll(jobs)
 	default: // unreachable: OpKind.Scope has refused it
 		err = fmt.Errorf("%q is no kind of operation", o.Kind)
 	}

@@ -99,7 +99,7 @@ func (t *tx) restore(from job.Job) (job.Job, error) {
 		return job.Job{}, fmt.Errorf("restore job %s: %w", from.ID, err)
 	}
 	if to.Letter == job.LetterStored {
-		t.delta.reasons[to.Reason]++
+		t.opened(to)
 	}
 	t.moved(from, to)
 	return to, t.leaveTrash(from)
