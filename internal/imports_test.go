@@ -25,6 +25,7 @@ var rooms = map[string][]string{
 	"redrive/internal/rawjson":         {},
 	"redrive/internal/babel":           {"job", "retry", "rawjson"},
 	"redrive/internal/engine":          {"job", "retry"},
+	"redrive/internal/bulk":            {"job"},
 	"redrive/internal/live":            {"job"},
 	"redrive/internal/rules":           {"job", "retry"},
 	"redrive/internal/config":          {"job", "retry", "rules"},
@@ -34,7 +35,7 @@ var rooms = map[string][]string{
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"job", "retry", "static"},
 	"redrive/internal/server":          {"access", "babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
-	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server"},
+	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server", "bulk"},
 }
 
 // owners lists the rooms in which a third-party module may be used.

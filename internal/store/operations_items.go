@@ -11,6 +11,29 @@ import (
 // Items returns a page of an operation's items in the order of work, from the
 // one after the number on, each with its job as it is now.
 func (s *Store) Items(ctx context.Context, id int64, f job.ItemFilter, after int64, limit int) (job.ItemList, error) {
+	query, args := itemsQuery(id, f, after, limit)
+	var list job.ItemList
+	var wanted []int64
+	src := s.reading(ctx)
+	err := src.query(query, func(rows *sql.Rows) error {
+		var it job.Item
+		var seq, at, ended int64
+		err := rows.Scan(&it.N, &seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, &at, &it.Outcome, &it.Same, &ended)
+		it.At, it.EndedAt, it.Job.Seq = fromMicros(at), fromMicros(ended), seq
+		list.Items, wanted = append(list.Items, it), append(wanted, seq)
+		return err
+	}, args...)
+	if err != nil {
+		return list, err
+	}
+	if len(list.Items) > limit {
+		list.Items = list.Items[:limit]
+		list.Next = list.Items[limit-1].N
+	}
+	return list, s.withJobs(src, list.Items, wanted)
+}
+
+func itemsQuery(id int64, f job.ItemFilter, after int64, limit int) (string, []any) {
 	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at FROM operation_items AS i`
 	var where conditions
 	where.add("i.operation_id = %s AND i.n > %s", id, after)
@@ -24,25 +47,8 @@ func (s *Store) Items(ctx context.Context, id int64, f job.ItemFilter, after int
 	default:
 		where.add("i.outcome = %s AND i.outcome <> ''", string(f.Outcome))
 	}
-	var list job.ItemList
-	var wanted []int64
-	src := s.reading(ctx)
-	err := src.query(columns+where.String()+fmt.Sprintf(" ORDER BY i.n LIMIT %d + 0", limit+1), func(rows *sql.Rows) error {
-		var it job.Item
-		var seq, at, ended int64
-		err := rows.Scan(&it.N, &seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, &at, &it.Outcome, &it.Same, &ended)
-		it.At, it.EndedAt, it.Job.Seq = fromMicros(at), fromMicros(ended), seq
-		list.Items, wanted = append(list.Items, it), append(wanted, seq)
-		return err
-	}, where.args...)
-	if err != nil {
-		return list, err
-	}
-	if len(list.Items) > limit {
-		list.Items = list.Items[:limit]
-		list.Next = list.Items[limit-1].N
-	}
-	return list, s.withJobs(src, list.Items, wanted)
+	args := append(where.args, limit+1)
+	return columns + where.String() + fmt.Sprintf(" ORDER BY i.n LIMIT $%d + 0", len(args)), args
 }
 
 // withJobs gives items their jobs.

@@ -35,17 +35,19 @@ func (t *tx) ended(j job.Job, outcome job.RunOutcome, now time.Time) {
 	}
 }
 
+// outcomeQuery finds the items of replayed runs by their jobs.
+const outcomeQuery = `UPDATE operation_items SET outcome = e.outcome, ended_at = e.at,
+		same = e.outcome = 'relapsed' AND r.group_id = (SELECT group_id FROM jobs WHERE seq = operation_items.job_seq)
+	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS at, value ->> 3 AS outcome FROM json_each($1)) AS e
+	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
+	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
+		AND operation_items.state = 'done' AND operation_items.outcome = ''
+	RETURNING operation_id, outcome`
+
 // flushRuns writes the outcomes of replayed runs to the items of the operations
 // that replayed them, and to their meters. It comes after everything that moves
 // jobs, so that each job names the group of its newest failure.
 func (t *tx) flushRuns() error {
-	const update = `UPDATE operation_items SET outcome = e.outcome, ended_at = e.at,
-			same = e.outcome = 'relapsed' AND r.group_id = (SELECT group_id FROM jobs WHERE seq = operation_items.job_seq)
-		FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS at, value ->> 3 AS outcome FROM json_each($1)) AS e
-		JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
-		WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
-			AND operation_items.state = 'done' AND operation_items.outcome = ''
-		RETURNING operation_id, outcome`
 	if len(t.runs) == 0 {
 		return nil
 	}
@@ -58,7 +60,7 @@ func (t *tx) flushRuns() error {
 		return err
 	}
 	meters := map[int64]map[job.RunOutcome]int64{}
-	err = t.query(update, func(rows *sql.Rows) error {
+	err = t.query(outcomeQuery, func(rows *sql.Rows) error {
 		var id int64
 		var outcome job.RunOutcome
 		err := rows.Scan(&id, &outcome)

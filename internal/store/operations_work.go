@@ -110,11 +110,15 @@ func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
 	return err
 }
 
+// markQuery changes items that exist. Written as an update from a list it would
+// look through every pending item for each of the list.
+const markQuery = `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at)
+		SELECT $1, value ->> 0, 0, 0, iif(value ->> 1 = '', 'done', 'skipped'), value ->> 1, value ->> 2, value ->> 3, $3 FROM json_each($2) WHERE true
+	ON CONFLICT (operation_id, n) DO UPDATE SET state = excluded.state, code = excluded.code, why = excluded.why,
+		other = excluded.other, at = excluded.at WHERE operation_items.state = 'pending'`
+
 // markItems writes down what became of items.
 func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
-	const update = `UPDATE operation_items SET state = iif(e.code = '', 'done', 'skipped'), code = e.code, why = e.why, other = e.other, at = $3
-		FROM (SELECT value ->> 0 AS n, value ->> 1 AS code, value ->> 2 AS why, value ->> 3 AS other FROM json_each($2)) AS e
-		WHERE operation_items.operation_id = $1 AND operation_items.n = e.n AND operation_items.state = 'pending'`
 	if len(items) == 0 {
 		return nil
 	}
@@ -126,7 +130,7 @@ func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(update, id, text, micros(now))
+	n, err := t.exec(markQuery, id, text, micros(now))
 	return expect(int64(len(items)), n, err)
 }
 

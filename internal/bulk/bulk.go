@@ -1,0 +1,208 @@
+// Package bulk carries operations on many jobs through: it collects their
+// scopes, works through their items at the rate that people chose, and ends
+// previews that nobody starts.
+//
+// One goroutine does it all. In each round every operation that has something
+// due takes one step of at most 500 items, one after the other, so that a large
+// one never keeps a small one waiting, and the writer of the database takes
+// other work between two steps. Then it sleeps until the next job is due or
+// somebody calls [Runner.Wake].
+//
+// The runner keeps nothing that matters: where an operation is stands in the
+// store, written in the transaction of the step, and a new process goes on
+// there. Only the rhythm is lost, of which a restart begins a new one. Nothing is
+// replayed before its turn, so a pause, another rate and an abort act at once.
+package bulk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// Store is what a runner asks of the store.
+type Store interface {
+	OpenOperations(ctx context.Context) ([]job.Operation, error)
+	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
+	Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error)
+	FailItem(ctx context.Context, now time.Time, id int64, why string) error
+	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
+}
+
+const (
+	breath  = 50 * time.Millisecond // between two steps of an operation with a rate
+	patient = 2 * time.Second       // after a step that failed
+	rarely  = time.Minute           // without anything to do
+)
+
+// Runner works off operations. Its methods are safe for concurrent use.
+type Runner struct {
+	store Store
+	log   *slog.Logger
+	wake  chan struct{}
+	quit  context.CancelFunc
+	ended sync.WaitGroup
+
+	// Owned by the goroutine, by the number of the operation.
+	paces map[int64]*pace     // of those that run
+	again map[int64]time.Time // when to try one again that failed
+}
+
+// Start begins to work off operations, also those that an earlier process left
+// behind. Close stops it.
+func Start(store Store, log *slog.Logger) *Runner {
+	ctx, quit := context.WithCancel(context.Background())
+	r := &Runner{
+		store: store, log: cmp.Or(log, slog.New(slog.DiscardHandler)), wake: make(chan struct{}, 1), quit: quit,
+		paces: map[int64]*pace{}, again: map[int64]time.Time{},
+	}
+	r.ended.Go(func() { r.loop(ctx) })
+	return r
+}
+
+// Wake tells the runner that an operation was made or changed.
+func (r *Runner) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close stops the runner and returns when it has ended. A step that is under way
+// is finished by the store.
+func (r *Runner) Close() {
+	r.quit()
+	r.ended.Wait()
+}
+
+func (r *Runner) loop(ctx context.Context) {
+	for {
+		next := r.round(ctx)
+		timer := time.NewTimer(max(0, time.Until(next)))
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// round gives every operation one step, and says when the next one is due.
+func (r *Runner) round(ctx context.Context) (next time.Time) {
+	next, err := r.expire(ctx)
+	var open []job.Operation
+	if err == nil {
+		open, err = r.store.OpenOperations(ctx)
+	}
+	if err != nil {
+		r.warn(ctx, err, "operations cannot be read")
+		return time.Now().Add(patient)
+	}
+	r.forget(open)
+	for _, o := range open {
+		if due := r.step(ctx, o); !due.IsZero() && due.Before(next) {
+			next = due
+		}
+	}
+	return next
+}
+
+// step gives an operation one step, and says when its next one is due; zero
+// when it waits for a person.
+func (r *Runner) step(ctx context.Context, o job.Operation) time.Time {
+	var due time.Time
+	var err error
+	switch at := r.again[o.ID]; {
+	case at.After(time.Now()):
+		return at
+	case o.State == job.OpCollecting:
+		_, err = r.store.Collect(ctx, time.Now(), o.ID)
+		due = time.Now()
+	case o.State == job.OpRunning:
+		due, err = r.work(ctx, o)
+	}
+	delete(r.again, o.ID)
+	if err != nil {
+		r.warn(ctx, err, "an operation cannot go on", "operation", o.ID, "state", o.State)
+		due = time.Now().Add(patient)
+		r.again[o.ID] = due
+	}
+	return due
+}
+
+// expire ends previews that are too old, and says when to look again.
+func (r *Runner) expire(ctx context.Context) (time.Time, error) {
+	now := time.Now()
+	next, err := r.store.ExpireOperations(ctx, now)
+	if latest := now.Add(rarely); next.IsZero() || next.After(latest) {
+		next = latest
+	}
+	return next, err
+}
+
+// forget drops what is known of operations that no longer run.
+func (r *Runner) forget(open []job.Operation) {
+	state := map[int64]job.OpState{}
+	for _, o := range open {
+		state[o.ID] = o.State
+	}
+	maps.DeleteFunc(r.paces, func(id int64, _ *pace) bool { return state[id] != job.OpRunning })
+	maps.DeleteFunc(r.again, func(id int64, _ time.Time) bool { return state[id] == "" })
+}
+
+// work does what is due of an operation, and says when more will be.
+func (r *Runner) work(ctx context.Context, o job.Operation) (time.Time, error) {
+	now := time.Now()
+	p := r.paces[o.ID]
+	if p == nil || p.rate != o.Pace.Rate || !p.since.Equal(o.ResumedAt) {
+		p = newPace(o, now)
+		r.paces[o.ID] = p
+	}
+	n, at := p.due(now)
+	if n == 0 {
+		return at, nil
+	}
+	done, err := r.store.Work(ctx, now, o.ID, n)
+	if err != nil && n > 1 && ownFault(err) { // one of them spoils the step for the others
+		n = 1
+		done, err = r.store.Work(ctx, now, o.ID, n)
+	}
+	if err != nil && ownFault(err) {
+		r.log.Error("An item of an operation failed and is left out.", "operation", o.ID, "error", err)
+		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	p.took(max(done.Items, 1), now)
+	_, at = p.due(now)
+	return at, nil
+}
+
+// ownFault reports whether a step failed for what it does, and not for the state
+// of the database or for want of time.
+func ownFault(err error) bool {
+	for _, common := range []error{job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrBroken, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, common) {
+			return false
+		}
+	}
+	return true
+}
+
+// warn logs what failed, unless the runner is told to stop.
+func (r *Runner) warn(ctx context.Context, err error, what string, about ...any) {
+	if ctx.Err() == nil {
+		r.log.Warn("Bulk: "+what+". It is tried again.", append(about, "error", err, "again_in", patient)...)
+	}
+}

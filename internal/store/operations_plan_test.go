@@ -1,0 +1,40 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"redrive/internal/job"
+)
+
+func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
+	s := open(t, Options{})
+	const jobs = 200
+	for range 3 { // as many operations over the same jobs
+		if _, err := write(t.Context(), s.writer, 1, func(tx *tx) (int64, error) {
+			o := job.Operation{Kind: job.OpReplay, State: job.OpPreview}
+			var err error
+			if o.ID, err = tx.insertOperation(o); err != nil {
+				return 0, err
+			}
+			all := make([]candidate, jobs)
+			for i := range all {
+				all[i] = candidate{seq: int64(i + 1), run: 1}
+			}
+			_, err = tx.addItems(o, all, testTime)
+			return o.ID, err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := plan(t, s.reads, outcomeQuery)
+	if strings.Contains(got, "SCAN operation_items") || strings.Contains(got, "AUTOMATIC") || !strings.Contains(got, "operation_items_job") {
+		t.Errorf("the items of ended runs are found by\n%s", got)
+	}
+	for _, f := range []job.ItemFilter{{}, {State: job.ItemSkipped}, {Outcome: job.RunRelapsed}, {Outcome: job.RunUnsettled}} {
+		query, _ := itemsQuery(1, f, 0, 50)
+		if got := plan(t, s.reads, query); strings.Contains(got, "SCAN i") || strings.Contains(got, "TEMP B-TREE") {
+			t.Errorf("items of %+v are read by\n%s", f, got)
+		}
+	}
+}
