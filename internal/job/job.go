@@ -112,6 +112,7 @@ type Job struct {
 	LastSeen   time.Time // last sign of life of the worker, while active
 	Reason     retry.Reason
 	Error      ErrorInfo // of the newest failed attempt in this run
+	Group      int64     // the store's number of the error group of that attempt, 0 when none failed
 	Key        string    // idempotency key, or empty
 	TraceID    string    // that the producer gave, or empty
 	MessageID  string    // of the envelope: meta.id, or empty

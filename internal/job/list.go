@@ -147,6 +147,7 @@ type Detail struct {
 	Attempts []Attempt
 	Letters  []DeadLetter
 	Replays  []Replay
+	Group    Group // of the newest failure in this run, without queues and hours; zero when none failed
 }
 
 // QueueInfo is one queue as pages show it.

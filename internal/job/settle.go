@@ -3,6 +3,7 @@ package job
 import (
 	"time"
 
+	"redrive/internal/failure"
 	"redrive/internal/retry"
 )
 
@@ -29,6 +30,7 @@ type Settlement struct {
 	RunAt   time.Time    // when it may run again; zero when it is over
 	Reason  retry.Reason // why it ended without success
 	Letter  Letter
+	Cause   failure.Cause // of a failure
 	Delivery
 }
 
@@ -72,6 +74,7 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 		s.Attempt.Error, s.Attempt.Trace = ErrorInfo{}, ""
 		return s
 	}
+	s.Cause = failure.Of(j.Type, s.Attempt.Error.Type, s.Attempt.Error.Message, s.Attempt.Trace)
 	s.apply(j.Policy.Decide(retry.Failure{
 		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Ruling: e.Ruling, Answer: e.Answer,
 		Unknown: e.Unknown, Expired: e.Expired,

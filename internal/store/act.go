@@ -74,6 +74,9 @@ func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation in
 		all[i] = renewed(j, now)
 		t.moved(j, all[i])
 		t.delta.count(j.Queue, j.Type, at, job.Totals{Replayed: 1})
+		if j.Group != 0 {
+			t.delta.group(j.Group).replayed++
+		}
 	}
 	return all, nil
 }
@@ -83,6 +86,7 @@ func renewed(j job.Job, now time.Time) job.Job {
 	at := fromMicros(micros(now))
 	j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
 	j.RunAt, j.ChangedAt, j.FinishedAt, j.Reason, j.Error = at, at, time.Time{}, "", job.ErrorInfo{}
+	j.Group = 0
 	return j
 }
 

@@ -150,6 +150,9 @@ func (t *tx) take(c job.Claim, jobs []job.Job) error {
 	if _, err := t.exec(query, seqs(jobs), micros(now), c.Worker, micros(until)); err != nil {
 		return err
 	}
+	if err := t.knowGroups(jobs); err != nil {
+		return err
+	}
 	for i := range jobs {
 		j := &jobs[i]
 		from := *j

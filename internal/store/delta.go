@@ -15,6 +15,7 @@ type delta struct {
 	counters map[label]job.Totals
 	minutes  map[minuteKey]job.Totals
 	reasons  map[letterKey]int64
+	groupDeltas
 }
 
 type depthKey struct {
@@ -39,6 +40,7 @@ type minuteKey struct {
 func newDelta() delta {
 	return delta{
 		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[letterKey]int64{},
+		newGroupDeltas(),
 	}
 }
 
@@ -71,7 +73,7 @@ func (t *tx) flush() error {
 	if len(t.changes) == 0 && len(t.paused) == 0 && !t.touched {
 		return nil
 	}
-	for _, step := range []func() error{t.flushDepths, t.flushHeld, t.flushCounters, t.flushMinutes, t.flushReasons, t.flushRevision} {
+	for _, step := range []func() error{t.flushDepths, t.flushHeld, t.flushCounters, t.flushMinutes, t.flushReasons, t.flushGroups, t.flushRevision} {
 		if err := step(); err != nil {
 			return fmt.Errorf("write the rollups: %w", err)
 		}

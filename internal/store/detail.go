@@ -63,7 +63,7 @@ const (
 		l.replayed_at, l.replayed_by, l.discarded_at, l.discarded_by, l.cause, l.forwarded_at, l.forwarded_to, l.problem`
 	letterRowColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
 		j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
-		j.last_seen, j.reason, j.error_type, j.error_message, j.key, substr(b.payload, 1, 120), ` + letterColumns
+		j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id, substr(b.payload, 1, 120), ` + letterColumns
 )
 
 func (r *letterRow) fields() []any {

@@ -10,6 +10,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
+	"redrive/internal/failure"
 	"redrive/internal/job"
 )
 
@@ -27,14 +28,17 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 	if err != nil {
 		return nil, err
 	}
+	causes := map[int]failure.Cause{} // of those that come as dead letters
 	for i := range jobs {
-		fresh(&jobs[i], now)
+		if fresh(&jobs[i], now); jobs[i].State == job.Discarded {
+			causes[i] = job.CauseOf(jobs[i])
+		}
 	}
 	done, err := write(ctx, s.writer, len(jobs), func(t *tx) ([]job.Enqueued, error) {
 		done := make([]job.Enqueued, len(jobs))
 		for i, j := range jobs {
 			var err error
-			if done[i], err = t.enqueue(j, texts[i]); err != nil {
+			if done[i], err = t.enqueue(j, texts[i], causes[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -106,7 +110,7 @@ func (t *tx) flushJobs() error {
 }
 
 // enqueue stores a job, unless its key names one already.
-func (t *tx) enqueue(j job.Job, text policyText) (job.Enqueued, error) {
+func (t *tx) enqueue(j job.Job, text policyText, cause failure.Cause) (job.Enqueued, error) {
 	if first, err := t.first(j); !errors.Is(err, sql.ErrNoRows) {
 		return job.Enqueued{Job: first, Repeat: true}, err
 	}
@@ -122,7 +126,7 @@ func (t *tx) enqueue(j job.Job, text policyText) (job.Enqueued, error) {
 		err = t.bodies.add(t, j.Seq, micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)
 	}
 	if err == nil && j.State == job.Discarded {
-		err = t.quarantine(j)
+		err = t.quarantine(&j, cause)
 	}
 	t.moved(job.Job{}, j)
 	if j.MessageID != "" && j.State != job.Discarded {
@@ -132,19 +136,23 @@ func (t *tx) enqueue(j job.Job, text policyText) (job.Enqueued, error) {
 }
 
 // quarantine makes a new job a dead letter: it never ran.
-func (t *tx) quarantine(j job.Job) error {
-	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5 WHERE seq = $1`
+func (t *tx) quarantine(j *job.Job, cause failure.Cause) (err error) {
+	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5,
+			group_id = $6 WHERE seq = $1`
 	if err := t.flushJobs(); err != nil {
 		return err
 	}
-	n, err := t.exec(update, j.Seq, micros(j.FinishedAt), string(j.Reason), j.Error.Type, j.Error.Message)
+	if j.Group, err = t.failed(cause, *j, 0, micros(j.FinishedAt), true); err != nil {
+		return err
+	}
+	n, err := t.exec(update, j.Seq, micros(j.FinishedAt), string(j.Reason), j.Error.Type, j.Error.Message, j.Group)
 	if err := expect(1, n, err); err != nil {
 		return err
 	}
 	if err := t.unsearched.add(t, j.Seq, 0); err != nil {
 		return err
 	}
-	return t.addLetter(j, job.DeadLetter{
+	return t.addLetter(*j, job.DeadLetter{
 		Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type, FailedAt: j.FinishedAt, Queue: j.Queue,
 	})
 }

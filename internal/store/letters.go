@@ -105,6 +105,7 @@ func (t *tx) remove(jobs []job.Job) error {
 	for _, j := range jobs {
 		t.resolved(j)
 		t.delta.depth(j, -1)
+		t.delta.stand(j, -1)
 	}
 	t.touched = true
 	return nil

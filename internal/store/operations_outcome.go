@@ -59,6 +59,9 @@ func (t *tx) flushRuns() error {
 	if err != nil {
 		return err
 	}
+	if err := t.prove(string(text)); err != nil {
+		return fmt.Errorf("count the outcomes of replayed runs: %w", err)
+	}
 	meters := map[int64]map[job.RunOutcome]int64{}
 	err = t.query(outcomeQuery, func(rows *sql.Rows) error {
 		var id int64

@@ -85,7 +85,7 @@ func scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 const (
 	jobColumns = `seq, id, queue, type, state, letter, held, run, attempts, execution, priority, policy_id, ttr,
 		run_at, enqueued_at, started_at, finished_at, changed_at, worker, lease_until, last_seen,
-		reason, error_type, error_message, key`
+		reason, error_type, error_message, key, group_id`
 	bodyColumns = `expires_at, trace_id, message_id, note, meta, payload, envelope`
 	wholeJobs   = `SELECT ` + jobColumns + `, ` + bodyColumns + ` FROM jobs JOIN bodies ON job_seq = seq`
 )
@@ -107,7 +107,7 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	err := rows.Scan(append([]any{
 		&j.Seq, &j.ID, &j.Queue, &j.Type, &state, &letter, &held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
 		&runAt, &enqueued, &started, &finished, &changed, &j.Worker, &lease, &seen,
-		&reason, &j.Error.Type, &j.Error.Message, &j.Key,
+		&reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
 	}, extra...)...)
 	if err != nil {
 		r.jobs = r.jobs[:last]

@@ -16,19 +16,21 @@ import (
 // look at the table before they write. Only the writer touches it; others read
 // what publish made of it.
 type rollup struct {
-	seq    int64
-	totals job.Totals
-	depths job.Depths         // over all queues
-	queued map[depthKey]int64 // by queue
-	minute int64              // the newest one that was counted
-	queues map[string]bool    // every queue that had a job or was paused
-	grown  bool               // queues has a new name since it was published
-	paused map[string]bool
-	audit  auditHead
-	bulk   int64 // operations that are under way
-	labels labels
-	newest int64               // the number of the newest job
-	active map[string]*job.Job // by id, without what their workers alone need
+	seq                     int64
+	totals                  job.Totals
+	depths                  job.Depths         // over all queues
+	queued                  map[depthKey]int64 // by queue
+	minute                  int64              // the newest one that was counted
+	queues                  map[string]bool    // every queue that had a job or was paused
+	grown                   bool               // queues has a new name since it was published
+	paused                  map[string]bool
+	audit                   auditHead
+	bulk                    int64 // operations that are under way
+	labels                  labels
+	groups                  map[string]*group // error groups by fingerprint; job.MaxGroups bounds them
+	openGroups, newestGroup int64
+	newest                  int64               // the number of the newest job
+	active                  map[string]*job.Job // by id, without what their workers alone need
 }
 
 // labels bounds the names by which counters are told apart: each is a time
@@ -138,6 +140,7 @@ func (s *Store) publish(r *rollup) {
 		s.names.Store(&names)
 		r.grown = false
 	}
+	s.openGroups.Store(r.openGroups)
 }
 
 // Snapshot returns the totals and depths as of the last commit, from memory.
@@ -163,7 +166,7 @@ func (s *Store) load(ctx context.Context) error {
 	}
 	src := s.reading(ctx)
 	for _, step := range []func(source) error{
-		r.loadRevision, r.loadDepths, r.loadCounters, r.loadReasons, r.loadQueues, r.loadAudit, r.loadOperations,
+		r.loadRevision, r.loadDepths, r.loadCounters, r.loadReasons, r.loadQueues, r.loadAudit, r.loadOperations, r.loadGroups,
 	} {
 		if err := step(src); err != nil {
 			return fmt.Errorf("read the rollups: %w", err)

@@ -56,6 +56,13 @@ func (t *tx) settleAll(all []job.Settlement) (stale []job.Token, err error) {
 
 func (t *tx) settle(s *job.Settlement, from job.Job) error {
 	to := settled(from, s)
+	if s.Cause.Fingerprint != "" {
+		var err error
+		to.Group, err = t.failed(s.Cause, from, s.Execution, micros(s.Attempt.FinishedAt), s.State != job.Retryable)
+		if err != nil {
+			return err
+		}
+	}
 	if err := t.end(s, from, &to); err != nil {
 		return err
 	}
@@ -117,7 +124,7 @@ func (t *tx) end(s *job.Settlement, from job.Job, to *job.Job) (err error) {
 	const (
 		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
 		failed  = `UPDATE jobs SET state = $5, shelf = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
-			reason = $9, letter = $10, error_type = $11, error_message = $12` + token
+			reason = $9, letter = $10, error_type = $11, error_message = $12, group_id = $13` + token
 	)
 	var n int64
 	at := micros(to.ChangedAt)
@@ -131,7 +138,7 @@ func (t *tx) end(s *job.Settlement, from job.Job, to *job.Job) (err error) {
 		n, err = t.exec(release, to.Seq, s.Run, s.Execution, at, string(to.State), micros(to.RunAt))
 	default:
 		n, err = t.exec(failed, to.Seq, s.Run, s.Execution, at, string(to.State), to.Attempts, micros(to.FinishedAt),
-			micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message)
+			micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
 	}
 	return expect(1, n, err)
 }

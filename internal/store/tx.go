@@ -18,6 +18,8 @@ type tx struct {
 	changes             []job.Change
 	fresh               map[policyText]int64 // policies that were stored in this transaction
 	paused              map[string]bool      // queues that were paused (true) or resumed
+	groups              map[string]*group    // error groups that were changed, by fingerprint
+	newestGroup         int64                // the number of the newest group
 	active              map[string]*job.Job  // executions that began; nil: that ended
 	head                auditHead            // of the audit log
 	seq                 int64                // the number of the newest job
@@ -34,6 +36,7 @@ type tx struct {
 func newTx(w *writer) *tx {
 	return &tx{
 		writer: w, delta: newDelta(), fresh: map[policyText]int64{}, paused: map[string]bool{},
+		groups: map[string]*group{}, newestGroup: w.rollup.newestGroup,
 		active: map[string]*job.Job{}, head: w.rollup.audit, seq: w.rollup.newest,
 		messages: map[message]job.Job{},
 		jobs:     inserting(), bodies: insertingBodies(), completed: completing(), attempts: recording(),
@@ -70,6 +73,7 @@ func (t *tx) committed() {
 	maps.Copy(t.rollup.paused, t.paused)
 	maps.DeleteFunc(t.rollup.paused, func(_ string, on bool) bool { return !on })
 	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)), t.underWay)
+	t.rollup.learnGroups(t.groups)
 	t.rollup.newest, t.rollup.audit = t.seq, t.head
 	for id, j := range t.active {
 		if j == nil {
@@ -129,8 +133,10 @@ func (t *tx) query(query string, each func(*sql.Rows) error, args ...any) error 
 func (t *tx) moved(from, to job.Job) {
 	if from.State != "" {
 		t.delta.depth(from, -1)
+		t.delta.stand(from, -1)
 	}
 	t.delta.depth(to, 1)
+	t.delta.stand(to, 1)
 	t.changes = append(t.changes, to.Changed())
 	if to.State == job.Active {
 		held := to // only here does a copy leave the stack

@@ -12,7 +12,8 @@ CREATE TABLE groups (
     state        TEXT    NOT NULL,           -- open, resolved, ignored
     state_at     INTEGER NOT NULL DEFAULT 0,
     state_by     TEXT    NOT NULL DEFAULT '',
-    reopened_at  INTEGER NOT NULL DEFAULT 0, -- by a failure after it was resolved
+    reopened_at  INTEGER NOT NULL DEFAULT 0, -- when it opened by itself after state_at,
+    reopened_by  TEXT    NOT NULL DEFAULT '',-- and why: failure, date, count, rate
     until        INTEGER NOT NULL DEFAULT 0, -- ignored until this time,
     until_count  INTEGER NOT NULL DEFAULT 0, -- or until so many failures in all,
     until_rate   INTEGER NOT NULL DEFAULT 0, -- or until so many within an hour
@@ -30,11 +31,14 @@ CREATE TABLE groups (
 ) STRICT;
 
 CREATE INDEX groups_seen ON groups (state, last_seen, id);
+CREATE INDEX groups_dead ON groups (state, dead, last_seen, id);
 
+-- The last month of each group.
 CREATE TABLE group_hours (
     group_id INTEGER NOT NULL,
     hour     INTEGER NOT NULL, -- hours since 1970
     failures INTEGER NOT NULL,
+    final    INTEGER NOT NULL, -- of these, the last attempt of a run
     PRIMARY KEY (group_id, hour)
 ) STRICT, WITHOUT ROWID;
 

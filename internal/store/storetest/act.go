@@ -36,7 +36,7 @@ func ReplayStartsTheNextRun(k *kit) {
 	k.check(err)
 	want := was
 	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
-	want.RunAt, want.ChangedAt, want.FinishedAt = k.now, k.now, time.Time{}
+	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
 	k.same("the job", got, want)
 	d := k.detail(was.ID)
 	k.same("the stored job", d.Job, want)

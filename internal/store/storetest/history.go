@@ -20,7 +20,10 @@ var histories = []func(*kit){HistoryAgreesWithTheModel}
 // jobs_failed_permanently. A failure prints the seed and the shortest sequence.
 func HistoryAgreesWithTheModel(k *kit) {
 	rapid.Check(k.T, func(rt *rapid.T) {
-		h := &history{T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, trash: map[string]job.Job{}, paused: map[string]bool{}, ended: map[string]int{}}
+		h := &history{
+			T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, trash: map[string]job.Job{}, paused: map[string]bool{},
+			ended: map[string]int{}, from: map[job.Token]int64{},
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         h.agree,
 			"enqueue":  h.enqueue,
@@ -51,6 +54,8 @@ type history struct {
 	paused map[string]bool
 	ended  map[string]int // executions that ended, by job
 	totals job.Totals
+	groups []job.Group         // by number, from 1
+	from   map[job.Token]int64 // the group from which a run was replayed; no execution
 }
 
 func (h *history) must(err error) {
@@ -151,18 +156,24 @@ func (h *history) settleSome(t *rapid.T) {
 	m := h.jobs[token.ID]
 	as := *m
 	as.Token = token
-	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(h.kit.ending(outcome), nil).Delivered(job.InDeadLetters(as.Queue, letters))}, job.Claim{})
+	end := h.kit.ending(outcome)
+	if end.Error.Type != "" {
+		end.Error.Type = rapid.SampledFrom([]string{"http.503", "http.502"}).Draw(t, "class")
+	}
+	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(end, nil).Delivered(job.InDeadLetters(as.Queue, letters))}, job.Claim{})
 	h.must(err)
 	if live := m.State == job.Active && m.Token == token; live == (len(stale) > 0) {
 		t.Fatalf("settlement of %v: %d stale, the model has %+v", token, len(stale), m)
 	} else if live {
-		h.settled(m, outcome, letters)
+		h.settled(m, end, letters)
 	}
 }
 
 // settled is what the rules say, in the model's own words.
-func (h *history) settled(m *job.Job, o job.Outcome, letters bool) {
+func (h *history) settled(m *job.Job, e job.Ending, letters bool) {
+	o := e.Outcome
 	h.ended[m.ID]++
+	defer h.proved(m)
 	seen := m.LastSeen
 	m.Worker, m.LeaseUntil, m.LastSeen, m.ChangedAt = "", time.Time{}, time.Time{}, h.kit.now
 	if o == job.Interrupted {
@@ -176,7 +187,8 @@ func (h *history) settled(m *job.Job, o job.Outcome, letters bool) {
 		return
 	}
 	h.totals.Failed++
-	m.Error = h.kit.ending(o).Error
+	m.Error = e.Error
+	h.grouped(m, e.Error.Type)
 	if m.Attempts < m.Policy.MaxAttempts {
 		m.State, m.RunAt = job.Retryable, h.kit.now.Add(time.Second)
 		if o == job.Lost {
@@ -217,6 +229,11 @@ func (h *history) replay(t *rapid.T) {
 	h.must(err)
 	h.totals.Replayed++
 	delete(h.trash, m.ID)
+	if m.Group != 0 {
+		h.from[job.Token{ID: m.ID, Run: m.Run + 1}] = m.Group
+		h.groups[m.Group-1].Replayed++
+		m.Group = 0
+	}
 	m.Run, m.State, m.Letter, m.Attempts, m.Reason, m.Error = m.Run+1, job.Available, "", 0, "", job.ErrorInfo{}
 	m.RunAt, m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now, time.Time{}
 	h.kit.same("the replayed job", got, *m)
@@ -315,10 +332,76 @@ func (h *history) details(*rapid.T) {
 			open++
 		}
 	}
+	h.countGroups()
 	reasons, err := h.kit.Reasons(h.kit.ctx)
 	h.must(err)
 	for _, r := range reasons {
 		open -= r.Count
 	}
 	h.kit.same("letters that are open but not counted", open, int64(0))
+}
+
+// grouped counts a failure in the model: groups are numbered as they are first
+// seen.
+func (h *history) grouped(m *job.Job, class string) {
+	i := slices.IndexFunc(h.groups, func(g job.Group) bool { return g.Class == class })
+	if i < 0 {
+		i = len(h.groups)
+		g := job.Group{FirstSeen: h.kit.now}
+		g.Class = class
+		h.groups = append(h.groups, g)
+	}
+	h.groups[i].Failures++
+	h.groups[i].LastSeen = h.kit.now
+	m.Group = int64(i + 1)
+}
+
+// proved counts how a replayed run ended, for the group from which it came.
+func (h *history) proved(m *job.Job) {
+	from := h.from[job.Token{ID: m.ID, Run: m.Run}]
+	switch {
+	case from == 0:
+	case m.State == job.Completed:
+		h.groups[from-1].Recovered++
+	case m.State == job.Discarded:
+		h.groups[from-1].Relapsed++
+	}
+}
+
+// countGroups compares the groups with the model, whose jobs are counted the
+// long way.
+func (h *history) countGroups() {
+	for i := range h.groups {
+		g := &h.groups[i]
+		g.Dead, g.Retrying = 0, 0
+		for _, m := range h.jobs {
+			switch {
+			case m.Group != int64(i+1):
+			case m.Letter == job.LetterStored || m.Letter == job.LetterRefused:
+				g.Dead++
+			case m.Cancellable():
+				g.Retrying++
+			}
+		}
+	}
+	page, err := h.kit.Groups(h.kit.ctx, h.kit.now, job.GroupFilter{}, job.GroupCursor{}, 10)
+	h.must(err)
+	h.kit.same("the number of groups", len(page.Groups), len(h.groups))
+	for _, g := range page.Groups {
+		want := h.groups[g.Number-1]
+		h.kit.same("the group "+g.Class, []any{g.Class, g.Failures, g.Dead, g.Retrying, g.Replayed, g.Recovered, g.Relapsed, g.FirstSeen, g.LastSeen},
+			[]any{want.Class, want.Failures, want.Dead, want.Retrying, want.Replayed, want.Recovered, want.Relapsed, want.FirstSeen, want.LastSeen})
+		sum := int64(0)
+		for _, q := range g.Queues {
+			sum += q.Count
+		}
+		h.kit.same("its queues and its day", []int64{sum, total(g.LastDay)}, []int64{want.Failures, want.Failures})
+	}
+}
+
+func total(all []int64) (sum int64) {
+	for _, n := range all {
+		sum += n
+	}
+	return sum
 }

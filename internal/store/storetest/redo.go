@@ -39,7 +39,7 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	k.check(err)
 	want := redo.Apply(was)
 	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
-	want.RunAt, want.ChangedAt, want.FinishedAt = k.now, k.now, time.Time{}
+	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
 	k.same("the job", got, want)
 	k.restart()
 	d := k.detail(was.ID)

@@ -36,6 +36,7 @@ type Store interface {
 	Bulk
 	BulkOperator
 	BulkReader
+	Grouper
 	Close() error
 }
 
@@ -93,6 +94,16 @@ type Redoer interface {
 type Drawer interface {
 	Series(ctx context.Context, now time.Time, queue, typ string, scale job.Scale) ([]job.Totals, error)
 	Recent(ctx context.Context, typ string, limit int) ([]job.Job, error)
+}
+
+// Grouper is what people see of error groups, and decide about them.
+type Grouper interface {
+	Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error)
+	Group(ctx context.Context, now time.Time, fingerprint string) (job.GroupDetail, error)
+	GroupTallies(ctx context.Context) ([]job.GroupTally, error)
+	SetGroup(ctx context.Context, now time.Time, fingerprint string, to job.Standing, by job.Actor) (job.Group, error)
+	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by job.Actor) (job.Group, error)
+	WakeGroups(ctx context.Context, now time.Time) (int, error)
 }
 
 // Database makes an empty database and returns the function that opens it, the

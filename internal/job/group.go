@@ -1,0 +1,217 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"redrive/internal/failure"
+	"redrive/internal/retry"
+)
+
+// MaxGroups bounds the error groups. Whatever is new after that many falls into
+// one more, whose fingerprint is [OtherGroup].
+const (
+	MaxGroups  = 10_000
+	OtherGroup = "other"
+)
+
+// GroupState is what a person thinks of an error group.
+type GroupState string
+
+const (
+	GroupOpen     GroupState = "open"     // nobody has dealt with it
+	GroupResolved GroupState = "resolved" // a person says that it is over: the next failure opens it
+	GroupIgnored  GroupState = "ignored"  // a person knows of it and does not want to be told, see Patience
+)
+
+// GroupStates lists all states of a group in the order in which pages show them.
+func GroupStates() []GroupState { return []GroupState{GroupOpen, GroupResolved, GroupIgnored} }
+
+// Reopening says why a group opened by itself.
+type Reopening string
+
+const (
+	ByFailure Reopening = "failure" // it was resolved and failed again
+	ByDate    Reopening = "date"    // the time was over for which it was ignored
+	ByCount   Reopening = "count"   // as many failures came as it was ignored for
+	ByRate    Reopening = "rate"    // more came within an hour than it was ignored for
+)
+
+// Patience is how long a group is ignored: until the first of what is set comes
+// true. The zero Patience is for ever.
+type Patience struct {
+	Until time.Time
+	Count int64 // failures in all, see Group.Failures
+	Rate  int64 // failures within one hour by the clock
+}
+
+// Over says why the patience is over at a time, with so many failures in all
+// and in the hour; empty while it is not.
+func (p Patience) Over(now time.Time, failures, hour int64) Reopening {
+	switch {
+	case !p.Until.IsZero() && !now.Before(p.Until):
+		return ByDate
+	case p.Count > 0 && failures >= p.Count:
+		return ByCount
+	case p.Rate > 0 && hour >= p.Rate:
+		return ByRate
+	}
+	return ""
+}
+
+// Group is an error group: the failures with one cause, as far as can be told.
+// It is counted in the transaction of what it counts.
+type Group struct {
+	Number int64 // the store's own
+	Type   string
+	failure.Cause
+	State      GroupState
+	StateAt    time.Time // when a person said so; zero: nobody did
+	StateBy    string
+	ReopenedAt time.Time // when it opened by itself, after StateAt
+	ReopenedBy Reopening
+	Patience   // as it was ignored, also after it opened by itself
+	Note       string
+	FirstSeen  time.Time
+	LastSeen   time.Time
+	Failures   int64   // attempts that failed so
+	Dead       int64   // jobs that lie in the dead-letter queue, or were refused there, for it
+	Retrying   int64   // jobs that are not over and failed so last
+	Replayed   int64   // runs of it that were replayed
+	Recovered  int64   // of these, next runs that succeeded
+	Relapsed   int64   // and those that failed for good again
+	Queues     []Share // with the most failures first
+	LastDay    []int64 // failures in the last 24 hours by the clock, oldest first
+}
+
+// Share is a part of a group's failures.
+type Share struct {
+	Name  string
+	Count int64
+}
+
+// Jobs is how many jobs the group holds now.
+func (g Group) Jobs() int64 { return g.Dead + g.Retrying }
+
+// Hour is what failed in one hour by the clock.
+type Hour struct {
+	At       time.Time // its beginning
+	Failures int64
+	Final    int64 // of these, the last attempt of a run
+}
+
+// GroupDetail is everything that is known of a group.
+type GroupDetail struct {
+	Group
+	Hours  []Hour // the last day, oldest first
+	Sample Sample
+	Jobs   []Job // the newest that it holds, with their payloads unless these are large
+}
+
+// Sample is the newest failure of a group. The zero Sample: its job was
+// removed.
+type Sample struct {
+	Job     Job
+	Attempt Attempt // zero for a job that never ran
+}
+
+// GroupSort is the order of a list of groups.
+type GroupSort string
+
+const (
+	MostDead   GroupSort = ""     // the most dead jobs first
+	NewestSeen GroupSort = "seen" // what failed last first
+)
+
+// GroupFilter selects groups. Empty fields select everything.
+type GroupFilter struct {
+	State GroupState
+	Queue string
+	Type  string // exact, or a prefix as "email.*"
+	Text  string // in the class, the message or the note, case ignored
+	Sort  GroupSort
+}
+
+// Check returns a *retry.FieldError for the first field that no group can match.
+func (f GroupFilter) Check() error {
+	if f.State != "" && !slices.Contains(GroupStates(), f.State) {
+		return &retry.FieldError{Field: "state", Problem: fmt.Sprintf("%q is unknown; use open, resolved or ignored", Clip(string(f.State), 64))}
+	}
+	if f.Sort != MostDead && f.Sort != NewestSeen {
+		return &retry.FieldError{Field: "sort", Problem: fmt.Sprintf("%q is unknown; use seen, or nothing for the most dead jobs first", Clip(string(f.Sort), 64))}
+	}
+	if f.Queue != "" {
+		if err := CheckQueue(f.Queue); err != nil {
+			return err
+		}
+	}
+	if f.Type != "" {
+		return CheckType(f.Type)
+	}
+	return nil
+}
+
+// GroupCursor is a place in a list of groups. The zero cursor is the beginning.
+type GroupCursor struct {
+	Dead   int64
+	Seen   time.Time
+	Number int64
+}
+
+// GroupList is one page of groups.
+type GroupList struct {
+	Groups []Group
+	Next   GroupCursor // zero on the last page
+}
+
+// GroupTally is the groups in one state.
+type GroupTally struct {
+	State                  GroupState
+	Groups, Dead, Retrying int64
+}
+
+// Standing is what a person decides about a group.
+type Standing struct {
+	State GroupState
+	Patience
+	More int64 // ignored: until so many more failures; Patience.Count follows from it
+}
+
+// Words says what a person decided in a few words, for the audit log.
+func (s Standing) Words() string {
+	words := string(s.State)
+	if !s.Until.IsZero() {
+		words += " until " + FormatTime(s.Until)
+	}
+	if s.More > 0 {
+		words += fmt.Sprintf(" for %d more failures", s.More)
+	}
+	if s.Rate > 0 {
+		words += fmt.Sprintf(" until %d failures within an hour", s.Rate)
+	}
+	return words
+}
+
+// Check returns a *retry.FieldError for the first field that is not right.
+func (s Standing) Check(now time.Time) error {
+	if !slices.Contains(GroupStates(), s.State) {
+		return &retry.FieldError{Field: "state", Problem: fmt.Sprintf("%q is unknown; use open, resolved or ignored", Clip(string(s.State), 64))}
+	}
+	const largest = 1_000_000_000
+	switch {
+	case !s.Until.IsZero() && !s.Until.After(now):
+		return &retry.FieldError{Field: "until", Problem: "is over; a group is ignored until a time to come"}
+	case s.More < 0 || s.More > largest:
+		return &retry.FieldError{Field: "count", Problem: fmt.Sprintf("must be between 1 and %d", largest)}
+	case s.Rate < 0 || s.Rate > largest:
+		return &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("must be between 1 and %d", largest)}
+	}
+	return nil
+}
+
+// CauseOf is the cause of a job that came as a dead letter and never ran: its
+// reason is what it shares with others.
+func CauseOf(j Job) failure.Cause {
+	return failure.Of(j.Type, string(j.Reason), j.Error.Message, "")
+}

@@ -1,0 +1,289 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"redrive/internal/failure"
+	"redrive/internal/job"
+)
+
+// group is what the writer keeps in memory of an error group: what a failure
+// has to be held against.
+type group struct {
+	id       int64
+	state    job.GroupState
+	patience job.Patience
+	failures int64
+	hour     int64 // the newest one that was counted, since 1970
+	inHour   int64
+}
+
+// groupDelta is what one transaction counts for a group.
+type groupDelta struct {
+	failures, dead, retrying, replayed, recovered, relapsed int64
+	seen, sampleSeq, sampleExecution                        int64 // of the newest failure
+	opened                                                  job.Reopening
+	openedAt                                                int64
+}
+
+type groupHour struct{ group, hour int64 }
+
+type hourDelta struct{ failures, final int64 }
+
+type groupQueue struct {
+	group int64
+	queue string
+}
+
+// groupDeltas is the part of a delta that counts error groups.
+type groupDeltas struct {
+	groups      map[int64]*groupDelta
+	groupHours  map[groupHour]hourDelta
+	groupQueues map[groupQueue]int64
+}
+
+func newGroupDeltas() groupDeltas {
+	return groupDeltas{map[int64]*groupDelta{}, map[groupHour]hourDelta{}, map[groupQueue]int64{}}
+}
+
+// group returns the sums of a group, for which there may be none yet.
+func (d groupDeltas) group(id int64) *groupDelta {
+	g := d.groups[id]
+	if g == nil {
+		g = new(groupDelta)
+		d.groups[id] = g
+	}
+	return g
+}
+
+// stand counts n jobs as j under the group of its newest failure: as dead, or as
+// one that is not over yet.
+func (d groupDeltas) stand(j job.Job, n int64) {
+	switch {
+	case j.Group == 0:
+	case j.Letter == job.LetterStored || j.Letter == job.LetterRefused:
+		d.group(j.Group).dead += n
+	case j.Cancellable():
+		d.group(j.Group).retrying += n
+	}
+}
+
+const microsPerHour = 60 * microsPerMinute
+
+// failed counts a failure, and returns the number of the group to which it
+// belongs. execution is 0 for a job that never ran; final: no retry follows.
+func (t *tx) failed(c failure.Cause, j job.Job, execution int, at int64, final bool) (int64, error) {
+	g, err := t.groupOf(c, j.Type, at)
+	if err != nil {
+		return 0, fmt.Errorf("count a failure in group %s: %w", c.Fingerprint, err)
+	}
+	hour := at / microsPerHour
+	g.failures++
+	if hour > g.hour {
+		g.hour, g.inHour = hour, 0
+	}
+	if hour == g.hour {
+		g.inHour++
+	}
+	d := t.delta.group(g.id)
+	d.failures++
+	if at >= d.seen {
+		d.seen, d.sampleSeq, d.sampleExecution = at, j.Seq, int64(execution)
+	}
+	if why := g.opens(fromMicros(at)); why != "" {
+		g.state, d.opened, d.openedAt = job.GroupOpen, why, at
+	}
+	k := groupHour{g.id, hour}
+	sums := t.delta.groupHours[k]
+	sums.failures++
+	if final {
+		sums.final++
+	}
+	t.delta.groupHours[k] = sums
+	t.delta.groupQueues[groupQueue{g.id, j.Queue}]++
+	return g.id, nil
+}
+
+// opens says why a failure now opens the group by itself.
+func (g *group) opens(now time.Time) job.Reopening {
+	switch g.state {
+	case job.GroupResolved:
+		return job.ByFailure
+	case job.GroupIgnored:
+		return g.patience.Over(now, g.failures, g.inHour)
+	}
+	return ""
+}
+
+// groupOf returns the group of a cause as this transaction sees it, a new one
+// for a cause that was never seen. Past the bound, that is the group "other".
+func (t *tx) groupOf(c failure.Cause, typ string, at int64) (*group, error) {
+	if g := t.group(c.Fingerprint); g != nil {
+		return g, nil
+	}
+	if t.newestGroup >= job.MaxGroups {
+		c = failure.Cause{Fingerprint: job.OtherGroup, Class: job.OtherGroup, Message: "whatever was new after the first 10,000 error groups"}
+		if typ = ""; t.group(c.Fingerprint) != nil {
+			return t.group(c.Fingerprint), nil
+		}
+	}
+	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
+			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0)`
+	g := &group{id: t.newestGroup + 1, state: job.GroupOpen}
+	_, err := t.exec(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at)
+	if err != nil {
+		return nil, err
+	}
+	t.newestGroup = g.id
+	t.groups[c.Fingerprint] = g
+	return g, nil
+}
+
+// group returns a known group for this transaction to change, or nil.
+func (t *tx) group(fingerprint string) *group {
+	if g := t.groups[fingerprint]; g != nil {
+		return g
+	}
+	known := t.rollup.groups[fingerprint]
+	if known == nil {
+		return nil
+	}
+	g := *known
+	t.groups[fingerprint] = &g
+	return &g
+}
+
+// prove counts, for the groups from which replayed runs came, how they ended.
+// runs is a JSON array as flushRuns makes it.
+func (t *tx) prove(runs string) error {
+	const query = `SELECT r.group_id, sum(e.value ->> 3 = 'succeeded'), sum(e.value ->> 3 = 'relapsed')
+		FROM json_each($1) AS e JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = (e.value ->> 1) - 1
+		WHERE r.group_id <> 0 GROUP BY r.group_id`
+	return t.query(query, func(rows *sql.Rows) error {
+		var id, recovered, relapsed int64
+		err := rows.Scan(&id, &recovered, &relapsed)
+		d := t.delta.group(id)
+		d.recovered += recovered
+		d.relapsed += relapsed
+		return err
+	}, runs)
+}
+
+// knowGroups fills in the groups of jobs that wait for a claim. Only those that
+// failed before have one.
+func (t *tx) knowGroups(jobs []job.Job) error {
+	const query = `SELECT seq, group_id FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	var failed []job.Job
+	for _, j := range jobs {
+		if j.Attempts > 0 {
+			failed = append(failed, j)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	bySeq := make(map[int64]int64, len(failed))
+	err := t.query(query, func(rows *sql.Rows) error {
+		var seq, id int64
+		err := rows.Scan(&seq, &id)
+		bySeq[seq] = id
+		return err
+	}, seqs(failed))
+	for i := range jobs {
+		jobs[i].Group = bySeq[jobs[i].Seq]
+	}
+	return err
+}
+
+func (t *tx) flushGroups() error {
+	const (
+		update = `UPDATE groups SET failures = failures + $2, dead = dead + $3, retrying = retrying + $4, replayed = replayed + $5,
+			recovered = recovered + $6, relapsed = relapsed + $7 WHERE id = $1`
+		sample = `UPDATE groups SET last_seen = $2, sample_seq = $3, sample_execution = $4 WHERE id = $1 AND last_seen <= $2`
+		open   = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
+	)
+	for id, d := range t.delta.groups {
+		n, err := t.exec(update, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed)
+		if err := expect(1, n, err); err != nil {
+			return err
+		}
+		if d.seen > 0 {
+			if _, err := t.exec(sample, id, d.seen, d.sampleSeq, d.sampleExecution); err != nil {
+				return err
+			}
+		}
+		if d.opened != "" {
+			if _, err := t.exec(open, id, d.openedAt, string(d.opened)); err != nil {
+				return err
+			}
+		}
+	}
+	return t.flushGroupParts()
+}
+
+// keptHours is how much of a group's history is kept: a month.
+const keptHours = 31 * 24
+
+func (t *tx) flushGroupParts() error {
+	const (
+		hours = `INSERT INTO group_hours (group_id, hour, failures, final) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (group_id, hour) DO UPDATE SET failures = failures + excluded.failures, final = final + excluded.final`
+		forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
+		queues = `INSERT INTO group_queues (group_id, queue, failures) VALUES ($1, $2, $3)
+			ON CONFLICT (group_id, queue) DO UPDATE SET failures = failures + excluded.failures`
+	)
+	for k, d := range t.delta.groupHours {
+		if _, err := t.exec(hours, k.group, k.hour, d.failures, d.final); err != nil {
+			return err
+		}
+		if _, err := t.exec(forget, k.group, k.hour-keptHours); err != nil {
+			return err
+		}
+	}
+	for k, n := range t.delta.groupQueues {
+		if _, err := t.exec(queues, k.group, k.queue, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// learnGroups takes over the groups that a transaction changed, after its
+// commit.
+func (r *rollup) learnGroups(changed map[string]*group) {
+	for fingerprint, g := range changed {
+		if before := r.groups[fingerprint]; before != nil && before.state == job.GroupOpen {
+			r.openGroups--
+		}
+		if g.state == job.GroupOpen {
+			r.openGroups++
+		}
+		r.newestGroup = max(r.newestGroup, g.id)
+	}
+	maps.Copy(r.groups, changed)
+}
+
+func (r *rollup) loadGroups(src source) error {
+	const query = `SELECT fingerprint, id, state, until, until_count, until_rate, failures,
+			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
+			coalesce((SELECT failures FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0)
+		FROM groups`
+	loaded := map[string]*group{}
+	err := src.query(query, func(rows *sql.Rows) error {
+		var fingerprint string
+		var until int64
+		g := new(group)
+		err := rows.Scan(&fingerprint, &g.id, &g.state, &until, &g.patience.Count, &g.patience.Rate, &g.failures, &g.hour, &g.inHour)
+		g.patience.Until = fromMicros(until)
+		loaded[fingerprint] = g
+		return err
+	})
+	r.groups = map[string]*group{}
+	r.learnGroups(loaded)
+	return err
+}

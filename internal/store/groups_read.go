@@ -1,0 +1,270 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// OpenGroups is how many error groups are open, as of the last commit, from
+// memory.
+func (s *Store) OpenGroups() int64 { return s.openGroups.Load() }
+
+const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames, g.state, g.state_at, g.state_by,
+	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
+	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
+
+// scanGroup reads groupColumns, whose further columns go to extra.
+func scanGroup(rows *sql.Rows, extra ...any) (g job.Group, err error) {
+	var frames string
+	var stateAt, reopened, until, first, last int64
+	err = rows.Scan(append([]any{
+		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, &frames, &g.State, &stateAt, &g.StateBy,
+		&reopened, &g.ReopenedBy, &until, &g.Patience.Count, &g.Rate, &g.Note, &first, &last,
+		&g.Failures, &g.Dead, &g.Retrying, &g.Replayed, &g.Recovered, &g.Relapsed,
+	}, extra...)...)
+	if frames != "" {
+		g.Frames = strings.Split(frames, "\n")
+	}
+	g.StateAt, g.ReopenedAt, g.Until = fromMicros(stateAt), fromMicros(reopened), fromMicros(until)
+	g.FirstSeen, g.LastSeen = fromMicros(first), fromMicros(last)
+	return g, err
+}
+
+// Groups returns one page of the error groups that the filter selects, in its
+// order.
+func (s *Store) Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var page job.GroupList
+	err := s.consistently(ctx, func(src source) error {
+		query, args := groupsQuery(f, after, limit)
+		err := src.query(query, func(rows *sql.Rows) error {
+			g, err := scanGroup(rows)
+			page.Groups = append(page.Groups, g)
+			return err
+		}, args...)
+		if err != nil {
+			return err
+		}
+		if len(page.Groups) > limit {
+			page.Groups = page.Groups[:limit]
+			last := page.Groups[limit-1]
+			page.Next = job.GroupCursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
+		}
+		return addParts(src, now, page.Groups)
+	})
+	return page, timedOut(ctx, err)
+}
+
+func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, []any) {
+	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
+	var where conditions
+	if f.State != "" {
+		where.add("g.state = %s", string(f.State))
+	}
+	if f.Queue != "" {
+		where.add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
+	}
+	where.pattern("g.type", f.Type)
+	if f.Text != "" {
+		pattern := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Text) + "%"
+		where.add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
+	}
+	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
+	next := after != job.GroupCursor{}
+	if f.Sort == job.NewestSeen {
+		order = "g.last_seen DESC, g.id DESC"
+		if next {
+			where.add("(g.last_seen, g.id) < (%s, %s)", micros(after.Seen), after.Number)
+		}
+	} else if next {
+		where.add("(g.dead, g.last_seen, g.id) < (%s, %s, %s)", after.Dead, micros(after.Seen), after.Number)
+	}
+	args := append(where.args, limit+1)
+	return columns + where.String() + " ORDER BY " + order + fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
+}
+
+// lastDay is how many hours a group shows.
+const lastDay = 24
+
+// addParts gives groups their queues and their last day.
+func addParts(src source, now time.Time, groups []job.Group) error {
+	const (
+		queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
+			ORDER BY failures DESC, queue`
+		hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
+	)
+	if len(groups) == 0 {
+		return nil
+	}
+	byNumber, numbers := map[int64]*job.Group{}, make([]string, len(groups))
+	for i := range groups {
+		g := &groups[i]
+		g.LastDay = make([]int64, lastDay)
+		byNumber[g.Number], numbers[i] = g, strconv.FormatInt(g.Number, 10)
+	}
+	list, first := "["+strings.Join(numbers, ",")+"]", firstHour(now)
+	var number int64
+	err := src.query(queues, func(rows *sql.Rows) error {
+		var share job.Share
+		err := rows.Scan(&number, &share.Name, &share.Count)
+		byNumber[number].Queues = append(byNumber[number].Queues, share)
+		return err
+	}, list)
+	if err != nil {
+		return err
+	}
+	return src.query(hours, func(rows *sql.Rows) error {
+		var hour, n int64
+		err := rows.Scan(&number, &hour, &n)
+		if i := hour - first; i < lastDay {
+			byNumber[number].LastDay[i] = n
+		}
+		return err
+	}, list, first)
+}
+
+// firstHour is the oldest of the hours that are shown.
+func firstHour(now time.Time) int64 { return micros(now)/microsPerHour - lastDay + 1 }
+
+// GroupTallies counts the groups by state, in the order of job.GroupStates.
+func (s *Store) GroupTallies(ctx context.Context) ([]job.GroupTally, error) {
+	const query = `SELECT state, count(*), sum(dead), sum(retrying) FROM groups GROUP BY state`
+	var all []job.GroupTally
+	for _, state := range job.GroupStates() {
+		all = append(all, job.GroupTally{State: state})
+	}
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var t job.GroupTally
+		err := rows.Scan(&t.State, &t.Groups, &t.Dead, &t.Retrying)
+		if i := slices.Index(job.GroupStates(), t.State); i >= 0 {
+			all[i] = t
+		}
+		return err
+	})
+	return all, err
+}
+
+// groupJobs is how many jobs the page of a group shows, and wholePayload how
+// large a payload may be to be shown with it.
+const (
+	groupJobs    = 25
+	wholePayload = 16 << 10
+)
+
+// Group returns everything that is known of an error group, as of one commit,
+// or job.ErrNotFound.
+func (s *Store) Group(ctx context.Context, now time.Time, fingerprint string) (d job.GroupDetail, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = s.consistently(ctx, func(src source) error {
+		var seq, execution int64
+		if d.Group, err = oneGroup(src, `fingerprint = $1`, fingerprint, &seq, &execution); err != nil {
+			return err
+		}
+		groups := []job.Group{d.Group}
+		if err := addParts(src, now, groups); err != nil {
+			return err
+		}
+		d.Group = groups[0]
+		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
+			return err
+		}
+		if d.Sample, err = s.sample(src, seq, execution); err != nil {
+			return err
+		}
+		d.Jobs, err = s.groupJobs(src, d.Number)
+		return err
+	})
+	return d, timedOut(ctx, err)
+}
+
+// oneGroup returns the group that a fixed condition selects, or
+// job.ErrNotFound; sample gets the failure that stands for all.
+func oneGroup(src source, condition string, value any, sample ...any) (g job.Group, err error) {
+	query := `SELECT ` + groupColumns + `, g.sample_seq, g.sample_execution FROM groups AS g WHERE g.` + condition
+	if len(sample) == 0 {
+		sample = []any{new(int64), new(int64)}
+	}
+	found := false
+	err = src.query(query, func(rows *sql.Rows) (err error) {
+		found = true
+		g, err = scanGroup(rows, sample...)
+		return err
+	}, value)
+	if err == nil && !found {
+		err = fmt.Errorf("error group %s: %w", job.Clip(fmt.Sprint(value), 64), job.ErrNotFound)
+	}
+	return g, err
+}
+
+func groupHours(src source, number, first int64) ([]job.Hour, error) {
+	const query = `SELECT hour, failures, final FROM group_hours WHERE group_id = $1 AND hour >= $2`
+	hours := make([]job.Hour, lastDay)
+	for i := range hours {
+		hours[i].At = fromMicros((first + int64(i)) * microsPerHour)
+	}
+	err := src.query(query, func(rows *sql.Rows) error {
+		var hour, failures, final int64
+		err := rows.Scan(&hour, &failures, &final)
+		if i := hour - first; i < lastDay {
+			hours[i].Failures, hours[i].Final = failures, final
+		}
+		return err
+	}, number, first)
+	return hours, err
+}
+
+// sample returns the failure that stands for all, the zero Sample when its job
+// was removed.
+func (s *Store) sample(src source, seq, execution int64) (job.Sample, error) {
+	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq = $1`
+	jobs, err := s.policies.jobs(src, query, seq)
+	if err != nil || len(jobs) == 0 {
+		return job.Sample{}, err
+	}
+	all, err := attempts(src, seq)
+	found := job.Sample{Job: jobs[0]}
+	for _, a := range all {
+		if int64(a.Execution) == execution {
+			found.Attempt = a
+		}
+	}
+	return found, err
+}
+
+// groupJobs returns the newest jobs that are dead for a group, or wait to be
+// tried again, with their payloads unless these are large: the beginning is
+// enough to be shown then.
+func (s *Store) groupJobs(src source, number int64) ([]job.Job, error) {
+	const query = `SELECT ` + jobColumns + `, iif(length(payload) <= $3, payload, substr(payload, 1, 120)) FROM jobs
+		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND shelf = $2
+			AND letter <> 'trashed' ORDER BY changed_at DESC, seq DESC LIMIT $4 + 0`
+	var found jobRows
+	for _, state := range []job.State{job.Discarded, job.Retryable} {
+		err := src.query(query, func(rows *sql.Rows) error {
+			var payload []byte
+			err := found.scan(rows, &payload)
+			if err == nil {
+				found.jobs[len(found.jobs)-1].Payload = payload
+			}
+			return err
+		}, number, string(state), wholePayload, groupJobs)
+		if err != nil {
+			return nil, err
+		}
+	}
+	jobs, err := s.policies.complete(src, found, nil)
+	slices.SortStableFunc(jobs, func(a, b job.Job) int {
+		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
+	})
+	return jobs[:min(len(jobs), groupJobs)], err
+}
