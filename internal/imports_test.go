@@ -19,8 +19,8 @@ var rooms = map[string][]string{
 	"redrive/internal/retry":           {},
 	"redrive/internal/failure":         {},
 	"redrive/internal/job":             {"failure", "retry"},
-	"redrive/internal/store":           {"failure", "job", "retry"},
-	"redrive/internal/store/storetest": {"job", "retry"},
+	"redrive/internal/store":           {"access", "failure", "job", "retry"},
+	"redrive/internal/store/storetest": {"access", "job", "retry"},
 	"redrive/internal/store/rawtest":   {"job"},
 	"redrive/internal/rawjson":         {},
 	"redrive/internal/babel":           {"job", "retry", "rawjson"},
@@ -28,14 +28,14 @@ var rooms = map[string][]string{
 	"redrive/internal/bulk":            {"job"},
 	"redrive/internal/live":            {"job"},
 	"redrive/internal/rules":           {"job", "retry"},
-	"redrive/internal/config":          {"job", "retry", "rules"},
+	"redrive/internal/config":          {"access", "job", "retry", "rules"},
 	"redrive/internal/handler":         {"engine", "babel", "job", "retry"},
 	"redrive/internal/forward":         {"babel", "job", "retry"},
 	"redrive/internal/demo":            {"engine", "job", "retry"},
 	"redrive/web/static":               {},
-	"redrive/web/templates":            {"job", "retry", "static"},
+	"redrive/web/templates":            {"access", "job", "retry", "static"},
 	"redrive/internal/server":          {"access", "babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
-	"redrive/cmd/dashboard":            {"store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server", "bulk"},
+	"redrive/cmd/dashboard":            {"access", "store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server", "bulk"},
 }
 
 // owners lists the rooms in which a third-party module may be used.
@@ -51,7 +51,9 @@ var owners = map[string][]string{
 	"github.com/goccy/go-yaml":            {"config"},
 	"github.com/google/uuid":              {"job"},
 	"github.com/sosodev/duration":         {"job"},
+	"golang.org/x/crypto":                 {"access"},
 	"golang.org/x/net":                    {"dashboard"},
+	"golang.org/x/term":                   {"dashboard"},
 	"golang.org/x/sync":                   {"server"},
 	"pgregory.net/rapid":                  {"storetest"},
 }

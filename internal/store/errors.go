@@ -7,6 +7,7 @@ import (
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
@@ -89,5 +90,5 @@ func busy(err error) bool {
 // no: its answer, not a fault.
 func refused(err error) bool {
 	var conflict *job.Conflict
-	return errors.As(err, &conflict) || errors.Is(err, job.ErrNotFound)
+	return errors.As(err, &conflict) || errors.Is(err, job.ErrNotFound) || errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown)
 }

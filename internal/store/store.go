@@ -89,6 +89,19 @@ type Store struct {
 	names      atomic.Pointer[[]string] // of queues, sorted
 	openGroups atomic.Int64
 	close      func() error
+	path       string
+	log        *slog.Logger
+	onCommit   func([]job.Change)
+	redact     redaction
+	lock       *lockFile
+	reads      *sql.DB
+	prepared   sync.Map // text of a query to its *sql.Stmt on reads
+	policies   policies
+	trouble    trouble
+	snapshot   atomic.Pointer[job.Snapshot]
+	names      atomic.Pointer[[]string] // of queues, sorted
+	guarded    atomic.Bool              // there is a user or a token
+	close      func() error
 	*writer
 }
 
@@ -139,6 +152,9 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 		s.reads.SetMaxOpenConns(readers)
 		s.reads.SetMaxIdleConns(readers)
 		err = s.load(ctx)
+	}
+	if err == nil {
+		err = s.loadGuarded(s.reading(ctx))
 	}
 	if err == nil {
 		err = w.tryFirst()

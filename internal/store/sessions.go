@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// maxSessions is how many logins one user can have at once; the oldest end.
+const maxSessions = 50
+
+// StartSession keeps a new login, and forgets those that are over. Who was
+// removed or changed since the password was checked gets access.ErrUnknown.
+func (s *Store) StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by job.Actor) error {
+	const (
+		over  = `DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2`
+		extra = `DELETE FROM sessions WHERE user = $1 AND hash NOT IN
+			(SELECT hash FROM sessions WHERE user = $1 ORDER BY created_at DESC, hash LIMIT $2)`
+		insert = `INSERT INTO sessions (hash, user, created_at, seen_at, address) VALUES ($1, $2, $3, $3, $4)`
+	)
+	return s.accessWrite(ctx, func(t *tx) error {
+		u, err := user(t, n.User)
+		if err != nil {
+			return err
+		}
+		if !u.Changed.Equal(checked.Changed) || u.Password != checked.Password {
+			return access.ErrUnknown
+		}
+		if _, err := t.exec(over, micros(now.Add(-access.Idle)), micros(now.Add(-access.Lifetime))); err != nil {
+			return err
+		}
+		if _, err := t.exec(extra, n.User, maxSessions-1); err != nil {
+			return err
+		}
+		if _, err := t.exec(insert, n.Hash, n.User, micros(now), n.Address); err != nil {
+			return err
+		}
+		return t.audit(job.Entry{At: now, Actor: by, Action: "login", Subject: n.User, Count: 1})
+	})
+}
+
+// Session returns a login with its user's role, or access.ErrUnknown when it is
+// over: too old, not used for too long, or older than its user's password or
+// role.
+func (s *Store) Session(ctx context.Context, now time.Time, hash []byte) (access.Session, error) {
+	const query = `SELECT s.hash, s.user, u.role, s.created_at, s.seen_at, s.address, u.changed_at
+		FROM sessions s JOIN users u ON u.name = s.user WHERE s.hash = $1`
+	var found access.Session
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var created, seen, changed int64
+		err := rows.Scan(&found.Hash, &found.User, &found.Role, &created, &seen, &found.Address, &changed)
+		if created < changed {
+			found.Hash = nil
+		}
+		found.Created, found.Seen = fromMicros(created), fromMicros(seen)
+		return err
+	}, hash)
+	if err == nil && (!access.SameHash(found.Hash, hash) || !found.Live(now)) {
+		return access.Session{}, access.ErrUnknown
+	}
+	return found, err
+}
+
+// SeeSession takes note that a login is in use.
+func (s *Store) SeeSession(ctx context.Context, now time.Time, hash []byte) error {
+	const update = `UPDATE sessions SET seen_at = $2 WHERE hash = $1 AND seen_at < $2`
+	return s.accessWrite(ctx, func(t *tx) error {
+		_, err := t.exec(update, hash, micros(now))
+		return err
+	})
+}
+
+// EndSession ends a login. One that is over already stays so.
+func (s *Store) EndSession(ctx context.Context, now time.Time, hash []byte, by job.Actor) error {
+	const remove = `DELETE FROM sessions WHERE hash = $1`
+	return s.accessWrite(ctx, func(t *tx) error {
+		n, err := t.exec(remove, hash)
+		if err != nil || n == 0 {
+			return err
+		}
+		return t.audit(job.Entry{At: now, Actor: by, Action: "logout", Subject: by.Name, Count: 1})
+	})
+}
+
+// LoginFailed writes down that somebody did not get in. The name is that of a
+// user, or empty: what was typed may be a password.
+func (s *Store) LoginFailed(ctx context.Context, now time.Time, name string, by job.Actor) error {
+	return s.accessWrite(ctx, func(t *tx) error {
+		return t.audit(job.Entry{At: now, Actor: by, Action: "login.failed", Subject: name, Count: 1})
+	})
+}

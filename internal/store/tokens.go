@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// CreateToken keeps a new token.
+func (s *Store) CreateToken(ctx context.Context, now time.Time, n access.Token, by job.Actor) error {
+	const insert = `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	return s.accessWrite(ctx, func(t *tx) error {
+		if taken, err := t.liveToken(now, n.Name); err != nil {
+			return err
+		} else if taken {
+			return access.Refuse("a token named %s is in use: revoke it first, or take another name", n.Name)
+		}
+		if _, err := t.exec(insert, n.ID, n.Hash, n.Name, string(n.Role), micros(now), by.Name, micros(n.Expires)); err != nil {
+			return err
+		}
+		if err := t.guard(); err != nil {
+			return err
+		}
+		return t.audit(job.Entry{At: now, Actor: by, Action: "token.create", Subject: n.ID, Count: 1,
+			After: n.Name + ", " + string(n.Role) + ", until " + n.Expires.UTC().Format(time.RFC3339)})
+	})
+}
+
+// liveToken reports whether a token with that name lets somebody in. Histories
+// show names, so that no two may have one at the same time.
+func (t *tx) liveToken(now time.Time, name string) (taken bool, err error) {
+	const query = `SELECT EXISTS (SELECT 1 FROM tokens WHERE name = $1 AND revoked_at = 0 AND expires_at > $2)`
+	err = t.query(query, func(rows *sql.Rows) error { return rows.Scan(&taken) }, name, micros(now))
+	return taken, err
+}
+
+// RevokeToken ends a token. One that is revoked already stays so.
+func (s *Store) RevokeToken(ctx context.Context, now time.Time, id string, by job.Actor) error {
+	const update = `UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at = 0`
+	return s.accessWrite(ctx, func(t *tx) error {
+		found, err := tokenOf(t, id)
+		if err != nil {
+			return err
+		}
+		n, err := t.exec(update, id, micros(now))
+		if err != nil || n == 0 {
+			return err
+		}
+		return t.audit(job.Entry{At: now, Actor: by, Action: "token.revoke", Subject: id, Count: 1,
+			Before: found.Name + ", " + string(found.Role)})
+	})
+}
+
+// UseToken takes note that a token was used.
+func (s *Store) UseToken(ctx context.Context, now time.Time, id string) error {
+	const update = `UPDATE tokens SET used_at = $2 WHERE id = $1 AND used_at < $2`
+	return s.accessWrite(ctx, func(t *tx) error {
+		_, err := t.exec(update, id, micros(now))
+		return err
+	})
+}
+
+const tokenColumns = `SELECT id, hash, name, role, created_at, created_by, expires_at, used_at, revoked_at FROM tokens `
+
+func scanToken(rows *sql.Rows) (t access.Token, err error) {
+	var created, expires, used, revoked int64
+	err = rows.Scan(&t.ID, &t.Hash, &t.Name, &t.Role, &created, &t.CreatedBy, &expires, &used, &revoked)
+	t.Created, t.Expires, t.Used, t.Revoked = fromMicros(created), fromMicros(expires), fromMicros(used), fromMicros(revoked)
+	return t, err
+}
+
+// Tokens are all tokens, the newest first.
+func (s *Store) Tokens(ctx context.Context) (all []access.Token, err error) {
+	err = s.reading(ctx).query(tokenColumns+`ORDER BY created_at DESC, id`, func(rows *sql.Rows) error {
+		t, err := scanToken(rows)
+		all = append(all, t)
+		return err
+	})
+	return all, err
+}
+
+// Token returns a token by its id, whether or not it still lets anybody in, or
+// access.ErrUnknown.
+func (s *Store) Token(ctx context.Context, id string) (access.Token, error) {
+	return tokenOf(s.reading(ctx), id)
+}
+
+func tokenOf(src source, id string) (t access.Token, err error) {
+	err = src.query(tokenColumns+`WHERE id = $1`, func(rows *sql.Rows) (err error) {
+		t, err = scanToken(rows)
+		return err
+	}, id)
+	if err == nil && t.ID == "" {
+		err = access.ErrUnknown
+	}
+	return t, err
+}
