@@ -49,6 +49,9 @@ type Config struct {
 	UnknownType retry.Unknown
 	Hosts       []string // names under which the dashboard is reached, beside the local ones
 
+	proxy    *Proxy
+	basePath string
+
 	file      *file
 	workers   int
 	ttr       time.Duration // zero: not said

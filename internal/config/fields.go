@@ -28,6 +28,8 @@ func (c *Config) read(data []byte) error {
 		"rules":        c.readRules,
 		"unknown_type": into(&c.UnknownType, unknownType),
 		"hosts":        into(&c.Hosts, hosts),
+		"access":       c.readAccess,
+		"base_path":    into(&c.basePath, readBasePath),
 		"queues":       c.readQueues,
 		"types":        c.readTypes,
 		"handlers":     c.readHandlers,

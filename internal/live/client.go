@@ -22,6 +22,9 @@ type client struct {
 	wake chan struct{}
 	gone chan struct{} // closed when reading has ended
 
+	valid   func(context.Context) bool // whether its pass still is; nil: always
+	recheck chan struct{}              // one slot: ask now
+
 	last kind  // that was written; owned by write
 	seq  int64 // of the totals that were written; owned by write
 
@@ -48,10 +51,11 @@ const (
 	newer
 )
 
-func newClient(h *Hub, conn *websocket.Conn, ip string) *client {
+func newClient(h *Hub, conn *websocket.Conn, ip string, p Pass) *client {
 	return &client{
 		hub: h, conn: conn, ip: ip,
 		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+		valid: p.Valid, recheck: make(chan struct{}, 1),
 		seq: -1, box: mailbox{counters: true},
 	}
 }
@@ -153,7 +157,14 @@ func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 		case <-c.hub.done:
 			c.farewell(websocket.CloseGoingAway, goingAway)
 			return false
+		case <-c.recheck:
+			if !c.allowed() {
+				return false
+			}
 		case <-ping:
+			if !c.allowed() {
+				return false
+			}
 			if err := c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit)); err != nil {
 				c.conn.Close()
 				return false
@@ -164,6 +175,21 @@ func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 			return true
 		}
 	}
+}
+
+// allowed reports whether the client may go on. One that may not is closed.
+func (c *client) allowed() bool {
+	if c.valid == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), passLimit)
+	defer cancel()
+	if c.valid(ctx) {
+		return true
+	}
+	c.farewell(websocket.ClosePolicyViolation, passOver)
+	c.conn.Close()
+	return false
 }
 
 // next is the next message with something new to say, the kinds in turn; nil

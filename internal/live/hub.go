@@ -22,6 +22,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,7 @@ const (
 	pace       = 250 * time.Millisecond // between two messages to one client
 	breath     = 20 * time.Millisecond  // between two dispatches
 	pingEvery  = 30 * time.Second
+	passLimit  = 2 * time.Second // for the answer whether a pass is valid
 	writeLimit = 5 * time.Second // for one message
 	readLimit  = 16 << 10        // bytes of one message from a client
 	queryLimit = 2 * time.Second // for one look at the store
@@ -48,8 +50,10 @@ const (
 	inboxLimit = 1 << 16         // changes; beyond, every client looks again
 )
 
-// goingAway is the reason of the close code 1001.
-const goingAway = "the server is stopping"
+const (
+	goingAway = "the server is stopping"             // with the close code 1001
+	passOver  = "the login that opened this is over" // with the close code 1008
+)
 
 // Totaler is what the hub asks the store. Snapshot is called often and must be
 // cheap; its Seq never falls. Changes returns where the jobs stand now, in any
@@ -159,10 +163,29 @@ func (h *Hub) count() int {
 	return len(h.clients)
 }
 
-// ServeHTTP opens a websocket. It returns as soon as the websocket is open. A
+// Pass is the right to a websocket, for as long as it is valid.
+type Pass struct {
+	Address string                     // of the browser; default: the peer's
+	Valid   func(context.Context) bool // asked every half minute, and by Recheck; default: it stays valid
+}
+
+// Recheck asks of every open websocket at once whether its pass is still valid.
+// It is called when somebody logged out, or when rights were taken away.
+func (h *Hub) Recheck() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.clients {
+		signal(c.recheck)
+	}
+}
+
+// ServeHTTP is Serve for whoever may do so for ever.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, Pass{}) }
+
+// Serve opens a websocket. It returns as soon as the websocket is open. A
 // refusal is plain text: no page can read the answer to a failed handshake.
-func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ip := peer(r)
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
+	ip := cmp.Or(p.Address, peer(r))
 	if problem := h.admit(ip); problem != "" {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, problem, http.StatusServiceUnavailable)
@@ -174,7 +197,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.dismiss(ip)
 		return
 	}
-	h.open(newClient(h, conn, ip))
+	h.open(newClient(h, conn, ip, p))
 }
 
 // admit reserves a place for a client, or says why there is none.

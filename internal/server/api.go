@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/retry"
@@ -148,7 +150,10 @@ func (s *Server) listQueues(c echo.Context) error {
 // live is /live: a websocket, or its polling twin when no upgrade is asked for.
 func (s *Server) live(c echo.Context) error {
 	if c.IsWebSocket() {
-		s.Hub.ServeHTTP(c.Response(), c.Request())
+		who := callerOf(c)
+		s.Hub.Serve(c.Response(), c.Request(), live.Pass{
+			Address: c.RealIP(), Valid: func(ctx context.Context) bool { return s.stillAllowed(ctx, who, access.View) },
+		})
 		return nil
 	}
 	ids, err := paramIDs(c)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -19,26 +20,30 @@ import (
 type kind string
 
 const (
-	malformed    kind = "malformed"
-	badParameter kind = "invalid_parameter" // in the address
-	crossOrigin  kind = "cross_origin"
-	notFound     kind = "not_found"
-	wrongMethod  kind = "method_not_allowed"
-	conflict     kind = "conflict"
-	tooLarge     kind = "too_large"
-	mediaType    kind = "unsupported_media_type"
-	wrongHost    kind = "wrong_host"
-	invalid      kind = "invalid_value" // in the body
-	refused      kind = "refused_by_rule"
-	notForwarded kind = "dead_letter_refused"
-	unexpected   kind = "internal"
-	busy         kind = "busy"
-	overloaded   kind = "overloaded"
-	slow         kind = "too_slow"
-	readOnly     kind = "read_only"
-	broken       kind = "storage_failed"
-	corrupt      kind = "storage_damaged"
-	storageFull  kind = "storage_full"
+	malformed     kind = "malformed"
+	badParameter  kind = "invalid_parameter" // in the address
+	crossOrigin   kind = "cross_origin"
+	unknownCaller kind = "unauthorized"
+	unknownLogin  kind = "wrong_login"
+	forbidden     kind = "forbidden"
+	tooMany       kind = "too_many"
+	notFound      kind = "not_found"
+	wrongMethod   kind = "method_not_allowed"
+	conflict      kind = "conflict"
+	tooLarge      kind = "too_large"
+	mediaType     kind = "unsupported_media_type"
+	wrongHost     kind = "wrong_host"
+	invalid       kind = "invalid_value" // in the body
+	refused       kind = "refused_by_rule"
+	notForwarded  kind = "dead_letter_refused"
+	unexpected    kind = "internal"
+	busy          kind = "busy"
+	overloaded    kind = "overloaded"
+	slow          kind = "too_slow"
+	readOnly      kind = "read_only"
+	broken        kind = "storage_failed"
+	corrupt       kind = "storage_damaged"
+	storageFull   kind = "storage_full"
 )
 
 // answer is the status of a kind, and the headline of its page.
@@ -50,6 +55,12 @@ func (k kind) answer() (status int, title string) {
 		return http.StatusBadRequest, "This address is not right"
 	case crossOrigin:
 		return http.StatusForbidden, "Refused: the request came from another site"
+	case unknownCaller, unknownLogin:
+		return http.StatusUnauthorized, "Log in first"
+	case forbidden:
+		return http.StatusForbidden, "Your role does not allow this"
+	case tooMany:
+		return http.StatusTooManyRequests, "Too many tries"
 	case notFound:
 		return http.StatusNotFound, "Nothing is here"
 	case wrongMethod:
@@ -111,6 +122,7 @@ func describe(err error) failure {
 		ruled  *rules.Refused
 		large  *http.MaxBytesError
 		routed *echo.HTTPError
+		no     *access.Refusal
 	)
 	advice := func(otherwise string) string {
 		if file := new(store.FileError); errors.As(err, &file) {
@@ -133,6 +145,10 @@ func describe(err error) failure {
 		return failure{notFound, "", "there is nothing at this address", nil}
 	case errors.As(err, &routed) && routed.Code == http.StatusMethodNotAllowed:
 		return failure{wrongMethod, "", "this address does not accept this method", nil}
+	case errors.As(err, &no):
+		return failure{invalid, "", no.Problem, nil}
+	case errors.Is(err, access.ErrUnknown):
+		return failure{notFound, "", "there is no such user or token; it may have been removed", nil}
 	case errors.Is(err, job.ErrNotFound):
 		return failure{notFound, "", "there is no such job or queue; it may have been removed", nil}
 	case errors.Is(err, job.ErrBusy):
@@ -179,6 +195,13 @@ func (s *Server) refuse(err error, c echo.Context) {
 	}
 	if c.Response().Committed {
 		return // half an answer is out; the connection ends
+	}
+	if f.kind == unknownCaller {
+		if forBrowsers(c) {
+			s.sendToLogin(c)
+			return
+		}
+		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if status == http.StatusServiceUnavailable {
 		c.Response().Header().Set("Retry-After", "2")

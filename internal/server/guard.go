@@ -97,11 +97,6 @@ func newRequestID() string {
 
 func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
 
-// actor names who acts, as far as it is known: through what, and from where.
-func (s *Server) actor(through string, c echo.Context) job.Actor {
-	return job.Actor{Name: through + " at " + c.RealIP(), Address: c.RealIP()}
-}
-
 // hosts is the list of names under which the server may be addressed, beside
 // the address that it is reached at and the names of this machine.
 type hosts map[string]bool

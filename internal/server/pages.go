@@ -18,6 +18,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/web/static"
@@ -253,9 +254,17 @@ func (s *Server) static(c echo.Context) error {
 
 // frame is what surrounds a page.
 func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
+	who := callerOf(c)
+	if !who.role.May(access.View) { // what the product shows is nothing for strangers
+		return templates.Frame{Title: title, Now: time.Now().UTC(), Stranger: true, User: who.name, LogOut: who.means == bySession}
+	}
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
-		QueueCount: len(s.Store.QueueNames()), Insecure: s.Insecure, Problem: s.problem(), Acted: s.acted(c),
+		QueueCount: len(s.Store.QueueNames()), Insecure: s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c),
+		User: who.name, LogOut: who.means == bySession,
+	}
+	if who.means != byOpenness {
+		f.Role = who.role
 	}
 	if s.Demo != nil {
 		f.Demo = &templates.Demo{Faults: s.Demo.Faults(), Until: "The database of this demo is deleted when the demo stops."}
@@ -285,5 +294,5 @@ func (s *Server) page(c echo.Context, status int, page templ.Component) error {
 	if err := page.Render(context.WithoutCancel(c.Request().Context()), b); err != nil {
 		return fmt.Errorf("render %s: %w", c.Path(), err)
 	}
-	return c.HTMLBlob(status, b.Bytes())
+	return c.HTMLBlob(status, rebased(s.BasePath, b.Bytes()))
 }

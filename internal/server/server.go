@@ -12,6 +12,8 @@
 // panics, the list of host names, and the refusal of cross-origin writes. The
 // list of names is what stops a page elsewhere whose name was pointed at this
 // address: such a request looks like one of the same origin to all the others.
+// Then the base path is taken off (see basepath.go), the route is matched, and
+// whoever sends the request must be allowed to use it (see identify.go).
 //
 // Nothing changes by GET. A change is a POST that names what the person saw (a
 // replay names the run), so a second click, a second person or a repeated
@@ -68,7 +70,9 @@ type Options struct {
 	// when it had to wait; default: at its claim.
 	Began func(job.Token) (at time.Time, ok bool)
 
-	Insecure bool         // reachable from the network without a login
+	Insecure bool         // reachable from the network, and said to be open to everybody
+	Closed   bool         // without any user nobody is let in, instead of everybody
+	BasePath string       // below which everything is, as "/redrive"; default: the root
 	Demo     Demo         // nil outside demo mode
 	Log      *slog.Logger // default: none
 }
@@ -122,6 +126,9 @@ type Server struct {
 	large    chan struct{}      // a place for each large body that is held
 	forwards singleflight.Group // of refused dead letters, by job and run
 	needs    map[route]access.Permission
+	proxy    *config.Proxy // nil: none is trusted
+	logins   *access.Limiter
+	secrets  *access.Passwords
 }
 
 // New builds a server.
@@ -133,15 +140,21 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
 		large: make(chan struct{}, maxLarge), needs: map[route]access.Permission{},
+		proxy: o.Config.Proxy(), logins: access.NewLimiter(), secrets: access.NewPasswords(),
+	}
+	if !config.IsBasePath(o.BasePath) {
+		return nil, fmt.Errorf("server: the base path %q is not one as /redrive", o.BasePath)
 	}
 	if err := o.Metrics.watch(s); err != nil {
 		return nil, err
 	}
-	s.echo.IPExtractor = echo.ExtractIPDirect()
+	s.echo.IPExtractor = realIP(s.proxy)
 	s.echo.HTTPErrorHandler = s.refuse
-	s.echo.Use(s.observe, s.recover, s.guard)
+	s.echo.Pre(s.observe, s.recover, s.guard, s.rebase)
+	s.echo.Use(s.permit)
 	s.pages()
 	s.api()
+	s.accessRoutes()
 	s.probes()
 	return s, nil
 }

@@ -29,7 +29,7 @@ func (s *Store) loadGuarded(src source) error {
 func (t *tx) guard() error {
 	var is bool
 	err := t.query(isGuarded, func(rows *sql.Rows) error { return rows.Scan(&is) })
-	t.guarded = &is
+	t.lockable = &is
 	return err
 }
 

@@ -28,7 +28,7 @@ type tx struct {
 	messages            map[message]job.Job  // new jobs that came as envelopes
 	runs                []endedRun           // replayed runs that ended
 	underWay            int64                // operations that began to work less those that no longer do
-	guarded             *bool                // whether anybody can log in, when that was changed
+	lockable            *bool                // whether anybody can log in, when that was changed
 	jobs, bodies        batch
 	completed, attempts batch
 	unsearched          batch // failures that cannot be searched yet
@@ -83,8 +83,8 @@ func (t *tx) committed() {
 			t.rollup.active[id] = j
 		}
 	}
-	if t.guarded != nil {
-		t.store.guarded.Store(*t.guarded)
+	if t.lockable != nil {
+		t.store.guarded.Store(*t.lockable)
 	}
 	t.store.publish(&t.rollup)
 	t.tell()

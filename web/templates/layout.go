@@ -6,6 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
@@ -93,14 +94,14 @@ func onOff(on bool) string {
 func faultFlip(f Frame, fault Fault) flipAct {
 	to := faultURL(fault.Name)
 	return flipAct{
-		is: fault.Broken, about: visible(fault.Title), denied: visible(f.Problem),
+		is: fault.Broken, about: visible(fault.Title), denied: f.off(access.Operate, "break or fix the demo"),
 		on:  face{to, "check", "Fix", append(back(overviewURL()), field{"broken", "false"})},
 		off: face{to, "panicked", "Break", append(back(overviewURL()), field{"broken", "true"})},
 	}
 }
 
 func demoReset(f Frame) act {
-	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: visible(f.Problem), fields: back(overviewURL())}
+	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: f.off(access.Operate, "start the demo over"), fields: back(overviewURL())}
 }
 
 // shortcut is a key and what it does.

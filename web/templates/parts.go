@@ -6,6 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
@@ -38,7 +39,7 @@ func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 // returns there without scripts.
 func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	a := act{
-		kind: kind, url: jobAction(j.ID, kind), class: class, denied: visible(f.Problem),
+		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind),
 		about:  visible(j.Type) + " " + brief(j.ID),
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}

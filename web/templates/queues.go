@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -141,7 +142,7 @@ func lettersLeave(c QueueConfig) string {
 // queueFlip is the pause and resume button of a queue.
 func queueFlip(f Frame, q job.QueueInfo) flipAct {
 	return flipAct{
-		is: !q.PausedAt.IsZero(), class: "row square", about: visible(q.Name), denied: visible(f.Problem),
+		is: !q.PausedAt.IsZero(), class: "row square", about: visible(q.Name), denied: f.off(access.Operate, "pause or resume queues"),
 		on:  face{url: queueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(queuesURL())},
 		off: face{url: queueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(queuesURL())},
 	}

@@ -6,11 +6,18 @@
 // Data reaches a page as text only: links are built by the functions in
 // links.go, geometry lives in SVG attributes computed here, and there is no
 // style attribute, no inline script and no raw HTML.
+//
+// Links are written as from the root. Where the product lives below a path,
+// the server puts that path before them after the page is drawn: in href, src,
+// action and formaction, and in data-live, data-on, data-off and every data-…
+// whose name ends in -url. This is safe because each quote that comes from data
+// is escaped: no data can look like an attribute.
 package templates
 
 import (
 	"time"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -27,6 +34,10 @@ type Frame struct {
 	Insecure   bool        // reachable from the network without a login: said on every page
 	Problem    string      // why the database cannot be written, or empty
 	Acted      *job.Change // where the job stands that a form without scripts just acted on, or nil
+	User       string      // who is logged in, or empty
+	Role       access.Role // what they may do; empty where there is no login: everything
+	LogOut     bool        // they can log out here
+	Stranger   bool        // nobody knows who looks: nothing of the product is shown
 }
 
 // Demo is the state of the demo's banner.
@@ -122,6 +133,15 @@ type QueueConfig struct {
 	Policy      retry.Policy
 	DeadLetters bool
 	ForwardedTo string // the host to which dead letters are forwarded, or empty
+}
+
+// Login is the page /login.
+type Login struct {
+	Frame
+	Next    string // the page here to which it leads
+	Name    string // as it was typed before
+	Problem string // why it was not accepted
+	NoUsers bool   // nobody can log in yet
 }
 
 // Problem is any page that could not be shown.

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"net/netip"
+	"net/textproto"
+	"strings"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// Proxy is a proxy in front that has found out who sends a request.
+type Proxy struct {
+	Networks   []netip.Prefix         // from which it speaks; nobody else is believed
+	UserHeader string                 // with the name
+	RoleHeader string                 // with groups, by which roles are given; may be empty
+	Roles      map[string]access.Role // by group
+	Role       access.Role            // of everybody whom it lets through; may be empty when there are groups
+}
+
+// Proxy is the proxy that is trusted; nil when there is none.
+func (c *Config) Proxy() *Proxy { return c.proxy }
+
+// BasePath is the path below which everything is, as "/redrive"; empty for the
+// root.
+func (c *Config) BasePath() string { return c.basePath }
+
+func (c *Config) readAccess(v value) error {
+	return v.fields(map[string]func(value) error{"proxy": optional(&c.proxy, readProxy)})
+}
+
+func readProxy(v value) (p Proxy, err error) {
+	if err := v.mapping(); err != nil {
+		return p, err
+	}
+	p.Roles = map[string]access.Role{}
+	err = v.fields(map[string]func(value) error{
+		"networks":    into(&p.Networks, networks),
+		"user_header": into(&p.UserHeader, headerName),
+		"role_header": into(&p.RoleHeader, headerName),
+		"role":        into(&p.Role, role),
+		"roles": func(v value) error {
+			return v.entries(func(group string, v value) (err error) {
+				if strings.TrimSpace(group) != group || group == "" || strings.Contains(group, ",") {
+					return v.wrong("is not the name of a group: it is empty, or has a comma or spaces around it")
+				}
+				p.Roles[group], err = role(v)
+				return err
+			})
+		},
+	})
+	switch {
+	case err != nil:
+		return p, err
+	case len(p.Networks) == 0:
+		return p, v.wrong("needs networks, as [10.0.0.0/8]: nobody else is believed")
+	case p.UserHeader == "":
+		return p, v.wrong("needs a user_header, as X-Forwarded-User")
+	case (p.RoleHeader == "") != (len(p.Roles) == 0):
+		return p, v.wrong("needs role_header and roles together: the header names groups, and roles says what each may do")
+	case p.Role == "" && len(p.Roles) == 0:
+		return p, v.wrong("needs a role for everybody, as role: viewer, or role_header and roles")
+	case p.UserHeader == p.RoleHeader:
+		return p, v.wrong("needs two different headers for user_header and role_header")
+	}
+	return p, nil
+}
+
+// networks reads addresses and networks. Everybody is no network.
+func networks(v value) (all []netip.Prefix, err error) {
+	items, err := v.items()
+	for _, item := range items {
+		text, err := item.text()
+		if err != nil {
+			return nil, err
+		}
+		n, err := netip.ParsePrefix(text)
+		if ip, single := netip.ParseAddr(text); single == nil {
+			n, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
+		switch {
+		case err != nil || n.Addr().Zone() != "" || n.Addr().Is4In6():
+			return nil, item.wrong("%q is not a network as 10.0.0.0/8, or an address", job.Clip(text, 64))
+		case n.Bits() == 0:
+			return nil, item.wrong("%q is everybody; name the proxy's own network", text)
+		}
+		all = append(all, n.Masked())
+	}
+	return all, err
+}
+
+// headerName reads a header in its canonical form.
+func headerName(v value) (string, error) {
+	s, err := v.text()
+	if err != nil {
+		return "", err
+	}
+	if s == "" || strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return "", v.wrong("%q is not the name of a header, as X-Forwarded-User", job.Clip(s, 64))
+	}
+	switch name := textproto.CanonicalMIMEHeaderKey(s); name {
+	case "Authorization", "Cookie", "Host", "Origin", "X-Forwarded-For", "X-Forwarded-Proto":
+		return "", v.wrong("%s means something else", name)
+	default:
+		return name, nil
+	}
+}
+
+func role(v value) (access.Role, error) {
+	s, err := v.text()
+	if err == nil && access.CheckUserRole(access.Role(s)) != nil {
+		err = v.wrong("%q is no role; use viewer, operator or admin", job.Clip(s, 64))
+	}
+	return access.Role(s), err
+}
+
+// readBasePath reads the path below which everything is.
+func readBasePath(v value) (string, error) {
+	s, err := v.text()
+	if err != nil {
+		return "", err
+	}
+	if !IsBasePath(s) {
+		return "", v.wrong("%q is not a path as /redrive: letters, digits, . _ - and slashes, without one at the end", job.Clip(s, 64))
+	}
+	return s, nil
+}
+
+// IsBasePath reports whether s can be a base path; the empty one can.
+func IsBasePath(s string) bool {
+	if s == "" {
+		return true
+	}
+	if s[0] != '/' || len(s) > 200 {
+		return false
+	}
+	for part := range strings.SplitSeq(s[1:], "/") {
+		if part == "" || part == "." || part == ".." ||
+			strings.Trim(strings.ToLower(part), "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/config"
+)
+
+// maxProxyName bounds the name that a proxy gives.
+const maxProxyName = 128
+
+// byProxy is who a trusted proxy says sends the request. Nobody else is
+// listened to. A proxy that names nobody leaves it to the session.
+func (s *Server) byProxy(r *http.Request) (caller, error) {
+	if s.proxy == nil || !trusts(s.proxy.Networks, r) {
+		return caller{}, nil
+	}
+	names := r.Header.Values(s.proxy.UserHeader)
+	if len(names) == 0 {
+		return caller{}, nil
+	}
+	if len(names) > 1 || !isName(names[0]) {
+		return caller{}, &failure{unknownCaller, "", fmt.Sprintf(
+			"the proxy sent no usable name in %s: one, without spaces, of at most %d bytes", s.proxy.UserHeader, maxProxyName), nil}
+	}
+	role := proxyRole(*s.proxy, r.Header)
+	if role == "" {
+		return caller{}, &failure{forbidden, "", "the proxy gives you no role here; an admin names it under access.proxy.roles", nil}
+	}
+	return caller{means: byProxy, name: names[0], role: role}, nil
+}
+
+// proxyRole is the strongest role that the header gives, or the one that
+// everybody has whom the proxy lets through.
+func proxyRole(p config.Proxy, h http.Header) access.Role {
+	role := p.Role
+	if p.RoleHeader == "" {
+		return role
+	}
+	for _, value := range h.Values(p.RoleHeader) {
+		for group := range strings.SplitSeq(value, ",") {
+			if group = strings.TrimSpace(group); group != "" {
+				role = role.Stronger(p.Roles[group])
+			}
+		}
+	}
+	return role
+}
+
+// isName refuses what could be taken for something else in a history.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxProxyName && utf8.ValidString(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+}
+
+// trusts reports whether a request comes straight from one of the networks.
+func trusts(networks []netip.Prefix, r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	ip := peer.Addr().Unmap().WithZone("")
+	for _, n := range networks {
+		if n.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// overHTTPS reports whether the browser speaks https: with this server, or with
+// the trusted proxy in front of it.
+func (s *Server) overHTTPS(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	return s.proxy != nil && trusts(s.proxy.Networks, r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// realIP finds the address of a request: its peer's, or the one that trusted
+// proxies report.
+func realIP(p *config.Proxy) echo.IPExtractor {
+	if p == nil {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, n := range p.Networks {
+		options = append(options, echo.TrustIPRange(&net.IPNet{
+			IP: n.Addr().AsSlice(), Mask: net.CIDRMask(n.Bits(), n.Addr().BitLen()),
+		}))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
+}
