@@ -53,6 +53,33 @@ func Tried(raw []byte, attempts int) (tried []byte, ok bool) {
 	return d.splice(append(d.attempts(attempts), d.remove("dead_letter")...)), true
 }
 
+// WithData returns the envelope with other data, which must be JSON. ok is false
+// for bytes that are no envelope, or whose data has no place.
+func WithData(raw, data []byte) (edited []byte, ok bool) {
+	d, problem := open(raw)
+	m, there := d.find("data")
+	if problem != "" || !there {
+		return nil, false
+	}
+	edited = d.splice([]edit{{m.value, m.to, string(data)}})
+	frame := inside(raw)
+	if body, framed := frame.find("body"); framed && string(frame.value("__bq_frame")) == "1" {
+		return frame.splice([]edit{{body.value, body.to, quote(string(edited))}}), true
+	}
+	return edited, true
+}
+
+// quote writes a string as JSON, with nothing escaped that need not be.
+func quote(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil { // unreachable: every string can be written
+		panic(fmt.Sprintf("babel.quote(%q): %v", s, err))
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
 func encode(l job.DeadLetter) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

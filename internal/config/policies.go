@@ -258,6 +258,23 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 	return rule, nil
 }
 
+// Override is the policy of a job that is replayed with another one, and whose
+// word each of its fields is. Fields that the patch does not speak of stay as
+// the job has them. It returns a *retry.FieldError whose field is as in a
+// request ("policy.max_attempts").
+func (c *Config) Override(j job.Job, patch retry.Patch) (retry.Policy, job.Origins, error) {
+	said, err := c.steps("replay", patch)
+	if err != nil {
+		return retry.Policy{}, nil, under("policy", err)
+	}
+	m := merged{j.Policy, j.Timeout, maps.Clone(j.Origins)}
+	if m.origins == nil {
+		m.origins = job.Origins{}
+	}
+	m.take(said)
+	return m.policy, m.origins, under("policy", m.policy.Validate())
+}
+
 // Complete is Admit for a job that is set aside before it ran: no rule is
 // asked.
 func (c *Config) Complete(j *job.Job) (err error) {

@@ -18,8 +18,9 @@ type Redo struct {
 	RunAt    time.Time // not before
 	Priority *int
 	Policy   *retry.Policy
-	Origins  Origins  // of Policy
-	Paths    []string // of the payload, that are not as they were: for the audit log, which never sees values
+	Origins  Origins       // of Policy
+	Timeout  time.Duration // ttr
+	Paths    []string      // of the payload, that are not as they were: for the audit log, which never sees values
 }
 
 // Body is what a job brings along, and what is read out of that.
@@ -57,12 +58,15 @@ func (r Redo) Before(j Job) Redo {
 	if r.Policy != nil && r.Policy.Equal(j.Policy) && maps.Equal(r.Origins, j.Origins) {
 		r.Policy, r.Origins = nil, nil
 	}
+	if r.Timeout == j.Timeout {
+		r.Timeout = 0
+	}
 	return r
 }
 
 // Empty reports whether the next run is like the one before but for its time.
 func (r Redo) Empty() bool {
-	return r.Body == nil && r.Queue == "" && r.Priority == nil && r.Policy == nil
+	return r.Body == nil && r.Queue == "" && r.Priority == nil && r.Policy == nil && r.Timeout == 0
 }
 
 // Apply is the job with the change, in the same run and state.
@@ -79,6 +83,9 @@ func (r Redo) Apply(j Job) Job {
 	if r.Policy != nil {
 		j.Policy, j.Origins = *r.Policy, r.Origins
 	}
+	if r.Timeout > 0 {
+		j.Timeout = r.Timeout
+	}
 	return j
 }
 
@@ -94,11 +101,12 @@ type Earlier struct {
 	Priority int
 	Policy   retry.Policy
 	Origins  Origins
+	Timeout  time.Duration
 	Body     *Body // nil when the next run has the same
 }
 
 // RunAs is the job as it was in one of its runs, as far as a replay can change
-// it: its type, queue, priority, policy and body.
+// it: its type, queue, priority, policy, ttr and body.
 func (d Detail) RunAs(run int) Job {
 	j := d.Job
 	for _, r := range slices.Backward(d.Replays) {
@@ -109,7 +117,7 @@ func (d Detail) RunAs(run int) Job {
 		if e.Body != nil {
 			j = e.Body.in(j)
 		}
-		j.Queue, j.Type, j.Priority, j.Policy, j.Origins = e.Queue, e.Type, e.Priority, e.Policy, e.Origins
+		j.Queue, j.Type, j.Priority, j.Policy, j.Origins, j.Timeout = e.Queue, e.Type, e.Priority, e.Policy, e.Origins, e.Timeout
 	}
 	return j
 }

@@ -17,8 +17,14 @@ import (
 // The acts of pages are forms. With scripts they ask for JSON and the answer is
 // shown in place; without, the browser is sent back to where it was.
 
-// replayForm replays the run that the page showed.
+// replayForm replays the run that the page showed, as it was or with changes.
 func (s *Server) replayForm(c echo.Context) error {
+	if err := readFormOf(c, maxRedo); err != nil {
+		return err
+	}
+	if c.FormValue("changes") != "" {
+		return s.redoForm(c)
+	}
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
 		run, err := strconv.Atoi(c.FormValue("run"))
 		if err != nil || run < 1 {
@@ -167,15 +173,21 @@ func done(c echo.Context, elsewhere, name string, value []byte, more ...any) err
 }
 
 // readForm reads a small form.
-func readForm(c echo.Context) error {
+func readForm(c echo.Context) error { return readFormOf(c, maxSmall) }
+
+// readFormOf reads a form of at most limit bytes, once.
+func readFormOf(c echo.Context, limit int64) error {
 	r := c.Request()
+	if r.PostForm != nil {
+		return nil
+	}
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, echo.MIMEApplicationForm) {
 		return &failure{mediaType, "", "send the fields as a form", nil}
 	}
 	if err := checkEncoding(r); err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxSmall)
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
 	if err := r.ParseForm(); err != nil {
 		if f := describe(err); f.kind == tooLarge {
 			return err

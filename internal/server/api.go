@@ -187,13 +187,29 @@ func paramIDs(c echo.Context) (ids []string, err error) {
 }
 
 // replayJob is POST /jobs/{id}/replay: the run that the caller saw is replayed,
-// once.
+// once, with the changes that the body names.
 func (s *Server) replayJob(c echo.Context) error {
-	id, run, err := s.runAct(c)
+	id, err := paramID(c)
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+	run, want, err := readRedo(c)
+	if err != nil {
+		return err
+	}
+	if want.empty() {
+		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+		return answerJob(c, j, err)
+	}
+	d, err := s.Store.Job(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	redo, wrong := s.redo(d.Job, want)
+	if len(wrong) > 0 {
+		return wrong[0]
+	}
+	j, err := s.Store.ReplayWith(c.Request().Context(), time.Now(), id, run, redo, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 

@@ -206,7 +206,8 @@ func TestActs_BadForms(t *testing.T) {
 	h.form("/jobs/7/replay", "run=1").want(t, 400)
 	h.form("/jobs/"+unknownID+"/replay", "run=1").want(t, 404)
 	h.form("/jobs/"+id+"/replay", "run=%zz").want(t, 400)
-	h.form("/jobs/"+id+"/replay", "run=1&x="+strings.Repeat("x", maxSmall)).want(t, 413)
+	h.form("/jobs/"+id+"/replay", "run=1&x="+strings.Repeat("x", maxRedo)).want(t, 413)
+	h.form("/jobs/"+id+"/discard", "x="+strings.Repeat("x", maxSmall)).want(t, 413)
 	h.post("/jobs/"+id+"/replay", `{"run":1}`).want(t, 415)
 	h.form("/queues/%3Cb%3E/pause", "").want(t, 400)
 	if n := h.store.Snapshot().Totals.Replayed; n != 0 {

@@ -99,7 +99,26 @@ func (q whatIf) form(p retry.Policy) map[string]string {
 
 // policy is p with what the form says otherwise.
 func (q whatIf) policy(p retry.Policy) retry.Policy {
-	patch := retry.Patch{
+	p = p.With(q.patch())
+	q.noteField(p.Validate())
+	return p
+}
+
+// noteField notes what is wrong with a policy beside its field.
+func (q whatIf) noteField(err error) {
+	var wrong *retry.FieldError
+	if errors.As(err, &wrong) {
+		field := strings.TrimPrefix(wrong.Field, "policy.")
+		if field == "jitter" {
+			field = "jitter_low"
+		}
+		q.wrong[field] = cmp.Or(q.wrong[field], wrong.Problem)
+	}
+}
+
+// patch is what the form says of a policy.
+func (q whatIf) patch() retry.Patch {
+	return retry.Patch{
 		Strategy:        read(q, "strategy", func(s string) (retry.Strategy, error) { return retry.Strategy(s), nil }),
 		MaxAttempts:     read(q, "max_attempts", wholeNumber),
 		InitialInterval: read(q, "initial_interval", spokenDuration),
@@ -108,16 +127,6 @@ func (q whatIf) policy(p retry.Policy) retry.Policy {
 		MaxInterval:     read(q, "max_interval", spokenDuration),
 		Jitter:          q.jitter(),
 	}
-	p = p.With(patch)
-	var wrong *retry.FieldError
-	if errors.As(p.Validate(), &wrong) {
-		field := wrong.Field
-		if field == "jitter" {
-			field = "jitter_low"
-		}
-		q.wrong[field] = cmp.Or(q.wrong[field], wrong.Problem)
-	}
-	return p
 }
 
 // read reads one field, or notes what is wrong with it.

@@ -180,6 +180,7 @@ func (s *Server) pages() {
 	s.get("/jobs", access.View, s.jobs)
 	s.get("/jobs/:id", access.View, s.job)
 	s.get("/jobs/:id/payload", access.View, s.payload)
+	s.get("/jobs/:id/replay", access.View, s.redoPage)
 	s.get("/dead-letters", access.View, s.deadLetters)
 	s.get("/queues", access.View, s.queues)
 	s.get("/policies", access.View, s.policies)

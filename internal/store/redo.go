@@ -62,7 +62,7 @@ func (t *tx) rework(from job.Job, redo job.Redo) (job.Job, error) {
 	}
 	const (
 		body   = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
-		update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5 WHERE seq = $1`
+		update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
 	)
 	if b := redo.Body; b != nil {
 		n, err := t.exec(body, from.Seq, b.TraceID, b.MessageID, []byte(b.Meta), b.Payload, b.Envelope)
@@ -70,7 +70,7 @@ func (t *tx) rework(from job.Job, redo job.Redo) (job.Job, error) {
 			return job.Job{}, err
 		}
 	}
-	to, err := t.change(from, update, from.Seq, want.Queue, want.Type, want.Priority, policy)
+	to, err := t.change(from, update, from.Seq, want.Queue, want.Type, want.Priority, policy, want.Timeout.Microseconds())
 	if err != nil {
 		return job.Job{}, fmt.Errorf("change job %s: %w", from.ID, err)
 	}
@@ -85,8 +85,8 @@ func (t *tx) rework(from job.Job, redo job.Redo) (job.Job, error) {
 
 // keepEarlier writes down what the run has that is about to be changed.
 func (t *tx) keepEarlier(j job.Job, redo job.Redo) error {
-	const insert = `INSERT INTO earlier_runs (job_seq, run, queue, type, priority, policy_id, trace_id, message_id, meta, payload, envelope)
-		SELECT seq, run, queue, type, priority, policy_id,
+	const insert = `INSERT INTO earlier_runs (job_seq, run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope)
+		SELECT seq, run, queue, type, priority, policy_id, ttr,
 			iif($2, trace_id, NULL), iif($2, message_id, NULL), iif($2, meta, NULL), iif($2, payload, NULL), iif($2, envelope, NULL)
 		FROM jobs JOIN bodies ON job_seq = seq WHERE seq = $1`
 	n, err := t.exec(insert, j.Seq, redo.Body != nil)
@@ -135,15 +135,16 @@ func redone(standing string, j job.Job, change job.Redo, paths []string) string 
 // addEarlier gives replays what their runs had that the next ones have
 // otherwise.
 func (p *policies) addEarlier(src source, seq int64, replays []job.Replay) error {
-	const query = `SELECT run, queue, type, priority, policy_id, trace_id, message_id, meta, payload, envelope
+	const query = `SELECT run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope
 		FROM earlier_runs WHERE job_seq = $1 ORDER BY run`
 	var ids []int64
 	var changed []*job.Earlier
 	err := src.query(query, func(rows *sql.Rows) error {
-		run, id, e := 0, int64(0), &job.Earlier{}
+		run, id, ttr, e := 0, int64(0), int64(0), &job.Earlier{}
 		var trace, message sql.NullString
 		var meta, payload, envelope []byte
-		err := rows.Scan(&run, &e.Queue, &e.Type, &e.Priority, &id, &trace, &message, &meta, &payload, &envelope)
+		err := rows.Scan(&run, &e.Queue, &e.Type, &e.Priority, &id, &ttr, &trace, &message, &meta, &payload, &envelope)
+		e.Timeout = time.Duration(ttr) * time.Microsecond
 		if trace.Valid {
 			e.Body = &job.Body{
 				Type: e.Type, TraceID: trace.String, MessageID: message.String, Meta: json.RawMessage(meta), Payload: payload, Envelope: envelope,

@@ -239,6 +239,7 @@ func pages() map[string]page {
 	queuesStates(all)
 	policiesStates(all)
 	problemStates(all)
+	redoStates(all)
 	return all
 }
 

@@ -183,6 +183,7 @@ func jobPages() map[string]templates.JobPage {
 	for name, v := range ruledPages() {
 		all[name] = v
 	}
+	all["job-redone"] = redonePage()
 	return all
 }
 

@@ -81,6 +81,8 @@ func placeWords(place string) string {
 	switch who, what, _ := strings.Cut(place, ":"); who {
 	case "job":
 		return "the job itself"
+	case "replay":
+		return "a replay"
 	case "type", "queue", "rule":
 		return "the " + who + " " + visible(what)
 	case "default":

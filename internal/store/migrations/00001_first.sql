@@ -172,6 +172,7 @@ CREATE TABLE earlier_runs (
     type       TEXT    NOT NULL,
     priority   INTEGER NOT NULL,
     policy_id  INTEGER NOT NULL, -- policies.id
+    ttr        INTEGER NOT NULL, -- microseconds
     trace_id   TEXT,             -- this and what follows: NULL when the next run has the same body
     message_id TEXT,
     meta       BLOB,             -- NULL too when it had none

@@ -24,7 +24,7 @@ func everything() job.Redo {
 		Body: &job.Body{
 			Type: "email.resend", TraceID: "t-2", MessageID: "m-2", Meta: []byte(`{"b":2}`), Payload: []byte(`{"n":2}`), Envelope: []byte(`{"e":2}`),
 		},
-		Queue: "mail", Priority: &priority, Policy: &p, Origins: job.Origins{"strategy": "replay"},
+		Queue: "mail", Priority: &priority, Policy: &p, Origins: job.Origins{"strategy": "replay"}, Timeout: time.Hour,
 	}
 }
 
@@ -45,7 +45,7 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	d := k.detail(was.ID)
 	k.same("the stored job", d.Job, want)
 	body := was.Body()
-	k.same("what run 1 had", *d.Replays[0].Earlier, job.Earlier{Queue: "orders", Type: was.Type, Policy: was.Policy, Body: &body})
+	k.same("what run 1 had", *d.Replays[0].Earlier, job.Earlier{Queue: "orders", Type: was.Type, Policy: was.Policy, Timeout: was.Timeout, Body: &body})
 	claimed := k.claim("mail", 5)
 	k.same("what is claimed", []any{len(claimed), string(claimed[0].Payload), claimed[0].Type, claimed[0].Policy.Strategy},
 		[]any{1, `{"n":2}`, "email.resend", retry.Linear})

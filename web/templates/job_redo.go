@@ -1,0 +1,103 @@
+package templates
+
+import (
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// redoLink leads to the page that replays with changes, at one of its fields.
+type redoLink struct {
+	url        templ.SafeURL
+	icon, word string
+}
+
+// redoLinks are the ways to replay a job that are more than one click.
+func redoLinks(j job.Job) []redoLink {
+	if !j.Replayable() {
+		return nil
+	}
+	to := redoURL(j.ID)
+	return []redoLink{{to + "#later", "later", "Later"}, {to + "#to-queue", "move", "Another queue"}, {to, "edit", "With changes"}}
+}
+
+// redone is a fact of a run that the run before had otherwise.
+type redone struct{ name, was, is string }
+
+// redoneOf lists what a person changed for a run.
+func redoneOf(d job.Detail, run int) []redone {
+	if run < 2 || !changedBefore(d, run) {
+		return nil
+	}
+	was, is := d.RunAs(run-1), d.RunAs(run)
+	var all []redone
+	add := func(name, was, is string) {
+		if was != is {
+			all = append(all, redone{name, was, is})
+		}
+	}
+	add("Type", visible(was.Type), visible(is.Type))
+	add("Queue", visible(was.Queue), visible(is.Queue))
+	add("Priority", number(was.Priority), number(is.Priority))
+	before := map[string]string{}
+	for _, f := range policyFields(was) {
+		before[f.name] = f.words()
+	}
+	for _, f := range policyFields(is) {
+		if had, ok := before[f.name]; !ok {
+			add(f.name, "–", f.words())
+		} else {
+			add(f.name, had, f.words())
+		}
+	}
+	return all
+}
+
+// words is what a field of a policy says, whoever said it.
+func (s said) words() string {
+	if len(s.codes) > 0 {
+		return visible(strings.Join(s.codes, ", "))
+	}
+	return s.value
+}
+
+// changedBefore reports whether the replay that began a run changed something.
+func changedBefore(d job.Detail, run int) bool {
+	for _, r := range d.Replays {
+		if r.Run == run-1 {
+			return r.Earlier != nil
+		}
+	}
+	return false
+}
+
+// payloadDiff is what a person changed of the payload for a run.
+func payloadDiff(d job.Detail, run int) []diffLine {
+	if run < 2 || !changedBefore(d, run) {
+		return nil
+	}
+	was, _ := EditorText(d.RunAs(run - 1).Payload)
+	is, _ := EditorText(d.RunAs(run).Payload)
+	return diffOf(was, is)
+}
+
+// ownPayload is the payload of an earlier run, where the next one had another.
+func ownPayload(d job.Detail, run int) []byte {
+	for _, r := range d.Replays {
+		if r.Run == run && r.Earlier != nil && r.Earlier.Body != nil {
+			return r.Earlier.Body.Payload
+		}
+	}
+	return nil
+}
+
+// payloadText is the beginning of a payload as it can be read.
+func payloadText(payload []byte) string {
+	text, why := EditorText(payload)
+	if why != "" {
+		return why
+	}
+	return visibleLines(job.Clip(text, maxShownTrace))
+}

@@ -1,0 +1,216 @@
+package templates
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// MaxEditor is the largest text that the payload's editor takes, in bytes.
+const MaxEditor = 128 << 10
+
+// Redo is the page /jobs/{id}/replay: what the next run shall have otherwise.
+type Redo struct {
+	Frame
+	Job      job.Job
+	Form     map[string]string // by field: what stands in it
+	Errors   map[string]string // by field: what is wrong with it
+	Fixed    string            // why the payload cannot be edited here, or empty
+	Was      string            // the payload as the editor shows it
+	Will     string            // and as it would be
+	Paths    []string          // where they differ
+	Type     string            // what an envelope turned out to be that can be read now, or empty
+	RunAt    time.Time         // not before; zero: at once
+	Policy   retry.Policy      // that the next run would have
+	Queues   []string          // that can be chosen
+	Uses     []string          // names of policies that can be chosen
+	Checked  bool              // somebody asked whether it is right, and it is
+	Conflict string            // what happened instead, or empty
+}
+
+// Fields are the names of the form's fields, in their order.
+func (Redo) Fields() []string {
+	names := []string{"payload", "queue", "priority", "delay", "run_at", "use", "strategy"}
+	for _, f := range whatIfs() {
+		names = append(names, f.name)
+	}
+	return append(names, "on_exhaustion")
+}
+
+// redoURL is the page that replays a job with changes.
+func redoURL(id string) templ.SafeURL { return jobAction(id, "replay") }
+
+// EditorText is a payload as text that can be edited and read back, or why
+// there is none. JSON is laid out in lines, and what a reader could not see in
+// it is written as an escape, which means the same.
+func EditorText(payload []byte) (text, why string) {
+	switch {
+	case len(payload) > MaxEditor:
+		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API takes all of it.", size(len(payload)), size(MaxEditor))
+	case !utf8.Valid(payload):
+		return "", "It is no text, so it cannot be edited here. It is replayed byte for byte."
+	case json.Valid(payload):
+		var b bytes.Buffer
+		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
+			return escapeHidden(string(payload)), ""
+		}
+		return escapeHidden(b.String()), ""
+	case strings.ContainsFunc(string(payload), func(r rune) bool { return hides(r) && r != '\n' && r != '\t' }):
+		return "", "It holds characters that cannot be seen, so it cannot be edited here. It is replayed byte for byte."
+	}
+	return string(payload), ""
+}
+
+// denied says why the form cannot be sent, or nothing.
+func (v Redo) denied() string {
+	switch {
+	case v.Problem != "":
+		return visible(v.Problem)
+	case !v.Job.Replayable():
+		return upperFirst(whyNoReplay(v.Job))
+	}
+	return ""
+}
+
+// changed says what differs in the payload, for its panel.
+func (v Redo) changed() string {
+	if len(v.Paths) == 0 {
+		return "none"
+	}
+	return "at " + visible(strings.Join(v.Paths, ", "))
+}
+
+// verdict says in a sentence what a replay would do now.
+func (v Redo) verdict() sentence {
+	s := sentence{now: v.Now}
+	s.says("Valid. Run %v starts ", number(v.Job.Run+1))
+	if v.RunAt.After(v.Now) {
+		s.says(s.when(v.RunAt)+" %v", v.RunAt)
+	} else {
+		s.says("at once")
+	}
+	s.says(": same id, attempts from 0 again. Run %v stays as it was.", number(v.Job.Run))
+	if v.Type != "" && v.Type != v.Job.Type {
+		s.says(" The envelope can be read now: it is a %v.", v.Type)
+	}
+	return s
+}
+
+// title of the page's primary button.
+func (v Redo) submit() string { return "Replay as run " + number(v.Job.Run+1) }
+
+func (v Redo) queues() []string { return queueChoices(v.Queues, cmp.Or(v.Form["queue"], v.Job.Queue)) }
+
+// redoField is a field of the form.
+type redoField struct {
+	name, label, hint, placeholder string
+	wide                           bool
+	id                             string // by which other pages lead to it
+}
+
+// starts are the fields that say when.
+func starts() []redoField {
+	return []redoField{
+		{name: "delay", label: "Start in", hint: "as 30s, 5m or 2h", placeholder: "at once", id: "later"},
+		{name: "run_at", label: "or at, in UTC", hint: "as 2026-01-31 15:04", placeholder: "at once", wide: true},
+	}
+}
+
+// overrides are the single fields of the policy. An empty one keeps what the
+// job has.
+func (v Redo) overrides() []redoField {
+	has := WhatIfFields(v.Job.Policy)
+	var all []redoField
+	for _, f := range whatIfs() {
+		hint := f.hint
+		if f.name == "jitter_low" {
+			hint = "1 to 1: none"
+		}
+		all = append(all, redoField{name: f.name, label: f.label, hint: hint, placeholder: cmp.Or(has[f.name], "none"), wide: f.list})
+	}
+	return all
+}
+
+// overridden reports whether a single field of the policy is filled or wrong.
+func (v Redo) overridden() bool {
+	return slices.ContainsFunc(append(v.overrides(), redoField{name: "strategy"}, redoField{name: "on_exhaustion"}), func(f redoField) bool {
+		return v.Form[f.name] != "" || v.Errors[f.name] != ""
+	})
+}
+
+// firstDelay is one of the first ten retries, as a row with its bar.
+type firstDelay struct {
+	retry, delay, jitter, before string
+	raw                          cell
+	reached                      bool
+	bar, soft, softAt            string
+}
+
+// firstDelays are the first ten delays that a policy gives, those that its
+// attempts do not reach among them.
+func firstDelays(p retry.Policy) []firstDelay {
+	rows := p.Table(10)
+	longest := time.Duration(1)
+	for _, r := range rows {
+		longest = max(longest, r.Delay.High)
+	}
+	var all []firstDelay
+	for _, r := range rows {
+		share := func(d time.Duration) float64 { return 100 * float64(d) / float64(longest) }
+		d := firstDelay{
+			retry: number(r.Retry), raw: rawOf(p, r), delay: duration(r.Capped), jitter: cmp.Or(spanWords(r.Delay), "–"),
+			before: "not reached", reached: r.Retry < p.Limit(), bar: wide(share(r.Delay.Low)),
+			softAt: wide(share(r.Delay.Low)), soft: wide(share(r.Delay.High - r.Delay.Low)),
+		}
+		if d.reached {
+			d.before = "attempt " + number(r.Retry+1)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// inAll sums the policy up under its delays.
+func inAll(p retry.Policy) string {
+	if p.Limit() == 1 {
+		return "One attempt, and no retry: " + ending(p) + "."
+	}
+	wait, _ := death(p, 0)
+	total, _ := p.UntilDeath()
+	between := spanWords(total)
+	if between != "" {
+		between = " (" + between + ")"
+	}
+	return fmt.Sprintf("%s wait %s in all%s, %s.", upperFirst(inWords(p.Limit(), "attempt", "attempts")), wait, between, ending(p))
+}
+
+// exhaustions are what can become of a job after its last attempt.
+func exhaustions() []retry.Action { return []retry.Action{retry.DeadLetter, retry.Discard} }
+
+// payloadHint says what the editor takes.
+func payloadHint(v Redo) string {
+	switch {
+	case poisoned(v.Job):
+		return "The envelope as text. It is read again when you validate or replay; what can be read becomes a job of its own type."
+	case len(v.Job.Envelope) > 0:
+		return "JSON, an object or an array: the data of the envelope. The rest of the envelope stays byte for byte."
+	case json.Valid(v.Job.Payload):
+		return "JSON. Only what you change is changed; numbers and texts keep their spelling."
+	}
+	return "Text."
+}
+
+// editorRows is how high the editor is.
+func editorRows(text string) string { return number(min(max(strings.Count(text, "\n")+2, 8), 32)) }
+
+func allJobs() job.Filter { return job.Filter{} }
