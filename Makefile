@@ -6,10 +6,10 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz lint verify bench
+.PHONY: help build run demo generate test fuzz lint verify bench seed-large bench-pages
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## Build the one static binary, bin/dashboard
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/dashboard ./cmd/dashboard
@@ -48,3 +48,11 @@ verify: generate ## Fail unless the generated files are current
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine
+
+LARGE = large.db
+
+seed-large: build ## Write large.db: a million jobs, a hundred thousand of them dead
+	@test -e $(LARGE) || bin/dashboard seed --db $(LARGE)
+
+bench-pages: seed-large ## Measure every page and search on large.db, against their budgets
+	REDRIVE_BENCH_DB=$(abspath $(LARGE)) go test -run '^$$' -bench '^BenchmarkPages$$' -benchtime 1x -timeout 30m ./cmd/dashboard

@@ -32,10 +32,11 @@ var rooms = map[string][]string{
 	"redrive/internal/handler":         {"engine", "babel", "job", "retry"},
 	"redrive/internal/forward":         {"babel", "job", "retry"},
 	"redrive/internal/demo":            {"engine", "job", "retry"},
+	"redrive/internal/crowd":           {"job", "retry"},
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"access", "job", "retry", "static"},
 	"redrive/internal/server":          {"access", "babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
-	"redrive/cmd/dashboard":            {"access", "store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "server", "bulk"},
+	"redrive/cmd/dashboard":            {"access", "store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "crowd", "server", "bulk"},
 }
 
 // owners lists the rooms in which a third-party module may be used.

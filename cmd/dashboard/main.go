@@ -37,6 +37,7 @@ type commands struct {
 	Enqueue enqueue     `cmd:"" help:"Send a job to a running dashboard."`
 	Check   check       `cmd:"" help:"Check a configuration file."`
 	Policy  policy      `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
+	Seed    seedCommand `cmd:"" help:"Write a large database, to measure on."`
 	Version show        `cmd:"" help:"Print the version."`
 }
 

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"redrive/internal/crowd"
+	"redrive/internal/store"
+)
+
+// seedCommand writes a large database, to see how the pages fare on it.
+type seedCommand struct {
+	DB   string `name:"db" help:"Database file to make; it must not exist." required:"" placeholder:"FILE"`
+	Jobs int    `help:"Jobs in all (${default})." default:"1000000" placeholder:"N"`
+	Dead int    `help:"Dead ones among them (${default})." default:"100000" placeholder:"N"`
+	Seed uint64 `help:"The same seed writes the same jobs (${default})." default:"1" placeholder:"N"`
+}
+
+// Run writes the jobs and says how far it is. What a signal cuts short is
+// deleted: nobody shall measure half a crowd.
+func (s *seedCommand) Run(c console) error {
+	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
+		return usage("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
+	}
+	if _, err := os.Stat(s.DB); err == nil {
+		return usage("--db %s: the file exists; name a new one", s.DB)
+	}
+	ctx, _, release := interrupts()
+	defer release()
+	begin := time.Now()
+	err := s.write(ctx, c, begin)
+	fmt.Fprint(c.stderr, "\r\033[K")
+	if err != nil {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if problem := os.Remove(s.DB + suffix); problem != nil && !errors.Is(problem, os.ErrNotExist) {
+				err = errors.Join(err, problem)
+			}
+		}
+		return err
+	}
+	fmt.Fprintf(c.stdout, "%s: %d jobs, %d of them dead, in %v. See it with: dashboard serve --db %s\n",
+		s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second), s.DB)
+	return nil
+}
+
+func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) error {
+	db, err := store.Open(ctx, store.Options{Path: s.DB, Relaxed: true})
+	if err != nil {
+		return err
+	}
+	told := begin
+	err = crowd.Crowd{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}.Write(ctx, db, func(done, all int) {
+		if time.Since(told) > 200*time.Millisecond {
+			told = time.Now()
+			fmt.Fprintf(c.stderr, "\rWriting job %d of %d ", done, all)
+		}
+	})
+	return errors.Join(err, db.Close())
+}
