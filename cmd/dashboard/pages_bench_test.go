@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"redrive/internal/config"
+)
+
+// measured is one line of the table: what is asked for, and what it may cost.
+type measured struct {
+	name, path string
+	budget     time.Duration // of the 99th percentile, 0: none is promised
+}
+
+const (
+	pageBudget   = 5 * time.Millisecond
+	searchBudget = 20 * time.Millisecond
+)
+
+// measuredLists are the lists, their filters and the searches in them, as they
+// are asked for on a large database.
+func measuredLists() []measured {
+	q := func(path, text string) string { return path + "?q=" + url.QueryEscape(text) }
+	return []measured{
+		{"nothing but HTTP", "/healthz", 0},
+		{"overview", "/", pageBudget},
+		{"newest jobs", "/jobs", pageBudget},
+		{"jobs of a queue", "/jobs?queue=orders", pageBudget},
+		{"completed jobs", "/jobs?state=completed", pageBudget},
+		{"a state without jobs", "/jobs?state=cancelled", pageBudget},
+		{"newest dead letters", "/dead-letters", pageBudget},
+		{"dead letters of a queue", "/dead-letters?queue=email", pageBudget},
+		{"dead letters of a type", "/dead-letters?type=invoice.render", pageBudget},
+		{"error groups", "/failures", pageBudget},
+		{"queues", "/queues", pageBudget},
+		{"operations", "/operations", pageBudget},
+		{"trash", "/trash", pageBudget},
+		{"workers", "/workers", pageBudget},
+		{"audit", "/audit", pageBudget},
+		{"policies", "/policies", 0},
+		{"search: many errors", q("/dead-letters", "rate_limited"), searchBudget},
+		{"search: a rare number", q("/dead-letters", "captures/4711"), searchBudget},
+		{"search: payloads", q("/dead-letters", "payload:miguel.hana"), searchBudget},
+		{"search: finds nothing", q("/dead-letters", "zebra crossing"), searchBudget},
+		{"search: with qualifiers", q("/dead-letters", "queue:email type:receipt.* timeout"), searchBudget},
+		{"search: of an error class", q("/jobs", "state:dead_letter error:sql.Deadlock"), searchBudget},
+		{"search: all jobs", q("/jobs", "rate_limited"), searchBudget},
+	}
+}
+
+// measuredLinks are pages to which a list leads.
+func measuredLinks(b *testing.B, base string) []measured {
+	return []measured{
+		{"jobs, next page", link(b, base, "/jobs", "/jobs?after="), pageBudget},
+		{"jobs of a queue, next page", link(b, base, "/jobs?queue=orders", "/jobs?after="), pageBudget},
+		{"dead letters, next page", link(b, base, "/dead-letters", "/dead-letters?after="), pageBudget},
+		{"a dead job", link(b, base, "/dead-letters", "/jobs/0"), pageBudget},
+		{"an error group", link(b, base, "/failures", "/failures/"), pageBudget},
+		{"a queue", link(b, base, "/queues", "/queues/"), pageBudget},
+	}
+}
+
+// link is the first address on a page that begins so, or nothing.
+func link(b *testing.B, base, page, prefix string) string {
+	b.Helper()
+	response, err := http.Get(base + page)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	root, err := html.Parse(response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := range root.Descendants() {
+		for _, a := range n.Attr {
+			if a.Key == "href" && strings.HasPrefix(a.Val, prefix) {
+				return a.Val
+			}
+		}
+	}
+	return ""
+}
+
+// BenchmarkPages prints what every page and search costs on the large database
+// that REDRIVE_BENCH_DB names, over real HTTP, against its budget. It works on a
+// copy. See make bench-pages.
+func BenchmarkPages(b *testing.B) {
+	large := os.Getenv("REDRIVE_BENCH_DB")
+	if large == "" {
+		b.Skip("REDRIVE_BENCH_DB names no database; make bench-pages makes one")
+	}
+	begin := time.Now()
+	base := serveLarge(b, copyOf(b, large))
+	table := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
+	defer table.Flush()
+	fmt.Fprintf(table, "start until ready\t%v\t\tbudget 2s\n", time.Since(begin).Round(time.Millisecond))
+	fmt.Fprintf(table, "\t\t\t\t\n")
+	fmt.Fprintf(table, "page\tp50\tp99\tbudget\tp99/budget\n")
+	for _, m := range append(measuredLists(), measuredLinks(b, base)...) {
+		if m.path == "" {
+			b.Errorf("%s: no link leads there", m.name)
+			continue
+		}
+		all := oneByOne(b, base+m.path, 200)
+		p50, p99 := all[len(all)/2], all[len(all)*99/100]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.name, ms(p50), ms(p99), share(p99, m.budget))
+	}
+	rate := allAtOnce(b, base+"/dead-letters", 32, 4000)
+	fmt.Fprintf(table, "newest dead letters, 32 connections\t%.0f/s\t\t1500/s\t%.2f\n", rate, rate/1500)
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	fmt.Fprintf(table, "memory of this process, browser side included\t%d MB\n", memory.Sys>>20)
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond)) }
+
+// share is a budget, and how much of it was used.
+func share(d, budget time.Duration) string {
+	if budget == 0 {
+		return "\t"
+	}
+	return fmt.Sprintf("%v\t%.2f", budget, float64(d)/float64(budget))
+}
+
+// copyOf is the database where the benchmark may change it.
+func copyOf(b *testing.B, path string) string {
+	b.Helper()
+	from, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.Create(filepath.Join(b.TempDir(), "large.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		b.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return to.Name()
+}
+
+// serveLarge runs the product on the database, with no handlers.
+func serveLarge(b *testing.B, db string) (base string) {
+	b.Helper()
+	a, err := startApp(b.Context(), parts{
+		listen: "127.0.0.1:0", db: db, config: config.Default(), log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := a.stop(b.Context()); err != nil {
+			b.Error(err)
+		}
+	})
+	return a.url()
+}
+
+// oneByOne asks n times and returns how long each answer took, the quickest
+// first. Ten more go before, unmeasured.
+func oneByOne(b *testing.B, address string, n int) []time.Duration {
+	b.Helper()
+	var all []time.Duration
+	for i := range n + 10 {
+		begin := time.Now()
+		fetch(b, address)
+		if took := time.Since(begin); i >= 10 {
+			all = append(all, took)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// fetch reads one answer to its end.
+func fetch(b *testing.B, address string) {
+	response, err := http.Get(address)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		b.Error(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		b.Errorf("%s answers %s", address, response.Status)
+	}
+}
+
+// allAtOnce asks n times over so many connections, and returns answers a second.
+func allAtOnce(b *testing.B, address string, connections, n int) float64 {
+	b.Helper()
+	transport := http.DefaultTransport.(*http.Transport)
+	transport.MaxIdleConnsPerHost = connections
+	defer func() { transport.MaxIdleConnsPerHost = 0 }()
+	var clients sync.WaitGroup
+	begin := time.Now()
+	for range connections {
+		clients.Go(func() {
+			for range n / connections {
+				fetch(b, address)
+			}
+		})
+	}
+	clients.Wait()
+	return float64(n) / time.Since(begin).Seconds()
+}
