@@ -38,7 +38,8 @@ type parts struct {
 	listener net.Listener // instead of listen
 	db       string
 	relaxed  bool
-	insecure bool // said on every page
+	open     bool   // reachable from the network although nobody has to log in
+	base     string // path below which everything is
 	config   *config.Config
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
@@ -81,7 +82,7 @@ type step struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.readHandlers, a.openStore, a.openHub, a.buildForwarder, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
+		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
 		a.startPruner, a.startSearcher,
 	} {
 		if err := start(ctx); err != nil {
@@ -111,7 +112,7 @@ func (a *app) stop(ctx context.Context) error {
 }
 
 // url is where the dashboard is.
-func (a *app) url() string { return "http://" + a.address.String() }
+func (a *app) url() string { return "http://" + a.address.String() + a.base }
 
 // fail ends the app; the first reason is kept.
 func (a *app) fail(err error) {
@@ -152,6 +153,28 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		a.onStop("store", func(context.Context) error { return a.store.Close() })
 	}
 	return err
+}
+
+// local reports whether only this machine reaches the dashboard. A socket that
+// was handed over is the demo's.
+func (a *app) local() bool { return a.listener != nil || isLoopback(a.listen) }
+
+// checkReach refuses to be reached from the network as long as nobody has to
+// log in.
+func (a *app) checkReach(context.Context) error {
+	if a.local() {
+		return nil
+	}
+	return checkListen(a.listen, a.open || a.store.Guarded() || a.config.Proxy() != nil)
+}
+
+// localURL is where the dashboard is for programs on this machine.
+func (a *app) localURL() string {
+	tcp, ok := a.address.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d%s", tcp.Port, a.base)
+	}
+	return a.url()
 }
 
 func (a *app) openHub(context.Context) error {
@@ -214,7 +237,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
 		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
-		Insecure: a.insecure, Demo: a.demo, Log: a.log,
+		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})
 	return err
 }
@@ -237,6 +260,9 @@ func (a *app) listenAndServe(ctx context.Context) error {
 		a.listener = listener
 	}
 	a.address = a.listener.Addr()
+	if err := a.store.Announce(a.localURL()); err != nil {
+		a.log.Warn("The commands user and token will not find this dashboard by its database.", "error", err)
+	}
 	web := a.server.HTTP()
 	served := make(chan struct{})
 	go func() {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"time"
 	"unicode"
 
 	"redrive/internal/job"
@@ -35,11 +33,11 @@ func (e *enqueue) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	base, err := url.Parse(e.Server)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return usage("--server %q is not an address as http://127.0.0.1:8080", e.Server)
+	server, err := newAPI(e.Server)
+	if err != nil {
+		return err
 	}
-	r, err := http.NewRequest(http.MethodPost, base.JoinPath("api/v1/jobs").String(), bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, server.base.JoinPath("jobs").String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -47,7 +45,7 @@ func (e *enqueue) Run(c console) error {
 	if e.Key != "" {
 		r.Header.Set("Idempotency-Key", e.Key)
 	}
-	response, err := (&http.Client{Timeout: 30 * time.Second}).Do(r)
+	response, err := server.do(r)
 	if err != nil {
 		return fmt.Errorf("the job was not sent: %w; is a dashboard running there?", err)
 	}

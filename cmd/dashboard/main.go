@@ -24,6 +24,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"redrive/internal/config"
 	"redrive/internal/job"
 )
 
@@ -32,13 +33,15 @@ var version = "dev"
 
 // commands is the command line.
 type commands struct {
-	Serve   serve       `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
-	Demo    demoCommand `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
-	Enqueue enqueue     `cmd:"" help:"Send a job to a running dashboard."`
-	Check   check       `cmd:"" help:"Check a configuration file."`
-	Policy  policy      `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
-	Seed    seedCommand `cmd:"" help:"Write a large database, to measure on."`
-	Version show        `cmd:"" help:"Print the version."`
+	Serve   serve        `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
+	Demo    demoCommand  `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
+	Enqueue enqueue      `cmd:"" help:"Send a job to a running dashboard."`
+	Check   check        `cmd:"" help:"Check a configuration file."`
+	User    userCommand  `cmd:"" help:"Add, list, change and remove users."`
+	Token   tokenCommand `cmd:"" help:"Create, list and revoke the tokens of programs."`
+	Policy  policy       `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
+	Seed    seedCommand  `cmd:"" help:"Write a large database, to measure on."`
+	Version show         `cmd:"" help:"Print the version."`
 }
 
 // console is the outside world of a command.
@@ -112,23 +115,31 @@ func fail(c console, err error) int {
 
 // serve is the command that runs everything.
 type serve struct {
-	Listen         string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
-	DB             string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
-	Config         string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
-	LogLevel       string `help:"debug, info, warn or error (${default})." default:"info" enum:"debug,info,warn,error" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
-	LogFormat      string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
-	Relaxed        bool   `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
-	InsecureNoAuth bool   `help:"Listen beyond this machine although there is no login."`
+	Listen         string  `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
+	DB             string  `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	Config         string  `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+	LogLevel       string  `help:"debug, info, warn or error (${default})." default:"info" enum:"debug,info,warn,error" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat      string  `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
+	Relaxed        bool    `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
+	BasePath       *string `help:"Path below which everything is, as /redrive, behind a proxy (the root, or base_path of the configuration)." env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
+	InsecureNoAuth bool    `help:"Listen beyond this machine although nobody has to log in."`
 }
 
 // Run serves until a signal or a failure.
 func (s *serve) Run(c console) error {
-	if err := checkListen(s.Listen, s.InsecureNoAuth); err != nil {
+	if err := checkListen(s.Listen, true); err != nil {
 		return err
 	}
 	settings, err := loadConfig(s.Config)
 	if err != nil {
 		return err
+	}
+	base := settings.BasePath()
+	if s.BasePath != nil {
+		base = strings.TrimSuffix(*s.BasePath, "/")
+	}
+	if !config.IsBasePath(base) {
+		return usage("--base-path %q is not a path as /redrive", base)
 	}
 	log, err := newLog(c.stderr, s.LogLevel, s.LogFormat)
 	if err != nil {
@@ -141,7 +152,7 @@ func (s *serve) Run(c console) error {
 	ctx, signals, release := interrupts()
 	defer release()
 	a, err := startApp(ctx, parts{
-		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, insecure: !isLoopback(s.Listen), config: settings, log: log,
+		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, open: s.InsecureNoAuth, base: base, config: settings, log: log,
 	})
 	if err != nil {
 		return unlessInterrupted(ctx, log, err)

@@ -79,14 +79,15 @@ func (*show) Run(c console) error {
 	return nil
 }
 
-// checkListen refuses to be reached from the network without a login.
-func checkListen(address string, insecure bool) error {
+// checkListen refuses to be reached from the network, unless it is allowed: by
+// a login, or because somebody said so.
+func checkListen(address string, allowed bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
 		return usage("--listen %q is not an address as 127.0.0.1:8080", address)
 	}
-	if !insecure && !isLoopback(address) {
-		return usage("--listen %s can be reached from the network, and there is no login yet; listen on 127.0.0.1, or say --insecure-no-auth", address)
+	if !allowed && !isLoopback(address) {
+		return usage("--listen %s can be reached from the network, and nobody can log in yet; add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or say --insecure-no-auth", address)
 	}
 	return nil
 }

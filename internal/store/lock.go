@@ -16,6 +16,7 @@ import (
 type LockedError struct {
 	Path string // the database
 	PID  int    // the holder; 0 when it could not be told
+	URL  string // where it answers requests, as it announced; may be empty
 }
 
 func (e *LockedError) Error() string {
@@ -39,7 +40,8 @@ func lock(path string) (*lockFile, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		held := &LockedError{Path: path, PID: holder(f.File)}
+		held := &LockedError{Path: path}
+		held.PID, held.URL = holder(f.File)
 		return nil, errors.Join(held, f.Close())
 	}
 	if err == nil {
@@ -103,15 +105,24 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// holder reads the pid from a lock file that somebody else holds.
-func holder(f *os.File) int {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 32))
+// Announce writes beside the pid where this process answers requests, for
+// other programs on this machine that find the database in use. The file can be
+// read by its owner only.
+func (s *Store) Announce(url string) error {
+	_, err := s.lock.WriteAt(fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), url), 0)
+	return err
+}
+
+// holder reads from a lock file that somebody else holds who that is.
+func holder(f *os.File) (pid int, url string) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
 	if err != nil {
-		return 0
+		return 0, ""
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	first, rest, _ := strings.Cut(string(text), "\n")
+	pid, err = strconv.Atoi(strings.TrimSpace(first))
 	if err != nil {
-		return 0
+		return 0, ""
 	}
-	return pid
+	return pid, strings.TrimSpace(rest)
 }
