@@ -129,7 +129,7 @@ func (w world) writeHistory(ctx context.Context, c console, db string, settings 
 		return err
 	}
 	told := time.Now()
-	err = w.History(ctx, s, time.Now(), func(done, all int) {
+	err = w.History(ctx, s, s, time.Now(), func(done, all int) {
 		if time.Since(told) > 200*time.Millisecond {
 			told = time.Now()
 			fmt.Fprintf(c.stderr, "\rWriting a day of history: job %d of %d ", done, all)

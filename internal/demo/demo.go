@@ -1,5 +1,5 @@
 // Package demo is the world of the demo mode: a shop whose background jobs
-// fail in seven ways. It is also the fixture of the browser tests.
+// fail in eight ways. It is also the fixture of the browser tests.
 //
 // A [World] plays three parts. [World.History] writes a day of jobs, failures
 // and replays through the ordinary store, so that charts have something to

@@ -45,7 +45,7 @@ func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 func history(t *testing.T, seed uint64) shop {
 	t.Helper()
 	s := open(t, seed, nil)
-	if err := s.History(t.Context(), s.Store, now, func(int, int) {}); err != nil {
+	if err := s.History(t.Context(), s.Store, s.Store, now, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -178,8 +178,8 @@ func check(t *testing.T, s shop, broken bool) {
 			t.Errorf("broken %v: %s has %+v", broken, tally.Type, tally.Totals)
 		}
 	}
-	if seen != 7 {
-		t.Errorf("%d of 7 kinds of jobs ran", seen)
+	if seen != 8 {
+		t.Errorf("%d of 8 kinds of jobs ran", seen)
 	}
 	if held := s.Snapshot().Depths[job.StatusHeld]; held != 3 {
 		t.Errorf("%d jobs wait for a handler, want 3", held)

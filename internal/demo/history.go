@@ -14,7 +14,9 @@ import (
 type Store interface {
 	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
+	Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error
+	Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error
+	Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error)
 }
 
 // The day before the demo starts: 20,000 jobs, most of them in the last hour,
@@ -27,9 +29,10 @@ const (
 )
 
 // History writes the day that ends at now, step by step, through the same
-// calls as the engine. progress is told how many of all jobs are written.
-func (w *World) History(ctx context.Context, store Store, now time.Time, progress func(done, all int)) error {
-	h := history{World: w, store: store, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
+// calls as the engine and the people at the dashboard. progress is told how many
+// of all jobs are written.
+func (w *World) History(ctx context.Context, store Store, desk Desk, now time.Time, progress func(done, all int)) error {
+	h := history{World: w, store: store, desk: desk, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
 	const earlier = (historyJobs - 60*lastHour) / (23 * 60)
 	for t := now.Add(-day); t.Before(now.Add(-longest)); t = t.Add(h.long) {
 		count := earlier + h.random.IntN(3) - 1
@@ -49,12 +52,12 @@ func (w *World) History(ctx context.Context, store Store, now time.Time, progres
 type history struct {
 	*World
 	store   Store
+	desk    Desk
 	random  *rand.Rand
 	now     time.Time
 	long    time.Duration // of the current step
 	written int
 	ended   []job.Settlement // in the step before
-	dead    []job.Token      // SMS that the outage killed, to be replayed after it
 }
 
 // step enqueues the jobs of one step and runs what is due at its start.
@@ -73,10 +76,7 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 	if err := h.runDue(ctx, t); err != nil {
 		return err
 	}
-	if h.now.Sub(t) == 2*time.Hour {
-		return h.replay(ctx, t)
-	}
-	return nil
+	return h.people(ctx, t)
 }
 
 // runDue settles what ran before and runs what is due now.
@@ -126,32 +126,14 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 		j.StartedAt = j.RunAt.Add(time.Duration(random.IntN(20)) * time.Millisecond)
 	}
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
-	if k.past != nil && random.Float64() < k.past(h.now.Sub(t)) && j.Run == 1 {
+	if k.past != nil && random.Float64() < k.again(h.now.Sub(t), j.Run) {
 		bad := k.fail(random, j)
 		end.Outcome, end.Error, end.Trace, end.Answer = bad.outcome, bad.failure.ErrorInfo, bad.failure.Trace, bad.failure.Answer
 		if end.Outcome == job.TimedOut {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)
 		}
 	}
-	s := j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
-	if k.fault == "sms" && s.Letter == job.LetterStored {
-		h.dead = append(h.dead, s.Token)
-	}
-	return s
-}
-
-// replay is the operator who worked off the SMS outage when it was over.
-func (h *history) replay(ctx context.Context, t time.Time) error {
-	for i, token := range h.dead {
-		if i%4 == 3 {
-			continue // these stay for whoever looks at the demo
-		}
-		if _, err := h.store.Replay(ctx, t, token.ID, token.Run, job.Actor{Name: "dashboard at 127.0.0.1"}); err != nil {
-			return err
-		}
-	}
-	h.dead = nil
-	return nil
+	return j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
 }
 
 func (w *World) kindOf(typ string) kind {

@@ -32,6 +32,14 @@ func (k kind) took(r *rand.Rand) time.Duration {
 	return k.work[0] + time.Duration(r.Int64N(int64(k.work[1]-k.work[0])+1))
 }
 
+// again is how often a run fails that began so long ago: a replay hardly ever.
+func (k kind) again(ago time.Duration, run int) float64 {
+	if run > 1 {
+		return k.past(ago) / 4
+	}
+	return k.past(ago)
+}
+
 func faults() []Fault {
 	return []Fault{
 		{"provider", "Payment provider", "Paylane answers 503 to every capture.", true},
@@ -40,6 +48,7 @@ func faults() []Fault {
 		{"reports", "Slow reports", "Rendering takes longer than its time limit of 3 s.", true},
 		{"imports", "Poison payload", "A partner sends quantities as words.", true},
 		{"images", "Panic", "A thumbnail of an empty document panics.", true},
+		{"crm", "A secret in a payload", "The CRM refuses a key that stands in the payload, and repeats it.", true},
 		{"ledger", "Refused letters", "The ledger is locked, and the archive that takes its dead letters is full.", true},
 	}
 }
@@ -49,13 +58,13 @@ func between(ago, from, to time.Duration) bool { return ago >= to && ago < from 
 // kinds are the types of jobs in the shop; their shares add up to 1.
 func kinds() []kind {
 	return []kind{
-		searchIndex(), emailReceipt(), paymentsCapture(), smsSend(), imageThumbnail(), orderImport(), reportRender(), ledgerPost(),
+		searchIndex(), emailReceipt(), paymentsCapture(), smsSend(), imageThumbnail(), orderImport(), reportRender(), crmPush(), ledgerPost(),
 	}
 }
 
 func searchIndex() kind {
 	return kind{
-		typ: "search.index", queue: "search", share: 0.36, work: [2]time.Duration{4 * time.Millisecond, 30 * time.Millisecond},
+		typ: "search.index", queue: "search", share: 0.34, work: [2]time.Duration{4 * time.Millisecond, 30 * time.Millisecond},
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"document":"product-%d","revision":%d}`, n, 1+r.IntN(9))
 		},
@@ -165,6 +174,26 @@ func reportRender() kind {
 	}
 }
 
+// crmPush carries a secret in its payload, and its upstream repeats it in the
+// error. No page shows it.
+func crmPush() kind {
+	return kind{
+		typ: "crm.push", queue: "crm", share: 0.02, work: [2]time.Duration{30 * time.Millisecond, 180 * time.Millisecond},
+		payload: func(n int, r *rand.Rand) string {
+			return fmt.Sprintf(`{"contact":%d,"email":"%s@brightmail.example","api_key":"%s","consent":true}`, n, pick(r, people), crmKey)
+		},
+		fault: "crm", live: 0.6, past: func(ago time.Duration) float64 {
+			if ago < 6*time.Hour {
+				return 0.4
+			}
+			return 0.02
+		},
+		fail: failure("crm.Unauthorized", func(*rand.Rand, job.Job) string {
+			return "PUT https://crm.example/contacts: 401 Unauthorized: api_key=" + crmKey + " was revoked"
+		}, traceCRM, retry.Answer{}),
+	}
+}
+
 func ledgerPost() kind {
 	return kind{
 		typ: "ledger.post", queue: "ledger", share: 0.01, work: [2]time.Duration{20 * time.Millisecond, 60 * time.Millisecond},
@@ -199,6 +228,9 @@ func pick(r *rand.Rand, words []string) string { return words[r.IntN(len(words))
 
 var people = []string{"ines", "tomas", "yuki", "amara", "lars", "noor"}
 
+// crmKey is made up, and looks like what must never be seen.
+const crmKey = "sk_demo_51f0c2a9e7b44d6f"
+
 const (
 	tracePay = `paylane: 503 Service Unavailable
   body: {"error":"maintenance","until":"14:30"}
@@ -211,6 +243,10 @@ mail.(*Session).Rcpt
 	shop/mail/session.go:77
 mail.SendReceipt
 	shop/mail/receipt.go:31`
+	traceCRM = `crm.(*Client).Put
+	shop/crm/client.go:88
+crm.HandlePush
+	shop/crm/push.go:23`
 	tracePanic = `goroutine 4021 [running]:
 shop/images.(*Document).Page(...)
 	shop/images/document.go:64

@@ -1,0 +1,113 @@
+package demo
+
+import (
+	"context"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// Desk is where people act on many jobs and on groups of failures.
+type Desk interface {
+	NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error)
+	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
+	Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error)
+	AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
+	SetGroup(ctx context.Context, now time.Time, fingerprint string, to job.Standing, by job.Actor) (job.Group, error)
+	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by job.Actor) (job.Group, error)
+}
+
+// act is something that a person did on the day before the demo.
+type act struct {
+	ago time.Duration // before the demo begins; a whole minute of more than an hour
+	do  func(h *history, ctx context.Context, t time.Time) error
+}
+
+// acts tell the day from the side of the people who watched it, so that there
+// are operations, notes, a trash and an audit log to look at.
+func acts() []act {
+	ana, ben := job.Actor{Name: "ana", Address: "192.0.2.17"}, job.Actor{Name: "ben", Address: "192.0.2.44"}
+	return []act{
+		{9*time.Hour + 40*time.Minute, pause("reports", ben)},
+		{9 * time.Hour, resume("reports", ben)},
+		{5*time.Hour + 30*time.Minute, note("image.thumbnail", "Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
+		{5*time.Hour + 25*time.Minute, bulk(job.OpDiscard, job.Filter{Queue: "images"}, 500, ana)},
+		{5 * time.Hour, stand("image.thumbnail", job.Standing{State: job.GroupResolved}, ana)},
+		{3*time.Hour + 20*time.Minute, bulk(job.OpReplay, job.Filter{Queue: "sms"}, 8, ben)}, // too early, and taken back
+		{3*time.Hour - 10*time.Minute, note("sms.send", "The gateway had lowered our limit; back to normal since 11:00.", ben)},
+		{2*time.Hour + 30*time.Minute, bulk(job.OpReplay, job.Filter{Queue: "sms"}, 500, ana)},
+		{2 * time.Hour, stand("email.receipt", job.Standing{State: job.GroupIgnored, Patience: job.Patience{Rate: 5000}}, ana)},
+		{90 * time.Minute, note("order.import", "Northwind sends quantities as words. They know; replay once they send numbers.", ben)},
+		{75 * time.Minute, bulk(job.OpReplay, job.Filter{Queue: "reports"}, 500, ben)},
+	}
+}
+
+// people lets everybody act who did so at this moment.
+func (h *history) people(ctx context.Context, t time.Time) error {
+	for _, a := range acts() {
+		if h.now.Sub(t) == a.ago {
+			if err := a.do(h, ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pause(queue string, by job.Actor) func(*history, context.Context, time.Time) error {
+	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Pause(ctx, t, queue, by) }
+}
+
+func resume(queue string, by job.Actor) func(*history, context.Context, time.Time) error {
+	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Resume(ctx, t, queue, by) }
+}
+
+// bulk acts on the dead letters of a filter, up to so many of them: what is left
+// then is left as it is.
+func bulk(kind job.OpKind, f job.Filter, most int, by job.Actor) func(*history, context.Context, time.Time) error {
+	return func(h *history, ctx context.Context, t time.Time) error {
+		f.Status = job.StatusDeadLetter
+		o, err := h.desk.NewOperation(ctx, t, job.NewOperation{Kind: kind, Filter: f, Start: true}, by)
+		for more := true; more && err == nil; {
+			more, err = h.desk.Collect(ctx, t, o.ID)
+		}
+		if err != nil {
+			return err
+		}
+		done, err := h.desk.Work(ctx, t, o.ID, most)
+		if err == nil && done.Operation.Open() {
+			_, err = h.desk.AbortOperation(ctx, t.Add(20*time.Second), o.ID, by)
+		}
+		return err
+	}
+}
+
+// stand says what somebody thinks of the largest group of a type.
+func stand(typ string, to job.Standing, by job.Actor) func(*history, context.Context, time.Time) error {
+	return func(h *history, ctx context.Context, t time.Time) error {
+		fingerprint, err := h.group(ctx, t, typ)
+		if err == nil {
+			_, err = h.desk.SetGroup(ctx, t, fingerprint, to, by)
+		}
+		return err
+	}
+}
+
+func note(typ, text string, by job.Actor) func(*history, context.Context, time.Time) error {
+	return func(h *history, ctx context.Context, t time.Time) error {
+		fingerprint, err := h.group(ctx, t, typ)
+		if err == nil {
+			_, err = h.desk.NoteGroup(ctx, t, fingerprint, text, by)
+		}
+		return err
+	}
+}
+
+// group is the fingerprint of the largest group of a type.
+func (h *history) group(ctx context.Context, t time.Time, typ string) (string, error) {
+	groups, err := h.store.Groups(ctx, t, job.GroupFilter{Type: typ}, job.GroupCursor{}, 1)
+	if err != nil || len(groups.Groups) == 0 {
+		return "", err
+	}
+	return groups.Groups[0].Fingerprint, nil
+}

@@ -1,0 +1,60 @@
+package demo_test
+
+import (
+	"testing"
+
+	"redrive/internal/job"
+)
+
+// The people of the day before left something on every page.
+func TestWorldHistory_HasPeople(t *testing.T) {
+	s := history(t, 7)
+	t.Run("operations that ended", func(t *testing.T) { theyOperated(t, s) })
+	t.Run("groups that they dealt with", func(t *testing.T) { theyJudged(t, s) })
+	if n := s.Snapshot().Depths[job.StatusTrashed]; n == 0 {
+		t.Error("the trash is empty")
+	}
+}
+
+func theyOperated(t *testing.T, s shop) {
+	list, err := s.Operations(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[job.OpState]int{}
+	for _, o := range list.Operations {
+		states[o.State]++
+		if o.Done == 0 || o.Unsettled() != 0 || o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
+			t.Errorf("operation %d did nothing, or is not accounted for: %+v", o.ID, o)
+		}
+		if o.Kind == job.OpReplay && o.Succeeded <= o.Relapsed {
+			t.Errorf("operation %d: %d succeeded, %d failed again: want mostly success", o.ID, o.Succeeded, o.Relapsed)
+		}
+	}
+	if states[job.OpFinished] != 3 || states[job.OpAborted] != 1 {
+		t.Errorf("operations %v, want 3 finished and 1 aborted", states)
+	}
+}
+
+func theyJudged(t *testing.T, s shop) {
+	groups, err := s.Groups(t.Context(), now, job.GroupFilter{}, job.GroupCursor{}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, states, reopened := 0, map[job.GroupState]int{}, 0
+	for _, g := range groups.Groups {
+		states[g.State]++
+		if g.Note != "" {
+			notes++
+		}
+		if g.ReopenedBy == job.ByFailure {
+			reopened++
+		}
+	}
+	if len(groups.Groups) < 8 || len(groups.Groups) > 12 {
+		t.Errorf("%d groups, want about one for each fault", len(groups.Groups))
+	}
+	if notes != 3 || states[job.GroupIgnored] != 1 || reopened != 1 {
+		t.Errorf("%d notes, states %v, %d reopened, want 3, 1 ignored and 1", notes, states, reopened)
+	}
+}
