@@ -177,11 +177,12 @@ function status(name) {
   dot.dataset.state = name;
   const drawn = pattern(`live-${shown}`);
   const first = dot.classList.contains("unknown");
-  const words = drawn.textContent.trim() + (shown === "offline" ? ` since ${clock(offlineSince)}` : "");
-  if (!first && find("[data-word]", dot).textContent === words) return;
+  const since = shown === "offline" ? ` since ${clock(offlineSince)}` : "";
+  const words = drawn.textContent.trim() + since;
+  if (!first && dot.textContent.trim() === words) return;
   dot.className = `live scripted ${drawn.className}`;
-  find(".icon", dot).replaceWith(find(".icon", drawn));
-  setText(find("[data-word]", dot), words);
+  find("[data-since]", drawn).textContent = since;
+  dot.replaceChildren(...drawn.childNodes);
   if (name !== "connecting" && !first) announce(words);
 }
 

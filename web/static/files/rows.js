@@ -108,7 +108,7 @@ function setActs(cell, job, replayed, unsaid) {
   const said = find(".answer", cell);
   const words = job.status.replaceAll("_", " ");
   if (said) setText(find("[data-answer-state]", said), ` · ${words}`);
-  else if (replayed) return answer(cell, "answer", `Replayed, run ${number(job.run)}`, job.status);
+  else if (replayed && !applies.replay.includes(job.status)) return answer(cell, "answer", `Replayed, run ${number(job.run)}`, job.status);
   else if (unsaid) return answer(cell, "answer", upper(words), job.status);
   if (said && (said.dataset.at === job.status || !applies.replay.includes(job.status))) return;
   said?.remove();

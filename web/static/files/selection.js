@@ -14,8 +14,8 @@ let ticks = new Map();
 let every = false; // everything that matches, not only what is ticked
 let anchor = null; // the row from which a range begins
 
-const rows = () => all("tr[data-job]:has([data-tick])");
-const box = (row) => find("[data-tick]", row);
+const rows = () => all("tr[data-job]:has([data-pick])");
+const box = (row) => find("[data-pick]", row);
 
 /** Reports whether anything is selected: then order and news are held. */
 export const selecting = () => every || ticks.size > 0;
@@ -111,7 +111,7 @@ function mark(row, is) {
 }
 
 function showHead(list) {
-  const head = find("[data-tick-all]");
+  const head = find("[data-pick-all]");
   const ticked = list.filter((row) => box(row).checked).length;
   head.checked = ticked > 0 && ticked === list.length;
   head.indeterminate = ticked > 0 && ticked < list.length;
@@ -129,7 +129,7 @@ function showBar(skipped, elsewhere) {
   find("[data-bulk-clear]", bar).classList.toggle("off", !used);
   for (const button of kinds) {
     button.disabled = !used;
-    setText(find("[data-bulk-n]", button), used && !every ? number(ticks.size) : "");
+    setText(find("[data-bulk-n]", button), used && !every ? `${number(ticks.size)}…` : "…");
   }
 }
 
@@ -182,7 +182,7 @@ function busy(is) {
 // ------------------------------------------------------------------ start
 
 function click(event) {
-  const tick = event.target.closest?.("[data-tick]");
+  const tick = event.target.closest?.("[data-pick]");
   if (tick) return choose(tick.closest("tr"), tick.checked, event.shiftKey);
   if (event.target.closest?.("[data-bulk-clear]")) return clear();
   if (event.target.closest?.("[data-bulk-all]")) {
@@ -209,9 +209,9 @@ export function start() {
   restore();
   document.addEventListener("click", click);
   bar.addEventListener("submit", send);
-  find("[data-tick-all]").addEventListener("change", tickShown);
+  find("[data-pick-all]").addEventListener("change", tickShown);
   addEventListener("pageshow", (event) => event.persisted && restore());
   // What becomes of a row is patched into it; a tick may then mean nothing more.
-  new MutationObserver(() => selecting() && show()).observe(find("table:has([data-tick])"),
+  new MutationObserver(() => selecting() && show()).observe(find("table:has([data-pick])"),
     { subtree: true, attributes: true, attributeFilter: ["data-run"] });
 }

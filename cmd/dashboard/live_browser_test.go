@@ -1,0 +1,172 @@
+package main
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Rules 1, 3 and 5: while 200 jobs a second fail, in the rows shown and beyond
+// them, fifty ticked rows stay where they are, ticked; their cells follow, and
+// the number of newer ones waits until nothing is ticked any more.
+func TestLive_NothingMovesUnderLoad(t *testing.T) {
+	m := startMill(t)
+	m.enqueue(40, "stone.turns", "grind") // fails five times a second each
+	m.enqueue(10, "stone.stays", "sieve")
+	b := openBrowser(t)
+	b.open(m.url + "/jobs")
+	if n := eval[int](b, `document.querySelectorAll("tr[data-job]").length`); n != 50 {
+		t.Fatalf("the page has %d rows, want 50", n)
+	}
+	eval[chromedp.Void](b, `document.querySelector("[data-pick-all]").click()`)
+	b.wait("fifty rows are ticked", bulkSays+`.startsWith("50 ticked")`)
+
+	const attempts = `[...document.querySelectorAll('[data-cell="attempts"] [data-value]')].reduce((n, c) => n + parseInt(c.textContent), 0)`
+	stop := m.news(40, "corn.ground", "sieve")
+	before := eval[int](b, attempts)
+	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+1000))
+	b.still()
+	if n := eval[int](b, `document.querySelectorAll("[data-pick]:checked").length`); n != 50 {
+		t.Errorf("%d rows are still ticked, want 50", n)
+	}
+	if news := eval[string](b, newsSays); news != "" {
+		t.Errorf("while rows are ticked the bar says %q", news)
+	}
+
+	eval[chromedp.Void](b, `document.querySelector("[data-bulk-clear]").click()`)
+	b.wait("then the bar says what is newer", newsSays+`.match(/^\d+ newer jobs: show$/) !== null`)
+	stop()
+	b.still()
+	b.calm()
+}
+
+// Rules 2 and 4: a row that leaves the list stays, greyed, and says where its
+// job went; its tick is kept, means the run that was shown, and is marked.
+func TestLive_ARowThatLeavesStays(t *testing.T) {
+	m := startMill(t)
+	ids := m.letters(3)
+	b := openBrowser(t)
+	b.open(m.url + "/dead-letters")
+	for _, id := range ids[:2] {
+		eval[chromedp.Void](b, `document.querySelector('tr[data-job="`+id+`"] [data-pick]').click()`)
+	}
+	m.fixed.Store(true)
+	m.act(ids[0], "replay", `{"run":1}`)
+	m.act(ids[2], "discard", ``)
+
+	row := func(id string) string { return `document.querySelector('tr[data-job="` + id + `"]')` }
+	b.wait("the replayed row is greyed", row(ids[0])+`.classList.contains("gone")`)
+	b.wait("it says so in words", row(ids[0])+`.innerText.includes("Replayed, run 2")`)
+	b.wait("its tick is kept and marked", row(ids[0])+`.querySelector("[data-pick]").checked && `+row(ids[0])+`.innerText.includes("will be skipped")`)
+	b.wait("the bar counts it", bulkSays+` === "2 ticked, 1 will be skipped"`)
+	b.wait("the discarded row says so", row(ids[2])+`.classList.contains("gone") && `+row(ids[2])+`.innerText.includes("Discarded")`)
+	if eval[bool](b, row(ids[1])+`.classList.contains("gone") || `+row(ids[1])+`.innerText.includes("skipped")`) {
+		t.Error("a row that has not moved is marked")
+	}
+
+	b.run(chromedp.Reload())
+	b.wait("the ticks survive", bulkSays+` === "2 ticked, 1 on other pages"`)
+	b.calm()
+}
+
+// The job fails again: the same row stands for run 2 now, and the tick for run 1.
+func TestLive_ATickMeansItsRun(t *testing.T) {
+	m := startMill(t)
+	id := m.letters(1)[0]
+	b := openBrowser(t)
+	b.open(m.url + "/dead-letters")
+	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click()`)
+	m.act(id, "replay", `{"run":1}`)
+	b.wait("run 2 is dead too", `document.querySelector("tr[data-job]").dataset.run === "2" && !document.querySelector("tr[data-job]").classList.contains("gone")`)
+	b.wait("the tick is of run 1", bulkSays+` === "1 ticked, 1 will be skipped"`)
+	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click(); document.querySelector("[data-pick]").click()`)
+	b.wait("a new tick is of run 2", bulkSays+` === "1 ticked"`)
+	b.calm()
+}
+
+// Ticks: one by one, a range, all shown, all that match, across pages.
+func TestSelection_TicksRangesAndPages(t *testing.T) {
+	m := startMill(t)
+	m.letters(60)
+	b := openBrowser(t)
+	b.open(m.url + "/dead-letters")
+	click := func(n int, shift string) {
+		eval[chromedp.Void](b, `document.querySelectorAll("[data-pick]")[`+strconv.Itoa(n)+`].dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: `+shift+` }))`)
+	}
+	click(2, "false")
+	click(6, "true")
+	b.wait("a range of five", bulkSays+` === "5 ticked"`)
+	click(4, "false")
+	b.wait("one less", bulkSays+` === "4 ticked"`)
+	eval[chromedp.Void](b, `document.querySelector("[data-pick-all]").click()`)
+	b.wait("all that are shown", bulkSays+` === "50 ticked"`)
+
+	b.run(chromedp.Navigate(eval[string](b, `document.querySelector('a[rel="next"]').href`)))
+	b.wait("they are remembered", bulkSays+` === "50 ticked, 50 on other pages"`)
+	click(0, "false")
+	b.wait("one of this page", bulkSays+` === "51 ticked, 50 on other pages"`)
+	b.run(chromedp.Navigate(m.url + "/dead-letters?queue=grind"))
+	b.run(chromedp.Navigate(m.url + "/dead-letters"))
+	b.wait("one more on the older page", bulkSays+` === "51 ticked, 1 on other pages"`)
+
+	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
+	b.wait("all that match", bulkSays+`.match(/^All 60 matching \(as of \d\d:\d\d:\d\d\) are selected\.$/) !== null`)
+	click(3, "false")
+	b.wait("all shown but one, and the one elsewhere", bulkSays+` === "50 ticked, 1 on other pages"`)
+	eval[chromedp.Void](b, `document.querySelector("[data-bulk-clear]").click()`)
+	b.wait("none", `document.querySelectorAll("[data-pick]:checked").length === 0 && document.querySelector("form[data-bulk] button[name=kind]").disabled`)
+	b.calm()
+}
+
+// Rule 5: selected text and an open dialog hold the news; "." holds everything.
+func TestLive_HoldsAndFreezes(t *testing.T) {
+	m := startMill(t)
+	m.letters(2)
+	b := openBrowser(t)
+	b.open(m.url + "/dead-letters")
+	states := `document.querySelector('.side [data-state-count="dead_letter"]').textContent`
+
+	eval[chromedp.Void](b, `getSelection().selectAllChildren(document.querySelector("tbody th"))`)
+	m.letters(1)
+	b.wait("the totals follow", states+` === "3"`)
+	if news := eval[string](b, newsSays); news != "" {
+		t.Errorf("while text is selected the bar says %q", news)
+	}
+	eval[chromedp.Void](b, `getSelection().removeAllRanges()`)
+	b.wait("then it is told", newsSays+` === "1 newer dead letter: show"`)
+
+	b.press("?")
+	m.letters(1)
+	b.wait("the totals follow", states+` === "4"`)
+	if news := eval[string](b, newsSays); news != "1 newer dead letter: show" {
+		t.Errorf("while a dialog is open the bar says %q", news)
+	}
+	b.press("\x1b")
+	b.wait("then it is told", newsSays+` === "2 newer dead letters: show"`)
+
+	b.press(".")
+	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.trim() === "Frozen"`)
+	id := eval[string](b, `document.querySelector("tr[data-job]").dataset.job`)
+	m.fixed.Store(true)
+	m.act(id, "replay", `{"run":1}`)
+	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["completed"] == 1 })
+	eval[chromedp.Void](b, askTwice)
+	b.wait("more has come than was shown", `window.asked === 2`)
+	if eval[bool](b, `document.querySelector("tr[data-job]").classList.contains("gone")`) || eval[string](b, states) != "4" {
+		t.Error("a frozen page has changed")
+	}
+	b.press(".")
+	b.wait("what was missed is shown", `document.querySelector("tr[data-job]").classList.contains("gone") && `+states+` === "3"`)
+	b.still()
+	b.calm()
+}
+
+// askTwice opens a second live connection, so that the first has had its time.
+const askTwice = `
+	window.asked = 0;
+	{
+		const socket = new WebSocket(new URL(document.body.dataset.live, location.href.replace("http", "ws")));
+		socket.onopen = () => socket.send(JSON.stringify({ type: "subscribe", ids: [document.querySelector("tr[data-job]").dataset.job], filter: {}, newer: false }));
+		socket.onmessage = () => { if (++window.asked === 2) socket.close(); };
+	}`
