@@ -106,7 +106,7 @@ function setWhen(cell, job) {
 function setActs(cell, job, replayed, unsaid) {
   for (const input of all('input[name="run"]', cell)) input.value = String(job.run);
   const said = find(".answer", cell);
-  const words = job.status.replaceAll("_", " ");
+  const words = wordsOf(job.status);
   if (said) setText(find("[data-answer-state]", said), ` · ${words}`);
   else if (replayed && !applies.replay.includes(job.status)) return answer(cell, "answer", `Replayed, run ${number(job.run)}`, job.status);
   else if (unsaid) return answer(cell, "answer", upper(words), job.status);
@@ -118,6 +118,7 @@ function setActs(cell, job, replayed, unsaid) {
   }
 }
 
+const wordsOf = (status) => pattern(`badge-${status}`)?.textContent.trim() ?? status.replaceAll("_", " ");
 const upper = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** Puts an answer where the buttons were. Focus that was on a button moves to it. */
@@ -126,7 +127,7 @@ export function answer(cell, name, text, state) {
   setText(find("[data-words]", span), text);
   if (state) {
     span.dataset.at = state;
-    setText(find("[data-answer-state]", span), ` · ${state.replaceAll("_", " ")}`);
+    setText(find("[data-answer-state]", span), ` · ${wordsOf(state)}`);
   }
   const focused = cell.contains(document.activeElement);
   find(".answer", cell)?.remove();
