@@ -1,0 +1,261 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func made(t testing.TB, o Options) *Redactor {
+	t.Helper()
+	r, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestMask_HidesInPlace(t *testing.T) {
+	r := made(t, Options{
+		Keys:  []string{"+pan", "-token", "Tax Id"},
+		Paths: []string{"$.customer.email", "$.items[*].card", "$.list[1]", `$["a.b"].c`, "$.whole"},
+	})
+	for name, c := range map[string]struct {
+		in, want string
+		locked   []Path
+	}{
+		"names in any spelling": {`{"PassWord":"x","api-key":1,"Set_Cookie":"y","pan":"z","tax_id":"q","token":"kept"}`,
+			`{"PassWord":"••••••#1","api-key":"••••••#2","Set_Cookie":"••••••#3","pan":"••••••#4","tax_id":"••••••#5","token":"kept"}`,
+			[]Path{"$.PassWord", "$.api-key", "$.Set_Cookie", "$.pan", "$.tax_id"}},
+		"an escaped name":          {`{"p\u0061ssword":"x"}`, `{"p\u0061ssword":"••••••#1"}`, []Path{"$.password"}},
+		"every other byte is kept": {" { \"n\" : 12345678901234567890.10 ,\"secret\": [1,{\"a\":2}] , \"n\":1.0}\n", " { \"n\" : 12345678901234567890.10 ,\"secret\": \"••••••#1\" , \"n\":1.0}\n", []Path{"$.secret"}},
+		"members that come twice":  {`{"secret":1,"secret":2}`, `{"secret":"••••••#1","secret":"••••••#2"}`, []Path{"$.secret", "$.secret"}},
+		"nothing to hide in it":    {`{"secret":null,"password":"","cookie":true,"cvv":[]}`, `{"secret":null,"password":"","cookie":true,"cvv":[]}`, nil},
+		"paths": {`{"customer":{"email":"a@b","name":"n"},"items":[{"card":1},{"card":"2"},{"no":3}],"list":[1,2,3],"a.b":{"c":4},"whole":{"x":1}}`,
+			`{"customer":{"email":"••••••#1","name":"n"},"items":[{"card":"••••••#2"},{"card":"••••••#3"},{"no":3}],"list":[1,"••••••#4",3],"a.b":{"c":"••••••#5"},"whole":"••••••#6"}`,
+			[]Path{"$.customer.email", "$.items[0].card", "$.items[1].card", "$.list[1]", `$["a.b"].c`, "$.whole"}},
+		"JSON in a string":      {`{"body":"{\"password\":\"x\",\"n\":1.0}","customer":"{\"email\":\"e\"}"}`, `{"body":"{\"password\":\"••••••#1\",\"n\":1.0}","customer":"{\"email\":\"••••••#2\"}"}`, []Path{"$.body", "$.customer"}},
+		"text in a string":      {`{"log":"login password=x ok","url":"https://u:p@host/"}`, `{"log":"login password=••••••#1 ok","url":"https://••••••#2@host/"}`, []Path{"$.log", "$.url"}},
+		"a document of one":     {`"password=x"`, `"password=••••••#1"`, []Path{"$"}},
+		"no JSON":               {`password=x and more`, `password=••••••#1 and more`, []Path{"$"}},
+		"the beginning of JSON": {`{"a":1,"customer":{"email":"someb`, `{"a":1,"customer":{"email":"••••••#1"`, []Path{"$.customer.email"}},
+		"broken JSON":           {`{"a":1,"password":"x" oops "secret":"y"`, `{"a":1,"password":"••••••#1" oops "secret":"••••••#2"`, []Path{"$.password", "$"}},
+		"nothing":               {"", "", nil},
+	} {
+		masked, locked := r.Mask([]byte(c.in))
+		if string(masked) != c.want || !slices.Equal(locked, c.locked) {
+			t.Errorf("%s: %s\nis masked\n%s %q, want\n%s %q", name, c.in, masked, locked, c.want, c.locked)
+		}
+		if again := r.Payload([]byte(c.in)); !bytes.Equal(again, masked) {
+			t.Errorf("%s: Payload shows %s", name, again)
+		}
+	}
+	if r.Payload(nil) != nil {
+		t.Error("a payload that is none became one")
+	}
+}
+
+func TestMask_OfTypesOfJobs(t *testing.T) {
+	r := made(t, Options{Types: map[string][]string{"email.*": {"$.to"}, "sms": {"$.number"}}})
+	for typ, want := range map[string]string{
+		"email.send": `{"to":"••••••#1","number":2}`, "sms": `{"to":1,"number":"••••••#1"}`, "other": `{"to":1,"number":2}`,
+	} {
+		if got := r.For(typ).Payload([]byte(`{"to":1,"number":2}`)); string(got) != want {
+			t.Errorf("%s: %s, want %s", typ, got, want)
+		}
+	}
+	envelope := `{"to":0,"data":{"to":1}}`
+	if got := r.For("email.send").Under("data").Payload([]byte(envelope)); string(got) != `{"to":0,"data":{"to":"••••••#1"}}` {
+		t.Errorf("in an envelope: %s", got)
+	}
+	if got := r.For("sms").ByKey().Payload([]byte(`{"number":1,"pin":2}`)); string(got) != `{"number":1,"pin":"••••••#1"}` {
+		t.Errorf("by key alone: %s", got)
+	}
+}
+
+func TestMask_FollowsJSONInStringsDownToTheEnd(t *testing.T) {
+	r, deep := Default(), []byte(`{"password":"canary"}`)
+	for range 12 {
+		deep, _ = json.Marshal(map[string]string{"in": string(deep)})
+	}
+	if masked, _ := r.Mask(deep); bytes.Contains(masked, []byte("canary")) {
+		t.Errorf("twelve strings deep it is shown")
+	}
+	brackets := []byte(strings.Repeat("[", 5000) + `{"password":"canary"}` + strings.Repeat("]", 5000))
+	r.Mask(brackets) // must not take long, or end the program
+}
+
+func TestText(t *testing.T) {
+	r := Default()
+	for in, want := range map[string]string{
+		"password=x&y=1":                                    "password=••••••&y=1",
+		`{"password": "a b", 'token': 'c'}`:                 `{"password": "••••••", 'token': '••••••'}`,
+		`said {\"secret\":\"a b\",\"n\":1}`:                 `said {\"secret\":\"••••••\",\"n\":1}`,
+		"Authorization: Bearer abc.def ok":                  "Authorization: •••••• ok",
+		"authorization=Digest username=x, response=y\nnext": "authorization=••••••\nnext",
+		"Cookie: a=b; c=d\r\nHost: x":                       "Cookie: ••••••\r\nHost: x",
+		"sent Bearer eyJhbGciOi1 and Basic dXNlcjpwYXNz1":   "sent Bearer •••••• and Basic ••••••",
+		"basic authentication failed, bearer token missing": "basic authentication failed, bearer token missing",
+		"amqp://guest:guest@mq:5672/ and redis://:p@h":      "amqp://••••••@mq:5672/ and redis://••••••@h",
+		"https://example.org/a@b?token=x#y":                 "https://example.org/a@b?token=••••••",
+		"map[password:hunter2 user:ana] {Secret:[a b] N:1}": "map[password:•••••• user:ana] {Secret:•••••• N:1}",
+		"curl --password hunter2 -H 'x-api-key: abc'":       "curl --password •••••• -H 'x-api-key: ••••••'",
+		"<password>hunter2</password>":                      "<password>••••••</password>",
+		"user[password]=hunter2 cfg[\"secret\"] = 'a b'":    "user[password]=•••••• cfg[\"secret\"] = '••••••'",
+		"token := abc; api_key => def":                      "token := ••••••; api_key => ••••••",
+		"token: Bearer abc next":                            "token: •••••• next",
+		"the password is wrong":                             "the password is wrong",
+		"passwordless: yes, secretary=ann":                  "passwordless: yes, secretary=ann",
+		"password=":                                         "password=",
+		"password=\"unclosed value":                         "password=\"••••••",
+		"":                                                  "",
+	} {
+		if got := r.Text(in); got != want {
+			t.Errorf("%q\nis shown as %q\nwant        %q", in, got, want)
+		}
+		if got := r.Text(r.Text(in)); got != want {
+			t.Errorf("%q is shown as %q the second time", in, got)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	r := made(t, Options{Paths: []string{"$.items[*].card"}})
+	original := `{"password":"p","n":1.0,"items":[{"card":"a"},{"card":"b"}],"note":"token=x","said":"••••••#1"}`
+	masked, _ := r.Mask([]byte(original))
+	for name, c := range map[string]struct{ edited, want string }{
+		"untouched":         {string(masked), original},
+		"another value":     {strings.Replace(string(masked), "1.0", "2", 1), strings.Replace(original, "1.0", "2", 1)},
+		"laid out anew":     {indented(t, masked), indented(t, []byte(original))},
+		"a secret given up": {strings.Replace(string(masked), `"••••••#1",`, `"new",`, 1), strings.Replace(original, `"p"`, `"new"`, 1)},
+		"escaped":           {strings.Replace(string(masked), `{"card":"••••••#2"}`, `{"card":"\u2022\u2022\u2022\u2022\u2022\u2022#2"}`, 1), original},
+		"members gone":      {`{"items":[{"card":"••••••#2"}]}`, `{"items":[{"card":"a"}]}`},
+		"nothing hidden":    {`{"x":1}`, `{"x":1}`},
+		"no JSON":           {`x`, `x`},
+	} {
+		got, err := r.Merge([]byte(c.edited), []byte(original))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s %v, want\n%s", name, got, err, c.want)
+		}
+	}
+	for name, edited := range map[string]string{
+		"under another name": `{"user":"••••••#1"}`,
+		"of another element": `{"items":[{"card":"••••••#3"}]}`,
+		"in a longer text":   `{"password":"x••••••#1"}`,
+		"changed around it":  `{"note":"key=••••••#4"}`,
+		"without its number": `{"password":"••••••"}`,
+		"in no JSON":         `password: ••••••#1`,
+		"where it was said":  `{"said":"••••••#2"}`,
+		"deep in another":    `{"password":{"a":["••••••#1"]}}`,
+	} {
+		var moved *Moved
+		if got, err := r.Merge([]byte(edited), []byte(original)); !errors.As(err, &moved) {
+			t.Errorf("%s: %s, %v; want a refusal", name, got, err)
+		}
+	}
+	if got, err := r.Merge([]byte("password=••••••#1 x"), []byte("password=y x")); err != nil || string(got) != "password=y x" {
+		t.Errorf("a text: %s, %v", got, err)
+	}
+}
+
+func indented(t *testing.T, data []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, data, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestNew_SaysWhichOptionIsWrong(t *testing.T) {
+	for value, o := range map[string]Options{
+		"+":                            {Keys: []string{"+"}},
+		"-nothing":                     {Keys: []string{"-nothing"}},
+		strings.Repeat("x", 65):        {Keys: []string{strings.Repeat("x", 65)}},
+		"customer.email":               {Paths: []string{"$.a", "customer.email"}},
+		"$":                            {Paths: []string{"$"}},
+		"$..a":                         {Paths: []string{"$..a"}},
+		"$.a[-1]":                      {Paths: []string{"$.a[-1]"}},
+		"$.a[?(@.b)]":                  {Paths: []string{"$.a[?(@.b)]"}},
+		"$.*":                          {Paths: []string{"$.*"}},
+		`$["a`:                         {Paths: []string{`$["a`}},
+		"$.a[":                         {Types: map[string][]string{"t": {"$.a["}}},
+		"$" + strings.Repeat(".a", 33): {Paths: []string{"$" + strings.Repeat(".a", 33)}},
+	} {
+		var wrong *Error
+		if _, err := New(o); !errors.As(err, &wrong) || wrong.Value != value {
+			t.Errorf("%+v gave %v", o, err)
+		}
+	}
+}
+
+func FuzzMask(f *testing.F) {
+	for _, seed := range []string{
+		`{"password":"x","items":[{"card":1.0}],"a":"{\"token\":\"y\"}"}`, `{"a":"password=1","a":"password=••••••#1"}`,
+		`[{"secret":{"a":[1,2]}}]`, `password=x`, "\"\\ud800 token=x\"", `{"card":"••••••#1","items":[]}`, `{"url":"https://a:b@c"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	r := made(f, Options{Paths: []string{"$.items[*].card", "$.a.b", "$[0]"}})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		masked, locked := r.Mask(data)
+		if json.Valid(data) && !json.Valid(masked) {
+			t.Fatalf("%q is masked %q, which is no JSON", data, masked)
+		}
+		if len(locked) == 0 && !bytes.Equal(masked, data) {
+			t.Fatalf("%q is masked %q, and nothing is locked", data, masked)
+		}
+		back, err := r.Merge(masked, data)
+		if err != nil || !bytes.Equal(back, data) {
+			t.Fatalf("%q\nis masked %q\nand merged %q, %v", data, masked, back, err)
+		}
+		var laid bytes.Buffer
+		if !json.Valid(data) || json.Indent(&laid, masked, "", " ") != nil {
+			return
+		}
+		if back, err = r.Merge(laid.Bytes(), data); err != nil {
+			t.Fatalf("%q laid out anew: %v", laid.Bytes(), err)
+		}
+		var want, got bytes.Buffer
+		if json.Compact(&want, data) == nil && json.Compact(&got, back) == nil && !bytes.Equal(want.Bytes(), got.Bytes()) {
+			t.Fatalf("%q laid out anew is merged %q", data, back)
+		}
+	})
+}
+
+// A secret that stands under a name that is hidden is never shown, whatever
+// stands around it.
+func FuzzMask_ShowsNoSecret(f *testing.F) {
+	const canary = "c4n4ry-7e1d"
+	f.Add("a", `{"b":[1,{"x":"y"}]}`, uint8(3))
+	f.Add("password", `"password=1"`, uint8(1))
+	r := Default()
+	f.Fuzz(func(t *testing.T, name, other string, where uint8) {
+		keys := DefaultKeys()
+		value := any(canary)
+		for range where % 4 {
+			value = map[string]any{name: value, "z": []any{value}}
+		}
+		document := map[string]any{name: other, "in": map[string]any{keys[int(where)%len(keys)]: value}}
+		data, err := json.Marshal(document)
+		if err != nil {
+			t.Skip()
+		}
+		text, err := json.Marshal(map[string]any{name: string(data), "x": []any{json.RawMessage(data)}})
+		if err != nil {
+			t.Skip()
+		}
+		for _, whole := range [][]byte{data, text} {
+			if masked, _ := r.Mask(whole); bytes.Contains(masked, []byte(canary)) {
+				t.Fatalf("%s\nis shown as\n%s", whole, masked)
+			}
+		}
+		said := name + " " + keys[int(where)%len(keys)] + "=" + canary + " " + other
+		if shown := r.Text(said); strings.Contains(shown, canary) && !strings.Contains(other+name, canary) {
+			t.Fatalf("%q is shown as %q", said, shown)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package redact
+
+import (
+	"encoding/json"
+
+	"redrive/internal/rawjson"
+)
+
+// walker goes through the values of a document, which may be cut off or be no
+// JSON at all: then it stops early.
+type walker struct {
+	data  []byte
+	at    path                      // where it is
+	visit func(i int) (deeper bool) // is shown where each value begins
+	depth int
+}
+
+// maxDepth is how deep brackets are followed. What lies deeper is taken for one
+// value.
+const maxDepth = 512
+
+// value goes through the value that begins at i, and returns the index after
+// it; ok is false where there is none.
+func (w *walker) value(i int) (end int, ok bool) {
+	if i >= len(w.data) {
+		return i, false
+	}
+	deeper := w.visit(i) && w.depth < maxDepth
+	w.depth++
+	defer func() { w.depth-- }()
+	switch {
+	case deeper && w.data[i] == '{':
+		return w.members(i + 1)
+	case deeper && w.data[i] == '[':
+		return w.elements(i + 1)
+	}
+	end = rawjson.AfterValue(w.data, i)
+	return end, end > i
+}
+
+func (w *walker) members(i int) (end int, ok bool) {
+	for {
+		i = rawjson.Space(w.data, i)
+		if i < len(w.data) && w.data[i] == '}' {
+			return i + 1, true
+		}
+		if i >= len(w.data) || w.data[i] != '"' {
+			return i, false
+		}
+		after := rawjson.AfterString(w.data, i)
+		name := text(w.data[i:after])
+		i = rawjson.Space(w.data, after)
+		if i >= len(w.data) || w.data[i] != ':' {
+			return i, false
+		}
+		if i, ok = w.step(step{name: name}, rawjson.Space(w.data, i+1)); !ok {
+			return i, false
+		}
+		if i >= len(w.data) || w.data[i] != ',' {
+			continue
+		}
+		i++
+	}
+}
+
+func (w *walker) elements(i int) (end int, ok bool) {
+	for n := 0; ; n++ {
+		i = rawjson.Space(w.data, i)
+		if i < len(w.data) && w.data[i] == ']' {
+			return i + 1, true
+		}
+		if i, ok = w.step(step{element: true, n: n}, i); !ok {
+			return i, false
+		}
+		if i < len(w.data) && w.data[i] == ',' {
+			i++
+		}
+	}
+}
+
+// step goes through a value within another, and the white space after it.
+func (w *walker) step(s step, i int) (end int, ok bool) {
+	w.at = append(w.at, s)
+	end, ok = w.value(i)
+	w.at = w.at[:len(w.at)-1]
+	return rawjson.Space(w.data, end), ok
+}
+
+// text is what a string of JSON says; of one that is none, its bytes.
+func text(raw []byte) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
