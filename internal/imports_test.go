@@ -27,15 +27,16 @@ var rooms = map[string][]string{
 	"redrive/internal/engine":          {"job", "retry"},
 	"redrive/internal/bulk":            {"job"},
 	"redrive/internal/live":            {"job"},
+	"redrive/internal/redact":          {"rawjson"},
 	"redrive/internal/rules":           {"job", "retry"},
-	"redrive/internal/config":          {"access", "job", "retry", "rules"},
+	"redrive/internal/config":          {"access", "job", "retry", "rules", "redact"},
 	"redrive/internal/handler":         {"engine", "babel", "job", "retry"},
 	"redrive/internal/forward":         {"babel", "job", "retry"},
 	"redrive/internal/demo":            {"engine", "job", "retry"},
 	"redrive/internal/crowd":           {"job", "retry"},
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"access", "job", "retry", "static"},
-	"redrive/internal/server":          {"access", "babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static"},
+	"redrive/internal/server":          {"access", "babel", "rawjson", "store", "live", "config", "rules", "job", "retry", "templates", "static", "redact"},
 	"redrive/cmd/dashboard":            {"access", "store", "live", "config", "job", "retry", "templates", "static", "engine", "handler", "forward", "demo", "crowd", "server", "bulk"},
 }
 

@@ -140,6 +140,8 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.FillSearch(ctx) }, a.log)
 	a.store, err = store.Open(ctx, store.Options{
 		Path: a.db, Relaxed: a.relaxed, Log: a.log,
+		Redact:     func(typ string, data []byte) []byte { return a.config.Redactor().For(typ).Payload(data) },
+		RedactText: a.config.Redactor().Text,
 		OnCommit: func(changes []job.Change) { // nothing is written before both exist
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)

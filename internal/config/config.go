@@ -32,6 +32,7 @@ import (
 	"unicode"
 
 	"redrive/internal/job"
+	"redrive/internal/redact"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
 )
@@ -63,6 +64,7 @@ type Config struct {
 	retention job.Retention
 	written   written
 	rules     *rules.Set
+	redactor  *redact.Redactor
 
 	built    merged // what the product says
 	defaults []step // what the file says about every job
@@ -170,7 +172,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		Handlers: map[string]Handler{}, UnknownType: retry.UnknownHold,
 		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
 		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
-		retention: job.Retention{Age: defaultAge, Count: defaultCount},
+		retention: job.Retention{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),
 	}
 	if err := c.read(data); err != nil {
 		return nil, err

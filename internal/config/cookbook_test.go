@@ -72,7 +72,7 @@ func TestCookbook_WebhookSaysWhatItIsSaidTo(t *testing.T) {
 	if c.Expired("pings") != "discard" || c.Expired("orders") != "dead_letter" {
 		t.Errorf("expired: %q, %q", c.Expired("pings"), c.Expired("orders"))
 	}
-	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10000}) {
+	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10000, Trash: 7 * 24 * time.Hour}) {
 		t.Errorf("retention %+v", c.Retention())
 	}
 }

@@ -14,6 +14,7 @@ import (
 const (
 	defaultAge   = 180 * 24 * time.Hour // of a dead letter, as the Open Job Spec has it
 	defaultCount = 10_000
+	defaultTrash = 7 * 24 * time.Hour // of a discarded job
 
 	maxAttempts = 10
 	maxSecret   = 4 << 10
@@ -47,7 +48,7 @@ func (c *Config) Webhook(queue string) (w Webhook, ok bool) {
 	return Webhook{}, false
 }
 
-// Retention bounds the dead-letter queue.
+// Retention bounds the dead-letter queue and the trash.
 func (c *Config) Retention() job.Retention { return c.retention }
 
 func (c *Config) readDeadLetter(v value) error {
@@ -63,6 +64,10 @@ func (c *Config) readDeadLetter(v value) error {
 			}),
 		})
 	}})
+}
+
+func (c *Config) readTrash(v value) error {
+	return v.fields(map[string]func(value) error{"age": into(&c.retention.Trash, age)})
 }
 
 func (q *queue) readDeadLetter(v value) error {

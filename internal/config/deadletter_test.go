@@ -95,11 +95,11 @@ func TestSecret_IsShownByNothing(t *testing.T) {
 
 func TestDefault_KeepsDeadLettersForHalfAYear(t *testing.T) {
 	c := Default()
-	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10_000}) || c.Expired("any") != "dead_letter" {
+	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "dead_letter" {
 		t.Errorf("retention %+v, expired %s", c.Retention(), c.Expired("any"))
 	}
 	c = parse(t, "expired: discard\ndead_letter: {retention: {age: P7D}}\nqueues: {a: {expired: dead_letter}}")
-	if c.Retention() != (job.Retention{Age: 7 * 24 * time.Hour, Count: 10_000}) || c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
+	if c.Retention() != (job.Retention{Age: 7 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
 		t.Errorf("retention %+v, expired %s and %s", c.Retention(), c.Expired("any"), c.Expired("a"))
 	}
 }

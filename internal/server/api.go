@@ -201,7 +201,7 @@ func (s *Server) replayJob(c echo.Context) error {
 		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 		return answerJob(c, j, err)
 	}
-	d, err := s.Store.Job(c.Request().Context(), id)
+	d, err := s.Store.original(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}

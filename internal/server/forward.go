@@ -34,7 +34,7 @@ func (s *Server) forward(ctx context.Context, id string, run int, by job.Actor) 
 }
 
 func (s *Server) forwardOnce(ctx context.Context, id string, run int, by job.Actor) (job.Job, error) {
-	d, err := s.Store.Job(ctx, id)
+	d, err := s.Store.original(ctx, id) // the webhook gets the real thing
 	if err != nil {
 		return job.Job{}, err
 	}

@@ -70,7 +70,7 @@ func readRedo(c echo.Context) (run int, w wanted, err error) {
 	return run, w, err
 }
 
-// redo compares what is wanted with the job. Each error is about one field.
+// redo compares what is wanted with the job, of which nothing is hidden. Each error is about one field.
 func (s *Server) redo(j job.Job, w wanted) (r job.Redo, wrong []error) {
 	note := func(err error) {
 		if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) redo(j job.Job, w wanted) (r job.Redo, wrong []error) {
 	r = job.Redo{RunAt: w.runAt.UTC().Truncate(time.Microsecond), Priority: w.priority}
 	var err error
 	if w.payload != nil {
-		r.Body, r.Paths, err = rewrite(j, w.payload)
+		r.Body, r.Paths, err = s.rewrite(j, w.payload)
 		note(err)
 	}
 	if w.queue != "" {
@@ -126,6 +126,16 @@ func (s *Server) redoPolicy(r *job.Redo, j job.Job, patch retry.Patch) error {
 	policy, origins, err := s.Config.Override(j, patch)
 	r.Policy, r.Origins = &policy, origins
 	return err
+}
+
+// rewrite puts back what was hidden in a payload before somebody edited it, and
+// then is rewrite.
+func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
+	merged, err := s.Store.redactor.For(j.Type).Merge(edited, j.Payload)
+	if err != nil {
+		return nil, nil, &retry.FieldError{Field: "payload", Problem: err.Error()}
+	}
+	return rewrite(j, merged)
 }
 
 // rewrite is the body of a job with another payload, and where that differs. It

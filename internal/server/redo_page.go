@@ -42,11 +42,11 @@ func (s *Server) redoForm(c echo.Context) error {
 	if err != nil || run < 1 {
 		return checkRun(0)
 	}
-	d, err := s.Store.Job(c.Request().Context(), id)
+	d, err := s.Store.original(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	v := s.redoView(c, d.Job, c.Request().PostForm)
+	v := s.redoView(c, s.Store.job(d.Job), c.Request().PostForm)
 	redo := s.readRedoForm(&v, d.Job, c.Request().PostForm)
 	switch {
 	case len(v.Errors) > 0:
@@ -122,7 +122,7 @@ func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job
 	w.priority = read(q, "priority", wholeNumber)
 	w.runAt = startOf(q, time.Now())
 	if form.Has("payload") && v.Fixed == "" {
-		w.payload = typed(form.Get("payload"), j)
+		w.payload = typed(form.Get("payload"), v.Job)
 	}
 	redo, wrong := s.redo(j, w)
 	for _, err := range wrong {
@@ -134,7 +134,7 @@ func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job
 	}
 	if redo.Body != nil {
 		v.Type = redo.Body.Type
-		if text, fixed := templates.EditorText(redo.Body.Payload); fixed == "" && redo.Body.Type == j.Type {
+		if text, fixed := templates.EditorText(s.Store.body(j.Type, *redo.Body).Payload); fixed == "" && redo.Body.Type == j.Type {
 			v.Will = text
 		}
 	} else if v.Errors["payload"] == "" {

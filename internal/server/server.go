@@ -119,6 +119,7 @@ func (o *Options) fill() {
 // Server is an http.Handler.
 type Server struct {
 	Options
+	Store    reader // in front of Options.Store, which nothing reads by itself
 	echo     *echo.Echo
 	hosts    hosts
 	cross    *http.CrossOriginProtection
@@ -138,7 +139,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.fill()
 	s := &Server{
-		Options: o, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
+		Options: o, Store: reader{o.Store, o.Config.Redactor()}, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
 		large: make(chan struct{}, maxLarge), needs: map[route]access.Permission{},
 		proxy: o.Config.Proxy(), logins: access.NewLimiter(), secrets: access.NewPasswords(),
 	}

@@ -44,14 +44,14 @@ func (t *tx) unsearchable(seq int64, a job.Attempt) error {
 
 // redaction takes out of texts what nobody may see.
 type redaction struct {
-	data func([]byte) []byte
+	data func(typ string, data []byte) []byte
 	text func(string) string
 }
 
 func newRedaction(o Options) redaction {
 	r := redaction{o.Redact, o.RedactText}
 	if r.data == nil {
-		r.data = func(data []byte) []byte { return data }
+		r.data = func(_ string, data []byte) []byte { return data }
 	}
 	if r.text == nil {
 		r.text = func(text string) string { return text }
@@ -107,7 +107,7 @@ func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
 		if err != nil || len(all) > 0 && size >= fillBytes {
 			return err
 		}
-		u.document = job.NewDocument(id, typ, s.redact.text(failure.Error()), s.redact.data(payload), s.redact.data(meta))
+		u.document = job.NewDocument(id, typ, s.redact.text(failure.Error()), s.redact.data(typ, payload), s.redact.data(typ, meta))
 		size += u.size()
 		all = append(all, u)
 		return nil

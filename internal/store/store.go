@@ -67,10 +67,10 @@ type Options struct {
 	OnCommit func([]job.Change) // called by the writer after each commit that moved jobs, and with none when a queue was resumed or a count changed; must not block
 	Log      *slog.Logger       // nil: nothing is logged
 
-	// What is shown to nobody is not found either: Redact takes it out of a
-	// payload or meta, RedactText out of an error, before they can be searched.
+	// What is shown to nobody is not found either: Redact takes it out of the
+	// payload or meta of a type of job, RedactText out of an error, before they can be searched.
 	// Default: everything can be found.
-	Redact     func([]byte) []byte
+	Redact     func(typ string, data []byte) []byte
 	RedactText func(string) string
 }
 
