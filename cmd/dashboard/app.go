@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"redrive/internal/bulk"
 	"redrive/internal/config"
 	"redrive/internal/engine"
 	"redrive/internal/forward"
@@ -64,6 +65,7 @@ type app struct {
 	store   *store.Store
 	search  searcher
 	hub     *live.Hub
+	bulk    *bulk.Runner
 	forward *forward.Forwarder
 	engine  *engine.Engine
 	server  *server.Server
@@ -82,7 +84,7 @@ type step struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine, a.buildServer, a.listenAndServe, a.startEngine,
+		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer, a.listenAndServe, a.startEngine,
 		a.startPruner, a.startSearcher,
 	} {
 		if err := start(ctx); err != nil {
@@ -185,6 +187,13 @@ func (a *app) openHub(context.Context) error {
 	return nil
 }
 
+// startBulk begins to carry operations on many jobs through.
+func (a *app) startBulk(context.Context) error {
+	a.bulk = bulk.Start(a.store, a.log)
+	a.onStop("operations", func(context.Context) error { a.bulk.Close(); return nil })
+	return nil
+}
+
 func (a *app) buildForwarder(context.Context) (err error) {
 	a.forward, err = forward.New(forward.Options{
 		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
@@ -239,6 +248,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
 		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
+		Wake:     a.bulk.Wake,
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})
 	return err

@@ -48,6 +48,9 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
 		return err
 	}
+	if v.Operations, err = s.openOperations(ctx); err != nil {
+		return err
+	}
 	var slowFailing, slowRefused bool
 	if v.Failing, slowFailing, err = s.failing(ctx); err != nil {
 		return err

@@ -70,6 +70,8 @@ type Options struct {
 	// when it had to wait; default: at its claim.
 	Began func(job.Token) (at time.Time, ok bool)
 
+	Wake func() // tells who carries operations through that one was made or changed; default: nobody is told
+
 	Insecure bool         // reachable from the network, and said to be open to everybody
 	Closed   bool         // without any user nobody is let in, instead of everybody
 	BasePath string       // below which everything is, as "/redrive"; default: the root
@@ -110,6 +112,9 @@ func (o *Options) fill() {
 	}
 	if o.Began == nil {
 		o.Began = func(job.Token) (at time.Time, ok bool) { return time.Time{}, false }
+	}
+	if o.Wake == nil {
+		o.Wake = func() {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -155,6 +160,7 @@ func New(o Options) (*Server, error) {
 	s.echo.Use(s.permit)
 	s.pages()
 	s.api()
+	s.operationRoutes()
 	s.accessRoutes()
 	s.probes()
 	return s, nil

@@ -28,6 +28,7 @@ func entries(f Frame) []entry {
 			section: "dead-letters", url: deadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
 		},
+		{section: "operations", url: operationsURL(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
 		{section: "jobs", url: jobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
 		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
 		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
@@ -36,6 +37,14 @@ func entries(f Frame) []entry {
 		all[i].current = all[i].section == f.Section
 	}
 	return all
+}
+
+// underWay is how many operations are, when any is.
+func underWay(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return number(n)
 }
 
 // dot is a state of the live connection.

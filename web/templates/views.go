@@ -55,14 +55,15 @@ type Fault struct {
 // Overview is the page /.
 type Overview struct {
 	Frame
-	LastHour []job.Totals // 60 minutes, oldest first
-	Queues   []job.QueueInfo
-	Failing  []job.Job // newest failed jobs
-	Refused  []Refused // newest first
-	Reasons  []job.ReasonCount
-	Letters  LetterRoom
-	FirstRun bool // nothing was ever enqueued
-	Slow     bool // a query ran into its deadline: Failing or Refused is incomplete
+	LastHour   []job.Totals // 60 minutes, oldest first
+	Queues     []job.QueueInfo
+	Failing    []job.Job // newest failed jobs
+	Refused    []Refused // newest first
+	Reasons    []job.ReasonCount
+	Letters    LetterRoom
+	Operations []job.Operation // under way, or paused; the oldest first
+	FirstRun   bool            // nothing was ever enqueued
+	Slow       bool            // a query ran into its deadline: Failing or Refused is incomplete
 }
 
 // Jobs is the page /jobs.

@@ -3,6 +3,7 @@
 import * as actions from "./actions.js";
 import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
+import * as operation from "./operation.js";
 import * as selection from "./selection.js";
 import * as times from "./times.js";
 
@@ -11,3 +12,4 @@ actions.start();
 keyboard.start();
 selection.start();
 live.start();
+operation.start();

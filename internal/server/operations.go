@@ -1,0 +1,319 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// maxTicks bounds a form that names many jobs.
+const maxTicks = 512 << 10
+
+// operationRoutes adds what acts on many jobs at once.
+func (s *Server) operationRoutes() {
+	const page, v1 = "/operations", "/api/v1/operations"
+	s.get(page, access.View, s.operations)
+	s.get(page+"/:id", access.View, s.operation)
+	s.post(page, access.Operate, s.operationForm)
+	s.get(v1, access.View, s.listOperations)
+	s.get(v1+"/:id", access.View, s.showOperation)
+	s.get(v1+"/:id/items", access.View, s.listItems)
+	s.post(v1, access.Operate, s.newOperation)
+	for _, act := range []struct {
+		name string
+		form func(echo.Context) (job.Pace, error) // what the act is told by a form,
+		body func(echo.Context) (job.Pace, error) // and by a program
+		do   func(echo.Context, job.Operation, job.Pace, job.Actor) (job.Operation, error)
+	}{
+		{"start", startForm, startBody, s.startOperation},
+		{"rate", rateForm, rateBody, s.rateOperation},
+		{"pause", noForm, noBody, s.pauseOperation},
+		{"resume", noForm, noBody, s.resumeOperation},
+		{"abort", noForm, noBody, s.abortOperation},
+	} {
+		s.post(page+"/:id/"+act.name, access.Operate, func(c echo.Context) error {
+			o, err := s.actOnOperation(c, "dashboard", act.form, act.do)
+			if err != nil {
+				return err
+			}
+			return done(c, operationPath(o.ID), "operation", encode(operationOf(o)))
+		})
+		s.post(v1+"/:id/"+act.name, access.Operate, func(c echo.Context) error {
+			o, err := s.actOnOperation(c, "api", act.body, act.do)
+			if err != nil {
+				return err
+			}
+			return c.JSONBlob(http.StatusOK, object("operation", encode(operationOf(o))))
+		})
+	}
+}
+
+func operationPath(id int64) string { return fmt.Sprintf("/operations/%d", id) }
+
+// actOnOperation does what a person asks of the operation in the address.
+func (s *Server) actOnOperation(c echo.Context, way string, read func(echo.Context) (job.Pace, error),
+	do func(echo.Context, job.Operation, job.Pace, job.Actor) (job.Operation, error),
+) (job.Operation, error) {
+	id, err := paramOperation(c)
+	if err != nil {
+		return job.Operation{}, err
+	}
+	pace, err := read(c)
+	if err != nil {
+		return job.Operation{}, err
+	}
+	o, err := s.Store.Operation(c.Request().Context(), id)
+	if err != nil {
+		return o, err
+	}
+	o, err = do(c, o, pace, s.actor(way, c))
+	s.Wake()
+	return o, err
+}
+
+func (s *Server) startOperation(c echo.Context, o job.Operation, p job.Pace, by job.Actor) (job.Operation, error) {
+	if err := confirmed(c, o); err != nil {
+		return o, err
+	}
+	return s.Store.StartOperation(c.Request().Context(), time.Now(), o.ID, p, by)
+}
+
+func (s *Server) rateOperation(c echo.Context, o job.Operation, p job.Pace, by job.Actor) (job.Operation, error) {
+	return s.Store.SetRate(c.Request().Context(), time.Now(), o.ID, p, by)
+}
+
+func (s *Server) pauseOperation(c echo.Context, o job.Operation, _ job.Pace, by job.Actor) (job.Operation, error) {
+	return s.Store.PauseOperation(c.Request().Context(), time.Now(), o.ID, by)
+}
+
+func (s *Server) resumeOperation(c echo.Context, o job.Operation, _ job.Pace, by job.Actor) (job.Operation, error) {
+	return s.Store.ResumeOperation(c.Request().Context(), time.Now(), o.ID, by)
+}
+
+func (s *Server) abortOperation(c echo.Context, o job.Operation, _ job.Pace, by job.Actor) (job.Operation, error) {
+	return s.Store.AbortOperation(c.Request().Context(), time.Now(), o.ID, by)
+}
+
+// confirmed refuses to start a large operation by a form in which nobody typed
+// how many jobs it is. Programs have no slips of the hand.
+func confirmed(c echo.Context, o job.Operation) error {
+	if strings.HasPrefix(c.Path(), "/api/") || o.Pending <= job.ConfirmAbove {
+		return nil
+	}
+	typed := strings.NewReplacer(",", "", " ", "", ".", "").Replace(c.FormValue("confirm"))
+	if typed != strconv.FormatInt(o.Pending, 10) {
+		return &retry.FieldError{Field: "confirm", Problem: fmt.Sprintf("type %d, the number of jobs that this acts on", o.Pending)}
+	}
+	return nil
+}
+
+func paramOperation(c echo.Context) (int64, error) {
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil || id < 1 {
+		return 0, &failure{badParameter, "id", "is not the number of an operation", nil}
+	}
+	return id, nil
+}
+
+// operations is the page /operations.
+func (s *Server) operations(c echo.Context) error {
+	before, err := number(c, "before")
+	if err != nil {
+		return err
+	}
+	v := templates.Operations{Frame: s.frame(c, "Operations", "operations"), Before: before}
+	if v.List, err = s.Store.Operations(c.Request().Context(), before, pageLimit); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// openOperations are those that the overview shows: a preview concerns who asked
+// for it alone.
+func (s *Server) openOperations(ctx context.Context) ([]job.Operation, error) {
+	all, err := s.Store.OpenOperations(ctx)
+	all = slices.DeleteFunc(all, func(o job.Operation) bool { return o.State == job.OpPreview })
+	return all[:min(len(all), openLimit)], err
+}
+
+// openLimit is how many operations the overview shows.
+const openLimit = 5
+
+// number is a number in the address, 0 when there is none.
+func number(c echo.Context, name string) (int64, error) {
+	text := c.QueryParam(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, &failure{badParameter, name, "is not a number that a list returned", nil}
+	}
+	return n, nil
+}
+
+// operation is the page /operations/{id}: a preview, or how far it is.
+func (s *Server) operation(c echo.Context) error {
+	ctx := c.Request().Context()
+	id, err := paramOperation(c)
+	if err != nil {
+		return err
+	}
+	v := templates.OperationPage{Show: c.QueryParam("items")}
+	if v.Operation, err = s.Store.Operation(ctx, id); err != nil {
+		return err
+	}
+	if v.After, err = number(c, "after"); err != nil {
+		return err
+	}
+	show, err := itemFilter(v.Show)
+	if err != nil {
+		return err
+	}
+	v.Frame = s.frame(c, fmt.Sprintf("Operation %d", id), "operations")
+	if v.Operation.Filter != "" {
+		if v.Filter, err = job.ParseFilter(v.Operation.Filter, v.Operation.Until); err != nil {
+			return fmt.Errorf("the filter of operation %d: %w", id, errors.New(err.Error()))
+		}
+	}
+	if v.Breakdown, err = s.Store.Breakdown(ctx, id); err != nil {
+		return err
+	}
+	if v.Items, err = s.Store.Items(ctx, id, show, v.After, pageLimit); err != nil {
+		return err
+	}
+	if v.Log, err = s.Store.OperationLog(ctx, id); err != nil {
+		return err
+	}
+	if v.Operation.State == job.OpCollecting { // until there is something to decide
+		c.Response().Header().Set("Refresh", "1")
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// itemFilter reads which items to show.
+func itemFilter(text string) (job.ItemFilter, error) {
+	switch o := job.RunOutcome(text); o {
+	case job.RunSucceeded, job.RunRelapsed, job.RunDropped, job.RunUnsettled:
+		return job.ItemFilter{Outcome: o}, nil
+	}
+	switch s := job.ItemState(text); s {
+	case "", job.ItemPending, job.ItemDone, job.ItemSkipped, job.ItemFailed:
+		return job.ItemFilter{State: s}, nil
+	}
+	return job.ItemFilter{}, &failure{badParameter, "items",
+		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped or unsettled", nil}
+}
+
+// operationForm begins an operation, and leads to its preview. The form says
+// what to act on: a filter, jobs that were ticked, or what failed again.
+func (s *Server) operationForm(c echo.Context) error {
+	if err := readFormOf(c, maxTicks); err != nil {
+		return err
+	}
+	n := job.NewOperation{Kind: job.OpKind(c.FormValue("kind")), Pace: job.Pace{Canary: -1, Guard: true}}
+	form := c.Request().Form
+	var err error
+	switch {
+	case form.Has("relapsed"):
+		if n.Relapsed, err = strconv.ParseInt(form.Get("relapsed"), 10, 64); err != nil || n.Relapsed < 1 {
+			return &retry.FieldError{Field: "relapsed", Problem: "is not the number of an operation"}
+		}
+	case form.Has("q"):
+		n.Filter, err = job.ParseFilter(form.Get("q"), time.Now())
+	default:
+		n.Named, err = ticked(form["item"])
+	}
+	if err != nil {
+		return err
+	}
+	o, err := s.begin(c, n, s.actor("dashboard", c))
+	if err != nil {
+		return err
+	}
+	if wantsJSON(c.Request()) {
+		return c.JSONBlob(http.StatusCreated, object("operation", encode(operationOf(o))))
+	}
+	return c.Redirect(http.StatusSeeOther, operationPath(o.ID))
+}
+
+// ticked reads ticks: ID:RUN.
+func ticked(ticks []string) (all []job.Named, err error) {
+	for _, tick := range ticks {
+		id, run, _ := strings.Cut(tick, ":")
+		n, err := strconv.Atoi(run)
+		if id, err2 := job.ParseID(id); err == nil && err2 == nil && n > 0 {
+			all = append(all, job.Named{ID: id, Run: n})
+			continue
+		}
+		return nil, &retry.FieldError{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, as ID:RUN", job.Clip(tick, 64))}
+	}
+	return all, nil
+}
+
+// begin makes an operation.
+func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.Operation, err error) {
+	kinds := []job.OpKind{job.OpReplay, job.OpDiscard, job.OpRestore}
+	if n.Named == nil && n.Relapsed == 0 || !slices.Contains(kinds, n.Kind) {
+		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
+			return o, err
+		}
+	}
+	switch {
+	case n.Relapsed != 0 && n.Kind != job.OpReplay:
+		return o, &retry.FieldError{Field: "kind", Problem: "must be replay for what failed again"}
+	case len(n.Named) > job.MaxNamed:
+		return o, &retry.FieldError{Field: "jobs", Problem: fmt.Sprintf("%d jobs; name at most %d, or use a filter", len(n.Named), job.MaxNamed)}
+	}
+	if err := cmp.Or(n.Filter.Check(), n.Pace.Check()); err != nil {
+		return o, err
+	}
+	o, err = s.Store.NewOperation(c.Request().Context(), time.Now(), n, by)
+	s.Wake()
+	return o, err
+}
+
+// startForm reads at which pace to start.
+func startForm(c echo.Context) (job.Pace, error) {
+	p, err := rateForm(c)
+	p.Guard = c.FormValue("guard") != "off"
+	if text := strings.TrimSpace(c.FormValue("canary")); err == nil && text != "" {
+		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
+			return p, &retry.FieldError{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
+		}
+	}
+	return p, cmp.Or(err, p.Check())
+}
+
+// rateForm reads a rate, or a time over which to spread, which counts when both
+// are given: the rate of a form is never empty.
+func rateForm(c echo.Context) (p job.Pace, err error) {
+	if err := readForm(c); err != nil {
+		return p, err
+	}
+	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
+		if p.Spread, err = job.ParseGoDuration(text); err != nil || p.Spread <= 0 {
+			return p, &retry.FieldError{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", job.Clip(text, 64))}
+		}
+	} else if text := strings.TrimSpace(c.FormValue("rate")); text != "" {
+		if p.Rate, err = strconv.ParseFloat(text, 64); err != nil {
+			return p, &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", job.Clip(text, 64))}
+		}
+	}
+	return p, p.Check()
+}
+
+func noForm(c echo.Context) (job.Pace, error) { return job.Pace{}, readForm(c) }

@@ -1,0 +1,311 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// operationShape is an operation as the API shows it. Numbers are absolute:
+// total = pending + done + skipped + failed.
+type operationShape struct {
+	ID         int64       `json:"id"`
+	Kind       job.OpKind  `json:"kind"`
+	State      job.OpState `json:"state"`
+	Why        string      `json:"why,omitempty"`
+	Filter     string      `json:"filter,omitempty"`
+	Source     int64       `json:"relapsed_of,omitempty"`
+	Until      string      `json:"until"`
+	Rate       float64     `json:"rate"` // jobs a second; 0: as fast as it goes
+	Spread     string      `json:"spread,omitempty"`
+	Canary     int64       `json:"canary"`
+	Guard      bool        `json:"guard"`
+	CreatedAt  string      `json:"created_at"`
+	CreatedBy  string      `json:"created_by"`
+	StartedAt  string      `json:"started_at,omitempty"`
+	StartedBy  string      `json:"started_by,omitempty"`
+	FinishedAt string      `json:"finished_at,omitempty"`
+	Total      int64       `json:"total"`
+	Pending    int64       `json:"pending"`
+	Done       int64       `json:"done"`
+	Skipped    int64       `json:"skipped"`
+	Failed     int64       `json:"failed"`
+	Succeeded  int64       `json:"succeeded"` // of those done
+	Relapsed   int64       `json:"relapsed"`
+	Dropped    int64       `json:"dropped"`
+	Unsettled  int64       `json:"unsettled"`
+	Left       string      `json:"left,omitempty"` // how long the rest takes at this rate
+}
+
+func operationOf(o job.Operation) operationShape {
+	shape := operationShape{
+		ID: o.ID, Kind: o.Kind, State: o.State, Why: o.Why, Filter: o.Filter, Source: o.Source, Until: job.FormatTime(o.Until),
+		Rate: o.Pace.Rate, Canary: max(0, o.Pace.Canary), Guard: o.Pace.Guard,
+		CreatedAt: job.FormatTime(o.CreatedAt), CreatedBy: o.CreatedBy,
+		StartedAt: job.FormatTime(o.StartedAt), StartedBy: o.StartedBy, FinishedAt: job.FormatTime(o.FinishedAt),
+		Total: o.Total, Pending: o.Pending, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed,
+		Succeeded: o.Succeeded, Relapsed: o.Relapsed, Dropped: o.Dropped, Unsettled: o.Unsettled(),
+	}
+	if o.Pace.Spread > 0 {
+		shape.Spread = job.FormatDuration(o.Pace.Spread)
+	}
+	if left, ok := o.Left(); ok && !o.StartedAt.IsZero() {
+		shape.Left = job.FormatDuration(left.Round(time.Second))
+	}
+	return shape
+}
+
+type itemShape struct {
+	N       int64          `json:"n"`
+	JobID   string         `json:"job_id,omitempty"`
+	Type    string         `json:"type,omitempty"`
+	Queue   string         `json:"queue,omitempty"`
+	Run     int            `json:"run"`
+	State   job.ItemState  `json:"state"`
+	Code    job.Skip       `json:"code,omitempty"`
+	Why     string         `json:"why,omitempty"`
+	Other   int64          `json:"other_operation,omitempty"`
+	At      string         `json:"at,omitempty"`
+	Outcome job.RunOutcome `json:"outcome,omitempty"`
+	EndedAt string         `json:"ended_at,omitempty"`
+}
+
+func encodeItems(items []job.Item) []byte {
+	all := make([][]byte, len(items))
+	for i, it := range items {
+		all[i] = encode(itemShape{
+			N: it.N, JobID: it.Job.ID, Type: it.Job.Type, Queue: it.Job.Queue, Run: it.Run, State: it.State, Code: it.Code, Why: it.Why,
+			Other: it.Other, At: job.FormatTime(it.At), Outcome: it.Outcome, EndedAt: job.FormatTime(it.EndedAt),
+		})
+	}
+	return list(all)
+}
+
+// breakdownShape is what the scope of an operation is made of.
+type breakdownShape struct {
+	Scope []scopeShape `json:"scope"`
+	Skips []skipShape  `json:"skips"`
+}
+
+type scopeShape struct {
+	Queue string `json:"queue"`
+	Type  string `json:"type"`
+	Count int64  `json:"count"`
+}
+
+type skipShape struct {
+	Code  job.Skip `json:"code"`
+	Count int64    `json:"count"`
+}
+
+func breakdownOf(b job.Breakdown) breakdownShape {
+	shape := breakdownShape{[]scopeShape{}, []skipShape{}}
+	for _, p := range b.Scope {
+		shape.Scope = append(shape.Scope, scopeShape(p))
+	}
+	for _, c := range b.Skips {
+		shape.Skips = append(shape.Skips, skipShape(c))
+	}
+	return shape
+}
+
+// listOperations is GET /operations, the newest first.
+func (s *Server) listOperations(c echo.Context) error {
+	before, err := number(c, "before")
+	if err != nil {
+		return err
+	}
+	page, err := s.Store.Operations(c.Request().Context(), before, pageLimit)
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(page.Operations))
+	for i, o := range page.Operations {
+		all[i] = encode(operationOf(o))
+	}
+	return c.JSONBlob(http.StatusOK, object("operations", list(all), nextOf(page.Next)...))
+}
+
+// nextOf is the cursor of the next page, when there is one.
+func nextOf(n int64) []any {
+	if n == 0 {
+		return nil
+	}
+	return []any{"next", encode(n)}
+}
+
+// showOperation is GET /operations/{id}: how far it is, and what its scope is
+// made of.
+func (s *Server) showOperation(c echo.Context) error {
+	id, err := paramOperation(c)
+	if err != nil {
+		return err
+	}
+	o, err := s.Store.Operation(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	b, err := s.Store.Breakdown(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("operation", encode(operationOf(o)), "breakdown", encode(breakdownOf(b)),
+		"skipped", encodeItems(b.Skipped)))
+}
+
+// listItems is GET /operations/{id}/items, in the order of work.
+func (s *Server) listItems(c echo.Context) error {
+	id, err := paramOperation(c)
+	if err != nil {
+		return err
+	}
+	after, err := number(c, "after")
+	if err != nil {
+		return err
+	}
+	f, err := itemFilter(c.QueryParam("items"))
+	if err != nil {
+		return err
+	}
+	if _, err := s.Store.Operation(c.Request().Context(), id); err != nil {
+		return err
+	}
+	page, err := s.Store.Items(c.Request().Context(), id, f, after, maxLimit)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("items", encodeItems(page.Items), nextOf(page.Next)...))
+}
+
+// newOperation is POST /operations.
+func (s *Server) newOperation(c echo.Context) error {
+	data, err := body(c, maxTicks)
+	if err != nil {
+		return err
+	}
+	n := job.NewOperation{Pace: job.Pace{Canary: -1, Guard: true}}
+	scopes := 0
+	read := paceFields(&n.Pace)
+	read["kind"] = value(&n.Kind, "replay, discard or restore")
+	read["start"] = value(&n.Start, "true or false")
+	read["filter"] = func(path string, raw json.RawMessage) (err error) {
+		scopes++
+		var text string
+		if err := value(&text, "a filter as text")(path, raw); err != nil {
+			return err
+		}
+		n.Filter, err = job.ParseFilter(text, time.Now())
+		return err
+	}
+	read["relapsed_of"] = func(path string, raw json.RawMessage) error {
+		scopes++
+		return value(&n.Relapsed, "the number of an operation")(path, raw)
+	}
+	read["jobs"] = func(path string, raw json.RawMessage) (err error) {
+		scopes++
+		n.Named, err = namedJobs(path, raw)
+		return err
+	}
+	if err := read.read("", data); err != nil {
+		return err
+	}
+	if scopes != 1 {
+		return &retry.FieldError{Field: "filter", Problem: "say what to act on by one of filter, jobs and relapsed_of"}
+	}
+	if n.Key, err = key(c); err != nil {
+		return err
+	}
+	o, err := s.begin(c, n, s.actor("api", c))
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Location", "/api/v1"+operationPath(o.ID))
+	return c.JSONBlob(http.StatusCreated, object("operation", encode(operationOf(o))))
+}
+
+// namedJobs reads a list of jobs and their runs.
+func namedJobs(path string, raw json.RawMessage) ([]job.Named, error) {
+	if first(raw) != '[' {
+		return nil, wrongType(path, `a list of {"id", "run"}`, raw)
+	}
+	all := []job.Named{}
+	for part := range parts(raw) {
+		if len(all) == job.MaxNamed {
+			return nil, &retry.FieldError{Field: path, Problem: fmt.Sprintf("more than %d jobs; use a filter", job.MaxNamed)}
+		}
+		at := path + "[" + strconv.Itoa(len(all)) + "]"
+		n := job.Named{}
+		err := fields{"id": value(&n.ID, "a job's id"), "run": value(&n.Run, "a number")}.read(at, part)
+		if err == nil {
+			n.ID, err = job.ParseID(n.ID)
+		}
+		if err == nil {
+			err = checkRun(n.Run)
+		}
+		if err != nil {
+			return nil, within(at, err)
+		}
+		all = append(all, n)
+	}
+	if len(all) == 0 {
+		return nil, &retry.FieldError{Field: path, Problem: "must name at least one job"}
+	}
+	return all, nil
+}
+
+// paceFields reads the members that say a pace.
+func paceFields(p *job.Pace) fields {
+	return fields{
+		"rate":   value(&p.Rate, "a number of jobs a second"),
+		"spread": positive(&p.Spread),
+		"canary": func(path string, raw json.RawMessage) error {
+			if err := value(&p.Canary, "a whole number of jobs")(path, raw); err != nil {
+				return err
+			}
+			if p.Canary < 0 {
+				return &retry.FieldError{Field: path, Problem: "must be 0, for none, or more"}
+			}
+			return nil
+		},
+		"guard": value(&p.Guard, "true or false"),
+	}
+}
+
+func startBody(c echo.Context) (job.Pace, error) {
+	p := job.Pace{Canary: -1, Guard: true}
+	err := paceBody(c, &p, paceFields(&p))
+	return p, err
+}
+
+func rateBody(c echo.Context) (p job.Pace, err error) {
+	all := paceFields(&p)
+	err = paceBody(c, &p, fields{"rate": all["rate"], "spread": all["spread"]})
+	return p, err
+}
+
+// paceBody reads a body that may be missing.
+func paceBody(c echo.Context, p *job.Pace, f fields) error {
+	if c.Request().ContentLength == 0 {
+		return nil
+	}
+	data, err := body(c, maxSmall)
+	if err != nil {
+		return err
+	}
+	if err := f.read("", data); err != nil {
+		return err
+	}
+	return p.Check()
+}
+
+func noBody(c echo.Context) (job.Pace, error) {
+	var none job.Pace
+	return none, paceBody(c, &none, fields{})
+}

@@ -1,0 +1,398 @@
+package templates
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// Operations is the page /operations.
+type Operations struct {
+	Frame
+	List   job.OperationList
+	Before int64
+}
+
+// OperationPage is the page /operations/{id}.
+type OperationPage struct {
+	Frame
+	Operation job.Operation
+	Filter    job.Filter // that made the scope; zero when the jobs were named
+	Breakdown job.Breakdown
+	Items     job.ItemList
+	Show      string // which items, as the address says it
+	After     int64
+	Log       []job.Entry // newest first
+}
+
+func operationURL(id int64) templ.SafeURL {
+	return local("/operations/"+strconv.FormatInt(id, 10), nil)
+}
+
+// operationData is the same in the API: what the scripts ask for again.
+func operationData(id int64) templ.SafeURL {
+	return local("/api/v1/operations/"+strconv.FormatInt(id, 10), nil)
+}
+
+func operationAction(id int64, action string) templ.SafeURL {
+	return local("/operations/"+strconv.FormatInt(id, 10)+"/"+action, nil)
+}
+
+func operationsFrom(before int64) templ.SafeURL {
+	return local("/operations", url.Values{"before": {strconv.FormatInt(before, 10)}})
+}
+
+// itemsURL is an operation with some of its items, from the one after on.
+func itemsURL(id int64, show string, after int64) templ.SafeURL {
+	q := url.Values{}
+	if show != "" {
+		q.Set("items", show)
+	}
+	if after != 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
+	return local("/operations/"+strconv.FormatInt(id, 10), q) + "#h-items"
+}
+
+// lookOfOperation draws where an operation stands.
+func lookOfOperation(s job.OpState) look {
+	switch s {
+	case job.OpCollecting:
+		return look{"is-pending", "search", "collecting"}
+	case job.OpPreview:
+		return look{"is-scheduled", "info", "preview"}
+	case job.OpRunning:
+		return look{"is-active", "active", "running"}
+	case job.OpPaused:
+		return look{"is-warn", "pause", "paused"}
+	case job.OpFinished:
+		return look{"is-completed", "completed", "finished"}
+	case job.OpAborted:
+		return look{"is-cancelled", "cancelled", "aborted"}
+	}
+	return look{"is-pending", "unknown", visible(string(s))}
+}
+
+// kindWord is what an operation does, at the beginning of a sentence.
+func kindWord(k job.OpKind) string {
+	switch k {
+	case job.OpReplay:
+		return "Replay"
+	case job.OpDiscard:
+		return "Discard"
+	case job.OpRestore:
+		return "Restore"
+	}
+	return visible(string(k))
+}
+
+// doneWord is what was done to a job.
+func doneWord(k job.OpKind) string {
+	switch k {
+	case job.OpReplay:
+		return "enqueued"
+	case job.OpDiscard:
+		return "discarded"
+	case job.OpRestore:
+		return "restored"
+	}
+	return "done"
+}
+
+// operationTitle names an operation: "Replay 2,412 jobs".
+func operationTitle(o job.Operation) string {
+	n := o.Total
+	if o.State == job.OpPreview {
+		n = o.Pending
+	}
+	return kindWord(o.Kind) + " " + counted(n, "job", "jobs")
+}
+
+// scopeWords says what made the scope.
+func scopeWords(o job.Operation, f job.Filter) string {
+	switch {
+	case o.Source != 0:
+		return fmt.Sprintf("what operation %d replayed and failed again", o.Source)
+	case o.Filter == "":
+		return "jobs that were ticked"
+	}
+	return visible(f.Words())
+}
+
+// paceWords says how fast an operation goes.
+func paceWords(p job.Pace) string {
+	if p.Rate <= 0 {
+		return "as fast as it goes"
+	}
+	return rateWords(p.Rate)
+}
+
+// rateWords says a rate in the unit in which it is a number that people say.
+func rateWords(rate float64) string {
+	switch {
+	case rate >= 1:
+		return decimal(rate, 1) + " per second"
+	case rate*60 >= 1:
+		return decimal(rate*60, 1) + " per minute"
+	}
+	return decimal(rate*3600, 1) + " per hour"
+}
+
+// part is a piece of a meter, and its line in the legend.
+type part struct {
+	name, class, word string
+	n                 int64
+}
+
+// placed is a part as it is drawn.
+type placed struct {
+	part
+	x, width string
+	seam     bool
+}
+
+func enqueuedParts(o job.Operation) []part {
+	return []part{
+		{"done", "is-accent", doneWord(o.Kind), o.Done},
+		{"skipped", "is-skipped", "skipped", o.Skipped},
+		{"failed", "is-failed", "failed", o.Failed},
+		{"pending", "", "to go", o.Pending},
+	}
+}
+
+func outcomeParts(o job.Operation) []part {
+	return []part{
+		{"succeeded", "is-succeeded", "succeeded", o.Succeeded},
+		{"relapsed", "is-failed", "failed again", o.Relapsed},
+		{"dropped", "is-skipped", "ended by a person", o.Dropped},
+		{"unsettled", "", "pending", o.Unsettled()},
+	}
+}
+
+// draw puts the parts beside one another; those without a class are the rest.
+func draw(parts []part, total int64) (all []placed) {
+	x := 0.0
+	for _, p := range parts {
+		if p.class == "" {
+			continue
+		}
+		width := 0.0
+		if total > 0 {
+			width = 100 * float64(p.n) / float64(total)
+		}
+		all = append(all, placed{p, wide(x), wide(width), x > 0 && width > 0})
+		x += width
+	}
+	return all
+}
+
+// meterWords is a meter in words.
+func meterWords(parts []part, total int64) string {
+	s := "Of " + number(total) + ":"
+	for i, p := range parts {
+		if i > 0 {
+			s += ","
+		}
+		s += " " + number(p.n) + " " + p.word
+	}
+	return s
+}
+
+// outcomeNote says how the replays fare.
+func outcomeNote(o job.Operation) string {
+	settled := o.Succeeded + o.Relapsed + o.Dropped
+	if settled == 0 {
+		return "none of the " + number(o.Done) + " replayed runs has ended yet"
+	}
+	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, counted(settled, "run that ended", "runs that ended"))
+}
+
+// itemTab is a choice of items.
+type itemTab struct {
+	show, word string
+	n          int64
+	current    bool
+}
+
+func itemTabs(v OperationPage) []itemTab {
+	o := v.Operation
+	all := []itemTab{{"", "all", o.Total, false}}
+	if o.Kind == job.OpReplay {
+		all = append(all, itemTab{"relapsed", "failed again", o.Relapsed, false})
+	}
+	all = append(all, itemTab{"skipped", "skipped", o.Skipped, false}, itemTab{"failed", "failed", o.Failed, false},
+		itemTab{"pending", "to go", o.Pending, false})
+	if o.Kind == job.OpReplay {
+		all = append(all, itemTab{"unsettled", "pending", o.Unsettled(), false}, itemTab{"succeeded", "succeeded", o.Succeeded, false})
+		if o.Dropped > 0 {
+			all = append(all, itemTab{"dropped", "ended by a person", o.Dropped, false})
+		}
+	} else {
+		all = append(all, itemTab{"done", doneWord(o.Kind), o.Done, false})
+	}
+	for i := range all {
+		all[i].current = all[i].show == v.Show
+	}
+	return all
+}
+
+// lookOfItem draws what became of an item.
+func lookOfItem(k job.OpKind, it job.Item) look {
+	switch it.State {
+	case job.ItemPending:
+		return look{"is-pending", "pending", "to go"}
+	case job.ItemSkipped:
+		return look{"is-skipped", "cancelled", "skipped"}
+	case job.ItemFailed:
+		return look{"is-failed", "dlq-failed", "failed"}
+	}
+	switch it.Outcome {
+	case job.RunSucceeded:
+		return look{"is-succeeded", "succeeded", "succeeded"}
+	case job.RunRelapsed:
+		return look{"is-failed", "failed", "failed again"}
+	case job.RunDropped:
+		return look{"is-cancelled", "cancelled", "ended"}
+	}
+	if k == job.OpReplay {
+		return look{"is-available", "available", "pending"}
+	}
+	return look{"is-succeeded", "check", doneWord(k)}
+}
+
+// itemWords says what happened to an item's job.
+func itemWords(o job.Operation, it job.Item) string {
+	j := it.Job
+	switch {
+	case it.Why != "":
+		return visible(it.Why)
+	case j.ID == "":
+		return "the job was removed"
+	case it.State == job.ItemPending:
+		return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
+	case o.Kind != job.OpReplay:
+		return fmt.Sprintf("run %d, now %s", it.Run, visible(lookOf(j.Status()).word))
+	case j.Run > it.Run+1:
+		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
+	case it.Outcome == job.RunRelapsed && j.Error.Type != "":
+		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, visible(j.Error.Type+" "+job.Clip(j.Error.Message, 200)))
+	case it.Outcome == job.RunSucceeded:
+		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
+	}
+	return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
+}
+
+// itemTime is when the newest thing happened to an item.
+func itemTime(it job.Item) time.Time {
+	if it.EndedAt.After(it.At) {
+		return it.EndedAt
+	}
+	return it.At
+}
+
+// skipWords says why jobs are skipped, of several.
+func skipWords(code job.Skip) string {
+	switch code {
+	case job.SkipGone:
+		return "removed"
+	case job.SkipReplayed:
+		return "replayed already"
+	case job.SkipNoRun:
+		return "never had this run"
+	case job.Skip(job.StatusTrashed):
+		return "in the trash"
+	}
+	return visible(lookOf(job.Status(code)).word)
+}
+
+// rateChoice is a rate that a preview offers, and when it would end.
+type rateChoice struct {
+	value string
+	word  string
+	left  time.Duration // 0: nobody knows
+}
+
+func rateChoices(pending int64) []rateChoice {
+	all := []rateChoice{{"0", "as fast as it goes", 0}}
+	for _, rate := range []int64{1, 5, 20, 100} {
+		all = append(all, rateChoice{
+			strconv.FormatInt(rate, 10), rateWords(float64(rate)), time.Duration(pending) * time.Second / time.Duration(rate),
+		})
+	}
+	return all
+}
+
+// usualRate is what is chosen before a person chooses: small scopes at once,
+// large ones at 20 a second.
+func usualRate(pending int64) string {
+	if pending > job.CanaryAbove {
+		return "20"
+	}
+	return "0"
+}
+
+// usualCanary is how many go first unless a person says otherwise.
+func usualCanary(pending int64) string {
+	if pending > job.CanaryAbove {
+		return strconv.Itoa(job.UsualCanary)
+	}
+	return "0"
+}
+
+// logWords says what a line of the audit log tells about an operation.
+func logWords(e job.Entry) string {
+	switch e.Action {
+	case "operation.new":
+		return "asked for by"
+	case "operation.preview":
+		return counted(e.Count, "job", "jobs") + " collected for"
+	case "operation.start":
+		return "started by"
+	case "operation.pause":
+		return "paused by"
+	case "operation.resume":
+		return "resumed by"
+	case "operation.rate":
+		return "another rate by"
+	case "operation.abort":
+		return "aborted by"
+	case "operation.finish":
+		return "finished, for"
+	}
+	return visible(e.Action) + " by"
+}
+
+// logDetail is what more there is to say of a line of the log.
+func logDetail(e job.Entry) string {
+	switch e.Action {
+	case "operation.start", "operation.rate", "operation.pause":
+		return visible(e.After)
+	}
+	return ""
+}
+
+// guardWords says what the guard does.
+func guardWords() string {
+	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.", job.GuardWindow)
+}
+
+// previewParts are the meter of a preview.
+func previewParts(o job.Operation) []part {
+	return []part{{"pending", "is-accent", "eligible", o.Pending}, {"skipped", "is-skipped", "skipped", o.Skipped}}
+}
+
+// listedScope says what made the scope, in a list.
+func listedScope(o job.Operation) string {
+	switch {
+	case o.Source != 0:
+		return scopeWords(o, job.Filter{})
+	case o.Filter == "":
+		return "ticked by hand"
+	}
+	return visible(o.Filter)
+}
