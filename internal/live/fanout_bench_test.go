@@ -1,0 +1,141 @@
+package live
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// watcher is the cheapest browser there can be: it reads frames and reports each
+// seq that it has seen.
+type watcher struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func watch(tb testing.TB, address string) watcher {
+	tb.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := watcher{conn, bufio.NewReaderSize(conn, 512)}
+	fmt.Fprintf(conn, "GET /live HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", address)
+	response, err := http.ReadResponse(w.in, nil)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		tb.Fatal(response, err)
+	}
+	return w
+}
+
+// seqs reports each total that comes, until the connection ends.
+func (w watcher) seqs(seen func(int64)) {
+	buffer := make([]byte, 0, 512)
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(w.in, head[:2]); err != nil {
+			return
+		}
+		size := int(head[1])
+		if size == 126 {
+			if _, err := io.ReadFull(w.in, head[2:]); err != nil {
+				return
+			}
+			size = int(binary.BigEndian.Uint16(head[2:]))
+		}
+		buffer = slices.Grow(buffer[:0], size)[:size]
+		if _, err := io.ReadFull(w.in, buffer); err != nil {
+			return
+		}
+		_, after, _ := bytes.Cut(buffer, []byte(`"seq":`))
+		end := bytes.IndexAny(after, ",}")
+		if seq, err := strconv.ParseInt(string(after[:max(end, 0)]), 10, 64); err == nil {
+			seen(seq)
+		}
+	}
+}
+
+// inUse is the memory of everything that lives.
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// BenchmarkFanOut: one change, told to a thousand pages over real TCP. It reports
+// when the last of them knew, and what each costs the server: the memory of both
+// ends less that of a thousand ends that watch a server which does nothing.
+func BenchmarkFanOut(b *testing.B) {
+	const clients = 1000
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		b.Cleanup(func() { conn.Close() })
+	}))
+	bare := fanOut(b, silent.Listener.Addr().String(), clients, func(int64) {})
+	silent.Close()
+
+	all := &totals{}
+	hub := New(all, Options{})
+	server := httptest.NewServer(hub)
+	arrived := make(chan int64, clients)
+	cost := fanOut(b, server.Listener.Addr().String(), clients, func(seq int64) { arrived <- seq })
+	b.Cleanup(func() { hub.Close(); server.Close() })
+	await(arrived, clients, 0)
+
+	var took []time.Duration
+	for b.Loop() {
+		<-time.After(time.Second / 2) // a page is told at most four times a second
+		begin := time.Now()
+		all.commit(hub, moved(idA, job.Retryable, 1))
+		await(arrived, clients, all.Snapshot().Seq)
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-last-p50")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-last-p99")
+	b.ReportMetric(float64(int64(cost)-int64(bare))/clients/1024, "kB/client")
+}
+
+// fanOut connects so many watchers and returns the memory that it took.
+func fanOut(b *testing.B, address string, clients int, seen func(int64)) uint64 {
+	b.Helper()
+	before := inUse()
+	var reading sync.WaitGroup
+	b.Cleanup(reading.Wait) // after all connections were closed, which is the order of cleanups
+	for range clients {
+		w := watch(b, address)
+		reading.Go(func() { w.seqs(seen) })
+		b.Cleanup(func() { w.conn.Close() })
+	}
+	return inUse() - before
+}
+
+// await waits until so many pages have seen a total.
+func await(arrived <-chan int64, clients int, seq int64) {
+	for clients > 0 {
+		if got := <-arrived; got >= seq {
+			clients--
+		}
+	}
+}
