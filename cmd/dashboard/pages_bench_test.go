@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +21,8 @@ import (
 	"golang.org/x/net/html"
 
 	"redrive/internal/config"
+	"redrive/internal/engine"
+	"redrive/internal/job"
 )
 
 // measured is one line of the table: what is asked for, and what it may cost.
@@ -117,15 +121,82 @@ func BenchmarkPages(b *testing.B) {
 			b.Errorf("%s: no link leads there", m.name)
 			continue
 		}
-		all := oneByOne(b, base+m.path, 200)
+		all, err := oneByOne(base+m.path, 200)
+		if err != nil {
+			b.Errorf("%s: %v", m.name, err)
+			continue
+		}
 		p50, p99 := all[len(all)/2], all[len(all)*99/100]
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.name, ms(p50), ms(p99), share(p99, m.budget))
 	}
 	rate := allAtOnce(b, base+"/dead-letters", 32, 4000)
 	fmt.Fprintf(table, "newest dead letters, 32 connections\t%.0f/s\t\t1500/s\t%.2f\n", rate, rate/1500)
+	replayAll(b, base, table)
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	fmt.Fprintf(table, "memory of this process, browser side included\t%d MB\n", memory.Sys>>20)
+}
+
+// replayAll replays every dead job while somebody else enqueues, one job at a
+// time.
+func replayAll(b *testing.B, base string, table io.Writer) {
+	b.Helper()
+	type answer struct {
+		Operation struct {
+			ID    int64
+			State job.OpState
+			Done  int64
+		}
+	}
+	var o answer
+	begin := time.Now()
+	err := postJSON(base+"/api/v1/operations", `{"kind": "replay", "filter": "state:dead_letter", "rate": 0, "canary": 0, "start": true}`, &o)
+	var others []time.Duration
+	for err == nil && o.Operation.State != job.OpFinished {
+		at := time.Now()
+		if err = postJSON(base+"/api/v1/jobs", `{"type": "nobody"}`, nil); err == nil {
+			others = append(others, time.Since(at))
+		}
+		if len(others)%100 == 0 && err == nil {
+			err = getJSON(fmt.Sprintf("%s/api/v1/operations/%d", base, o.Operation.ID), &o)
+		}
+	}
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	took := time.Since(begin)
+	slices.Sort(others)
+	p50, p99 := others[len(others)/2], others[len(others)*99/100]
+	million := time.Duration(float64(took) * 1e6 / float64(o.Operation.Done))
+	fmt.Fprintf(table, "replay of %d, for a million\t%v\t\t1m0s\t%.2f\n", o.Operation.Done, million.Round(time.Second), million.Seconds()/60)
+	fmt.Fprintf(table, "meanwhile, others enqueue\t%s\t%s\t%s\n", ms(p50), ms(p99), share(p99, 50*time.Millisecond))
+}
+
+// postJSON posts to the API and reads the answer into it.
+func postJSON(address, body string, answer any) error {
+	response, err := http.Post(address, "application/json", strings.NewReader(body))
+	return readAnswer(address, response, err, answer)
+}
+
+func getJSON(address string, answer any) error {
+	response, err := http.Get(address)
+	return readAnswer(address, response, err, answer)
+}
+
+func readAnswer(address string, response *http.Response, err error, answer any) error {
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s answers %s: %s", address, response.Status, text)
+	}
+	if err != nil || answer == nil {
+		return err
+	}
+	return json.Unmarshal(text, answer)
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond)) }
@@ -159,11 +230,18 @@ func copyOf(b *testing.B, path string) string {
 	return to.Name()
 }
 
-// serveLarge runs the product on the database, with no handlers.
+// serveLarge runs the product on the database, with handlers that succeed.
 func serveLarge(b *testing.B, db string) (base string) {
 	b.Helper()
+	settings, err := config.Parse("redrive.yaml", []byte("dead_letter: {retention: {count: 100000000}}"))
+	if err != nil {
+		b.Fatal(err)
+	}
 	a, err := startApp(b.Context(), parts{
-		listen: "127.0.0.1:0", db: db, config: config.Default(), log: slog.New(slog.DiscardHandler),
+		listen: "127.0.0.1:0", db: db, config: settings, log: slog.New(slog.DiscardHandler),
+		handlers: func(typ string) (engine.Handler, bool) {
+			return func(context.Context, job.Job) error { return nil }, typ != "nobody"
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -178,34 +256,34 @@ func serveLarge(b *testing.B, db string) (base string) {
 
 // oneByOne asks n times and returns how long each answer took, the quickest
 // first. Ten more go before, unmeasured.
-func oneByOne(b *testing.B, address string, n int) []time.Duration {
-	b.Helper()
-	var all []time.Duration
+func oneByOne(address string, n int) (all []time.Duration, err error) {
 	for i := range n + 10 {
 		begin := time.Now()
-		fetch(b, address)
+		if err := fetch(address); err != nil {
+			return nil, err
+		}
 		if took := time.Since(begin); i >= 10 {
 			all = append(all, took)
 		}
 	}
 	slices.Sort(all)
-	return all
+	return all, nil
 }
 
 // fetch reads one answer to its end.
-func fetch(b *testing.B, address string) {
+func fetch(address string) error {
 	response, err := http.Get(address)
 	if err != nil {
-		b.Error(err)
-		return
+		return err
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		b.Error(err)
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		b.Errorf("%s answers %s", address, response.Status)
+		return fmt.Errorf("%s answers %s", address, response.Status)
 	}
+	return nil
 }
 
 // allAtOnce asks n times over so many connections, and returns answers a second.
@@ -219,7 +297,10 @@ func allAtOnce(b *testing.B, address string, connections, n int) float64 {
 	for range connections {
 		clients.Go(func() {
 			for range n / connections {
-				fetch(b, address)
+				if err := fetch(address); err != nil {
+					b.Error(err)
+					return
+				}
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"redrive/internal/config"
 	"redrive/internal/crowd"
 	"redrive/internal/store"
 )
@@ -41,13 +42,19 @@ func (s *seedCommand) Run(c console) error {
 		}
 		return err
 	}
-	fmt.Fprintf(c.stdout, "%s: %d jobs, %d of them dead, in %v. See it with: dashboard serve --db %s\n",
-		s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second), s.DB)
+	fmt.Fprintf(c.stdout, "%s: %d jobs, %d of them dead, in %v.\n", s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second))
+	if kept := config.Default().Retention().Count; int64(s.Dead) > kept {
+		fmt.Fprintf(c.stdout, "Serve it with dead_letter.retention.count above %d, or all but the newest %d are pruned.\n", s.Dead, kept)
+	}
 	return nil
 }
 
 func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) error {
-	db, err := store.Open(ctx, store.Options{Path: s.DB, Relaxed: true})
+	hide := config.Default().Redactor()
+	db, err := store.Open(ctx, store.Options{
+		Path: s.DB, Relaxed: true,
+		Redact: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, RedactText: hide.Text,
+	})
 	if err != nil {
 		return err
 	}
