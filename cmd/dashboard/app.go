@@ -248,10 +248,20 @@ func (a *app) buildServer(context.Context) (err error) {
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
 		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
-		Wake:     a.bulk.Wake,
+		Wake:   a.bulk.Wake,
+		Worker: a.worker, Quiet: a.quiet, Stuck: a.engine.Stuck,
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})
 	return err
+}
+
+// quiet ends the claiming of jobs, or begins it again.
+func (a *app) quiet(on bool) {
+	if on {
+		a.engine.Quiet()
+	} else {
+		a.engine.Wake()
+	}
 }
 
 func (a *app) ready() error {

@@ -211,7 +211,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.phase >= stopping || d.pause > 0 && len(d.pending) > 0 {
+	if d.phase >= stopping || d.quiet || d.pause > 0 && len(d.pending) > 0 {
 		return c
 	}
 	for name, q := range d.queues {

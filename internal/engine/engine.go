@@ -204,6 +204,7 @@ type Engine struct {
 	mu      sync.Mutex
 	phase   phase
 	hurried bool
+	quiet   bool // no claims until somebody wakes it
 	behind  bool // what a dead process left is not settled yet: the dispatcher does it, and nobody else
 	stopErr error
 	box     mailbox

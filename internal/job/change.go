@@ -41,6 +41,13 @@ type Claim struct {
 	Knows  func(typ string) bool // nil: every type. A job of an unknown type is held
 }
 
+// Stuck is a handler that goes on although its execution has ended: it took too
+// long to notice. It keeps its worker until it returns.
+type Stuck struct {
+	Job   Job       // as it was claimed
+	Since time.Time // when it was given up
+}
+
 // Enqueued is what became of one job that was handed in.
 type Enqueued struct {
 	Job    Job

@@ -70,7 +70,10 @@ type Options struct {
 	// when it had to wait; default: at its claim.
 	Began func(job.Token) (at time.Time, ok bool)
 
-	Wake func() // tells who carries operations through that one was made or changed; default: nobody is told
+	Wake   func()             // tells who carries operations through that one was made or changed; default: nobody is told
+	Worker string             // name of the worker in this process
+	Quiet  func(on bool)      // ends its claiming, or begins it again; default: nothing happens
+	Stuck  func() []job.Stuck // its handlers that do not return; default: none
 
 	Insecure bool         // reachable from the network, and said to be open to everybody
 	Closed   bool         // without any user nobody is let in, instead of everybody
@@ -116,6 +119,12 @@ func (o *Options) fill() {
 	if o.Wake == nil {
 		o.Wake = func() {}
 	}
+	if o.Quiet == nil {
+		o.Quiet = func(bool) {}
+	}
+	if o.Stuck == nil {
+		o.Stuck = func() []job.Stuck { return nil }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -135,6 +144,8 @@ type Server struct {
 	proxy    *config.Proxy // nil: none is trusted
 	logins   *access.Limiter
 	secrets  *access.Passwords
+	rest     rest
+	began    time.Time
 }
 
 // New builds a server.
@@ -144,7 +155,8 @@ func New(o Options) (*Server, error) {
 	}
 	o.fill()
 	s := &Server{
-		Options: o, Store: reader{o.Store, o.Config.Redactor()}, echo: echo.New(), hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
+		Options: o, Store: reader{o.Store, o.Config.Redactor()}, echo: echo.New(), began: time.Now(),
+		hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
 		large: make(chan struct{}, maxLarge), needs: map[route]access.Permission{},
 		proxy: o.Config.Proxy(), logins: access.NewLimiter(), secrets: access.NewPasswords(),
 	}
@@ -190,6 +202,7 @@ func (s *Server) pages() {
 	s.get("/jobs/:id/replay", access.View, s.redoPage)
 	s.get("/dead-letters", access.View, s.deadLetters)
 	s.get("/queues", access.View, s.queues)
+	s.get("/workers", access.View, s.workers)
 	s.get("/policies", access.View, s.policies)
 	s.get("/static/:hash/*", access.Public, s.static)
 	s.get("/live", access.View, s.live)
@@ -198,6 +211,8 @@ func (s *Server) pages() {
 	s.post("/jobs/:id/cancel", access.Operate, s.cancelForm)
 	s.post("/jobs/:id/forward", access.Operate, s.forwardForm)
 	s.post("/queues/:name/pause", access.Operate, s.pauseForm)
+	s.post("/workers/quiet", access.Operate, s.quietForm)
+	s.post("/workers/resume", access.Operate, s.wakeForm)
 	s.post("/queues/:name/resume", access.Operate, s.resumeForm)
 	if s.Demo != nil {
 		s.post("/demo/faults/:name", access.Operate, s.faultForm)
@@ -212,6 +227,9 @@ func (s *Server) api() {
 	s.get(v1+"/counters", access.View, s.showCounters)
 	s.get(v1+"/dead-letters/fill", access.View, s.showFill)
 	s.get(v1+"/queues", access.View, s.listQueues)
+	s.get(v1+"/workers", access.View, s.listWorkers)
+	s.post(v1+"/workers/quiet", access.Operate, s.quietWorkers)
+	s.post(v1+"/workers/resume", access.Operate, s.wakeWorkers)
 	s.post(v1+"/jobs", access.Enqueue, s.enqueue)
 	s.post(v1+"/jobs/batch", access.Enqueue, s.enqueueBatch)
 	s.get(v1+"/jobs/:id/envelope", access.View, s.showEnvelope)

@@ -240,6 +240,7 @@ func pages() map[string]page {
 	policiesStates(all)
 	problemStates(all)
 	redoStates(all)
+	workersStates(all)
 	return all
 }
 

@@ -31,6 +31,7 @@ func entries(f Frame) []entry {
 		{section: "operations", url: operationsURL(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
 		{section: "jobs", url: jobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
 		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
+		{section: "workers", url: workersURL(), icon: "workers", word: "Workers"},
 		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
 	}
 	for i := range all {
@@ -134,6 +135,7 @@ func shortcuts() []shortcut {
 		{[]string{"g", "j"}, "go to jobs"},
 		{[]string{"g", "d"}, "go to dead letters"},
 		{[]string{"g", "q"}, "go to queues"},
+		{[]string{"g", "w"}, "go to workers"},
 		{[]string{"g", "p"}, "go to policies"},
 		{[]string{"."}, "freeze"},
 		{[]string{"?"}, "this help"},

@@ -19,6 +19,9 @@ func overviewURL() templ.SafeURL { return "/" }
 // queuesURL is the page of all queues.
 func queuesURL() templ.SafeURL { return "/queues" }
 
+// queueURL is the page of one queue.
+func queueURL(name string) templ.SafeURL { return local("/queues/"+url.PathEscape(name), nil) }
+
 // jobURL is the page of a job.
 func jobURL(id string) templ.SafeURL { return local("/jobs/"+url.PathEscape(id), nil) }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -74,8 +75,8 @@ func EditorText(payload []byte) (text, why string) {
 // denied says why the form cannot be sent, or nothing.
 func (v Redo) denied() string {
 	switch {
-	case v.Problem != "":
-		return visible(v.Problem)
+	case v.off(access.Operate, "replay jobs") != "":
+		return v.off(access.Operate, "replay jobs")
 	case !v.Job.Replayable():
 		return upperFirst(whyNoReplay(v.Job))
 	}

@@ -5,7 +5,7 @@ import { all, find } from "./page.js";
 import { toggleFreeze } from "./live.js";
 import { toggle } from "./selection.js";
 
-const pages = { o: "overview", f: "failures", j: "jobs", d: "dead-letters", q: "queues", p: "policies" };
+const pages = { o: "overview", f: "failures", j: "jobs", d: "dead-letters", q: "queues", w: "workers", p: "policies" };
 const goWindow = 1500; // milliseconds between g and its second key
 
 let goUntil = 0;

@@ -1,0 +1,105 @@
+package templates
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// Workers is the page /workers: who runs jobs, and what they run now.
+type Workers struct {
+	Frame
+	Name   string    // of the worker in this process
+	Since  time.Time // when it began
+	Queues []WorkerQueue
+	Jobs   []job.Job // that are claimed, the newest first
+	More   bool      // there are more of them
+	Stuck  []job.Stuck
+	Waits  map[string]bool // jobs that are claimed and have not begun, by their id
+	Slow   bool
+}
+
+// WorkerQueue is how busy the workers of one queue are.
+type WorkerQueue struct {
+	Name     string
+	Workers  int
+	Running  int
+	Waiting  int64 // available jobs
+	PausedAt time.Time
+}
+
+// Quiet is a time in which the worker claims nothing.
+type Quiet struct {
+	Since time.Time
+	By    string
+}
+
+func workersURL() templ.SafeURL { return "/workers" }
+
+func workersAction(action string) templ.SafeURL { return templ.SafeURL("/workers/" + action) }
+
+// quietFlip is the button that makes the worker quiet, and wakes it.
+func quietFlip(f Frame) flipAct {
+	return flipAct{
+		is: f.Quiet != nil, about: "this worker", denied: f.off(access.Operate, "make the worker quiet"),
+		on:  face{url: workersAction("resume"), icon: "play", word: "Resume", fields: back(workersURL())},
+		off: face{url: workersAction("quiet"), icon: "pause", word: "Quiet", fields: back(workersURL())},
+	}
+}
+
+// quietSentence says in the banner what is not done, since when and through whom.
+func quietSentence(q Quiet, now time.Time) sentence {
+	s := sentence{now: now}
+	s.says("%v made it quiet "+s.when(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", someone(visible(q.By)), q.Since)
+	return s
+}
+
+// summary says how busy the worker is.
+func (v Workers) summary() string {
+	busy, all := 0, 0
+	for _, q := range v.Queues {
+		busy, all = busy+q.Running, all+q.Workers
+	}
+	return fmt.Sprintf("%s, %s of %s", counted(len(v.Queues), "queue", "queues"), number(busy), counted(all, "place busy", "places busy"))
+}
+
+// share is how much of a queue's workers is in use.
+func (q WorkerQueue) share() string {
+	if q.Workers == 0 {
+		return "0%"
+	}
+	return wide(100 * float64(min(q.Running, q.Workers)) / float64(q.Workers))
+}
+
+// busy says the same in words.
+func (q WorkerQueue) busy() string {
+	if q.Workers == 0 && q.Running == 0 {
+		return "no workers"
+	}
+	return fmt.Sprintf("%d of %d", q.Running, q.Workers)
+}
+
+// doing is what a claimed job does now.
+func (v Workers) doing(j job.Job) look {
+	switch {
+	case v.Waits[j.ID]:
+		return look{"is-retryable", "later", "waits for its handler before"}
+	case !j.LeaseUntil.After(v.Now):
+		return look{"is-dead", "lost", "lease ran out"}
+	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
+		return look{"is-failed", "timed-out", "over its time limit"}
+	}
+	return look{"is-active", "active", "runs"}
+}
+
+// limitOf says how much of its time limit a running job has used.
+func (v Workers) limitOf(j job.Job) string {
+	if j.Timeout <= 0 {
+		return "no limit"
+	}
+	return "of " + duration(j.Timeout)
+}
