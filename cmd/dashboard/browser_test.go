@@ -123,14 +123,33 @@ func (b *browser) calm() {
 // wait waits until the expression is true, in the page as it is: no reload.
 func (b *browser) wait(what, expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+	if err := b.poll(expression); err != nil {
 		b.t.Fatalf("%s: %v\nthe page says:\n%s\nit said: %v", what, err, b.text("main"), b.complaints())
 	}
 }
 
+func (b *browser) poll(expression string) error {
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression,
+		chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(time.Minute)))
+	return err
+}
+
+// arrive waits until the expression is true on the page to which the last key
+// or click leads: the page that it begins on may end under it.
+func (b *browser) arrive(what, expression string) {
+	b.t.Helper()
+	var err error
+	for range 10 {
+		if err = b.poll(expression); err == nil {
+			return
+		}
+	}
+	b.t.Fatalf("%s: %v\nthe page says:\n%s\nit said: %v", what, err, b.text("body"), b.complaints())
+}
+
 func (b *browser) text(selector string) string {
 	b.t.Helper()
-	return eval[string](b, `document.querySelector(`+strconv.Quote(selector)+`).innerText`)
+	return eval[string](b, `document.querySelector(`+strconv.Quote(selector)+`)?.innerText ?? ""`)
 }
 
 // eval returns the value of an expression in the page.

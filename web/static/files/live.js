@@ -98,15 +98,15 @@ async function poll(wanted) {
   }
 }
 
-// A tab that nobody sees asks for the counters only; on return it asks once
-// for the rows and connects again.
+// A tab that nobody sees asks for the counters only; on return it connects
+// again, which asks once for the rows, or goes on polling if it did before.
 function visibility() {
   disconnect();
   if (document.hidden) {
     pollTimer = setInterval(() => poll([]), hiddenEvery);
     return;
   }
-  failures = 0;
+  if (failures >= failuresToPoll) startPolling();
   connect();
 }
 

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// spy counts, from the first script of the page on, what it asks of the server,
+// remembers its timers, and lets a test hide it as a browser hides a tab.
+const spy = `
+	window.sockets = 0;
+	window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets++; window.socket = this; } };
+	window.polls = [];
+	const ask = window.fetch;
+	window.fetch = (url, ...rest) => {
+		if (String(url).includes("/live")) window.polls.push(new URL(url, location.href).searchParams.get("ids") ? "ids" : "counters");
+		return ask(url, ...rest);
+	};
+	window.timers = new Map();
+	const set = window.setInterval, clear = window.clearInterval;
+	window.setInterval = (f, ms) => { const id = set(f, ms); window.timers.set(id, { f, ms }); return id; };
+	window.clearInterval = (id) => { window.timers.delete(id); clear(id); };
+	window.hide = (is) => {
+		Object.defineProperty(document, "hidden", { configurable: true, get: () => is });
+		document.dispatchEvent(new Event("visibilitychange"));
+	};
+`
+
+func (b *browser) openSpied(url string) {
+	b.t.Helper()
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: spy})
+	b.open(url)
+}
+
+// Rule 6: a hidden tab asks for the counters every 30 seconds and for nothing
+// else; on return it looks once at the rows that it shows.
+func TestLive_HiddenTabRests(t *testing.T) {
+	m := startMill(t)
+	id := m.letters(1)[0]
+	b := openBrowser(t)
+	b.openSpied(m.url + "/dead-letters")
+	eval[chromedp.Void](b, `hide(true)`)
+	b.wait("the connection is closed", `window.socket.readyState >= 2`)
+	if got := eval[string](b, `[...timers.values()].map((t) => t.ms).sort((a, b) => a - b).join(" ")`); got != "1000 30000" {
+		t.Errorf("a hidden tab has timers of %s ms, want 1000 for what it shows and 30000 for the counters", got)
+	}
+	m.fixed.Store(true)
+	m.act(id, "replay", `{"run":1}`)
+	eval[chromedp.Void](b, `[...timers.values()].find((t) => t.ms === 30000).f()`)
+	b.wait("the counters follow", `document.querySelector('.side [data-state-count="dead_letter"]').textContent === "0"`)
+	if got := eval[string](b, `polls.join(" ") + " " + sockets`); got != "counters 1" {
+		t.Errorf("a hidden tab asked for %q, want the counters once and no connection", got)
+	}
+	if eval[bool](b, `document.querySelector("tr[data-job]").classList.contains("gone")`) {
+		t.Error("a hidden tab has followed its rows")
+	}
+
+	eval[chromedp.Void](b, `hide(false)`)
+	b.wait("on return the rows are looked at", `document.querySelector("tr[data-job]").classList.contains("gone")`)
+	if got := eval[string](b, `polls.join(" ") + " " + sockets`); got != "counters 2" {
+		t.Errorf("on return it asked for %q, want one connection that asks once", got)
+	}
+	b.still()
+	b.calm()
+}
+
+// Rule 7: the server stops and comes back at the same address. The page says
+// so, connects again and looks at its rows; it is never loaded again, and its
+// ticks are where they were.
+func TestLive_ComesBackAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
+	p := startProcess(t, dir)
+	ids := []string{p.post(`{"type":"corn.ground"}`), p.post(`{"type":"corn.ground"}`)}
+	p.until(func(now totals) bool { return now.States["dead_letter"] == 2 })
+	b := openBrowser(t)
+	b.open(p.url + "/dead-letters")
+	eval[chromedp.Void](b, `window.sameDocument = true; document.querySelector("[data-pick]").click()`)
+
+	if code := p.stop(syscall.SIGTERM).code(); code != 0 {
+		t.Fatalf("it ended with %d", code)
+	}
+	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.includes("Connecting") || document.querySelector("[data-live-status]").innerText.includes("Offline since")`)
+	p = await(t, command(t, dir, "--listen", strings.TrimPrefix(p.url, "http://")))
+	response, err := http.Post(p.url+"/api/v1/jobs/"+ids[0]+"/discard", "application/json", strings.NewReader(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	b.wait("the page is live again", isLive)
+	b.wait("it has looked at its rows", `document.querySelector('tr[data-job="`+ids[0]+`"]').classList.contains("gone")`)
+	if !eval[bool](b, `window.sameDocument === true && document.querySelectorAll("[data-pick]:checked").length === 1`) {
+		t.Error("the page was loaded again, or has lost its tick")
+	}
+	b.still()
+	b.quiet("ERR_CONNECTION_REFUSED")
+	b.quiet("WebSocket")
+	b.calm()
+}
+
+// Rule 7: where no websocket gets through, the page polls after three failures,
+// and is live once one does.
+func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
+	m := startMill(t)
+	ids := m.letters(2)
+	target, err := url.Parse(m.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open atomic.Bool
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" && !open.Load() {
+			http.Error(w, "no websockets here", http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(front.URL + "/dead-letters"))
+	eval[chromedp.Void](b, watch)
+	b.wait("it polls", `document.querySelector("[data-live-status]").innerText.includes("Polling")`)
+	m.fixed.Store(true)
+	m.act(ids[0], "replay", `{"run":1}`)
+	b.wait("a poll patches the row", `document.querySelector('tr[data-job="`+ids[0]+`"]').classList.contains("gone")`)
+	open.Store(true)
+	b.wait("then it is live", isLive)
+	m.act(ids[1], "replay", `{"run":1}`)
+	b.wait("a message patches the row", `document.querySelector('tr[data-job="`+ids[1]+`"]').classList.contains("gone")`)
+	b.still()
+	b.quiet("403")
+	b.calm()
+}
+
+// Keys only: from the overview to a replayed job, ticked and unticked on the
+// way, without a pointer. What is typed into a field is text.
+func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
+	m := startMill(t)
+	m.letters(5)
+	b := openBrowser(t)
+	b.open(m.url + "/")
+	b.press("g")
+	b.press("d")
+	b.arrive("g d leads to the dead letters", `location.pathname === "/dead-letters" && `+isLive)
+	b.press("j")
+	b.press("j")
+	b.press("j")
+	b.press("k")
+	b.wait("the focus is on the second row", `document.activeElement.closest("tr") === document.querySelectorAll("tr[data-job]")[1]`)
+	b.press("x")
+	b.press("j")
+	b.press("j")
+	b.press("X")
+	b.wait("three rows are ticked", bulkSays+` === "3 ticked"`)
+	b.press("x")
+	b.wait("two are", bulkSays+` === "2 ticked"`)
+
+	b.press("/")
+	b.wait("the focus is in the search field", `document.activeElement.type === "search"`)
+	eval[chromedp.Void](b, `document.activeElement.value = ""`) // the protocol types "/" although the page took the key
+	b.press("xjr")
+	if got := eval[string](b, `document.activeElement.value + " " + `+bulkSays); got != "xjr 2 ticked" {
+		t.Errorf("what was typed did %q", got)
+	}
+	b.press("\x1b")
+	m.fixed.Store(true)
+	b.press("j")
+	b.press("r")
+	b.wait("r replays the row", `document.querySelector("tr[data-job]").innerText.includes("Replayed, run 2")`)
+	b.wait("the focus is where it was", `document.activeElement.closest("tr") === document.querySelector("tr[data-job]")`)
+	b.press("j")
+	b.press("d")
+	b.wait("d discards the row", `document.querySelectorAll("tr[data-job]")[1].innerText.includes("Discarded")`)
+	id := eval[string](b, `document.querySelector("tr[data-job]").dataset.job`)
+	b.press("k")
+	b.press("\r")
+	b.arrive("enter opens the job", `location.pathname === "/jobs/`+id+`"`)
+	if d := get[detail](t, m.url+"/api/v1/jobs/"+id); d.Job.Run != 2 {
+		t.Errorf("the job is in run %s, want 2", strconv.Itoa(d.Job.Run))
+	}
+	b.calm()
+}
