@@ -31,6 +31,9 @@ type Store interface {
 	Counter
 	Searcher
 	Keeper
+	Users
+	Sessions
+	Tokens
 	Redoer
 	Drawer
 	Bulk
@@ -115,6 +118,7 @@ func Run(t *testing.T, db Database) {
 	for _, group := range [][]func(*kit){
 		enqueueing, claiming, settling, acting, lettering, trashing, listing, counting, histories,
 		redoing, drawing, operating,
+		accessing,
 	} {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {

@@ -1,0 +1,217 @@
+package access_test
+
+import (
+	"context"
+	"encoding/base64"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/access"
+)
+
+func TestRole_MayDoWhatItsRowSays(t *testing.T) {
+	table := map[access.Role][]access.Permission{
+		access.Producer: {access.Public, access.Enqueue},
+		access.Viewer:   {access.Public, access.View},
+		access.Operator: {access.Public, access.View, access.Enqueue, access.Operate},
+		access.Admin:    access.Permissions(),
+		"":              {access.Public}, "root": {access.Public}, "ADMIN": {access.Public},
+	}
+	for role, may := range table {
+		for _, p := range append(access.Permissions(), "", "everything") {
+			if got, want := role.May(p), slices.Contains(may, p); got != want {
+				t.Errorf("%q may %q: %v, want %v", role, p, got, want)
+			}
+		}
+	}
+	if got := access.Viewer.Stronger(access.Admin).Stronger("god").Stronger(access.Producer); got != access.Admin {
+		t.Errorf("the strongest is %q", got)
+	}
+}
+
+const secret = "correct horse battery"
+
+func TestPasswords_MatchOnlyTheirOwn(t *testing.T) {
+	p, ctx := access.NewPasswords(), t.Context()
+	one, err := p.Hash(ctx, secret)
+	if err != nil || !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Fatalf("%q, %v", one, err)
+	}
+	two, err := p.Hash(ctx, secret)
+	if err != nil || one == two {
+		t.Errorf("the same password twice gives the same hash, %v", err)
+	}
+	if ok, err := p.Match(ctx, one, secret); !ok || err != nil {
+		t.Errorf("the right password: %v, %v", ok, err)
+	}
+	for _, wrong := range []string{"", " ", secret + " ", strings.ToUpper(secret), strings.Repeat("x", 10_000)} {
+		if ok, err := p.Match(ctx, one, wrong); ok || err != nil {
+			t.Errorf("%.30q matches: %v, %v", wrong, ok, err)
+		}
+	}
+}
+
+// A hash that cannot be read, and that of no user, matches nothing.
+func TestPasswords_WhatIsNoHashMatchesNothing(t *testing.T) {
+	p, ctx := access.NewPasswords(), t.Context()
+	good, err := p.Hash(ctx, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := strings.Split(good, "$")
+	empty := base64.RawStdEncoding.EncodeToString(nil)
+	for _, encoded := range []string{
+		"", " ", "x", secret, "$argon2id$", "$argon2i" + good[9:], strings.Replace(good, "v=19", "v=18", 1),
+		strings.Replace(good, "t=2", "t=0", 1), strings.Replace(good, "m=19456", "m=1", 1), strings.Replace(good, "m=19456", "m=4194304", 1),
+		strings.Replace(good, "p=1", "p=0", 1), strings.Replace(good, "t=2", "t=02", 1), good + "$", good + "\n", good[:len(good)-3],
+		strings.Join(append(slices.Clone(part[:5]), empty), "$"),
+	} {
+		for _, password := range []string{secret, ""} {
+			if ok, err := p.Match(ctx, encoded, password); ok || err != nil {
+				t.Errorf("%q matches %q: %v, %v", encoded, password, ok, err)
+			}
+		}
+	}
+}
+
+func TestPasswords_RefuseWhatIsNone(t *testing.T) {
+	for _, password := range []string{"", "          ", "\t\n\t\n\t\n\t\n\t\n", "short", strings.Repeat("x", 257)} {
+		if hash, err := access.NewPasswords().Hash(t.Context(), password); err == nil || hash != "" {
+			t.Errorf("%.20q: %q, %v", password, hash, err)
+		}
+	}
+}
+
+// However many guess at once, no more memory is taken than for one guess for
+// each processor; whoever has no patience leaves.
+func TestPasswords_WaitForTheirTurn(t *testing.T) {
+	p := access.NewPasswords()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var all sync.WaitGroup
+	for range 8 * runtime.NumCPU() {
+		all.Go(func() {
+			if ok, err := p.Match(t.Context(), "", secret); ok || err != nil {
+				t.Errorf("%v, %v", ok, err)
+			}
+		})
+	}
+	all.Wait()
+	runtime.ReadMemStats(&after)
+	if grown, bound := int64(after.Sys)-int64(before.Sys), int64(runtime.NumCPU()+4)*40<<20; grown > bound {
+		t.Errorf("the process grew by %d MiB, at most %d are expected", grown>>20, bound>>20)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for range 100 { // a select takes either way when both are open
+		if _, err := p.Match(left, "", "x"); err != nil {
+			return
+		}
+	}
+	t.Error("nobody noticed that the caller had left")
+}
+
+func TestToken_IsKeptAsItsHashOnly(t *testing.T) {
+	id, text, hash := access.NewToken()
+	gotID, gotHash, ok := access.ParseToken(text)
+	if !ok || gotID != id || !access.SameHash(hash, gotHash) {
+		t.Fatalf("%q reads as %q, %v", text, gotID, ok)
+	}
+	if !strings.HasPrefix(text, "redrive_"+id+"_") || strings.Contains(string(hash), text[len("redrive_"+id+"_"):]) {
+		t.Errorf("token %q with hash %x", text, hash)
+	}
+	other, _, otherHash := access.NewToken()
+	if other == id || access.SameHash(hash, otherHash) {
+		t.Error("two tokens are the same")
+	}
+	for _, wrong := range []string{"", " ", "redrive_", "redrive__", "redrive_" + id, "redrive_" + id + "_", text + "x", text[:len(text)-1], "x" + text, " " + text, strings.ToUpper(text)} {
+		if _, _, ok := access.ParseToken(wrong); ok {
+			t.Errorf("%q is a token", wrong)
+		}
+	}
+}
+
+func TestSession_EmptyIsNone(t *testing.T) {
+	text, hash := access.NewSession()
+	if got, ok := access.ParseSession(text); !ok || !access.SameHash(hash, got) {
+		t.Errorf("%q is no session", text)
+	}
+	for _, wrong := range []string{"", " ", text + "A", text[1:], "a b"} {
+		if _, ok := access.ParseSession(wrong); ok {
+			t.Errorf("%q is a session", wrong)
+		}
+	}
+	if access.SameHash(nil, nil) || access.SameHash([]byte{}, []byte{}) || access.SameHash(hash, nil) || access.SameHash(nil, hash) {
+		t.Error("nothing is the same as something")
+	}
+}
+
+func TestLimiter_FiveTriesAQuarterOfAnHour(t *testing.T) {
+	l, now := access.NewLimiter(), time.Now()
+	for i := range 5 {
+		if wait := l.Try(now, "ana", "10.0.0.1"); wait > 0 {
+			t.Fatalf("try %d has to wait %v", i+1, wait)
+		}
+		now = now.Add(time.Minute)
+	}
+	if wait := l.Try(now, "ana", "10.0.0.1"); wait != 10*time.Minute {
+		t.Errorf("the sixth try waits %v, want 10 min", wait)
+	}
+	if l.Try(now, "ana", "10.0.0.2") > 0 || l.Try(now, "bo", "10.0.0.1") > 0 {
+		t.Error("somebody else has to wait")
+	}
+	if wait := l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1"); wait > 0 {
+		t.Errorf("a quarter of an hour later the wait is %v", wait)
+	}
+	l.Passed("ana", "10.0.0.1")
+	for range 5 {
+		if l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1") > 0 {
+			t.Error("whoever knew the password has to wait")
+		}
+	}
+}
+
+func TestLimiter_AHundredAMinuteByEverybody(t *testing.T) {
+	l, now, through := access.NewLimiter(), time.Now(), 0
+	for i := range 1000 {
+		if l.Try(now, strings.Repeat("x", i), "a") == 0 {
+			through++
+		}
+	}
+	if through != 100 || l.Try(now.Add(59*time.Second), "y", "b") == 0 || l.Try(now.Add(time.Minute), "y", "b") > 0 {
+		t.Errorf("%d tries went through within a minute, want 100, and the next one a minute later", through)
+	}
+	noted := 0
+	for range 1000 {
+		if l.Audits(now) {
+			noted++
+		}
+	}
+	if noted != 10 {
+		t.Errorf("%d failures were written down within a minute, want 10", noted)
+	}
+}
+
+// Days of guessing under ever new names leave no more behind than a quarter of
+// an hour.
+func TestLimiter_ForgetsThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := access.NewLimiter()
+		for range 24 * 60 {
+			for range 100 {
+				_, name, _ := access.NewToken()
+				l.Try(time.Now(), name, "a")
+			}
+			time.Sleep(time.Minute)
+		}
+		if n := l.People(); n > 3000 {
+			t.Errorf("it remembers %d people", n)
+		}
+	})
+}
