@@ -1,0 +1,290 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+const password = "correct horse battery"
+
+var tester = job.Actor{Name: "test"}
+
+func (h *house) server() *Server { return h.http.Config.Handler.(*Server) }
+
+// user adds a user, by default after an admin.
+func (h *house) user(name string, role access.Role) {
+	h.t.Helper()
+	hash, err := h.server().secrets.Hash(h.t.Context(), password)
+	if err == nil {
+		err = h.store.AddUser(h.t.Context(), time.Now(), access.User{Name: name, Role: role, Password: hash}, tester)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// staff adds one user of each role, named as it, and one token of each.
+func (h *house) staff() (tokens map[access.Role]string) {
+	h.t.Helper()
+	for _, role := range []access.Role{access.Admin, access.Viewer, access.Operator} {
+		h.user(string(role), role)
+	}
+	tokens = map[access.Role]string{}
+	for _, role := range access.Roles() {
+		tokens[role] = h.token(string(role), role, time.Hour)
+	}
+	return tokens
+}
+
+// token makes a token and returns what a program sends.
+func (h *house) token(name string, role access.Role, lasts time.Duration) string {
+	h.t.Helper()
+	now := time.Now()
+	n := access.Token{Name: name, Role: role, Expires: now.Add(lasts)}
+	var text string
+	n.ID, text, n.Hash = access.NewToken()
+	if err := h.store.CreateToken(h.t.Context(), now, n, tester); err != nil {
+		h.t.Fatal(err)
+	}
+	return text
+}
+
+// session begins a session past the login and returns its cookie.
+func (h *house) session(name string) string {
+	h.t.Helper()
+	u, err := h.store.User(h.t.Context(), name)
+	text, hash := access.NewSession()
+	if err == nil {
+		err = h.store.StartSession(h.t.Context(), time.Now(), access.Session{Hash: hash, User: name}, u, tester)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return "redrive=" + text
+}
+
+// logIn logs in as a browser does and returns the cookie.
+func (h *house) logIn(name string) string {
+	h.t.Helper()
+	a := h.form("/login", "name="+name+"&password="+url.QueryEscape(password)).want(h.t, http.StatusSeeOther)
+	if len(a.Cookies()) != 1 {
+		h.t.Fatalf("the login set %v", a.Cookies())
+	}
+	return a.Cookies()[0].Name + "=" + a.Cookies()[0].Value
+}
+
+// A route that was added past Server.route has no permission. It is never
+// reached, and this test names it.
+func TestAccess_EveryRouteHasAPermission(t *testing.T) {
+	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{}} })
+	s := h.server()
+	for _, r := range s.echo.Routes() {
+		if need, ok := s.needs[route{r.Method, r.Path}]; !ok || need == "" {
+			t.Errorf("%s %s needs no permission: add it by Server.get or Server.post", r.Method, r.Path)
+		}
+	}
+	s.echo.GET("/backdoor", func(c echo.Context) error { return c.String(http.StatusOK, "open") })
+	if a := h.get("/backdoor"); a.StatusCode != http.StatusNotFound || a.body == "open" {
+		t.Errorf("a route without a permission answers %d %q", a.StatusCode, a.body)
+	}
+}
+
+// public are the routes that strangers may use, each named here again so that
+// none joins them by a slip of the pen.
+func TestAccess_TheseAloneArePublic(t *testing.T) {
+	want := map[route]bool{
+		{"GET", "/login"}: true, {"HEAD", "/login"}: true, {"POST", "/login"}: true, {"POST", "/logout"}: true,
+		{"GET", "/static/:hash/*"}: true, {"HEAD", "/static/:hash/*"}: true,
+		{"GET", "/healthz"}: true, {"HEAD", "/healthz"}: true, {"GET", "/readyz"}: true, {"HEAD", "/readyz"}: true,
+		{"GET", "/api/v1/me"}: true, {"HEAD", "/api/v1/me"}: true, // answers 401 by itself
+	}
+	for r, need := range start(t).server().needs {
+		if (need == access.Public) != want[r] {
+			t.Errorf("%s %s needs %q", r.method, r.path, need)
+		}
+	}
+}
+
+// TestAccess_RouteByRole walks every route as a stranger and as every role, by
+// token and by session.
+func TestAccess_RouteByRole(t *testing.T) {
+	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{}} })
+	id := h.dead()
+	tokens := h.staff()
+	for _, r := range h.server().echo.Routes() {
+		need := h.server().needs[route{r.Method, r.Path}]
+		if need == access.Public {
+			continue
+		}
+		path := fillRoute(id, r.Path)
+		checkStranger(t, r.Method, path, h.do(r.Method, path, ""))
+		checkStranger(t, r.Method, path, h.do(r.Method, path, "", "Cookie", "redrive=x; __Host-redrive=x"))
+		for role, token := range tokens {
+			checkRole(t, role, need, r.Method+" "+path+" by token", h.do(r.Method, path, "", "Authorization", "Bearer "+token))
+		}
+		for _, role := range access.UserRoles() {
+			cookie := h.session(string(role))
+			a := h.do(r.Method, path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
+			checkRole(t, role, need, r.Method+" "+path+" by session", a)
+		}
+	}
+}
+
+// checkStranger fails unless an answer tells somebody unknown to log in, and
+// nothing of the product.
+func checkStranger(t *testing.T, method, path string, a answer) {
+	t.Helper()
+	browser := !strings.HasPrefix(path, "/api/") && path != "/live" && path != "/metrics"
+	switch {
+	case browser && (a.StatusCode != http.StatusSeeOther || !strings.HasPrefix(a.Header.Get("Location"), "/login")):
+		t.Errorf("%s %s for a stranger: %d to %q, want the login", method, path, a.StatusCode, a.Header.Get("Location"))
+	case !browser && (a.StatusCode != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") != "Bearer"):
+		t.Errorf("%s %s for a stranger: %d, want 401 and Bearer", method, path, a.StatusCode)
+	case strings.Contains(a.body, "order.ship") || strings.Contains(a.body, "warehouse"):
+		t.Errorf("%s %s tells a stranger about a job", method, path)
+	}
+}
+
+func checkRole(t *testing.T, role access.Role, need access.Permission, what string, a answer) {
+	t.Helper()
+	denied := a.StatusCode == http.StatusForbidden || a.StatusCode == http.StatusUnauthorized ||
+		strings.HasPrefix(a.Header.Get("Location"), "/login")
+	if denied == role.May(need) {
+		t.Errorf("%s as %s, which needs %s: %d", what, role, need, a.StatusCode)
+	}
+	if denied && a.StatusCode != http.StatusForbidden {
+		t.Errorf("%s as %s: %d, want 403", what, role, a.StatusCode)
+	}
+}
+
+// A session is sent along by the browser itself, a token is not: what changes
+// something by a session must say where it comes from, and that must be here.
+func TestAccess_RouteByOrigin(t *testing.T) {
+	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{}} })
+	id := h.dead()
+	token, cookie := h.staff()[access.Admin], h.session("admin")
+	for _, r := range h.server().echo.Routes() {
+		if r.Method != http.MethodPost || r.Path == "/login" {
+			continue
+		}
+		path, seq := fillRoute(id, r.Path), h.store.Snapshot().Seq
+		for name, headers := range map[string][]string{
+			"no origin":    nil,
+			"another site": {"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"},
+			"the null":     {"Origin", "null"},
+			"same site":    {"Sec-Fetch-Site", "same-site"},
+			"other host":   {"Host", "evil.example", "Origin", "http://evil.example"},
+		} {
+			a := h.form(path, "run=1&broken=false", append([]string{"Cookie", cookie}, headers...)...)
+			if a.StatusCode != http.StatusForbidden && a.StatusCode != http.StatusMisdirectedRequest {
+				t.Errorf("%s by session from %s: %d", path, name, a.StatusCode)
+			}
+		}
+		if h.store.Snapshot().Seq != seq {
+			t.Errorf("%s: a request of another site changed something", path)
+		}
+		if a := h.do("POST", path, "", "Authorization", "Bearer "+token, "Cookie", cookie); a.StatusCode == http.StatusForbidden {
+			t.Errorf("%s by token without an origin: %d", path, a.StatusCode)
+		}
+	}
+	a := h.form("/queues/orders/pause", "", "Cookie", cookie, "Origin", h.http.URL)
+	if a.StatusCode != http.StatusSeeOther || strings.HasPrefix(a.Header.Get("Location"), "/login") {
+		t.Errorf("the dashboard's own form: %d to %s", a.StatusCode, a.Header.Get("Location"))
+	}
+}
+
+// What a path looks like gives nobody anything: only the matched route counts.
+func TestAccess_DisguisedPaths(t *testing.T) {
+	h := start(t)
+	h.dead()
+	h.staff()
+	for _, path := range []string{
+		"/healthz/../jobs", "/static/..%2Fjobs", "//jobs", "/jobs/", "/JOBS", "/jobs;/healthz", "/%6Aobs", "/jobs%2F..%2Fhealthz",
+		"/api/v1/jobs?x=/healthz", "/api/v1//jobs", "/login/../jobs", "/healthz%2Fjobs", "/static/x/../../jobs", "/metrics/", "/jobs%00",
+	} {
+		a := h.get(path)
+		if a.StatusCode == http.StatusOK || strings.Contains(a.body, "order.ship") || strings.Contains(a.body, `data-state-count`) {
+			t.Errorf("%s for a stranger: %d", path, a.StatusCode)
+		}
+	}
+}
+
+// Whatever is empty, blank, wrong or over lets nobody in.
+func TestAccess_NothingFailsOpen(t *testing.T) {
+	h := start(t)
+	h.staff()
+	good := h.token("good", access.Admin, time.Hour)
+	late := h.token("late", access.Admin, time.Nanosecond)
+	id, _, _ := access.ParseToken(good)
+	_, other, _ := access.NewToken()
+	secretOf := func(token string) string { return token[strings.LastIndex(token[:len("redrive_")+11], "_")+1:] }
+	mixed := "redrive_" + id + "_" + secretOf(other)
+	for _, header := range []string{
+		"Bearer", "Bearer ", "Bearer  ", "bearer \t", "Bearer null", "Bearer redrive__", "Bearer redrive_" + id, "Bearer redrive_" + id + "_",
+		"Bearer " + late, "Bearer " + other, "Bearer " + mixed, "Bearer " + good + "A", "Bearer " + id, "Basic " + good, good,
+	} {
+		if a := h.get("/api/v1/jobs", "Authorization", header); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("Authorization %.30q: %d, want 401", header, a.StatusCode)
+		}
+	}
+	cookie := h.session("admin")
+	if a := h.get("/api/v1/jobs", "Authorization", "Bearer ", "Cookie", cookie); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("an empty token beside a session: %d, want 401", a.StatusCode)
+	}
+	for _, value := range []string{"", "redrive=", "redrive= ", "redrive=\"\"", "redrive=null", cookie + "A", "Redrive" + cookie[7:], "__Host-" + cookie} {
+		if a := h.get("/api/v1/jobs", "Cookie", value); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("Cookie %.30q: %d, want 401", value, a.StatusCode)
+		}
+	}
+	h.get("/api/v1/jobs", "Cookie", cookie).want(t, http.StatusOK)
+	h.get("/api/v1/jobs", "Authorization", "Bearer "+good).want(t, http.StatusOK)
+}
+
+// Where the network reaches the dashboard, nobody is let in before there is a
+// user; on the machine alone everybody is.
+func TestAccess_ClosedWithoutUsers(t *testing.T) {
+	closed := start(t, func(o *Options) { o.Closed = true })
+	closed.get("/api/v1/jobs").want(t, http.StatusUnauthorized)
+	if a := closed.get("/login").want(t, http.StatusOK); !strings.Contains(a.body, "dashboard user add") {
+		t.Error("the login does not say how to make a user")
+	}
+	h := start(t)
+	h.get("/api/v1/jobs").want(t, http.StatusOK)
+	viewer := `{"name":"bo","role":"viewer","password":"` + password + `"}`
+	h.post("/api/v1/users", viewer).want(t, http.StatusUnprocessableEntity)
+	h.post("/api/v1/users", strings.Replace(viewer, "viewer", "admin", 1)).want(t, http.StatusCreated)
+	h.get("/api/v1/jobs").want(t, http.StatusUnauthorized)
+	if a := h.get("/jobs?state=dead_letter").want(t, http.StatusSeeOther); a.Header.Get("Location") != "/login?next=%2Fjobs%3Fstate%3Ddead_letter" {
+		t.Errorf("the login is at %s", a.Header.Get("Location"))
+	}
+}
+
+// A token is revoked at once, and its use is written down.
+func TestAccess_TokenEndsAtOnce(t *testing.T) {
+	h := start(t)
+	h.staff()
+	admin := []string{"Authorization", "Bearer " + h.token("root", access.Admin, time.Hour)}
+	made := decode[struct {
+		Secret string
+		Token  struct{ ID, Expires string }
+	}](t, h.post("/api/v1/tokens", `{"name":"deploy","role":"operator","expires":"P1D"}`, admin...).want(t, http.StatusCreated))
+	bearer := []string{"Authorization", "Bearer " + made.Secret}
+	h.post("/api/v1/queues/orders/pause", "", bearer...).want(t, http.StatusOK)
+	if _, by, err := h.store.Paused(t.Context(), "orders"); err != nil || by != "token deploy" {
+		t.Errorf("paused by %q, %v", by, err)
+	}
+	listed := h.get("/api/v1/tokens", admin...).want(t, http.StatusOK)
+	if strings.Contains(listed.body, made.Secret) || !strings.Contains(listed.body, `"used_at"`) {
+		t.Errorf("the list says %s", listed.body)
+	}
+	h.post("/api/v1/tokens/"+made.Token.ID+"/revoke", "", admin...).want(t, http.StatusOK)
+	h.post("/api/v1/queues/orders/resume", "", bearer...).want(t, http.StatusUnauthorized)
+}

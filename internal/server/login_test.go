@@ -1,0 +1,287 @@
+package server
+
+import (
+	"bytes"
+	"database/sql"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"redrive/internal/access"
+	"redrive/internal/config"
+)
+
+// The attributes that keep a session's cookie from scripts, other sites and
+// other hosts.
+func TestLogin_CookieAttributes(t *testing.T) {
+	tests := []struct{ base, proto, want string }{
+		{"", "", "redrive=; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"},
+		{"", "https", "__Host-redrive=; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax"},
+		{"/redrive", "", "redrive=; Path=/redrive/; Max-Age=604800; HttpOnly; SameSite=Lax"},
+		{"/redrive", "https", "__Secure-redrive=; Path=/redrive/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax"},
+	}
+	for _, test := range tests {
+		h := start(t, withProxy, func(o *Options) { o.BasePath = test.base })
+		h.user("ana", access.Admin)
+		a := h.form(test.base+"/login", "name=ana&password="+url.QueryEscape(password), "X-Forwarded-Proto", test.proto).want(t, http.StatusSeeOther)
+		c := a.Cookies()[0]
+		got := strings.Replace(a.Header.Get("Set-Cookie"), c.Value, "", 1)
+		if got != test.want || len(c.Value) != 43 {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+}
+
+// A login gives a new session, whatever the browser had before, and ends the
+// old one.
+func TestLogin_IsNoFixation(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	planted, _ := access.NewSession()
+	a := h.form("/login", "name=ana&password="+url.QueryEscape(password), "Cookie", "redrive="+planted).want(t, http.StatusSeeOther)
+	if a.Cookies()[0].Value == planted {
+		t.Error("the login took over the session that was there")
+	}
+	h.get("/api/v1/jobs", "Cookie", "redrive="+planted).want(t, http.StatusUnauthorized)
+	first := "redrive=" + a.Cookies()[0].Value
+	h.get("/api/v1/jobs", "Cookie", first).want(t, http.StatusOK)
+	h.form("/login", "name=ana&password="+url.QueryEscape(password), "Cookie", first, "Sec-Fetch-Site", "same-origin").want(t, http.StatusSeeOther)
+	h.get("/api/v1/jobs", "Cookie", first).want(t, http.StatusUnauthorized)
+}
+
+// A logout ends the session here; a copy of the cookie is worth nothing.
+func TestLogin_LogoutEndsTheSession(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	cookie := h.logIn("ana")
+	h.get("/", "Cookie", cookie).want(t, http.StatusOK)
+	a := h.form("/logout", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin").want(t, http.StatusSeeOther)
+	if c := a.Cookies()[0]; c.MaxAge >= 0 || c.Value != "" || a.Header.Get("Location") != "/login" {
+		t.Errorf("logout: %v to %s", c, a.Header.Get("Location"))
+	}
+	h.get("/api/v1/jobs", "Cookie", cookie).want(t, http.StatusUnauthorized)
+}
+
+// What is said about a wrong name is said about a wrong password, and both are
+// bounded.
+func TestLogin_GuessingIsBounded(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	form := func(name, password string) answer {
+		return h.form("/login", url.Values{"name": {name}, "password": {password}}.Encode(), "Accept", "application/json")
+	}
+	known, unknown := form("ana", "wrong password"), form("bo", "wrong password")
+	if known.StatusCode != http.StatusUnauthorized || known.body != unknown.body || unknown.StatusCode != known.StatusCode {
+		t.Errorf("%d %s and %d %s", known.StatusCode, known.body, unknown.StatusCode, unknown.body)
+	}
+	for range 4 {
+		form("ana", "wrong password").want(t, http.StatusUnauthorized)
+	}
+	if a := form("ana", password).want(t, http.StatusTooManyRequests); a.Header.Get("Retry-After") == "" || len(a.Cookies()) > 0 {
+		t.Errorf("the sixth try: %v", a.Header)
+	}
+	for _, empty := range []string{"", " "} { // counts for nobody's name
+		if a := form(empty, empty); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("name and password %q: %d", empty, a.StatusCode)
+		}
+	}
+}
+
+// The address in a header changes nothing: only the connection's own counts.
+func TestLogin_ForgedAddressesShareOneBound(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	var last answer
+	for _, address := range []string{"1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4", "5.5.5.5", "6.6.6.6"} {
+		last = h.form("/login", "name=ana&password=wrong", "X-Forwarded-For", address, "X-Real-Ip", address, "Accept", "application/json")
+	}
+	last.want(t, http.StatusTooManyRequests)
+}
+
+// Where a login leads stays on this server, whatever the link said.
+func TestLogin_LeadsNowhereElse(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	for next, want := range map[string]string{
+		"/jobs?state=dead_letter": "/jobs?state=dead_letter", "": "/", "https://evil.example/": "/", "//evil.example": "/", "/\\evil.example": "/",
+		"/\t/evil.example": "/", "javascript:alert(1)": "/", "/%09/evil.example": "/%09/evil.example", "jobs": "/",
+	} {
+		fields := url.Values{"name": {"ana"}, "password": {password}, "next": {next}}.Encode()
+		if a := h.form("/login", fields).want(t, http.StatusSeeOther); a.Header.Get("Location") != want {
+			t.Errorf("next=%q leads to %q, want %q", next, a.Header.Get("Location"), want)
+		}
+	}
+}
+
+// A logout, and everything else that takes a right away, closes what is open.
+func TestLogin_OpenSocketsEndWithTheLogin(t *testing.T) {
+	h := start(t)
+	h.staff()
+	for name, end := range map[string]func(cookie string) error{
+		"logout": func(cookie string) error {
+			h.form("/logout", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin").want(t, http.StatusSeeOther)
+			return nil
+		},
+		"password": func(string) error {
+			h.post("/api/v1/users/viewer/password", `{"password":"`+password+`"}`, "Authorization", "Bearer "+h.token("a", access.Admin, time.Hour)).want(t, 200)
+			return nil
+		},
+		"remove": func(string) error {
+			h.post("/api/v1/users/viewer/remove", "", "Authorization", "Bearer "+h.token("b", access.Admin, time.Hour)).want(t, 200)
+			return nil
+		},
+	} {
+		if _, err := h.store.User(t.Context(), "viewer"); err != nil {
+			h.user("viewer", access.Viewer)
+		}
+		cookie := h.session("viewer")
+		other := h.socket(h.session("operator"), h.http.URL)
+		conn := h.socket(cookie, h.http.URL)
+		if err := end(cookie); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, _, err := conn.ReadMessage(); websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+		}
+		if err := other.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe"}`)); err != nil {
+			t.Errorf("%s closed somebody else's: %v", name, err)
+		}
+	}
+}
+
+// socket opens a websocket with a cookie.
+func (h *house) socket(cookie, origin string) *websocket.Conn {
+	h.t.Helper()
+	conn, answer, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(h.http.URL, "http")+"/live",
+		http.Header{"Cookie": {cookie}, "Origin": {origin}})
+	if err != nil {
+		h.t.Fatalf("%v, %+v", err, answer)
+	}
+	h.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// A page elsewhere cannot open a websocket by somebody's session, nor can what
+// does not say where it comes from.
+func TestLogin_SocketsNeedAnOrigin(t *testing.T) {
+	h := start(t)
+	h.staff()
+	address := "ws" + strings.TrimPrefix(h.http.URL, "http") + "/live"
+	for name, test := range map[string]struct {
+		header http.Header
+		status int
+	}{
+		"a stranger":         {http.Header{"Origin": {h.http.URL}}, 401},
+		"without origin":     {http.Header{"Cookie": {h.session("viewer")}}, 403},
+		"another site":       {http.Header{"Cookie": {h.session("viewer")}, "Origin": {"https://evil.example"}}, 403},
+		"the dashboard":      {http.Header{"Cookie": {h.session("viewer")}, "Origin": {h.http.URL}}, 101},
+		"a program":          {http.Header{"Authorization": {"Bearer " + h.token("p", access.Viewer, time.Hour)}}, 101},
+		"a program too weak": {http.Header{"Authorization": {"Bearer " + h.token("q", access.Producer, time.Hour)}}, 403},
+	} {
+		conn, answer, err := websocket.DefaultDialer.Dial(address, test.header)
+		if err == nil {
+			conn.Close()
+		}
+		if answer == nil || answer.StatusCode != test.status {
+			t.Errorf("%s: %+v, %v, want %d", name, answer, err, test.status)
+		}
+	}
+}
+
+// Whoever reads the database finds nothing that lets anybody in.
+func TestLogin_DatabaseHoldsNoSecret(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	cookie := h.logIn("ana")
+	token := h.token("deploy", access.Admin, time.Hour)
+	h.form("/login", "name="+url.QueryEscape(password)+"&password=typed-in-the-wrong-field").want(t, http.StatusUnauthorized)
+	db, err := sql.Open("sqlite", "file:"+h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("PRAGMA wal_checkpoint(FULL)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(h.path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, secret := range map[string]string{
+			"password": password, "session": strings.TrimPrefix(cookie, "redrive="), "token": token, "its secret": token[len(token)-43:],
+			"what was typed": "typed-in-the-wrong-field",
+		} {
+			if bytes.Contains(data, []byte(secret)) {
+				t.Errorf("%s holds the %s", h.path+suffix, what)
+			}
+		}
+	}
+}
+
+// withProxy trusts a proxy at this machine's address.
+func withProxy(o *Options) {
+	c, err := config.Parse("proxy.yaml", []byte(settings+`
+access:
+  proxy:
+    networks: [127.0.0.0/8]
+    user_header: X-Forwarded-User
+    role_header: X-Forwarded-Groups
+    roles: {sre: admin, dev: operator, all: viewer}
+`))
+	if err != nil {
+		panic(err)
+	}
+	o.Config = c
+}
+
+// A trusted proxy says who somebody is, and in which groups; whatever it says
+// badly lets nobody in.
+func TestProxy_SaysWhoItIs(t *testing.T) {
+	h := start(t, withProxy)
+	for name, test := range map[string]struct {
+		headers []string
+		status  int
+	}{
+		"nobody":           {nil, 401},
+		"blank":            {[]string{"X-Forwarded-User", "", "X-Forwarded-Groups", "sre"}, 401},
+		"spaces":           {[]string{"X-Forwarded-User", "token deploy", "X-Forwarded-Groups", "sre"}, 401},
+		"no group":         {[]string{"X-Forwarded-User", "ana"}, 403},
+		"unknown group":    {[]string{"X-Forwarded-User", "ana", "X-Forwarded-Groups", "SRE, sres,"}, 403},
+		"viewer":           {[]string{"X-Forwarded-User", "ana", "X-Forwarded-Groups", "all"}, 403},
+		"operator":         {[]string{"X-Forwarded-User", "ana", "X-Forwarded-Groups", "all, dev", "Origin", "https://redrive.example"}, 200},
+		"without origin":   {[]string{"X-Forwarded-User", "ana", "X-Forwarded-Groups", "dev"}, 403},
+		"from another":     {[]string{"X-Forwarded-User", "ana", "X-Forwarded-Groups", "dev", "Origin", "https://evil.example"}, 403},
+		"groups, not user": {[]string{"X-Forwarded-Groups", "sre"}, 401},
+	} {
+		if a := h.post("/api/v1/queues/orders/pause", "", test.headers...); a.StatusCode != test.status {
+			t.Errorf("%s: %d %s, want %d", name, a.StatusCode, a.body, test.status)
+		}
+	}
+	if _, by, err := h.store.Paused(t.Context(), "orders"); err != nil || by != "ana" {
+		t.Errorf("paused by %q, %v", by, err)
+	}
+}
+
+// Nobody but the proxy is believed, about who somebody is or from where.
+func TestProxy_NobodyElseIsBelieved(t *testing.T) {
+	h := start(t, withProxy, func(o *Options) {
+		o.Config.Proxy().Networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	})
+	h.get("/api/v1/jobs", "X-Forwarded-User", "ana", "X-Forwarded-Groups", "sre", "X-Forwarded-For", "10.0.0.1").want(t, http.StatusUnauthorized)
+	h.user("ana", access.Admin)
+	if cookie := h.logIn("ana"); !strings.HasPrefix(cookie, "redrive=") {
+		t.Errorf("the cookie is %s", cookie)
+	}
+}
