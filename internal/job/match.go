@@ -15,10 +15,10 @@ type Document struct{ ID, Type, Error, Payload, Meta string }
 // MaxSearched is how many bytes of each text can be searched.
 const MaxSearched = 32 << 10
 
-// NewDocument is what can be searched of a job that failed so. Its texts are
-// redacted by the caller.
-func NewDocument(id, typ, failure string, payload, meta []byte) Document {
-	return Document{searchable(id), searchable(typ), searchable(failure), searchable(string(payload)), searchable(string(meta))}
+// Document is what can be searched of the job, whose error is its newest one.
+func (j Job) Document() Document {
+	failure := (&Failure{ErrorInfo: j.Error}).Error()
+	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
 }
 
 // searchable is the part of a text that can be searched: its beginning, as

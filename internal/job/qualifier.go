@@ -195,13 +195,25 @@ func (f Filter) Without(name string) Filter {
 	var kept Filter
 	for _, q := range qualifiers() {
 		if value := q.text(f); q.name != name && value != "" {
-			_ = q.read(&kept, q.name, value, time.Time{}) // what was written can be read
+			kept = kept.Set(q.name, value)
 		}
 	}
 	if name != "text" {
 		kept.Text = f.Text
 	}
 	return kept
+}
+
+// Set is the filter with another value for one qualifier; one that cannot be
+// read changes nothing.
+func (f Filter) Set(name, value string) Filter {
+	changed := f
+	for _, q := range qualifiers() {
+		if q.name == name && q.read(&changed, name, value, time.Time{}) == nil {
+			return changed
+		}
+	}
+	return f
 }
 
 // quoted is a text in quotation marks.

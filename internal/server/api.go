@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,20 +23,16 @@ const (
 	maxSmall  = 64 << 10
 )
 
-// listJobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them. A
-// list whose search took too long is incomplete: the next page goes on there.
+// listJobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them.
 func (s *Server) listJobs(c echo.Context) error {
 	values := c.QueryParams()
 	f, after, wrong := query(values)
-	limit := pageLimit
-	if text := values.Get("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxLimit {
-			wrong = append(wrong, &retry.FieldError{Field: "limit", Problem: fmt.Sprintf("%q is not a number from 1 to %d", job.Clip(text, 64), maxLimit)})
-		}
-	}
+	limit, err := pageSize(values)
 	if len(wrong) > 0 {
-		return inAddress(wrong[0])
+		err = wrong[0]
+	}
+	if err != nil {
+		return inAddress(err)
 	}
 	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
@@ -48,14 +43,7 @@ func (s *Server) listJobs(c echo.Context) error {
 	for i, j := range page.Jobs {
 		all[i] = encodeJob(s.sinceItBegan(j), false)
 	}
-	var more []any
-	if next := page.Next.String(); next != "" {
-		more = append(more, "next", encode(next))
-	}
-	if slow {
-		more = append(more, "incomplete", encode(true))
-	}
-	return c.JSONBlob(http.StatusOK, object("jobs", list(all), more...))
+	return s.listed(c, "jobs", all, f, page.Next, slow)
 }
 
 // showJob is GET /jobs/{id}.

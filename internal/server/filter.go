@@ -1,11 +1,18 @@
 package server
 
 import (
+	"bytes"
+	"fmt"
+	"net/http"
 	"net/url"
+	"strconv"
 	"time"
+
+	"github.com/labstack/echo/v4"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates"
 )
 
 // query reads the filter and the cursor of a list, and returns what is wrong
@@ -37,4 +44,123 @@ func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.Fi
 	after, err = job.ParseCursor(values.Get("after"))
 	check(err)
 	return f, after, wrong
+}
+
+// lettersQuery does so for a list of dead letters, which have no other state.
+func lettersQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
+	values.Del("state")
+	f, after, wrong = query(values)
+	if f.Status != "" && f.Status != job.StatusDeadLetter {
+		wrong = append(wrong, &retry.FieldError{Field: "q", Problem: fmt.Sprintf(
+			"state: every row here is a dead letter; look for %s jobs in the list of jobs", f.Status)})
+	}
+	f.Status = ""
+	return f, after, wrong
+}
+
+// queryAbove is what stands above a list. What cannot be read stays as it was
+// typed.
+func (s *Server) queryAbove(c echo.Context, f job.Filter, wrong map[string]string) (v templates.Query, err error) {
+	ctx := c.Request().Context()
+	if wrong["q"] != "" {
+		v.Typed = c.QueryParam("q")
+	}
+	v.Queues = s.Store.QueueNames()
+	if v.Facets, err = s.Store.Facets(ctx, f); err != nil {
+		return v, err
+	}
+	if v.Dead, err = s.Store.Facets(ctx, job.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
+		v.Lag, err = s.Store.SearchLag(ctx)
+	}
+	return v, err
+}
+
+// pageSize reads how many rows a program wants.
+func pageSize(values url.Values) (int, error) {
+	text := values.Get("limit")
+	if text == "" {
+		return pageLimit, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxLimit {
+		return 0, &retry.FieldError{Field: "limit", Problem: fmt.Sprintf("%q is not a number from 1 to %d", job.Clip(text, 64), maxLimit)}
+	}
+	return limit, nil
+}
+
+// listed answers with a page of a list. One whose search took too long is
+// incomplete: the next page goes on there. So is one that cannot know the newest
+// failures yet.
+func (s *Server) listed(c echo.Context, name string, all [][]byte, f job.Filter, next job.Cursor, slow bool) error {
+	var more []any
+	if at := next.String(); at != "" {
+		more = append(more, "next", encode(at))
+	}
+	if slow {
+		more = append(more, "incomplete", encode(true))
+	}
+	if f.Searches() {
+		lag, err := s.Store.SearchLag(c.Request().Context())
+		if err != nil {
+			return err
+		}
+		if lag > 0 {
+			more = append(more, "not_searchable_yet", encode(lag))
+		}
+	}
+	return c.JSONBlob(http.StatusOK, object(name, list(all), more...))
+}
+
+// listLetters is GET /dead-letters: the open ones, each with its job.
+func (s *Server) listLetters(c echo.Context) error {
+	values := c.QueryParams()
+	f, after, wrong := lettersQuery(values)
+	limit, err := pageSize(values)
+	if len(wrong) > 0 {
+		err = wrong[0]
+	}
+	if err != nil {
+		return inAddress(err)
+	}
+	page, err := s.Store.Letters(c.Request().Context(), f, after, limit)
+	slow, err := tolerate(err)
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(page.Letters))
+	for i, l := range page.Letters {
+		all[i] = bytes.TrimSpace(object("letter", encodeLetter(l.DeadLetter), "job", encodeJob(l.Job, false)))
+	}
+	return s.listed(c, "dead_letters", all, f, page.Next, slow)
+}
+
+// listFacets is GET /facets: what a list can be narrowed to.
+func (s *Server) listFacets(c echo.Context) error {
+	f, _, wrong := query(c.QueryParams())
+	if len(wrong) > 0 {
+		return inAddress(wrong[0])
+	}
+	facets, err := s.Store.Facets(c.Request().Context(), f)
+	if err != nil {
+		return err
+	}
+	reasons := make([]facetShape, len(facets.Reasons))
+	for i, r := range facets.Reasons {
+		reasons[i] = facetShape{string(r.Reason), r.Count}
+	}
+	return c.JSONBlob(http.StatusOK, object("reasons", encode(reasons),
+		"queues", encode(facetShapes(facets.Queues)), "types", encode(facetShapes(facets.Types))))
+}
+
+type facetShape struct {
+	Value string `json:"value"`
+	Count int64  `json:"count"`
+}
+
+func facetShapes(counts []job.NameCount) []facetShape {
+	all := make([]facetShape, len(counts))
+	for i, c := range counts {
+		all[i] = facetShape{c.Name, c.Count}
+	}
+	return all
 }

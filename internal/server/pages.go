@@ -115,13 +115,16 @@ func (s *Server) jobs(c echo.Context) error {
 	if id, err := job.ParseID(strings.TrimSpace(values.Get("q"))); err == nil {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
-	v := templates.Jobs{Frame: s.frame(c, "Jobs", "jobs"), Queues: s.Store.QueueNames(), After: values.Get("after")}
+	v := templates.Jobs{Frame: s.frame(c, "Jobs", "jobs"), After: values.Get("after")}
 	filter, after, wrong := query(values)
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
+	var err error
+	if v.Query, err = s.queryAbove(c, filter, v.Errors); err != nil {
+		return err
+	}
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
-	var err error
 	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
@@ -142,20 +145,21 @@ func byField(wrong []*retry.FieldError) map[string]string {
 func (s *Server) deadLetters(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	v := templates.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
-	values.Del("state") // every row is a dead letter
-	filter, after, wrong := query(values)
-	v.Filter, v.Errors = filter, byField(wrong)
-	var err error
-	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
+	filter, after, wrong := lettersQuery(values)
+	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
+	queues, err := s.Store.Queues(ctx, now)
+	if err != nil {
 		return err
 	}
-	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
+	dead := filter
+	dead.Status = job.StatusDeadLetter
+	if v.Query, err = s.queryAbove(c, dead, v.Errors); err != nil {
 		return err
 	}
 	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
 		return err
 	}
-	v.Configs = s.queueConfigs(v.Queues)
+	v.Configs = s.queueConfigs(queues)
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}

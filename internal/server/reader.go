@@ -101,6 +101,13 @@ func (r reader) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	return list, err
 }
 
+// WholeJobs is Store.WholeJobs.
+func (r reader) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
+	list, err := r.Store.WholeJobs(ctx, f, after, limit)
+	list.Jobs = r.all(list.Jobs)
+	return list, err
+}
+
 // Recent is Store.Recent.
 func (r reader) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
 	jobs, err := r.Store.Recent(ctx, typ, limit)

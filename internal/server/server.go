@@ -197,6 +197,8 @@ func (s *Server) HTTP() *http.Server {
 func (s *Server) pages() {
 	s.get("/", access.View, s.overview)
 	s.get("/jobs", access.View, s.jobs)
+	s.get("/export.csv", access.View, s.exportCSV)
+	s.get("/export.ndjson", access.View, s.exportNDJSON)
 	s.get("/jobs/:id", access.View, s.job)
 	s.get("/jobs/:id/payload", access.View, s.payload)
 	s.get("/jobs/:id/replay", access.View, s.redoPage)
@@ -225,7 +227,9 @@ func (s *Server) api() {
 	s.get(v1+"/jobs", access.View, s.listJobs)
 	s.get(v1+"/jobs/:id", access.View, s.showJob)
 	s.get(v1+"/counters", access.View, s.showCounters)
+	s.get(v1+"/dead-letters", access.View, s.listLetters)
 	s.get(v1+"/dead-letters/fill", access.View, s.showFill)
+	s.get(v1+"/facets", access.View, s.listFacets)
 	s.get(v1+"/queues", access.View, s.listQueues)
 	s.get(v1+"/workers", access.View, s.listWorkers)
 	s.post(v1+"/workers/quiet", access.Operate, s.quietWorkers)

@@ -189,16 +189,20 @@ func encodeAttempts(d job.Detail) []byte {
 func encodeLetters(letters []job.DeadLetter) []byte {
 	all := [][]byte{}
 	for _, l := range letters {
-		all = append(all, encode(letterShape{
-			JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,
-			FailedAt: job.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
-			Cause: l.Cause, Refused: l.Refused, Problem: l.Problem,
-			ForwardedTo: l.ForwardedTo, ForwardedAt: job.FormatTime(l.ForwardedAt),
-			ReplayedAt: job.FormatTime(l.ReplayedAt), ReplayedBy: l.ReplayedBy,
-			DiscardedAt: job.FormatTime(l.DiscardedAt), DiscardedBy: l.DiscardedBy,
-		}))
+		all = append(all, encodeLetter(l))
 	}
 	return list(all)
+}
+
+func encodeLetter(l job.DeadLetter) []byte {
+	return encode(letterShape{
+		JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,
+		FailedAt: job.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
+		Cause: l.Cause, Refused: l.Refused, Problem: l.Problem,
+		ForwardedTo: l.ForwardedTo, ForwardedAt: job.FormatTime(l.ForwardedAt),
+		ReplayedAt: job.FormatTime(l.ReplayedAt), ReplayedBy: l.ReplayedBy,
+		DiscardedAt: job.FormatTime(l.DiscardedAt), DiscardedBy: l.DiscardedBy,
+	})
 }
 
 // encodeFailure writes an error, and who was first if somebody was.

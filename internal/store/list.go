@@ -129,6 +129,23 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	defer cancel()
 	query, args := jobsQuery(f, after, limit)
 	jobs, err := s.policies.jobs(s.reading(ctx), query, args...)
+	return pageOf(ctx, f, limit, jobs, err)
+}
+
+// WholeJobs returns what Jobs does, each job with what it brings along.
+func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
+	if err := f.Check(); err != nil {
+		return job.List{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	query, args := wholeJobsQuery(f, after, limit)
+	jobs, err := s.policies.whole(s.reading(ctx), query, args...)
+	return pageOf(ctx, f, limit, jobs, err)
+}
+
+// pageOf is what was found, and where the next page begins.
+func pageOf(ctx context.Context, f job.Filter, limit int, jobs []job.Job, err error) (job.List, error) {
 	page := job.List{Jobs: jobs}
 	if len(jobs) > limit || err != nil && len(jobs) > 0 {
 		page.Jobs = jobs[:min(limit, len(jobs))]
@@ -138,7 +155,15 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 }
 
 func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
-	const columns = `SELECT ` + jobColumns + ` FROM `
+	return selectJobs(jobColumns, "", f, after, limit)
+}
+
+// wholeJobsQuery selects them with their bodies.
+func wholeJobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
+	return selectJobs(jobColumns+", "+bodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
+}
+
+func selectJobs(columns, join string, f job.Filter, after job.Cursor, limit int) (string, []any) {
 	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
 	var where conditions
 	if f.Searches() {
@@ -153,7 +178,7 @@ func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 	if !f.ByEnqueueing() {
 		order = []string{changed, "j.seq"}
 	}
-	return where.page(columns+from, f, order, after, limit)
+	return where.page("SELECT "+columns+" FROM "+from+join, f, order, after, limit)
 }
 
 // indexFor names the index of a list of failures. Between two times SQLite takes

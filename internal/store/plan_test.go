@@ -103,8 +103,9 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 	} {
 		for _, after := range []job.Cursor{{}, cursor} {
 			jobs, _ := jobsQuery(f, after, 50)
+			whole, _ := wholeJobsQuery(f, after, 50)
 			letters, _ := lettersQuery(f, after, 50)
-			for _, query := range []string{jobs, letters} {
+			for _, query := range []string{jobs, whole, letters} {
 				got := plan(t, s.reads, query)
 				if slow(got) != "" || !strings.HasPrefix(got, "SCAN s VIRTUAL TABLE INDEX ") || !strings.Contains(got, "SEARCH j USING INTEGER PRIMARY KEY") {
 					t.Errorf("%v: %s", f, got)

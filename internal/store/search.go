@@ -101,14 +101,15 @@ func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
 	size := 0
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		var u unsearched
-		var id, typ string
-		var failure job.Failure
-		var payload, meta sql.RawBytes
-		err := rows.Scan(&u.seq, &u.execution, &id, &typ, &failure.Type, &failure.Message, &payload, &meta)
+		var j job.Job
+		var meta []byte
+		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, &meta)
 		if err != nil || len(all) > 0 && size >= fillBytes {
 			return err
 		}
-		u.document = job.NewDocument(id, typ, s.redact.text(failure.Error()), s.redact.data(typ, payload), s.redact.data(typ, meta))
+		j.Payload, j.Meta = s.redact.data(j.Type, j.Payload), s.redact.data(j.Type, meta)
+		j.Error = job.ErrorInfo{Type: s.redact.text(j.Error.Type), Message: s.redact.text(j.Error.Message)}
+		u.document = j.Document()
 		size += u.size()
 		all = append(all, u)
 		return nil
@@ -120,7 +121,7 @@ func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
 func (t *tx) index(all []unsearched) error {
 	const (
 		take    = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
-		replace = `REPLACE INTO search (rowid, ident, kind, error, payload, meta) VALUES ($1, $2, $3, $4, $5, $6)`
+		replace = `REPLACE INTO search (rowid, ident, kind, failure, content, meta_text) VALUES ($1, $2, $3, $4, $5, $6)`
 	)
 	for _, u := range all {
 		n, err := t.exec(take, u.seq, u.execution)
@@ -155,7 +156,8 @@ func (s *Store) SearchLag(ctx context.Context) (int, error) {
 func matching(f job.Filter) string {
 	var all []string
 	for _, part := range []struct{ column, text string }{
-		{"error : ", f.Error}, {"payload : ", f.Payload}, {"meta : ", f.Meta}, {"", f.Text}, {"kind : ", typeText(f)},
+		{"failure : ", f.Error}, {"content : ", f.Payload}, {"meta_text : ", f.Meta}, {"", f.Text},
+		{"kind : ", typeText(f)},
 	} {
 		if part.text != "" {
 			all = append(all, part.column+`"`+strings.ReplaceAll(part.text, `"`, `""`)+`"`)

@@ -1,13 +1,9 @@
 package templates
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/a-h/templ"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // lettersBack is the page that a form returns to without scripts.
@@ -54,34 +50,12 @@ func letterDiscard(v DeadLetters, l job.LetterRow) act {
 	return rowDiscard(v.Frame, j, lettersBack(v))
 }
 
-// toggleReason is the list under this reason, or without it when it is chosen.
-func toggleReason(f job.Filter, r retry.Reason) templ.SafeURL {
-	if f.Reason == r {
-		r = ""
-	}
-	f.Reason = r
-	return deadLettersURL(f, "")
-}
-
-// toggleQueue is the list under this queue, or without it when it is chosen.
-func toggleQueue(f job.Filter, queue string) templ.SafeURL {
-	if f.Queue == queue {
-		queue = ""
-	}
-	f.Queue = queue
-	return deadLettersURL(f, "")
-}
-
-// maxFacets is how many queues stand beside the dead letters.
+// maxFacets is how many queues or types stand beside a list.
 const maxFacets = 20
 
-// deadest are the queues that have dead letters, most first.
-func deadest(queues []job.QueueInfo) []job.QueueInfo {
-	dead := slices.DeleteFunc(slices.Clone(queues), func(q job.QueueInfo) bool {
-		return q.Depths[job.StatusDeadLetter] == 0
-	})
-	slices.SortStableFunc(dead, func(a, b job.QueueInfo) int {
-		return cmp.Compare(b.Depths[job.StatusDeadLetter], a.Depths[job.StatusDeadLetter])
-	})
-	return dead
+// lettersFilter is the filter of the list as one of jobs.
+func lettersFilter(v DeadLetters) job.Filter {
+	f := v.Filter
+	f.Status = job.StatusDeadLetter
+	return f
 }

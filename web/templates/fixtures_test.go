@@ -269,10 +269,18 @@ func overviewStates(all map[string]page) {
 	all["overview-filling"] = v
 }
 
+// above is what stands above a list.
+func above() templates.Query {
+	facets := job.Facets{
+		Reasons: reasonCounts(), Queues: []job.NameCount{{Name: "payments", Count: 1204}, {Name: "email", Count: 606}, {Name: "billing", Count: 260}},
+		Types: []job.NameCount{{Name: "payments.capture", Count: 1100}, {Name: "email.receipt", Count: 606}, {Name: "invoice.render", Count: 260}},
+	}
+	return templates.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
+}
+
 func jobs(f templates.Frame) templates.Jobs {
 	return templates.Jobs{
-		Frame: f, Queues: []string{"billing", "default", "email", "payments"},
-		List: job.List{Jobs: mixed(30), Next: job.Cursor{At: now.Add(-time.Hour), Seq: 700}},
+		Frame: f, Query: above(), List: job.List{Jobs: mixed(30), Next: job.Cursor{At: now.Add(-time.Hour), Seq: 700}},
 	}
 }
 
@@ -282,6 +290,7 @@ func jobsStates(all map[string]page) {
 	v := jobs(f)
 	v.Filter = job.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
 	v.List.Jobs, v.List.Next, v.After = failing(12), job.Cursor{}, job.Cursor{At: now, Seq: 5}.String()
+	v.Query.Lag = 12
 	all["jobs-filtered"] = v
 	v.After, v.List = "", job.List{}
 	all["jobs-no-match"] = v
@@ -290,7 +299,8 @@ func jobsStates(all map[string]page) {
 	all["jobs-slow"] = v
 	v.Slow, v.List.Jobs = false, nil
 	v.Filter = job.Filter{Queue: "no queue", Type: "x"}
-	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`}
+	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`, "q": "queu: is no qualifier; did you mean queue:"}
+	v.Query.Typed = "queu:orders"
 	all["jobs-bad-filter"] = v
 	f.Problem = "The database can only be read: another disk has it."
 	all["jobs-read-only"] = jobs(f)
@@ -299,8 +309,7 @@ func jobsStates(all map[string]page) {
 
 func deadLetters(f templates.Frame) templates.DeadLetters {
 	return templates.DeadLetters{
-		Frame: f, List: letters(18), Refused: refused(), Reasons: reasonCounts(), Queues: queues(),
-		Letters: room(4210), Configs: configs(),
+		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: room(4210), Configs: configs(),
 	}
 }
 

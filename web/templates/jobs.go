@@ -12,9 +12,9 @@ import (
 // jobsCaption names the list for readers who hear it.
 func jobsCaption(f job.Filter) string {
 	if f.Status == "" {
-		return "Jobs, newest first"
+		return "Jobs, " + orderOf(f)
 	}
-	return "Jobs: " + lookOf(f.Status).word + ", newest first"
+	return "Jobs: " + lookOf(f.Status).word + ", " + orderOf(f)
 }
 
 // timeHeading names the time by which the list is ordered.
@@ -43,8 +43,16 @@ func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
 	return a
 }
 
-// queueChoices are the queues of the filter's list; one that is filtered by
-// and does not exist is among them, so that the form says what is shown.
+// narrowedBy names the facets of a list of jobs.
+func narrowedBy(f job.Filter) string {
+	if f.Status == job.StatusDeadLetter {
+		return "reason, queue and type"
+	}
+	return "queue"
+}
+
+// queueChoices are the queues of a form's list; one that is chosen and does not
+// exist is among them, so that the form says what is meant.
 func queueChoices(names []string, chosen string) []string {
 	if chosen == "" || slices.Contains(names, chosen) {
 		return names

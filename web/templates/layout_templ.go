@@ -338,7 +338,7 @@ func topTools(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "\" maxlength=\"200\" aria-label=\"Search jobs by id or error\" placeholder=\"Job id, or text of an error\"> <kbd class=\"wide scripted\" aria-hidden=\"true\">/</kbd></form><div class=\"end\"><span class=\"live scripted unknown\" data-live-status>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "\" maxlength=\"4000\" aria-label=\"Search jobs by id, type, error or payload\" placeholder=\"Id, type, error or payload\"> <kbd class=\"wide scripted\" aria-hidden=\"true\">/</kbd></form><div class=\"end\"><span class=\"live scripted unknown\" data-live-status>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

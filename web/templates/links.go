@@ -60,15 +60,23 @@ func asset(name string) templ.SafeURL { return templ.SafeURL(static.Path(name)) 
 
 func query(f job.Filter, after string) url.Values {
 	q := url.Values{}
-	for name, value := range map[string]string{
-		"state": string(f.Status), "queue": f.Queue, "type": f.Type,
-		"error": f.Error, "reason": string(f.Reason), "after": after,
-	} {
+	set := func(name, value string) {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
+	for _, name := range []string{"state", "queue", "type", "error", "reason", "from", "to", "sort"} {
+		set(name, f.Value(name))
+		f = f.Without(name)
+	}
+	set("q", f.String())
+	set("after", after)
 	return q
+}
+
+// exportURL is the list of the jobs that match f as a file: "csv" or "ndjson".
+func exportURL(f job.Filter, format string) templ.SafeURL {
+	return local("/export."+format, query(f, ""))
 }
 
 // local is an address on this host. Its path begins with one slash and is

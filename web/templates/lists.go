@@ -19,28 +19,10 @@ type chip struct {
 // another filter.
 func chips(f job.Filter, to func(job.Filter, string) templ.SafeURL) []chip {
 	var all []chip
-	add := func(name, value string, without job.Filter) {
-		if value != "" {
-			all = append(all, chip{name, visible(value), to(without, "")})
-		}
+	for _, name := range f.Has() {
+		word, value := partWord(f, name)
+		all = append(all, chip{word, visible(value), to(f.Without(name), "")})
 	}
-	g := f
-	g.Status = ""
-	add("state", statusWord(f.Status), g)
-	g = f
-	g.Reason = ""
-	if f.Reason != "" {
-		add("reason", lookOfReason(f.Reason).word, g)
-	}
-	g = f
-	g.Queue = ""
-	add("queue", f.Queue, g)
-	g = f
-	g.Type = ""
-	add("type", f.Type, g)
-	g = f
-	g.Error = ""
-	add("error", f.Error, g)
 	return all
 }
 
@@ -117,7 +99,7 @@ func share(count, largest int64) string {
 // messages carry states, queues and types only.
 func follows(f job.Filter, after string) bool {
 	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
-	return after == "" && f.Zero()
+	return after == "" && f == job.Filter{}
 }
 
 // newerIdle is what the bar above a list says while there is no news.
@@ -126,7 +108,7 @@ func newerIdle(f job.Filter, after string) string {
 	case after != "":
 		return "An older page. What is newer is not counted here."
 	case !follows(f, after):
-		return "Reload to see what is newer: this filter cannot be followed."
+		return "Reload to see what is newer: this filter or order cannot be followed."
 	}
 	return "Newest first. Rows stay where they are."
 }

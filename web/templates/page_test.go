@@ -215,20 +215,6 @@ func TestJobs_EachFilterIsRemovedByOneLink(t *testing.T) {
 	d.says("class", "empty", "No job matches all three filters")
 }
 
-func TestJobs_KeepsTheFilterInTheForm(t *testing.T) {
-	d := parse(t, pages()["jobs-filtered"])
-	if got := value(d.one("name", "error"), "value"); got != "timeout" {
-		t.Errorf("the form's error text is %q, want timeout", got)
-	}
-	var chosen []string
-	for _, o := range d.with("selected", "*") {
-		chosen = append(chosen, value(o, "value"))
-	}
-	if want := []string{"dead_letter", "payments"}; !slices.Equal(chosen, want) {
-		t.Errorf("the form has chosen %q, want %q", chosen, want)
-	}
-}
-
 func TestJobs_OlderKeepsTheFilter(t *testing.T) {
 	v := pages()["jobs-slow"]
 	older := parse(t, v).one("rel", "next")

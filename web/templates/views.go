@@ -75,7 +75,7 @@ type Jobs struct {
 	After  string            // the cursor of this page, empty for the first
 	Slow   bool              // the query ran into its deadline: List is incomplete
 	Errors map[string]string // field of the filter: what is wrong with it
-	Queues []string          // names for the filter's list
+	Query  Query
 }
 
 // JobPage is the page /jobs/{id}.
@@ -100,8 +100,7 @@ type DeadLetters struct {
 	List    job.LetterList
 	After   string
 	Refused []Refused
-	Reasons []job.ReasonCount
-	Queues  []job.QueueInfo
+	Query   Query
 	Letters LetterRoom
 	Configs map[string]QueueConfig
 	Slow    bool

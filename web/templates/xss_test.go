@@ -61,12 +61,14 @@ func poisonedPages(s string) map[string]page {
 	letter := job.LetterRow{Job: rows[0], DeadLetter: job.DeadLetter{JobID: rows[0].ID, Run: 1, Reason: retry.Reason(s), Error: s, Exception: s, FailedAt: now, Queue: s, Attempts: 2, ReplayedBy: s}}
 	filter := job.Filter{Status: job.Status(s), Queue: s, Type: s, Error: s, Reason: retry.Reason(s)}
 	reasons := []job.ReasonCount{{Reason: retry.Reason(s), Count: 3}}
+	facets := job.Facets{Reasons: reasons, Queues: []job.NameCount{{Name: s, Count: 2}, {Name: "x", Count: 1}}, Types: []job.NameCount{{Name: s, Count: 2}}}
+	above := templates.Query{Typed: s, Facets: facets, Dead: facets, Queues: []string{s, "x"}, Lag: 3}
 	refused := []templates.Refused{{Job: rows[2], Problem: s}, {Job: rows[0], Problem: s}}
 	return map[string]page{
 		"overview":     templates.Overview{Frame: f, LastHour: hour(3, 2, 1), Queues: []job.QueueInfo{q}, Failing: rows, Refused: refused, Reasons: reasons},
-		"jobs":         templates.Jobs{Frame: f, Filter: filter, List: job.List{Jobs: rows, Next: job.Cursor{At: now, Seq: 1}}, After: s, Slow: true, Errors: map[string]string{s: s, "type": s}, Queues: []string{s, "x"}},
+		"jobs":         templates.Jobs{Frame: f, Filter: filter, List: job.List{Jobs: rows, Next: job.Cursor{At: now, Seq: 1}}, After: s, Slow: true, Errors: map[string]string{s: s, "type": s}, Query: above},
 		"jobs-empty":   templates.Jobs{Frame: f, Filter: filter},
-		"dead-letters": templates.DeadLetters{Frame: f, Filter: filter, List: job.LetterList{Letters: []job.LetterRow{letter}}, After: s, Refused: refused, Reasons: reasons, Queues: []job.QueueInfo{q}, Errors: map[string]string{"error": s}},
+		"dead-letters": templates.DeadLetters{Frame: f, Filter: filter, List: job.LetterList{Letters: []job.LetterRow{letter}}, After: s, Refused: refused, Query: above, Errors: map[string]string{"error": s}},
 		"queues": templates.Queues{
 			Frame: f, Queues: []job.QueueInfo{q, idle}, Held: []job.HeldType{{Queue: s, Type: s, Count: 2}, {Queue: "x", Type: s, Count: 2}},
 			Configs: map[string]templates.QueueConfig{"x": {ForwardedTo: s, Policy: retry.Policy{Strategy: retry.Strategy(s), OnExhaustion: retry.Action(s)}}},
@@ -179,7 +181,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "policies", "api", "demo", "static":
+	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "policies", "api", "demo", "static", "export.csv", "export.ndjson":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}

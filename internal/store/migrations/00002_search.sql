@@ -4,7 +4,7 @@
 -- that no secret can be found out by searching for it. A job's rowid is its seq,
 -- so that the newest are found first without sorting.
 CREATE VIRTUAL TABLE search USING fts5 (
-    ident, kind, error, payload, meta,
+    ident, kind, failure, content, meta_text,
     content = '', contentless_delete = 1, tokenize = 'trigram'
 );
 

@@ -16,7 +16,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, WholeJobsAreTheSame,
 }
 
 // fill makes every failure searchable.
@@ -267,8 +267,8 @@ func (k *kit) facts(id string) job.Facts {
 	d := k.detail(id)
 	for _, a := range slices.Backward(d.Attempts) {
 		if a.Outcome.Counted() && a.Outcome != job.Succeeded {
-			failure := job.Failure{ErrorInfo: a.Error}
-			return job.Facts{Document: job.NewDocument(id, d.Job.Type, failure.Error(), d.Job.Payload, d.Job.Meta)}
+			d.Job.Error = a.Error
+			return job.Facts{Document: d.Job.Document()}
 		}
 	}
 	return job.Facts{}
@@ -343,4 +343,25 @@ func FacetsFollowTheFilter(k *kit) {
 		job.Facets{Queues: []job.NameCount{{Name: "later", Count: 1}, {Name: "orders", Count: 1}}})
 	k.same("the queues of all jobs", facets(job.Filter{}),
 		job.Facets{Queues: []job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}, {Name: "later", Count: 1}}})
+}
+
+// WholeJobsAreTheSame: the same jobs in the same pages, with all that they bring
+// along.
+func WholeJobsAreTheSame(k *kit) {
+	k.variety()
+	for _, f := range []job.Filter{{}, {Text: "service"}, {Status: job.StatusDeadLetter, Queue: "mail"}} {
+		var after job.Cursor
+		for range 3 {
+			list, err := k.Jobs(k.ctx, f, after, 5)
+			k.check(err)
+			whole, err := k.WholeJobs(k.ctx, f, after, 5)
+			k.check(err)
+			k.same("the place of the next page", whole.Next, list.Next)
+			for _, j := range whole.Jobs {
+				k.same("a job of "+f.String(), j, k.job(j.ID))
+			}
+			k.same("the jobs of "+f.String(), ids(whole.Jobs), ids(list.Jobs))
+			after = list.Next
+		}
+	}
 }

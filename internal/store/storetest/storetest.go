@@ -75,6 +75,7 @@ type Reader interface {
 type Searcher interface {
 	FillSearch(ctx context.Context) (int, error)
 	SearchLag(ctx context.Context) (int, error)
+	WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error)
 	Facets(ctx context.Context, f job.Filter) (job.Facets, error)
 }
 

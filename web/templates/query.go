@@ -1,0 +1,195 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Query is the part above a list in which people say what they want to see.
+type Query struct {
+	Typed  string     // what was typed and cannot be read; else empty
+	Facets job.Facets // of the list
+	Dead   job.Facets // of all open dead letters: names that can be suggested
+	Queues []string   // names that can be suggested
+	Lag    int        // failures that cannot be searched yet
+}
+
+// maxSuggestions bounds the names of each kind that are suggested.
+const maxSuggestions = 50
+
+// text is what the box shows: everything but what has a field of its own.
+func (q Query) text(f job.Filter) string {
+	if q.Typed != "" {
+		return q.Typed
+	}
+	if fieldTime(f.From) != "" {
+		f.From = time.Time{}
+	}
+	if fieldTime(f.To) != "" {
+		f.To = time.Time{}
+	}
+	f.Sort = job.Newest
+	return f.String()
+}
+
+// fieldTime is a time as its field in the form takes it; empty when it would lose
+// a part of it.
+func fieldTime(t time.Time) string {
+	if t.IsZero() || t.Nanosecond() != 0 {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05")
+}
+
+// suggestions are words of the language that fit here, each complete or to be
+// completed.
+func (q Query) suggestions(states bool) []string {
+	var all []string
+	add := func(name, value string) { all = append(all, job.Filter{}.Set(name, value).String()) }
+	for _, known := range job.Qualifiers() {
+		if states || known.Name != "state" {
+			all = append(all, known.Name+":")
+		}
+	}
+	if states {
+		for _, s := range job.Statuses() {
+			add("state", string(s))
+		}
+	}
+	for _, r := range q.Dead.Reasons {
+		add("reason", string(r.Reason))
+	}
+	for _, name := range q.Queues[:min(len(q.Queues), maxSuggestions)] {
+		add("queue", name)
+	}
+	for _, t := range q.Dead.Types[:min(len(q.Dead.Types), maxSuggestions)] {
+		add("type", t.Name)
+	}
+	for _, since := range []string{"15m", "1h", "24h", "7d"} {
+		all = append(all, "since:"+since)
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// lagging says what a search does not find yet.
+func lagging(n int) string {
+	verb := "are"
+	if n == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%s %s not searchable yet.", counted(n, "newest failure", "newest failures"), verb)
+}
+
+// toggled is the filter with this value, or without it when it has it already.
+func toggled(f job.Filter, name, value string) job.Filter {
+	if f.Value(name) == value {
+		return f.Without(name)
+	}
+	return f.Set(name, value)
+}
+
+// facetOf is one link of a facet.
+type facetOf struct {
+	icon, word string
+	count      int64
+	to         templ.SafeURL
+	current    bool
+}
+
+// facetGroup is what a list can be narrowed to by one qualifier.
+type facetGroup struct {
+	title, label string
+	all          []facetOf
+	more         int
+}
+
+func (g facetGroup) largest() int64 {
+	var most int64
+	for _, f := range g.all {
+		most = max(most, f.count)
+	}
+	return most
+}
+
+// facetGroups are the facets of a list, which to leads to.
+func facetGroups(facets job.Facets, f job.Filter, to func(job.Filter, string) templ.SafeURL) []facetGroup {
+	names := func(title, name, symbol string, counts []job.NameCount) facetGroup {
+		g := facetGroup{title: title, label: title + "s", more: max(0, len(counts)-maxFacets)}
+		for _, c := range counts[:min(len(counts), maxFacets)] {
+			g.all = append(g.all, facetOf{symbol, visible(c.Name), c.Count, to(toggled(f, name, c.Name), ""), f.Value(name) == c.Name})
+		}
+		return g
+	}
+	reasons := facetGroup{title: "Reason", label: "Reasons"}
+	for _, r := range facets.Reasons {
+		look := lookOfReason(r.Reason)
+		reasons.all = append(reasons.all, facetOf{look.icon, look.word, r.Count, to(toggled(f, "reason", string(r.Reason)), ""), f.Reason == r.Reason})
+	}
+	return []facetGroup{reasons, names("Queue", "queue", "queues", facets.Queues), names("Type", "type", "jobs", facets.Types)}
+}
+
+// uncounted says what the counts of the facets leave out.
+func uncounted(f job.Filter) string {
+	f.Status, f.Queue, f.Type, f.Reason, f.Sort = "", "", "", "", job.Newest
+	if f.Zero() {
+		return ""
+	}
+	return "Counted without " + inWords(len(f.Has()), "other filter", "other filters") + "."
+}
+
+// orderOf says in which order a list is.
+func orderOf(f job.Filter) string {
+	word := "newest"
+	if f.Sort == job.Oldest {
+		word = "oldest"
+	}
+	if f.Searches() {
+		return word + " first by when they were enqueued"
+	}
+	return word + " first"
+}
+
+// furtherOf is what the next page of a list has.
+func furtherOf(f job.Filter) string {
+	if f.Sort == job.Oldest {
+		return "Newer"
+	}
+	return "Older"
+}
+
+// ariaSort is the direction in which a list is sorted by its time.
+func ariaSort(f job.Filter) string {
+	if f.Sort == job.Oldest {
+		return "ascending"
+	}
+	return "descending"
+}
+
+// partWord is what a chip calls a part of a filter, and what it says.
+func partWord(f job.Filter, name string) (word, value string) {
+	value = f.Value(name)
+	switch name {
+	case "state":
+		return name, statusWord(f.Status)
+	case "reason":
+		return name, lookOfReason(retry.Reason(value)).word
+	case "from":
+		return "since", stamp(f.From)
+	case "to":
+		return "before", stamp(f.To)
+	case "class":
+		return "error type", value
+	case "group":
+		return "error group", value
+	case "sort":
+		return "sorted", value + " first"
+	}
+	return strings.ReplaceAll(name, "_", " "), value
+}
