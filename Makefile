@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz lint verify bench seed-large bench-pages
+.PHONY: help build run demo generate test fuzz lint verify bench seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -56,3 +56,6 @@ seed-large: build ## Write large.db: a million jobs, a hundred thousand of them 
 
 bench-pages: seed-large ## Measure every page and search on large.db, against their budgets
 	REDRIVE_BENCH_DB=$(abspath $(LARGE)) go test -run '^$$' -bench '^BenchmarkPages$$' -benchtime 1x -timeout 30m ./cmd/dashboard
+
+screenshots: ## Take the pictures in docs/ of the demo
+	REDRIVE_SCREENSHOTS=$(abspath docs) REDRIVE_TEST_BROWSER=required go test -run '^TestScreenshots$$' -count 1 ./cmd/dashboard

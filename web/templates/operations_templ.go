@@ -2429,7 +2429,7 @@ func operationItems(v OperationPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 205, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Items\"><table class=\"table fixed w-min\"><caption class=\"vh\">Items of this operation, in the order of work, and what became of them</caption> <colgroup><col class=\"w-state\"> <col class=\"w-job\"> <col> <col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">Outcome</th><th scope=\"col\">Job</th><th scope=\"col\">What happened</th><th scope=\"col\" class=\"num\">At</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 205, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Items in the order of work\"><table class=\"table fixed w-min\"><caption class=\"vh\">Items of this operation, in the order of work, and what became of them</caption> <colgroup><col class=\"w-state\"> <col class=\"w-job\"> <col> <col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">Outcome</th><th scope=\"col\">Job</th><th scope=\"col\">What happened</th><th scope=\"col\" class=\"num\">At</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
