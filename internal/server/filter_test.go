@@ -1,0 +1,91 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestLists_SpeakTheLanguageOfFilters(t *testing.T) {
+	h := start(t)
+	shipped := h.dead()
+	h.enqueue(`{"type":"email.send","queue":"orders","payload":{"order":1042}}`)
+	h.fail("orders", "smtp.451", "greylisted, try again", "")
+	for q, want := range map[string]bool{
+		"warehouse": true, "error:WAREHOUSE": true, `"the warehouse is"`: true, "type:order.*": true, "class:http.* state:dead_letter": true,
+		"payload:1042": false, "since:1h attempts:1": true, "before:1h": false, shipped[:13]: true,
+	} {
+		for _, path := range []string{"/jobs?q=", "/dead-letters?q=", "/api/v1/jobs?q=", "/api/v1/dead-letters?q=", "/export.ndjson?q="} {
+			a := h.get(path+url.QueryEscape(q)).want(t, http.StatusOK)
+			if got := strings.Contains(a.body, shipped); got != want {
+				t.Errorf("%s%s lists the job: %v, want %v", path, q, got, want)
+			}
+		}
+	}
+}
+
+func TestLists_CombineTheLanguageWithParameters(t *testing.T) {
+	h := start(t)
+	id := h.dead()
+	if a := h.get("/api/v1/jobs?q=warehouse&queue=orders&since=1h&type=order.*").want(t, http.StatusOK); !strings.Contains(a.body, id) {
+		t.Errorf("the job is missing: %s", a.body)
+	}
+	if a := h.get("/api/v1/jobs?q=warehouse&queue=mail").want(t, http.StatusOK); strings.Contains(a.body, id) {
+		t.Errorf("the job of another queue is listed: %s", a.body)
+	}
+	for query, field := range map[string]string{
+		"q=queue:orders&queue=mail": "queue", "q=queu:orders": "q", "q=ab": "q", "error=ab": "error", "since=soon": "since", "sort=best": "sort",
+		"from=2026-03-12&to=2026-03-11": "to",
+	} {
+		f := decode[fault](t, h.get("/api/v1/jobs?"+query).want(t, http.StatusBadRequest))
+		if f.Error.Field != field {
+			t.Errorf("%s: %+v, want the field %s", query, f.Error, field)
+		}
+	}
+	if a := h.get("/dead-letters?q=state:retryable").want(t, http.StatusBadRequest); !strings.Contains(a.body, "every row here is a dead letter") {
+		t.Error("the list of dead letters does not say that it has no other state")
+	}
+}
+
+func TestLists_OldestFirst(t *testing.T) {
+	h := start(t)
+	first, last := h.dead(), h.dead()
+	for path, want := range map[string]bool{
+		"/api/v1/jobs?": false, "/api/v1/jobs?sort=oldest&": true, "/api/v1/dead-letters?": false, "/api/v1/dead-letters?q=sort:oldest&": true,
+	} {
+		a := h.get(path+"limit=1").want(t, http.StatusOK)
+		if got := strings.Contains(a.body, first); got != want || strings.Contains(a.body, last) == want {
+			t.Errorf("%s begins with the oldest: %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestFacets_AreCountedOnPagesAndForPrograms(t *testing.T) {
+	h := start(t)
+	h.dead()
+	h.dead()
+	type shape struct{ Reasons, Queues, Types []facetShape }
+	got := decode[shape](t, h.get("/api/v1/facets?state=dead_letter&queue=orders").want(t, http.StatusOK))
+	if len(got.Reasons) != 1 || got.Reasons[0] != (facetShape{"attempts_exhausted", 2}) || got.Queues[0] != (facetShape{"orders", 2}) ||
+		got.Types[0] != (facetShape{"order.ship", 2}) {
+		t.Errorf("the facets are %+v", got)
+	}
+	page := h.get("/dead-letters?queue=orders").want(t, http.StatusOK)
+	for _, link := range []string{"/dead-letters?queue=orders&amp;type=order.ship", "/dead-letters?queue=orders&amp;reason=attempts_exhausted", `href="/dead-letters"`} {
+		if !strings.Contains(page.body, link) {
+			t.Errorf("no facet leads to %s", link)
+		}
+	}
+}
+
+func TestLists_SayWhatIsNotSearchableYet(t *testing.T) {
+	h := start(t)
+	h.failed(2, "orders", []byte(`{}`))
+	if a := h.get("/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, "2 newest failures are not searchable yet.") {
+		t.Error("the page does not say so")
+	}
+	if a := h.get("/api/v1/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, `"not_searchable_yet":2`) {
+		t.Errorf("the API does not say so: %s", a.body)
+	}
+}
