@@ -52,7 +52,7 @@ func (s *Server) overview(c echo.Context) error {
 		return err
 	}
 	var slowFailing, slowRefused bool
-	if v.Failing, slowFailing, err = s.failing(ctx); err != nil {
+	if v.Failing, slowFailing, err = s.failing(ctx, ""); err != nil {
 		return err
 	}
 	if v.Refused, slowRefused, err = s.refused(ctx, job.Filter{}); err != nil {
@@ -63,10 +63,11 @@ func (s *Server) overview(c echo.Context) error {
 	return s.page(c, http.StatusOK, v.Page())
 }
 
-// failing are the newest jobs that wait for a retry or ended without success.
-func (s *Server) failing(ctx context.Context) (all []job.Job, slow bool, err error) {
+// failing are the newest jobs that wait for a retry or ended without success, of
+// one queue or of all.
+func (s *Server) failing(ctx context.Context, queue string) (all []job.Job, slow bool, err error) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
-		page, err := s.Store.Jobs(ctx, job.Filter{Status: job.Status(state)}, job.Cursor{}, failingLimit)
+		page, err := s.Store.Jobs(ctx, job.Filter{Status: job.Status(state), Queue: queue}, job.Cursor{}, failingLimit)
 		late, err := tolerate(err)
 		if err != nil {
 			return nil, false, err
@@ -124,6 +125,9 @@ func (s *Server) jobs(c echo.Context) error {
 	}
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
+	}
+	if v.Chart, err = s.chart(c.Request().Context(), time.Now(), filter); err != nil {
+		return err
 	}
 	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
@@ -228,6 +232,10 @@ func (s *Server) job(c echo.Context) error {
 		v.Waits, v.StuckSince, v.StuckUntil = true, since.UTC(), until.UTC()
 	}
 	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
+		return err
+	}
+	v.Recent, err = s.Store.Recent(c.Request().Context(), j.Type, templates.RecentJobs)
+	if v.RecentSlow, err = tolerate(err); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())

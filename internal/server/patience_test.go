@@ -67,7 +67,7 @@ func TestAPI_SlowListIsIncomplete(t *testing.T) {
 func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
 	h := start(t)
 	s := h.http.Config.Handler.(*Server)
-	if _, slow, err := s.failing(late(t)); !slow || err != nil {
+	if _, slow, err := s.failing(late(t), ""); !slow || err != nil {
 		t.Errorf("failing: slow %v, %v", slow, err)
 	}
 	if _, slow, err := s.refused(late(t), job.Filter{}); !slow || err != nil {

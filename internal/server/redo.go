@@ -131,6 +131,9 @@ func (s *Server) redoPolicy(r *job.Redo, j job.Job, patch retry.Patch) error {
 // rewrite puts back what was hidden in a payload before somebody edited it, and
 // then is rewrite.
 func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
+	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
+		return nil, nil, &retry.FieldError{Field: "payload", Problem: problem}
+	}
 	merged, err := s.Store.redactor.For(j.Type).Merge(edited, j.Payload)
 	if err != nil {
 		return nil, nil, &retry.FieldError{Field: "payload", Problem: err.Error()}

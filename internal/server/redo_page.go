@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/job"
+	"redrive/internal/redact"
 	"redrive/internal/retry"
 	"redrive/web/templates"
 )
@@ -91,6 +92,7 @@ func (s *Server) redoView(c echo.Context, j job.Job, form url.Values) templates.
 	}
 	v.Queues = slices.Compact(slices.Sorted(slices.Values(append(s.Config.Queues(), s.Store.QueueNames()...))))
 	v.Was, v.Fixed = templates.EditorText(j.Payload)
+	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
 	for _, field := range v.Fields() {
 		if form.Has(field) {

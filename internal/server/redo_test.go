@@ -13,6 +13,7 @@ import (
 
 	"redrive/internal/babel"
 	"redrive/internal/job"
+	"redrive/internal/redact"
 	"redrive/internal/retry"
 )
 
@@ -210,5 +211,49 @@ func TestChangedPaths_NameTheSmallestParts(t *testing.T) {
 		if got := strings.Join(changedPaths([]byte(test.was), []byte(test.is)), " "); got != test.want {
 			t.Errorf("%s to %s differ at %s, want %s", test.was, test.is, got, test.want)
 		}
+	}
+}
+
+// A secret is locked in the editor: it stays when it is left alone, is never on
+// the page, and its lock is worth nothing at another place.
+func TestRedo_PutsLockedSecretsBack(t *testing.T) {
+	h := start(t)
+	const secret = "hush-4711"
+	id := h.broken(`{"to":"paylane","card":{"token":"` + secret + `","last4":"4242"}}`)
+	page := h.get("/jobs/"+id+"/replay").want(t, http.StatusOK)
+	text := strings.TrimPrefix(page.dom(t).named("payload").FirstChild.Data, "\n")
+	if strings.Contains(page.body, secret) || !strings.Contains(text, redact.Hidden) {
+		t.Fatalf("the editor holds %s", text)
+	}
+	if !strings.Contains(page.dom(t).text(), "1 value is locked") {
+		t.Error("the page does not say that a value is locked")
+	}
+	moved := strings.Replace(text, `"4242"`, `"`+redact.Hidden+`#1"`, 1)
+	a := h.redo(id, "payload", moved).want(t, http.StatusUnprocessableEntity)
+	if strings.Contains(a.body, secret) || h.stored(id).Job.Run != 1 {
+		t.Error("a lock was taken to another place")
+	}
+	a = h.redo(id, "payload", strings.Replace(text, "paylane", "eu2", 1), "do", "check").want(t, http.StatusOK)
+	if strings.Contains(a.body, secret) {
+		t.Error("the difference shows the secret")
+	}
+	h.redo(id, "payload", strings.Replace(text, "paylane", "eu2", 1)).want(t, http.StatusSeeOther)
+	if got := string(h.stored(id).Job.Payload); got != `{"to":"eu2","card":{"token":"`+secret+`","last4":"4242"}}` {
+		t.Errorf("run 2 has %s", got)
+	}
+	for _, path := range []string{"/jobs/" + id, "/api/v1/jobs/" + id, "/jobs/" + id + "/payload"} {
+		if strings.Contains(h.get(path).want(t, http.StatusOK).body, secret) {
+			t.Errorf("%s shows the secret", path)
+		}
+	}
+}
+
+// A payload that cannot be read is told as that, locks or not.
+func TestRedo_NamesTheLineThatIsNoJSON(t *testing.T) {
+	h := start(t)
+	id := h.broken(`{"token":"hush-4711"}`)
+	a := h.redo(id, "payload", "{\n\"token\": \""+redact.Hidden+"#1\",\n}").want(t, http.StatusUnprocessableEntity)
+	if text := a.dom(t).text(); !strings.Contains(text, "in line 3") {
+		t.Error("it does not name the line")
 	}
 }

@@ -204,6 +204,7 @@ func (s *Server) pages() {
 	s.get("/jobs/:id/replay", access.View, s.redoPage)
 	s.get("/dead-letters", access.View, s.deadLetters)
 	s.get("/queues", access.View, s.queues)
+	s.get("/queues/:name", access.View, s.queue)
 	s.get("/workers", access.View, s.workers)
 	s.get("/policies", access.View, s.policies)
 	s.get("/static/:hash/*", access.Public, s.static)

@@ -241,6 +241,7 @@ func pages() map[string]page {
 	problemStates(all)
 	redoStates(all)
 	workersStates(all)
+	queueStates(all)
 	return all
 }
 

@@ -184,6 +184,7 @@ func jobPages() map[string]templates.JobPage {
 		all[name] = v
 	}
 	all["job-redone"] = redonePage()
+	all["job-recent"] = recentPage()
 	return all
 }
 

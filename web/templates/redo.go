@@ -27,6 +27,8 @@ type Redo struct {
 	Form     map[string]string // by field: what stands in it
 	Errors   map[string]string // by field: what is wrong with it
 	Fixed    string            // why the payload cannot be edited here, or empty
+	Locked   int               // values of the payload that are hidden
+	Token    string            // what stands for each
 	Was      string            // the payload as the editor shows it
 	Will     string            // and as it would be
 	Paths    []string          // where they differ
@@ -198,11 +200,21 @@ func inAll(p retry.Policy) string {
 // exhaustions are what can become of a job after its last attempt.
 func exhaustions() []retry.Action { return []retry.Action{retry.DeadLetter, retry.Discard} }
 
+// locked says how many values are hidden, after the payload's size.
+func (v Redo) locked() string {
+	if v.Locked == 0 {
+		return ""
+	}
+	return ", " + counted(v.Locked, "value is", "values are") + " locked: put back on the server, never shown"
+}
+
 // payloadHint says what the editor takes.
 func payloadHint(v Redo) string {
 	switch {
 	case poisoned(v.Job):
 		return "The envelope as text. It is read again when you validate or replay; what can be read becomes a job of its own type."
+	case v.Locked > 0:
+		return "Leave " + v.Token + " where it is, or write another value in its place. Only what you change is changed."
 	case len(v.Job.Envelope) > 0:
 		return "JSON, an object or an array: the data of the envelope. The rest of the envelope stays byte for byte."
 	case json.Valid(v.Job.Payload):

@@ -50,6 +50,10 @@ func redoStates(all map[string]page) {
 	v.Job.Policy.MaxAttempts, v.Policy.MaxAttempts = 1, 1
 	all["redo-fixed"] = v
 	v = redoing()
+	v.Was = strings.Replace(v.Was, `"amount": 4990`, `"token": "••••••#1"`, 1)
+	v.Will, v.Form["payload"], v.Locked, v.Token = v.Was, v.Was, 1, "••••••"
+	all["redo-locked"] = v
+	v = redoing()
 	v.Frame.Problem = "The disk is full."
 	all["redo-read-only"] = v
 }

@@ -76,6 +76,7 @@ type Jobs struct {
 	Slow   bool              // the query ran into its deadline: List is incomplete
 	Errors map[string]string // field of the filter: what is wrong with it
 	Query  Query
+	Chart  *Chart // of the queue and the type that the filter names, or nil
 }
 
 // JobPage is the page /jobs/{id}.
@@ -90,6 +91,8 @@ type JobPage struct {
 	NoHandler   bool      // no handler knows the job's type
 	PausedAt    time.Time // since when the job's queue is paused; zero when it runs
 	PausedBy    string    // who paused it, or empty when nobody said
+	Recent      []job.Job // the newest jobs of the type, the newest first
+	RecentSlow  bool      // they took too long to find
 	Preview     int       // bytes of the payload that are shown; all of it is one link away
 }
 

@@ -1,0 +1,130 @@
+package templates
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// Chart is what became of jobs over the last hour and the last day.
+type Chart struct {
+	Of   string // whose jobs these are: "queue payments"
+	Hour []job.Totals
+	Day  []job.Totals
+	Slow bool // a series took too long to read
+}
+
+// plot is one series as it is drawn.
+type plot struct {
+	title  string
+	label  string
+	bars   []plotBar
+	ticks  []plotTick
+	grid   []gridLine
+	rows   []plotRow
+	totals job.Totals
+}
+
+// plotBar is a piece of time: what failed for good below, what was put back above
+// it, what succeeded on top.
+type plotBar struct {
+	title string
+	parts []plotPart
+}
+
+type plotPart struct{ class, x, y, width, height string }
+
+type plotTick struct{ x, word string }
+
+type gridLine struct{ y, textY, word string }
+
+// plotRow is a piece of time in the table behind the figure.
+type plotRow struct {
+	at time.Time
+	job.Totals
+}
+
+const (
+	plotFloor  = 84.0 // where bars stand, of 104 pixels
+	plotHeight = 76.0
+)
+
+// plotOf draws a series that ends now.
+func plotOf(of string, all []job.Totals, scale job.Scale, now time.Time) plot {
+	p := plot{title: "Last hour, by the minute"}
+	every, layout := 10, "15:04"
+	if scale == job.LastDay() {
+		p.title, every = "Last day, by the quarter of an hour", 16
+	}
+	var most int64 = 1
+	for _, t := range all {
+		p.totals = p.totals.Add(t)
+		most = max(most, executions(t))
+	}
+	p.label = fmt.Sprintf("%s of %s: %s", p.title, of, plotWords(p.totals))
+	top := ceiling(most)
+	for _, share := range []float64{0.5, 1} {
+		y := plotFloor - plotHeight*share
+		p.grid = append(p.grid, gridLine{coord(y), coord(y - 3), number(int64(float64(top) * share))})
+	}
+	first, step := scale.First(now), 100/float64(len(all))
+	for i, t := range all {
+		at, x := first.Add(time.Duration(i)*scale.Step), step*float64(i)
+		if i%every == 0 {
+			p.ticks = append(p.ticks, plotTick{wide(x), at.Format(layout)})
+		}
+		if t != (job.Totals{}) {
+			p.bars = append(p.bars, barOf(t, at.Format(layout), x, step*0.8, float64(top)))
+			p.rows = append(p.rows, plotRow{at, t})
+		}
+	}
+	return p
+}
+
+func barOf(t job.Totals, at string, x, width, top float64) plotBar {
+	b, y := plotBar{title: at + ": " + plotWords(t)}, plotFloor
+	for _, part := range []struct {
+		class string
+		n     int64
+	}{{"fill is-dead", t.FailedPermanently}, {"fill is-retryable", t.Requeued}, {"fill is-succeeded", t.Succeeded}} {
+		if part.n > 0 {
+			height := max(1, plotHeight*float64(part.n)/top)
+			y -= height
+			b.parts = append(b.parts, plotPart{part.class, wide(x), coord(y), wide(width), coord(height)})
+		}
+	}
+	return b
+}
+
+// ceiling is the next round number, even where it is halved.
+func ceiling(n int64) int64 {
+	for step := int64(1); ; step *= 10 {
+		for _, m := range []int64{2, 4, 6, 10} {
+			if n <= m*step {
+				return m * step
+			}
+		}
+	}
+}
+
+func plotWords(t job.Totals) string {
+	words := []string{number(t.Succeeded) + " succeeded", number(t.Requeued) + " failed and requeued", number(t.FailedPermanently) + " failed for good"}
+	if t.Replayed > 0 {
+		words = append(words, number(t.Replayed)+" replayed")
+	}
+	return strings.Join(words, ", ")
+}
+
+// plots are the figures of a chart.
+func (c Chart) plots(now time.Time) []plot {
+	var all []plot
+	if len(c.Hour) > 0 {
+		all = append(all, plotOf(c.Of, c.Hour, job.LastHour(), now))
+	}
+	if len(c.Day) > 0 {
+		all = append(all, plotOf(c.Of, c.Day, job.LastDay(), now))
+	}
+	return all
+}

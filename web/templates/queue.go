@@ -1,0 +1,63 @@
+package templates
+
+import (
+	"github.com/a-h/templ"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// Queue is the page /queues/{name}.
+type Queue struct {
+	Frame
+	Queue      job.QueueInfo
+	Config     QueueConfig
+	Configured bool // the configuration mentions it
+	Chart      *Chart
+	Failing    []job.Job   // its newest failures
+	Groups     []job.Group // its open error groups with the most dead jobs
+	Held       []job.HeldType
+	Slow       bool
+}
+
+// flip is the button that pauses the queue and resumes it.
+func (v Queue) flip() flipAct {
+	here := back(queueURL(v.Queue.Name))
+	return flipAct{
+		is: !v.Queue.PausedAt.IsZero(), about: visible(v.Queue.Name), denied: v.off(access.Operate, "pause or resume a queue"),
+		on:  face{url: queueAction(v.Queue.Name, "resume"), icon: "play", word: "Resume", fields: here},
+		off: face{url: queueAction(v.Queue.Name, "pause"), icon: "pause", word: "Pause", fields: here},
+	}
+}
+
+// unattended reports whether nobody here works the queue off.
+func (v Queue) unattended() bool { return v.Queue.PausedAt.IsZero() && v.Config.Workers == 0 }
+
+// statuses are the depths that the page lists.
+func (v Queue) statuses() []job.Status {
+	var all []job.Status
+	for _, s := range live() {
+		all = append(all, job.Status(s))
+	}
+	return append(all, job.StatusHeld, job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Completed), job.Status(job.Cancelled))
+}
+
+// rate is how many attempts ended in the last hour, and how many of them failed.
+func (v Queue) rate() string {
+	s := counted(sum(series(v.Queue.LastHour, executions)), "attempt", "attempts") + " in the last hour"
+	if share, known := failingShare(v.Queue); known {
+		s += ", " + partOf(share) + " failed"
+	}
+	return s
+}
+
+// policyOfQueue is the name under which the queue's policy can be looked at.
+func policyOfQueue(v Queue) string {
+	if v.Configured {
+		return "queue:" + v.Queue.Name
+	}
+	return "default"
+}
+
+// causeURL is the list of the jobs of an error group.
+func causeURL(g job.Group) templ.SafeURL { return jobsURL(job.Filter{Group: g.Fingerprint}, "") }

@@ -1,0 +1,138 @@
+package templates_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	cause "redrive/internal/failure"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// chart is an hour with an outage at its end, in a calm day.
+func chart(of string) *templates.Chart {
+	c := &templates.Chart{Of: of, Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
+	for i := range c.Hour {
+		c.Hour[i] = job.Totals{Succeeded: int64(20 + i*7%11)}
+		if i > 47 {
+			c.Hour[i] = job.Totals{Succeeded: 3, Failed: 24, Requeued: 15, FailedPermanently: 9}
+		}
+	}
+	for i := range 40 {
+		c.Day[95-i] = job.Totals{Succeeded: int64(300 + i*37%110), Failed: 4, Requeued: 4}
+	}
+	c.Day[95] = job.Totals{Succeeded: 36, Failed: 288, Requeued: 180, FailedPermanently: 108, Replayed: 12}
+	return c
+}
+
+func queueView(f templates.Frame) templates.Queue {
+	policy := retry.Default()
+	q := queues()[0]
+	return templates.Queue{
+		Frame: f, Queue: q, Configured: true, Chart: chart("the queue " + q.Name),
+		Config:  templates.QueueConfig{Workers: 10, Running: 3, Policy: policy, DeadLetters: true},
+		Failing: failing(6),
+		Groups: []job.Group{{
+			Type: "payments.capture", Cause: cause.Cause{Fingerprint: "00aa11bb22cc33dd", Class: "upstream.unavailable", Message: "POST <url>: <n> Service Unavailable"},
+			State: job.GroupOpen, Dead: 1204, Retrying: 318, LastSeen: now.Add(-9 * time.Second),
+		}},
+		Held: []job.HeldType{{Queue: q.Name, Type: "loyalty.points.expire", Count: 2}},
+	}
+}
+
+func queueStates(all map[string]page) {
+	all["queue"] = queueView(frame("queues", "payments"))
+	v := queueView(frame("queues", "payments"))
+	v.Queue.PausedAt, v.Queue.PausedBy = now.Add(-time.Hour), "ana"
+	v.Chart = &templates.Chart{Of: "the queue payments", Slow: true}
+	v.Slow = true
+	all["queue-paused"] = v
+	v = queueView(frame("queues", "payments"))
+	v.Config, v.Configured, v.Held = templates.QueueConfig{Policy: retry.Default()}, false, nil
+	all["queue-no-worker"] = v
+	v = templates.Queue{Frame: fresh("queues", "new"), Queue: job.QueueInfo{Name: "new"}, Config: templates.QueueConfig{Workers: 2, Policy: retry.Default()}, Configured: true}
+	v.Chart = &templates.Chart{Of: "the queue new", Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
+	all["queue-fresh"] = v
+	list := jobs(frame("jobs", "Jobs"))
+	list.Filter = job.Filter{Queue: "payments", Type: "payments.*"}
+	list.Chart = chart("payments.* in the queue payments")
+	all["jobs-chart"] = list
+}
+
+func TestQueue_SaysHowItStands(t *testing.T) {
+	d := parse(t, pages()["queue"])
+	for _, want := range []string{"3 of 10 busy", "kept here", "upstream.unavailable", "loyalty.points.expire", "2 jobs wait"} {
+		if !strings.Contains(text(d.root), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if to := value(parse(t, pages()["queue-paused"]).with("data-act", "flip")[0], "action"); !strings.HasSuffix(to, "/resume") {
+		t.Errorf("the button of a paused queue leads to %s", to)
+	}
+	parse(t, pages()["queue-no-worker"]).says("aria-label", "No worker", "This queue has no worker.")
+}
+
+// Every bar of a chart is also in its table.
+func TestChart_HasATableOfTheSame(t *testing.T) {
+	d := parse(t, pages()["queue"])
+	figures := d.elements("figure")
+	if len(figures) != 2 {
+		t.Fatalf("%d figures, want an hour and a day", len(figures))
+	}
+	for i, want := range []int{60, 40} {
+		bars, rows := 0, 0
+		for n := range figures[i].Descendants() {
+			if n.Type == html.ElementNode && n.Data == "g" {
+				bars++
+			}
+			if n.Type == html.ElementNode && n.Data == "tr" {
+				rows++
+			}
+		}
+		if bars != want || rows != want+1 {
+			t.Errorf("figure %d has %d bars and %d rows, want %d and its heading", i, bars, rows, want)
+		}
+	}
+	d.says("class", "plot h-104", "13:51: 3 succeeded, 15 failed and requeued, 9 failed for good")
+}
+
+// recentPage has jobs of every outcome beside it.
+func recentPage() templates.JobPage {
+	v := captured().page()
+	for i, s := range []job.Status{job.StatusDeadLetter, job.Status(job.Active), job.Status(job.Completed), job.Status(job.Retryable), job.Status(job.Available)} {
+		j := failureOf(i, s)
+		v.Recent = append(v.Recent, j)
+	}
+	return v
+}
+
+func failureOf(n int, s job.Status) job.Job {
+	j := failure(6*n, s)
+	j.StartedAt = j.ChangedAt.Add(-time.Duration(n+1) * time.Second)
+	return j
+}
+
+func TestJob_DrawsTheNewestOfItsType(t *testing.T) {
+	d := parse(t, recentPage())
+	panel := d.one("aria-labelledby", "h-recent")
+	if !strings.Contains(text(panel), "1 succeeded, 2 failed, 2 neither yet") {
+		t.Errorf("it says %s", text(panel))
+	}
+	marks, x := 0, []string{}
+	for n := range panel.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "rect" {
+			if value(n, "y") == "30" {
+				marks++
+			} else {
+				x = append(x, value(n, "x"))
+			}
+		}
+	}
+	if marks != 2 || len(x) != 5 || x[0] != "98.33%" || x[4] != "91.67%" {
+		t.Errorf("%d marks of failure, bars at %v; want 2, and the newest right", marks, x)
+	}
+}
