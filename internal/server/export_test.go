@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -96,6 +97,23 @@ func TestExport_HidesWhatPagesHide(t *testing.T) {
 		if a := h.get(path).want(t, http.StatusOK); strings.Contains(a.body, "hunter2-canary") {
 			t.Errorf("%s shows the secret: %s", path, job.Clip(a.body, 500))
 		}
+	}
+}
+
+func TestExport_IsWrittenIntoTheAuditLog(t *testing.T) {
+	h := start(t)
+	h.failed(70, "orders", []byte(`{}`))
+	h.get("/export.csv?q=queue:orders+state:dead_letter").want(t, http.StatusOK)
+	db, err := sql.Open("sqlite", "file:"+h.path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var filter, actor, format string
+	var count int
+	err = db.QueryRow(`SELECT filter, actor, subject, count FROM audit WHERE action = 'export'`).Scan(&filter, &actor, &format, &count)
+	if err != nil || filter != "state:dead_letter queue:orders" || actor == "" || format != "csv" || count != 70 {
+		t.Errorf("the entry says %q by %q as %q, %d jobs, %v", filter, actor, format, count, err)
 	}
 }
 

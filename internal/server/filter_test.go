@@ -85,6 +85,9 @@ func TestLists_SayWhatIsNotSearchableYet(t *testing.T) {
 	if a := h.get("/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, "2 newest failures are not searchable yet.") {
 		t.Error("the page does not say so")
 	}
+	if a := h.get("/metrics").want(t, http.StatusOK); !strings.Contains(a.body, "redrive_search_lag_jobs 2\n") {
+		t.Error("the metrics do not say so")
+	}
 	if a := h.get("/api/v1/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, `"not_searchable_yet":2`) {
 		t.Errorf("the API does not say so: %s", a.body)
 	}

@@ -10,10 +10,11 @@ import (
 	"redrive/internal/retry"
 )
 
-// letterDescs are the metrics of the dead-letter queue. They are gauges: they
-// fall as letters are replayed, discarded and pruned.
+// letterDescs are the metrics of the dead-letter queue and of the search for what
+// failed. They are gauges: they fall as letters are replayed, discarded and
+// pruned, and as failures become searchable.
 type letterDescs struct {
-	byReason, refused, open, limit, share, oldest, maxAge *prometheus.Desc
+	byReason, refused, open, limit, share, oldest, maxAge, unsearched *prometheus.Desc
 }
 
 func newLetterDescs() letterDescs {
@@ -28,11 +29,13 @@ func newLetterDescs() letterDescs {
 		share:    desc("redrive_dead_letter_queue_fill_ratio", "How full the dead-letter queue is: 1 when the oldest are removed."),
 		oldest:   desc("redrive_dead_letter_queue_oldest_age_seconds", "Age of the oldest dead letter; 0 when there is none."),
 		maxAge:   desc("redrive_dead_letter_queue_max_age_seconds", "Age from which dead letters are removed."),
+
+		unsearched: desc("redrive_search_lag_jobs", "Jobs whose newest failure cannot be searched yet."),
 	}
 }
 
 func (d letterDescs) all() []*prometheus.Desc {
-	return []*prometheus.Desc{d.byReason, d.refused, d.open, d.limit, d.share, d.oldest, d.maxAge}
+	return []*prometheus.Desc{d.byReason, d.refused, d.open, d.limit, d.share, d.oldest, d.maxAge, d.unsearched}
 }
 
 // collectLetters reads how many dead letters there are and what bounds them.
@@ -52,6 +55,11 @@ func (c *collector) collectLetters(ctx context.Context, now time.Time, out chan<
 		for reason, n := range all {
 			out <- gauge(c.letters.byReason, float64(n), label(string(reason)))
 		}
+	}
+	if lag, err := c.Store.SearchLag(ctx); err != nil {
+		out <- prometheus.NewInvalidMetric(c.letters.unsearched, err)
+	} else {
+		out <- gauge(c.letters.unsearched, float64(lag))
 	}
 	if f, err := c.Store.Fill(ctx, now); err != nil {
 		out <- prometheus.NewInvalidMetric(c.letters.open, err)
