@@ -64,6 +64,7 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 	if eval[bool](b, row(ids[1])+`.classList.contains("gone") || `+row(ids[1])+`.innerText.includes("skipped")`) {
 		t.Error("a row that has not moved is marked")
 	}
+	b.still()
 
 	b.run(chromedp.Reload())
 	b.wait("the ticks survive", bulkSays+` === "2 ticked, 1 on other pages"`)
