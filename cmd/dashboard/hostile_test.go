@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -136,6 +138,49 @@ func (s shop) fill(words []string) {
 	if err := s.store.Pause(s.t.Context(), s.now, "dead", job.Actor{Name: words[1], Address: words[1]}); err != nil {
 		s.t.Fatal(err)
 	}
+	s.operate(words)
+	s.judge(words)
+}
+
+// operate acts on many jobs, which a hostile filter selects.
+func (s shop) operate(words []string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	for i, word := range words[:40] {
+		by := job.Actor{Name: word, Address: word}
+		f := job.Filter{Status: job.StatusDeadLetter, Type: word, Queue: "dead"}
+		o, err := s.store.NewOperation(ctx, s.now, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: i%2 == 0, Key: word}, by)
+		for more := true; more && err == nil; {
+			more, err = s.store.Collect(ctx, s.now, o.ID)
+		}
+		if err == nil {
+			_, err = s.store.Work(ctx, s.now, o.ID, 10)
+		}
+		if err == nil && i%4 == 3 {
+			_, err = s.store.AbortOperation(ctx, s.now, o.ID, by)
+		}
+		if err != nil {
+			s.t.Fatalf("%q: %v", word, err)
+		}
+	}
+}
+
+// judge writes notes on groups of failures, and says what becomes of them.
+func (s shop) judge(words []string) {
+	s.t.Helper()
+	groups, err := s.store.Groups(s.t.Context(), s.now, job.GroupFilter{}, job.GroupCursor{}, 60)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i, g := range groups.Groups {
+		by := job.Actor{Name: words[i], Address: words[i]}
+		_, noted := s.store.NoteGroup(s.t.Context(), s.now, g.Fingerprint, words[i]+" "+words[i], by)
+		to := job.Standing{State: job.GroupStates()[i%3]}
+		_, stands := s.store.SetGroup(s.t.Context(), s.now, g.Fingerprint, to, by)
+		if noted != nil || stands != nil && i%3 != 0 {
+			s.t.Fatal(noted, stands)
+		}
+	}
 }
 
 func (s shop) enqueue(queue string, words []string) {
@@ -263,14 +308,14 @@ func TestPages_DataNeverBecomesMarkup(t *testing.T) {
 		tame[i] = harmless(word)
 	}
 	want := map[string]map[string]bool{} // by route
-	crawlShop(t, tame, func(p sitePage) {
+	crawlShop(t, tame, 3, func(p sitePage) {
 		if want[p.route] == nil {
 			want[p.route] = map[string]bool{}
 		}
 		maps.Copy(want[p.route], outline(p.root))
 	})
 	pages := 0
-	crawlShop(t, words, func(p sitePage) {
+	crawlShop(t, words, 1, func(p sitePage) {
 		pages++
 		for element := range outline(p.root) {
 			if !want[p.route][element] {
@@ -282,13 +327,17 @@ func TestPages_DataNeverBecomesMarkup(t *testing.T) {
 	t.Logf("%d pages, %d words", pages, len(words))
 }
 
-func crawlShop(t *testing.T, words []string, visit func(sitePage)) {
+// crawlShop opens all that links lead to, and of each stride of words the pages
+// of one.
+func crawlShop(t *testing.T, words []string, stride int, visit func(sitePage)) {
 	t.Helper()
 	url := openShop(t, words)
-	more := asked(pageRoutes(t), words)
-	for i := range words {
+	var more, some []string
+	for i := 0; i < len(words); i += stride {
+		some = append(some, words[i])
 		more = append(more, "/jobs/"+hostileID("dead", i))
 	}
+	more = append(more, asked(pageRoutes(t), some)...)
 	walk(t, url, reach{addresses: 40, kinds: 12}, more, visit)
 }
 
@@ -342,4 +391,35 @@ func hidden(s string) rune {
 		}
 	}
 	return 0
+}
+
+// No cell of an export is read as a formula, whatever the data begins with.
+func TestExport_NoCellIsAFormula(t *testing.T) {
+	words := hostile(t)
+	response, err := http.Get(openShop(t, words) + "/export.csv?state=dead_letter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	rows, err := csv.NewReader(response.Body).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := len(words) / 2; len(rows) < least {
+		t.Fatalf("%d rows, want more than %d", len(rows), least)
+	}
+	guarded := 0
+	for _, row := range rows {
+		for _, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				t.Errorf("a cell begins as a formula: %q", cell)
+			}
+			if strings.HasPrefix(cell, "'=") {
+				guarded++
+			}
+		}
+	}
+	if guarded == 0 {
+		t.Error("none of the hostile cells is there")
+	}
 }
