@@ -327,15 +327,17 @@ func TestPages_DataNeverBecomesMarkup(t *testing.T) {
 	t.Logf("%d pages, %d words", pages, len(words))
 }
 
-// crawlShop opens all that links lead to, and of each stride of words the pages
-// of one.
+// crawlShop opens all that links lead to, the page of every dead letter, and
+// what is asked with one word of each stride.
 func crawlShop(t *testing.T, words []string, stride int, visit func(sitePage)) {
 	t.Helper()
 	url := openShop(t, words)
 	var more, some []string
-	for i := 0; i < len(words); i += stride {
-		some = append(some, words[i])
+	for i, word := range words {
 		more = append(more, "/jobs/"+hostileID("dead", i))
+		if i%stride == 0 {
+			some = append(some, word)
+		}
 	}
 	more = append(more, asked(pageRoutes(t), some)...)
 	walk(t, url, reach{addresses: 40, kinds: 12}, more, visit)
