@@ -33,15 +33,17 @@ var version = "dev"
 
 // commands is the command line.
 type commands struct {
-	Serve   serve        `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
-	Demo    demoCommand  `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
-	Enqueue enqueue      `cmd:"" help:"Send a job to a running dashboard."`
-	Check   check        `cmd:"" help:"Check a configuration file."`
-	User    userCommand  `cmd:"" help:"Add, list, change and remove users."`
-	Token   tokenCommand `cmd:"" help:"Create, list and revoke the tokens of programs."`
-	Policy  policy       `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
-	Seed    seedCommand  `cmd:"" help:"Write a large database, to measure on."`
-	Version show         `cmd:"" help:"Print the version."`
+	Serve   serve          `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
+	Demo    demoCommand    `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
+	Enqueue enqueue        `cmd:"" help:"Send a job to a running dashboard."`
+	Replay  replayCommand  `cmd:"" help:"Replay the jobs that a filter selects, through a running dashboard."`
+	Discard discardCommand `cmd:"" help:"Discard the jobs that a filter selects, through a running dashboard."`
+	Check   check          `cmd:"" help:"Check a configuration file."`
+	User    userCommand    `cmd:"" help:"Add, list, change and remove users."`
+	Token   tokenCommand   `cmd:"" help:"Create, list and revoke the tokens of programs."`
+	Policy  policy         `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
+	Seed    seedCommand    `cmd:"" help:"Write a large database, to measure on."`
+	Version show           `cmd:"" help:"Print the version."`
 }
 
 // console is the outside world of a command.

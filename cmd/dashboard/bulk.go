@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"redrive/internal/job"
+)
+
+// bulkFlags say what a command acts on, and how fast.
+type bulkFlags struct {
+	Filter  string `help:"Which jobs, in the language of the search box: 'queue:orders type:email.* since:2h'. Without a state it means the dead letters." required:"" placeholder:"FILTER"`
+	Rate    string `help:"How fast, as 20/s, 300/m or 1000/h; without it as fast as it goes." placeholder:"RATE"`
+	Spread  string `help:"Instead of a rate: all of it over so long, as 10m." placeholder:"DURATION"`
+	Canary  *int   `help:"Pause after so many until somebody resumes it (5 above 100 jobs); 0: never." placeholder:"N"`
+	NoGuard bool   `help:"Do not pause by itself when replays keep failing as before."`
+	DryRun  bool   `help:"Show the preview, and do nothing."`
+	Yes     bool   `help:"Do not ask."`
+	Server  string `help:"Where the dashboard is (${default}). A token goes into REDRIVE_TOKEN." default:"http://127.0.0.1:8080" env:"REDRIVE_SERVER" placeholder:"URL"`
+}
+
+// replayCommand replays what a filter selects.
+type replayCommand struct {
+	bulkFlags `embed:""`
+}
+
+// Run replays through a running dashboard.
+func (r *replayCommand) Run(c console) error { return r.act(c, job.OpReplay) }
+
+// discardCommand discards what a filter selects.
+type discardCommand struct {
+	bulkFlags `embed:""`
+}
+
+// Run discards through a running dashboard.
+func (d *discardCommand) Run(c console) error { return d.act(c, job.OpDiscard) }
+
+// remote is an operation as the dashboard shows it.
+type remote struct {
+	Operation struct {
+		ID                                                                                     int64
+		State                                                                                  job.OpState
+		Why, Filter, Left                                                                      string
+		Rate                                                                                   float64
+		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Dropped, Unsettled, Canary int64
+	}
+	Breakdown struct {
+		Scope []struct {
+			Queue, Type string
+			Count       int64
+		}
+		Skips []struct {
+			Code  string
+			Count int64
+		}
+	}
+}
+
+func (b *bulkFlags) act(c console, kind job.OpKind) error {
+	pace, err := b.pace()
+	if err != nil {
+		return err
+	}
+	if _, err := job.ParseFilter(b.Filter, time.Now()); err != nil {
+		return usageError{err}
+	}
+	server, err := newAPI(b.Server)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	w := &watcher{console: c, api: server, kind: kind}
+	if err := w.begin(ctx, b.Filter); err != nil {
+		return err
+	}
+	w.preview(pace)
+	if b.DryRun || w.now.Operation.Pending == 0 {
+		fmt.Fprintln(c.stdout, "Nothing was done.")
+		return w.post("abort", nil)
+	}
+	if !b.Yes {
+		if err := w.confirm(); err != nil {
+			return errors.Join(err, w.post("abort", nil))
+		}
+	}
+	if err := w.post("start", pace); err != nil {
+		return err
+	}
+	return w.follow(ctx)
+}
+
+// pace is what the flags say, as the API reads it.
+func (b *bulkFlags) pace() (map[string]any, error) {
+	pace := map[string]any{"guard": !b.NoGuard}
+	if b.Canary != nil {
+		if *b.Canary < 0 {
+			return nil, usage("--canary must be 0 or more")
+		}
+		pace["canary"] = *b.Canary
+	}
+	switch {
+	case b.Rate != "" && b.Spread != "":
+		return nil, usage("--rate and --spread cannot stand beside each other; write one of them")
+	case b.Rate != "":
+		rate, err := parseRate(b.Rate)
+		if err != nil {
+			return nil, err
+		}
+		pace["rate"] = rate
+	case b.Spread != "":
+		d, err := job.ParseGoDuration(b.Spread)
+		if err != nil || d <= 0 {
+			return nil, usage("--spread %q is not a duration as 10m or 2h", b.Spread)
+		}
+		pace["spread"] = job.FormatDuration(d)
+	}
+	return pace, nil
+}
+
+// parseRate reads 20/s, 300/m, 1000/h, or 20.
+func parseRate(text string) (float64, error) {
+	number, unit, _ := strings.Cut(text, "/")
+	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}
+	rate, err := strconv.ParseFloat(number, 64)
+	if divisor, ok := per[unit]; ok && err == nil && rate > 0 {
+		return rate / divisor, job.Pace{Rate: rate / divisor}.Check()
+	}
+	return 0, usage("--rate %q is not a rate as 20/s, 300/m or 1000/h", text)
+}
+
+// watcher is a command that has begun an operation and looks at it.
+type watcher struct {
+	console
+	api  api
+	kind job.OpKind
+	now  remote
+	said string // the line of progress that was written last
+}
+
+// begin makes the operation and waits for its preview.
+func (w *watcher) begin(ctx context.Context, filter string) error {
+	ask := map[string]any{"kind": w.kind, "filter": filter}
+	if err := w.api.call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
+		return err
+	}
+	for w.now.Operation.State == job.OpCollecting {
+		if err := w.look(ctx, 200*time.Millisecond); err != nil {
+			if ctx.Err() != nil {
+				return errors.Join(errors.New("interrupted before the preview; nothing was done"), w.post("abort", nil))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// look waits and asks again how it stands.
+func (w *watcher) look(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+	}
+	return w.api.call(ctx, http.MethodGet, w.path(""), nil, &w.now)
+}
+
+func (w *watcher) path(act string) string {
+	return strings.TrimSuffix(fmt.Sprintf("operations/%d/%s", w.now.Operation.ID, act), "/")
+}
+
+// post acts on the operation, whether or not somebody has interrupted the
+// command.
+func (w *watcher) post(act string, body any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), doorPatience)
+	defer cancel()
+	return w.api.call(ctx, http.MethodPost, w.path(act), body, &w.now)
+}
+
+// preview prints what would be done, and what not.
+func (w *watcher) preview(pace map[string]any) {
+	o, b := w.now.Operation, w.now.Breakdown
+	fmt.Fprintf(w.stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
+	fmt.Fprintf(w.stdout, "%8d eligible\n", o.Pending)
+	for _, p := range b.Scope {
+		fmt.Fprintf(w.stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
+	}
+	fmt.Fprintf(w.stdout, "%8d skipped\n", o.Skipped)
+	for _, s := range b.Skips {
+		fmt.Fprintf(w.stdout, "%16d %s\n", s.Count, s.Code)
+	}
+	if rate, ok := pace["rate"].(float64); ok && o.Pending > 0 {
+		fmt.Fprintf(w.stdout, "At this rate it takes about %s.\n", time.Duration(float64(o.Pending)/rate*float64(time.Second)).Round(time.Second))
+	}
+}
+
+// printable is a text without characters that a terminal would obey.
+func printable(s string) string {
+	q := strconv.QuoteToGraphic(s)
+	return q[1 : len(q)-1]
+}
+
+// confirm asks the person at the terminal. Above a thousand jobs the number is
+// to be typed.
+func (w *watcher) confirm() error {
+	if !isTerminal(w.stdin) {
+		return usage("nobody can be asked: the standard input is no terminal; write --yes when you are sure, or --dry-run to look")
+	}
+	o, want := w.now.Operation, "yes"
+	if o.Pending > job.ConfirmAbove {
+		want = strconv.FormatInt(o.Pending, 10)
+	}
+	fmt.Fprintf(w.stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
+	answer, err := bufio.NewReader(w.stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(answer) != want {
+		return errors.New("not confirmed; nothing was done")
+	}
+	return nil
+}
+
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// follow shows the progress until nothing more happens by itself.
+func (w *watcher) follow(ctx context.Context) error {
+	live := isTerminal(w.stdout)
+	wait := 2 * time.Second
+	if live {
+		wait = 250 * time.Millisecond
+	}
+	for {
+		w.progress(live)
+		o := w.now.Operation
+		if o.State != job.OpRunning {
+			return w.end(live)
+		}
+		if err := w.look(ctx, wait); err != nil {
+			w.newline(live)
+			if ctx.Err() != nil {
+				fmt.Fprintf(w.stdout, "Operation %d goes on without this command. To end it: curl -X POST %s\n", o.ID, w.api.base.JoinPath(w.path("abort")))
+				return nil
+			}
+			return fmt.Errorf("operation %d goes on, but cannot be watched: %w", o.ID, err)
+		}
+	}
+}
+
+// progress draws a bar in place, or writes a line where something changed.
+func (w *watcher) progress(live bool) {
+	o := w.now.Operation
+	line := fmt.Sprintf("%d of %d: %d done, %d skipped, %d failed; %d succeeded, %d failed again",
+		o.Total-o.Pending, o.Total, o.Done, o.Skipped, o.Failed, o.Succeeded, o.Relapsed)
+	if line == w.said {
+		return
+	}
+	w.said = line
+	if !live {
+		fmt.Fprintln(w.stdout, line)
+		return
+	}
+	const width = 30
+	full := int(width * (o.Total - o.Pending) / max(o.Total, 1))
+	fmt.Fprintf(w.stdout, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), line)
+}
+
+func (w *watcher) newline(live bool) {
+	if live {
+		fmt.Fprintln(w.stdout)
+	}
+}
+
+// end says how it ended, or what it waits for.
+func (w *watcher) end(live bool) error {
+	w.newline(live)
+	o := w.now.Operation
+	switch o.State {
+	case job.OpFinished:
+		fmt.Fprintf(w.stdout, "Operation %d is finished.\n", o.ID)
+		return nil
+	case job.OpPaused:
+		return fmt.Errorf("operation %d is paused: %s; to go on: curl -X POST %s", o.ID, o.Why, w.api.base.JoinPath(w.path("resume")))
+	}
+	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// breakable is a service whose jobs fail until it is mended.
+const breakable = `
+policy: {max_attempts: 5, jitter: false, initial_interval: PT0.1S, non_retryable_errors: [http.500]}
+workers: 50
+handlers:
+  ship: {http: {url: "%s"}}
+`
+
+// shipments is a program whose n jobs have died, and whose service works again.
+func shipments(t *testing.T, n int) (*process, string, *mendable) {
+	t.Helper()
+	service := &mendable{seen: map[string]map[int]bool{}}
+	web := httptest.NewServer(service)
+	t.Cleanup(web.Close)
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", fmt.Sprintf(breakable, web.URL))
+	p := startProcess(t, dir, "--relaxed")
+	const batch = 1000
+	for sent := 0; sent < n; sent += batch {
+		job := `{"type":"ship"}`
+		body := `{"jobs":[` + job + strings.Repeat(","+job, min(batch, n-sent)-1) + `]}`
+		response, err := http.Post(p.url+"/api/v1/jobs/batch", "application/json", strings.NewReader(body))
+		if err != nil || response.StatusCode != http.StatusCreated {
+			t.Fatalf("%v, %v", response, err)
+		}
+		response.Body.Close()
+	}
+	p.until(func(now totals) bool { return now.States["dead_letter"] == n })
+	service.works.Store(true)
+	return p, dir, service
+}
+
+// mendable is a service that fails until it works.
+type mendable struct {
+	works atomic.Bool
+	mu    sync.Mutex
+	seen  map[string]map[int]bool // runs, by job
+}
+
+func (m *mendable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	run, err := strconv.Atoi(r.Header.Get("Redrive-Job-Run"))
+	if err != nil || !m.works.Load() {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := r.Header.Get("Redrive-Job-Id")
+	if m.seen[id] == nil {
+		m.seen[id] = map[int]bool{}
+	}
+	m.seen[id][run] = true
+}
+
+// runs are those that were called since it works, by job.
+func (m *mendable) runs() map[string]map[int]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen
+}
+
+func (p *process) operation(id int64) remote {
+	p.t.Helper()
+	r := get[remote](p.t, fmt.Sprintf("%s/api/v1/operations/%d", p.url, id))
+	if o := r.Operation; o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
+		p.t.Errorf("the meters of operation %d do not add up: %+v", id, o)
+	}
+	return r
+}
+
+// Ten thousand jobs are replayed at a rate; the program is killed half way and
+// started again. Each job has exactly one second run, and the meters add up.
+func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
+	const all = 10_000
+	p, dir, service := shipments(t, all)
+	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--dry-run"))
+	if code != 0 || !strings.Contains(out, "10000 eligible") || !strings.Contains(out, "Nothing was done") {
+		t.Fatalf("a dry run: exit %d, %s%s", code, out, problems)
+	}
+	watching := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "2000/s", "--canary", "0", "--yes")
+	if err := watching.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.until(func(now totals) bool { return now.States["dead_letter"] <= all/2 })
+	p.stop(syscall.SIGKILL)
+	if err := watching.Wait(); err == nil {
+		t.Error("the command did not notice that the dashboard is gone")
+	}
+
+	p = startProcess(t, dir, "--relaxed")
+	if o := p.operation(2).Operation; o.State != job.OpRunning || o.Pending == 0 {
+		t.Errorf("after the restart it is %s with %d to go", o.State, o.Pending)
+	}
+	now := p.until(func(now totals) bool { return now.States["completed"] == all })
+	if now.States["dead_letter"] != 0 || now.Failed < all || now.Succeeded != all {
+		t.Errorf("at the end: %+v", now)
+	}
+	if o := p.operation(2).Operation; o.State != job.OpFinished || o.Done != all || o.Succeeded != all || o.Unsettled != 0 {
+		t.Errorf("at the end: %+v", o)
+	}
+	runs := service.runs()
+	if len(runs) != all {
+		t.Errorf("%d jobs were called", len(runs))
+	}
+	for id, seen := range runs {
+		if len(seen) != 1 || !seen[2] {
+			t.Errorf("job %s had the runs %v", id, seen)
+		}
+	}
+	p.stop(syscall.SIGTERM)
+}
+
+// An abort leaves dead what was not reached, also after a restart.
+func TestReplay_AbortLeavesTheRestDead(t *testing.T) {
+	const all = 300
+	p, dir, _ := shipments(t, all)
+	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--canary", "1", "--yes"))
+	if code != 1 || !strings.Contains(problems, "canary of 1") {
+		t.Fatalf("exit %d, %s%s", code, out, problems)
+	}
+	p.until(func(now totals) bool { return now.States["completed"] == 1 })
+	response, err := http.Post(p.url+"/api/v1/operations/1/abort", "", nil)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", response, err)
+	}
+	response.Body.Close()
+	p.stop(syscall.SIGTERM)
+	p = startProcess(t, dir, "--relaxed")
+	now := p.until(func(now totals) bool { return now.States["completed"] == 1 })
+	if now.States["dead_letter"] != all-1 {
+		t.Errorf("after the abort: %+v", now)
+	}
+	if o := p.operation(1).Operation; o.State != job.OpAborted || o.Pending != all-1 {
+		t.Errorf("it is %+v", o)
+	}
+	p.stop(syscall.SIGTERM)
+}
+
+func TestReplay_SaysWhatIsWrong(t *testing.T) {
+	p, dir, _ := shipments(t, 2)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--filter", "type:ship"}, 2, "no terminal"},
+		{[]string{"--filter", "color:red", "--yes"}, 2, "qualifier"},
+		{[]string{"--filter", "state:active", "--yes"}, 2, "can take part"},
+		{[]string{"--filter", "type:ship", "--rate", "fast", "--yes"}, 2, "20/s"},
+		{[]string{"--filter", "type:ship", "--rate", "1/s", "--spread", "1m", "--yes"}, 2, "one of them"},
+		{[]string{"--filter", "type:ship", "--server", "http://127.0.0.1:1", "--yes"}, 1, "is one running"},
+	} {
+		args := c.args
+		if !strings.Contains(strings.Join(args, " "), "--server") {
+			args = append(args, "--server", p.url)
+		}
+		code, _, problems := finish(t, command(t, dir, append([]string{"replay"}, args...)...))
+		if code != c.code || !strings.Contains(problems, c.want) {
+			t.Errorf("%q: exit %d, %s", c.args, code, problems)
+		}
+	}
+	code, out, problems := finish(t, command(t, dir, "discard", "--server", p.url, "--filter", "type:ship", "--yes"))
+	if code != 0 || !strings.Contains(out, "2 of 2: 2 done") {
+		t.Errorf("a discard: exit %d, %s%s", code, out, problems)
+	}
+	p.stop(syscall.SIGTERM)
+}
+
+// Whoever interrupts the command leaves the operation running, and is told how
+// to end it.
+func TestReplay_InterruptLeavesItRunning(t *testing.T) {
+	p, dir, _ := shipments(t, 50)
+	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--yes")
+	said := &transcript{more: make(chan struct{}, 1)}
+	cmd.Stdout = said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(30 * time.Second)
+	for !strings.Contains(said.String(), "1 of 50") {
+		select {
+		case <-said.more:
+		case <-late:
+			t.Fatalf("it said %q", said)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "operations/1/abort") {
+		t.Errorf("it ended with %v and said %q", err, said)
+	}
+	if o := p.operation(1).Operation; o.State != job.OpRunning {
+		t.Errorf("the operation is %s", o.State)
+	}
+	p.stop(syscall.SIGTERM)
+}
