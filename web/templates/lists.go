@@ -38,6 +38,9 @@ func noMatch(noun string, filters int) string {
 	if filters == 1 {
 		return "No " + noun + " matches this filter"
 	}
+	if filters == 2 {
+		return "No " + noun + " matches both filters"
+	}
 	return fmt.Sprintf("No %s matches all %s", noun, inWords(filters, "filter", "filters"))
 }
 

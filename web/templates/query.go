@@ -48,6 +48,9 @@ func fieldTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05")
 }
 
+// timed reports whether the filter or its order says something of time.
+func timed(f job.Filter) bool { return !f.From.IsZero() || !f.To.IsZero() || f.Sort != job.Newest }
+
 // suggestions are words of the language that fit here, each complete or to be
 // completed.
 func (q Query) suggestions(states bool) []string {
