@@ -1,0 +1,139 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/bulk"
+	"redrive/internal/job"
+)
+
+// operated is a house in which operations are carried through.
+func operated(t *testing.T) *house {
+	t.Helper()
+	var runner *bulk.Runner
+	h := start(t, func(o *Options) {
+		runner = bulk.Start(o.Store, nil)
+		o.Wake = runner.Wake
+	})
+	t.Cleanup(runner.Close)
+	return h
+}
+
+// reaches waits until an operation is in a state, and returns it.
+func (h *house) reaches(id int64, state job.OpState) job.Operation {
+	h.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		o, err := h.store.Operation(h.t.Context(), id)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if o.State == state {
+			return o
+		}
+	}
+	h.t.Fatalf("operation %d is never %s", id, state)
+	return job.Operation{}
+}
+
+type operationAnswer struct{ Operation operationShape }
+
+func TestOperations_FormsLeadFromTicksToTheEnd(t *testing.T) {
+	h := operated(t)
+	a, b := h.dead(), h.dead()
+	made := h.form("/operations", fmt.Sprintf("kind=replay&item=%s:1&item=%s:1&back=/dead-letters", a, b)).want(t, http.StatusSeeOther)
+	if to := made.Header.Get("Location"); to != "/operations/1" {
+		t.Errorf("it leads to %s", to)
+	}
+	preview := h.get("/operations/1").want(t, http.StatusOK).dom(t).text()
+	for _, text := range []string{"2 jobs are eligible", "Replay 2 jobs", "jobs that were ticked"} {
+		if !strings.Contains(preview, text) {
+			t.Errorf("the preview does not say %q", text)
+		}
+	}
+	h.form("/operations/1/start", "rate=0&canary=0").want(t, http.StatusSeeOther)
+	if o := h.reaches(1, job.OpFinished); o.Done != 2 {
+		t.Errorf("%d are done", o.Done)
+	}
+	h.form("/operations/1/start", "rate=0").want(t, http.StatusConflict)
+	for _, path := range []string{"/operations", "/operations/1", "/operations/1?items=unsettled", "/operations/1?items=skipped"} {
+		h.get(path).want(t, http.StatusOK)
+	}
+	h.get("/operations/7").want(t, http.StatusNotFound)
+	h.get("/operations/x").want(t, http.StatusBadRequest)
+	h.get("/operations/1?items=odd").want(t, http.StatusBadRequest)
+}
+
+func TestOperations_APIGoesTheSameWay(t *testing.T) {
+	h := operated(t)
+	for range 3 {
+		h.dead()
+	}
+	body := `{"kind":"replay","filter":"type:order.ship","rate":1}`
+	first := decode[operationAnswer](t, h.post("/api/v1/operations", body, "Idempotency-Key", "once").want(t, http.StatusCreated)).Operation
+	again := decode[operationAnswer](t, h.post("/api/v1/operations", body, "Idempotency-Key", "once").want(t, http.StatusCreated)).Operation
+	if again.ID != first.ID || first.Filter != "state:dead_letter type:order.ship" {
+		t.Errorf("made %+v, then %+v", first, again)
+	}
+	h.reaches(first.ID, job.OpPreview)
+	at := fmt.Sprintf("/api/v1/operations/%d", first.ID)
+	h.post(at+"/start", `{"rate":0.01,"canary":0}`).want(t, http.StatusOK)
+	h.post(at+"/pause", "").want(t, http.StatusOK)
+	h.post(at+"/pause", "").want(t, http.StatusConflict)
+	h.post(at+"/rate", `{"rate":0}`).want(t, http.StatusOK)
+	h.post(at+"/resume", "").want(t, http.StatusOK)
+	h.reaches(first.ID, job.OpFinished)
+	shown := decode[operationAnswer](t, h.get(at).want(t, http.StatusOK)).Operation
+	if shown.Done != 3 || shown.Total != 3 || shown.Unsettled != 3 {
+		t.Errorf("at the end it is %+v", shown)
+	}
+	items := decode[struct{ Items []itemShape }](t, h.get(at+"/items").want(t, http.StatusOK)).Items
+	if len(items) != 3 || items[0].State != job.ItemDone || items[0].Type != "order.ship" {
+		t.Errorf("its items are %+v", items)
+	}
+	h.post(at+"/abort", "").want(t, http.StatusConflict)
+}
+
+func TestOperations_BadRequestsNameTheField(t *testing.T) {
+	h := operated(t)
+	for body, field := range map[string]string{
+		`{"kind":"explode","filter":""}`:                         "kind",
+		`{"kind":"replay"}`:                                      "filter",
+		`{"kind":"replay","filter":"","jobs":[]}`:                "jobs",
+		`{"kind":"replay","filter":"color:red"}`:                 "q",
+		`{"kind":"replay","filter":"state:active"}`:              "state",
+		`{"kind":"replay","filter":"","rate":-1}`:                "rate",
+		`{"kind":"replay","filter":"","rate":1,"spread":"PT1M"}`: "spread",
+		`{"kind":"replay","filter":"","canary":-1}`:              "canary",
+		`{"kind":"replay","jobs":[{"id":"x","run":1}]}`:          "jobs[0].id",
+		`{"kind":"discard","relapsed_of":1}`:                     "kind",
+		`{"kind":"replay","filter":"","speed":1}`:                "speed",
+	} {
+		if a := h.post("/api/v1/operations", body).want(t, http.StatusUnprocessableEntity); !strings.Contains(a.body, `"`+field+`"`) {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+	h.form("/operations", "kind=replay&item=nonsense").want(t, http.StatusUnprocessableEntity)
+}
+
+func TestOperations_LargeOnesAreConfirmedByTheirNumber(t *testing.T) {
+	h := operated(t)
+	jobs := make([]job.Job, job.ConfirmAbove+1)
+	for i := range jobs {
+		jobs[i] = job.Job{Queue: "orders", Type: "many", Payload: []byte("1"), Timeout: time.Minute,
+			State: job.Discarded, Letter: job.LetterStored, Reason: "attempts_exhausted"}
+	}
+	if _, err := h.store.Enqueue(t.Context(), time.Now(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	h.form("/operations", "kind=replay&q=type:many").want(t, http.StatusSeeOther)
+	h.reaches(1, job.OpPreview)
+	h.form("/operations/1/start", "rate=0&canary=0").want(t, http.StatusUnprocessableEntity)
+	h.form("/operations/1/start", "rate=0&canary=0&confirm=1,001").want(t, http.StatusSeeOther)
+	if o := h.reaches(1, job.OpFinished); o.Done != job.ConfirmAbove+1 {
+		t.Errorf("%d are done", o.Done)
+	}
+}
