@@ -36,6 +36,7 @@ type house struct {
 	store *store.Store
 	http  *httptest.Server
 	opts  Options
+	base  string // path below which the server is
 }
 
 func start(t testing.TB, change ...func(*Options)) *house {
@@ -87,6 +88,17 @@ type answer struct {
 }
 
 func (h *house) do(method, path, body string, headers ...string) answer {
+	h.t.Helper()
+	return h.request(method, h.base+path, body, headers...)
+}
+
+// at gets an address whatever the base path is.
+func (h *house) at(method, path string) answer {
+	h.t.Helper()
+	return h.request(method, path, "")
+}
+
+func (h *house) request(method, path, body string, headers ...string) answer {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.http.URL+path, strings.NewReader(body))
 	if err != nil {
