@@ -71,33 +71,24 @@ func (c Cause) fingerprint(typ string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Placeholders lists the placeholders of a normalised message, each once, in
-// the order of their first appearance.
-func Placeholders(message string) []string {
-	var all []string
-	for _, p := range placeholders() {
-		if strings.Contains(message, p.name) {
-			all = append(all, p.name)
+// Replaced lists what was replaced in the message: each placeholder once, and
+// what it stands for.
+func (c Cause) Replaced() []Placeholder {
+	var all []Placeholder
+	for _, p := range Placeholders() {
+		if strings.Contains(c.Message, p.Name) {
+			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// Meaning says in words what a placeholder stands for.
-func Meaning(placeholder string) string {
-	for _, p := range placeholders() {
-		if p.name == placeholder {
-			return p.meaning
-		}
-	}
-	return ""
-}
+// Placeholder is what stands for values that differ from job to job.
+type Placeholder struct{ Name, Meaning string }
 
-// placeholder is what stands for values that differ.
-type placeholder struct{ name, meaning string }
-
-func placeholders() []placeholder {
-	return []placeholder{
+// Placeholders lists them all.
+func Placeholders() []Placeholder {
+	return []Placeholder{
 		{text, "a quoted value"}, {number, "a number"}, {id, "an id"}, {uuid, "a UUID"}, {hexa, "a hexadecimal value"},
 		{moment, "a time"}, {duration, "a duration"}, {url, "a URL"}, {path, "a path"}, {email, "an e-mail address"},
 		{ip, "an IP address"},

@@ -114,14 +114,14 @@ func TestNormalise_CutsLongMessagesAtAWord(t *testing.T) {
 	}
 }
 
-func TestPlaceholders_AreExplained(t *testing.T) {
-	got := Placeholders(Normalise("user 7 at 2026-01-02 from 10.0.0.1 and 10.0.0.2, or 8"))
-	slices.Sort(got)
-	if want := []string{ip, number, moment}; !slices.Equal(got, want) {
-		t.Errorf("placeholders are %q, want %q", got, want)
+func TestReplaced_IsExplained(t *testing.T) {
+	got := Of("t", "c", "user 7 at 2026-01-02 from 10.0.0.1 and 10.0.0.2, or 8", "").Replaced()
+	want := []Placeholder{{number, "a number"}, {moment, "a time"}, {ip, "an IP address"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("replaced is %q, want %q", got, want)
 	}
 	for _, m := range matchers {
-		if Meaning(m.as) == "" {
+		if !slices.ContainsFunc(Placeholders(), func(p Placeholder) bool { return p.Name == m.as }) {
 			t.Errorf("%s has no meaning", m.as)
 		}
 	}

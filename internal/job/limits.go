@@ -20,7 +20,7 @@ const (
 	MaxErrorType    = 255
 	MaxErrorMessage = 64 << 10
 	MaxTrace        = 256 << 10
-	MaxNote         = 1 << 10 // of what is added to an attempt or a letter
+	MaxNote         = 1 << 10 // of what is added to an attempt, a letter or an error group
 	MaxTraceID      = 128
 	MaxMessageID    = 128
 	MaxDepth        = 128 // of nested JSON

@@ -275,7 +275,8 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 	}
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
-		QueueCount: len(s.Store.QueueNames()), Insecure: s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c),
+		QueueCount: len(s.Store.QueueNames()), OpenGroups: s.Store.OpenGroups(),
+		Insecure: s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c),
 		User: who.name, LogOut: who.means == bySession, Quiet: s.rest.now(),
 	}
 	if who.means != byOpenness {

@@ -203,6 +203,7 @@ func (s *Server) pages() {
 	s.get("/jobs/:id/payload", access.View, s.payload)
 	s.get("/jobs/:id/replay", access.View, s.redoPage)
 	s.get("/dead-letters", access.View, s.deadLetters)
+	s.groupRoutes()
 	s.get("/queues", access.View, s.queues)
 	s.get("/queues/:name", access.View, s.queue)
 	s.get("/workers", access.View, s.workers)

@@ -22,6 +22,11 @@ func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
 		if d.Letters, err = letters(src, d.Job); err != nil {
 			return err
 		}
+		if d.Job.Group != 0 {
+			if d.Group, err = oneGroup(src, `id = $1`, d.Job.Group); err != nil {
+				return err
+			}
+		}
 		if d.Replays, err = replays(src, d.Job.Seq); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, [
 	}
 	where.pattern("g.type", f.Type)
 	if f.Text != "" {
-		pattern := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Text) + "%"
+		pattern := "%" + likely(f.Text) + "%"
 		where.add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
 	}
 	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
@@ -268,3 +268,15 @@ func (s *Store) groupJobs(src source, number int64) ([]job.Job, error) {
 	})
 	return jobs[:min(len(jobs), groupJobs)], err
 }
+
+// groupOperations is how many operations a group shows.
+const groupOperations = 10
+
+// GroupOperations returns the newest operations whose filter names the group.
+func (s *Store) GroupOperations(ctx context.Context, fingerprint string) ([]job.Operation, error) {
+	const query = `SELECT ` + operationColumns + ` FROM operations WHERE (' ' || filter || ' ') LIKE $1 ESCAPE '\' ORDER BY id DESC LIMIT $2 + 0`
+	return operations(s.reading(ctx), query, "% group:"+likely(fingerprint)+" %", groupOperations)
+}
+
+// likely is a text in a pattern of LIKE: % and _ mean themselves.
+func likely(s string) string { return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) }

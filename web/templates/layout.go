@@ -24,6 +24,7 @@ type entry struct {
 func entries(f Frame) []entry {
 	all := []entry{
 		{section: "overview", url: overviewURL(), icon: "overview", word: "Overview"},
+		{section: "failures", url: failuresURL(job.GroupFilter{}, ""), icon: "failures", word: "Failures", count: number(f.OpenGroups)},
 		{
 			section: "dead-letters", url: deadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,

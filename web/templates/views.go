@@ -29,6 +29,7 @@ type Frame struct {
 	Now        time.Time
 	Snapshot   job.Snapshot
 	QueueCount int         // for the navigation
+	OpenGroups int64       // error groups, for the navigation
 	Search     string      // what the search field shows
 	Demo       *Demo       // nil outside demo mode
 	Insecure   bool        // reachable from the network without a login: said on every page

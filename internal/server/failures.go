@@ -1,0 +1,171 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// groupRoutes are the ways to the error groups.
+func (s *Server) groupRoutes() {
+	const api = "/api/v1/failures"
+	s.get("/failures", access.View, s.failures)
+	s.get("/failures/:fingerprint", access.View, s.failure)
+	s.get(api, access.View, s.listGroups)
+	s.get(api+"/:fingerprint", access.View, s.showGroup)
+	for _, act := range []string{"resolve", "ignore", "reopen"} {
+		s.post("/failures/:fingerprint/"+act, access.Operate, s.standingForm)
+		s.post(api+"/:fingerprint/"+act, access.Operate, s.setStanding)
+	}
+	s.post("/failures/:fingerprint/note", access.Operate, s.noteForm)
+	s.post(api+"/:fingerprint/note", access.Operate, s.setNote)
+}
+
+// groupQuery reads the filter and the cursor of a list of groups, and returns
+// what is wrong with each field.
+func groupQuery(values url.Values) (f job.GroupFilter, after job.GroupCursor, wrong []*retry.FieldError) {
+	f = job.GroupFilter{
+		State: job.GroupState(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
+		Text: strings.TrimSpace(values.Get("q")), Sort: job.GroupSort(values.Get("sort")),
+	}
+	after, err := job.ParseGroupCursor(values.Get("after"))
+	for _, err := range []error{f.Check(), err} {
+		if field, ok := err.(*retry.FieldError); ok {
+			wrong = append(wrong, field)
+		}
+	}
+	return f, after, wrong
+}
+
+// failures is the page /failures. Without a state it shows the open groups.
+func (s *Server) failures(c echo.Context) error {
+	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
+	values.Set("state", cmp.Or(values.Get("state"), string(job.GroupOpen)))
+	v := templates.Failures{Frame: s.frame(c, "Failures", "failures"), Queues: s.Store.QueueNames(), After: values.Get("after")}
+	filter, after, wrong := groupQuery(values)
+	v.Filter, v.Errors = filter, byField(wrong)
+	var err error
+	if v.Tallies, err = s.Store.GroupTallies(ctx); err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return s.page(c, http.StatusBadRequest, v.Page())
+	}
+	v.List, err = s.Store.Groups(ctx, now, filter, after, pageLimit)
+	if v.Slow, err = tolerate(err); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// failure is the page /failures/{fingerprint}.
+func (s *Server) failure(c echo.Context) error {
+	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
+	d, err := s.Store.Group(ctx, time.Now(), fingerprint)
+	if err != nil {
+		return err
+	}
+	v := templates.Failure{Frame: s.frame(c, d.Class, "failures"), GroupDetail: d}
+	v.Keys, v.Read = commonest(d.Jobs)
+	if v.Operations, err = s.Store.GroupOperations(ctx, fingerprint); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// standingForm resolves, ignores or opens the group that the address names.
+func (s *Server) standingForm(c echo.Context) error {
+	if err := readForm(c); err != nil {
+		return err
+	}
+	to, err := readStanding(lastSegment(c.Path()), c.FormValue, time.Now())
+	if err != nil {
+		return err
+	}
+	g, err := s.Store.SetGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), to, s.actor("dashboard", c))
+	if err != nil {
+		return err
+	}
+	return s.groupDone(c, g, "Group is "+string(g.State))
+}
+
+func (s *Server) noteForm(c echo.Context) error {
+	if err := readForm(c); err != nil {
+		return err
+	}
+	g, err := s.noted(c, c.FormValue("note"), "dashboard")
+	if err != nil {
+		return err
+	}
+	return s.groupDone(c, g, "Note kept")
+}
+
+// groupDone answers a form: the browser goes back to the group.
+func (s *Server) groupDone(c echo.Context, g job.Group, text string) error {
+	return done(c, "/failures/"+url.PathEscape(g.Fingerprint), "group", encode(shapeGroup(g)), "text", encode(text))
+}
+
+// noted writes a note on the group that the address names.
+func (s *Server) noted(c echo.Context, note, through string) (job.Group, error) {
+	note = strings.TrimSpace(note)
+	if len(note) > job.MaxNote {
+		return job.Group{}, &retry.FieldError{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
+	}
+	return s.Store.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), strings.ToValidUTF8(note, "\uFFFD"), s.actor(through, c))
+}
+
+// readStanding reads what a person decides. A form that ignores says how in one
+// field and until what in another: what the others hold does not count.
+func readStanding(act string, field func(string) string, now time.Time) (to job.Standing, err error) {
+	switch act {
+	case "resolve":
+		to.State = job.GroupResolved
+		return to, nil
+	case "reopen":
+		to.State = job.GroupOpen
+		return to, nil
+	}
+	to.State = job.GroupIgnored
+	switch how := field("how"); how {
+	case "", "always":
+	case "for":
+		to.Until, err = after("for", field("for"), now)
+	case "count":
+		to.More, err = atLeastOne("count", field("count"))
+	case "rate":
+		to.Rate, err = atLeastOne("rate", field("rate"))
+	default:
+		err = &retry.FieldError{Field: "how", Problem: "must be always, for, count or rate"}
+	}
+	if err == nil {
+		err = to.Check(now)
+	}
+	return to, err
+}
+
+// after is the end of a duration that begins now.
+func after(name, text string, now time.Time) (time.Time, error) {
+	d, err := job.ParseDuration(text)
+	if err != nil {
+		return time.Time{}, &retry.FieldError{Field: name, Problem: err.Error()}
+	}
+	return now.Add(d).UTC(), nil
+}
+
+func atLeastOne(name, text string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 1 {
+		return 0, &retry.FieldError{Field: name, Problem: strconv.Quote(job.Clip(text, 64)) + " is not a whole number above zero"}
+	}
+	return n, nil
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+type groupShape struct {
+	Fingerprint string         `json:"fingerprint"`
+	Type        string         `json:"type"`
+	Class       string         `json:"class"`
+	Message     string         `json:"message"` // with placeholders
+	Frames      []string       `json:"frames,omitempty"`
+	State       job.GroupState `json:"state"`
+	StateAt     string         `json:"state_at,omitempty"`
+	StateBy     string         `json:"state_by,omitempty"`
+	ReopenedAt  string         `json:"reopened_at,omitempty"`
+	ReopenedBy  job.Reopening  `json:"reopened_by,omitempty"` // failure, date, count or rate
+	Until       string         `json:"until,omitempty"`
+	UntilCount  int64          `json:"until_failures,omitempty"`
+	UntilRate   int64          `json:"until_failures_an_hour,omitempty"`
+	Note        string         `json:"note,omitempty"`
+	FirstSeen   string         `json:"first_seen"`
+	LastSeen    string         `json:"last_seen"`
+	Failures    int64          `json:"failures"`
+	Dead        int64          `json:"dead"`
+	Retrying    int64          `json:"retrying"`
+	Replayed    int64          `json:"replayed"`
+	Recovered   int64          `json:"recovered"`
+	Relapsed    int64          `json:"relapsed"`
+	Queues      []shareShape   `json:"queues,omitempty"`
+	LastDay     []int64        `json:"last_day,omitempty"` // failures by the hour, the oldest first
+}
+
+type shareShape struct {
+	Queue    string `json:"queue"`
+	Failures int64  `json:"failures"`
+}
+
+type hourShape struct {
+	At       string `json:"at"`
+	Failures int64  `json:"failures"`
+	Final    int64  `json:"final"` // of these, the last attempt of a run
+}
+
+func shapeGroup(g job.Group) groupShape {
+	shape := groupShape{
+		Fingerprint: g.Fingerprint, Type: g.Type, Class: g.Class, Message: g.Message, Frames: g.Frames,
+		State: g.State, StateAt: job.FormatTime(g.StateAt), StateBy: g.StateBy,
+		ReopenedAt: job.FormatTime(g.ReopenedAt), ReopenedBy: g.ReopenedBy,
+		Until: job.FormatTime(g.Until), UntilCount: g.Patience.Count, UntilRate: g.Rate, Note: g.Note,
+		FirstSeen: job.FormatTime(g.FirstSeen), LastSeen: job.FormatTime(g.LastSeen),
+		Failures: g.Failures, Dead: g.Dead, Retrying: g.Retrying,
+		Replayed: g.Replayed, Recovered: g.Recovered, Relapsed: g.Relapsed, LastDay: g.LastDay,
+	}
+	for _, q := range g.Queues {
+		shape.Queues = append(shape.Queues, shareShape{q.Name, q.Count})
+	}
+	return shape
+}
+
+// listGroups is GET /failures: groups in every state, unless one is named.
+func (s *Server) listGroups(c echo.Context) error {
+	values := c.QueryParams()
+	f, after, wrong := groupQuery(values)
+	limit, err := pageSize(values)
+	if len(wrong) > 0 {
+		err = wrong[0]
+	}
+	if err != nil {
+		return inAddress(err)
+	}
+	page, err := s.Store.Groups(c.Request().Context(), time.Now(), f, after, limit)
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(page.Groups))
+	for i, g := range page.Groups {
+		all[i] = encode(shapeGroup(g))
+	}
+	var more []any
+	if next := page.Next.String(); next != "" {
+		more = append(more, "next", encode(next))
+	}
+	return c.JSONBlob(http.StatusOK, object("groups", list(all), more...))
+}
+
+// showGroup is GET /failures/{fingerprint}. Its jobs are a list of their own:
+// GET /jobs?group=FINGERPRINT.
+func (s *Server) showGroup(c echo.Context) error {
+	d, err := s.Store.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
+	if err != nil {
+		return err
+	}
+	hours := make([]hourShape, len(d.Hours))
+	for i, h := range d.Hours {
+		hours[i] = hourShape{job.FormatTime(h.At), h.Failures, h.Final}
+	}
+	return c.JSONBlob(http.StatusOK, object("group", encode(shapeGroup(d.Group)), "hours", encode(hours), "sample", encode(d.Sample.Job.ID)))
+}
+
+// setStanding is POST /failures/{fingerprint}/resolve, /ignore and /reopen. Only
+// ignore has a body: until, for, failures and failures_an_hour, all optional.
+func (s *Server) setStanding(c echo.Context) error {
+	act, now := lastSegment(c.Path()), time.Now()
+	to, err := readStanding(act, func(string) string { return "" }, now)
+	if err == nil && act == "ignore" {
+		to, err = readPatience(c, now)
+	}
+	if err != nil {
+		return err
+	}
+	g, err := s.Store.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, s.actor("api", c))
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("group", encode(shapeGroup(g))))
+}
+
+func readPatience(c echo.Context, now time.Time) (to job.Standing, err error) {
+	to.State = job.GroupIgnored
+	var until, wait string
+	err = readSmall(c, fields{
+		"until": value(&until, "a time"), "for": value(&wait, "a duration"),
+		"failures": value(&to.More, "a number"), "failures_an_hour": value(&to.Rate, "a number"),
+	})
+	if err == nil && until != "" {
+		if to.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
+			err = &retry.FieldError{Field: "until", Problem: "is not a time as 2026-03-12T14:02:11Z"}
+		}
+	}
+	if err == nil && wait != "" {
+		to.Until, err = after("for", wait, now)
+	}
+	if err == nil {
+		err = to.Check(now)
+	}
+	return to, err
+}
+
+// setNote is POST /failures/{fingerprint}/note.
+func (s *Server) setNote(c echo.Context) error {
+	var note string
+	if err := readSmall(c, fields{"note": value(&note, "a string")}); err != nil {
+		return err
+	}
+	g, err := s.noted(c, note, "api")
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("group", encode(shapeGroup(g))))
+}

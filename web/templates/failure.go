@@ -1,0 +1,199 @@
+package templates
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// hourBar is one hour of the chart of a group: its two parts, and its name on
+// the axis if it has one.
+type hourBar struct {
+	title                   string
+	x, middle               string
+	finalY, final           string // what ended a run
+	requeuedY, requeued     string // what was tried again
+	hasFinal, hasRequeued   bool
+	label                   string
+	hour, finals, requeueds string // for the table
+}
+
+// hourLine is a line of the grid.
+type hourLine struct{ y, textY, word string }
+
+// The heights of the chart, in pixels.
+const (
+	chartTop  = 8.0
+	chartBase = 108.0
+)
+
+// hourBars draws the failures of a group by the hour.
+func hourBars(hours []job.Hour) []hourBar {
+	scale := (chartBase - chartTop) / float64(mostIn(hours))
+	step := 100 / float64(max(1, len(hours)))
+	bars := make([]hourBar, len(hours))
+	for i, h := range hours {
+		again := h.Failures - h.Final
+		final, requeued := height(h.Final, scale), height(again, scale)
+		x := float64(i) * step
+		bars[i] = hourBar{
+			title: fmt.Sprintf("%s: %s final, %s requeued", h.At.Format("15:04"), number(h.Final), number(again)),
+			x:     wide(x + step*0.15), middle: wide(x + step/2),
+			finalY: tenth(chartBase - final), final: tenth(final), hasFinal: h.Final > 0,
+			requeuedY: tenth(chartBase - final - requeued), requeued: tenth(requeued), hasRequeued: again > 0,
+			hour: h.At.Format("2 Jan 15:04"), finals: number(h.Final), requeueds: number(again),
+		}
+		if h.At.Hour()%4 == 0 && i > 0 && i < len(hours)-1 {
+			bars[i].label = h.At.Format("15:04")
+		}
+	}
+	return bars
+}
+
+// barWidth is the width of each hour's bar.
+func barWidth(hours []job.Hour) string { return wide(70 / float64(max(1, len(hours)))) }
+
+// height is that of a part of a bar: what happened can be seen.
+func height(n int64, scale float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return max(1, float64(n)*scale)
+}
+
+func mostIn(hours []job.Hour) int64 {
+	most := int64(1)
+	for _, h := range hours {
+		most = max(most, h.Failures)
+	}
+	return most
+}
+
+// hourLines are two lines at round counts.
+func hourLines(hours []job.Hour) []hourLine {
+	most := mostIn(hours)
+	step := int64(1)
+	for _, s := range []int64{1, 2, 5} {
+		for n := s; n <= most; n *= 10 {
+			if n*2 <= most {
+				step = max(step, n)
+			}
+		}
+	}
+	var lines []hourLine
+	for n := step; n <= most && len(lines) < 3; n += step {
+		y := chartBase - (chartBase-chartTop)*float64(n)/float64(most)
+		lines = append(lines, hourLine{tenth(y), tenth(y - 4), number(n)})
+	}
+	return lines
+}
+
+// finals and requeues add up the hours.
+func finals(hours []job.Hour) (n int64) {
+	for _, h := range hours {
+		n += h.Final
+	}
+	return n
+}
+
+func requeues(hours []job.Hour) (n int64) {
+	for _, h := range hours {
+		n += h.Failures - h.Final
+	}
+	return n
+}
+
+// chartSentence is the figure in words.
+func chartSentence(hours []job.Hour) string {
+	most := mostIn(hours)
+	for _, h := range hours {
+		if h.Failures == most {
+			return fmt.Sprintf("Failures by hour over 24 hours: %s, most of them (%s) in the hour of %s UTC",
+				number(finals(hours)+requeues(hours)), number(most), h.At.Format("15:04"))
+		}
+	}
+	return "Failures by hour over 24 hours: none"
+}
+
+// traceLines is what the sample shows: its trace, or its message where it has
+// none.
+func traceText(s job.Sample) string {
+	if s.Attempt.Trace != "" {
+		return s.Attempt.Trace
+	}
+	return s.Job.Error.Message
+}
+
+// maxTraceShown is how much of a trace the page of a group has; the job has all.
+const maxTraceShown = 4 << 10
+
+func traceShown(s job.Sample) string {
+	return visibleLines(job.Clip(strings.TrimRight(traceText(s), "\n"), maxTraceShown))
+}
+
+// sampleMessage is the message of the sample as it is, where it differs from the
+// normalised one.
+func sampleMessage(d job.GroupDetail) string {
+	message := d.Sample.Attempt.Error.Message
+	if message == "" {
+		message = d.Sample.Job.Error.Message
+	}
+	return message
+}
+
+// whyMessage says what the messages of a group share.
+func whyMessage(g job.Group) string {
+	if g.Fingerprint == job.OtherGroup {
+		return fmt.Sprintf("nothing: whatever is new after %s groups falls into this one", number(job.MaxGroups))
+	}
+	if len(g.Replaced()) == 0 {
+		return fmt.Sprintf("the same in all %s", number(g.Failures))
+	}
+	return fmt.Sprintf("after normalising, the same in all %s", number(g.Failures))
+}
+
+// valueShown is a value of a payload on one line.
+func valueShown(v string) string { return visible(job.Clip(v, 60)) }
+
+func keyShare(k PayloadKey, read int) string {
+	return fmt.Sprintf("%d %%", 100*k.Jobs/max(1, read))
+}
+
+// opWords says what an operation has come to.
+func opWords(o job.Operation) string {
+	words := fmt.Sprintf("%s %s: %s of %s", o.Kind, o.State, number(o.Done), number(o.Total))
+	if o.Kind == job.OpReplay && o.Done > 0 {
+		words += fmt.Sprintf(", %s succeeded, %s failed again", number(o.Succeeded), number(o.Relapsed))
+	}
+	return words
+}
+
+// ignoreChoice is one time for which a group can be ignored.
+type ignoreChoice struct{ value, word string }
+
+func ignoreChoices() []ignoreChoice {
+	return []ignoreChoice{
+		{"PT1H", "1 hour"}, {"PT4H", "4 hours"}, {"P1D", "1 day"}, {"P7D", "7 days"}, {"P30D", "30 days"},
+	}
+}
+
+// seenText is when something was seen, by the clock and from now.
+func seenText(t, now time.Time) string { return ", " + relative(t, now) }
+
+// replaysLong is the success rate of replays, in words.
+func replaysLong(g job.Group) string {
+	if g.Replayed == 0 {
+		return "never"
+	}
+	return replaysText(g) + " succeeded"
+}
+
+// likeThis says how many failures the newest one of a job is like.
+func likeThis(g job.Group) string {
+	if g.Failures <= 1 {
+		return "the first of its kind"
+	}
+	return "one of " + number(g.Failures) + " like this"
+}

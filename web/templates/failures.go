@@ -1,0 +1,268 @@
+package templates
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// Failures is the page /failures.
+type Failures struct {
+	Frame
+	Filter  job.GroupFilter
+	Tallies []job.GroupTally // in the order of the states
+	List    job.GroupList
+	After   string            // the cursor of this page, empty for the first
+	Slow    bool              // the query ran into its deadline: List is incomplete
+	Errors  map[string]string // field of the filter: what is wrong with it
+	Queues  []string          // names for the filter's list
+}
+
+// Failure is the page /failures/{fingerprint}.
+type Failure struct {
+	Frame
+	job.GroupDetail
+	Keys       []PayloadKey    // of the newest jobs
+	Read       int             // of how many of them
+	Operations []job.Operation // that named the group, the newest first
+}
+
+// PayloadKey is a top-level key of payloads.
+type PayloadKey struct {
+	Name      string
+	Values    int    // different ones
+	Commonest string // as JSON
+	Jobs      int    // that have it
+}
+
+// failuresURL is the list of the error groups that match f, from a place on.
+func failuresURL(f job.GroupFilter, after string) templ.SafeURL {
+	q := url.Values{}
+	if f.State == job.GroupOpen {
+		f.State = "" // what the page shows by itself
+	}
+	for name, value := range map[string]string{
+		"state": string(f.State), "queue": f.Queue, "type": f.Type, "q": f.Text, "sort": string(f.Sort), "after": after,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return local("/failures", q)
+}
+
+// failureURL is the page of an error group.
+func failureURL(fingerprint string) templ.SafeURL {
+	return local("/failures/"+url.PathEscape(fingerprint), nil)
+}
+
+// failureAction is where a form acts on a group: "resolve", "ignore", "reopen",
+// "note".
+func failureAction(fingerprint, action string) templ.SafeURL {
+	return local("/failures/"+url.PathEscape(fingerprint)+"/"+action, nil)
+}
+
+// groupJobsURL is the list of all jobs of a group.
+func groupJobsURL(fingerprint string) templ.SafeURL {
+	return local("/jobs", url.Values{"q": {job.Filter{Group: fingerprint}.String()}})
+}
+
+// opURL is the page of an operation.
+func opURL(id int64) templ.SafeURL { return local("/operations/"+strconv.FormatInt(id, 10), nil) }
+
+// scopeOf is the filter by which an operation takes the dead jobs of a group,
+// ended where the page was drawn: what fails later is never swept in.
+func scopeOf(f Frame, g job.Group) string {
+	return job.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
+}
+
+// lookOfGroup draws the state of a group.
+func lookOfGroup(s job.GroupState) look {
+	switch s {
+	case job.GroupResolved:
+		return look{"is-completed", "check", "resolved"}
+	case job.GroupIgnored:
+		return look{"is-pending", "pause", "ignored"}
+	}
+	return look{"is-dead", "failures", "open"}
+}
+
+// groupTab is one state of the groups.
+type groupTab struct {
+	url     templ.SafeURL
+	word    string
+	current bool
+}
+
+func groupTabs(v Failures) []groupTab {
+	var all []groupTab
+	for _, t := range v.Tallies {
+		f := v.Filter
+		f.State = t.State
+		all = append(all, groupTab{failuresURL(f, ""), upperFirst(string(t.State)) + " " + number(t.Groups), t.State == v.Filter.State})
+	}
+	return all
+}
+
+// groupSummary says in words what the page shows.
+func groupSummary(v Failures) string {
+	for _, t := range v.Tallies {
+		if t.State == v.Filter.State {
+			return fmt.Sprintf("%s: %s dead, %s retrying",
+				counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), number(t.Dead), number(t.Retrying))
+		}
+	}
+	return ""
+}
+
+// groupChips are the filters in use; the state is a tab.
+func groupChips(f job.GroupFilter) []chip {
+	var all []chip
+	add := func(name, value string, without job.GroupFilter) {
+		if value != "" {
+			all = append(all, chip{name, visible(value), failuresURL(without, "")})
+		}
+	}
+	g := f
+	g.Queue = ""
+	add("queue", f.Queue, g)
+	g = f
+	g.Type = ""
+	add("type", f.Type, g)
+	g = f
+	g.Text = ""
+	add("text", f.Text, g)
+	return all
+}
+
+// sorted is the same list in another order.
+func sorted(f job.GroupFilter, by job.GroupSort) templ.SafeURL {
+	f.Sort = by
+	return failuresURL(f, "")
+}
+
+func groupsCaption(f job.GroupFilter) string {
+	return upperFirst(string(f.State)) + " error groups, " + groupOrder(f.Sort)
+}
+
+func groupOrder(s job.GroupSort) string {
+	if s == job.NewestSeen {
+		return "what failed last first"
+	}
+	return "most dead jobs first"
+}
+
+func groupType(g job.Group) string {
+	if g.Type == "" {
+		return "any type"
+	}
+	return visible(g.Type)
+}
+
+// groupQueues names the queue with the most failures, and says how many more
+// there are.
+func groupQueues(g job.Group) string {
+	switch len(g.Queues) {
+	case 0:
+		return ""
+	case 1:
+		return visible(g.Queues[0].Name)
+	}
+	return fmt.Sprintf("%s +%d", visible(g.Queues[0].Name), len(g.Queues)-1)
+}
+
+// replaysText is the success rate of replays.
+func replaysText(g job.Group) string {
+	if g.Replayed == 0 {
+		return "never replayed"
+	}
+	return fmt.Sprintf("%s of %s", number(g.Recovered), number(g.Replayed))
+}
+
+// barsPath draws the failures of a day as one path in a box of 96 by 18; an hour
+// without any keeps a hairline, and one with few can be seen.
+func barsPath(hours []int64) string {
+	most := int64(1)
+	for _, n := range hours {
+		most = max(most, n)
+	}
+	var b strings.Builder
+	for i, n := range hours {
+		height := 0.5
+		if n > 0 {
+			height = max(1.5, 18*float64(n)/float64(most))
+		}
+		fmt.Fprintf(&b, "M%s %sh3V18h-3z", tenth(float64(i)*96/float64(len(hours))), tenth(18-height))
+	}
+	return b.String()
+}
+
+func dayText(hours []int64) string {
+	return fmt.Sprintf("%s in the last 24 hours", counted(sum(hours), "failure", "failures"))
+}
+
+// groupReplay says what a button does with a group, and why it may not.
+func groupReplay(f Frame, g job.Group, kind string) (denied string) {
+	if denied = f.off(access.Operate, kind); denied == "" && g.Dead == 0 {
+		denied = "No job of this group is dead."
+	}
+	return denied
+}
+
+// groupLine says what became of the group by a person, and by itself.
+func groupLine(g job.Group, now time.Time) string {
+	by := g.StateBy
+	if by == "" {
+		by = "somebody"
+	}
+	said := fmt.Sprintf("%s by %s at %s", upperFirst(pastOf(g)), visible(by), clock(g.StateAt, now))
+	switch {
+	case g.ReopenedBy == job.ByFailure:
+		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, clock(g.ReopenedAt, now))
+	case g.ReopenedBy != "":
+		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.", said, patienceText(g.Patience, now), clock(g.ReopenedAt, now))
+	case g.StateAt.IsZero():
+		return ""
+	case g.State == job.GroupResolved:
+		return said + ". The next failure opens it."
+	case g.State == job.GroupIgnored:
+		return said + patienceText(g.Patience, now) + "."
+	}
+	return said + "."
+}
+
+// pastOf is what a person did with the group.
+func pastOf(g job.Group) string {
+	switch {
+	case g.State == job.GroupResolved || g.ReopenedBy == job.ByFailure:
+		return "resolved"
+	case g.State == job.GroupIgnored || g.ReopenedBy != "":
+		return "ignored"
+	}
+	return "opened"
+}
+
+// patienceText says how long a group is ignored, as the end of a sentence.
+func patienceText(p job.Patience, now time.Time) string {
+	var ends []string
+	if !p.Until.IsZero() {
+		ends = append(ends, "until "+clock(p.Until, now))
+	}
+	if p.Count > 0 {
+		ends = append(ends, fmt.Sprintf("until it has failed %s times", number(p.Count)))
+	}
+	if p.Rate > 0 {
+		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", number(p.Rate)))
+	}
+	if len(ends) == 0 {
+		return ", for ever"
+	}
+	return ", " + strings.Join(ends, " or ")
+}
