@@ -1,0 +1,59 @@
+package job
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"redrive/internal/retry"
+)
+
+// ActReveal is the action of who looked at what is redacted. Others see such
+// entries only if they may manage.
+const ActReveal = "job.reveal"
+
+// AuditFilter selects entries of the audit log. Empty fields select everything.
+type AuditFilter struct {
+	Actor   string // exact
+	Action  string // exact, or a prefix as "job.*"
+	Subject string // exact
+	From    time.Time
+	To      time.Time // until before
+	Reveals string    // of the entries about reveals, only those of this actor
+}
+
+// Zero reports whether nobody asked for less than everything.
+func (f AuditFilter) Zero() bool {
+	f.Reveals = ""
+	return f == AuditFilter{}
+}
+
+// maxAuditText bounds what entries are looked for by, in bytes.
+const maxAuditText = 255
+
+// Check returns a *retry.FieldError for the first field that nothing can match.
+func (f AuditFilter) Check() error {
+	for _, text := range []struct{ field, value string }{{"actor", f.Actor}, {"action", f.Action}, {"subject", f.Subject}} {
+		if len(text.value) > maxAuditText || !utf8.ValidString(text.value) {
+			return &retry.FieldError{Field: text.field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", maxAuditText)}
+		}
+	}
+	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
+		return &retry.FieldError{Field: "to", Problem: "is not after from"}
+	}
+	return nil
+}
+
+// AuditList is one page of the audit log, newest first.
+type AuditList struct {
+	Entries []Entry
+	Next    int64 // the entry after which the next page begins; 0 on the last page
+}
+
+// BrokenAudit says where the audit log was changed by somebody else.
+type BrokenAudit struct {
+	Seq     int64 // the first entry that does not fit
+	Problem string
+}
+
+func (e *BrokenAudit) Error() string { return fmt.Sprintf("entry %d of the audit log %s", e.Seq, e.Problem) }

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// logged is a store whose audit log has five entries.
+func logged(t *testing.T) *Store {
+	t.Helper()
+	s := open(t, Options{})
+	for i := range 5 {
+		by := job.Actor{Name: []string{"ana", "eve"}[i%2], Address: "192.0.2.1"}
+		at := testTime.Add(time.Duration(i) * time.Hour)
+		check(t, s.RecordAudit(t.Context(), job.Entry{
+			At: at, Actor: by, Action: []string{"job.replay", job.ActReveal, "queue.pause"}[i%3], Subject: fmt.Sprint("s", i%2), Count: int64(i),
+			Filter: "queue:orders", Before: "x", After: "y",
+		}))
+	}
+	return s
+}
+
+func seqsOf(entries []job.Entry) (all []int64) {
+	for _, e := range entries {
+		all = append(all, e.Seq)
+	}
+	return all
+}
+
+func TestAudit_Filters(t *testing.T) {
+	s := logged(t)
+	for name, c := range map[string]struct {
+		f    job.AuditFilter
+		want []int64
+	}{
+		"everything":  {job.AuditFilter{}, []int64{5, 4, 3, 2, 1}},
+		"by actor":    {job.AuditFilter{Actor: "eve"}, []int64{4, 2}},
+		"by action":   {job.AuditFilter{Action: "queue.pause"}, []int64{3}},
+		"by kind":     {job.AuditFilter{Action: "job.*"}, []int64{5, 4, 2, 1}},
+		"by subject":  {job.AuditFilter{Subject: "s0", Actor: "ana"}, []int64{5, 3, 1}},
+		"by time":     {job.AuditFilter{From: testTime.Add(time.Hour), To: testTime.Add(3 * time.Hour)}, []int64{3, 2}},
+		"own reveals": {job.AuditFilter{Reveals: "ana"}, []int64{5, 4, 3, 1}},
+	} {
+		page, err := s.Audit(t.Context(), c.f, 0, 10)
+		if got := seqsOf(page.Entries); err != nil || !slices.Equal(got, c.want) || page.Next != 0 {
+			t.Errorf("%s: %v next %d, %v; want %v", name, got, page.Next, err, c.want)
+		}
+	}
+}
+
+func TestAudit_Pages(t *testing.T) {
+	s := logged(t)
+	first, err := s.Audit(t.Context(), job.AuditFilter{}, 0, 2)
+	check(t, err)
+	second, err := s.Audit(t.Context(), job.AuditFilter{}, first.Next, 3)
+	check(t, err)
+	if got := append(seqsOf(first.Entries), seqsOf(second.Entries)...); !slices.Equal(got, []int64{5, 4, 3, 2, 1}) || second.Next != 0 {
+		t.Errorf("two pages have %v, next %d", got, second.Next)
+	}
+	e := second.Entries[2]
+	if !e.At.Equal(testTime) || e.Actor != (job.Actor{Name: "ana", Address: "192.0.2.1"}) || e.Filter != "queue:orders" || e.Before+e.After != "xy" {
+		t.Errorf("the first entry is %+v", e)
+	}
+}
+
+// tampered runs statements as somebody with the file and a shell would, and
+// verifies the log.
+func tampered(t *testing.T, s *Store, statements ...string) (n int64, broken *job.BrokenAudit) {
+	t.Helper()
+	other, err := sql.Open("sqlite", dsn(s.path))
+	check(t, err)
+	defer func() { check(t, other.Close()) }()
+	for _, statement := range statements {
+		_, err := other.Exec(statement)
+		check(t, err)
+	}
+	n, err = s.VerifyAudit(t.Context())
+	if err != nil && !errors.As(err, &broken) {
+		t.Fatal(err)
+	}
+	return n, broken
+}
+
+func TestVerifyAudit_FindsWhatWasChanged(t *testing.T) {
+	const free = `DROP TRIGGER audit_keeps; DROP TRIGGER audit_stays;`
+	for name, c := range map[string]struct {
+		change, want string
+	}{
+		"nothing":           {`SELECT 1`, ""},
+		"another actor":     {free + `UPDATE audit SET actor = 'adam' WHERE seq = 3`, "entry 3 of the audit log is not as it was written"},
+		"another count":     {free + `UPDATE audit SET count = 0 WHERE seq = 2`, "entry 2 of the audit log is not as it was written"},
+		"a text moved over": {free + `UPDATE audit SET before = 'xy', after = '' WHERE seq = 4`, "entry 4 of the audit log is not as it was written"},
+		"one taken out":     {free + `DELETE FROM audit WHERE seq = 3`, "entry 3 of the audit log is missing"},
+		"the first":         {free + `DELETE FROM audit WHERE seq = 1`, "entry 1 of the audit log is missing"},
+		"the end cut off":   {free + `DELETE FROM audit WHERE seq >= 4`, "entry 4 of the audit log is missing, with every later one: the log had 5"},
+		"all of it":         {free + `DELETE FROM audit`, "entry 1 of the audit log is missing, with every later one: the log had 5"},
+		"one added":         {`INSERT INTO audit SELECT 6, at, actor, address, action, subject, filter, count, before, after, hash FROM audit WHERE seq = 5`, "entry 6 of the audit log is not as it was written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := logged(t)
+			n, broken := tampered(t, s, c.change)
+			if c.want == "" {
+				if broken != nil || n != 5 {
+					t.Errorf("%d entries, %v; want 5", n, broken)
+				}
+				return
+			}
+			if broken == nil || broken.Error() != c.want {
+				t.Errorf("found %v, want %s", broken, c.want)
+			}
+		})
+	}
+}
+
+func TestAudit_RefusesChanges(t *testing.T) {
+	s := logged(t)
+	other, err := sql.Open("sqlite", dsn(s.path))
+	check(t, err)
+	defer func() { check(t, other.Close()) }()
+	for _, statement := range []string{`UPDATE audit SET actor = 'x'`, `DELETE FROM audit WHERE seq = 5`} {
+		if _, err := other.Exec(statement); err == nil || !strings.Contains(err.Error(), "append-only") {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}
+
+func TestVerifyAudit_HoldsOverRestartsAndManyEntries(t *testing.T) {
+	s := open(t, Options{})
+	for range 3 {
+		for _, j := range dead(t, s, 400) {
+			_, err := s.Discard(t.Context(), testTime, j.ID, job.Actor{Name: "ana"})
+			check(t, err)
+		}
+	}
+	if n, err := s.VerifyAudit(t.Context()); n != 1200 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+}
