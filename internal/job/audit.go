@@ -56,4 +56,6 @@ type BrokenAudit struct {
 	Problem string
 }
 
-func (e *BrokenAudit) Error() string { return fmt.Sprintf("entry %d of the audit log %s", e.Seq, e.Problem) }
+func (e *BrokenAudit) Error() string {
+	return fmt.Sprintf("entry %d of the audit log %s", e.Seq, e.Problem)
+}

@@ -220,9 +220,17 @@ func (s *Server) queueConfigs(queues []job.QueueInfo) map[string]templates.Queue
 // job is the page /jobs/{id}.
 func (s *Server) job(c echo.Context) error {
 	d, err := s.detail(c)
+	if errors.Is(err, job.ErrNotFound) {
+		return s.gone(c, err)
+	}
 	if err != nil {
 		return err
 	}
+	return s.jobPage(c, d, false)
+}
+
+// jobPage draws a job, redacted unless somebody was allowed to see it.
+func (s *Server) jobPage(c echo.Context, d job.Detail, revealed bool) (err error) {
 	j := d.Job
 	v := templates.JobPage{
 		Frame: s.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
@@ -230,6 +238,10 @@ func (s *Server) job(c echo.Context) error {
 	}
 	if since, until, ok := s.Waiting(j.ID); ok && j.State == job.Active {
 		v.Waits, v.StuckSince, v.StuckUntil = true, since.UTC(), until.UTC()
+	}
+	v.Revealed = revealed
+	if v.Trail, err = s.trail(c, j.ID); err != nil {
+		return err
 	}
 	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
 		return err

@@ -174,6 +174,8 @@ func New(o Options) (*Server, error) {
 	s.api()
 	s.operationRoutes()
 	s.accessRoutes()
+	s.trashRoutes()
+	s.auditRoutes()
 	s.probes()
 	return s, nil
 }

@@ -35,6 +35,9 @@ func actsOf(v JobPage) []act {
 		replay.word = "Replay now"
 	}
 	deny(&discard, v.Job.Discardable(), whyNoDiscard(v.Job))
+	if v.Job.Restorable() {
+		discard = jobAct(v.Frame, v.Job, "restore", "", back)
+	}
 	deny(&cancel, v.Job.Cancellable(), "it is over")
 	deny(&replay, v.Job.Replayable(), whyNoReplay(v.Job))
 	if v.Job.Letter != job.LetterRefused {

@@ -88,6 +88,9 @@ func letterOf(v JobPage) *job.DeadLetter {
 
 func (s *sentence) byHand(v JobPage) {
 	at, by := latest(v.Job.FinishedAt, v.Job.ChangedAt), ""
+	if v.Job.Restorable() {
+		defer s.says(" It lies in the trash: Restore brings it back to where it was, until it is purged.")
+	}
 	i := slices.IndexFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == v.Job.Run && !l.DiscardedAt.IsZero() })
 	if i < 0 {
 		s.answers("It was discarded by hand "+s.when(at)+" %v", at)

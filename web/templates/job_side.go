@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -110,6 +111,11 @@ func historyOf(v JobPage) []event {
 	for _, r := range v.Replays {
 		add(r.At, by(r.By), "replayed it, run "+number(r.Run+1))
 	}
+	for _, e := range v.Trail {
+		if word := trailWord(e); word != "" {
+			add(e.At, visible(e.Actor.Name), word)
+		}
+	}
 	switch {
 	case j.State == job.Completed:
 		add(j.FinishedAt, "", "succeeded")
@@ -120,4 +126,46 @@ func historyOf(v JobPage) []event {
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
 	return all
+}
+
+// trailWord says what of the audit log the other histories do not know, and
+// nothing of what they do.
+func trailWord(e job.Entry) string {
+	switch e.Action {
+	case "job.restore":
+		return "restored it from the trash"
+	case job.ActReveal:
+		return "looked at what is redacted"
+	case "job.discard":
+		return "put it into the trash"
+	case "job.cancel":
+		return "cancelled it"
+	case "job.forward":
+		return "sent its dead letter again"
+	}
+	return ""
+}
+
+// redacted reports whether the page hides something.
+func (v JobPage) redacted() bool {
+	const hidden = "••••••"
+	j := v.Job
+	texts := []string{string(j.Payload), string(j.Meta), string(j.Envelope), j.Error.Message, j.Note}
+	for _, a := range v.Attempts {
+		texts = append(texts, a.Error.Message, a.Trace, a.Note)
+	}
+	return !v.Revealed && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, hidden) })
+}
+
+// revealAct is the button that shows what is hidden, and says so.
+func revealAct(v JobPage) act {
+	return act{
+		kind: "reveal", url: jobAction(v.Job.ID, "reveal"), word: "Reveal", icon: "lock", class: "row",
+		about: "what is redacted; who looks is written down", denied: v.off(access.Reveal, "see what is redacted"),
+	}
+}
+
+// isHidden reports whether a value of a payload stands for one that is redacted.
+func isHidden(text string) bool {
+	return strings.HasPrefix(text, "••••••#") && len(text) < 40
 }

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -30,15 +31,25 @@ func entries(f Frame) []entry {
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
 		},
 		{section: "operations", url: operationsURL(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
+		{
+			section: "trash", url: trashURL(job.Filter{}, ""), icon: "discarded", word: "Trash",
+			count: number(f.Snapshot.Depths[job.StatusTrashed]), status: job.StatusTrashed,
+		},
 		{section: "jobs", url: jobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
 		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
 		{section: "workers", url: workersURL(), icon: "workers", word: "Workers"},
 		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
+		{section: "audit", url: auditURL("/audit", job.AuditFilter{}, 0), icon: "manual", word: "Audit"},
 	}
 	for i := range all {
 		all[i].current = all[i].section == f.Section
 	}
 	return all
+}
+
+// system is where the navigation leaves failed work behind.
+func system(f Frame) int {
+	return slices.IndexFunc(entries(f), func(e entry) bool { return e.section == "jobs" })
 }
 
 // underWay is how many operations are, when any is.

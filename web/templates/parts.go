@@ -48,6 +48,8 @@ func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 		a.word, a.icon = "Replay", "replay"
 	case "discard":
 		a.word, a.icon = "Discard", "discarded"
+	case "restore":
+		a.word, a.icon = "Restore", "replay"
 	case "cancel":
 		a.word, a.icon = "Cancel", "cancelled"
 	case "forward":

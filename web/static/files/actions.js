@@ -6,7 +6,7 @@ import { all, announce, find, flip, setText } from "./page.js";
 import { answer, patch } from "./rows.js";
 import { about, now } from "./times.js";
 
-const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded" };
+const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded", restore: "restored" };
 
 function submit(event) {
   const form = event.target.closest?.("form[data-act]");

@@ -1,0 +1,280 @@
+package server
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+)
+
+// auditRoutes are the audit log, and the act that is for nothing else: to see
+// what is redacted.
+func (s *Server) auditRoutes() {
+	const v1 = "/api/v1"
+	s.get("/audit", access.View, s.audit)
+	s.get("/audit.csv", access.View, s.auditCSV)
+	s.get("/audit.ndjson", access.View, s.auditNDJSON)
+	s.get(v1+"/audit", access.View, s.listAudit)
+	s.post("/jobs/:id/reveal", access.Reveal, s.revealForm)
+	s.post(v1+"/jobs/:id/reveal", access.Reveal, s.revealJob)
+}
+
+// auditFilter reads the filter of the log. Those who may not manage see of the
+// reveals their own.
+func auditFilter(c echo.Context) (f job.AuditFilter, before int64, err error) {
+	f = job.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject")}
+	for name, to := range map[string]*time.Time{"from": &f.From, "to": &f.To} {
+		text := c.QueryParam(name)
+		if text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return f, 0, &retry.FieldError{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", job.Clip(text, 64))}
+		}
+		*to = at.UTC()
+	}
+	if who := callerOf(c); who.name != "" && !who.role.May(access.Manage) {
+		f.Reveals = who.name
+	}
+	if before, err = number(c, "before"); err != nil {
+		return f, 0, err
+	}
+	return f, before, f.Check()
+}
+
+// audit is the page /audit.
+func (s *Server) audit(c echo.Context) error {
+	f, before, err := auditFilter(c)
+	v := templates.Audit{Frame: s.frame(c, "Audit", "audit"), Filter: f, Before: before, Own: f.Reveals != ""}
+	if wrong := new(retry.FieldError); errors.As(err, &wrong) {
+		v.Errors = byField([]*retry.FieldError{wrong})
+		return s.page(c, http.StatusBadRequest, v.Page())
+	} else if err != nil {
+		return err
+	}
+	v.List, err = s.Store.Audit(c.Request().Context(), f, before, pageLimit)
+	if v.Slow, err = tolerate(err); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// entryShape is an entry as the API and the exports show it.
+type entryShape struct {
+	Seq     int64  `json:"seq"`
+	At      string `json:"at"`
+	Actor   string `json:"actor"`
+	Address string `json:"address,omitempty"`
+	Action  string `json:"action"`
+	Subject string `json:"subject,omitempty"`
+	Filter  string `json:"filter,omitempty"`
+	Count   int64  `json:"count"`
+	Before  string `json:"before,omitempty"`
+	After   string `json:"after,omitempty"`
+	Hash    string `json:"hash"`
+}
+
+func shapeEntry(e job.Entry) entryShape {
+	return entryShape{e.Seq, job.FormatTime(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
+		e.Before, e.After, fmt.Sprintf("%x", e.Hash)}
+}
+
+// listAudit is GET /audit.
+func (s *Server) listAudit(c echo.Context) error {
+	f, before, err := auditFilter(c)
+	if err != nil {
+		return inAddress(err)
+	}
+	page, err := s.Store.Audit(c.Request().Context(), f, before, pageLimit)
+	slow, err := tolerate(err)
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(page.Entries))
+	for i, e := range page.Entries {
+		all[i] = encode(shapeEntry(e))
+	}
+	more := nextOf(page.Next)
+	if slow {
+		more = append(more, "incomplete", encode(true))
+	}
+	return c.JSONBlob(http.StatusOK, object("entries", list(all), more...))
+}
+
+// auditPage is how many entries of an export are read at once.
+const auditPage = 500
+
+// exportAudit streams the entries that a filter selects, newest first. An
+// error after the first of them ends the connection: half an export must not
+// pass for a whole one.
+func (s *Server) exportAudit(c echo.Context, kind, name string, begin func(io.Writer) func([]job.Entry) error) error {
+	f, before, err := auditFilter(c)
+	if err != nil {
+		return inAddress(err)
+	}
+	ctx := c.Request().Context()
+	page, err := s.Store.Audit(ctx, f, before, auditPage)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Content-Type", kind)
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	c.Response().WriteHeader(http.StatusOK)
+	write := begin(c.Response())
+	for {
+		if err := write(page.Entries); err != nil {
+			return cutOff(err)
+		}
+		if page.Next == 0 {
+			return nil
+		}
+		late := http.NewResponseController(c.Response())
+		if err := errors.Join(late.Flush(), late.SetWriteDeadline(time.Now().Add(30*time.Second))); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return cutOff(err)
+		}
+		if page, err = s.Store.Audit(ctx, f, page.Next, auditPage); err != nil && len(page.Entries) == 0 {
+			return cutOff(err)
+		}
+	}
+}
+
+// cutOff ends a connection in the middle of an answer.
+func cutOff(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func (s *Server) auditNDJSON(c echo.Context) error {
+	return s.exportAudit(c, "application/x-ndjson", "audit.ndjson", func(w io.Writer) func([]job.Entry) error {
+		lines := json.NewEncoder(w)
+		return func(entries []job.Entry) error {
+			for _, e := range entries {
+				if err := lines.Encode(shapeEntry(e)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	})
+}
+
+func (s *Server) auditCSV(c echo.Context) error {
+	return s.exportAudit(c, "text/csv; charset=utf-8", "audit.csv", func(w io.Writer) func([]job.Entry) error {
+		out, head := csv.NewWriter(w), []string{"seq", "at", "actor", "address", "action", "subject", "filter", "count", "before", "after", "hash"}
+		err := out.Write(head)
+		return func(entries []job.Entry) error {
+			for _, e := range entries {
+				x := shapeEntry(e)
+				row := []string{strconv.FormatInt(x.Seq, 10), x.At, x.Actor, x.Address, x.Action, x.Subject, x.Filter,
+					strconv.FormatInt(x.Count, 10), x.Before, x.After, x.Hash}
+				for i := range row {
+					row[i] = spreadsheet(row[i])
+				}
+				err = errors.Join(err, out.Write(row))
+			}
+			out.Flush()
+			return errors.Join(err, out.Error())
+		}
+	})
+}
+
+// spreadsheet keeps a cell from being taken for a formula.
+func spreadsheet(cell string) string {
+	switch {
+	case cell == "":
+		return cell
+	case cell[0] == '=', cell[0] == '+', cell[0] == '-', cell[0] == '@', cell[0] == '\t', cell[0] == '\r':
+		return "'" + cell
+	}
+	return cell
+}
+
+// reveal is everything about a job as it is, after it was written down who
+// wants to see it.
+func (s *Server) reveal(c echo.Context, through string) (job.Detail, error) {
+	id, err := paramID(c)
+	if err != nil {
+		return job.Detail{}, err
+	}
+	ctx := c.Request().Context()
+	d, err := s.Store.original(ctx, id)
+	if err != nil {
+		return job.Detail{}, err
+	}
+	err = s.Store.RecordAudit(ctx, job.Entry{
+		At: time.Now(), Actor: s.actor(through, c), Action: job.ActReveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
+	})
+	d.Job = s.sinceItBegan(d.Job)
+	return d, err
+}
+
+// revealForm answers with the job's page, this once with nothing hidden.
+func (s *Server) revealForm(c echo.Context) error {
+	if err := readForm(c); err != nil {
+		return err
+	}
+	d, err := s.reveal(c, "dashboard")
+	if err != nil {
+		return err
+	}
+	if wantsJSON(c.Request()) {
+		return answerReveal(c, d)
+	}
+	return s.jobPage(c, d, true)
+}
+
+// revealJob is POST /jobs/{id}/reveal.
+func (s *Server) revealJob(c echo.Context) error {
+	if _, err := s.bareAct(c, paramID); err != nil {
+		return err
+	}
+	d, err := s.reveal(c, "api")
+	if err != nil {
+		return err
+	}
+	return answerReveal(c, d)
+}
+
+func answerReveal(c echo.Context, d job.Detail) error {
+	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true), "attempts", encodeAttempts(d), "dead_letters", encodeLetters(d.Letters)))
+}
+
+// trail is what the log knows of a job, as far as whoever asks may see it.
+func (s *Server) trail(c echo.Context, id string) ([]job.Entry, error) {
+	f := job.AuditFilter{Subject: id}
+	if who := callerOf(c); who.name != "" && !who.role.May(access.Manage) {
+		f.Reveals = who.name
+	}
+	page, err := s.Store.Audit(c.Request().Context(), f, 0, pageLimit)
+	_, err = tolerate(err)
+	return page.Entries, err
+}
+
+// gone is the page of a job that was removed, or the error of one that nobody
+// knows.
+func (s *Server) gone(c echo.Context, missing error) error {
+	id, err := paramID(c)
+	if err != nil {
+		return err
+	}
+	entries, err := s.trail(c, id)
+	if err != nil || len(entries) == 0 {
+		return errors.Join(missing, err)
+	}
+	return s.page(c, http.StatusGone, templates.Gone{Frame: s.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
+}

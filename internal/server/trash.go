@@ -1,0 +1,118 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/web/templates"
+)
+
+// trashRoutes are the trash, and the ways out of it.
+func (s *Server) trashRoutes() {
+	const v1 = "/api/v1"
+	s.get("/trash", access.View, s.trash)
+	s.get(v1+"/trash", access.View, s.listTrash)
+	s.post("/jobs/:id/restore", access.Operate, s.restoreForm)
+	s.post(v1+"/jobs/:id/restore", access.Operate, s.restoreJob)
+}
+
+// trash is the page /trash.
+func (s *Server) trash(c echo.Context) error {
+	values := c.QueryParams()
+	values.Set("state", string(job.StatusTrashed))
+	v := templates.Trash{
+		Frame: s.frame(c, "Trash", "trash"), Keeps: s.Config.Retention().Trash, After: values.Get("after"), Queues: s.Store.QueueNames(),
+	}
+	filter, after, wrong := query(values)
+	v.Filter, v.Errors = filter, byField(wrong)
+	if len(wrong) > 0 {
+		return s.page(c, http.StatusBadRequest, v.Page())
+	}
+	var err error
+	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
+	if v.Slow, err = tolerate(err); err != nil {
+		return err
+	}
+	if v.Was, err = s.Store.Trashed(c.Request().Context(), v.List.Jobs); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, v.Page())
+}
+
+// trashShape is a job in the trash.
+type trashShape struct {
+	JobID       string     `json:"job_id"`
+	Run         int        `json:"run"`
+	Type        string     `json:"type"`
+	Queue       string     `json:"queue"`
+	Status      job.Status `json:"was"` // where it was
+	DiscardedAt string     `json:"discarded_at"`
+	DiscardedBy string     `json:"discarded_by"`
+	PurgedAt    string     `json:"purged_at,omitempty"`
+}
+
+// listTrash is GET /trash: what was discarded, and when it will be purged.
+func (s *Server) listTrash(c echo.Context) error {
+	values := c.QueryParams()
+	values.Set("state", string(job.StatusTrashed))
+	f, after, wrong := query(values)
+	if len(wrong) > 0 {
+		return inAddress(wrong[0])
+	}
+	page, err := s.Store.Jobs(c.Request().Context(), f, after, pageLimit)
+	slow, err := tolerate(err)
+	if err != nil {
+		return err
+	}
+	was, err := s.Store.Trashed(c.Request().Context(), page.Jobs)
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(page.Jobs))
+	for i, j := range page.Jobs {
+		w := was[j.Seq]
+		shape := trashShape{
+			JobID: j.ID, Run: j.Run, Type: j.Type, Queue: j.Queue, Status: job.Job{State: w.State, Letter: w.Letter}.Status(),
+			DiscardedAt: job.FormatTime(w.At), DiscardedBy: w.By,
+		}
+		if keeps := s.Config.Retention().Trash; keeps > 0 {
+			shape.PurgedAt = job.FormatTime(w.At.Add(keeps))
+		}
+		all[i] = encode(shape)
+	}
+	var more []any
+	if next := page.Next.String(); next != "" {
+		more = append(more, "next", encode(next))
+	}
+	if slow {
+		more = append(more, "incomplete", encode(true))
+	}
+	return c.JSONBlob(http.StatusOK, object("trash", list(all), more...))
+}
+
+// restoreForm takes the run that the page showed out of the trash.
+func (s *Server) restoreForm(c echo.Context) error {
+	return s.actOnJob(c, func(id string) (job.Job, string, error) {
+		run, err := strconv.Atoi(c.FormValue("run"))
+		if err != nil || run < 1 {
+			return job.Job{}, "", checkRun(0)
+		}
+		j, err := s.Store.Restore(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
+		return j, "Restored · " + string(j.Status()), err
+	})
+}
+
+// restoreJob is POST /jobs/{id}/restore.
+func (s *Server) restoreJob(c echo.Context) error {
+	id, run, err := s.runAct(c)
+	if err != nil {
+		return err
+	}
+	j, err := s.Store.Restore(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+	return answerJob(c, j, err)
+}

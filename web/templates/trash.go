@@ -1,0 +1,79 @@
+package templates
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/job"
+)
+
+// Trash is the page /trash: what people discarded, and can restore until it is
+// purged.
+type Trash struct {
+	Frame
+	Filter job.Filter // with the status trashed
+	List   job.List
+	Was    map[int64]job.Trashed // by the job's own number
+	Keeps  time.Duration         // how long the trash is kept; 0: for ever
+	After  string
+	Slow   bool
+	Errors map[string]string
+	Queues []string
+}
+
+// trashURL is the list of discarded jobs that match f, from the cursor after on.
+func trashURL(f job.Filter, after string) templ.SafeURL {
+	f.Status = ""
+	return local("/trash", query(f, after))
+}
+
+// where is the status that a job had before it was discarded.
+func where(was job.Trashed) job.Status {
+	return job.Job{State: was.State, Letter: was.Letter}.Status()
+}
+
+// chipsOf leaves the status out: every row of the page has it.
+func (v Trash) chips() []chip {
+	f := v.Filter
+	f.Status = ""
+	return chips(f, trashURL)
+}
+
+// bulk is the bar above the list.
+func (v Trash) bulk() bulk {
+	return bulk{
+		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot),
+		list: trashURL(v.Filter, ""), back: trashURL(v.Filter, v.After), kinds: []string{"restore"},
+	}
+}
+
+// kept says how long the trash keeps a job.
+func (v Trash) kept() string {
+	if v.Keeps <= 0 {
+		return "They are kept until somebody restores or replays them."
+	}
+	return "Each is purged " + about(v.Keeps) + " after it was discarded; until then it can be restored to where it was."
+}
+
+// purged says when a job goes: "purged in 6 d".
+func (v Trash) purged(at time.Time) string {
+	if v.Keeps <= 0 {
+		return "kept"
+	}
+	left := at.Add(v.Keeps).Sub(v.Now)
+	if left < time.Minute {
+		return "purged soon"
+	}
+	return "purged in " + about(left)
+}
+
+// rowRestore is the button of a row of the trash.
+func rowRestore(f Frame, j job.Job, page templ.SafeURL) act {
+	a := jobAct(f, j, "restore", "row", page)
+	a.hidden = !j.Restorable()
+	return a
+}
+
+func runText(j job.Job) string { return strconv.Itoa(j.Run) }
