@@ -183,7 +183,7 @@ func (s *Server) auditCSV(c echo.Context) error {
 				row := []string{strconv.FormatInt(x.Seq, 10), x.At, x.Actor, x.Address, x.Action, x.Subject, x.Filter,
 					strconv.FormatInt(x.Count, 10), x.Before, x.After, x.Hash}
 				for i := range row {
-					row[i] = spreadsheet(row[i])
+					row[i] = harmless(row[i])
 				}
 				err = errors.Join(err, out.Write(row))
 			}
@@ -191,17 +191,6 @@ func (s *Server) auditCSV(c echo.Context) error {
 			return errors.Join(err, out.Error())
 		}
 	})
-}
-
-// spreadsheet keeps a cell from being taken for a formula.
-func spreadsheet(cell string) string {
-	switch {
-	case cell == "":
-		return cell
-	case cell[0] == '=', cell[0] == '+', cell[0] == '-', cell[0] == '@', cell[0] == '\t', cell[0] == '\r':
-		return "'" + cell
-	}
-	return cell
 }
 
 // reveal is everything about a job as it is, after it was written down who

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/internal/retry"
 	"redrive/web/templates"
 )
 
@@ -21,19 +24,30 @@ func (s *Server) trashRoutes() {
 	s.post(v1+"/jobs/:id/restore", access.Operate, s.restoreJob)
 }
 
+// trashQuery reads the filter of the trash, which has one state only.
+func trashQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
+	values.Del("state")
+	f, after, wrong = query(values)
+	if f.Status != "" && f.Status != job.StatusTrashed {
+		wrong = append(wrong, &retry.FieldError{Field: "q", Problem: fmt.Sprintf(
+			"state: every row here is a discarded job; look for %s jobs in the list of jobs", f.Status)})
+	}
+	f.Status = job.StatusTrashed
+	return f, after, wrong
+}
+
 // trash is the page /trash.
 func (s *Server) trash(c echo.Context) error {
-	values := c.QueryParams()
-	values.Set("state", string(job.StatusTrashed))
-	v := templates.Trash{
-		Frame: s.frame(c, "Trash", "trash"), Keeps: s.Config.Retention().Trash, After: values.Get("after"), Queues: s.Store.QueueNames(),
+	v := templates.Trash{Frame: s.frame(c, "Trash", "trash"), Keeps: s.Config.Retention().Trash, After: c.QueryParam("after")}
+	filter, after, wrong := trashQuery(c.QueryParams())
+	v.Filter, v.Errors, v.Search = filter, byField(wrong), c.QueryParam("q")
+	var err error
+	if v.Query, err = s.queryAbove(c, filter, v.Errors); err != nil {
+		return err
 	}
-	filter, after, wrong := query(values)
-	v.Filter, v.Errors = filter, byField(wrong)
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
-	var err error
 	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
@@ -58,9 +72,7 @@ type trashShape struct {
 
 // listTrash is GET /trash: what was discarded, and when it will be purged.
 func (s *Server) listTrash(c echo.Context) error {
-	values := c.QueryParams()
-	values.Set("state", string(job.StatusTrashed))
-	f, after, wrong := query(values)
+	f, after, wrong := trashQuery(c.QueryParams())
 	if len(wrong) > 0 {
 		return inAddress(wrong[0])
 	}

@@ -11,13 +11,6 @@ import (
 	"redrive/internal/job"
 )
 
-// RecordAudit writes down an act that changes nothing else, as looking at what
-// is redacted. Whoever does so waits for the commit first.
-func (s *Store) RecordAudit(ctx context.Context, e job.Entry) error {
-	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) { return struct{}{}, t.audit(e) })
-	return err
-}
-
 // Audit returns one page of the audit log, newest first, of the entries before
 // the one named; 0 begins with the newest. Like Jobs it returns what was found
 // when it takes too long.

@@ -14,13 +14,13 @@ import (
 type Trash struct {
 	Frame
 	Filter job.Filter // with the status trashed
+	Query  Query
 	List   job.List
 	Was    map[int64]job.Trashed // by the job's own number
 	Keeps  time.Duration         // how long the trash is kept; 0: for ever
 	After  string
 	Slow   bool
 	Errors map[string]string
-	Queues []string
 }
 
 // trashURL is the list of discarded jobs that match f, from the cursor after on.
@@ -35,10 +35,13 @@ func where(was job.Trashed) job.Status {
 }
 
 // chipsOf leaves the status out: every row of the page has it.
-func (v Trash) chips() []chip {
+func (v Trash) chips() []chip { return chips(v.list(), trashURL) }
+
+// list is the filter as far as a person chose it.
+func (v Trash) list() job.Filter {
 	f := v.Filter
 	f.Status = ""
-	return chips(f, trashURL)
+	return f
 }
 
 // bulk is the bar above the list.
