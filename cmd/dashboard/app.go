@@ -85,7 +85,7 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
 		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer, a.listenAndServe, a.startEngine,
-		a.startPruner, a.startSearcher,
+		a.startPruner, a.startWaker, a.startSearcher,
 	} {
 		if err := start(ctx); err != nil {
 			hurry, cancel := context.WithCancel(ctx)
