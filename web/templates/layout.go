@@ -21,11 +21,6 @@ type entry struct {
 	current    bool
 }
 
-// system is where the navigation turns from failed work to the rest.
-func system(all []entry) int {
-	return slices.IndexFunc(all, func(e entry) bool { return e.section == "jobs" })
-}
-
 // entries is the navigation: failed work first, then the rest.
 func entries(f Frame) []entry {
 	all := []entry{

@@ -549,7 +549,7 @@ func navigation(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, e := range entries(f)[:system(entries(f))] {
+		for _, e := range entries(f)[:system(f)] {
 			templ_7745c5c3_Err = navigationEntry(e).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -559,7 +559,7 @@ func navigation(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, e := range entries(f)[system(entries(f)):] {
+		for _, e := range entries(f)[system(f):] {
 			templ_7745c5c3_Err = navigationEntry(e).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
