@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
@@ -188,6 +189,34 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	b.arrive("enter opens the job", `location.pathname === "/jobs/`+id+`"`)
 	if d := get[detail](t, m.url+"/api/v1/jobs/"+id); d.Job.Run != 2 {
 		t.Errorf("the job is in run %s, want 2", strconv.Itoa(d.Job.Run))
+	}
+	b.calm()
+}
+
+// The switch of the time zone changes every time on the page, and the next one
+// remembers it.
+func TestTimes_UTCOrLocal(t *testing.T) {
+	m := startMill(t)
+	m.letters(2)
+	b := openBrowser(t)
+	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
+	b.open(m.url + "/dead-letters")
+	const titles = `[...document.querySelectorAll("time[title]")].map((t) => t.title.slice(-9))`
+	if wrong := eval[[]string](b, titles+`.filter((t) => !t.endsWith(" UTC"))`); len(wrong) > 0 {
+		t.Errorf("at first some times are not in UTC: %q", wrong)
+	}
+	eval[chromedp.Void](b, `document.querySelector("[data-zone-switch]").click()`)
+	for _, path := range []string{"", "/jobs", "/queues", "/"} {
+		if path != "" {
+			b.run(chromedp.Navigate(m.url + path))
+			b.wait("the page is live", isLive)
+		}
+		if wrong := eval[[]string](b, titles+`.filter((t) => t !== "UTC+05:30")`); len(wrong) > 0 {
+			t.Errorf("on %q some times are not local: %q", path, wrong)
+		}
+	}
+	if got := b.text("[data-zone]"); got != "Local" {
+		t.Errorf("the switch says %q", got)
 	}
 	b.calm()
 }

@@ -288,7 +288,10 @@ func TestBrowser_FitsItsScreen(t *testing.T) {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
 		})
-		for _, path := range []string{"/", "/jobs", "/jobs?state=retryable", "/dead-letters", "/queues", job, "/nowhere"} {
+		for _, path := range []string{
+			"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs?state=retryable",
+			"/queues", "/queues/payments", "/workers", "/policies", "/audit", job, job + "/replay", "/nowhere",
+		} {
 			b.run(chromedp.Navigate(url + path))
 			for _, width := range []int64{360, 390, 768, 1280, 1920} {
 				b.run(chromedp.EmulateViewport(width, 900))

@@ -145,7 +145,10 @@ const watch = `
 	new PerformanceObserver((list) => {
 		for (const e of list.getEntries()) {
 			window.shift += e.value;
-			for (const s of e.sources) window.shifted.push(s.node?.parentElement?.outerHTML?.slice(0, 300) ?? "?");
+			for (const s of e.sources) {
+				const { previousRect: p, currentRect: c } = s;
+				window.shifted.push([Math.round(e.startTime), "ms:", s.node?.nodeName, p.x, p.y, "to", c.x, c.y, s.node?.parentElement?.outerHTML?.slice(0, 200)].join(" "));
+			}
 		}
 	}).observe({ type: "layout-shift", buffered: true });
 	window.order = () => [...document.querySelectorAll("tr[data-job]")].map((r) => r.dataset.job).join(" ");
