@@ -339,7 +339,13 @@ func crawlShop(t *testing.T, words []string, stride int, visit func(sitePage)) {
 			some = append(some, word)
 		}
 	}
-	more = append(more, asked(pageRoutes(t), some)...)
+	routes := pageRoutes(t)
+	more = append(more, asked(routes, some)...)
+	for _, route := range routes { // mistakes that harmless words do not make
+		if !strings.Contains(route, ":") {
+			more = append(more, route+"?q=nothing:here", route+"?q=ab", route+"?state=wrong", route+"?from=wrong&type=x")
+		}
+	}
 	walk(t, url, reach{addresses: 40, kinds: 12}, more, visit)
 }
 

@@ -63,7 +63,7 @@ func plotOf(of string, all []job.Totals, scale job.Scale, now time.Time) plot {
 		p.totals = p.totals.Add(t)
 		most = max(most, executions(t))
 	}
-	p.label = fmt.Sprintf("%s of %s: %s", p.title, of, plotWords(p.totals))
+	p.label = fmt.Sprintf("%s of %s: %s", p.title, visible(of), plotWords(p.totals))
 	top := ceiling(most)
 	for _, share := range []float64{0.5, 1} {
 		y := plotFloor - plotHeight*share
