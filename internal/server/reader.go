@@ -60,7 +60,7 @@ func (r reader) letter(l job.DeadLetter) job.DeadLetter {
 }
 
 func (r reader) detail(d job.Detail) job.Detail {
-	d.Job = r.job(d.Job)
+	d.Job, d.Group = r.job(d.Job), r.group(d.Group)
 	d.Attempts, d.Letters, d.Replays = slices.Clone(d.Attempts), slices.Clone(d.Letters), slices.Clone(d.Replays)
 	for i := range d.Attempts {
 		d.Attempts[i] = r.attempt(d.Attempts[i])
