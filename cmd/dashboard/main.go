@@ -43,6 +43,7 @@ type commands struct {
 	Token   tokenCommand   `cmd:"" help:"Create, list and revoke the tokens of programs."`
 	Policy  policy         `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
 	Seed    seedCommand    `cmd:"" help:"Write a large database, to measure on."`
+	Doctor  doctor         `cmd:"" help:"Look at a database without changing it: the file, the counts, the audit log."`
 	Version show           `cmd:"" help:"Print the version."`
 }
 
