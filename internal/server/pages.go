@@ -176,6 +176,9 @@ func (s *Server) deadLetters(c echo.Context) error {
 		return err
 	}
 	v.Slow = v.Slow || slow
+	if v.Groups, err = s.Store.GroupsOf(ctx, v.List.Letters); err != nil {
+		return err
+	}
 	return s.page(c, http.StatusOK, v.Page())
 }
 

@@ -220,6 +220,15 @@ func (r reader) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 	return list, err
 }
 
+// GroupsOf is Store.GroupsOf.
+func (r reader) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
+	all, err := r.Store.GroupsOf(ctx, letters)
+	for number, g := range all {
+		all[number] = r.group(g)
+	}
+	return all, err
+}
+
 // Group is Store.Group.
 func (r reader) Group(ctx context.Context, now time.Time, fingerprint string) (job.GroupDetail, error) {
 	d, err := r.Store.Group(ctx, now, fingerprint)

@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -73,14 +73,19 @@ func TestReader_IsTheOnlyWay(t *testing.T) {
 		"original": {"forwardOnce", "replayJob", "redoForm", "reveal"},
 		"Exchange": {},
 	}
-	packages, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool {
-		return !strings.HasSuffix(f.Name(), "_test.go") && f.Name() != "reader.go"
-	}, 0)
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, file := range packages["server"].Files {
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || name == "reader.go" {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok {

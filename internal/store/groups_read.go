@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -204,6 +205,27 @@ func oneGroup(src source, condition string, value any, sample ...any) (g job.Gro
 		err = fmt.Errorf("error group %s: %w", job.Clip(fmt.Sprint(value), 64), job.ErrNotFound)
 	}
 	return g, err
+}
+
+// GroupsOf returns the error groups to which the jobs of dead letters belong, by
+// their numbers, without their queues and hours.
+func (s *Store) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
+	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
+	numbers := make([]int64, len(letters))
+	for i, l := range letters {
+		numbers[i] = l.Job.Group
+	}
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return nil, err
+	}
+	all := map[int64]job.Group{}
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		g, err := scanGroup(rows)
+		all[g.Number] = g
+		return err
+	}, string(list))
+	return all, err
 }
 
 func groupHours(src source, number, first int64) ([]job.Hour, error) {

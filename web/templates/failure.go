@@ -154,6 +154,17 @@ func whyMessage(g job.Group) string {
 	return fmt.Sprintf("after normalising, the same in all %s", number(g.Failures))
 }
 
+// maxGroupJobs is how many jobs the page of a group lists; more of them are read
+// for its payload keys.
+const maxGroupJobs = 8
+
+func (v Failure) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))] }
+
+// jobsShown says how many of the group's jobs the page lists.
+func jobsShown(v Failure) string {
+	return fmt.Sprintf("%d newest of %s", len(v.newest()), number(v.Group.Jobs()))
+}
+
 // valueShown is a value of a payload on one line.
 func valueShown(v string) string { return visible(job.Clip(v, 60)) }
 

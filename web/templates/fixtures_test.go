@@ -102,6 +102,7 @@ func letters(count int) job.LetterList {
 	var list job.LetterList
 	for n := range count {
 		j := failure(n, job.StatusDeadLetter)
+		j.Group = int64(n%len(kinds()) + 1)
 		list.Letters = append(list.Letters, job.LetterRow{Job: j, DeadLetter: job.DeadLetter{
 			JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
 			FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: j.Attempts,
@@ -109,6 +110,18 @@ func letters(count int) job.LetterList {
 	}
 	list.Next = job.Cursor{At: now.Add(-time.Hour), Seq: 900}
 	return list
+}
+
+// groupsByNumber are the groups to which letters belong; the last of them is
+// alone in its group.
+func groupsByNumber() map[int64]job.Group {
+	all := map[int64]job.Group{}
+	for i, k := range kinds() {
+		g := job.Group{Number: int64(i + 1), Type: k.typ, State: job.GroupOpen, Failures: int64((len(kinds())-1-i)*406 + 1)}
+		g.Fingerprint, g.Class, g.Message = fmt.Sprintf("%016x", 0x8c1f02aa+i), k.errorType, k.message
+		all[g.Number] = g
+	}
+	return all
 }
 
 // hour is 60 minutes of totals in the shape of a wave.
@@ -310,7 +323,7 @@ func jobsStates(all map[string]page) {
 
 func deadLetters(f templates.Frame) templates.DeadLetters {
 	return templates.DeadLetters{
-		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: room(4210), Configs: configs(),
+		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: room(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
 

@@ -204,7 +204,7 @@ func waitingPages() map[string]templates.JobPage {
 	last.Job.Policy.MaxAttempts = 2
 	last.starts("w-eu-1").fails(time.Second).starts("w-eu-2")
 	return map[string]templates.JobPage{
-		"job-retryable": captured().page(),
+		"job-retryable": captured().page(func(v *templates.JobPage) { v.Group = groupsByNumber()[1] }),
 		"job-scheduled": scheduled.page(),
 		"job-pending":   pending.page(),
 		"job-available": ago(6 * time.Second).page(),

@@ -1,8 +1,6 @@
 package templates
 
 import (
-	"github.com/a-h/templ"
-
 	"redrive/internal/access"
 	"redrive/internal/job"
 )
@@ -58,6 +56,3 @@ func policyOfQueue(v Queue) string {
 	}
 	return "default"
 }
-
-// causeURL is the list of the jobs of an error group.
-func causeURL(g job.Group) templ.SafeURL { return jobsURL(job.Filter{Group: g.Fingerprint}, "") }

@@ -109,6 +109,7 @@ type DeadLetters struct {
 	Query   Query
 	Letters LetterRoom
 	Configs map[string]QueueConfig
+	Groups  map[int64]job.Group // to which the letters' jobs belong, by number
 	Slow    bool
 	Errors  map[string]string
 }

@@ -12,7 +12,7 @@ import (
 var grouping = []func(*kit){
 	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure, GroupIsIgnoredUntilADate,
 	GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
-	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsSurviveARestart,
+	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, GroupsSurviveARestart,
 }
 
 // fails is a job that fails so, and retries are left to it.
@@ -245,4 +245,18 @@ func GroupsSurviveARestart(k *kit) {
 	k.same("the group", k.group(j), before)
 	k.fails("x")
 	k.same("its failures", k.group(j).Failures, int64(2))
+}
+
+// GroupsOfLetters: those to which the jobs of a page of dead letters belong, by
+// number; what waits for a retry is not among them.
+func GroupsOfLetters(k *kit) {
+	j, twin := k.dead(simple()), k.dead(simple())
+	k.fails("no letter")
+	all, err := k.GroupsOf(k.ctx, k.letters(job.Filter{}, 10))
+	k.check(err)
+	number := k.detail(j.ID).Job.Group
+	k.same("the groups", []any{len(all), all[number].Fingerprint, all[number].Failures}, []any{1, k.group(twin).Fingerprint, int64(2)})
+	all, err = k.GroupsOf(k.ctx, nil)
+	k.check(err)
+	k.same("groups of no letter", len(all), 0)
 }

@@ -68,6 +68,7 @@ type Reader interface {
 	Job(ctx context.Context, id string) (job.Detail, error)
 	Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error)
 	Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error)
+	GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error)
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
 }
 
