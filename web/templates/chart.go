@@ -110,7 +110,7 @@ func ceiling(n int64) int64 {
 }
 
 func plotWords(t job.Totals) string {
-	words := []string{number(t.Succeeded) + " succeeded", number(t.Requeued) + " failed and requeued", number(t.FailedPermanently) + " failed for good"}
+	words := []string{number(t.Succeeded) + " succeeded", number(t.Requeued) + " requeued", number(t.FailedPermanently) + " failed for good"}
 	if t.Replayed > 0 {
 		words = append(words, number(t.Replayed)+" replayed")
 	}
