@@ -42,6 +42,9 @@ func (p pruner) once(ctx context.Context) {
 	if done.Trash > 0 {
 		p.log.Info("Discarded jobs were removed from the trash for good.", "jobs", done.Trash, "age", p.retention.Trash)
 	}
+	if done.Items > 0 {
+		p.log.Info("The items of operations that ended long ago were removed. Their counts stay.", "items", done.Items, "age", p.retention.Age)
+	}
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("The dead-letter queue and the trash could not be pruned. It is tried again.", "error", err, "again_in", pruneEvery)
 	}

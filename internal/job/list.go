@@ -216,7 +216,7 @@ type HeldType struct {
 // Retention bounds the dead-letter queue and the trash. A zero field bounds
 // nothing.
 type Retention struct {
-	Age   time.Duration // of a dead letter
+	Age   time.Duration // of a dead letter, and of the items of an operation that has ended
 	Count int64         // of dead letters
 	Trash time.Duration // since a person discarded a job
 }
@@ -225,6 +225,7 @@ type Retention struct {
 type Pruned struct {
 	ByAge, ByCount int // dead letters
 	Trash          int // discarded jobs
+	Items          int // of operations
 }
 
 // Trashed is where a job was that a person discarded.

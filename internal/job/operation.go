@@ -65,6 +65,7 @@ type Operation struct {
 	Relapsed   int64 // or failed for good again,
 	Dropped    int64 // or a person ended it first
 	Key        string
+	Repeat     bool // of a new one: its idempotency key was seen before, and this is the first one
 }
 
 // Open reports whether something may still be done to its jobs.

@@ -45,9 +45,9 @@ type caller struct {
 	means   means
 	name    string // as histories show it
 	role    access.Role
-	session []byte // the hash of the session's secret
-	token   string // the id of the token
-	seen    time.Time
+	session []byte    // the hash of the session's secret
+	token   string    // the id of the token
+	seen    time.Time // a session or a token: last; by the proxy: now
 }
 
 const callerKey = "redrive.caller"
@@ -223,8 +223,8 @@ func (s *Server) stillAllowed(ctx context.Context, who caller, need access.Permi
 	case bySession:
 		found, err := s.Store.Session(ctx, now, who.session)
 		return err == nil && found.Role.May(need)
-	case byProxy: // the proxy let this connection in; it is asked again for the next one
-		return true
+	case byProxy:
+		return s.proxied.may(who, need, now)
 	}
 	return false
 }

@@ -285,3 +285,36 @@ func TestProxy_NobodyElseIsBelieved(t *testing.T) {
 		t.Errorf("the cookie is %s", cookie)
 	}
 }
+
+// What the proxy takes away ends what is open as soon as the person is seen
+// again, and after an hour in any case: then the proxy is asked again.
+func TestProxy_OpenSocketsEndWithTheRole(t *testing.T) {
+	h := start(t, withProxy)
+	open := func(name string) *websocket.Conn {
+		conn, answer, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(h.http.URL, "http")+"/live",
+			http.Header{"X-Forwarded-User": {name}, "X-Forwarded-Groups": {"all"}, "Origin": {h.http.URL}})
+		if err != nil {
+			t.Fatalf("%v, %+v", err, answer)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	gone, stays := open("ana"), open("bo")
+	h.get("/api/v1/jobs", "X-Forwarded-User", "ana", "X-Forwarded-Groups", "dev").want(t, http.StatusOK)
+	h.get("/api/v1/jobs", "X-Forwarded-User", "ana", "X-Forwarded-Groups", "guests").want(t, http.StatusForbidden)
+	for {
+		if _, _, err := gone.ReadMessage(); websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := stays.ReadMessage(); err != nil {
+		t.Errorf("somebody else's is closed: %v", err)
+	}
+	who, now := caller{means: byProxy, name: "bo", role: access.Viewer, seen: time.Now()}, time.Now()
+	var p proxied
+	if !p.may(who, access.View, now) || p.may(who, access.View, now.Add(proxiedFor)) {
+		t.Error("a connection does not last as long as it should")
+	}
+}

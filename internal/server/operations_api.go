@@ -184,7 +184,8 @@ func (s *Server) listItems(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, object("items", encodeItems(page.Items), nextOf(page.Next)...))
 }
 
-// newOperation is POST /operations.
+// newOperation is POST /operations. A repeat of an idempotency key is answered
+// with the first operation, wherever that is by now, and 200.
 func (s *Server) newOperation(c echo.Context) error {
 	data, err := body(c, maxTicks)
 	if err != nil {
@@ -226,8 +227,12 @@ func (s *Server) newOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	status := http.StatusCreated
+	if o.Repeat {
+		status = http.StatusOK
+	}
 	c.Response().Header().Set("Location", "/api/v1"+operationPath(o.ID))
-	return c.JSONBlob(http.StatusCreated, object("operation", encode(operationOf(o))))
+	return c.JSONBlob(status, object("operation", encode(operationOf(o))))
 }
 
 // namedJobs reads a list of jobs and their runs.

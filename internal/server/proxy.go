@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,8 +17,40 @@ import (
 	"redrive/internal/config"
 )
 
-// maxProxyName bounds the name that a proxy gives.
-const maxProxyName = 128
+const (
+	maxProxyName = 128       // bytes of the name that a proxy gives
+	maxProxied   = 10_000    // people whose roles are remembered
+	proxiedFor   = time.Hour // that a websocket stays open before the proxy is asked again
+)
+
+// proxied remembers which role the proxy gave everybody last, for connections
+// that stay open: nobody tells when it takes one away, but the next request of
+// the same person shows it.
+type proxied struct {
+	mu    sync.Mutex
+	roles map[string]access.Role
+}
+
+// note remembers a role, "" when the proxy gives none, and reports whether it
+// is another one than before.
+func (p *proxied) note(name string, role access.Role) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, known := p.roles[name]
+	if p.roles == nil || !known && len(p.roles) >= maxProxied { // whoever is forgotten is known again with the next request
+		p.roles = map[string]access.Role{}
+	}
+	p.roles[name] = role
+	return known && was != role
+}
+
+// may reports whether somebody whom the proxy let in at a time may go on.
+func (p *proxied) may(who caller, need access.Permission, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	role, known := p.roles[who.name]
+	return (!known || role.May(need)) && now.Sub(who.seen) < proxiedFor
+}
 
 // byProxy is who a trusted proxy says sends the request. Nobody else is
 // listened to. A proxy that names nobody leaves it to the session.
@@ -33,10 +67,13 @@ func (s *Server) byProxy(r *http.Request) (caller, error) {
 			"the proxy sent no usable name in %s: one, without spaces, of at most %d bytes", s.proxy.UserHeader, maxProxyName), nil}
 	}
 	role := proxyRole(*s.proxy, r.Header)
+	if s.proxied.note(names[0], role) { // what is open may be so no longer
+		s.Hub.Recheck()
+	}
 	if role == "" {
 		return caller{}, &failure{forbidden, "", "the proxy gives you no role here; an admin names it under access.proxy.roles", nil}
 	}
-	return caller{means: byProxy, name: names[0], role: role}, nil
+	return caller{means: byProxy, name: names[0], role: role, seen: time.Now()}, nil
 }
 
 // proxyRole is the strongest role that the header gives, or the one that

@@ -142,6 +142,7 @@ type Server struct {
 	forwards singleflight.Group // of refused dead letters, by job and run
 	needs    map[route]access.Permission
 	proxy    *config.Proxy // nil: none is trusted
+	proxied  proxied
 	logins   *access.Limiter
 	secrets  *access.Passwords
 	rest     rest

@@ -27,10 +27,14 @@ const pruneChunk = 500
 // Prune removes dead letters that lie longer than the retention allows, then
 // the oldest of those that are more than it allows, and discarded jobs that lie
 // in the trash for longer, each with its job and everything that is known of
-// it. The newest letter always stays. Other writers come in between.
+// it; and the items of operations that ended so long ago, whose counts stay. The
+// newest letter always stays. Other writers come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (done job.Pruned, err error) {
 	if r.Age > 0 {
 		done.ByAge, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now.Add(-r.Age), pruneChunk) })
+	}
+	if r.Age > 0 && err == nil {
+		done.Items, err = s.prune(ctx, func(t *tx) (int, error) { return t.pruneItems(now.Add(-r.Age), pruneChunk) })
 	}
 	if r.Count > 0 && err == nil {
 		done.ByCount, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now, t.openLetters()-r.Count) })

@@ -122,6 +122,7 @@ func (t *tx) repeated(key string) (o job.Operation, ok bool, err error) {
 	if err != nil || len(all) == 0 {
 		return job.Operation{}, false, err
 	}
+	all[0].Repeat = true
 	return all[0], true, nil
 }
 
@@ -132,8 +133,17 @@ func (t *tx) checkSource(n job.NewOperation) error {
 		return nil
 	}
 	source, err := operation(t, n.Relapsed)
-	if err == nil && source.Relapsed == 0 {
-		err = &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
+	if err != nil {
+		return err
+	}
+	if source.Relapsed == 0 {
+		return &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
+	}
+	const query = `SELECT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`
+	var kept bool
+	err = t.query(query, func(rows *sql.Rows) error { return rows.Scan(&kept) }, source.ID)
+	if err == nil && !kept {
+		err = &job.Conflict{Problem: fmt.Sprintf("operation %d ended so long ago that its items were removed; use a filter", source.ID)}
 	}
 	return err
 }
