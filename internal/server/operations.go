@@ -31,6 +31,7 @@ func (s *Server) operationRoutes() {
 	s.get(v1, access.View, s.listOperations)
 	s.get(v1+"/:id", access.View, s.showOperation)
 	s.get(v1+"/:id/items", access.View, s.listItems)
+	s.get(v1+"/:id/rate", access.View, s.showRate)
 	s.post(v1, access.Operate, s.newOperation)
 	for _, act := range []struct {
 		name string
@@ -196,6 +197,9 @@ func (s *Server) operation(c echo.Context) error {
 		return err
 	}
 	if v.Log, err = s.Store.OperationLog(ctx, id); err != nil {
+		return err
+	}
+	if v.Progress, err = s.Store.Progress(ctx, v.Frame.Now, v.Operation); err != nil {
 		return err
 	}
 	if v.Operation.State == job.OpCollecting { // until there is something to decide

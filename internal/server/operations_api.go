@@ -156,8 +156,50 @@ func (s *Server) showOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, object("operation", encode(operationOf(o)), "breakdown", encode(breakdownOf(b)),
-		"skipped", encodeItems(b.Skipped)))
+	p, err := s.Store.Early(c.Request().Context(), o)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("operation", encode(operationOf(o)), "progress", encode(progressOf(p)),
+		"breakdown", encode(breakdownOf(b)), "skipped", encodeItems(b.Skipped)))
+}
+
+// progressShape is how an operation went so far: what became of its canary, and
+// what its guard sees of the replays that ended last.
+type progressShape struct {
+	CanarySucceeded int64 `json:"canary_succeeded"`
+	CanaryRelapsed  int64 `json:"canary_relapsed"`
+	CanaryDropped   int64 `json:"canary_dropped"`
+	CanaryUnsettled int64 `json:"canary_unsettled"`
+	GuardEnded      int64 `json:"guard_ended"`
+	GuardSame       int64 `json:"guard_same"` // of those ended: failed again as before
+}
+
+func progressOf(p job.Progress) progressShape {
+	c := p.Canary
+	return progressShape{c.Succeeded, c.Relapsed, c.Dropped, c.Unsettled(), p.Ended, p.Same}
+}
+
+// showRate is GET /operations/{id}/rate: how many jobs were done in each step of
+// its time.
+func (s *Server) showRate(c echo.Context) error {
+	id, err := paramOperation(c)
+	if err != nil {
+		return err
+	}
+	o, err := s.Store.Operation(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	p, err := s.Store.Progress(c.Request().Context(), time.Now(), o)
+	if err != nil {
+		return err
+	}
+	if len(p.Rate.Done) == 0 {
+		return c.JSONBlob(http.StatusOK, object("done", list(nil)))
+	}
+	return c.JSONBlob(http.StatusOK, object("from", encode(job.FormatTime(p.Rate.From)), "step_seconds", encode(p.Rate.Step.Seconds()),
+		"done", encode(p.Rate.Done)))
 }
 
 // listItems is GET /operations/{id}/items, in the order of work.

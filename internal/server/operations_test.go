@@ -90,6 +90,14 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	if shown.Done != 3 || shown.Total != 3 || shown.Unsettled != 3 {
 		t.Errorf("at the end it is %+v", shown)
 	}
+	rate := decode[struct{ Done []int64 }](t, h.get(at+"/rate").want(t, http.StatusOK)).Done
+	var sum int64
+	for _, n := range rate {
+		sum += n
+	}
+	if sum != 3 {
+		t.Errorf("by its rate %v %d are done", rate, sum)
+	}
 	items := decode[struct{ Items []itemShape }](t, h.get(at+"/items").want(t, http.StatusOK)).Items
 	if len(items) != 3 || items[0].State != job.ItemDone || items[0].Type != "order.ship" {
 		t.Errorf("its items are %+v", items)

@@ -139,10 +139,8 @@ func (t *tx) checkSource(n job.NewOperation) error {
 	if source.Relapsed == 0 {
 		return &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
 	}
-	const query = `SELECT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`
-	var kept bool
-	err = t.query(query, func(rows *sql.Rows) error { return rows.Scan(&kept) }, source.ID)
-	if err == nil && !kept {
+	pruned, err := itemless(t, source.ID)
+	if err == nil && pruned {
 		err = &job.Conflict{Problem: fmt.Sprintf("operation %d ended so long ago that its items were removed; use a filter", source.ID)}
 	}
 	return err

@@ -75,6 +75,64 @@ func (s *Store) withJobs(src source, items []job.Item, wanted []int64) error {
 	return nil
 }
 
+// Progress tells how an operation went so far, as far as its items say.
+func (s *Store) Progress(ctx context.Context, now time.Time, o job.Operation) (p job.Progress, err error) {
+	const paced = `SELECT (at - $2) / $3, count(*) FROM operation_items WHERE operation_id = $1 AND state = 'done' AND at >= $2 GROUP BY 1`
+	src := s.reading(ctx)
+	if p.Rate = o.Pacing(now); len(p.Rate.Done) > 0 {
+		err = src.query(paced, func(rows *sql.Rows) error {
+			var step, n int64
+			err := rows.Scan(&step, &n)
+			if step >= 0 && step < int64(len(p.Rate.Done)) {
+				p.Rate.Done[step] = n
+			}
+			return err
+		}, o.ID, micros(p.Rate.From), p.Rate.Step.Microseconds())
+	}
+	if err == nil && o.Total > 0 && !o.Open() {
+		p.Pruned, err = itemless(src, o.ID)
+	}
+	if err != nil {
+		return p, err
+	}
+	return p, early(src, o, &p)
+}
+
+// early reads what is cheap to know of an operation's progress: its canary, and
+// what its guard sees.
+func early(src source, o job.Operation, p *job.Progress) (err error) {
+	const canary = `SELECT count(*), coalesce(sum(outcome = 'succeeded'), 0), coalesce(sum(outcome = 'relapsed'), 0),
+			coalesce(sum(outcome = 'dropped'), 0), coalesce(max(ended_at), 0)
+		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0)`
+	if o.Kind != job.OpReplay {
+		return nil
+	}
+	if c := &p.Canary; !o.CanaryAt.IsZero() {
+		var ended int64
+		err = src.query(canary, func(rows *sql.Rows) error {
+			return rows.Scan(&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &ended)
+		}, o.ID, o.Pace.Canary)
+		if c.Unsettled() == 0 {
+			c.EndedAt = fromMicros(ended)
+		}
+	}
+	if err == nil && o.Pace.Guard {
+		p.Ended, p.Same, err = guardSees(src, o)
+	}
+	return err
+}
+
+// Early is Progress without what takes longer the more items there are.
+func (s *Store) Early(ctx context.Context, o job.Operation) (p job.Progress, err error) {
+	return p, early(s.reading(ctx), o, &p)
+}
+
+func itemless(src source, id int64) (is bool, err error) {
+	const query = `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`
+	err = src.query(query, func(rows *sql.Rows) error { return rows.Scan(&is) }, id)
+	return is, err
+}
+
 // pruneItems removes items of operations that ended before a time, at most so
 // many. Where an operation stands and what its scope was made of is not read
 // from its items, and stays.

@@ -154,17 +154,23 @@ func (t *tx) worked(o job.Operation, now time.Time) (job.Operation, error) {
 // guarded says why an operation should not go on: its replays keep failing as
 // before. What had ended before a person resumed it counts no more.
 func (t *tx) guarded(o job.Operation) (why string, err error) {
-	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
-		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0)`
 	if !o.Pace.Guard || o.Kind != job.OpReplay {
 		return "", nil
 	}
-	var ended, same int64
-	err = t.query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, micros(o.ResumedAt), job.GuardWindow)
+	ended, same, err := guardSees(t, o)
 	if err != nil || ended < job.GuardLeast || 2*same <= ended {
 		return "", err
 	}
 	return fmt.Sprintf("%d of the last %d replays failed for good again as before", same, ended), nil
+}
+
+// guardSees counts the replays that ended last, and those of them that failed
+// in the same group as before.
+func guardSees(src source, o job.Operation) (ended, same int64, err error) {
+	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
+		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0)`
+	err = src.query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, micros(o.ResumedAt), job.GuardWindow)
+	return ended, same, err
 }
 
 // judge holds items against their jobs as they are in this transaction, and

@@ -25,6 +25,7 @@ type OperationPage struct {
 	Filter    job.Filter // that made the scope; zero when the jobs were named
 	Breakdown job.Breakdown
 	Items     job.ItemList
+	Progress  job.Progress
 	Show      string // which items, as the address says it
 	After     int64
 	Log       []job.Entry // newest first
@@ -37,6 +38,11 @@ func operationURL(id int64) templ.SafeURL {
 // operationData is the same in the API: what the scripts ask for again.
 func operationData(id int64) templ.SafeURL {
 	return local("/api/v1/operations/"+strconv.FormatInt(id, 10), nil)
+}
+
+// rateData is how fast it went, in the API.
+func rateData(id int64) templ.SafeURL {
+	return local("/api/v1/operations/"+strconv.FormatInt(id, 10)+"/rate", nil)
 }
 
 func operationAction(id int64, action string) templ.SafeURL {

@@ -44,7 +44,7 @@ var operating = []func(*kit){
 	Operation_PauseSurvivesARestart, Operation_CanaryPauses, Operation_GuardPauses, Operation_OutcomesAreCounted,
 	Operation_ReplaysTheRelapsedOnes, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_RefusesWhatDoesNotFit,
 	Operation_SpreadBecomesARate, Operation_FailedItemIsPassed, Operation_IsAudited, Operation_ListsAreComplete,
-	Operation_Discards, Operation_StartsByItself, Operation_CountsThoseUnderWay, Operation_ItemsArePruned,
+	Operation_Discards, Operation_StartsByItself, Operation_CountsThoseUnderWay,
 }
 
 // deads enqueues jobs that die at once, and returns them as dead letters.
@@ -577,32 +577,4 @@ func Operation_CountsThoseUnderWay(k *kit) {
 	k.same("after a restart", k.Snapshot().Operations, int64(1))
 	k.workAll(o.ID)
 	k.same("at the end", k.Snapshot().Operations, int64(0))
-}
-
-// Operation_ItemsArePruned: long after an operation has ended its items are
-// removed, in as many transactions as it takes; what they added up to stays, as
-// do the items of operations that are younger or have not ended.
-func Operation_ItemsArePruned(k *kit) {
-	k.deads(601)
-	old := k.operate(job.OpReplay, job.Filter{})
-	k.run(old.ID, job.Pace{})
-	old = k.workAll(old.ID)
-	k.dieAll(601, job.Failed)
-	waiting := k.operate(job.OpReplay, job.Filter{})
-	k.pass(time.Hour)
-	young := k.operate(job.OpReplay, job.Filter{})
-	k.run(young.ID, job.Pace{})
-	young = k.workAll(young.ID)
-	old = k.operation(old.ID)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: 90 * time.Minute})
-	k.check(err)
-	k.same("items removed", done.Items, 601)
-	k.same("the old one", k.operation(old.ID), old)
-	k.same("items left", []int{len(k.items(old.ID, job.ItemFilter{})), len(k.items(waiting.ID, job.ItemFilter{})), len(k.items(young.ID, job.ItemFilter{}))},
-		[]int{0, 601, 601})
-	b, err := k.Breakdown(k.ctx, old.ID)
-	k.check(err)
-	k.same("its scope", b.Scope, []job.ScopePart{{Queue: "orders", Type: "email.send", Count: 601}})
-	_, err = k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Relapsed: old.ID}, ana)
-	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }

@@ -39,6 +39,7 @@ type Store interface {
 	Bulk
 	BulkOperator
 	BulkReader
+	BulkWatcher
 	Grouper
 	Close() error
 }
@@ -119,7 +120,7 @@ type Database func(t *testing.T) (open func() Store)
 func Run(t *testing.T, db Database) {
 	for _, group := range [][]func(*kit){
 		enqueueing, claiming, settling, acting, lettering, trashing, listing, searching, counting, grouping, histories,
-		redoing, drawing, operating,
+		redoing, drawing, operating, progressing,
 		accessing,
 	} {
 		for _, behaviour := range group {

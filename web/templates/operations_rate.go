@@ -1,0 +1,150 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// rateColumns is how many bars the chart of an operation under way has place for.
+const rateColumns = 60
+
+// rateBar is one step of an operation's time, as it is drawn.
+type rateBar struct {
+	i                   int
+	x, y, width, height string
+	title               string
+}
+
+// rateTop is the highest rate of a step, jobs a second.
+func rateTop(r job.Rate) float64 {
+	top := 0.0
+	for i := range r.Done {
+		top = max(top, r.PerSecond(i))
+	}
+	return top
+}
+
+// The bars stand on a line and reach up to the highest of them.
+const (
+	rateFloor = 84.0
+	rateRoom  = 53.0
+)
+
+// rateBars are the bars of an operation. One that goes on has place for those
+// to come, so that the scripts only give them their heights.
+func rateBars(v OperationPage) (all []rateBar) {
+	r := v.Progress.Rate
+	columns := len(r.Done)
+	if v.Operation.Open() {
+		columns = max(rateColumns, columns)
+	}
+	top := rateTop(r)
+	for i := range columns {
+		height, title := 0.0, ""
+		if i < len(r.Done) && top > 0 {
+			height, title = rateRoom*r.PerSecond(i)/top, rateTitle(v, i)
+		}
+		all = append(all, rateBar{
+			i: i, x: wide(100 * float64(i) / float64(columns)), width: wide(75 / float64(columns)),
+			y: coord(rateFloor - height), height: coord(height), title: title,
+		})
+	}
+	return all
+}
+
+func rateTitle(v OperationPage, i int) string {
+	from := v.Progress.Rate.From.Add(time.Duration(i) * v.Progress.Rate.Step)
+	return fmt.Sprintf("%s: %s, %s", clock(from, v.Now), counted(v.Progress.Rate.Done[i], "job", "jobs"), rateWords(v.Progress.Rate.PerSecond(i)))
+}
+
+// rateSentence is the chart in words.
+func rateSentence(v OperationPage) string {
+	r := v.Progress.Rate
+	var all int64
+	for _, n := range r.Done {
+		all += n
+	}
+	if all == 0 {
+		return "Nothing is " + doneWord(v.Operation.Kind) + " yet"
+	}
+	return fmt.Sprintf("%s %s in %s, at most %s", counted(all, "job", "jobs"), doneWord(v.Operation.Kind),
+		about(time.Duration(len(r.Done))*r.Step), rateWords(rateTop(r)))
+}
+
+// ratePeak names the line at the top of the chart.
+func ratePeak(r job.Rate) string {
+	if top := rateTop(r); top > 0 {
+		return decimal(top, 1) + " /s"
+	}
+	return ""
+}
+
+// rateEnd is the right end of the chart.
+func rateEnd(v OperationPage) string {
+	r := v.Progress.Rate
+	steps := len(r.Done)
+	if v.Operation.Open() {
+		steps = max(rateColumns, steps)
+	}
+	return clock(r.From.Add(time.Duration(steps)*r.Step), v.Now)
+}
+
+// rateRows are the steps in which something was done.
+func rateRows(r job.Rate) (all []int) {
+	for i, n := range r.Done {
+		if n > 0 {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// guardNow says what the guard sees.
+func guardNow(p job.Progress) string {
+	return fmt.Sprintf("Now %d of %d.", p.Same, p.Ended)
+}
+
+// canaryLook is how the canary fared.
+func canaryLook(c job.Canary) look {
+	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
+	switch {
+	case c.Unsettled() > 0:
+		return look{"is-active auto", "active", of}
+	case c.Succeeded == c.Done:
+		return look{"is-succeeded auto", "succeeded", of}
+	}
+	return look{"is-failed auto", "failed", of}
+}
+
+// canaryWords says what to make of the canary.
+func canaryWords(c job.Canary) string {
+	switch {
+	case c.Unsettled() > 0:
+		return "Wait for those that have not ended before you let the rest run."
+	case c.Succeeded == c.Done:
+		return "All of them succeeded: the rest can be expected to."
+	case c.Succeeded == 0:
+		return "None of them succeeded: the fault is still there."
+	}
+	return "Look at those that failed again before you let the rest run."
+}
+
+// release is who let the rest run after the canary, newest first in the log.
+func release(v OperationPage) (job.Entry, bool) {
+	i := slices.IndexFunc(v.Log, func(e job.Entry) bool {
+		return e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt)
+	})
+	if i < 0 {
+		return job.Entry{}, false
+	}
+	for j := i + 1; j < len(v.Log); j++ {
+		if e := v.Log[j]; e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt) {
+			i = j
+		}
+	}
+	return v.Log[i], true
+}
