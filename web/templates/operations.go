@@ -251,6 +251,9 @@ func itemTabs(v OperationPage) []itemTab {
 func lookOfItem(k job.OpKind, it job.Item) look {
 	switch it.State {
 	case job.ItemPending:
+		if movedOn(it) {
+			return look{"is-skipped", "cancelled", "will skip"}
+		}
 		return look{"is-pending", "pending", "to go"}
 	case job.ItemSkipped:
 		return look{"is-skipped", "cancelled", "skipped"}
@@ -271,6 +274,12 @@ func lookOfItem(k job.OpKind, it job.Item) look {
 	return look{"is-succeeded", "check", doneWord(k)}
 }
 
+// movedOn reports whether an item will be skipped when its turn comes: its job
+// is in another run than a person saw.
+func movedOn(it job.Item) bool {
+	return it.State == job.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
+}
+
 // itemWords says what happened to an item's job.
 func itemWords(o job.Operation, it job.Item) string {
 	j := it.Job
@@ -279,6 +288,8 @@ func itemWords(o job.Operation, it job.Item) string {
 		return visible(it.Why)
 	case j.ID == "":
 		return "the job was removed"
+	case movedOn(it):
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, visible(lookOf(j.Status()).word))
 	case it.State == job.ItemPending:
 		return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
 	case o.Kind != job.OpReplay:

@@ -120,6 +120,14 @@ func canaryLook(c job.Canary) look {
 	return look{"is-failed auto", "failed", of}
 }
 
+func canaryParts(c job.Canary) []part {
+	return []part{
+		{"canary_succeeded", "is-succeeded", "succeeded", c.Succeeded},
+		{"canary_relapsed", "is-failed", "failed again", c.Relapsed},
+		{"canary_unsettled", "", "pending", c.Unsettled()},
+	}
+}
+
 // canaryWords says what to make of the canary.
 func canaryWords(c job.Canary) string {
 	switch {
