@@ -10,81 +10,113 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// operationIs waits until the operation that the page shows is as wanted, by
-// the API, and then loads the page, which says the same.
-func (b *browser) operationIs(what, wanted string) {
-	b.t.Helper()
-	eval[chromedp.Void](b, `
-		clearInterval(window.asking);
-		window.operation = null;
-		window.asking = setInterval(async () => {
-			window.operation = (await (await fetch("/api/v1" + location.pathname)).json()).operation;
-		}, 200);
-		undefined`)
-	b.wait(what, `((o) => o !== null && `+wanted+`)(window.operation)`)
-	b.run(chromedp.Reload())
-}
-
 // number reads one of the numbers that a page keeps current.
 func (b *browser) number(name string) int {
 	b.t.Helper()
 	return eval[int](b, `parseInt(document.querySelector('[data-n="`+name+`"]').textContent.replaceAll(",", ""))`)
 }
 
-// The whole story: payments fail, the trace says why, the fault is fixed, all
-// of them are previewed, five go ahead and succeed, the rest follow, and every
-// one has a second run that succeeded. Nothing that fails meanwhile is swept in.
+// pressOn clicks on what the page shows, wherever it is scrolled to.
+func (b *browser) pressOn(selector string) {
+	b.t.Helper()
+	eval[chromedp.Void](b, `document.querySelector(`+strconv.Quote(selector)+`).click()`)
+}
+
+// follow goes where the bar of an operation's page leads once it says that the
+// operation has moved on. Until then the page is the same document.
+func (b *browser) follow(says string) {
+	b.t.Helper()
+	const bar = `document.querySelector("[data-op-moved] a:not([hidden])")`
+	b.arrive("the page says: "+says, bar+`?.innerText.includes(`+strconv.Quote(says)+`)`)
+	eval[chromedp.Void](b, `window.left = true; `+bar+`.click()`)
+	b.arrive("the page is another", `window.left === undefined && document.querySelector("[data-op-state]") !== null`)
+}
+
+// The whole story: payments fail, their group says why and where, the fault is
+// fixed, all of the group are previewed, five go ahead and succeed, the rest
+// follow at twenty a second, every one has a second run that succeeded, and the
+// group is resolved. The page of the operation follows by itself.
 func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 	url := startDemo(t)
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(url + "/dead-letters?type=payments.capture&queue=payments"))
-	b.run(chromedp.Navigate(url + eval[string](b, `document.querySelector("tbody tr:has([data-pick]) th a").getAttribute("href")`)))
-	for _, want := range []string{"upstream.unavailable", "shop/payments/client.go", "503 Service Unavailable", "exhausted"} {
+	b.run(chromedp.Navigate(url + "/failures"))
+	group := eval[string](b, `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("payments.capture")).querySelector("th a").getAttribute("href")`)
+	b.run(chromedp.Navigate(url + group))
+	for _, want := range []string{"upstream.unavailable", "shop/payments/client.go", "503 Service Unavailable", "payments.capture"} {
 		if got := b.text("main"); !strings.Contains(got, want) {
-			t.Fatalf("the job's page does not say %q:\n%s", want, got)
+			t.Fatalf("the group's page does not say %q:\n%s", want, got)
 		}
 	}
 	b.run(chromedp.Click(chromedp.CSS("details.demo summary")))
 	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/provider"] button`)))
 	b.wait("the provider works", `document.querySelector('form[action="/demo/faults/provider"] button').innerText.includes("Break")`)
 
-	b.run(chromedp.Navigate(url + "/dead-letters?type=payments.capture&queue=payments"))
-	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
-	b.wait("everything is selected", bulkSays+`.includes("matching (as of ")`)
-	eval[chromedp.Void](b, `document.querySelector('form[data-bulk] button[value="replay"]').click()`)
-	b.arrive("there is a preview", `/^\/operations\/\d+$/.test(location.pathname)`)
-	b.operationIs("the scope is counted", `o.state === "preview"`)
-	all := get[shownOperation](t, url+"/api/v1"+eval[string](b, `location.pathname`)).Operation.Pending
+	b.pressOn(`form:has([name="kind"][value="replay"]) button`)
+	b.arrive("there is a preview", `document.querySelector('form[action$="/start"]') !== null`)
+	operation := eval[string](b, `location.pathname`)
+	all := get[shownOperation](t, url+"/api/v1"+operation).Operation.Pending
 	if all < 100 {
 		t.Fatalf("the preview names %d jobs, want the hundreds of a day", all)
 	}
-	if got := b.text("main"); !strings.Contains(got, fmt.Sprintf("Replay %d jobs", all)) {
-		t.Errorf("the preview does not offer to replay %d jobs:\n%s", all, got)
+	for _, want := range []string{fmt.Sprintf("%d jobs are eligible", all), fmt.Sprintf("Replay %d jobs", all), "payments.capture"} {
+		if got := b.text("main"); !strings.Contains(got, want) {
+			t.Errorf("the preview does not say %q:\n%s", want, got)
+		}
+	}
+	if got := eval[string](b, `new URLSearchParams(new FormData(document.querySelector('form[action$="/start"]'))).toString()`); got != "rate=20&spread=&canary=5" {
+		t.Errorf("what is usual is %q", got)
+	}
+	b.pressOn(`form[action$="/start"] button`)
+	b.follow("It is paused now")
+	b.wait("the canary is through, live", `["canary_succeeded", "done", "succeeded"].every((n) => document.querySelector('[data-n="' + n + '"]').textContent === "5")`)
+	b.run(chromedp.Reload())
+	if got := b.text(`[aria-labelledby="h-canary"]`); !strings.Contains(got, "5 of 5") || !strings.Contains(got, "All of them succeeded") {
+		t.Errorf("the canary says:\n%s", got)
 	}
 
-	eval[chromedp.Void](b, `{
-		const form = document.querySelector('form[action$="/start"]');
-		form.querySelector('[name="rate"][value="100"]').checked = true;
-		form.querySelector('[name="canary"]').value = "5";
-		form.querySelector("button").click();
-	}`)
-	b.arrive("it has begun", `document.querySelector('form[action$="/start"]') === null && document.querySelector("[data-n=done]") !== null`)
-	b.operationIs("the canary is through", `o.state === "paused" && o.succeeded === 5`)
-	if done, good := b.number("done"), b.number("succeeded"); done != 5 || good != 5 {
-		t.Fatalf("after the canary %d are replayed and %d succeeded, want five each", done, good)
-	}
-	eval[chromedp.Void](b, `document.querySelector('form[action$="/resume"] button').click()`)
-	b.arrive("the rest follows", `document.querySelector('form[action$="/resume"]') === null && document.querySelector("[data-n=done]") !== null`)
-	b.operationIs("every run has ended", `o.state === "finished" && o.unsettled === 0`)
-	if done, skipped, good := b.number("done"), b.number("skipped"), b.number("succeeded"); done+skipped < all || good != done {
+	b.pressOn(`form[action$="/resume"] button`)
+	b.arrive("the rest follows", `document.querySelector('form[action$="/pause"]') !== null`)
+	eval[chromedp.Void](b, watch)
+	half := strconv.Itoa(all / 2)
+	b.wait("the meter moves", `((n) => n > `+half+` && n < `+strconv.Itoa(all)+`)(parseInt(document.querySelector('[data-n="succeeded"]').textContent))`)
+	b.still()
+	b.follow("It is finished now")
+	b.wait("every run has ended", `document.querySelector('[data-n="unsettled"]').textContent === "0"`)
+	if done, skipped, good := b.number("done"), b.number("skipped"), b.number("succeeded"); done+skipped != all || good != done {
 		t.Errorf("of %d jobs %d were replayed, %d skipped and %d succeeded; want all, and each replay a success", all, done, skipped, good)
 	}
+	b.keptTo(url+"/api/v1"+operation+"/rate", 20)
 
-	b.run(chromedp.Navigate(url + eval[string](b, `document.querySelector("tbody th a").getAttribute("href")`)))
+	b.run(chromedp.Navigate(url + eval[string](b, `document.querySelector("tbody th a.key").getAttribute("href")`)))
 	if got := b.text("#run-2"); !strings.Contains(got, "succeeded") {
 		t.Errorf("run 2 says:\n%s", got)
 	}
+	b.run(chromedp.Navigate(url + group))
+	b.pressOn(`form[action$="/resolve"] button`)
+	b.arrive("the group is resolved", `document.querySelector('form[action$="/reopen"]') !== null`)
+	if got := b.text("main"); !strings.Contains(got, "resolved") || !strings.Contains(got, fmt.Sprintf("%d of %d succeeded", all, all)) {
+		t.Errorf("the group does not say that it is resolved, or what was done about it:\n%s", got)
+	}
+	b.run(chromedp.Navigate(url + "/failures"))
+	if got := b.text("tbody"); strings.Contains(got, "payments.capture") {
+		t.Errorf("the group is still open:\n%s", got)
+	}
 	b.calm()
+}
+
+// keptTo fails if in any step of its time an operation did more than its rate
+// allows: that of the step, and what a second of lost time makes up for.
+func (b *browser) keptTo(url string, rate float64) {
+	b.t.Helper()
+	told := get[struct {
+		Step float64 `json:"step_seconds"`
+		Done []float64
+	}](b.t, url)
+	for i, n := range told.Done {
+		if n > rate*(told.Step+1)+1 {
+			b.t.Errorf("%v were replayed in step %d of %v s: %v", n, i, told.Step, told.Done)
+		}
+	}
 }
 
 type shownOperation struct {

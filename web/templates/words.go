@@ -29,6 +29,9 @@ func counted[N int | int64](n N, one, many string) string {
 // moving what stands beside it.
 func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(number(2*n+100)))) }
 
+// upTo is the class that keeps just enough room for a live count that reaches n.
+func upTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(number(n))), 11)) }
+
 // about writes a duration as a person says it, in one unit: "5 s", "12 min",
 // "3 h", "2 d". It is for ages and countdowns; exact figures are not its task.
 func about(d time.Duration) string {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// operate begins an operation on all dead letters at a rate, past its preview,
+// and returns its page.
+func (m *mill) operate(rate float64) (path string) {
+	m.t.Helper()
+	return m.change("", fmt.Sprintf(`{"kind":"replay","filter":"","rate":%v,"canary":0,"start":true}`, rate))
+}
+
+// change posts to the operations over the API, as somebody else would, and
+// returns the page of the operation.
+func (m *mill) change(path, body string) string {
+	m.t.Helper()
+	response, err := http.Post(m.url+"/api/v1/operations"+path, "application/json", bytes.NewBufferString(body))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Operation struct{ ID int } }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Operation.ID == 0 {
+		m.t.Fatalf("%s was answered with %s, %v", body, response.Status, err)
+	}
+	return "/operations/" + strconv.Itoa(answer.Operation.ID)
+}
+
+// starts waits until an operation runs: its scope is collected by then.
+func (m *mill) starts(path string) {
+	m.t.Helper()
+	for get[shownOperation](m.t, m.url+"/api/v1"+path).Operation.State == "collecting" {
+	}
+}
+
+// The page of an operation follows it without a reload and without moving
+// anything, and what it offers is done: pause, another rate, resume, abort.
+func TestOperation_PageFollowsAndObeys(t *testing.T) {
+	m := startMill(t)
+	m.letters(60)
+	m.fixed.Store(true)
+	path := m.operate(4)
+	m.starts(path)
+	b := openBrowser(t)
+	b.open(m.url + path)
+	done := b.number("done")
+	b.wait("the meter moves", `parseInt(document.querySelector('[data-n="done"]').textContent) > `+strconv.Itoa(done+3))
+	b.wait("its bar, too", `parseFloat(document.querySelector('.meter.thick [data-part="done"]').getAttribute("width")) > 0`)
+	b.wait("and the outcome", `parseInt(document.querySelector('[data-n="succeeded"]').textContent) > 0 && /^100 % of the \d+ runs? that ended succeeded$/.test(document.querySelector("[data-outcome-note]").textContent)`)
+	b.wait("the chart follows", `[...document.querySelectorAll("[data-step]")].filter((r) => parseFloat(r.getAttribute("height")) > 0).length > 2`)
+	if said, shown := eval[string](b, `document.querySelector(".meter.thick").getAttribute("aria-label")`), strconv.Itoa(b.number("done")); !strings.HasPrefix(said, "Of 60: "+shown+" enqueued, 0 skipped") {
+		t.Errorf("to who listens the meter says %q, with %s done", said, shown)
+	}
+	b.still()
+
+	b.pressOn(`form[action$="/pause"] button`)
+	b.arrive("it is paused", `document.querySelector('form[action$="/resume"]') !== null`)
+	if got := b.text("main"); !strings.Contains(got, "It is paused: paused by dashboard at 127.0.0.1") {
+		t.Errorf("the page says:\n%s", got)
+	}
+	eval[chromedp.Void](b, watch+`
+		document.querySelector('form[action$="/rate"] [name="rate"]').value = "1000";
+		document.querySelector('form[action$="/rate"] button').click()`)
+	b.arrive("its rate is another", `document.querySelector("dl.facts").innerText.includes("1000 per second")`)
+	b.pressOn(`form[action$="/resume"] button`)
+	b.follow("It is finished now")
+	b.wait("every run has ended", `document.querySelector('[data-n="succeeded"]').textContent === "60"`)
+
+	m.fixed.Store(false)
+	m.letters(60)
+	path = m.operate(0.01)
+	m.starts(path)
+	b.open(m.url + path)
+	m.change(strings.TrimPrefix(path, "/operations")+"/pause", "")
+	b.follow("It is paused now")
+	b.pressOn(`form[action$="/abort"] button`)
+	b.arrive("it was ended", `document.querySelector('form[action$="/abort"]') === null`)
+	if got := b.text("main"); !strings.Contains(got, "It was ended: aborted by dashboard at 127.0.0.1. 59 jobs were left as they are.") {
+		t.Errorf("the page says:\n%s", got)
+	}
+	b.calm()
+}
+
+// Without scripts the page of an operation is true whenever it is loaded, and
+// its buttons are plain forms.
+func TestOperation_PageWithoutScripts(t *testing.T) {
+	m := startMill(t)
+	m.letters(60)
+	m.fixed.Store(true)
+	path := m.operate(4)
+	m.starts(path)
+	b := openBrowser(t)
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.run(chromedp.Navigate(m.url + path))
+	for first := b.number("done"); b.number("done") <= first+2; {
+		b.run(chromedp.Reload())
+	}
+	b.run(chromedp.Click(chromedp.CSS(`form[action$="/pause"] button`)), chromedp.WaitVisible(chromedp.CSS(`form[action$="/resume"]`)))
+	b.run(chromedp.Click(chromedp.CSS(`form[action$="/abort"] button`)), chromedp.WaitNotPresent(chromedp.CSS(`form[action$="/abort"]`)))
+	if got := b.text("main"); !strings.Contains(got, "It was ended") {
+		t.Errorf("the page says:\n%s", got)
+	}
+	b.calm()
+}
