@@ -37,9 +37,8 @@ type reach struct{ addresses, kinds int }
 
 // sitePage is one page that was opened.
 type sitePage struct {
-	path  string // with its query
-	route string
-	root  *html.Node
+	path string // with its query
+	root *html.Node
 }
 
 // pageRoutes are the routes of the server that a person may open.
@@ -160,12 +159,7 @@ func (s *site) open(path string) (status int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	u, err := url.Parse(path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	route, _ := s.kind(u)
-	s.visit(sitePage{path, route, root})
+	s.visit(sitePage{path, root})
 	for n := range root.Descendants() {
 		for _, a := range n.Attr {
 			if a.Key == "href" {

@@ -152,6 +152,23 @@ func (f GroupFilter) Check() error {
 	return nil
 }
 
+// Without is the filter without one of its fields, under its name in an address.
+func (f GroupFilter) Without(field string) GroupFilter {
+	switch field {
+	case "state":
+		f.State = ""
+	case "queue":
+		f.Queue = ""
+	case "type":
+		f.Type = ""
+	case "q":
+		f.Text = ""
+	case "sort":
+		f.Sort = MostDead
+	}
+	return f
+}
+
 // GroupCursor is a place in a list of groups. The zero cursor is the beginning.
 type GroupCursor struct {
 	Dead   int64

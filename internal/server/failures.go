@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,18 +32,25 @@ func (s *Server) groupRoutes() {
 	s.post(api+"/:fingerprint/note", access.Operate, s.setNote)
 }
 
-// groupQuery reads the filter and the cursor of a list of groups, and returns
-// what is wrong with each field.
-func groupQuery(values url.Values) (f job.GroupFilter, after job.GroupCursor, wrong []*retry.FieldError) {
-	f = job.GroupFilter{
+// typedGroups is the filter of a list of groups as an address has it.
+func typedGroups(values url.Values) job.GroupFilter {
+	return job.GroupFilter{
 		State: job.GroupState(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
 		Text: strings.TrimSpace(values.Get("q")), Sort: job.GroupSort(values.Get("sort")),
 	}
+}
+
+// groupQuery reads the filter and the cursor of a list of groups, and returns
+// what is wrong with each field. A field that is wrong is not in the filter, so
+// that no link of the page leads to it again.
+func groupQuery(values url.Values) (f job.GroupFilter, after job.GroupCursor, wrong []*retry.FieldError) {
+	var field *retry.FieldError
+	for f = typedGroups(values); errors.As(f.Check(), &field); f = f.Without(field.Field) {
+		wrong = append(wrong, field)
+	}
 	after, err := job.ParseGroupCursor(values.Get("after"))
-	for _, err := range []error{f.Check(), err} {
-		if field, ok := err.(*retry.FieldError); ok {
-			wrong = append(wrong, field)
-		}
+	if errors.As(err, &field) {
+		wrong = append(wrong, field)
 	}
 	return f, after, wrong
 }
@@ -53,7 +61,8 @@ func (s *Server) failures(c echo.Context) error {
 	values.Set("state", cmp.Or(values.Get("state"), string(job.GroupOpen)))
 	v := templates.Failures{Frame: s.frame(c, "Failures", "failures"), Queues: s.Store.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := groupQuery(values)
-	v.Filter, v.Errors = filter, byField(wrong)
+	filter.State = cmp.Or(filter.State, job.GroupOpen)
+	v.Filter, v.Typed, v.Errors = filter, typedGroups(values), byField(wrong)
 	var err error
 	if v.Tallies, err = s.Store.GroupTallies(ctx); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 type Failures struct {
 	Frame
 	Filter  job.GroupFilter
+	Typed   job.GroupFilter  // the filter with what is wrong in it, to be corrected
 	Tallies []job.GroupTally // in the order of the states
 	List    job.GroupList
 	After   string            // the cursor of this page, empty for the first
@@ -130,15 +131,9 @@ func groupChips(f job.GroupFilter) []chip {
 			all = append(all, chip{name, visible(value), failuresURL(without, "")})
 		}
 	}
-	g := f
-	g.Queue = ""
-	add("queue", f.Queue, g)
-	g = f
-	g.Type = ""
-	add("type", f.Type, g)
-	g = f
-	g.Text = ""
-	add("text", f.Text, g)
+	add("queue", f.Queue, f.Without("queue"))
+	add("type", f.Type, f.Without("type"))
+	add("text", f.Text, f.Without("q"))
 	return all
 }
 

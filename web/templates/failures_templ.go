@@ -313,7 +313,7 @@ func groupsFilter(v Failures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, q := range queueChoices(v.Queues, v.Filter.Queue) {
+		for _, q := range queueChoices(v.Queues, v.Typed.Queue) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<option value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -331,7 +331,7 @@ func groupsFilter(v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if q == v.Filter.Queue {
+			if q == v.Typed.Queue {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, " selected")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -344,7 +344,7 @@ func groupsFilter(v Failures) templ.Component {
 			var templ_7745c5c3_Var14 string
 			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(visible(q))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failures.templ`, Line: 70, Col: 71}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failures.templ`, Line: 70, Col: 70}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 			if templ_7745c5c3_Err != nil {
@@ -359,11 +359,11 @@ func groupsFilter(v Failures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = groupInput("type", "Type", "Type, as email.send or email.*", v.Filter.Type, v.Errors["type"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = groupInput("type", "Type", "Type, as email.send or email.*", v.Typed.Type, v.Errors["type"]).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = groupInput("q", "Text in class, message or note", "Class, message or note", v.Filter.Text, "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = groupInput("q", "Text in class, message or note", "Class, message or note", v.Typed.Text, "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
