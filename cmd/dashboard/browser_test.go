@@ -265,14 +265,14 @@ func TestBrowser_WithoutScripts(t *testing.T) {
 	url := startDemo(t)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	b.run(chromedp.Navigate(url + "/dead-letters?queue=sms"))
+	b.run(chromedp.Navigate(url + "/dead-letters?queue=email"))
 	b.run(chromedp.Click(chromedp.CSS(`tbody tr form[data-act="replay"] button`)))
 	b.run(chromedp.WaitVisible(chromedp.CSS("[data-answer]")))
-	if got := b.text("[data-answer]"); !strings.Contains(got, "sms.send") || !strings.Contains(got, "run 2") {
+	if got := b.text("[data-answer]"); !strings.Contains(got, "email.receipt") || !strings.Contains(got, "run 2") {
 		t.Errorf("the answer says %q", got)
 	}
 	b.run(chromedp.Navigate(url + "/jobs"))
-	if got := b.text("main"); !strings.Contains(got, "sms.send") {
+	if got := b.text("main"); !strings.Contains(got, "email.receipt") {
 		t.Errorf("the list of jobs says:\n%s", got)
 	}
 	b.calm()
