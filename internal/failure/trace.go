@@ -75,7 +75,7 @@ func (p *parser) lines(trace string) {
 func (p *parser) line(line string) {
 	call := p.call
 	p.call = ""
-	if call != "" && strings.HasPrefix(line, "\t") {
+	if call != "" && strings.HasPrefix(line, "\t") && (strings.HasSuffix(call, ")") || goPlace(line)) {
 		p.goFrame(call, line[1:])
 		return
 	}
@@ -96,8 +96,12 @@ func (p *parser) line(line string) {
 		p.rubyFrame(strings.TrimPrefix(trimmed, "from "))
 	case line == trimmed && strings.HasSuffix(line, ")") && strings.Contains(line, "(") && !strings.Contains(line, ": "):
 		p.call = line
+	case goName(line):
+		p.call = line
 	default:
-		p.place(trimmed)
+		if !p.goLine(trimmed) {
+			p.place(trimmed)
+		}
 	}
 }
 
@@ -107,18 +111,51 @@ func (p *parser) add(name string, own bool) {
 	}
 }
 
-// goFrame is a call with its arguments, and on the next line its place.
+// goFrame is a call, with its arguments or without, and on the next line its
+// place.
 func (p *parser) goFrame(call, place string) {
-	name := call[:strings.LastIndexByte(call, '(')]
+	name := call
+	if strings.HasSuffix(call, ")") {
+		name = call[:strings.LastIndexByte(call, '(')]
+	}
 	if strings.HasPrefix(name, "runtime.") || strings.HasPrefix(name, "runtime/") {
 		return
 	}
 	p.add(name, !foreign(place))
 }
 
+// goLine takes over a function of Go and its place on one line, as errors that
+// carry a stack write them: "payments.(*Client).Capture payments/client.go:142".
+func (p *parser) goLine(s string) bool {
+	name, place, _ := strings.Cut(s, " ")
+	is := goName(name) && (goPlace(place) || strings.Contains(name, ".(*"))
+	if is {
+		p.add(name, !foreign(place))
+	}
+	return is
+}
+
+// goName reports whether a text is the name of a function of Go and no more.
+func goName(s string) bool {
+	base := s[strings.LastIndexByte(s, '/')+1:]
+	_, function, ok := strings.Cut(base, ".")
+	return ok && function != "" && isLetter(at(s, 0)) && !strings.HasSuffix(s, ")") &&
+		run(s, func(c byte) bool { return isWord(c) || strings.IndexByte("./-()*[]", c) >= 0 }) == len(s)
+}
+
+// goPlace reports whether a text is a line of a file of Go.
+func goPlace(s string) bool {
+	_, line, ok := strings.Cut(s, ".go:")
+	return ok && isDigit(at(line, 0))
+}
+
 // atFrame is a line of Java, JavaScript or .NET: "Type.method(File.java:12)",
-// "function (/file.js:1:2)", "/file.js:1:2", "Type.Method() in C:\file.cs:line 3".
+// "function (/file.js:1:2)", "/file.js:1:2", "Type.Method() in C:\file.cs:line 3";
+// or of Go.
 func (p *parser) atFrame(s string) {
+	if p.goLine(s) {
+		return
+	}
 	place := s
 	name, inside, called := strings.Cut(s, "(")
 	if called {

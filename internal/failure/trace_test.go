@@ -71,16 +71,26 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 		trace string
 		want  []string
 	}{
-		"go":             {goTrace, []string{"shop/payments.(*Client).Capture", "shop/payments.HandleCapture", "main.main"}},
-		"python":         {pythonTrace, []string{"mailer.py send", "worker.py main"}},
-		"java":           {javaTrace, []string{"com.shop.Reader.lambda$read", "com.shop.Reader$$EnhancerBySpringCGLIB$.read"}},
-		"js":             {jsTrace, []string{"Mailer.send", "Job", "index.js"}},
-		"php":            {phpTrace, []string{`App\Mailer->send`}},
-		"ruby":           {rubyTrace, []string{"mailer.rb deliver", "run.rb Runner#main"}},
-		"dotnet":         {"System.X: y\n   at Shop.Mailer.Send(String to) in C:\\src\\Mailer.cs:line 12\n   at System.Threading.Run()\n", []string{"Shop.Mailer.Send"}},
-		"text":           {"main.go:1", []string{"main.go"}},
-		"lines":          {"fatal: x\n  (lib/y.pl:12)\nhttp://a.example:80/x\n12:30 done", []string{"y.pl"}},
-		"mock":           {"paylane: 503\n  body: {}\nat payments.(*Client).Capture\n   client.go:142\n", []string{"payments."}},
+		"go":     {goTrace, []string{"shop/payments.(*Client).Capture", "shop/payments.HandleCapture", "main.main"}},
+		"python": {pythonTrace, []string{"mailer.py send", "worker.py main"}},
+		"java":   {javaTrace, []string{"com.shop.Reader.lambda$read", "com.shop.Reader$$EnhancerBySpringCGLIB$.read"}},
+		"js":     {jsTrace, []string{"Mailer.send", "Job", "index.js"}},
+		"php":    {phpTrace, []string{`App\Mailer->send`}},
+		"ruby":   {rubyTrace, []string{"mailer.rb deliver", "run.rb Runner#main"}},
+		"dotnet": {"System.X: y\n   at Shop.Mailer.Send(String to) in C:\\src\\Mailer.cs:line 12\n   at System.Threading.Run()\n", []string{"Shop.Mailer.Send"}},
+		"text":   {"main.go:1", []string{"main.go"}},
+		"lines":  {"fatal: x\n  (lib/y.pl:12)\nhttp://a.example:80/x\n12:30 done", []string{"y.pl"}},
+		"mock":   {"paylane: 503\n  body: {}\nat payments.(*Client).Capture\n   client.go:142\n", []string{"payments.(*Client).Capture"}},
+		"go, no arguments": {
+			"paylane: 503 Service Unavailable\n  body: {\"until\":\"14:30\"}\npayments.(*Client).Capture\n\tshop/payments/client.go:142\npayments.HandleCapture.func1\n\tshop/payments/capture.go:58",
+			[]string{"payments.(*Client).Capture", "payments.HandleCapture"},
+		},
+		"go, one line": {
+			"at payments.(*Client).Capture     payments/client.go:142\nat payments.HandleCapture          payments/capture.go:58\nshop/worker.Loop[...] /root/go/pkg/mod/shop/worker@v1.0.0/loop.go:7",
+			[]string{"payments.(*Client).Capture", "payments.HandleCapture"},
+		},
+		"go, runtime":    {"runtime.gopanic\n\t/usr/local/go/src/runtime/panic.go:787\nmain.main\n\tmain.go:3", []string{"main.main"}},
+		"names in text":  {"see example.org\n\tfor more\nexample.org says no\nno.\n\tx.go:1\n", []string{"x.go"}},
 		"none":           {"503 Service Unavailable\n", nil},
 		"only libraries": {"at Object.x (/app/node_modules/a.js:1:2)\nat Object.y (node:internal/b:1:2)", []string{"Object.x", "Object.y"}},
 	} {
