@@ -69,11 +69,12 @@ type countersMessage struct {
 	Type string `json:"type"`
 	Seq  int64  `json:"seq"`
 	job.Totals
-	States map[job.Status]int64 `json:"states"`
+	States     map[job.Status]int64 `json:"states"`
+	OpenGroups int64                `json:"open_groups"`
 }
 
 func newCounters(s job.Snapshot) countersMessage {
-	m := countersMessage{"counters", s.Seq, s.Totals, map[job.Status]int64{}}
+	m := countersMessage{"counters", s.Seq, s.Totals, map[job.Status]int64{}, s.OpenGroups}
 	for _, status := range job.Statuses() {
 		m.States[status] = s.Depths[status]
 	}

@@ -126,7 +126,7 @@ func (s *Server) groupDone(c echo.Context, g job.Group, text string) error {
 
 // noted writes a note on the group that the address names.
 func (s *Server) noted(c echo.Context, note, through string) (job.Group, error) {
-	note = strings.TrimSpace(note)
+	note = strings.ReplaceAll(strings.TrimSpace(note), "\r\n", "\n")
 	if len(note) > job.MaxNote {
 		return job.Group{}, &retry.FieldError{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
 	}

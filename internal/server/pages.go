@@ -51,6 +51,11 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Operations, err = s.openOperations(ctx); err != nil {
 		return err
 	}
+	v.Groups, err = s.Store.TopGroups(ctx, now, causesLimit)
+	slowGroups, err := tolerate(err)
+	if err != nil {
+		return err
+	}
 	var slowFailing, slowRefused bool
 	if v.Failing, slowFailing, err = s.failing(ctx, ""); err != nil {
 		return err
@@ -58,7 +63,7 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Refused, slowRefused, err = s.refused(ctx, job.Filter{}); err != nil {
 		return err
 	}
-	v.Slow = slowFailing || slowRefused
+	v.Slow = slowGroups || slowFailing || slowRefused
 	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
 	return s.page(c, http.StatusOK, v.Page())
 }
@@ -290,8 +295,8 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 	}
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
-		QueueCount: len(s.Store.QueueNames()), OpenGroups: s.Store.OpenGroups(),
-		Insecure: s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c),
+		QueueCount: len(s.Store.QueueNames()),
+		Insecure:   s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c),
 		User: who.name, LogOut: who.means == bySession, Quiet: s.rest.now(),
 	}
 	if who.means != byOpenness {

@@ -12,7 +12,7 @@ import (
 	"redrive/web/templates"
 )
 
-const causesLimit = 5 // error groups on the page of a queue
+const causesLimit = 5 // error groups on the overview and on the page of a queue
 
 // queue is the page /queues/{name}.
 func (s *Server) queue(c echo.Context) error {

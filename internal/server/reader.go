@@ -220,6 +220,15 @@ func (r reader) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 	return list, err
 }
 
+// TopGroups is Store.TopGroups.
+func (r reader) TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error) {
+	all, err := r.Store.TopGroups(ctx, now, limit)
+	for i, g := range all {
+		all[i] = r.group(g)
+	}
+	return all, err
+}
+
 // GroupsOf is Store.GroupsOf.
 func (r reader) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
 	all, err := r.Store.GroupsOf(ctx, letters)

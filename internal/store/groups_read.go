@@ -14,10 +14,6 @@ import (
 	"redrive/internal/job"
 )
 
-// OpenGroups is how many error groups are open, as of the last commit, from
-// memory.
-func (s *Store) OpenGroups() int64 { return s.openGroups.Load() }
-
 const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames, g.state, g.state_at, g.state_by,
 	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
 	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
@@ -91,6 +87,29 @@ func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, [
 	}
 	args := append(where.args, limit+1)
 	return columns + where.String() + " ORDER BY " + order + fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
+}
+
+// TopGroups returns the open error groups with the most failures in the last
+// day.
+func (s *Store) TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error) {
+	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.state = 'open' AND g.last_seen >= $1
+		ORDER BY (SELECT sum(failures) FROM group_hours WHERE group_id = g.id AND hour >= $2) DESC, g.last_seen DESC, g.id DESC LIMIT $3 + 0`
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var all []job.Group
+	err := s.consistently(ctx, func(src source) error {
+		first := firstHour(now)
+		err := src.query(query, func(rows *sql.Rows) error {
+			g, err := scanGroup(rows)
+			all = append(all, g)
+			return err
+		}, first*microsPerHour, first, limit)
+		if err != nil {
+			return err
+		}
+		return addParts(src, now, all)
+	})
+	return all, timedOut(ctx, err)
 }
 
 // lastDay is how many hours a group shows.

@@ -98,9 +98,10 @@ func (l labels) learn(queue, typ string) {
 	l.queues[queue], l.types[typ] = true, true
 }
 
-// apply takes over what a transaction counted, after its commit.
-func (r *rollup) apply(d delta, paused []string, underWay int64) {
-	if len(d.depths)+len(paused) > 0 || underWay != 0 {
+// apply takes over what a transaction counted, after its commit; moved says that
+// a count changed that is not of jobs.
+func (r *rollup) apply(d delta, paused []string, underWay int64, moved bool) {
+	if len(d.depths)+len(paused) > 0 || moved {
 		r.seq++
 	}
 	r.bulk += underWay
@@ -133,14 +134,13 @@ func (r *rollup) learn(queue string) {
 // publish makes the state after a commit visible to readers.
 func (s *Store) publish(r *rollup) {
 	if old := s.snapshot.Load(); old == nil || old.Seq != r.seq {
-		s.snapshot.Store(&job.Snapshot{Seq: r.seq, Totals: r.totals, Depths: maps.Clone(r.depths), Operations: r.bulk})
+		s.snapshot.Store(&job.Snapshot{Seq: r.seq, Totals: r.totals, Depths: maps.Clone(r.depths), Operations: r.bulk, OpenGroups: r.openGroups})
 	}
 	if r.grown {
 		names := slices.Sorted(maps.Keys(r.queues))
 		s.names.Store(&names)
 		r.grown = false
 	}
-	s.openGroups.Store(r.openGroups)
 }
 
 // Snapshot returns the totals and depths as of the last commit, from memory.

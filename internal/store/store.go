@@ -76,20 +76,19 @@ type Options struct {
 
 // Store is an open database. Its methods can be used by many goroutines.
 type Store struct {
-	path       string
-	log        *slog.Logger
-	onCommit   func([]job.Change)
-	redact     redaction
-	lock       *lockFile
-	reads      *sql.DB
-	prepared   sync.Map // text of a query to its *sql.Stmt on reads
-	policies   policies
-	trouble    trouble
-	snapshot   atomic.Pointer[job.Snapshot]
-	names      atomic.Pointer[[]string] // of queues, sorted
-	openGroups atomic.Int64
-	guarded    atomic.Bool // there is a user or a token
-	close      func() error
+	path     string
+	log      *slog.Logger
+	onCommit func([]job.Change)
+	redact   redaction
+	lock     *lockFile
+	reads    *sql.DB
+	prepared sync.Map // text of a query to its *sql.Stmt on reads
+	policies policies
+	trouble  trouble
+	snapshot atomic.Pointer[job.Snapshot]
+	names    atomic.Pointer[[]string] // of queues, sorted
+	guarded  atomic.Bool              // there is a user or a token
+	close    func() error
 	*writer
 }
 

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,20 +118,41 @@ func chartSentence(hours []job.Hour) string {
 	return "Failures by hour over 24 hours: none"
 }
 
-// traceLines is what the sample shows: its trace, or its message where it has
-// none.
-func traceText(s job.Sample) string {
-	if s.Attempt.Trace != "" {
-		return s.Attempt.Trace
-	}
-	return s.Job.Error.Message
+// traceText is a piece of a trace.
+type traceText struct {
+	kind traceKind
+	text string
 }
+
+type traceKind int
+
+const (
+	tracePlain traceKind = iota
+	traceHead            // its first line, which says what happened
+	traceFrame           // one of the functions by which the group is known
+)
 
 // maxTraceShown is how much of a trace the page of a group has; the job has all.
 const maxTraceShown = 4 << 10
 
-func traceShown(s job.Sample) string {
-	return visibleLines(job.Clip(strings.TrimRight(traceText(s), "\n"), maxTraceShown))
+// traceLines is the trace of the sample, or its message where it has none.
+func traceLines(d job.GroupDetail) []traceText {
+	trace := d.Sample.Attempt.Trace
+	if trace == "" {
+		trace = sampleMessage(d)
+	}
+	var all []traceText
+	for line := range strings.Lines(visibleLines(job.Clip(strings.TrimRight(trace, "\n"), maxTraceShown))) {
+		kind := tracePlain
+		named := func(frame string) bool { return strings.Contains(line, visible(frame)) }
+		if slices.ContainsFunc(d.Frames, named) {
+			kind = traceFrame
+		} else if len(all) == 0 {
+			kind = traceHead
+		}
+		all = append(all, traceText{kind, line})
+	}
+	return all
 }
 
 // sampleMessage is the message of the sample as it is, where it differs from the
@@ -163,6 +185,24 @@ func (v Failure) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Job
 // jobsShown says how many of the group's jobs the page lists.
 func jobsShown(v Failure) string {
 	return fmt.Sprintf("%d newest of %s", len(v.newest()), number(v.Group.Jobs()))
+}
+
+// groupBulk is the bar of the jobs of a group: several of those shown, or all
+// that are dead for it.
+func groupBulk(v Failure) bulk {
+	here := failureURL(v.Fingerprint)
+	return bulk{
+		frame: v.Frame, filter: job.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, known: v.Dead, noun: "dead",
+		list: here, back: here, kinds: []string{"discard", "replay"},
+	}
+}
+
+// allDead is the word of a button that acts on every dead job of the group.
+func allDead(verb string, g job.Group) string {
+	if g.Dead <= 1 {
+		return verb + "…"
+	}
+	return verb + " all " + number(g.Dead) + " dead…"
 }
 
 // valueShown is a value of a payload on one line.

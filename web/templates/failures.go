@@ -173,6 +173,9 @@ func groupQueues(g job.Group) string {
 	return fmt.Sprintf("%s +%d", visible(g.Queues[0].Name), len(g.Queues)-1)
 }
 
+// noteLine is a note on one line.
+func noteLine(note string) string { return visible(strings.Join(strings.Fields(note), " ")) }
+
 // replaysText is the success rate of replays.
 func replaysText(g job.Group) string {
 	if g.Replayed == 0 {
@@ -201,6 +204,15 @@ func barsPath(hours []int64) string {
 
 func dayText(hours []int64) string {
 	return fmt.Sprintf("%s in the last 24 hours", counted(sum(hours), "failure", "failures"))
+}
+
+// standing is what a person does first about a group: resolve an open one, or
+// open any other.
+func standing(g job.Group) (action, symbol, word string) {
+	if g.State == job.GroupOpen {
+		return "resolve", "check", "Resolve"
+	}
+	return "reopen", "failures", "Open again"
 }
 
 // groupReplay says what a button does with a group, and why it may not.

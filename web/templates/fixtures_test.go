@@ -187,6 +187,7 @@ func snapshot() job.Snapshot {
 			"scheduled": 4532, "pending": 3, "available": 221, "active": 57, "retryable": 1226, "completed": 1274048,
 			"discarded": 4246, "cancelled": 12, "dead_letter": 4210, "dlq_failed": 2, "held": 3,
 		},
+		OpenGroups: 6,
 	}
 }
 
@@ -255,13 +256,14 @@ func pages() map[string]page {
 	redoStates(all)
 	workersStates(all)
 	queueStates(all)
+	failureStates(all)
 	return all
 }
 
 func overview(f templates.Frame) templates.Overview {
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queues(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
-		Letters: room(4210),
+		Letters: room(4210), Groups: groups()[:5],
 	}
 }
 

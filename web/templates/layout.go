@@ -16,7 +16,8 @@ type entry struct {
 	url        templ.SafeURL
 	icon, word string
 	count      string     // how many, or empty
-	status     job.Status // whose count it is, for the scripts
+	status     job.Status // whose count it is, for the scripts,
+	counter    string     // or the counter that it is
 	section    string     // as Frame.Section names it
 	current    bool
 }
@@ -25,7 +26,7 @@ type entry struct {
 func entries(f Frame) []entry {
 	all := []entry{
 		{section: "overview", url: overviewURL(), icon: "overview", word: "Overview"},
-		{section: "failures", url: failuresURL(job.GroupFilter{}, ""), icon: "failures", word: "Failures", count: number(f.OpenGroups)},
+		{section: "failures", url: failuresURL(job.GroupFilter{}, ""), icon: "failures", word: "Failures", count: number(f.Snapshot.OpenGroups), counter: "open_groups"},
 		{
 			section: "dead-letters", url: deadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,

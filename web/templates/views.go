@@ -29,7 +29,6 @@ type Frame struct {
 	Now        time.Time
 	Snapshot   job.Snapshot
 	QueueCount int         // for the navigation
-	OpenGroups int64       // error groups, for the navigation
 	Search     string      // what the search field shows
 	Demo       *Demo       // nil outside demo mode
 	Insecure   bool        // reachable from the network without a login: said on every page
@@ -62,10 +61,11 @@ type Overview struct {
 	Failing    []job.Job // newest failed jobs
 	Refused    []Refused // newest first
 	Reasons    []job.ReasonCount
+	Groups     []job.Group // open ones with the most failures in the last day
 	Letters    LetterRoom
 	Operations []job.Operation // under way, or paused; the oldest first
 	FirstRun   bool            // nothing was ever enqueued
-	Slow       bool            // a query ran into its deadline: Failing or Refused is incomplete
+	Slow       bool            // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }
 
 // Jobs is the page /jobs.

@@ -12,7 +12,7 @@ import (
 var grouping = []func(*kit){
 	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure, GroupIsIgnoredUntilADate,
 	GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
-	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, GroupsSurviveARestart,
+	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, GroupsSurviveARestart,
 }
 
 // fails is a job that fails so, and retries are left to it.
@@ -259,4 +259,27 @@ func GroupsOfLetters(k *kit) {
 	all, err = k.GroupsOf(k.ctx, nil)
 	k.check(err)
 	k.same("groups of no letter", len(all), 0)
+}
+
+// TopGroupsOfTheDay: those with the most failures within a day first, also when
+// others have more dead jobs; what is older, or dealt with, is left out.
+func TopGroupsOfTheDay(k *kit) {
+	k.fails("long ago")
+	k.pass(25 * time.Hour)
+	once := k.dead(simple())
+	k.pass(time.Hour)
+	twice := k.fails("twice")
+	k.fails("twice")
+	k.decide(k.fails("dealt with"), job.Standing{State: job.GroupResolved})
+	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
+	top, err := k.TopGroups(k.ctx, k.now, 5)
+	k.check(err)
+	var got []any
+	for _, g := range top {
+		got = append(got, g.Fingerprint, g.LastDay[22], g.LastDay[23])
+	}
+	k.same("the top", got, []any{k.group(twice).Fingerprint, int64(0), int64(2), k.group(once).Fingerprint, int64(1), int64(0)})
+	top, err = k.TopGroups(k.ctx, k.now, 1)
+	k.check(err)
+	k.same("the first alone", len(top), 1)
 }

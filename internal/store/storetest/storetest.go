@@ -100,6 +100,7 @@ type Redoer interface {
 type Drawer interface {
 	Series(ctx context.Context, now time.Time, queue, typ string, scale job.Scale) ([]job.Totals, error)
 	Recent(ctx context.Context, typ string, limit int) ([]job.Job, error)
+	TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error)
 }
 
 // Grouper is what people see of error groups, and decide about them.
