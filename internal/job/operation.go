@@ -82,7 +82,10 @@ func (o Operation) Unsettled() int64 {
 // Left estimates how long the rest takes at its rate; ok is false when it goes
 // as fast as it can, or does not go.
 func (o Operation) Left() (left time.Duration, ok bool) {
-	rate := o.Pace.Over(o.Pending)
+	rate := o.Pace.Rate
+	if rate == 0 {
+		rate = o.Pace.Over(o.Pending)
+	}
 	if rate <= 0 || !o.Open() {
 		return 0, false
 	}

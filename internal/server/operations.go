@@ -35,8 +35,8 @@ func (s *Server) operationRoutes() {
 	s.post(v1, access.Operate, s.newOperation)
 	for _, act := range []struct {
 		name string
-		form func(echo.Context) (job.Pace, error) // what the act is told by a form,
-		body func(echo.Context) (job.Pace, error) // and by a program
+		form paceReader // what the act is told by a form,
+		body paceReader // and by a program
 		do   func(echo.Context, job.Operation, job.Pace, job.Actor) (job.Operation, error)
 	}{
 		{"start", startForm, startBody, s.startOperation},
@@ -64,19 +64,23 @@ func (s *Server) operationRoutes() {
 
 func operationPath(id int64) string { return fmt.Sprintf("/operations/%d", id) }
 
+// paceReader reads the pace that a request asks for: what it leaves out stays as
+// it was agreed.
+type paceReader func(c echo.Context, was job.Pace) (job.Pace, error)
+
 // actOnOperation does what a person asks of the operation in the address.
-func (s *Server) actOnOperation(c echo.Context, way string, read func(echo.Context) (job.Pace, error),
+func (s *Server) actOnOperation(c echo.Context, way string, read paceReader,
 	do func(echo.Context, job.Operation, job.Pace, job.Actor) (job.Operation, error),
 ) (job.Operation, error) {
 	id, err := paramOperation(c)
 	if err != nil {
 		return job.Operation{}, err
 	}
-	pace, err := read(c)
-	if err != nil {
-		return job.Operation{}, err
-	}
 	o, err := s.Store.Operation(c.Request().Context(), id)
+	if err != nil {
+		return o, err
+	}
+	pace, err := read(c, o.Pace)
 	if err != nil {
 		return o, err
 	}
@@ -238,8 +242,10 @@ func (s *Server) operationForm(c echo.Context) error {
 		}
 	case form.Has("q"):
 		n.Filter, err = job.ParseFilter(form.Get("q"), time.Now())
-	default:
+	case form.Has("item"):
 		n.Named, err = ticked(form["item"])
+	default:
+		err = &retry.FieldError{Field: "item", Problem: "is missing: tick at least one row"}
 	}
 	if err != nil {
 		return err
@@ -291,9 +297,11 @@ func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.
 }
 
 // startForm reads at which pace to start.
-func startForm(c echo.Context) (job.Pace, error) {
-	p, err := rateForm(c)
-	p.Guard = c.FormValue("guard") != "off"
+func startForm(c echo.Context, was job.Pace) (job.Pace, error) {
+	p, err := rateForm(c, was)
+	if text := c.FormValue("guard"); text != "" {
+		p.Guard = text != "off"
+	}
 	if text := strings.TrimSpace(c.FormValue("canary")); err == nil && text != "" {
 		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
 			return p, &retry.FieldError{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
@@ -304,20 +312,24 @@ func startForm(c echo.Context) (job.Pace, error) {
 
 // rateForm reads a rate, or a time over which to spread, which counts when both
 // are given: the rate of a form is never empty.
-func rateForm(c echo.Context) (p job.Pace, err error) {
+func rateForm(c echo.Context, was job.Pace) (job.Pace, error) {
 	if err := readForm(c); err != nil {
-		return p, err
+		return was, err
 	}
 	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
-		if p.Spread, err = job.ParseGoDuration(text); err != nil || p.Spread <= 0 {
-			return p, &retry.FieldError{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", job.Clip(text, 64))}
+		over, err := job.ParseGoDuration(text)
+		if err != nil || over <= 0 {
+			return was, &retry.FieldError{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", job.Clip(text, 64))}
 		}
+		was.Rate, was.Spread = 0, over
 	} else if text := strings.TrimSpace(c.FormValue("rate")); text != "" {
-		if p.Rate, err = strconv.ParseFloat(text, 64); err != nil {
-			return p, &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", job.Clip(text, 64))}
+		rate, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return was, &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", job.Clip(text, 64))}
 		}
+		was.Rate, was.Spread = rate, 0
 	}
-	return p, p.Check()
+	return was, was.Check()
 }
 
-func noForm(c echo.Context) (job.Pace, error) { return job.Pace{}, readForm(c) }
+func noForm(c echo.Context, was job.Pace) (job.Pace, error) { return was, readForm(c) }

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -325,34 +326,40 @@ func paceFields(p *job.Pace) fields {
 	}
 }
 
-func startBody(c echo.Context) (job.Pace, error) {
-	p := job.Pace{Canary: -1, Guard: true}
-	err := paceBody(c, &p, paceFields(&p))
-	return p, err
+func startBody(c echo.Context, was job.Pace) (job.Pace, error) {
+	return paceBody(c, was, "rate", "spread", "canary", "guard")
 }
 
-func rateBody(c echo.Context) (p job.Pace, err error) {
-	all := paceFields(&p)
-	err = paceBody(c, &p, fields{"rate": all["rate"], "spread": all["spread"]})
-	return p, err
+func rateBody(c echo.Context, was job.Pace) (job.Pace, error) {
+	return paceBody(c, was, "rate", "spread")
 }
 
-// paceBody reads a body that may be missing.
-func paceBody(c echo.Context, p *job.Pace, f fields) error {
+func noBody(c echo.Context, was job.Pace) (job.Pace, error) { return paceBody(c, was) }
+
+// paceBody reads a body that may be missing, of some members of a pace. A rate
+// takes the place of a spread, and the other way round.
+func paceBody(c echo.Context, was job.Pace, members ...string) (job.Pace, error) {
 	if c.Request().ContentLength == 0 {
-		return nil
+		return was, nil
 	}
 	data, err := body(c, maxSmall)
 	if err != nil {
-		return err
+		return was, err
 	}
-	if err := f.read("", data); err != nil {
-		return err
+	p := job.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
+	all, known := paceFields(&p), fields{}
+	for _, name := range members {
+		known[name] = all[name]
 	}
-	return p.Check()
-}
-
-func noBody(c echo.Context) (job.Pace, error) {
-	var none job.Pace
-	return none, paceBody(c, &none, fields{})
+	if err := known.read("", data); err != nil {
+		return was, err
+	}
+	switch silent := math.IsNaN(p.Rate); {
+	case silent && p.Spread == 0:
+		p.Rate, p.Spread = was.Rate, was.Spread
+		return p, nil
+	case silent:
+		p.Rate = 0
+	}
+	return p, p.Check()
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -125,6 +126,55 @@ func TestOperations_BadRequestsNameTheField(t *testing.T) {
 		}
 	}
 	h.form("/operations", "kind=replay&item=nonsense").want(t, http.StatusUnprocessableEntity)
+}
+
+// Nothing ticked is nothing to act on, never everything.
+func TestOperations_WithoutATickNothingIsActedOn(t *testing.T) {
+	h := operated(t)
+	h.dead()
+	for _, form := range []string{"kind=replay", "kind=discard&back=/dead-letters?queue=nosuch"} {
+		if a := h.form("/operations", form).want(t, http.StatusUnprocessableEntity); !strings.Contains(a.body, "tick at least one row") {
+			t.Errorf("%s: %s", form, a.body)
+		}
+	}
+	if a := h.get("/api/v1/operations").want(t, http.StatusOK); strings.Contains(a.body, `"id"`) {
+		t.Errorf("an operation was made: %s", a.body)
+	}
+}
+
+func TestOperations_StartKeepsThePaceThatWasAgreed(t *testing.T) {
+	for _, test := range []struct {
+		made, rate, start string
+		want              string // of the pace that runs
+	}{
+		{`"rate":0.01,"canary":1`, "", "", `"rate":0.01,"canary":1,"guard":true`},
+		{`"rate":0.01,"guard":false`, "", `{"canary":2}`, `"rate":0.01,"canary":2,"guard":false`},
+		{`"spread":"PT1H","canary":0`, "", `{"guard":false}`, `"spread":"PT1H","canary":0,"guard":false`},
+		{`"spread":"PT1H","canary":0`, "", `{"rate":0.02}`, `"rate":0.02,"canary":0,"guard":true`},
+		{`"rate":0.01`, `{"rate":0.03}`, "", `"rate":0.03,"canary":0,"guard":true`},
+		{`"rate":0.01`, `{}`, `{"spread":"PT2H"}`, `"spread":"PT2H","canary":0,"guard":true`},
+	} {
+		h := operated(t)
+		for range 3 {
+			h.dead()
+		}
+		o := decode[operationAnswer](t, h.post("/api/v1/operations", `{"kind":"replay","filter":"",`+test.made+`}`).want(t, http.StatusCreated)).Operation
+		h.reaches(o.ID, job.OpPreview)
+		at := fmt.Sprintf("/api/v1/operations/%d", o.ID)
+		if test.rate != "" {
+			h.post(at+"/rate", test.rate).want(t, http.StatusOK)
+		}
+		got := decode[struct{ Operation map[string]any }](t, h.post(at+"/start", test.start).want(t, http.StatusOK)).Operation
+		var want map[string]any
+		if err := json.Unmarshal([]byte("{"+test.want+"}"), &want); err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range want {
+			if got[name] != v {
+				t.Errorf("made with %s, rate %s, started with %s: %s is %v, want %v", test.made, test.rate, test.start, name, got[name], v)
+			}
+		}
+	}
 }
 
 func TestOperations_LargeOnesAreConfirmedByTheirNumber(t *testing.T) {

@@ -87,11 +87,14 @@ func (s *Store) OpenOperations(ctx context.Context) ([]job.Operation, error) {
 // NewOperation writes down that somebody wants to act on many jobs. The scope of
 // a filter is collected afterwards; jobs that are named become items here, and
 // those that do not fit are skipped. A repeat of an idempotency key returns the
-// first operation. What is asked for must be valid: nothing is checked here but
-// what other operations say.
+// first operation, of a key for another kind of operation a *job.Conflict. What is
+// asked for must be valid: nothing is checked here but what other operations say.
 func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error) {
 	return write(ctx, s.writer, 1+len(n.Named), func(t *tx) (job.Operation, error) {
 		if first, ok, err := t.repeated(n.Key); ok || err != nil {
+			if err == nil && (first.Kind != n.Kind || first.Source != n.Relapsed || (first.Filter == "") != n.Filter.Zero()) {
+				err = &job.Conflict{Problem: fmt.Sprintf("the idempotency key was used for operation %d, which is another; send a new key", first.ID)}
+			}
 			return first, err
 		}
 		if err := t.checkSource(n); err != nil {

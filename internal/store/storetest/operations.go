@@ -430,6 +430,9 @@ func Operation_KeyAnswersWithTheFirst(k *kit) {
 	}
 	k.same("the second one", seen[1].ID, seen[0].ID)
 	k.same("repeats", []bool{seen[0].Repeat, seen[1].Repeat}, []bool{false, true})
+	var conflict *job.Conflict
+	_, err = k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpDiscard, Filter: f, Key: "once"}, ana)
+	k.same("another operation under the key is refused", errors.As(err, &conflict), true)
 }
 
 // Operation_RefusesWhatDoesNotFit: a filter whose jobs can have no part in the
@@ -461,6 +464,9 @@ func Operation_SpreadBecomesARate(k *kit) {
 	o = k.operation(o.ID)
 	left, ok := o.Left()
 	k.same("what is left", []any{o.Pace.Rate, left, ok}, []any{2.0, 10 * time.Second, true})
+	k.work(o.ID, 10)
+	left, _ = k.operation(o.ID).Left()
+	k.same("what is left later", left, 5*time.Second)
 }
 
 // Operation_FailedItemIsPassed: an item that cannot be done is failed, and the
