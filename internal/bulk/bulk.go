@@ -3,10 +3,11 @@
 // previews that nobody starts.
 //
 // One goroutine does it all. In each round every operation that has something
-// due takes one step of at most 500 items, one after the other, so that a large
-// one never keeps a small one waiting, and the writer of the database takes
-// other work between two steps. Then it sleeps until the next job is due or
-// somebody calls [Runner.Wake].
+// due takes one step, one after the other, so that a large one never keeps a
+// small one waiting, and the writer of the database takes other work between two
+// steps. How many items a step has follows from how long the last ones took:
+// nobody waits long for one. Then the goroutine sleeps until the next job is due
+// or somebody calls [Runner.Wake].
 //
 // The runner keeps nothing that matters: where an operation is stands in the
 // store, written in the transaction of the step, and a new process goes on
@@ -184,6 +185,7 @@ func (r *Runner) work(ctx context.Context, o job.Operation) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	p.measured(done.Items, time.Since(now))
 	p.took(max(done.Items, 1), now)
 	_, at = p.due(now)
 	return at, nil

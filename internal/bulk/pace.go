@@ -9,6 +9,7 @@ import (
 // pace is the rhythm of one running operation: the first job at once, each
 // further one a fraction of a second after the one before.
 type pace struct {
+	stride
 	rate  float64   // jobs a second, 0: as fast as it goes
 	since time.Time // when the operation was resumed last
 	base  time.Time // when the first job of this rhythm was due
@@ -17,14 +18,14 @@ type pace struct {
 }
 
 func newPace(o job.Operation, now time.Time) *pace {
-	return &pace{rate: o.Pace.Rate, since: o.ResumedAt, base: now}
+	return &pace{stride: leastStride, rate: o.Pace.Rate, since: o.ResumedAt, base: now}
 }
 
 // due is how many jobs are due now; when none is, the time at which there will
 // be. Jobs that follow one another fast come in small bundles.
 func (p *pace) due(now time.Time) (n int, at time.Time) {
 	if p.rate <= 0 {
-		return job.OperationStep, now
+		return int(p.stride), now
 	}
 	at = p.dueAt(p.taken)
 	if ready := p.last.Add(breath); p.taken > 0 && at.Before(ready) {
@@ -34,7 +35,7 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 		return 0, at
 	}
 	n = int(now.Sub(p.base).Seconds()*p.rate) + 1 - p.taken
-	return min(max(n, 1), job.OperationStep), now
+	return min(max(n, 1), int(p.stride)), now
 }
 
 // dueAt is when the job after n others is due.
@@ -51,4 +52,25 @@ func (p *pace) took(n int, now time.Time) {
 	if p.rate > 0 && now.Sub(p.dueAt(p.taken)) > time.Second {
 		p.base, p.taken = now, 0
 	}
+}
+
+// stride is how many items one step takes at most: as many as keep others who
+// write from waiting long for its transaction.
+type stride int
+
+const (
+	leastStride stride = 100
+	stepWithin         = 15 * time.Millisecond
+)
+
+// measured notes how long a step of n items was under way, the waiting for others
+// included: the busier the database, the smaller the steps. One slow step says
+// little, so none changes much.
+func (s *stride) measured(n int, took time.Duration) {
+	if stride(n) < *s {
+		return // it says nothing of larger ones
+	}
+	fit := stride(float64(*s) * float64(stepWithin) / float64(max(took, time.Microsecond)))
+	fit = min(max(fit, *s/2), *s+*s/4)
+	*s = min(max(fit, leastStride), job.OperationStep)
 }

@@ -47,7 +47,7 @@ func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation in
 		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 		letter = `UPDATE dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND run = (SELECT run FROM jobs WHERE seq = job_seq)`
+			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
 		update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '', group_id = 0,
 				run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 			WHERE seq IN (SELECT value FROM json_each($1))`

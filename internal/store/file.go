@@ -127,6 +127,11 @@ func writerDSN(path string, relaxed bool) string {
 		pragma("wal_autocheckpoint", "8000"), pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)
 }
 
+// checkpointerDSN is for the connection that moves pages from the log.
+func checkpointerDSN(path string) string {
+	return dsn(path, append(safety(), "mode=rw", pragma("busy_timeout", "0"), pragma("synchronous", "full"))...)
+}
+
 // readerDSN is for the pool that cannot write.
 func readerDSN(path string) string {
 	return dsn(path, append(safety(), pragma("busy_timeout", "2000"), pragma("query_only", "1"), pragma("mmap_size", "134217728"))...)

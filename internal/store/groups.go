@@ -200,16 +200,24 @@ func (t *tx) knowGroups(jobs []job.Job) error {
 	return err
 }
 
+// movingGroups adds to the sums of groups. An act on many jobs touches hundreds.
+func movingGroups() batch {
+	return batch{
+		head: `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
+			replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
+		row: `(?, ?, ?, ?, ?, ?, ?)`, columns: 7,
+		tail: `) AS d WHERE groups.id = d.column1`,
+	}
+}
+
 func (t *tx) flushGroups() error {
 	const (
-		update = `UPDATE groups SET failures = failures + $2, dead = dead + $3, retrying = retrying + $4, replayed = replayed + $5,
-			recovered = recovered + $6, relapsed = relapsed + $7 WHERE id = $1`
 		sample = `UPDATE groups SET last_seen = $2, sample_seq = $3, sample_execution = $4 WHERE id = $1 AND last_seen <= $2`
 		open   = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	)
+	sums := movingGroups()
 	for id, d := range t.delta.groups {
-		n, err := t.exec(update, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed)
-		if err := expect(1, n, err); err != nil {
+		if err := sums.add(t, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed); err != nil {
 			return err
 		}
 		if d.seen > 0 {
@@ -222,6 +230,9 @@ func (t *tx) flushGroups() error {
 				return err
 			}
 		}
+	}
+	if err := sums.flush(t, 1); err != nil {
+		return err
 	}
 	return t.flushGroupParts()
 }

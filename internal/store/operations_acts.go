@@ -170,16 +170,6 @@ func (s *Store) FailItem(ctx context.Context, now time.Time, id int64, why strin
 	return err
 }
 
-// discardAll gives jobs up that can be discarded.
-func (t *tx) discardAll(jobs []job.Job, now time.Time, by job.Actor, operation int64) error {
-	for _, j := range jobs {
-		if _, err := t.discard(j, operation, now, by); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Breakdown tells what an operation's scope is made of.
 func (s *Store) Breakdown(ctx context.Context, id int64) (b job.Breakdown, err error) {
 	const (

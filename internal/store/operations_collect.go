@@ -9,13 +9,6 @@ import (
 	"redrive/internal/job"
 )
 
-// candidate is a run that may become an item.
-type candidate struct {
-	seq int64 // 0: there is no such job
-	run int
-	id  string // as it was named
-}
-
 // Collect writes the next chunk of an operation's scope down. more is false
 // once it is complete: the operation is then a preview, or runs when that was
 // asked for. Jobs are read beside the writer, however long a search takes, and
@@ -68,7 +61,7 @@ func collecting(src source, id int64) (o job.Operation, cursor string, err error
 }
 
 // candidates reads the next chunk of a scope, and where it ends.
-func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) (all []candidate, next string, err error) {
+func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) (all []workItem, next string, err error) {
 	after, err := job.ParseCursor(cursor)
 	if err != nil {
 		return nil, "", err
@@ -80,10 +73,10 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 	if err != nil {
 		return nil, "", err
 	}
-	query, args := jobsQuery(f, after, job.OperationStep-1)
-	jobs, err := s.policies.jobs(s.reading(ctx), query, args...)
+	query, args := selectJobs(workColumns, "", f, after, job.OperationStep-1)
+	jobs, err := s.policies.toWork(s.reading(ctx), query, args...)
 	for _, j := range jobs {
-		all = append(all, candidate{seq: j.Seq, run: j.Run})
+		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
 		next = cursorOf(j, f).String()
 	}
 	return all, next, err
@@ -105,14 +98,14 @@ func scope(o job.Operation) (job.Filter, error) {
 
 // relapses reads the next runs that another operation replayed and that failed
 // for good again.
-func (s *Store) relapses(ctx context.Context, o job.Operation, after job.Cursor) (all []candidate, next string, err error) {
+func (s *Store) relapses(ctx context.Context, o job.Operation, after job.Cursor) (all []workItem, next string, err error) {
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var c candidate
+		var it workItem
 		var n int64
-		err := rows.Scan(&c.seq, &c.run, &n)
-		all = append(all, c)
+		err := rows.Scan(&it.seq, &it.run, &n)
+		all = append(all, it)
 		next = job.Cursor{At: o.Until, Seq: n}.String()
 		return err
 	}, o.Source, after.Seq, micros(o.Until), job.OperationStep)
@@ -141,12 +134,12 @@ func (t *tx) collectNamed(o job.Operation, named []job.Named, now time.Time) (jo
 	if err != nil {
 		return o, err
 	}
-	var all []candidate
+	var all []workItem
 	seen := map[string]bool{}
 	for _, n := range named {
 		if !seen[n.ID] {
 			seen[n.ID] = true
-			all = append(all, candidate{known[n.ID], n.Run, n.ID})
+			all = append(all, workItem{seq: known[n.ID], run: n.Run, id: n.ID})
 		}
 	}
 	if o, err = t.addItems(o, all, now); err != nil {
@@ -158,24 +151,23 @@ func (t *tx) collectNamed(o job.Operation, named []job.Named, now time.Time) (jo
 	return operation(t, o.ID)
 }
 
+// addingItems stores items.
+func addingItems() batch {
+	return batch{
+		head: `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at) VALUES `,
+		row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 9,
+	}
+}
+
 // addItems appends items, and counts them. Those that do not fit are skipped
 // from the beginning.
-func (t *tx) addItems(o job.Operation, all []candidate, now time.Time) (job.Operation, error) {
-	if len(all) == 0 {
-		return o, nil
-	}
-	items := make([]workItem, len(all))
-	for i, c := range all {
-		items[i] = workItem{n: o.Total + int64(i) + 1, seq: c.seq, run: c.run, id: c.id}
-	}
+func (t *tx) addItems(o job.Operation, items []workItem, now time.Time) (job.Operation, error) {
 	if err := t.judge(o, items); err != nil {
 		return o, err
 	}
-	const insert = `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at)
-		SELECT $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7 FROM json_each($2)`
-	rows := make([][8]any, len(items))
+	rows := addingItems()
 	scope, skips := map[label]int64{}, map[job.Skip]int64{}
-	for i, it := range items {
+	for _, it := range items {
 		state, at := job.ItemPending, int64(0)
 		if it.code != "" {
 			state, at = job.ItemSkipped, micros(now)
@@ -186,14 +178,12 @@ func (t *tx) addItems(o job.Operation, all []candidate, now time.Time) (job.Oper
 			o.Pending++
 		}
 		o.Total++
-		rows[i] = [8]any{it.n, it.seq, it.run, state, it.code, it.why, it.other, at}
+		err := rows.add(t, o.ID, o.Total, it.seq, it.run, string(state), string(it.code), it.why, it.other, at)
+		if err != nil {
+			return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
+		}
 	}
-	text, err := encodeRows(rows)
-	if err != nil {
-		return o, err
-	}
-	n, err := t.exec(insert, o.ID, text)
-	if err := expect(int64(len(items)), n, err); err != nil {
+	if err := rows.flush(t, 1); err != nil {
 		return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
 	}
 	return o, t.countScope(o.ID, scope, skips)

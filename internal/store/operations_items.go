@@ -38,8 +38,13 @@ func itemsQuery(id int64, f job.ItemFilter, after int64, limit int) (string, []a
 	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at FROM operation_items AS i`
 	var where conditions
 	where.add("i.operation_id = %s AND i.n > %s", id, after)
-	if f.State != "" {
-		where.add("i.state = %s", string(f.State))
+	switch {
+	case f.State == "":
+	case f.State == job.ItemDone: // they lie before the first one that waits
+		where.add(`i.state = 'done' AND i.n < coalesce((SELECT n FROM operation_items INDEXED BY operation_items_state
+			WHERE operation_id = %s AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT 1), 9223372036854775807)`, id)
+	default:
+		where.add("i.state = %s AND i.state <> 'done'", string(f.State))
 	}
 	switch f.Outcome {
 	case "":
@@ -49,7 +54,21 @@ func itemsQuery(id int64, f job.ItemFilter, after int64, limit int) (string, []a
 		where.add("i.outcome = %s AND i.outcome <> ''", string(f.Outcome))
 	}
 	args := append(where.args, limit+1)
-	return columns + where.String() + fmt.Sprintf(" ORDER BY i.n LIMIT $%d + 0", len(args)), args
+	return columns + itemsIndex(f) + where.String() + fmt.Sprintf(" ORDER BY i.n LIMIT $%d + 0", len(args)), args
+}
+
+// itemsIndex names the index of a list of items. SQLite would rather follow the
+// key, past every item that the filter does not want.
+func itemsIndex(f job.ItemFilter) string {
+	switch {
+	case f.State != "" && f.State != job.ItemDone:
+		return " INDEXED BY operation_items_state"
+	case f.Outcome == job.RunUnsettled:
+		return " INDEXED BY operation_items_unsettled"
+	case f.Outcome != "":
+		return " INDEXED BY operation_items_outcome"
+	}
+	return ""
 }
 
 // withJobs gives items their jobs.

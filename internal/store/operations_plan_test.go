@@ -17,9 +17,9 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 			if o.ID, err = tx.insertOperation(o); err != nil {
 				return 0, err
 			}
-			all := make([]candidate, jobs)
+			all := make([]workItem, jobs)
 			for i := range all {
-				all[i] = candidate{seq: int64(i + 1), run: 1}
+				all[i] = workItem{seq: int64(i + 1), run: 1}
 			}
 			_, err = tx.addItems(o, all, testTime)
 			return o.ID, err
@@ -31,7 +31,10 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 	if strings.Contains(got, "SCAN operation_items") || strings.Contains(got, "AUTOMATIC") || !strings.Contains(got, "operation_items_job") {
 		t.Errorf("the items of ended runs are found by\n%s", got)
 	}
-	for _, f := range []job.ItemFilter{{}, {State: job.ItemSkipped}, {Outcome: job.RunRelapsed}, {Outcome: job.RunUnsettled}} {
+	if got := plan(t, s.reads, nextQuery); got != "SEARCH operation_items USING INDEX operation_items_state (operation_id=? AND state=?)" {
+		t.Errorf("the next items are found by\n%s", got)
+	}
+	for _, f := range []job.ItemFilter{{}, {State: job.ItemDone}, {State: job.ItemSkipped}, {Outcome: job.RunRelapsed}, {Outcome: job.RunUnsettled}} {
 		query, _ := itemsQuery(1, f, 0, 50)
 		if got := plan(t, s.reads, query); strings.Contains(got, "SCAN i") || strings.Contains(got, "TEMP B-TREE") {
 			t.Errorf("items of %+v are read by\n%s", f, got)

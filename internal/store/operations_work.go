@@ -15,7 +15,7 @@ type workItem struct {
 	seq   int64
 	run   int
 	id    string  // as it was named, when it was
-	job   job.Job // as it is in this transaction
+	job   job.Job // as it was read; the zero Job: not yet
 	code  job.Skip
 	why   string
 	other int64
@@ -52,10 +52,14 @@ func (s *Store) Work(ctx context.Context, now time.Time, id int64, n int) (job.W
 	})
 }
 
+// nextQuery must name its index: SQLite would rather follow the key, past every
+// item that was done before.
+const nextQuery = `SELECT n, job_seq, run FROM operation_items INDEXED BY operation_items_state
+	WHERE operation_id = $1 AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT $2 + 0`
+
 // nextItems reads pending items in the order of work.
 func (t *tx) nextItems(id int64, n int) (all []workItem, err error) {
-	const query = `SELECT n, job_seq, run FROM operation_items WHERE operation_id = $1 AND state = 'pending' ORDER BY n LIMIT $2 + 0`
-	err = t.query(query, func(rows *sql.Rows) error {
+	err = t.query(nextQuery, func(rows *sql.Rows) error {
 		var it workItem
 		err := rows.Scan(&it.n, &it.seq, &it.run)
 		all = append(all, it)
@@ -110,28 +114,30 @@ func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
 	return err
 }
 
-// markQuery changes items that exist. Written as an update from a list it would
-// look through every pending item for each of the list.
-const markQuery = `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at)
-		SELECT $1, value ->> 0, 0, 0, iif(value ->> 1 = '', 'done', 'skipped'), value ->> 1, value ->> 2, value ->> 3, $3 FROM json_each($2) WHERE true
-	ON CONFLICT (operation_id, n) DO UPDATE SET state = excluded.state, code = excluded.code, why = excluded.why,
-		other = excluded.other, at = excluded.at WHERE operation_items.state = 'pending'`
-
-// markItems writes down what became of items.
+// markItems writes down what became of the pending items from the first to the
+// last of these: some were skipped, all others are done.
 func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
+	const (
+		skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
+			WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
+		done = `UPDATE operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
+	)
 	if len(items) == 0 {
 		return nil
 	}
-	rows := make([][4]any, len(items))
-	for i, it := range items {
-		rows[i] = [4]any{it.n, it.code, it.why, it.other}
+	left := int64(len(items))
+	for _, it := range items {
+		if it.code == "" {
+			continue
+		}
+		n, err := t.exec(skip, id, it.n, string(it.code), it.why, it.other, micros(now))
+		if err := expect(1, n, err); err != nil {
+			return err
+		}
+		left--
 	}
-	text, err := encodeRows(rows)
-	if err != nil {
-		return err
-	}
-	n, err := t.exec(markQuery, id, text, micros(now))
-	return expect(int64(len(items)), n, err)
+	n, err := t.exec(done, id, items[0].n, items[len(items)-1].n, micros(now))
+	return expect(left, n, err)
 }
 
 // worked is the operation after a step: it goes on, pauses after its canary, or
@@ -173,41 +179,55 @@ func guardSees(src source, o job.Operation) (ended, same int64, err error) {
 	return ended, same, err
 }
 
-// judge holds items against their jobs as they are in this transaction, and
-// says why some do not fit.
+// judge holds items against their jobs, which it reads unless they are known,
+// and says why some do not fit.
 func (t *tx) judge(o job.Operation, items []workItem) error {
-	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	wanted := make([]int64, len(items))
-	for i, it := range items {
-		wanted[i] = it.seq
-	}
-	text, err := encodeRows(wanted)
-	if err != nil {
+	if err := t.readJobs(items); err != nil {
 		return err
-	}
-	jobs, err := t.store.policies.jobs(t, query, text)
-	if err != nil {
-		return err
-	}
-	bySeq := map[int64]job.Job{}
-	for _, j := range jobs {
-		bySeq[j.Seq] = j
 	}
 	late := map[int64]*workItem{}
 	for i := range items {
 		it := &items[i]
-		j, ok := bySeq[it.seq]
-		if !ok {
+		if it.job.ID == "" {
 			it.code, it.why = job.SkipGone, gone(it.id)
 			continue
 		}
-		it.job, it.code = j, o.Kind.Unfit(j, it.run)
-		it.why = unfit(it.code, j, it.run)
+		it.code = o.Kind.Unfit(it.job, it.run)
+		it.why = unfit(it.code, it.job, it.run)
 		if it.code == job.SkipReplayed {
-			late[j.Seq] = it
+			late[it.seq] = it
 		}
 	}
 	return t.whoWasFirst(late)
+}
+
+// readJobs gives items their jobs as they are in this transaction.
+func (t *tx) readJobs(items []workItem) error {
+	const query = `SELECT ` + workColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	var unknown []int64
+	for _, it := range items {
+		if it.job.ID == "" {
+			unknown = append(unknown, it.seq)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	text, err := encodeRows(unknown)
+	if err != nil {
+		return err
+	}
+	jobs, err := t.store.policies.toWork(t, query, text)
+	bySeq := make(map[int64]job.Job, len(jobs))
+	for _, j := range jobs {
+		bySeq[j.Seq] = j
+	}
+	for i := range items {
+		if it := &items[i]; it.job.ID == "" {
+			it.job = bySeq[it.seq]
+		}
+	}
+	return err
 }
 
 func gone(id string) string {

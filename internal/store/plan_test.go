@@ -36,7 +36,7 @@ func plan(t *testing.T, db *sql.DB, query string) string {
 // Reading an index in its order, until there is enough, is none.
 func scans(plan string) string {
 	for _, step := range strings.Split(plan, "\n") {
-		for _, table := range []string{"jobs", "j", "bodies", "b", "attempts", "dead_letters", "l", "replays", "earlier_runs", "minutes", "policies"} {
+		for _, table := range []string{"jobs", "j", "bodies", "b", "attempts", "dead_letters", "l", "replays", "earlier_runs", "minutes", "policies", "trash", "operation_items"} {
 			if step == "SCAN "+table || strings.Contains(step, "AUTOMATIC") {
 				return step
 			}
@@ -228,7 +228,27 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	ok(s.Pause(ctx, testTime, "orders", job.Actor{Name: "eve"}))
 	ok(s.Resume(ctx, testTime, "orders", job.Actor{Name: "ana"}))
+	for _, kind := range []job.OpKind{job.OpDiscard, job.OpRestore, job.OpReplay} {
+		operate(t, s, kind)
+	}
 	look(t, s, claimed[2].ID)
+}
+
+// operate acts on every job that the kind of operation is usually for.
+func operate(t *testing.T, s *Store, kind job.OpKind) {
+	t.Helper()
+	f, err := kind.Scope(job.Filter{})
+	check(t, err)
+	n := job.NewOperation{Kind: kind, Filter: f, Start: true}
+	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), n, job.Actor{Name: "eve"})
+	check(t, err)
+	_, err = s.Collect(t.Context(), testTime.Add(time.Hour), o.ID)
+	check(t, err)
+	done, err := s.Work(t.Context(), testTime.Add(time.Hour), o.ID, job.OperationStep)
+	check(t, err)
+	if done.Items == 0 || done.Operation.State != job.OpFinished {
+		t.Errorf("%s: %+v", kind, done)
+	}
 }
 
 // look reads everything that can be read.

@@ -134,6 +134,9 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 		return err
 	}
 	s.writer = w
+	if w.checkpoints, err = openCheckpointer(s); err != nil {
+		return errors.Join(err, w.close())
+	}
 	s.reads, err = sql.Open("sqlite", readerDSN(s.path))
 	if err == nil {
 		s.reads.SetMaxOpenConns(readers)
@@ -147,12 +150,13 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 		err = w.tryFirst()
 	}
 	if err != nil {
-		return errors.Join(err, s.reads.Close(), w.close())
+		return errors.Join(err, s.reads.Close(), w.checkpoints.db.Close(), w.close())
 	}
 	s.close = sync.OnceValue(func() error {
 		w.stop()
-		return errors.Join(s.reads.Close(), w.close(), s.lock.Close())
+		return errors.Join(w.checkpoints.stop(), s.reads.Close(), w.close(), s.lock.Close())
 	})
+	w.checkpoints.start()
 	w.start()
 	return nil
 }

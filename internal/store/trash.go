@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // A job that a person discards goes to the trash: it ends as discarded, and a
@@ -28,7 +29,10 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Ac
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
 				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.Status())}
 		}
-		to, err := t.discard(from, 0, now, by)
+		if err := t.discardAll([]job.Job{from}, now, by, 0); err != nil {
+			return job.Job{}, fmt.Errorf("discard job %s: %w", from.ID, err)
+		}
+		to, err := t.byID(from.ID)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -36,23 +40,38 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Ac
 	})
 }
 
-// discard puts a job that can be discarded into the trash; operation is the
-// one that did so, or 0.
-func (t *tx) discard(from job.Job, operation int64, now time.Time, by job.Actor) (job.Job, error) {
+// discardAll puts jobs that can be discarded into the trash, each as it is in
+// this transaction; operation is the one that did so, or 0.
+func (t *tx) discardAll(from []job.Job, now time.Time, by job.Actor, operation int64) error {
 	const (
-		letter = `UPDATE dead_letters SET open = 0, discarded_at = $3, discarded_by = $4 WHERE job_seq = $1 AND run = $2`
-		trash  = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
-			SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq = $1`
+		letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
+			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
+		trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
+			SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+		update = `UPDATE jobs SET state = 'discarded', shelf = 'discarded', letter = 'trashed', held = 0, reason = $3, changed_at = $2, finished_at = $2
+			WHERE seq IN (SELECT value FROM json_each($1))`
 	)
-	if _, err := t.exec(letter, from.Seq, from.Run, micros(now), by.Name); err != nil {
-		return job.Job{}, fmt.Errorf("mark the dead letter: %w", err)
+	these, at := seqs(from), micros(now)
+	if _, err := t.exec(letter, these, at, by.Name); err != nil {
+		return fmt.Errorf("mark the dead letters: %w", err)
 	}
-	n, err := t.exec(trash, from.Seq, micros(now), by.Name, operation)
-	if err := expect(1, n, err); err != nil {
-		return job.Job{}, fmt.Errorf("put job %s into the trash: %w", from.ID, err)
+	n, err := t.exec(trash, these, at, by.Name, operation)
+	if err := expect(int64(len(from)), n, err); err != nil {
+		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
-	t.resolved(from)
-	return t.finish(from, job.Discarded, job.LetterTrashed, now)
+	n, err = t.exec(update, these, at, string(retry.Manual))
+	if err := expect(int64(len(from)), n, err); err != nil {
+		return fmt.Errorf("end discarded jobs: %w", err)
+	}
+	for _, j := range from {
+		to := j
+		to.State, to.Letter, to.Held, to.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
+		to.ChangedAt, to.FinishedAt = fromMicros(at), fromMicros(at)
+		t.resolved(j)
+		t.ended(j, job.RunDropped, now)
+		t.moved(j, to)
+	}
+	return nil
 }
 
 // Restore takes a job out of the trash and puts it back where it was: its dead
@@ -70,7 +89,10 @@ func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, 
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
 				"run %d is not in the trash; the job is %s in run %d", run, from.Status(), from.Run)}
 		}
-		to, err := t.restore(from)
+		if err := t.restoreAll([]job.Job{from}); err != nil {
+			return job.Job{}, fmt.Errorf("restore job %s: %w", from.ID, err)
+		}
+		to, err := t.byID(from.ID)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -78,41 +100,39 @@ func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, 
 	})
 }
 
-// restore puts a job back that can be restored.
-func (t *tx) restore(from job.Job) (job.Job, error) {
-	was, err := t.trashed(from)
-	if err != nil {
-		return job.Job{}, err
-	}
+// restoreAll puts jobs back that can be restored.
+func (t *tx) restoreAll(from []job.Job) error {
 	const (
 		letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
-			WHERE job_seq = $1 AND run = $2 AND discarded_at <> 0`
-		update = `UPDATE jobs SET state = $2, shelf = $3, letter = $4, reason = trash.reason,
-				changed_at = trash.changed_at, finished_at = trash.finished_at
-			FROM trash WHERE seq = $1 AND job_seq = seq`
+			WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
+		update = `UPDATE jobs SET state = trash.state, shelf = iif(trash.state IN ('available', 'active', 'completed'), '', trash.state),
+				letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
+			FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
+		query = `SELECT ` + workColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	)
-	if _, err := t.exec(letter, from.Seq, from.Run); err != nil {
-		return job.Job{}, fmt.Errorf("open the dead letter again: %w", err)
+	these := seqs(from)
+	if _, err := t.exec(letter, these); err != nil {
+		return fmt.Errorf("open the dead letters again: %w", err)
 	}
-	to, err := t.change(from, update, from.Seq, string(was.State), shelf(was.State), string(was.Letter))
+	n, err := t.exec(update, these)
+	if err := expect(int64(len(from)), n, err); err != nil {
+		return fmt.Errorf("put jobs back where they were: %w", err)
+	}
+	restored, err := t.store.policies.toWork(t, query, these)
 	if err != nil {
-		return job.Job{}, fmt.Errorf("restore job %s: %w", from.ID, err)
+		return err
 	}
-	if to.Letter == job.LetterStored {
-		t.opened(to)
+	before := make(map[int64]job.Job, len(from))
+	for _, j := range from {
+		before[j.Seq] = j
 	}
-	t.moved(from, to)
-	return to, t.leaveTrash(from)
-}
-
-// restoreAll puts jobs back that can be restored.
-func (t *tx) restoreAll(jobs []job.Job) error {
-	for _, j := range jobs {
-		if _, err := t.restore(j); err != nil {
-			return err
+	for _, to := range restored {
+		if to.Letter == job.LetterStored {
+			t.opened(to)
 		}
+		t.moved(before[to.Seq], to)
 	}
-	return nil
+	return t.leaveTrash(from...)
 }
 
 // leaveTrash forgets where jobs were that lay in the trash.
@@ -127,12 +147,6 @@ func (t *tx) leaveTrash(from ...job.Job) error {
 		return fmt.Errorf("take jobs out of the trash: %w", err)
 	}
 	return nil
-}
-
-// trashed is where a job was.
-func (t *tx) trashed(j job.Job) (job.Trashed, error) {
-	all, err := trashed(t, []job.Job{j})
-	return all[j.Seq], err
 }
 
 // Trashed says of jobs in the trash when they came there and where they were,

@@ -90,6 +90,8 @@ type writer struct {
 	stmts  map[string]*sql.Stmt
 	rollup rollup
 
+	checkpoints *checkpointer
+
 	mu      sync.Mutex
 	waiting []op
 	closed  bool
@@ -156,6 +158,13 @@ func (w *writer) queue(o op) error {
 	default:
 	}
 	return nil
+}
+
+func weightOf(ops []op) (rows int) {
+	for _, o := range ops {
+		rows += o.weight()
+	}
+	return rows
 }
 
 // next takes the operations of one transaction, in the order of their arrival.
@@ -232,6 +241,7 @@ func (w *writer) commit(batch []op) error {
 	if t.proven || len(t.changes) > 0 {
 		w.store.wrote()
 	}
+	w.checkpoints.wrote(weightOf(batch))
 	t.committed()
 	return nil
 }

@@ -52,7 +52,9 @@ CREATE TABLE operation_items (
     PRIMARY KEY (operation_id, n)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX operation_items_state   ON operation_items (operation_id, state, n);
+-- Most items are done in the end, and are the first ones then: they are found by
+-- their key.
+CREATE INDEX operation_items_state   ON operation_items (operation_id, state, n) WHERE state <> 'done';
 CREATE INDEX operation_items_outcome ON operation_items (operation_id, outcome, n) WHERE outcome <> '';
 CREATE INDEX operation_items_unsettled ON operation_items (operation_id, n) WHERE state = 'done' AND outcome = '';
 CREATE INDEX operation_items_ended   ON operation_items (operation_id, ended_at) WHERE ended_at <> 0;

@@ -37,6 +37,8 @@ const (
 	claim   = `UPDATE jobs SET state = 'active' WHERE seq IN (SELECT seq FROM jobs
 		WHERE queue = 'default' AND state = 'available' ORDER BY priority DESC, run_at, seq LIMIT 100) RETURNING id, type, payload`
 	complete = `UPDATE jobs SET state = 'completed', finished_at = ? WHERE id = ? AND state = 'active'`
+	replay   = `UPDATE jobs SET state = 'available', run_at = ? WHERE seq IN (
+		SELECT seq FROM jobs WHERE state = 'dead' ORDER BY seq LIMIT 500)`
 )
 
 // Pragmas are the settings that both sides share.
@@ -127,6 +129,25 @@ func (q *Queue) Fill(n int) {
 	q.exec("BEGIN IMMEDIATE")
 	q.Insert(n)
 	q.exec("COMMIT")
+}
+
+// FillDead makes n dead jobs, which an index finds.
+func (q *Queue) FillDead(n int) {
+	q.tb.Helper()
+	q.Fill(n)
+	q.exec("UPDATE jobs SET state = 'dead'")
+	q.exec("CREATE INDEX dead ON jobs (seq) WHERE state = 'dead'")
+}
+
+// Replay makes every dead job available again, 500 with each commit.
+func (q *Queue) Replay() {
+	q.tb.Helper()
+	for n := int64(1); n > 0; {
+		result, err := q.prepare(replay).Exec(time.Now().UnixMicro())
+		q.check(err)
+		n, err = result.RowsAffected()
+		q.check(err)
+	}
 }
 
 // WorkOff works off every job, with transactions that complete 100 jobs and

@@ -1,0 +1,125 @@
+package bulk_test
+
+import (
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"redrive/internal/bulk"
+	"redrive/internal/crowd"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store"
+	"redrive/internal/store/rawtest"
+)
+
+const crowded = 20_000 // dead letters of one measurement
+
+// BenchmarkRaw_Replay replays dead letters as fast as it goes while somebody else
+// enqueues one job after the other. "xraw" is the rate, from the filter to the
+// end, divided by that of the least that SQLite could do; it must be 0.11 or
+// more, a million in a minute. The other one's p99 must be below 50 ms; "xcommit"
+// is that divided by the p99 of a raw commit which nobody disturbs.
+func BenchmarkRaw_Replay(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		raw := rawtest.Open(b)
+		commits := waits(300, func() { raw.Insert(1) })
+		raw.FillDead(crowded)
+		begin := time.Now()
+		raw.Replay()
+		bare := crowded / time.Since(begin).Seconds()
+		s := crowdedStore(b)
+		b.StartTimer()
+		took, others := replayCrowd(b, s)
+		own := crowded / took.Seconds()
+		b.ReportMetric(own/bare, "xraw")
+		b.ReportMetric(own, "replays/s")
+		b.ReportMetric(bare, "raw/s")
+		b.ReportMetric(1e6/own, "s/million")
+		b.ReportMetric(ms(quantile(others, 0.5)), "others-p50-ms")
+		b.ReportMetric(ms(quantile(others, 0.99)), "others-p99-ms")
+		b.ReportMetric(float64(quantile(others, 0.99))/float64(quantile(commits, 0.99)), "xcommit")
+	}
+}
+
+// crowdedStore has nothing but dead letters, of many types and causes.
+func crowdedStore(b *testing.B) *store.Store {
+	b.Helper()
+	s, err := store.Open(b.Context(), store.Options{Path: filepath.Join(b.TempDir(), "q.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	all := crowd.Crowd{Jobs: crowded, Dead: crowded, Seed: 1, Now: time.Now()}
+	if err := all.Write(b.Context(), s, func(int, int) {}); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// replayCrowd replays all, and returns how long that took and how long each
+// enqueueing by somebody else did meanwhile.
+func replayCrowd(b *testing.B, s *store.Store) (took time.Duration, others []time.Duration) {
+	b.Helper()
+	f, err := job.OpReplay.Scope(job.Filter{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := bulk.Start(s, nil)
+	defer r.Close()
+	begin := time.Now()
+	o, err := s.NewOperation(b.Context(), begin, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true}, ana)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Wake()
+	done := make(chan struct{})
+	var other sync.WaitGroup
+	other.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			at := time.Now()
+			if _, err := s.Enqueue(b.Context(), at, []job.Job{{Queue: "other", Type: "other", Timeout: time.Minute, Policy: retry.Default(), Payload: rawtest.Payload()}}); err != nil {
+				b.Error(err)
+				return
+			}
+			others = append(others, time.Since(at))
+		}
+	})
+	for o.State != job.OpFinished && err == nil {
+		time.Sleep(5 * time.Millisecond)
+		o, err = s.Operation(b.Context(), o.ID)
+	}
+	took = time.Since(begin)
+	close(done)
+	other.Wait()
+	if err != nil || o.Done != crowded {
+		b.Fatalf("%d of %d jobs were replayed, %v", o.Done, crowded, err)
+	}
+	return took, others
+}
+
+// waits measures something n times.
+func waits(n int, do func()) []time.Duration {
+	all := make([]time.Duration, n)
+	for i := range all {
+		begin := time.Now()
+		do()
+		all[i] = time.Since(begin)
+	}
+	return all
+}
+
+func quantile(d []time.Duration, q float64) time.Duration {
+	slices.Sort(d)
+	return d[int(q*float64(len(d)-1))]
+}
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }

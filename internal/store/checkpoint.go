@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+
+	"redrive/internal/job"
+)
+
+// checkpointer moves committed pages from the log into the file, beside the
+// writer. SQLite would do so by itself at the end of a commit, thousands of
+// pages at once, for which everybody waits. It still does when the log is large
+// all the same, because only a commit can begin the log anew; there is little
+// left to move then.
+type checkpointer struct {
+	store *Store
+	db    *sql.DB
+	due   chan struct{} // one slot; closed at the end
+	ended sync.WaitGroup
+	grown int // pages since the last checkpoint, roughly; owned by the writer
+}
+
+const (
+	checkpointPages = 2000 // to move at once
+	commitPages     = 8    // that a commit writes beside those of its rows
+)
+
+func openCheckpointer(s *Store) (*checkpointer, error) {
+	db, err := sql.Open("sqlite", checkpointerDSN(s.path))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return &checkpointer{store: s, db: db, due: make(chan struct{}, 1)}, nil
+}
+
+func (c *checkpointer) start() { c.ended.Go(c.loop) }
+
+// stop comes after the last commit.
+func (c *checkpointer) stop() error {
+	close(c.due)
+	c.ended.Wait()
+	return c.db.Close()
+}
+
+func (c *checkpointer) loop() {
+	const query = `PRAGMA wal_checkpoint(PASSIVE)`
+	for range c.due {
+		_, err := c.db.ExecContext(context.Background(), query)
+		if err = c.store.examine(err); err != nil && !errors.Is(err, job.ErrBusy) { // somebody else moves them
+			c.store.log.Warn("Committed pages stay in the log of the database for now.", "path", c.store.path, "error", err)
+		}
+	}
+}
+
+// wrote notes a commit of so many rows.
+func (c *checkpointer) wrote(rows int) {
+	if c.grown += rows + commitPages; c.grown < checkpointPages {
+		return
+	}
+	select {
+	case c.due <- struct{}{}:
+		c.grown = 0
+	default: // it is under way, and another one is due
+	}
+}
