@@ -170,7 +170,7 @@ func (t *tx) flushReasons() error {
 }
 
 func (t *tx) flushRevision() error {
-	const update = `UPDATE revision SET n = n + 1`
-	_, err := t.exec(update)
+	const update = `UPDATE revision SET n = n + 1, newest = $1`
+	_, err := t.exec(update, t.seq)
 	return err
 }

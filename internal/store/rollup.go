@@ -182,7 +182,7 @@ func (s *Store) load(ctx context.Context) error {
 }
 
 func (r *rollup) loadRevision(src source) error {
-	const query = `SELECT n, coalesce((SELECT max(minute) FROM minutes), 0), coalesce((SELECT max(seq) FROM jobs), 0) FROM revision`
+	const query = `SELECT n, coalesce((SELECT max(minute) FROM minutes), 0), newest FROM revision`
 	return src.query(query, func(rows *sql.Rows) error { return rows.Scan(&r.seq, &r.minute, &r.newest) })
 }
 

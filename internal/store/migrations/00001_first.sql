@@ -246,10 +246,13 @@ CREATE TABLE held (
 
 -- The number of the newest commit that changed a job or a counter. It survives
 -- restarts, so that a page that reconnects never takes old totals for new ones.
+-- Beside it the highest seq that any job ever had: what remembers a job that is
+-- gone by its seq must never come upon another.
 CREATE TABLE revision (
-    n INTEGER NOT NULL
+    n      INTEGER NOT NULL,
+    newest INTEGER NOT NULL
 ) STRICT;
-INSERT INTO revision (n) VALUES (0);
+INSERT INTO revision (n, newest) VALUES (0, 0);
 
 PRAGMA application_id = 1380209238; -- "RDRV"
 PRAGMA user_version = 1;

@@ -10,7 +10,7 @@ import (
 
 var trashing = []func(*kit){
 	RestoreBringsADeadLetterBack, RestoreBringsARefusedLetterBack, RestoreBringsWhatWaitsBack, RestoreNeedsTheTrash,
-	RestoreHappensOnce, RestoreOfAHeldJobIsAvailable, ReplayTakesAJobOutOfTheTrash, TrashIsListed, TrashIsPurgedByAge,
+	RestoreHappensOnce, RestoreOfAHeldJobIsAvailable, ReplayTakesAJobOutOfTheTrash, TrashIsListed, TrashIsPurgedByAge, TrashLeavesNoNumberToOthers,
 	TrashHoldsNoJobThatItsPolicyDiscarded,
 }
 
@@ -186,6 +186,19 @@ func TrashIsPurgedByAge(k *kit) {
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(1))
 	_, err = k.Restore(k.ctx, k.now, young.ID, 1, eve)
 	k.check(err)
+}
+
+// TrashLeavesNoNumberToOthers: what remembers a purged job never comes upon one
+// that was enqueued after it.
+func TrashLeavesNoNumberToOthers(k *kit) {
+	old := k.dead(simple())
+	k.discard(old.ID)
+	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: time.Minute})
+	k.check(err)
+	k.restart()
+	if young := k.add(simple())[0]; young.Seq <= old.Seq {
+		k.Errorf("the next job has the number %d, the purged one had %d", young.Seq, old.Seq)
+	}
 }
 
 // TrashHoldsNoJobThatItsPolicyDiscarded: those end without a letter, and no
