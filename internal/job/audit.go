@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -12,6 +13,9 @@ import (
 // entries only if they may manage.
 const ActReveal = "job.reveal"
 
+// ActExport is the action of who took a list away as a file.
+const ActExport = "export"
+
 // AuditFilter selects entries of the audit log. Empty fields select everything.
 type AuditFilter struct {
 	Actor   string // exact
@@ -20,6 +24,19 @@ type AuditFilter struct {
 	From    time.Time
 	To      time.Time // until before
 	Reveals string    // of the entries about reveals, only those of this actor
+}
+
+// String writes what was asked for as the audit log keeps it.
+func (f AuditFilter) String() string {
+	var all []string
+	for _, part := range []struct{ name, value string }{
+		{"actor", f.Actor}, {"action", f.Action}, {"subject", f.Subject}, {"from", FormatTime(f.From)}, {"to", FormatTime(f.To)},
+	} {
+		if part.value != "" {
+			all = append(all, part.name+":"+part.value)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // Zero reports whether nobody asked for less than everything.

@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -24,8 +21,7 @@ import (
 func (s *Server) auditRoutes() {
 	const v1 = "/api/v1"
 	s.get("/audit", access.View, s.audit)
-	s.get("/audit.csv", access.View, s.auditCSV)
-	s.get("/audit.ndjson", access.View, s.auditNDJSON)
+	s.exportRoutes("/audit", s.auditSheet)
 	s.get(v1+"/audit", access.View, s.listAudit)
 	s.post("/jobs/:id/reveal", access.Reveal, s.revealForm)
 	s.post(v1+"/jobs/:id/reveal", access.Reveal, s.revealJob)
@@ -35,16 +31,11 @@ func (s *Server) auditRoutes() {
 // reveals their own.
 func auditFilter(c echo.Context) (f job.AuditFilter, before int64, err error) {
 	f = job.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject")}
-	for name, to := range map[string]*time.Time{"from": &f.From, "to": &f.To} {
-		text := c.QueryParam(name)
-		if text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return f, 0, &retry.FieldError{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", job.Clip(text, 64))}
-		}
-		*to = at.UTC()
+	if f.From, err = timeIn(c, "from"); err != nil {
+		return f, 0, err
+	}
+	if f.To, err = timeIn(c, "to"); err != nil {
+		return f, 0, err
 	}
 	if who := callerOf(c); who.name != "" && !who.role.May(access.Manage) {
 		f.Reveals = who.name
@@ -53,6 +44,19 @@ func auditFilter(c echo.Context) (f job.AuditFilter, before int64, err error) {
 		return f, 0, err
 	}
 	return f, before, f.Check()
+}
+
+// timeIn is a time in the address, zero when there is none.
+func timeIn(c echo.Context, name string) (time.Time, error) {
+	text := c.QueryParam(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, &retry.FieldError{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", job.Clip(text, 64))}
+	}
+	return at.UTC(), nil
 }
 
 // audit is the page /audit.
@@ -117,80 +121,32 @@ func (s *Server) listAudit(c echo.Context) error {
 // auditPage is how many entries of an export are read at once.
 const auditPage = 500
 
-// exportAudit streams the entries that a filter selects, newest first. An
-// error after the first of them ends the connection: half an export must not
-// pass for a whole one.
-func (s *Server) exportAudit(c echo.Context, kind, name string, begin func(io.Writer) func([]job.Entry) error) error {
-	f, before, err := auditFilter(c)
+// auditSheet is the log as far as the address selects it, newest first.
+func (s *Server) auditSheet(c echo.Context) (sheet, error) {
+	f, after, err := auditFilter(c)
 	if err != nil {
-		return inAddress(err)
+		return sheet{}, inAddress(err)
 	}
-	ctx := c.Request().Context()
-	page, err := s.Store.Audit(ctx, f, before, auditPage)
-	if err != nil {
-		return err
+	next := func(ctx context.Context) (leaf, error) {
+		page, err := s.Store.Audit(ctx, f, after, auditPage)
+		slow, err := tolerate(err)
+		after = page.Next
+		return leafOf(page.Entries, shapeEntry, after != 0, slow), err
 	}
-	c.Response().Header().Set("Content-Type", kind)
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	c.Response().WriteHeader(http.StatusOK)
-	write := begin(c.Response())
-	for {
-		if err := write(page.Entries); err != nil {
-			return cutOff(err)
-		}
-		if page.Next == 0 {
-			return nil
-		}
-		late := http.NewResponseController(c.Response())
-		if err := errors.Join(late.Flush(), late.SetWriteDeadline(time.Now().Add(30*time.Second))); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return cutOff(err)
-		}
-		if page, err = s.Store.Audit(ctx, f, page.Next, auditPage); err != nil && len(page.Entries) == 0 {
-			return cutOff(err)
-		}
-	}
+	return sheet{name: "audit", filter: f.String(), head: auditHead(), next: next}, nil
 }
 
-// cutOff ends a connection in the middle of an answer.
-func cutOff(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
+func auditHead() []string {
+	return []string{"seq", "at", "actor", "address", "action", "subject", "filter", "count", "before", "after", "hash"}
+}
+
+func (e entryShape) line() []byte { return encode(e) }
+
+func (e entryShape) cells() []string {
+	return []string{
+		strconv.FormatInt(e.Seq, 10), e.At, e.Actor, e.Address, e.Action, e.Subject, e.Filter,
+		strconv.FormatInt(e.Count, 10), e.Before, e.After, e.Hash,
 	}
-	panic(http.ErrAbortHandler)
-}
-
-func (s *Server) auditNDJSON(c echo.Context) error {
-	return s.exportAudit(c, "application/x-ndjson", "audit.ndjson", func(w io.Writer) func([]job.Entry) error {
-		lines := json.NewEncoder(w)
-		return func(entries []job.Entry) error {
-			for _, e := range entries {
-				if err := lines.Encode(shapeEntry(e)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	})
-}
-
-func (s *Server) auditCSV(c echo.Context) error {
-	return s.exportAudit(c, "text/csv; charset=utf-8", "audit.csv", func(w io.Writer) func([]job.Entry) error {
-		out, head := csv.NewWriter(w), []string{"seq", "at", "actor", "address", "action", "subject", "filter", "count", "before", "after", "hash"}
-		err := out.Write(head)
-		return func(entries []job.Entry) error {
-			for _, e := range entries {
-				x := shapeEntry(e)
-				row := []string{strconv.FormatInt(x.Seq, 10), x.At, x.Actor, x.Address, x.Action, x.Subject, x.Filter,
-					strconv.FormatInt(x.Count, 10), x.Before, x.After, x.Hash}
-				for i := range row {
-					row[i] = harmless(row[i])
-				}
-				err = errors.Join(err, out.Write(row))
-			}
-			out.Flush()
-			return errors.Join(err, out.Error())
-		}
-	})
 }
 
 // reveal is everything about a job as it is, after it was written down who
@@ -205,7 +161,7 @@ func (s *Server) reveal(c echo.Context, through string) (job.Detail, error) {
 	if err != nil {
 		return job.Detail{}, err
 	}
-	err = s.Store.RecordAudit(ctx, job.Entry{
+	err = s.Store.Record(ctx, job.Entry{
 		At: time.Now(), Actor: s.actor(through, c), Action: job.ActReveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
 	})
 	d.Job = s.sinceItBegan(d.Job)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,7 +17,7 @@ import (
 
 const (
 	maxLarge  = 4               // bodies larger than maxBody that are held at once
-	largeWait = 2 * time.Second // how long one more of them waits for a place
+	placeWait = 2 * time.Second // how long whatever is bounded waits for its turn
 )
 
 // body reads a JSON document of at most limit bytes. What it returns is valid
@@ -98,14 +99,20 @@ func (s *Server) admit(r *http.Request) (release func(), err error) {
 	if r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
 	}
-	late := time.NewTimer(largeWait)
+	return place(r.Context(), s.large, "other large batches are being read; nothing was changed, try again")
+}
+
+// place takes one of the places, or says that all are taken. It is given back
+// by release.
+func place(ctx context.Context, places chan struct{}, full string) (release func(), err error) {
+	late := time.NewTimer(placeWait)
 	defer late.Stop()
 	select {
-	case s.large <- struct{}{}:
-		return func() { <-s.large }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-late.C:
-		return nil, &failure{overloaded, "", "other large batches are being read; nothing was changed, try again", nil}
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+		return nil, &failure{overloaded, "", full, nil}
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }

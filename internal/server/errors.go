@@ -82,7 +82,7 @@ func (k kind) answer() (status int, title string) {
 	case busy:
 		return http.StatusServiceUnavailable, "The database is busy"
 	case overloaded:
-		return http.StatusServiceUnavailable, "Too much is sent at once"
+		return http.StatusServiceUnavailable, "Too much at once"
 	case slow:
 		return http.StatusServiceUnavailable, "This took too long"
 	case readOnly:

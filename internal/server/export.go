@@ -13,43 +13,91 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
-// An export is the list of the current filter as a file. It is written page by
-// page, each from its own short look at the database, so that a large export
-// neither holds a snapshot for long nor fills the memory. What changes meanwhile
-// may be missed or be there in its newer state, never twice.
+// An export is a list as a file. It is written page by page, each from its own
+// short look at the database, so that a large export neither holds a snapshot
+// for long nor fills the memory. What changes meanwhile may be missed or be
+// there in its newer state, never twice.
 const (
-	exportPage  = 50 // jobs are read with their payloads, of up to a megabyte each
+	exportPage  = 50 // jobs are read with their payloads; many large ones make a shorter page
 	exportLimit = 100_000
+	maxExports  = 4 // files that are written at once
 )
 
-// exporter writes jobs in one format.
+// sheet is a list that is exported.
+type sheet struct {
+	name   string   // of the list, as the file is called
+	filter string   // what it was narrowed to, for the audit log
+	head   []string // the names of its columns
+	next   func(context.Context) (leaf, error)
+}
+
+// leaf is the next page of a sheet.
+type leaf struct {
+	rows []row
+	more bool
+	stop string // why the file ends here although there may be more
+}
+
+// row is what is exported, in either format.
+type row interface {
+	line() []byte
+	cells() []string
+}
+
+// leafOf is a page that was found, in time or not.
+func leafOf[T any, R row](found []T, as func(T) R, more, slow bool) leaf {
+	l := leaf{more: more}
+	for _, x := range found {
+		l.rows = append(l.rows, as(x))
+	}
+	if slow && !more {
+		l.stop = "a search took longer than 2 s: more may match; narrow the filter"
+	}
+	return l
+}
+
+// exporter writes the rows of a sheet in one format.
 type exporter interface {
+	ending() string
 	kind() string // the media type
-	begin() error
-	job(job.Job) error
+	begin(head []string) error
+	row(row) error
 	end(why string) error // why is empty when nothing is missing
 }
 
-func (s *Server) exportCSV(c echo.Context) error {
-	return s.export(c, "csv", &csvExport{w: csv.NewWriter(c.Response())})
+// exportRoutes are a sheet in every format.
+func (s *Server) exportRoutes(path string, of func(echo.Context) (sheet, error)) {
+	s.get(path+".csv", access.View, func(c echo.Context) error {
+		return s.export(c, &csvExport{csv.NewWriter(c.Response())}, of)
+	})
+	s.get(path+".ndjson", access.View, func(c echo.Context) error {
+		return s.export(c, ndjsonExport{c.Response()}, of)
+	})
 }
 
-func (s *Server) exportNDJSON(c echo.Context) error {
-	return s.export(c, "ndjson", ndjsonExport{c.Response()})
-}
-
-func (s *Server) export(c echo.Context, suffix string, to exporter) error {
-	f, after, wrong := query(c.QueryParams())
-	if len(wrong) > 0 {
-		return inAddress(wrong[0])
+// export answers with a sheet as a file. What keeps it from beginning is an
+// answer like any other; what ends it early ends the connection.
+func (s *Server) export(c echo.Context, to exporter, of func(echo.Context) (sheet, error)) error {
+	sh, err := of(c)
+	if err != nil {
+		return err
 	}
-	now := time.Now()
-	h := c.Response().Header()
+	release, err := place(c.Request().Context(), s.exports, "other exports are being written; try again")
+	if err != nil {
+		return err
+	}
+	defer release()
+	first, err := sh.next(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	now, h := time.Now(), c.Response().Header()
 	h.Set("Content-Type", to.kind())
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="jobs-%s.%s"`, now.UTC().Format("20060102-150405"), suffix))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, sh.name, now.UTC().Format("20060102-150405"), to.ending()))
 	c.Response().WriteHeader(http.StatusOK)
 	if c.Request().Method == http.MethodHead {
 		return nil
@@ -57,65 +105,100 @@ func (s *Server) export(c echo.Context, suffix string, to exporter) error {
 	// A reader who left is noticed by the next write; the deadline of a request
 	// would cut a long export short.
 	ctx := context.WithoutCancel(c.Request().Context())
-	count, err := s.stream(ctx, http.NewResponseController(c.Response()), to, f, after)
-	audit := s.Store.RecordAudit(ctx, job.Entry{
-		At: now, Actor: s.actor("dashboard", c), Action: "export", Subject: suffix, Filter: f.String(), Count: int64(count),
+	count, err := stream(ctx, http.NewResponseController(c.Response()), to, sh, first)
+	audit := s.Store.Record(ctx, job.Entry{
+		At: now, Actor: s.actor("dashboard", c), Action: job.ActExport, Subject: sh.name + "." + to.ending(), Filter: sh.filter, Count: count,
 	})
-	if err != nil {
-		s.Log.Warn("An export ended early.", "request", requestID(c), "jobs", count, "error", err)
-	}
 	if audit != nil {
 		s.Log.Error("An export could not be written into the audit log.", "request", requestID(c), "error", audit)
 	}
 	if err != nil {
+		s.Log.Warn("An export ended early.", "request", requestID(c), "rows", count, "error", err)
 		panic(http.ErrAbortHandler) // a file that looks whole must not be half of one
 	}
 	return nil
 }
 
-// stream writes the jobs and returns how many they were.
-func (s *Server) stream(ctx context.Context, out *http.ResponseController, to exporter, f job.Filter, after job.Cursor) (count int, err error) {
-	if err := to.begin(); err != nil {
+// stream writes the pages of a sheet and returns how many rows they had.
+func stream(ctx context.Context, out *http.ResponseController, to exporter, sh sheet, page leaf) (count int64, err error) {
+	if err := to.begin(sh.head); err != nil {
 		return 0, err
 	}
 	for {
 		if err := out.SetWriteDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			return count, err
 		}
-		page, err := s.Store.WholeJobs(ctx, f, after, min(exportPage, exportLimit-count))
-		slow, err := tolerate(err)
-		if err != nil {
-			return count, err
-		}
-		for _, j := range page.Jobs {
-			if err := to.job(j); err != nil {
+		for _, r := range page.rows {
+			if err := to.row(r); err != nil {
 				return count, err
 			}
 			count++
 		}
-		after = page.Next
-		switch {
-		case after == job.Cursor{} && slow:
-			return count, to.end("a search took longer than 2 s: more jobs may match; narrow the filter")
-		case after == job.Cursor{}:
-			return count, to.end("")
-		case count == exportLimit:
-			return count, to.end(fmt.Sprintf("%d jobs are the limit of an export; go on with after=%s", exportLimit, after))
+		if page.stop != "" || !page.more {
+			return count, to.end(page.stop)
 		}
 		if err := out.Flush(); err != nil {
+			return count, err
+		}
+		if page, err = sh.next(ctx); err != nil {
 			return count, err
 		}
 	}
 }
 
-// ndjsonExport writes each job as the API does, a line each.
+// jobSheet is the list of jobs that the address selects.
+func (s *Server) jobSheet(c echo.Context) (sheet, error) {
+	f, after, wrong := query(c.QueryParams())
+	if len(wrong) > 0 {
+		return sheet{}, inAddress(wrong[0])
+	}
+	left := exportLimit
+	next := func(ctx context.Context) (leaf, error) {
+		page, err := s.Store.WholeJobs(ctx, f, after, min(exportPage, left))
+		slow, err := tolerate(err)
+		if err != nil {
+			return leaf{}, err
+		}
+		after, left = page.Next, left-len(page.Jobs)
+		l := leafOf(page.Jobs, func(j job.Job) jobRow { return jobRow{j} }, after != job.Cursor{}, slow)
+		if l.more && left == 0 {
+			l.stop = fmt.Sprintf("%d jobs are the limit of an export; go on with after=%s", exportLimit, after)
+		}
+		return l, nil
+	}
+	return sheet{name: "jobs", filter: f.String(), head: jobHead(), next: next}, nil
+}
+
+// jobRow is a job as the API shows it.
+type jobRow struct{ job.Job }
+
+func jobHead() []string {
+	return []string{
+		"id", "type", "queue", "status", "reason", "error_type", "error_message", "attempts", "run", "priority",
+		"enqueued_at", "changed_at", "run_at", "finished_at", "payload", "meta",
+	}
+}
+
+func (j jobRow) line() []byte { return encodeJob(j.Job, true) }
+
+func (j jobRow) cells() []string {
+	return []string{
+		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
+		strconv.Itoa(j.Attempts), strconv.Itoa(j.Run), strconv.Itoa(j.Priority),
+		job.FormatTime(j.EnqueuedAt), job.FormatTime(j.ChangedAt), job.FormatTime(j.RunAt), job.FormatTime(j.FinishedAt),
+		strings.ToValidUTF8(string(j.Payload), "\uFFFD"), strings.ToValidUTF8(string(bytes.TrimSpace(j.Meta)), "\uFFFD"),
+	}
+}
+
+// ndjsonExport writes each row as the API does, a line each.
 type ndjsonExport struct{ w io.Writer }
 
-func (e ndjsonExport) kind() string { return "application/x-ndjson" }
-func (e ndjsonExport) begin() error { return nil }
+func (e ndjsonExport) ending() string       { return "ndjson" }
+func (e ndjsonExport) kind() string         { return "application/x-ndjson" }
+func (e ndjsonExport) begin([]string) error { return nil }
 
-func (e ndjsonExport) job(j job.Job) error {
-	_, err := e.w.Write(append(encodeJob(j, true), '\n'))
+func (e ndjsonExport) row(r row) error {
+	_, err := e.w.Write(append(r.line(), '\n'))
 	return err
 }
 
@@ -127,29 +210,19 @@ func (e ndjsonExport) end(why string) error {
 	return err
 }
 
-// csvExport writes each job as a row, under the names of the API.
+// csvExport writes each row under the names of the API.
 type csvExport struct{ w *csv.Writer }
 
-func (e *csvExport) kind() string { return "text/csv; charset=utf-8" }
+func (e *csvExport) ending() string            { return "csv" }
+func (e *csvExport) kind() string              { return "text/csv; charset=utf-8" }
+func (e *csvExport) begin(head []string) error { return e.w.Write(head) }
 
-func (e *csvExport) begin() error {
-	return e.w.Write([]string{
-		"id", "type", "queue", "status", "reason", "error_type", "error_message", "attempts", "run", "priority",
-		"enqueued_at", "changed_at", "run_at", "finished_at", "payload", "meta",
-	})
-}
-
-func (e *csvExport) job(j job.Job) error {
-	row := []string{
-		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
-		strconv.Itoa(j.Attempts), strconv.Itoa(j.Run), strconv.Itoa(j.Priority),
-		job.FormatTime(j.EnqueuedAt), job.FormatTime(j.ChangedAt), job.FormatTime(j.RunAt), job.FormatTime(j.FinishedAt),
-		strings.ToValidUTF8(string(j.Payload), "\uFFFD"), strings.ToValidUTF8(string(bytes.TrimSpace(j.Meta)), "\uFFFD"),
+func (e *csvExport) row(r row) error {
+	cells := r.cells()
+	for i, cell := range cells {
+		cells[i] = harmless(cell)
 	}
-	for i, cell := range row {
-		row[i] = harmless(cell)
-	}
-	if err := e.w.Write(row); err != nil {
+	if err := e.w.Write(cells); err != nil {
 		return err
 	}
 	e.w.Flush()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -112,7 +113,7 @@ func TestExport_IsWrittenIntoTheAuditLog(t *testing.T) {
 	var filter, actor, format string
 	var count int
 	err = db.QueryRow(`SELECT filter, actor, subject, count FROM audit WHERE action = 'export'`).Scan(&filter, &actor, &format, &count)
-	if err != nil || filter != "state:dead_letter queue:orders" || actor == "" || format != "csv" || count != 70 {
+	if err != nil || filter != "state:dead_letter queue:orders" || actor == "" || format != "jobs.csv" || count != 70 {
 		t.Errorf("the entry says %q by %q as %q, %d jobs, %v", filter, actor, format, count, err)
 	}
 }
@@ -139,5 +140,109 @@ func TestExport_SaysWhereItEndsTooEarly(t *testing.T) {
 	}
 	if want := "incomplete: that is the limit\n{\"incomplete\":\"that is the limit\"}\n"; b.String() != want {
 		t.Errorf("the end is %q, want %q", b.String(), want)
+	}
+}
+
+func TestExport_OfTheAuditLogIsWrittenIntoTheAuditLog(t *testing.T) {
+	h := start(t)
+	h.dead()
+	for range 2 {
+		h.form("/queues/orders/pause", "").want(t, http.StatusSeeOther)
+		h.form("/queues/orders/resume", "").want(t, http.StatusSeeOther)
+	}
+	a := h.get("/audit.csv?action=queue.pause").want(t, http.StatusOK)
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err != nil || len(rows) != 3 || rows[0][4] != "action" || rows[1][4] != "queue.pause" || rows[1][5] != "orders" {
+		t.Errorf("the file is %q, %v", rows, err)
+	}
+	page, err := h.store.Audit(t.Context(), job.AuditFilter{Action: job.ActExport}, 0, 10)
+	if err != nil || len(page.Entries) != 1 {
+		t.Fatalf("%d entries, %v; want one", len(page.Entries), err)
+	}
+	if e := page.Entries[0]; e.Subject != "audit.csv" || e.Filter != "action:queue.pause" || e.Count != 2 || e.Actor.Name == "" {
+		t.Errorf("the entry is %+v", e)
+	}
+}
+
+func TestExport_HeadReadsNothing(t *testing.T) {
+	h := start(t)
+	h.dead()
+	h.form("/queues/orders/pause", "").want(t, http.StatusSeeOther)
+	for _, path := range []string{"/export.csv", "/audit.csv", "/audit.ndjson"} {
+		if w := h.serve(t.Context(), http.MethodHead, path, ""); w.Code != http.StatusOK || w.Body.Len() > 0 || w.Header().Get("Content-Disposition") == "" {
+			t.Errorf("HEAD %s: %d %v %q", path, w.Code, w.Header(), w.Body)
+		}
+	}
+	page, err := h.store.Audit(t.Context(), job.AuditFilter{Action: job.ActExport}, 0, 10)
+	if err != nil || len(page.Entries) != 0 {
+		t.Errorf("%d entries about files that nobody got, %v", len(page.Entries), err)
+	}
+}
+
+func TestExport_ThatCannotBeginIsAnAnswer(t *testing.T) {
+	h := start(t)
+	h.dead()
+	db, err := sql.Open("sqlite", "file:"+h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, table := range []string{"bodies", "audit"} {
+		if _, err := db.Exec("ALTER TABLE " + table + " RENAME TO gone_" + table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"/export.csv", "/export.ndjson", "/audit.csv", "/audit.ndjson"} {
+		a := h.get(path, "Accept", "application/json").want(t, http.StatusInternalServerError)
+		if decode[fault](t, a).Error.Code != "internal" || a.Header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+}
+
+func TestExport_WaitsForItsTurn(t *testing.T) {
+	h := start(t)
+	h.dead()
+	s := h.http.Config.Handler.(*Server)
+	for range cap(s.exports) {
+		s.exports <- struct{}{}
+	}
+	for _, path := range []string{"/export.csv", "/audit.ndjson"} {
+		a := h.get(path, "Accept", "application/json").want(t, http.StatusServiceUnavailable)
+		if decode[fault](t, a).Error.Code != "overloaded" || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	<-s.exports
+	for range 2 { // each gives its place back
+		h.get("/export.csv").want(t, http.StatusOK)
+	}
+}
+
+// hasty is somebody whose request has run out of time once its answer begins.
+type hasty struct {
+	*httptest.ResponseRecorder
+	end func()
+}
+
+func (w hasty) SetWriteDeadline(time.Time) error { w.end(); return nil }
+
+func TestExport_TakesLongerThanARequestMay(t *testing.T) {
+	h := start(t)
+	const many = auditPage + 100
+	for range many {
+		e := job.Entry{At: time.Now(), Actor: job.Actor{Name: "ana"}, Action: "queue.pause", Subject: "orders", Count: 1}
+		if err := h.store.Record(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.failed(exportPage+10, "orders", []byte(`{}`))
+	for path, want := range map[string]int{"/audit.ndjson": many, "/export.ndjson": exportPage + 10} {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := hasty{httptest.NewRecorder(), cancel}
+		h.http.Config.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil))
+		if got := strings.Count(w.Body.String(), "\n"); got != want || strings.Contains(w.Body.String(), "incomplete") {
+			t.Errorf("%s: %d lines, want %d", path, got, want)
+		}
 	}
 }

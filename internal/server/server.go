@@ -139,6 +139,7 @@ type Server struct {
 	cross    *http.CrossOriginProtection
 	buffers  sync.Pool          // of *bytes.Buffer, for pages
 	large    chan struct{}      // a place for each large body that is held
+	exports  chan struct{}      // a place for each file that is written
 	forwards singleflight.Group // of refused dead letters, by job and run
 	needs    map[route]access.Permission
 	proxy    *config.Proxy // nil: none is trusted
@@ -158,7 +159,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		Options: o, Store: reader{o.Store, o.Config.Redactor()}, echo: echo.New(), began: time.Now(),
 		hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
-		large: make(chan struct{}, maxLarge), needs: map[route]access.Permission{},
+		large: make(chan struct{}, maxLarge), exports: make(chan struct{}, maxExports), needs: map[route]access.Permission{},
 		proxy: o.Config.Proxy(), logins: access.NewLimiter(), secrets: access.NewPasswords(),
 	}
 	if !config.IsBasePath(o.BasePath) {
@@ -200,8 +201,7 @@ func (s *Server) HTTP() *http.Server {
 func (s *Server) pages() {
 	s.get("/", access.View, s.overview)
 	s.get("/jobs", access.View, s.jobs)
-	s.get("/export.csv", access.View, s.exportCSV)
-	s.get("/export.ndjson", access.View, s.exportNDJSON)
+	s.exportRoutes("/export", s.jobSheet)
 	s.get("/jobs/:id", access.View, s.job)
 	s.get("/jobs/:id/payload", access.View, s.payload)
 	s.get("/jobs/:id/replay", access.View, s.redoPage)

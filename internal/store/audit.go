@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
@@ -39,12 +38,6 @@ func (t *tx) flushHead() error {
 	const update = `UPDATE audit_head SET seq = $1, hash = $2`
 	n, err := t.exec(update, t.head.seq, t.head.hash)
 	return expect(1, n, err)
-}
-
-// RecordAudit appends an entry about an act that changes nothing else.
-func (s *Store) RecordAudit(ctx context.Context, e job.Entry) error {
-	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) { return struct{}{}, t.audit(e) })
-	return err
 }
 
 // auditHead is the newest entry of the log.

@@ -19,7 +19,7 @@ func logged(t *testing.T) *Store {
 	for i := range 5 {
 		by := job.Actor{Name: []string{"ana", "eve"}[i%2], Address: "192.0.2.1"}
 		at := testTime.Add(time.Duration(i) * time.Hour)
-		check(t, s.RecordAudit(t.Context(), job.Entry{
+		check(t, s.Record(t.Context(), job.Entry{
 			At: at, Actor: by, Action: []string{"job.replay", job.ActReveal, "queue.pause"}[i%3], Subject: fmt.Sprint("s", i%2), Count: int64(i),
 			Filter: "queue:orders", Before: "x", After: "y",
 		}))

@@ -132,7 +132,11 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	return pageOf(ctx, f, limit, jobs, err)
 }
 
-// WholeJobs returns what Jobs does, each job with what it brings along.
+// wholeSize is how much the bodies of a page of WholeJobs hold when it ends.
+const wholeSize = 2 << 20
+
+// WholeJobs returns what Jobs does, each job with what it brings along. Jobs
+// with large bodies make a shorter page.
 func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
 	if err := f.Check(); err != nil {
 		return job.List{}, err
@@ -140,8 +144,26 @@ func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, l
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	query, args := wholeJobsQuery(f, after, limit)
-	jobs, err := s.policies.whole(s.reading(ctx), query, args...)
-	return pageOf(ctx, f, limit, jobs, err)
+	var found jobRows
+	size, skipped := 0, false
+	src := s.reading(ctx)
+	err := src.query(query, func(rows *sql.Rows) error {
+		if skipped = size >= wholeSize; skipped {
+			return nil
+		}
+		err := found.scanWhole(rows)
+		if n := len(found.jobs); n > 0 {
+			j := found.jobs[n-1]
+			size += len(j.Payload) + len(j.Meta) + len(j.Envelope)
+		}
+		return err
+	}, args...)
+	jobs, err := s.policies.complete(src, found, err)
+	page, err := pageOf(ctx, f, limit, jobs, err)
+	if n := len(page.Jobs); skipped && n > 0 {
+		page.Next = cursorOf(page.Jobs[n-1], f)
+	}
+	return page, err
 }
 
 // pageOf is what was found, and where the next page begins.

@@ -16,7 +16,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, WholeJobsAreTheSame,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPages,
 }
 
 // fill makes every failure searchable.
@@ -364,4 +364,30 @@ func WholeJobsAreTheSame(k *kit) {
 			after = list.Next
 		}
 	}
+}
+
+// WholeJobsOfGreatSizeComeInShortPages: a page holds a bounded number of bytes,
+// and no job is lost between two.
+func WholeJobsOfGreatSizeComeInShortPages(k *kit) {
+	const size, all = 900_000, 7
+	var want []string
+	for range all {
+		j := simple()
+		j.Payload = []byte(`"` + strings.Repeat("x", size) + `"`)
+		want = append(ids(k.add(j)), want...)
+	}
+	var got []string
+	var after job.Cursor
+	for {
+		page, err := k.WholeJobs(k.ctx, job.Filter{}, after, 50)
+		k.check(err)
+		if n := len(page.Jobs); n == 0 || n > 3 {
+			k.Fatalf("a page of %d jobs of %d bytes each", n, size)
+		}
+		got, after = append(got, ids(page.Jobs)...), page.Next
+		if after == (job.Cursor{}) {
+			break
+		}
+	}
+	k.same("the jobs of all pages", got, want)
 }
