@@ -14,6 +14,7 @@
 package access
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,6 +105,7 @@ type User struct {
 	Password string // as [Passwords.Hash] makes it
 	Created  time.Time
 	Changed  time.Time // the role or the password; older sessions are over
+	LoggedIn time.Time // last, in lists; zero: never
 }
 
 // Session is a login.
@@ -116,10 +118,20 @@ type Session struct {
 	Address string // from where it was begun
 }
 
-// Live reports whether a session is not over yet.
-func (s Session) Live(now time.Time) bool {
-	return now.Sub(s.Seen) < Idle && now.Sub(s.Created) < Lifetime
+// ID names a session without saying its secret, or the hash that is compared.
+func (s Session) ID() string { return hex.EncodeToString(digest(string(s.Hash))[:8]) }
+
+// Ends is when a session is over if it is not used any more.
+func (s Session) Ends() time.Time {
+	idle, last := s.Seen.Add(Idle), s.Created.Add(Lifetime)
+	if idle.Before(last) {
+		return idle
+	}
+	return last
 }
+
+// Live reports whether a session is not over yet.
+func (s Session) Live(now time.Time) bool { return now.Before(s.Ends()) }
 
 // Token lets a program in.
 type Token struct {
@@ -136,6 +148,14 @@ type Token struct {
 
 // Live reports whether a token lets anybody in.
 func (t Token) Live(now time.Time) bool { return t.Revoked.IsZero() && now.Before(t.Expires) }
+
+// Last reports whether the user is the only admin of all. Somebody has to be
+// able to manage the others.
+func Last(u User, all []User) bool {
+	return u.Role == Admin && !slices.ContainsFunc(all, func(other User) bool {
+		return other.Name != u.Name && other.Role == Admin
+	})
+}
 
 // Refusal says why users or tokens cannot be changed so. Nothing was changed.
 type Refusal struct{ Problem string }

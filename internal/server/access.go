@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -13,9 +14,19 @@ import (
 	"redrive/internal/retry"
 )
 
-// accessRoutes are the login, and the users and tokens.
+// accessRoutes are the login, and the users, sessions and tokens.
 func (s *Server) accessRoutes() {
-	const v1 = "/api/v1"
+	const page, v1 = "/access", "/api/v1"
+	s.get(page, access.Manage, s.accessPage)
+	s.post(page+"/users", access.Manage, s.accessForm(s.addUserForm))
+	s.post(page+"/users/:name/role", access.Manage, s.accessForm(s.roleForm))
+	s.post(page+"/users/:name/password", access.Manage, s.accessForm(s.passwordForm))
+	s.post(page+"/users/:name/remove", access.Manage, s.accessForm(s.removeForm))
+	s.post(page+"/sessions/:id/end", access.Manage, s.accessForm(s.endSessionForm))
+	s.post(page+"/tokens", access.Manage, s.tokenForm)
+	s.post(page+"/tokens/:id/revoke", access.Manage, s.accessForm(s.revokeForm))
+	s.get(v1+"/sessions", access.Manage, s.listSessions)
+	s.post(v1+"/sessions/:id/end", access.Manage, s.endSession)
 	s.get("/login", access.Public, s.loginPage)
 	s.post("/login", access.Public, s.login)
 	s.post("/logout", access.Public, s.logout)
@@ -36,10 +47,26 @@ type userShape struct {
 	Role    access.Role `json:"role"`
 	Created string      `json:"created_at,omitempty"`
 	Changed string      `json:"changed_at,omitempty"`
+	Login   string      `json:"last_login_at,omitempty"`
 }
 
 func shapeUser(u access.User) userShape {
-	return userShape{u.Name, u.Role, job.FormatTime(u.Created), job.FormatTime(u.Changed)}
+	return userShape{u.Name, u.Role, job.FormatTime(u.Created), job.FormatTime(u.Changed), job.FormatTime(u.LoggedIn)}
+}
+
+// sessionShape is a login as the API shows it: never its secret.
+type sessionShape struct {
+	ID      string      `json:"id"`
+	User    string      `json:"user"`
+	Role    access.Role `json:"role"`
+	Address string      `json:"address,omitempty"`
+	Created string      `json:"created_at"`
+	Seen    string      `json:"seen_at"`
+	Ends    string      `json:"ends_at"`
+}
+
+func shapeSession(n access.Session) sessionShape {
+	return sessionShape{n.ID(), n.User, n.Role, n.Address, job.FormatTime(n.Created), job.FormatTime(n.Seen), job.FormatTime(n.Ends())}
 }
 
 // tokenShape is a token as the API shows it: never its secret.
@@ -128,14 +155,26 @@ func (s *Server) setRole(c echo.Context) error {
 	if err := readSmall(c, fields{"role": value(&role, "a string")}); err != nil {
 		return err
 	}
+	if err := s.changeRole(c, role, "api"); err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("user", encode(userShape{Name: c.Param("name"), Role: role})))
+}
+
+// changeRole gives the user in the address another role.
+func (s *Server) changeRole(c echo.Context, role access.Role, through string) error {
 	if err := inField("role", access.CheckUserRole(role)); err != nil {
 		return err
 	}
-	if err := s.Store.SetRole(c.Request().Context(), time.Now(), c.Param("name"), role, s.actor("api", c)); err != nil {
-		return err
+	return s.recheck(s.Store.SetRole(c.Request().Context(), time.Now(), c.Param("name"), role, s.actor(through, c)))
+}
+
+// recheck looks again at who has a connection open, after rights have changed.
+func (s *Server) recheck(err error) error {
+	if err == nil {
+		s.Hub.Recheck()
 	}
-	s.Hub.Recheck()
-	return c.JSONBlob(http.StatusOK, object("user", encode(userShape{Name: c.Param("name"), Role: role})))
+	return err
 }
 
 // setPassword is POST /users/{name}/password.
@@ -144,15 +183,19 @@ func (s *Server) setPassword(c echo.Context) error {
 	if err := readSmall(c, fields{"password": value(&password, "a string")}); err != nil {
 		return err
 	}
+	if err := s.changePassword(c, password, "api"); err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("changed", encode(c.Param("name"))))
+}
+
+// changePassword gives the user in the address another password.
+func (s *Server) changePassword(c echo.Context, password, through string) error {
 	hash, err := s.secrets.Hash(c.Request().Context(), password)
 	if err != nil {
 		return inField("password", err)
 	}
-	if err := s.Store.SetPassword(c.Request().Context(), time.Now(), c.Param("name"), hash, s.actor("api", c)); err != nil {
-		return err
-	}
-	s.Hub.Recheck()
-	return c.JSONBlob(http.StatusOK, object("changed", encode(c.Param("name"))))
+	return s.recheck(s.Store.SetPassword(c.Request().Context(), time.Now(), c.Param("name"), hash, s.actor(through, c)))
 }
 
 // removeUser is POST /users/{name}/remove.
@@ -161,14 +204,54 @@ func (s *Server) removeUser(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Store.RemoveUser(c.Request().Context(), time.Now(), name, s.actor("api", c)); err != nil {
+	if err := s.recheck(s.Store.RemoveUser(c.Request().Context(), time.Now(), name, s.actor("api", c))); err != nil {
 		return err
 	}
-	s.Hub.Recheck()
 	return c.JSONBlob(http.StatusOK, object("removed", encode(name)))
 }
 
 func paramName(c echo.Context) (string, error) { return c.Param("name"), nil }
+
+func paramAny(c echo.Context) (string, error) { return c.Param("id"), nil }
+
+// listSessions is GET /sessions: who is logged in.
+func (s *Server) listSessions(c echo.Context) error {
+	sessions, err := s.Store.Sessions(c.Request().Context(), time.Now())
+	if err != nil {
+		return err
+	}
+	all := make([][]byte, len(sessions))
+	for i, n := range sessions {
+		all[i] = encode(shapeSession(n))
+	}
+	return c.JSONBlob(http.StatusOK, object("sessions", list(all)))
+}
+
+// endSession is POST /sessions/{id}/end.
+func (s *Server) endSession(c echo.Context) error {
+	id, err := s.bareAct(c, paramAny)
+	if err == nil {
+		err = s.end(c, id, "api")
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("ended", encode(id)))
+}
+
+// end ends the login with an id.
+func (s *Server) end(c echo.Context, id, through string) error {
+	ctx, now := c.Request().Context(), time.Now()
+	all, err := s.Store.Sessions(ctx, now)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(n access.Session) bool { return n.ID() == id })
+	if i < 0 {
+		return &failure{notFound, "", "there is no such session; it may be over", nil}
+	}
+	return s.recheck(s.Store.EndSession(ctx, now, all[i].Hash, s.actor(through, c)))
+}
 
 // listTokens is GET /tokens.
 func (s *Server) listTokens(c echo.Context) error {
@@ -225,14 +308,13 @@ func (s *Server) newToken(c echo.Context, name string, role access.Role, expires
 
 // revokeToken is POST /tokens/{id}/revoke.
 func (s *Server) revokeToken(c echo.Context) error {
-	id, err := s.bareAct(c, func(c echo.Context) (string, error) { return c.Param("id"), nil })
+	id, err := s.bareAct(c, paramAny)
 	if err != nil {
 		return err
 	}
-	if err := s.Store.RevokeToken(c.Request().Context(), time.Now(), id, s.actor("api", c)); err != nil {
+	if err := s.recheck(s.Store.RevokeToken(c.Request().Context(), time.Now(), id, s.actor("api", c))); err != nil {
 		return err
 	}
-	s.Hub.Recheck()
 	return c.JSONBlob(http.StatusOK, object("revoked", encode(id)))
 }
 

@@ -136,14 +136,16 @@ func (t *tx) admins(beside string) (n int, err error) {
 	return n, err
 }
 
-// Users are all users by name, without their passwords.
+// Users are all users by name, without their passwords, each with the last
+// login that the audit log knows of.
 func (s *Store) Users(ctx context.Context) (all []access.User, err error) {
-	const query = `SELECT name, role, created_at, changed_at FROM users ORDER BY name`
+	const query = `SELECT name, role, created_at, changed_at, coalesce((SELECT at FROM audit
+			WHERE subject = users.name AND action = 'login' ORDER BY seq DESC LIMIT 1), 0) FROM users ORDER BY name`
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		var u access.User
-		var created, changed int64
-		err := rows.Scan(&u.Name, &u.Role, &created, &changed)
-		u.Created, u.Changed = fromMicros(created), fromMicros(changed)
+		var created, changed, login int64
+		err := rows.Scan(&u.Name, &u.Role, &created, &changed, &login)
+		u.Created, u.Changed, u.LoggedIn = fromMicros(created), fromMicros(changed), fromMicros(login)
 		all = append(all, u)
 		return err
 	})

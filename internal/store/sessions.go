@@ -73,15 +73,37 @@ func (s *Store) SeeSession(ctx context.Context, now time.Time, hash []byte) erro
 	})
 }
 
-// EndSession ends a login. One that is over already stays so.
+// Sessions are the logins that are not over, the newest first.
+func (s *Store) Sessions(ctx context.Context, now time.Time) (all []access.Session, err error) {
+	const query = `SELECT s.hash, s.user, u.role, s.created_at, s.seen_at, s.address FROM sessions s JOIN users u ON u.name = s.user
+		WHERE s.created_at >= u.changed_at ORDER BY s.created_at DESC, s.hash`
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var found access.Session
+		var created, seen int64
+		err := rows.Scan(&found.Hash, &found.User, &found.Role, &created, &seen, &found.Address)
+		if found.Created, found.Seen = fromMicros(created), fromMicros(seen); found.Live(now) {
+			all = append(all, found)
+		}
+		return err
+	})
+	return all, err
+}
+
+// EndSession ends a login: a logout, or what an admin does to somebody else's.
+// One that is over already stays so.
 func (s *Store) EndSession(ctx context.Context, now time.Time, hash []byte, by job.Actor) error {
-	const remove = `DELETE FROM sessions WHERE hash = $1`
+	const remove = `DELETE FROM sessions WHERE hash = $1 RETURNING user`
 	return s.accessWrite(ctx, func(t *tx) error {
-		n, err := t.exec(remove, hash)
-		if err != nil || n == 0 {
+		var user string
+		err := t.query(remove, func(rows *sql.Rows) error { return rows.Scan(&user) }, hash)
+		if err != nil || user == "" {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "logout", Subject: by.Name, Count: 1})
+		action := "logout"
+		if user != by.Name {
+			action = "session.end"
+		}
+		return t.audit(job.Entry{At: now, Actor: by, Action: action, Subject: user, Count: 1})
 	})
 }
 

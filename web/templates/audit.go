@@ -72,7 +72,7 @@ func deeds() [][2]string {
 		{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"},
 		{"operation.*", "operations on many jobs"}, {"group.*", "error groups"},
 		{"login", "logged in"}, {"login.failed", "failed to log in"}, {"logout", "logged out"},
-		{"user.*", "users"}, {"token.*", "tokens"}, {"export.*", "exports"},
+		{"session.end", "ended a session"}, {"user.*", "users"}, {"token.*", "tokens"}, {"export.*", "exports"},
 	}
 }
 

@@ -257,6 +257,8 @@ func pages() map[string]page {
 	workersStates(all)
 	queueStates(all)
 	failureStates(all)
+	accessStates(all)
+	operationStates(all)
 	return all
 }
 

@@ -42,6 +42,9 @@ func entries(f Frame) []entry {
 		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
 		{section: "audit", url: auditURL("/audit", job.AuditFilter{}, 0), icon: "manual", word: "Audit"},
 	}
+	if f.May(access.Manage) {
+		all = append(all, entry{section: "access", url: accessURL(), icon: "lock", word: "Access"})
+	}
 	for i := range all {
 		all[i].current = all[i].section == f.Section
 	}

@@ -77,6 +77,8 @@ func poisonedPages(s string) map[string]page {
 		"policies-wrong": poisonedPolicies(f, s, true),
 		"problem":        templates.Problem{Frame: f, Status: 404, Title: s, Text: s, RequestID: s},
 		"conflict":       templates.Conflict{Frame: f, Action: s, Err: &job.Conflict{Problem: s, Job: rows[0], ReplayedAt: now, ReplayedBy: s}},
+		"access":         poisonedAccess(f, s),
+		"operation":      poisonedOperation(f, s, rows[0]),
 		"conflict-state": templates.Conflict{Frame: f, Action: "cancel", Err: &job.Conflict{Problem: s, Job: rows[1]}},
 	}
 }
@@ -181,7 +183,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "policies", "api", "demo", "static", "export.csv", "export.ndjson":
+	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "access", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}

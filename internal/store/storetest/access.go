@@ -29,6 +29,12 @@ type Sessions interface {
 	LoginFailed(ctx context.Context, now time.Time, name string, by job.Actor) error
 }
 
+// AccessReader is who is logged in, and what they did.
+type AccessReader interface {
+	Sessions(ctx context.Context, now time.Time) ([]access.Session, error)
+	Audit(ctx context.Context, f job.AuditFilter, before int64, limit int) (job.AuditList, error)
+}
+
 // Tokens is which programs may come in.
 type Tokens interface {
 	CreateToken(ctx context.Context, now time.Time, t access.Token, by job.Actor) error
@@ -40,7 +46,7 @@ type Tokens interface {
 
 var accessing = []func(*kit){
 	firstUserIsAnAdmin, usersAreAddedOnce, theLastAdminStays, guardedOutlivesARestart,
-	sessionsEnd, sessionsEndWithTheirUser, sessionsNeedThePasswordThatWasChecked, sessionsOfOneUserAreBounded,
+	sessionsEnd, sessionsAreListed, sessionsEndWithTheirUser, sessionsNeedThePasswordThatWasChecked, sessionsOfOneUserAreBounded,
 	tokensEnd, tokenNamesAreTakenWhileTheyLive,
 }
 
@@ -258,4 +264,37 @@ func tokenNamesAreTakenWhileTheyLive(k *kit) {
 	k.check(create("b"))
 	k.pass(time.Hour)
 	k.check(create("c"))
+}
+
+// sessionsAreListed: those that are not over, and the last login of everybody;
+// who ends somebody else's is told apart from who logs out.
+func sessionsAreListed(k *kit) {
+	ana, bo := k.addUser("ana", access.Admin), k.addUser("bo", access.Viewer)
+	k.pass(time.Minute)
+	own := k.logIn(ana)
+	k.pass(time.Minute)
+	first := k.logIn(bo)
+	listed := func() (users []string) {
+		all, err := k.Sessions(k.ctx, k.now)
+		k.check(err)
+		for _, s := range all {
+			users = append(users, s.User+" "+string(s.Role))
+		}
+		return users
+	}
+	k.same("sessions", listed(), []string{"bo viewer", "ana admin"})
+	all, err := k.Users(k.ctx)
+	k.check(err)
+	k.same("last logins", []time.Time{all[0].LoggedIn, all[1].LoggedIn}, []time.Time{k.now.Add(-time.Minute), k.now})
+	k.check(k.EndSession(k.ctx, k.now, first, job.Actor{Name: "ana"}))
+	k.same("sessions", listed(), []string{"ana admin"})
+	k.check(k.EndSession(k.ctx, k.now, own, job.Actor{Name: "ana"}))
+	k.same("sessions", len(listed()), 0)
+	log, err := k.Audit(k.ctx, job.AuditFilter{}, 0, 2)
+	k.check(err)
+	k.same("the log", []string{log.Entries[1].Action + " " + log.Entries[1].Subject, log.Entries[0].Action + " " + log.Entries[0].Subject},
+		[]string{"session.end bo", "logout ana"})
+	k.logIn(ana)
+	k.pass(access.Idle)
+	k.same("sessions that nobody used", len(listed()), 0)
 }

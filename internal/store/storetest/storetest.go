@@ -33,6 +33,7 @@ type Store interface {
 	Keeper
 	Users
 	Sessions
+	AccessReader
 	Tokens
 	Redoer
 	Drawer

@@ -1,6 +1,7 @@
 // The pages work without scripts; these modules keep them current and quick.
 
 import * as actions from "./actions.js";
+import * as copy from "./copy.js";
 import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
 import * as operation from "./operation.js";
@@ -10,6 +11,7 @@ import * as times from "./times.js";
 
 times.start();
 actions.start();
+copy.start();
 keyboard.start();
 selection.start();
 suggest.start();

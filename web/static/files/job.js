@@ -1,6 +1,7 @@
 // The page of one job: it says in its bar when the job has moved on, and it
-// copies the link and the commands that stand on the page.
+// copies its link.
 
+import { copied } from "./copy.js";
 import { all, announce, find } from "./page.js";
 
 // rows.js keeps the run and the time of the newest change in the attributes of
@@ -20,23 +21,6 @@ function watch(head) {
   observer.observe(head, { attributes: true, attributeFilter: ["data-run", "data-changed"] });
 }
 
-// Copying says so where it was asked for; where the browser refuses, a link is
-// still a link, and a command can be selected.
-async function copied(control, text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    return false;
-  }
-  const use = find("use", control), before = use.getAttribute("href");
-  if (before !== "#i-check") {
-    use.setAttribute("href", "#i-check");
-    setTimeout(() => use.setAttribute("href", before), 2000);
-  }
-  announce("Copied");
-  return true;
-}
-
 async function copyLink(event) {
   event.preventDefault();
   const link = event.currentTarget;
@@ -46,6 +30,3 @@ async function copyLink(event) {
 const head = find("[data-moves]");
 if (head) watch(head);
 for (const link of all("[data-copy-link]")) link.addEventListener("click", copyLink);
-for (const button of all("[data-copy]")) {
-  button.addEventListener("click", () => copied(button, find("pre", button.parentElement).textContent));
-}

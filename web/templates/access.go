@@ -1,0 +1,113 @@
+package templates
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+)
+
+// Access is the page /access: who may use the dashboard and the API.
+type Access struct {
+	Frame
+	Users    []access.User
+	Sessions []access.Session
+	Own      string // the session of whoever looks
+	Tokens   []access.Token
+	Open     bool        // nobody has to log in
+	Proxied  bool        // a proxy says who people are
+	Made     string      // the token that was made just now, or empty
+	Secret   string      // what its owner keeps
+	Problem  string      // why something was not done
+	Field    string      // that was wrong, or empty
+	Name     string      // as it was typed
+	Role     access.Role // as it was chosen
+}
+
+func accessURL() templ.SafeURL { return local("/access", nil) }
+
+// accessAction is where a form acts on a user, a session or a token.
+func accessAction(kind, name, action string) templ.SafeURL {
+	return local("/access/"+kind+"/"+url.PathEscape(name)+"/"+action, nil)
+}
+
+// denied says why whoever looks cannot change access now, or nothing.
+func (v Access) denied() string { return v.off(access.Manage, "manage users and tokens") }
+
+// kept says why a user must stay an admin, or nothing.
+func (v Access) kept(u access.User) string {
+	if why := v.denied(); why != "" {
+		return why
+	}
+	if access.Last(u, v.Users) {
+		return visible(u.Name) + " is the last admin: make somebody else one first"
+	}
+	return ""
+}
+
+// logins counts the sessions of a user.
+func (v Access) logins(name string) (n int64) {
+	for _, s := range v.Sessions {
+		if s.User == name {
+			n++
+		}
+	}
+	return n
+}
+
+// removal says what removing a user does.
+func (v Access) removal(u access.User) string {
+	if n := v.logins(u.Name); n > 0 {
+		return "Remove " + visible(u.Name) + " and end " + counted(n, "session", "sessions")
+	}
+	return "Remove " + visible(u.Name)
+}
+
+// roleAbout says what a role is for.
+func roleAbout(r access.Role) string {
+	switch r {
+	case access.Viewer:
+		return "sees every page; what is redacted stays so"
+	case access.Operator:
+		return "also replays, discards, pauses, decides about groups and enqueues"
+	case access.Admin:
+		return "also reveals what is redacted, and manages users and tokens"
+	case access.Producer:
+		return "for tokens: enqueues jobs and sees nothing"
+	}
+	return ""
+}
+
+// lookOfToken draws whether a token lets anybody in.
+func lookOfToken(t access.Token, now time.Time) look {
+	switch {
+	case !t.Revoked.IsZero():
+		return look{"is-cancelled", "cancelled", "revoked"}
+	case !t.Live(now):
+		return look{"is-skipped", "expired", "expired"}
+	case t.Expires.Sub(now) < 7*24*time.Hour:
+		return look{"is-warn", "expired", "ends soon"}
+	}
+	return look{"is-succeeded", "check", "valid"}
+}
+
+// lifetimes are how long a token can be made to last.
+func lifetimes() [][2]string {
+	all := [][2]string{}
+	for _, days := range []int{1, 7, 30, 90, 365} {
+		all = append(all, [2]string{"P" + strconv.Itoa(days) + "D", counted(days, "day", "days")})
+	}
+	return all
+}
+
+// usualLifetime is chosen before a person chooses.
+func usualLifetime() string { return "P" + strconv.Itoa(int(access.TokenDefault/(24*time.Hour))) + "D" }
+
+// accessLog is what the audit log knows of users, or of tokens.
+func accessLog(action string) templ.SafeURL {
+	return auditURL("/audit", job.AuditFilter{Action: action}, 0)
+}
