@@ -93,7 +93,7 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 	}
 	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.includes("Connecting") || document.querySelector("[data-live-status]").innerText.includes("Offline since")`)
 	p = await(t, command(t, dir, "--listen", strings.TrimPrefix(p.url, "http://")))
-	response, err := http.Post(p.url+"/api/v1/jobs/"+ids[0]+"/discard", "application/json", strings.NewReader(""))
+	response, err := http.Post(p.url+"/api/v1/jobs/"+ids[0]+"/discard", "application/json", strings.NewReader(`{"run":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,8 +129,8 @@ func (s shop) fill(words []string) {
 	for i := range rest { // people act, under the words as their names
 		by := job.Actor{Name: words[i*6], Address: words[i*6]}
 		_, replayed := s.store.Replay(s.t.Context(), s.now, hostileID("dead", i*6+1), 1, by)
-		_, discarded := s.store.Discard(s.t.Context(), s.now, hostileID("dead", i*6+2), by)
-		_, cancelled := s.store.Cancel(s.t.Context(), s.now, hostileID("retried", i), by)
+		_, discarded := s.store.Discard(s.t.Context(), s.now, hostileID("dead", i*6+2), 1, by)
+		_, cancelled := s.store.Cancel(s.t.Context(), s.now, hostileID("retried", i), 1, by)
 		if replayed != nil || discarded != nil || cancelled != nil && i%2 == 0 {
 			s.t.Fatal(replayed, discarded, cancelled)
 		}

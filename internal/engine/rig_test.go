@@ -158,7 +158,7 @@ func (r *rig) detail(id string) job.Detail {
 // cancel takes a job back, as a person does.
 func (r *rig) cancel(id string) {
 	r.Helper()
-	if _, err := r.store.Cancel(r.Context(), time.Now(), id, job.Actor{Name: "anna"}); err != nil {
+	if _, err := r.store.Cancel(r.Context(), time.Now(), id, 1, job.Actor{Name: "anna"}); err != nil {
 		r.Fatal(err)
 	}
 }

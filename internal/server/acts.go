@@ -26,9 +26,9 @@ func (s *Server) replayForm(c echo.Context) error {
 		return s.redoForm(c)
 	}
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		run, err := strconv.Atoi(c.FormValue("run"))
-		if err != nil || run < 1 {
-			return job.Job{}, "", checkRun(0)
+		run, err := formRun(c)
+		if err != nil {
+			return job.Job{}, "", err
 		}
 		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, fmt.Sprintf("Replayed, run %d · %s", j.Run, j.Status()), err
@@ -37,23 +37,31 @@ func (s *Server) replayForm(c echo.Context) error {
 
 func (s *Server) discardForm(c echo.Context) error {
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, s.actor("dashboard", c))
+		run, err := formRun(c)
+		if err != nil {
+			return job.Job{}, "", err
+		}
+		j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, "Discarded", err
 	})
 }
 
 func (s *Server) cancelForm(c echo.Context) error {
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, s.actor("dashboard", c))
+		run, err := formRun(c)
+		if err != nil {
+			return job.Job{}, "", err
+		}
+		j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, "Cancelled", err
 	})
 }
 
 func (s *Server) forwardForm(c echo.Context) error {
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		run, err := strconv.Atoi(c.FormValue("run"))
-		if err != nil || run < 1 {
-			return job.Job{}, "", checkRun(0)
+		run, err := formRun(c)
+		if err != nil {
+			return job.Job{}, "", err
 		}
 		j, err := s.forward(c.Request().Context(), id, run, s.actor("dashboard", c))
 		return j, "Forwarded · " + string(j.Status()), err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -208,23 +209,32 @@ func checkRun(run int) error {
 	return nil
 }
 
+// formRun is the run that a form names.
+func formRun(c echo.Context) (int, error) {
+	run, err := strconv.Atoi(c.FormValue("run"))
+	if err != nil {
+		run = 0
+	}
+	return run, checkRun(run)
+}
+
 // discardJob is POST /jobs/{id}/discard.
 func (s *Server) discardJob(c echo.Context) error {
-	id, err := s.bareAct(c, paramID)
+	id, run, err := s.runAct(c)
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, s.actor("api", c))
+	j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
 // cancelJob is POST /jobs/{id}/cancel.
 func (s *Server) cancelJob(c echo.Context) error {
-	id, err := s.bareAct(c, paramID)
+	id, run, err := s.runAct(c)
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, s.actor("api", c))
+	j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 

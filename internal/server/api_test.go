@@ -240,14 +240,16 @@ func TestAPI_HundredReplaysRunOne(t *testing.T) {
 func TestAPI_DiscardAndCancel(t *testing.T) {
 	h := start(t)
 	id := h.dead()
-	h.post("/api/v1/jobs/"+id+"/discard", ``).want(t, http.StatusOK)
-	h.post("/api/v1/jobs/"+id+"/discard", `{}`).want(t, http.StatusConflict)
+	h.post("/api/v1/jobs/"+id+"/discard", `{"run":2}`).want(t, http.StatusConflict)
+	h.post("/api/v1/jobs/"+id+"/discard", `{"run":1}`).want(t, http.StatusOK)
+	h.post("/api/v1/jobs/"+id+"/discard", `{"run":1}`).want(t, http.StatusConflict)
 	id = h.enqueue(`{"type":"t"}`)
-	a := h.do(http.MethodPost, "/api/v1/jobs/"+id+"/cancel", "").want(t, http.StatusOK)
+	h.post("/api/v1/jobs/"+id+"/cancel", `{"run":2}`).want(t, http.StatusConflict)
+	a := h.post("/api/v1/jobs/"+id+"/cancel", `{"run":1}`).want(t, http.StatusOK)
 	if !strings.Contains(a.body, `"state":"cancelled"`) {
 		t.Errorf("answer %s", a.body)
 	}
-	h.post("/api/v1/jobs/"+id+"/cancel", `{}`).want(t, http.StatusConflict)
+	h.post("/api/v1/jobs/"+id+"/cancel", `{"run":1}`).want(t, http.StatusConflict)
 }
 
 func TestAPI_QueuesPauseAndResume(t *testing.T) {

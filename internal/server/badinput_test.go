@@ -118,8 +118,9 @@ func badActs(dead string) []badInput {
 		{"forward of what is not refused", jobs + "/" + dead + "/forward", `{"run":1}`, 409, "conflict", ""},
 		{"forward of nothing", jobs + "/" + unknownID + "/forward", `{"run":1}`, 404, "not_found", ""},
 		{"forward of no UUID", jobs + "/7/forward", `{"run":1}`, 400, "invalid_parameter", "id"},
-		{"discard of nothing", jobs + "/" + unknownID + "/discard", `{}`, 404, "not_found", ""},
-		{"discard with fields", jobs + "/" + dead + "/discard", `{"run":1}`, 422, "invalid_value", "run"},
+		{"discard of nothing", jobs + "/" + unknownID + "/discard", `{"run":1}`, 404, "not_found", ""},
+		{"discard without a run", jobs + "/" + dead + "/discard", `{}`, 422, "invalid_value", "run"},
+		{"cancel without a run", jobs + "/" + dead + "/cancel", `{}`, 422, "invalid_value", "run"},
 		{"cancel of no UUID", jobs + "/x/cancel", `{}`, 400, "invalid_parameter", "id"},
 		{"pause of a malformed queue", "/api/v1/queues/%3Cscript%3E/pause", `{}`, 400, "invalid_parameter", "queue"},
 	}

@@ -117,7 +117,7 @@ func TestEnvelopes_Corpus(t *testing.T) {
 		if got := h.download(j.ID, ""); got != g.original {
 			t.Errorf("%s: replayed\n%s, want\n%s", g.place, got, g.original)
 		}
-		h.post("/api/v1/jobs/"+j.ID+"/cancel", "{}").want(t, http.StatusOK)
+		h.post("/api/v1/jobs/"+j.ID+"/cancel", `{"run":2}`).want(t, http.StatusOK)
 	}
 }
 

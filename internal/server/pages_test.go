@@ -190,8 +190,9 @@ func TestActs_ScriptsAreAnsweredInPlace(t *testing.T) {
 	if f := decode[fault](t, a); f.By != "dashboard at 127.0.0.1" || f.At == "" {
 		t.Errorf("conflict %+v", f)
 	}
-	h.form("/jobs/"+id+"/discard", "", "Accept", "application/json").want(t, http.StatusOK)
-	h.form("/jobs/"+id+"/cancel", "", "Accept", "application/json").want(t, http.StatusConflict)
+	h.form("/jobs/"+id+"/discard", "run=1", "Accept", "application/json").want(t, http.StatusConflict) // who looks at run 1 does not mean run 2
+	h.form("/jobs/"+id+"/discard", "run=2", "Accept", "application/json").want(t, http.StatusOK)
+	h.form("/jobs/"+id+"/cancel", "run=2", "Accept", "application/json").want(t, http.StatusConflict)
 	if a := h.form("/queues/orders/pause", "", "Accept", "application/json").want(t, http.StatusOK); decode[said](t, a).Text != "Paused orders" {
 		t.Errorf("pause said %s", a.body)
 	}
@@ -207,7 +208,8 @@ func TestActs_BadForms(t *testing.T) {
 	h.form("/jobs/"+unknownID+"/replay", "run=1").want(t, 404)
 	h.form("/jobs/"+id+"/replay", "run=%zz").want(t, 400)
 	h.form("/jobs/"+id+"/replay", "run=1&x="+strings.Repeat("x", maxRedo)).want(t, 413)
-	h.form("/jobs/"+id+"/discard", "x="+strings.Repeat("x", maxSmall)).want(t, 413)
+	h.form("/jobs/"+id+"/discard", "run=1&x="+strings.Repeat("x", maxSmall)).want(t, 413)
+	h.form("/jobs/"+id+"/discard", "").want(t, 422)
 	h.post("/jobs/"+id+"/replay", `{"run":1}`).want(t, 415)
 	h.form("/queues/%3Cb%3E/pause", "").want(t, 400)
 	if n := h.store.Snapshot().Totals.Replayed; n != 0 {

@@ -178,8 +178,8 @@ func (r reader) ReplayWith(ctx context.Context, now time.Time, id string, run in
 }
 
 // Discard is Store.Discard.
-func (r reader) Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
-	return r.acted(r.Store.Discard(ctx, now, id, by))
+func (r reader) Discard(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+	return r.acted(r.Store.Discard(ctx, now, id, run, by))
 }
 
 // Restore is Store.Restore.
@@ -188,8 +188,8 @@ func (r reader) Restore(ctx context.Context, now time.Time, id string, run int, 
 }
 
 // Cancel is Store.Cancel.
-func (r reader) Cancel(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
-	return r.acted(r.Store.Cancel(ctx, now, id, by))
+func (r reader) Cancel(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+	return r.acted(r.Store.Cancel(ctx, now, id, run, by))
 }
 
 // Forwarded is Store.Forwarded.

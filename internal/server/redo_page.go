@@ -39,9 +39,9 @@ func (s *Server) redoForm(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := strconv.Atoi(c.FormValue("run"))
-	if err != nil || run < 1 {
-		return checkRun(0)
+	run, err := formRun(c)
+	if err != nil {
+		return err
 	}
 	d, err := s.Store.original(c.Request().Context(), id)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -110,9 +109,9 @@ func (s *Server) listTrash(c echo.Context) error {
 // restoreForm takes the run that the page showed out of the trash.
 func (s *Server) restoreForm(c echo.Context) error {
 	return s.actOnJob(c, func(id string) (job.Job, string, error) {
-		run, err := strconv.Atoi(c.FormValue("run"))
-		if err != nil || run < 1 {
-			return job.Job{}, "", checkRun(0)
+		run, err := formRun(c)
+		if err != nil {
+			return job.Job{}, "", err
 		}
 		j, err := s.Store.Restore(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, "Restored · " + string(j.Status()), err

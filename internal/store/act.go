@@ -22,7 +22,7 @@ func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, b
 			return job.Job{}, err
 		}
 		if from.Run != run || !from.Replayable() {
-			return job.Job{}, t.cannotReplay(from, run)
+			return job.Job{}, t.missed(from, run)
 		}
 		to, err := t.replay(from, now, by)
 		if err != nil {
@@ -109,8 +109,9 @@ func (t *tx) resolved(from job.Job) {
 	}
 }
 
-// cannotReplay says what happened to the run that somebody wants to replay.
-func (t *tx) cannotReplay(j job.Job, run int) error {
+// missed says why the run that somebody looked at cannot be replayed, or is not
+// the job's any more.
+func (t *tx) missed(j job.Job, run int) error {
 	c := &job.Conflict{Job: j}
 	const query = `SELECT at, by FROM replays WHERE job_seq = $1 AND run = $2`
 	var at int64
@@ -138,14 +139,18 @@ func name(by string) string {
 	return by
 }
 
-// Cancel takes a job back before it has ended. An execution that is under way
+// Cancel takes a job back before it has ended, in the run that the caller looked
+// at; another run, or one that has ended, is a *job.Conflict. An execution that is under way
 // loses its lease: whatever it still reports is stale, and its attempt is
 // recorded as cancelled.
-func (s *Store) Cancel(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
+func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
 			return job.Job{}, err
+		}
+		if from.Run != run {
+			return job.Job{}, t.missed(from, run)
 		}
 		if !from.Cancellable() {
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf("the job is %s; it can no longer be cancelled", from.State)}

@@ -135,7 +135,7 @@ func TestVerifyAudit_HoldsOverRestartsAndManyEntries(t *testing.T) {
 	s := open(t, Options{})
 	for range 3 {
 		for _, j := range dead(t, s, 400) {
-			_, err := s.Discard(t.Context(), testTime, j.ID, job.Actor{Name: "ana"})
+			_, err := s.Discard(t.Context(), testTime, j.ID, 1, job.Actor{Name: "ana"})
 			check(t, err)
 		}
 	}

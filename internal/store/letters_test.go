@@ -37,7 +37,7 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 	var callers sync.WaitGroup
 	for i, j := range letters[7:] {
 		callers.Go(func() {
-			if _, err := s.Discard(context.Background(), testTime, j.ID, job.Actor{Name: "ana"}); err != nil {
+			if _, err := s.Discard(context.Background(), testTime, j.ID, 1, job.Actor{Name: "ana"}); err != nil {
 				t.Error(err)
 			}
 		})

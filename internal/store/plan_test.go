@@ -198,9 +198,9 @@ func live(t *testing.T, s *Store) {
 	if _, err = s.Replay(ctx, testTime, claimed[1].ID, 1, job.Actor{Name: "eve"}); err == nil {
 		t.Error("replayed twice")
 	}
-	_, err = s.Discard(ctx, testTime, claimed[1].ID, job.Actor{Name: "eve"})
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
 	ok(err)
-	_, err = s.Cancel(ctx, testTime, claimed[31].ID, job.Actor{Name: "eve"})
+	_, err = s.Cancel(ctx, testTime, claimed[31].ID, 1, job.Actor{Name: "eve"})
 	ok(err)
 	refused := claimed[32].Settle(job.Ending{Outcome: job.Failed, FinishedAt: claim.Now, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil)
 	_, _, err = s.Exchange(ctx, []job.Settlement{refused.Delivered(job.Delivery{Problem: "no"})}, job.Claim{})
@@ -216,7 +216,7 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Restore(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
 	ok(err)
-	_, err = s.Discard(ctx, testTime, claimed[1].ID, job.Actor{Name: "eve"})
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
 	ok(err)
 	done, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1, Trash: time.Minute})
 	ok(err)

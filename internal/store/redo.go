@@ -22,7 +22,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			return job.Job{}, err
 		}
 		if from.Run != run || !from.Replayable() {
-			return job.Job{}, t.cannotReplay(from, run)
+			return job.Job{}, t.missed(from, run)
 		}
 		change := redo.Before(from)
 		changed, err := t.rework(from, change)

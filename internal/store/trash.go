@@ -17,13 +17,16 @@ import (
 // retention says. Jobs that their policy discarded have never been in it.
 
 // Discard gives a job up: it ends, its dead letter is no longer open, and it
-// lies in the trash until it is purged. A job that runs or is over is a
-// *job.Conflict.
-func (s *Store) Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error) {
+// lies in the trash until it is purged. run is the one that the caller looked
+// at; another run, a job that runs or one that is over is a *job.Conflict.
+func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
 			return job.Job{}, err
+		}
+		if from.Run != run {
+			return job.Job{}, t.missed(from, run)
 		}
 		if !from.Discardable() {
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(

@@ -128,7 +128,7 @@ func (k *kit) restartExecution(id string) {
 func ReplayOfRetryableAndCancelled(k *kit) {
 	retrying := k.settle(k.begin(simple()), job.Failed)
 	cancelled := k.add(simple())[0]
-	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, job.Actor{Name: "eve"})
+	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, job.Actor{Name: "eve"})
 	k.check(err)
 	for _, id := range []string{retrying.ID, cancelled.ID} {
 		got, err := k.Replay(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
@@ -177,8 +177,8 @@ func ReplayNeedsAnEndedRun(k *kit) {
 func ReplayOfAnUnknownJob(k *kit) {
 	id := job.NewID()
 	_, replay := k.Replay(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
-	_, discard := k.Discard(k.ctx, k.now, id, job.Actor{Name: "eve"})
-	_, cancel := k.Cancel(k.ctx, k.now, id, job.Actor{Name: "eve"})
+	_, discard := k.Discard(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
+	_, cancel := k.Cancel(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
 	_, read := k.Job(k.ctx, id)
 	for i, err := range []error{replay, discard, cancel, read} {
 		if !errors.Is(err, job.ErrNotFound) {
@@ -192,7 +192,7 @@ func ReplayOfAnUnknownJob(k *kit) {
 func DiscardEndsAWaitingJob(k *kit) {
 	j := k.add(simple())[0]
 	k.pass(time.Second)
-	got, err := k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 	k.check(err)
 	want := j
 	want.State, want.Letter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.LetterTrashed, retry.Manual, k.now, k.now
@@ -207,7 +207,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 func DiscardResolvesADeadLetter(k *kit) {
 	j := k.dead(simple())
 	k.pass(time.Second)
-	got, err := k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.Letter, got.Reason}, []any{job.Discarded, job.LetterTrashed, retry.Manual})
 	letter := k.detail(j.ID).Letters[0]
@@ -215,7 +215,7 @@ func DiscardResolvesADeadLetter(k *kit) {
 	reasons, err := k.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", len(reasons), 0)
-	_, err = k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+	_, err = k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 	k.conflict(err)
 	_, err = k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
 	k.check(err)
@@ -226,7 +226,7 @@ func DiscardNeedsAWaitingJob(k *kit) {
 	active := k.begin(simple())
 	done := k.settle(k.begin(simple()), job.Succeeded)
 	for _, j := range []job.Job{active, done} {
-		_, err := k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+		_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 		k.same("the job in the conflict", k.conflict(err).Job, j)
 	}
 }
@@ -236,7 +236,7 @@ func DiscardNeedsAWaitingJob(k *kit) {
 func CancelFencesTheExecution(k *kit) {
 	j := k.begin(simple())
 	k.pass(time.Second)
-	got, err := k.Cancel(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+	got, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.Worker, got.LeaseUntil, got.FinishedAt}, []any{job.Cancelled, "", time.Time{}, k.now})
 	k.same("attempts", k.detail(j.ID).Attempts, []job.Attempt{{
@@ -258,7 +258,7 @@ func CancelEndsAWaitingJob(k *kit) {
 	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"orders": 9}, Knows: func(string) bool { return false }})
 	k.check(err)
 	for _, id := range []string{k.add(later)[0].ID, k.add(simple())[0].ID, retrying.ID, held.ID} {
-		got, err := k.Cancel(k.ctx, k.now, id, job.Actor{Name: "eve"})
+		got, err := k.Cancel(k.ctx, k.now, id, k.job(id).Run, job.Actor{Name: "eve"})
 		k.check(err)
 		k.same("the job", []any{got.State, got.Held, got.Reason}, []any{job.Cancelled, false, retry.Manual})
 	}
@@ -270,7 +270,7 @@ func CancelEndsAWaitingJob(k *kit) {
 // CancelNeedsALivingJob: what is over cannot be cancelled.
 func CancelNeedsALivingJob(k *kit) {
 	for _, j := range []job.Job{k.settle(k.begin(simple()), job.Succeeded), k.dead(simple())} {
-		_, err := k.Cancel(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+		_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 		k.same("the job in the conflict", k.conflict(err).Job, j)
 	}
 }

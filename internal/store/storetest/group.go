@@ -162,7 +162,7 @@ func GroupKnowsHowItsReplaysEnded(k *kit) {
 // when it is restored.
 func GroupLosesWhatIsDiscarded(k *kit) {
 	j := k.dead(simple())
-	_, err := k.Discard(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+	_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 	k.check(err)
 	d := k.group(j)
 	k.same("in the trash", []any{d.Dead, len(d.Jobs)}, []any{int64(0), 0})

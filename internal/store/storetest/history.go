@@ -241,8 +241,9 @@ func (h *history) replay(t *rapid.T) {
 
 func (h *history) discard(t *rapid.T) {
 	m := h.some(t)
-	was, allowed := *m, m.Discardable()
-	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, job.Actor{Name: "eve"})
+	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
+	was, allowed := *m, m.Discardable() && run == m.Run
+	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
 	h.finish(m, job.Discarded, allowed, err)
 	if allowed {
 		h.trash[m.ID], m.Letter = was, job.LetterTrashed
@@ -266,11 +267,13 @@ func (h *history) restore(t *rapid.T) {
 
 func (h *history) cancel(t *rapid.T) {
 	m := h.some(t)
-	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, job.Actor{Name: "eve"})
-	if m.State == job.Active {
+	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
+	allowed := m.Cancellable() && run == m.Run
+	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
+	if allowed && m.State == job.Active {
 		h.ended[m.ID]++
 	}
-	h.finish(m, job.Cancelled, m.Cancellable(), err)
+	h.finish(m, job.Cancelled, allowed, err)
 }
 
 func (h *history) finish(m *job.Job, state job.State, allowed bool, err error) {

@@ -70,7 +70,7 @@ func (k *kit) variety() []job.Job {
 	jobs := k.all(job.Filter{}, 1000)
 	for i, j := range jobs {
 		if i%20 == 0 && j.Cancellable() {
-			_, err := k.Cancel(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+			_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 			k.check(err)
 		} else if i%7 == 0 && j.Discardable() {
 			k.discard(j.ID)

@@ -239,7 +239,7 @@ func Operation_SkipsWhatMovedOn(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, dead[0].ID, 1, sam)
 	k.check(err)
 	k.settle(k.claim("orders", 1)[0], job.Succeeded)
-	_, err = k.Discard(k.ctx, k.now, dead[1].ID, sam)
+	_, err = k.Discard(k.ctx, k.now, dead[1].ID, dead[1].Run, sam)
 	k.check(err)
 	k.run(o.ID, job.Pace{})
 	o = k.workAll(o.ID)
@@ -364,7 +364,7 @@ func Operation_OutcomesAreCounted(k *kit) {
 	k.dieAll(2, job.Succeeded)
 	relapsed := k.dieAll(1, job.Failed)[0]
 	cancelled := k.claim("orders", 1)[0]
-	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, sam)
+	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, sam)
 	k.check(err)
 	meters := func() []int64 {
 		o := k.operation(o.ID)

@@ -70,7 +70,7 @@ func ReplayWithNothingIsAReplay(k *kit) {
 // that can be replayed, each queue's depths are what counting gives.
 func ReplayWithMovesTheDepths(k *kit) {
 	dead, waiting, cancelled := k.dead(simple()), k.settle(k.begin(simple()), job.Failed), k.add(simple())[0]
-	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, eve)
+	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, eve)
 	k.check(err)
 	for i, id := range []string{dead.ID, waiting.ID, cancelled.ID} {
 		_, err := k.ReplayWith(k.ctx, k.now, id, 1, job.Redo{Queue: fmt.Sprint("q", i%2), RunAt: k.now.Add(time.Duration(i) * time.Hour)}, eve)

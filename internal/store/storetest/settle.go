@@ -175,7 +175,7 @@ func SettleIsFencedByANewerClaim(k *kit) {
 // replay.
 func SettleIsFencedByCancel(k *kit) {
 	j := k.begin(simple())
-	_, err := k.Cancel(k.ctx, k.now, j.ID, job.Actor{Name: "eve"})
+	_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
 	k.check(err)
 	late := j.Settle(k.ending(job.Succeeded), nil)
 	_, stale := k.exchange([]job.Settlement{late}, "", 0)

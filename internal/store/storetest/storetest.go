@@ -58,9 +58,9 @@ type Worker interface {
 // Operator is what a person does.
 type Operator interface {
 	Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
-	Discard(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error)
+	Discard(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
 	Restore(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
-	Cancel(ctx context.Context, now time.Time, id string, by job.Actor) (job.Job, error)
+	Cancel(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
 	Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error
 	Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error
 }

@@ -17,7 +17,7 @@ var trashing = []func(*kit){
 // discard puts a job into the trash.
 func (k *kit) discard(id string) job.Job {
 	k.Helper()
-	j, err := k.Discard(k.ctx, k.now, id, eve)
+	j, err := k.Discard(k.ctx, k.now, id, k.job(id).Run, eve)
 	k.check(err)
 	return j
 }
@@ -139,7 +139,7 @@ func ReplayTakesAJobOutOfTheTrash(k *kit) {
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(0))
 	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
 	k.conflict(err)
-	_, err = k.Discard(k.ctx, k.now, j.ID, eve)
+	_, err = k.Discard(k.ctx, k.now, j.ID, 2, eve)
 	k.check(err)
 	_, err = k.Restore(k.ctx, k.now, j.ID, 2, eve)
 	k.check(err)
