@@ -75,21 +75,31 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 	walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) { paths = append(paths, p.path) })
 	for _, path := range paths {
 		b.run(chromedp.Navigate(url + path))
-		eval[chromedp.Void](b, source+"\n;0")
-		for _, theme := range []string{"light", "dark"} {
-			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
-			})
-			for _, width := range []int64{1280, 390} {
-				b.run(chromedp.EmulateViewport(width, 900))
-				for _, v := range b.axe() {
-					t.Errorf("%s in %s, %d px: %v", path, theme, width, v)
-				}
-			}
-		}
+		b.sound(source, path)
 	}
 	eval[chromedp.Void](b, `document.querySelector("main").append(new Image())`)
 	if found := b.axe(); len(found) != 1 || found[0].ID != "image-alt" {
 		t.Errorf("of an image without a text axe says %v", found)
+	}
+}
+
+// sound fails if axe finds anything on the page as it stands, in either theme,
+// wide or narrow.
+func (b *browser) sound(source, where string) {
+	b.t.Helper()
+	eval[chromedp.Void](b, source+"\n;0")
+	for _, theme := range []string{"light", "dark"} {
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+		})
+		for _, width := range []int64{390, 1280} {
+			b.run(chromedp.EmulateViewport(width, 900))
+			for _, v := range b.axe() {
+				b.t.Errorf("%s in %s, %d px: %v", where, theme, width, v)
+			}
+			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
+				b.t.Errorf("%s in %s is %d px wide on a screen of %d", where, theme, wide, width)
+			}
+		}
 	}
 }

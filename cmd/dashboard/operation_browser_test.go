@@ -37,9 +37,12 @@ func (m *mill) change(path, body string) string {
 }
 
 // starts waits until an operation runs: its scope is collected by then.
-func (m *mill) starts(path string) {
+func (m *mill) starts(path string) { m.leaves(path, "collecting") }
+
+// leaves waits until an operation is in another state.
+func (m *mill) leaves(path, state string) {
 	m.t.Helper()
-	for get[shownOperation](m.t, m.url+"/api/v1"+path).Operation.State == "collecting" {
+	for get[shownOperation](m.t, m.url+"/api/v1"+path).Operation.State == state {
 	}
 }
 
@@ -110,5 +113,44 @@ func TestOperation_PageWithoutScripts(t *testing.T) {
 	if got := b.text("main"); !strings.Contains(got, "It was ended") {
 		t.Errorf("the page says:\n%s", got)
 	}
+	b.calm()
+}
+
+// Axe finds nothing on the page of an operation in any of its states, and none
+// is wider than its screen.
+func TestOperation_EveryStateIsSound(t *testing.T) {
+	axe := findAxe(t)
+	m := startMill(t)
+	m.letters(60)
+	b := openBrowser(t)
+	begin := func(pace string) string {
+		path := m.change("", `{"kind":"replay","filter":"",`+pace+`}`)
+		m.starts(path)
+		return path
+	}
+	shows := func(path, want string) {
+		t.Helper()
+		b.run(chromedp.Navigate(m.url + path))
+		if got := b.text("main"); !strings.Contains(got, want) {
+			t.Errorf("%s does not say %q:\n%s", path, want, got)
+		}
+		b.sound(axe, path+" where it says "+want)
+	}
+	shows(begin(`"rate":1`), "60 jobs are eligible")
+	guarded := begin(`"rate":20,"canary":0,"start":true`)
+	m.leaves(guarded, "running")
+	shows(guarded, "replays failed for good again as before")
+	canary := begin(`"rate":100,"canary":5,"start":true`)
+	m.leaves(canary, "running")
+	shows(canary, "the canary of 5 is out")
+	m.change(strings.TrimPrefix(canary, "/operations")+"/abort", "")
+	shows(canary, "aborted by api at 127.0.0.1")
+	m.fixed.Store(true)
+	running := begin(`"rate":0.01,"canary":0,"start":true`)
+	shows(running, "Jobs are taken in the order in which they failed")
+	m.change(strings.TrimPrefix(running, "/operations")+"/rate", `{"rate":0}`)
+	m.leaves(running, "running")
+	shows(running, "finished")
+	shows("/operations", "paused")
 	b.calm()
 }

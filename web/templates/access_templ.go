@@ -277,7 +277,7 @@ func usersPanel(v Access) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Users) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Users\"><table class=\"table stack flow\"><caption class=\"vh\">Users by name</caption> <thead><tr><th scope=\"col\">Name</th><th scope=\"col\">Role</th><th scope=\"col\">Last login</th><th scope=\"col\" class=\"num\">Sessions</th><th scope=\"col\">Added</th><th scope=\"col\">Role or password changed</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Users by name\"><table class=\"table stack flow\"><caption class=\"vh\">Users by name</caption> <thead><tr><th scope=\"col\">Name</th><th scope=\"col\">Role</th><th scope=\"col\">Last login</th><th scope=\"col\" class=\"num\">Sessions</th><th scope=\"col\">Added</th><th scope=\"col\">Role or password changed</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -862,7 +862,7 @@ func sessionsPanel(v Access) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sessions\"><table class=\"table stack flow\"><caption class=\"vh\">Sessions, newest first</caption> <thead><tr><th scope=\"col\">User</th><th scope=\"col\">Role</th><th scope=\"col\">From</th><th scope=\"col\">Since</th><th scope=\"col\">Last used</th><th scope=\"col\">Ends</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sessions, newest first\"><table class=\"table stack flow\"><caption class=\"vh\">Sessions, newest first</caption> <thead><tr><th scope=\"col\">User</th><th scope=\"col\">Role</th><th scope=\"col\">From</th><th scope=\"col\">Since</th><th scope=\"col\">Last used</th><th scope=\"col\">Ends</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1067,7 +1067,7 @@ func tokensPanel(v Access) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Tokens) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Tokens\"><table class=\"table stack flow\"><caption class=\"vh\">Tokens: first those that are valid, each newest first</caption> <thead><tr><th scope=\"col\">Name</th><th scope=\"col\">State</th><th scope=\"col\">Role</th><th scope=\"col\">Made</th><th scope=\"col\">By</th><th scope=\"col\">Last used</th><th scope=\"col\">Expires</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Tokens, valid ones first\"><table class=\"table stack flow\"><caption class=\"vh\">Tokens: first those that are valid, each newest first</caption> <thead><tr><th scope=\"col\">Name</th><th scope=\"col\">State</th><th scope=\"col\">Role</th><th scope=\"col\">Made</th><th scope=\"col\">By</th><th scope=\"col\">Last used</th><th scope=\"col\">Expires</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
