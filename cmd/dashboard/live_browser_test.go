@@ -53,7 +53,7 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 	}
 	m.fixed.Store(true)
 	m.act(ids[0], "replay", `{"run":1}`)
-	m.act(ids[2], "discard", ``)
+	m.act(ids[2], "discard", `{"run":1}`)
 
 	row := func(id string) string { return `document.querySelector('tr[data-job="` + id + `"]')` }
 	b.wait("the replayed row is greyed", row(ids[0])+`.classList.contains("gone")`)
