@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"redrive/internal/live":            {"job"},
 	"redrive/internal/redact":          {"rawjson"},
 	"redrive/internal/rules":           {"job", "retry"},
-	"redrive/internal/config":          {"access", "job", "retry", "rules", "redact"},
+	"redrive/internal/config":          {"access", "babel", "job", "retry", "rules", "redact"},
 	"redrive/internal/handler":         {"engine", "babel", "job", "retry"},
 	"redrive/internal/forward":         {"babel", "job", "retry"},
 	"redrive/internal/demo":            {"engine", "job", "retry"},

@@ -38,11 +38,18 @@ type reach struct{ addresses, kinds int }
 // sitePage is one page that was opened.
 type sitePage struct {
 	path string // with its query
+	body string
 	root *html.Node
 }
 
 // pageRoutes are the routes of the server that a person may open.
 func pageRoutes(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(gets(t), func(path string) bool { return strings.HasPrefix(path, "/api/") || path == "/live" })
+}
+
+// gets are the routes of the server that only read.
+func gets(t *testing.T) []string {
 	t.Helper()
 	settings, err := config.Parse("the demo's configuration", demo.Config)
 	if err != nil {
@@ -61,13 +68,7 @@ func pageRoutes(t *testing.T) []string {
 			t.Error(err)
 		}
 	}()
-	var pages []string
-	for _, path := range a.server.Gets() {
-		if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/static/") && path != "/live" {
-			pages = append(pages, path)
-		}
-	}
-	return pages
+	return slices.DeleteFunc(a.server.Gets(), func(path string) bool { return strings.HasPrefix(path, "/static/") })
 }
 
 // walk opens every page: those without parameters, the given ones, and what
@@ -159,7 +160,7 @@ func (s *site) open(path string) (status int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.visit(sitePage{path, root})
+	s.visit(sitePage{path, string(body), root})
 	for n := range root.Descendants() {
 		for _, a := range n.Attr {
 			if a.Key == "href" {

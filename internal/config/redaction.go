@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 
+	"redrive/internal/babel"
 	"redrive/internal/redact"
 )
 
@@ -10,7 +11,7 @@ import (
 func (c *Config) Redactor() *redact.Redactor { return c.redactor }
 
 func (c *Config) readRedaction(v value) error {
-	var o redact.Options
+	o := redact.Options{Wrapped: babel.Unread, Inside: "data"}
 	err := v.fields(map[string]func(value) error{
 		"keys":  hidden(&o.Keys, func(s string) redact.Options { return redact.Options{Keys: []string{s}} }),
 		"paths": hidden(&o.Paths, onePath),

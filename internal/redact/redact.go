@@ -30,14 +30,20 @@ type Options struct {
 	Keys  []string            // "pan" or "+pan" hides a name, "-token" shows it
 	Paths []string            // in payloads
 	Types map[string][]string // further paths, for types of jobs, exact or as "email.*"
+
+	// Wrapped is a type of jobs whose payload holds that of another job, of an
+	// unknown type, under the member Inside.
+	Wrapped, Inside string
 }
 
 // Redactor hides what its options say. It never changes and can be used by many
 // goroutines.
 type Redactor struct {
-	keys  map[string]bool
-	paths []path
-	types map[string][]path
+	keys    map[string]bool
+	paths   []path
+	types   map[string][]path
+	wrapped string
+	every   *Redactor // of jobs of the type wrapped
 }
 
 // defaults are the names that are hidden unless they are taken out.
@@ -78,7 +84,19 @@ func New(o Options) (*Redactor, error) {
 			return nil, err
 		}
 	}
+	r.wrapped, r.every = o.Wrapped, r.inside(o.Inside)
 	return r, nil
+}
+
+// inside returns a redactor that looks for all the paths, of whatever type, both
+// in a document and below a member of it.
+func (r *Redactor) inside(member string) *Redactor {
+	all := &Redactor{keys: r.keys, paths: slices.Clone(r.paths)}
+	for _, paths := range r.types {
+		all.paths = append(all.paths, paths...)
+	}
+	all.paths = append(all.paths, all.Under(member).paths...)
+	return all
 }
 
 // Default returns the redactor of no options.
@@ -137,6 +155,9 @@ func (r *Redactor) hides(name []byte) bool {
 
 // For returns the redactor of jobs of a type.
 func (r *Redactor) For(typ string) *Redactor {
+	if typ == r.wrapped && typ != "" {
+		return r.every
+	}
 	var more []path
 	for pattern, paths := range r.types {
 		prefix, isPrefix := strings.CutSuffix(pattern, "*")

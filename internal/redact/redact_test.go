@@ -259,3 +259,26 @@ func FuzzMask_ShowsNoSecret(f *testing.F) {
 		}
 	})
 }
+
+// What is inside a job that could not be read has no type yet: what is hidden in
+// any is hidden in it.
+func TestPayload_WrappedHidesThePathsOfAllTypes(t *testing.T) {
+	r, err := New(Options{
+		Paths: []string{"$.card"}, Types: map[string][]string{"mail.*": {"$.to[*]"}, "sms": {"$.number"}}, Wrapped: "unread", Inside: "data",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document, want := range map[string]string{
+		`{"data":{"card":1,"to":[2],"number":3,"n":4}}`: `{"data":{"card":"••••••#1","to":["••••••#2"],"number":"••••••#3","n":4}}`,
+		`{"card":1,"data":{"to":2}}`:                    `{"card":"••••••#1","data":{"to":2}}`,
+		`{"data":{"card":1,"to":[2`:                     `{"data":{"card":"••••••#1","to":["••••••#2"`,
+	} {
+		if got := string(r.For("unread").Payload([]byte(document))); got != want {
+			t.Errorf("%s becomes\n%s, want\n%s", document, got, want)
+		}
+	}
+	if got := string(r.For("sms").Payload([]byte(`{"data":{"card":1}}`))); got != `{"data":{"card":1}}` {
+		t.Errorf("a job of another type becomes %s", got)
+	}
+}

@@ -257,3 +257,25 @@ func (r reader) NoteGroup(ctx context.Context, now time.Time, fingerprint, note 
 	g, err := r.Store.NoteGroup(ctx, now, fingerprint, note, by)
 	return r.group(g), err
 }
+
+// Audit is Store.Audit: what people wrote stands in it as they wrote it.
+func (r reader) Audit(ctx context.Context, f job.AuditFilter, before int64, limit int) (job.AuditList, error) {
+	list, err := r.Store.Audit(ctx, f, before, limit)
+	r.entries(list.Entries)
+	return list, err
+}
+
+func (r reader) entries(entries []job.Entry) {
+	for i := range entries {
+		for _, text := range []*string{&entries[i].Filter, &entries[i].Before, &entries[i].After} {
+			*text = r.redactor.Text(*text)
+		}
+	}
+}
+
+// OperationLog is Store.OperationLog.
+func (r reader) OperationLog(ctx context.Context, id int64) ([]job.Entry, error) {
+	entries, err := r.Store.OperationLog(ctx, id)
+	r.entries(entries)
+	return entries, err
+}

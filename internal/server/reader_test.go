@@ -22,7 +22,7 @@ func telling(t reflect.Type, seen map[reflect.Type]bool) bool {
 		return false
 	}
 	seen[t] = true
-	for _, is := range []any{job.Job{}, job.DeadLetter{}, job.Attempt{}, job.Group{}, job.Item{}} {
+	for _, is := range []any{job.Job{}, job.DeadLetter{}, job.Attempt{}, job.Group{}, job.Item{}, job.Entry{}} {
 		if t == reflect.TypeOf(is) {
 			return true
 		}
