@@ -140,7 +140,7 @@ func (a *aviary) fill() {
 	}](a.t, a.url+"/api/v1/failures").Groups[0].Fingerprint
 	a.tell("/api/v1/failures/"+group+"/note", `{"note": "log in with password=canary7f3a91-note"}`, http.StatusOK)
 	a.tell("/api/v1/failures/"+group+"/note", `{"note": "or with password=canary7f3a91-second"}`, http.StatusOK)
-	a.tell("/api/v1/jobs/"+a.of("exec.sent")+"/discard", `{}`, http.StatusOK)
+	a.tell("/api/v1/jobs/"+a.of("exec.sent")+"/discard", `{"run": 1}`, http.StatusOK)
 	a.tell("/api/v1/operations", `{"kind": "replay", "filter": "id:`+a.of("urn:babel:http:sent")+`", "rate": 0, "canary": 0, "start": true}`, http.StatusCreated)
 	a.until(func(now totals) bool { return now.Failed >= 8 && now.States["dead_letter"] == 6 })
 }
