@@ -15,7 +15,7 @@ type bulk struct {
 	frame  Frame
 	filter job.Filter    // of the list, as far as it is a filter of jobs
 	known  int64         // how many jobs match it, or -1 when nobody has counted
-	noun   string        // what these are; default: "matching"
+	noun   string        // what these are, in a bar with less room; default: "matching"
 	list   templ.SafeURL // the first page of the list: the ticks of all its pages are one selection
 	back   templ.SafeURL // this page
 	kinds  []string      // "replay", "discard", "restore": what may be done with these rows
@@ -47,14 +47,6 @@ func (b bulk) matching() string {
 		return "all " + noun + " " + as
 	}
 	return "all " + number(b.known) + " " + noun + " " + as
-}
-
-// idle is what the bar says while nothing is ticked.
-func (b bulk) idle() string {
-	if b.noun != "" { // beside other panels there is less room
-		return "Tick rows to act on them."
-	}
-	return "Tick rows to act on several at once."
 }
 
 // query is the filter of the list, ended where the page was drawn: what fails
