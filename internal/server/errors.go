@@ -150,7 +150,7 @@ func describe(err error) failure {
 	case errors.Is(err, access.ErrUnknown):
 		return failure{notFound, "", "there is no such user or token; it may have been removed", nil}
 	case errors.Is(err, job.ErrNotFound):
-		return failure{notFound, "", "there is no such job, queue or operation; it may have been removed", nil}
+		return failure{notFound, "", "there is no such job, queue, error group or operation; it may have been removed", nil}
 	case errors.Is(err, job.ErrBusy):
 		return failure{busy, "", "another process keeps the database busy; nothing was changed, try again", nil}
 	case errors.Is(err, job.ErrStorageFull):
