@@ -45,6 +45,9 @@ func (p pruner) once(ctx context.Context) {
 	if done.Items > 0 {
 		p.log.Info("The items of operations that ended long ago were removed. Their counts stay.", "items", done.Items, "age", p.retention.Age)
 	}
+	if done.Groups > 0 {
+		p.log.Info("Error groups were removed in which nothing failed for long and to which no job belongs.", "groups", done.Groups, "age", p.retention.Age)
+	}
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("The dead-letter queue and the trash could not be pruned. It is tried again.", "error", err, "again_in", pruneEvery)
 	}

@@ -216,7 +216,7 @@ type HeldType struct {
 // Retention bounds the dead-letter queue and the trash. A zero field bounds
 // nothing.
 type Retention struct {
-	Age   time.Duration // of a dead letter, and of the items of an operation that has ended
+	Age   time.Duration // of a dead letter, of the items of an operation that has ended, and of an error group without a job
 	Count int64         // of dead letters
 	Trash time.Duration // since a person discarded a job
 }
@@ -226,6 +226,7 @@ type Pruned struct {
 	ByAge, ByCount int // dead letters
 	Trash          int // discarded jobs
 	Items          int // of operations
+	Groups         int // error groups
 }
 
 // Trashed is where a job was that a person discarded.

@@ -45,7 +45,7 @@ func TestFailures_AreLinkedFromWhereTheyShow(t *testing.T) {
 			t.Errorf("%s has no %s, or does not say %q", path, link, words)
 		}
 	}
-	a := h.get("/failures/" + fingerprint).want(t, http.StatusOK)
+	a := h.get("/failures/"+fingerprint).want(t, http.StatusOK)
 	for _, words := range []string{
 		"Replay all 2 dead…", `href="/jobs/` + id + `"`, `value="` + id + `:1"`, "the warehouse is closed", "all 2 dead (as of", "Payload keys",
 	} {

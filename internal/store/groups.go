@@ -3,7 +3,6 @@ package store
 import (
 	"database/sql"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -125,7 +124,7 @@ func (t *tx) groupOf(c failure.Cause, typ string, at int64) (*group, error) {
 	if g := t.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
-	if t.newestGroup >= job.MaxGroups {
+	if t.countGroups() >= job.MaxGroups {
 		c = failure.Cause{Fingerprint: job.OtherGroup, Class: job.OtherGroup, Message: "whatever was new after the first 10,000 error groups"}
 		if typ = ""; t.group(c.Fingerprint) != nil {
 			return t.group(c.Fingerprint), nil
@@ -144,9 +143,23 @@ func (t *tx) groupOf(c failure.Cause, typ string, at int64) (*group, error) {
 	return g, nil
 }
 
+// countGroups counts the groups as this transaction sees them.
+func (t *tx) countGroups() int {
+	n := len(t.rollup.groups)
+	for fingerprint, g := range t.groups {
+		switch known := t.rollup.groups[fingerprint] != nil; {
+		case g != nil && !known:
+			n++
+		case g == nil && known:
+			n--
+		}
+	}
+	return n
+}
+
 // group returns a known group for this transaction to change, or nil.
 func (t *tx) group(fingerprint string) *group {
-	if g := t.groups[fingerprint]; g != nil {
+	if g, changed := t.groups[fingerprint]; changed {
 		return g
 	}
 	known := t.rollup.groups[fingerprint]
@@ -163,7 +176,7 @@ func (t *tx) group(fingerprint string) *group {
 func (t *tx) prove(runs string) error {
 	const query = `SELECT r.group_id, sum(e.value ->> 3 = 'succeeded'), sum(e.value ->> 3 = 'relapsed')
 		FROM json_each($1) AS e JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = (e.value ->> 1) - 1
-		WHERE r.group_id <> 0 GROUP BY r.group_id`
+		WHERE r.group_id IN (SELECT id FROM groups) GROUP BY r.group_id`
 	return t.query(query, func(rows *sql.Rows) error {
 		var id, recovered, relapsed int64
 		err := rows.Scan(&id, &recovered, &relapsed)
@@ -264,19 +277,23 @@ func (t *tx) flushGroupParts() error {
 	return nil
 }
 
-// learnGroups takes over the groups that a transaction changed, after its
-// commit.
+// learnGroups takes over the groups that a transaction changed, or removed, after
+// its commit.
 func (r *rollup) learnGroups(changed map[string]*group) {
 	for fingerprint, g := range changed {
 		if before := r.groups[fingerprint]; before != nil && before.state == job.GroupOpen {
 			r.openGroups--
 		}
+		if g == nil {
+			delete(r.groups, fingerprint)
+			continue
+		}
 		if g.state == job.GroupOpen {
 			r.openGroups++
 		}
 		r.newestGroup = max(r.newestGroup, g.id)
+		r.groups[fingerprint] = g
 	}
-	maps.Copy(r.groups, changed)
 }
 
 func (r *rollup) loadGroups(src source) error {

@@ -94,8 +94,11 @@ func (s *Store) WakeGroups(ctx context.Context, now time.Time) (int, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (int, error) {
 		woken := 0
 		for fingerprint, g := range t.rollup.groups {
-			if mine := t.groups[fingerprint]; mine != nil {
+			if mine, changed := t.groups[fingerprint]; changed {
 				g = mine
+			}
+			if g == nil { // removed
+				continue
 			}
 			until := g.patience.Until
 			if g.state != job.GroupIgnored || until.IsZero() || until.After(now) {

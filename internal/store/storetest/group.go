@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -12,7 +13,7 @@ import (
 var grouping = []func(*kit){
 	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure, GroupIsIgnoredUntilADate,
 	GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
-	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, GroupsSurviveARestart,
+	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, OldGroupsAreRemoved, GroupsSurviveARestart,
 }
 
 // fails is a job that fails so, and retries are left to it.
@@ -282,4 +283,49 @@ func TopGroupsOfTheDay(k *kit) {
 	top, err = k.TopGroups(k.ctx, k.now, 1)
 	k.check(err)
 	k.same("the first alone", len(top), 1)
+}
+
+// OldGroupsAreRemoved: with the retention of dead letters, once no job belongs
+// to them; not those that somebody wrote about or decided about.
+func OldGroupsAreRemoved(k *kit) {
+	gone, noted := k.failing(simple(), "a", "gone"), k.failing(simple(), "a", "noted")
+	resolved, ignored := k.failing(simple(), "a", "resolved"), k.failing(simple(), "a", "ignored")
+	replayed, waits := k.failing(simple(), "a", "replayed"), k.fails("waits")
+	known := map[string]string{}
+	for name, j := range map[string]job.Job{"gone": gone, "noted": noted, "resolved": resolved, "ignored": ignored, "replayed": replayed, "waits": waits} {
+		known[name] = k.group(j).Fingerprint
+	}
+	k.decide(resolved, job.Standing{State: job.GroupResolved})
+	k.decide(ignored, job.Standing{State: job.GroupIgnored})
+	_, err := k.NoteGroup(k.ctx, k.now, known["noted"], "they know", job.Actor{Name: "eve"})
+	k.check(err)
+	_, err = k.Replay(k.ctx, k.now, replayed.ID, 1, job.Actor{Name: "eve"})
+	k.check(err)
+	k.pass(2 * time.Hour)
+	k.failing(in("mail"), "a", "new")
+	left := func() (names []string) {
+		for name, fingerprint := range known {
+			if _, err := k.Group(k.ctx, k.now, fingerprint); err == nil {
+				names = append(names, name)
+			} else if !errors.Is(err, job.ErrNotFound) {
+				k.check(err)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	done, err := k.Prune(k.ctx, k.now, job.Retention{Count: 1})
+	k.check(err)
+	k.same("removed for the number of letters", []any{done.Groups, len(left())}, []any{0, 6})
+	done, err = k.Prune(k.ctx, k.now, job.Retention{Age: time.Hour})
+	k.check(err)
+	k.same("removed", []any{done.Groups, left()}, []any{2, []string{"ignored", "noted", "resolved", "waits"}})
+	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
+	for _, j := range k.claim("orders", 2) { // one of them was replayed: it has no group to prove
+		k.settle(j, job.Succeeded)
+	}
+	k.restart()
+	k.same("after a restart", []any{left(), k.Snapshot().OpenGroups}, []any{[]string{"ignored", "noted", "resolved", "waits"}, int64(3)})
+	d := k.group(k.failing(simple(), "a", "gone"))
+	k.same("it fails again", []any{d.Fingerprint, d.Failures, d.FirstSeen, d.ReopenedBy}, []any{known["gone"], int64(1), k.now, job.Reopening("")})
 }

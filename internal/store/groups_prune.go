@@ -1,0 +1,59 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// pruneGroups removes error groups that no job belongs to any more and in which
+// nothing has failed since a time, at most so many. Those stay that have a note,
+// or that a person resolved or ignores; and so does the newest, because the
+// next number follows from it and none is given twice.
+func (t *tx) pruneGroups(before time.Time, most int64) (int, error) {
+	const query = `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
+		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) ORDER BY last_seen, id LIMIT $3 + 0`
+	old := map[int64]string{}
+	err := t.query(query, func(rows *sql.Rows) error {
+		var id int64
+		var fingerprint string
+		err := rows.Scan(&id, &fingerprint)
+		if t.delta.groups[id] == nil { // nothing of it waits to be written
+			old[id] = fingerprint
+		}
+		return err
+	}, micros(before), t.newestGroup, most)
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	if err := t.removeGroups(old); err != nil {
+		return 0, fmt.Errorf("remove old error groups: %w", err)
+	}
+	t.touched = true
+	return len(old), nil
+}
+
+func (t *tx) removeGroups(old map[int64]string) error {
+	numbers := make([]int64, 0, len(old))
+	for id := range old {
+		numbers = append(numbers, id)
+	}
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return err
+	}
+	for _, remove := range []string{
+		`DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`,
+		`DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`,
+	} {
+		if _, err := t.exec(remove, string(list)); err != nil {
+			return err
+		}
+	}
+	for _, fingerprint := range old {
+		t.groups[fingerprint] = nil
+	}
+	return nil
+}
