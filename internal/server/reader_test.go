@@ -93,19 +93,8 @@ func TestReader_IsTheOnlyWay(t *testing.T) {
 		"original": {"forwardOnce", "replayJob", "redoForm", "reveal"},
 		"Exchange": {},
 	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "reader.go" {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, file := range sources(t) {
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok {
