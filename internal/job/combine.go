@@ -12,7 +12,7 @@ import (
 // different things of one part: that is a *retry.FieldError.
 func (f Filter) Combine(g Filter) (Filter, error) {
 	for _, q := range qualifiers() {
-		mine, other := q.text(f), q.text(g)
+		mine, other := q.text(&f), q.text(&g)
 		if other == "" {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -50,11 +51,13 @@ type qualifier struct {
 	example string
 	aliased string // the example of the alias
 	read    func(f *Filter, name, value string, now time.Time) error
-	text    func(f Filter) string // empty when the filter does not say it
+	text    func(f *Filter) string // empty when the filter does not say it
+	clear   func(f *Filter)
 }
 
 // qualifiers is the whole language, in the order in which filters are written.
-func qualifiers() []qualifier {
+// Pages write hundreds of filters, so it is made once.
+var qualifiers = sync.OnceValue(func() []qualifier {
 	return []qualifier{
 		word1("state", "state:dead_letter", func(f *Filter) *Status { return &f.Status }),
 		word1("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
@@ -73,7 +76,7 @@ func qualifiers() []qualifier {
 		operation(),
 		word1("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
 	}
-}
+})
 
 // word1 is a qualifier whose value is kept as it is written.
 func word1[T ~string](name, example string, field func(*Filter) *T) qualifier {
@@ -89,7 +92,8 @@ func word1[T ~string](name, example string, field func(*Filter) *T) qualifier {
 			}
 			return nil
 		},
-		text: func(f Filter) string { return string(*field(&f)) },
+		text:  func(f *Filter) string { return string(*field(f)) },
+		clear: func(f *Filter) { *field(f) = "" },
 	}
 }
 
@@ -100,7 +104,8 @@ func span(name, example string, field func(*Filter) *Span) qualifier {
 			*field(f), err = ParseSpan(value)
 			return inField(name, err)
 		},
-		text: func(f Filter) string { return field(&f).String() },
+		text:  func(f *Filter) string { return field(f).String() },
+		clear: func(f *Filter) { *field(f) = Span{} },
 	}
 }
 
@@ -111,12 +116,13 @@ func moment(name, alias, example, aliased string, field func(*Filter) *time.Time
 			*field(f), err = ParseMoment(value, now)
 			return inField(name, err)
 		},
-		text: func(f Filter) string {
-			if t := *field(&f); !t.IsZero() {
+		text: func(f *Filter) string {
+			if t := *field(f); !t.IsZero() {
 				return t.UTC().Format(time.RFC3339Nano)
 			}
 			return ""
 		},
+		clear: func(f *Filter) { *field(f) = time.Time{} },
 	}
 }
 
@@ -131,12 +137,13 @@ func operation() qualifier {
 			f.Operation = int64(n)
 			return nil
 		},
-		text: func(f Filter) string {
+		text: func(f *Filter) string {
 			if f.Operation == 0 {
 				return ""
 			}
 			return strconv.FormatInt(f.Operation, 10)
 		},
+		clear: func(f *Filter) { f.Operation = 0 },
 	}
 }
 
@@ -152,7 +159,7 @@ func inField(name string, err error) error {
 func (f Filter) String() string {
 	var parts []string
 	for _, q := range qualifiers() {
-		if value := q.text(f); value != "" {
+		if value := q.text(&f); value != "" {
 			parts = append(parts, q.name+":"+quotedIfNeeded(value))
 		}
 	}
@@ -167,7 +174,7 @@ func (f Filter) String() string {
 func (f Filter) Has() []string {
 	var names []string
 	for _, q := range qualifiers() {
-		if q.text(f) != "" {
+		if q.text(&f) != "" {
 			names = append(names, q.name)
 		}
 	}
@@ -184,7 +191,7 @@ func (f Filter) Value(name string) string {
 	}
 	for _, q := range qualifiers() {
 		if q.name == name {
-			return q.text(f)
+			return q.text(&f)
 		}
 	}
 	return ""
@@ -192,16 +199,15 @@ func (f Filter) Value(name string) string {
 
 // Without is the filter without one part of Has.
 func (f Filter) Without(name string) Filter {
-	var kept Filter
 	for _, q := range qualifiers() {
-		if value := q.text(f); q.name != name && value != "" {
-			kept = kept.Set(q.name, value)
+		if q.name == name {
+			q.clear(&f)
 		}
 	}
-	if name != "text" {
-		kept.Text = f.Text
+	if name == "text" {
+		f.Text = ""
 	}
-	return kept
+	return f
 }
 
 // Set is the filter with another value for one qualifier; one that cannot be

@@ -156,19 +156,16 @@ func (s *Server) deadLetters(c echo.Context) error {
 	v := templates.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	filter, after, wrong := lettersQuery(values)
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
-	queues, err := s.Store.Queues(ctx, now)
-	if err != nil {
-		return err
-	}
 	dead := filter
 	dead.Status = job.StatusDeadLetter
+	var err error
 	if v.Query, err = s.queryAbove(c, dead, v.Errors); err != nil {
 		return err
 	}
 	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
 		return err
 	}
-	v.Configs = s.queueConfigs(queues)
+	v.Configs = s.queueConfigs(s.Store.QueueNames()...)
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
@@ -209,20 +206,28 @@ func (s *Server) queues(c echo.Context) error {
 		}
 	}
 	slices.SortFunc(v.Queues, func(a, b job.QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
-	v.Configs = s.queueConfigs(v.Queues)
+	v.Configs = s.queueConfigs(namesOf(v.Queues)...)
 	return s.page(c, http.StatusOK, v.Page())
 }
 
 // queueConfigs is what the configuration says about these queues.
-func (s *Server) queueConfigs(queues []job.QueueInfo) map[string]templates.QueueConfig {
+func (s *Server) queueConfigs(queues ...string) map[string]templates.QueueConfig {
 	all, running := map[string]templates.QueueConfig{}, s.Running()
-	for _, q := range queues {
-		all[q.Name] = templates.QueueConfig{
-			Workers: s.Config.Workers(q.Name), Running: running[q.Name], Policy: s.Config.Policy(q.Name),
-			DeadLetters: s.Config.DeadLetters(q.Name), ForwardedTo: s.forwardHost(q.Name),
+	for _, name := range queues {
+		all[name] = templates.QueueConfig{
+			Workers: s.Config.Workers(name), Running: running[name], Policy: s.Config.Policy(name),
+			DeadLetters: s.Config.DeadLetters(name), ForwardedTo: s.forwardHost(name),
 		}
 	}
 	return all
+}
+
+func namesOf(queues []job.QueueInfo) []string {
+	names := make([]string, len(queues))
+	for i, q := range queues {
+		names[i] = q.Name
+	}
+	return names
 }
 
 // job is the page /jobs/{id}.

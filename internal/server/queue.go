@@ -29,7 +29,7 @@ func (s *Server) queue(c echo.Context) error {
 	if i := slices.IndexFunc(queues, func(q job.QueueInfo) bool { return q.Name == name }); i >= 0 {
 		v.Queue = queues[i]
 	}
-	v.Config = s.queueConfigs([]job.QueueInfo{v.Queue})[name]
+	v.Config = s.queueConfigs(name)[name]
 	v.Configured = slices.Contains(s.Config.Queues(), name)
 	if v.Chart, err = s.chart(ctx, now, job.Filter{Queue: name}); err != nil {
 		return err

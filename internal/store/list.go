@@ -296,11 +296,18 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	}
 	if last := len(page.Letters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
 		page.Next = job.Cursor{At: page.Letters[last].FailedAt, Seq: jobs[last].Seq}
-		if f.Group != "" {
+		if byJob(f) {
 			page.Next.At = jobs[last].ChangedAt
 		}
 	}
 	return page, timedOut(ctx, err)
+}
+
+// byJob reports whether letters are found by what their jobs know: the group or
+// the type. They come in the order in which these were discarded, which is when
+// the letter was accepted.
+func byJob(f job.Filter) bool {
+	return !f.Searches() && (f.Group != "" || f.Type != "" && !strings.HasSuffix(f.Type, ".*"))
 }
 
 func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
@@ -308,12 +315,16 @@ func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 	from, order := "dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq", []string{"l.failed_at", "l.job_seq"}
 	var where conditions
 	switch {
-	case f.Searches():
-		from = "search AS s CROSS JOIN jobs AS j ON j.seq = s.rowid CROSS JOIN dead_letters AS l ON l.job_seq = s.rowid"
+	case f.Searches(): // letters say more about themselves than jobs: fewer of these are read
+		from = "search AS s CROSS JOIN dead_letters AS l ON l.job_seq = s.rowid CROSS JOIN jobs AS j ON j.seq = s.rowid"
 		order = []string{"s.rowid"}
 		where.add("s.search MATCH %s", matching(f))
-	case f.Group != "": // which the job knows; it became discarded when its letter was accepted
-		from = "jobs AS j INDEXED BY jobs_group CROSS JOIN dead_letters AS l ON l.job_seq = j.seq"
+	case byJob(f):
+		index := "jobs_failed_type"
+		if f.Group != "" {
+			index = "jobs_group"
+		}
+		from = "jobs AS j INDEXED BY " + index + " CROSS JOIN dead_letters AS l ON l.job_seq = j.seq"
 		order = []string{"j.changed_at", "j.seq"}
 		where.add(statusTerm(job.Status(job.Discarded)))
 	}

@@ -129,11 +129,15 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 	}
 }
 
-func TestPlans_OfLettersOfAGroupFollowItsIndex(t *testing.T) {
+func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
 	query, _ := lettersQuery(job.Filter{Group: "g", Queue: "q"}, job.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND shelf=?") {
 		t.Errorf("the letters of a group: %s", got)
+	}
+	query, _ = lettersQuery(job.Filter{Type: "t", Queue: "q"}, job.Cursor{At: testTime, Seq: 7}, 50)
+	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND shelf=?") {
+		t.Errorf("the letters of a type: %s", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -166,12 +167,18 @@ func matching(f job.Filter) string {
 	return strings.Join(all, " AND ")
 }
 
-// typeText is what the index can say about the type of a job, so that fewer of
-// a common text's hits are read: the condition on the job itself decides.
+// typeText is what the index is asked about the type of a job, so that fewer of
+// a common text's hits are read: the condition on the job itself decides. It is
+// the middle of the type, where most types differ, and short: each further
+// trigram would be looked for in every failure.
 func typeText(f job.Filter) string {
-	text := strings.TrimSuffix(f.Type, "*")
-	if utf8.RuneCountInString(text) < job.MinSearch || strings.Contains(text, "\x00") {
+	const before, after = 2, 2 // of the last dot
+	text := []rune(strings.TrimSuffix(f.Type, "*"))
+	if len(text) < job.MinSearch || slices.Contains(text, 0) {
 		return ""
 	}
-	return text
+	dot := max(0, strings.LastIndex(string(text), "."))
+	dot = utf8.RuneCountInString(string(text)[:dot])
+	first := max(0, min(dot-before, len(text)-before-after))
+	return string(text[first:min(first+before+after, len(text))])
 }

@@ -37,17 +37,17 @@ func letterFrom(l job.DeadLetter) string {
 
 // letterReplay replays the run that the letter is about: if the job has moved
 // on since, the server says so instead of replaying another run.
-func letterReplay(v DeadLetters, l job.LetterRow) act {
+func letterReplay(f Frame, l job.LetterRow, back templ.SafeURL) act {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
-	return rowReplay(v.Frame, j, lettersBack(v))
+	return rowReplay(f, j, back)
 }
 
 // letterDiscard gives up the job of a letter, while it lies there.
-func letterDiscard(v DeadLetters, l job.LetterRow) act {
+func letterDiscard(f Frame, l job.LetterRow, back templ.SafeURL) act {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
-	return rowDiscard(v.Frame, j, lettersBack(v))
+	return rowDiscard(f, j, back)
 }
 
 // maxFacets is how many queues or types stand beside a list.
