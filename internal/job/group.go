@@ -38,6 +38,9 @@ const (
 	ByRate    Reopening = "rate"    // more came within an hour than it was ignored for
 )
 
+// MaxPatience bounds the failures for which a group is ignored.
+const MaxPatience = 1_000_000_000
+
 // Patience is how long a group is ignored: until the first of what is set comes
 // true. The zero Patience is for ever.
 type Patience struct {
@@ -147,9 +150,11 @@ func (f GroupFilter) Check() error {
 		}
 	}
 	if f.Type != "" {
-		return CheckType(f.Type)
+		if err := CheckType(f.Type); err != nil {
+			return err
+		}
 	}
-	return nil
+	return checkText("q", f.Text)
 }
 
 // Without is the filter without one of its fields, under its name in an address.
@@ -215,14 +220,13 @@ func (s Standing) Check(now time.Time) error {
 	if !slices.Contains(GroupStates(), s.State) {
 		return &retry.FieldError{Field: "state", Problem: fmt.Sprintf("%q is unknown; use open, resolved or ignored", Clip(string(s.State), 64))}
 	}
-	const largest = 1_000_000_000
 	switch {
 	case !s.Until.IsZero() && !s.Until.After(now):
 		return &retry.FieldError{Field: "until", Problem: "is over; a group is ignored until a time to come"}
-	case s.More < 0 || s.More > largest:
-		return &retry.FieldError{Field: "count", Problem: fmt.Sprintf("must be between 1 and %d", largest)}
-	case s.Rate < 0 || s.Rate > largest:
-		return &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("must be between 1 and %d", largest)}
+	case s.More < 0 || s.More > MaxPatience:
+		return &retry.FieldError{Field: "count", Problem: fmt.Sprintf("must be between 1 and %d", MaxPatience)}
+	case s.Rate < 0 || s.Rate > MaxPatience:
+		return &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("must be between 1 and %d", MaxPatience)}
 	}
 	return nil
 }

@@ -211,17 +211,26 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// checkSearch returns a text that can be looked for.
+// checkSearch returns a text that can be looked for in the index of words.
 func checkSearch(field, s string) (string, error) {
-	switch {
-	case len(s) > MaxSearch || !utf8.ValidString(s):
-		return "", &retry.FieldError{Field: field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", MaxSearch)}
-	case utf8.RuneCountInString(s) < MinSearch:
+	if err := checkText(field, s); err != nil {
+		return "", err
+	}
+	if utf8.RuneCountInString(s) < MinSearch {
 		return "", &retry.FieldError{Field: field, Problem: fmt.Sprintf("%q is too short to look for; write %d characters at least", s, MinSearch)}
-	case strings.ContainsRune(s, 0):
-		return "", &retry.FieldError{Field: field, Problem: "holds a NUL character, which no text has that can be searched"}
 	}
 	return s, nil
+}
+
+// checkText refuses what no text contains that is searched.
+func checkText(field, s string) error {
+	switch {
+	case len(s) > MaxSearch || !utf8.ValidString(s):
+		return &retry.FieldError{Field: field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", MaxSearch)}
+	case strings.ContainsRune(s, 0):
+		return &retry.FieldError{Field: field, Problem: "holds a NUL character, which no text has that can be searched"}
+	}
+	return nil
 }
 
 // ParseSpan reads a range of numbers: 3, >3, >=3, <3, <=3, 2..5.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -289,12 +290,10 @@ func (s *Server) newToken(c echo.Context, name string, role access.Role, expires
 			return t, "", &retry.FieldError{Field: "expires", Problem: err.Error()}
 		}
 	}
-	for field, err := range map[string]error{
-		"name": access.CheckToken(name), "role": access.CheckTokenRole(role), "expires": access.CheckExpiry(lasts),
-	} {
-		if err := inField(field, err); err != nil {
-			return t, "", err
-		}
+	if err := cmp.Or(
+		inField("name", access.CheckToken(name)), inField("role", access.CheckTokenRole(role)), inField("expires", access.CheckExpiry(lasts)),
+	); err != nil {
+		return t, "", err
 	}
 	by := s.actor(through, c)
 	t = access.Token{Name: name, Role: role, Created: now, CreatedBy: by.Name, Expires: now.Add(lasts)}

@@ -275,11 +275,10 @@ func (s *Server) resume(c echo.Context, name string, by job.Actor) error {
 // an empty object.
 func (s *Server) bareAct(c echo.Context, param func(echo.Context) (string, error)) (string, error) {
 	name, err := param(c)
-	r := c.Request()
-	if err != nil || r.ContentLength == 0 && (r.Header.Get("Content-Type") == "" || isJSON(r)) {
-		return name, err
+	if err != nil {
+		return "", err
 	}
-	data, err := body(c, maxSmall)
+	data, err := optional(c)
 	if err != nil {
 		return "", err
 	}

@@ -111,11 +111,7 @@ func (s *Server) listAudit(c echo.Context) error {
 	for i, e := range page.Entries {
 		all[i] = encode(shapeEntry(e))
 	}
-	more := nextOf(page.Next)
-	if slow {
-		more = append(more, "incomplete", encode(true))
-	}
-	return c.JSONBlob(http.StatusOK, object("entries", list(all), more...))
+	return c.JSONBlob(http.StatusOK, object("entries", list(all), endOf(page.Next, slow)...))
 }
 
 // auditPage is how many entries of an export are read at once.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -29,14 +30,22 @@ func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 		if u.Path == s.BasePath || u.Path == "/" { // the front page, where people look for it
 			return c.Redirect(308, "/")
 		}
-		path, ok := strings.CutPrefix(u.Path, s.BasePath)
-		raw, also := strings.CutPrefix(u.RawPath, s.BasePath)
-		if !ok || path[0] != '/' || u.RawPath != "" && !also {
+		if !s.strip(u) {
 			return echo.ErrNotFound
 		}
-		u.Path, u.RawPath = path, raw
 		return next(c)
 	}
+}
+
+// strip takes the base path off an address, and reports whether it was there.
+func (s *Server) strip(u *url.URL) bool {
+	path, ok := strings.CutPrefix(u.Path, s.BasePath)
+	raw, also := strings.CutPrefix(u.RawPath, s.BasePath)
+	if !ok || !strings.HasPrefix(path, "/") || u.RawPath != "" && !also {
+		return false
+	}
+	u.Path, u.RawPath = path, raw
+	return true
 }
 
 // address is an attribute that holds an address on this server. A quote within

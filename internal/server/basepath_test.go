@@ -161,3 +161,20 @@ func TestBasePath_DataStaysAsItIs(t *testing.T) {
 	show()
 	show(below)
 }
+
+func TestBasePath_RefusalsAreForProgramsToo(t *testing.T) {
+	h := start(t, below)
+	h.base = base
+	for status, a := range map[int]answer{
+		http.StatusMisdirectedRequest: h.get("/api/v1/jobs", "Host", "evil.example"),
+		http.StatusForbidden:          h.post("/api/v1/jobs", "{}", "Origin", "https://evil.example"),
+		http.StatusBadRequest:         h.get("/api/v1/jobs?q=%zz"),
+	} {
+		if f := decode[fault](t, a.want(t, status)); f.Error.Code == "" {
+			t.Errorf("%d: %s", status, a.body)
+		}
+	}
+	if a := h.get("/jobs", "Host", "evil.example").want(t, http.StatusMisdirectedRequest); !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
+		t.Errorf("a browser gets %s", a.Header.Get("Content-Type"))
+	}
+}

@@ -35,6 +35,15 @@ func body(c echo.Context, limit int64) (json.RawMessage, error) {
 	return data, checkJSON(data)
 }
 
+// optional reads a small body that may be missing: then it is an empty object.
+func optional(c echo.Context) (json.RawMessage, error) {
+	r := c.Request()
+	if r.ContentLength == 0 && (r.Header.Get("Content-Type") == "" || isJSON(r)) {
+		return json.RawMessage("{}"), nil
+	}
+	return body(c, maxSmall)
+}
+
 // received reads a body of at most limit bytes, whatever they are.
 func received(c echo.Context, limit int64) ([]byte, error) {
 	r := c.Request()

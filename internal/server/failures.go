@@ -44,13 +44,18 @@ func typedGroups(values url.Values) job.GroupFilter {
 // what is wrong with each field. A field that is wrong is not in the filter, so
 // that no link of the page leads to it again.
 func groupQuery(values url.Values) (f job.GroupFilter, after job.GroupCursor, wrong []*retry.FieldError) {
-	var field *retry.FieldError
-	for f = typedGroups(values); errors.As(f.Check(), &field); f = f.Without(field.Field) {
+	f = typedGroups(values)
+	for err := f.Check(); err != nil; err = f.Check() {
+		field := fieldOf(err)
 		wrong = append(wrong, field)
+		was := f
+		if f = f.Without(field.Field); f == was { // it is about none of them
+			f = job.GroupFilter{}
+		}
 	}
 	after, err := job.ParseGroupCursor(values.Get("after"))
-	if errors.As(err, &field) {
-		wrong = append(wrong, field)
+	if err != nil {
+		wrong = append(wrong, fieldOf(err))
 	}
 	return f, after, wrong
 }
@@ -148,7 +153,7 @@ func readStanding(act string, field func(string) string, now time.Time) (to job.
 	switch how := field("how"); how {
 	case "", "always":
 	case "for":
-		to.Until, err = after("for", field("for"), now)
+		to.Until, err = fromNow("for", field("for"), now)
 	case "count":
 		to.More, err = atLeastOne("count", field("count"))
 	case "rate":
@@ -162,9 +167,12 @@ func readStanding(act string, field func(string) string, now time.Time) (to job.
 	return to, err
 }
 
-// after is the end of a duration that begins now.
-func after(name, text string, now time.Time) (time.Time, error) {
+// fromNow is the end of a duration that begins now.
+func fromNow(name, text string, now time.Time) (time.Time, error) {
 	d, err := job.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be longer than zero")
+	}
 	if err != nil {
 		return time.Time{}, &retry.FieldError{Field: name, Problem: err.Error()}
 	}

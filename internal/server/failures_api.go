@@ -1,6 +1,8 @@
 package server
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -76,6 +78,7 @@ func (s *Server) listGroups(c echo.Context) error {
 		return inAddress(err)
 	}
 	page, err := s.Store.Groups(c.Request().Context(), time.Now(), f, after, limit)
+	slow, err := tolerate(err)
 	if err != nil {
 		return err
 	}
@@ -83,11 +86,7 @@ func (s *Server) listGroups(c echo.Context) error {
 	for i, g := range page.Groups {
 		all[i] = encode(shapeGroup(g))
 	}
-	var more []any
-	if next := page.Next.String(); next != "" {
-		more = append(more, "next", encode(next))
-	}
-	return c.JSONBlob(http.StatusOK, object("groups", list(all), more...))
+	return c.JSONBlob(http.StatusOK, object("groups", list(all), endOf(page.Next.String(), slow)...))
 }
 
 // showGroup is GET /failures/{fingerprint}. Its jobs are a list of their own:
@@ -105,14 +104,25 @@ func (s *Server) showGroup(c echo.Context) error {
 }
 
 // setStanding is POST /failures/{fingerprint}/resolve, /ignore and /reopen. Only
-// ignore has a body: until, for, failures and failures_an_hour, all optional.
+// ignore has a body: until or for, failures and failures_an_hour, all optional.
 func (s *Server) setStanding(c echo.Context) error {
 	act, now := lastSegment(c.Path()), time.Now()
 	to, err := readStanding(act, func(string) string { return "" }, now)
-	if err == nil && act == "ignore" {
-		to, err = readPatience(c, now)
-	}
 	if err != nil {
+		return err
+	}
+	data, err := optional(c)
+	if err != nil {
+		return err
+	}
+	of := fields{}
+	if act == "ignore" {
+		of = patienceFields(&to, now)
+	}
+	if err := of.read("", data); err != nil {
+		return err
+	}
+	if err := to.Check(now); err != nil {
 		return err
 	}
 	g, err := s.Store.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, s.actor("api", c))
@@ -122,25 +132,37 @@ func (s *Server) setStanding(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, object("group", encode(shapeGroup(g))))
 }
 
-func readPatience(c echo.Context, now time.Time) (to job.Standing, err error) {
-	to.State = job.GroupIgnored
-	var until, wait string
-	err = readSmall(c, fields{
-		"until": value(&until, "a time"), "for": value(&wait, "a duration"),
-		"failures": value(&to.More, "a number"), "failures_an_hour": value(&to.Rate, "a number"),
-	})
-	if err == nil && until != "" {
-		if to.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
-			err = &retry.FieldError{Field: "until", Problem: "is not a time as 2026-03-12T14:02:11Z"}
+// patienceFields read until when a group is ignored.
+func patienceFields(to *job.Standing, now time.Time) fields {
+	return fields{
+		"until": func(path string, raw json.RawMessage) error { return ending(to, path, raw, moment(&to.Until)) },
+		"for": func(path string, raw json.RawMessage) error {
+			var d time.Duration
+			err := ending(to, path, raw, positive(&d))
+			to.Until = now.Add(d).UTC()
+			return err
+		},
+		"failures": failureCount(&to.More), "failures_an_hour": failureCount(&to.Rate),
+	}
+}
+
+// ending reads a time at which a group opens again. There is one at most.
+func ending(to *job.Standing, path string, raw json.RawMessage, read func(string, json.RawMessage) error) error {
+	if !to.Until.IsZero() {
+		return &retry.FieldError{Field: path, Problem: "stands beside the other of until and for; say one of them"}
+	}
+	return read(path, raw)
+}
+
+// failureCount reads a number of failures.
+func failureCount(to *int64) func(string, json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		err := value(to, "a number")(path, raw)
+		if err == nil && (*to < 1 || *to > job.MaxPatience) {
+			err = &retry.FieldError{Field: path, Problem: fmt.Sprintf("must be between 1 and %d", job.MaxPatience)}
 		}
+		return err
 	}
-	if err == nil && wait != "" {
-		to.Until, err = after("for", wait, now)
-	}
-	if err == nil {
-		err = to.Check(now)
-	}
-	return to, err
 }
 
 // setNote is POST /failures/{fingerprint}/note.

@@ -204,7 +204,7 @@ func TestFailures_BadInputChangesNothing(t *testing.T) {
 	}
 	for _, test := range []struct{ act, body, field string }{
 		{"ignore", `{"until":"2001-01-01T00:00:00Z"}`, "until"}, {"ignore", `{"until":"noon"}`, "until"}, {"ignore", `{"for":"soon"}`, "for"},
-		{"ignore", `{"failures":-1}`, "count"}, {"ignore", `{"failures_an_hour":"x"}`, "failures_an_hour"}, {"ignore", `{"who":1}`, "who"},
+		{"ignore", `{"failures":-1}`, "failures"}, {"ignore", `{"failures_an_hour":"x"}`, "failures_an_hour"}, {"ignore", `{"who":1}`, "who"},
 		{"note", `{"note":"` + long + `"}`, "note"}, {"note", `{"note":7}`, "note"},
 	} {
 		a := h.post("/api/v1/failures/"+fingerprint+"/"+test.act, test.body)

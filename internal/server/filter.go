@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,8 +23,8 @@ import (
 func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
 	now := time.Now()
 	check := func(err error) bool {
-		if field, ok := err.(*retry.FieldError); ok {
-			wrong = append(wrong, field)
+		if err != nil {
+			wrong = append(wrong, fieldOf(err))
 		}
 		return err == nil
 	}
@@ -44,6 +45,15 @@ func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.Fi
 	after, err = job.ParseCursor(values.Get("after"))
 	check(err)
 	return f, after, wrong
+}
+
+// fieldOf is what is wrong with a field of a filter. An error about none is one
+// about all that was typed: half of a filter is another filter.
+func fieldOf(err error) *retry.FieldError {
+	if field := new(retry.FieldError); errors.As(err, &field) {
+		return field
+	}
+	return &retry.FieldError{Field: "q", Problem: err.Error()}
 }
 
 // lettersQuery does so for a list of dead letters, which have no other state.
@@ -92,13 +102,7 @@ func pageSize(values url.Values) (int, error) {
 // incomplete: the next page goes on there. So is one that cannot know the newest
 // failures yet.
 func (s *Server) listed(c echo.Context, name string, all [][]byte, f job.Filter, next job.Cursor, slow bool) error {
-	var more []any
-	if at := next.String(); at != "" {
-		more = append(more, "next", encode(at))
-	}
-	if slow {
-		more = append(more, "incomplete", encode(true))
-	}
+	more := endOf(next.String(), slow)
 	if f.Searches() {
 		lag, err := s.Store.SearchLag(c.Request().Context())
 		if err != nil {

@@ -40,14 +40,14 @@ func (s *Server) forwardOnce(ctx context.Context, id string, run int, by job.Act
 	}
 	letter, err := refusedLetter(d, run)
 	if err != nil {
-		return job.Job{}, err
+		return s.Store.acted(d.Job, err)
 	}
 	sending, cancel := context.WithTimeout(ctx, job.ForwardWithin)
 	defer cancel()
 	delivery := s.Deliver(sending, d.Job, letter)
 	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
-		err = &failure{notForwarded, "", strings.TrimRight(delivery.Problem, ".") + "; the job is kept", nil}
+		err = &failure{notForwarded, "", strings.TrimRight(s.Store.redactor.Text(delivery.Problem), ".") + "; the job is kept", nil}
 	}
 	return j, err
 }

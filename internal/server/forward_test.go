@@ -252,3 +252,30 @@ func TestAPI_FillForecasts(t *testing.T) {
 		t.Errorf("fill %+v, want %+v: at one a day age removes each before it is full", got, want)
 	}
 }
+
+func TestForward_HidesWhatTheReceiverSaid(t *testing.T) {
+	r := &receiver{}
+	r.answer.Problem = "https://dlq.example answered 401: password=hunter2-canary"
+	h := start(t, func(o *Options) { o.Deliver = r.deliver })
+	id := h.refuse()
+	a := h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict)
+	if strings.Contains(a.body, "hunter2-canary") || !strings.Contains(a.body, "the job is kept") {
+		t.Errorf("the answer is %s", a.body)
+	}
+	if a := h.form("/jobs/"+id+"/forward", "run=1").want(t, http.StatusConflict); strings.Contains(a.body, "hunter2-canary") {
+		t.Error("the page shows what the receiver said")
+	}
+}
+
+// What the conflict of a run that is over tells of the job is redacted.
+func TestForward_HidesTheJobOfAConflict(t *testing.T) {
+	h := start(t)
+	id := h.enqueue(`{"type":"order.ship","queue":"orders","payload":{"password":"hunter2-canary"}}`)
+	j, err := h.server().forward(context.Background(), id, 1, tester)
+	if err == nil {
+		t.Fatal("a letter that there is not was forwarded")
+	}
+	if f := describe(err); strings.Contains(string(j.Payload)+string(f.first.Job.Payload), "hunter2-canary") || f.first.Job.ID != id {
+		t.Errorf("%s, %+v", j.Payload, f.first.Job)
+	}
+}

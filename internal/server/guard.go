@@ -72,21 +72,30 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if !s.hosts.allow(r) {
-			return &failure{wrongHost, "", fmt.Sprintf(
-				"%q is not a name of this server; use localhost, or add it to hosts in the configuration", job.Clip(r.Host, 128)), nil}
-		}
-		if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
-			return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}
-		}
-		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
-			return &failure{badParameter, "", "what follows the question mark cannot be read: " + err.Error(), nil}
+		if err := s.suspect(r); err != nil {
+			s.strip(r.URL) // programs are answered as such, wherever the server is
+			return err
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		c.SetRequest(r.WithContext(ctx))
 		return next(c)
 	}
+}
+
+// suspect says why a request is not even routed, or nothing.
+func (s *Server) suspect(r *http.Request) error {
+	if !s.hosts.allow(r) {
+		return &failure{wrongHost, "", fmt.Sprintf(
+			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", job.Clip(r.Host, 128)), nil}
+	}
+	if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
+		return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}
+	}
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
+		return &failure{badParameter, "", "what follows the question mark cannot be read: " + err.Error(), nil}
+	}
+	return nil
 }
 
 func newRequestID() string {

@@ -131,15 +131,19 @@ func (s *Server) listOperations(c echo.Context) error {
 	for i, o := range page.Operations {
 		all[i] = encode(operationOf(o))
 	}
-	return c.JSONBlob(http.StatusOK, object("operations", list(all), nextOf(page.Next)...))
+	return c.JSONBlob(http.StatusOK, object("operations", list(all), endOf(page.Next, false)...))
 }
 
-// nextOf is the cursor of the next page, when there is one.
-func nextOf(n int64) []any {
-	if n == 0 {
-		return nil
+// endOf is what an answer says about the end of a list: where the next page
+// begins, when there is one, and whether more may match than was found in time.
+func endOf[C string | int64](next C, slow bool) (more []any) {
+	if next != *new(C) {
+		more = append(more, "next", encode(next))
 	}
-	return []any{"next", encode(n)}
+	if slow {
+		more = append(more, "incomplete", encode(true))
+	}
+	return more
 }
 
 // showOperation is GET /operations/{id}: how far it is, and what its scope is
@@ -224,7 +228,7 @@ func (s *Server) listItems(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, object("items", encodeItems(page.Items), nextOf(page.Next)...))
+	return c.JSONBlob(http.StatusOK, object("items", encodeItems(page.Items), endOf(page.Next, false)...))
 }
 
 // newOperation is POST /operations. A repeat of an idempotency key is answered
@@ -339,10 +343,7 @@ func noBody(c echo.Context, was job.Pace) (job.Pace, error) { return paceBody(c,
 // paceBody reads a body that may be missing, of some members of a pace. A rate
 // takes the place of a spread, and the other way round.
 func paceBody(c echo.Context, was job.Pace, members ...string) (job.Pace, error) {
-	if c.Request().ContentLength == 0 {
-		return was, nil
-	}
-	data, err := body(c, maxSmall)
+	data, err := optional(c)
 	if err != nil {
 		return was, err
 	}

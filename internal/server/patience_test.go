@@ -109,3 +109,14 @@ func TestAPI_ABatchEndsWithItsTime(t *testing.T) {
 		t.Errorf("enqueued to %q", names)
 	}
 }
+
+func TestAPI_EveryListThatRanOutOfTimeIsIncomplete(t *testing.T) {
+	h := start(t)
+	h.dead()
+	for _, path := range []string{"/api/v1/jobs", "/api/v1/dead-letters", "/api/v1/trash", "/api/v1/audit", "/api/v1/failures"} {
+		w := h.serve(late(t), http.MethodGet, path, "")
+		if p := decode[struct{ Incomplete bool }](t, answer{body: w.Body.String()}); w.Code != http.StatusOK || !p.Incomplete {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

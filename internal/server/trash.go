@@ -96,14 +96,7 @@ func (s *Server) listTrash(c echo.Context) error {
 		}
 		all[i] = encode(shape)
 	}
-	var more []any
-	if next := page.Next.String(); next != "" {
-		more = append(more, "next", encode(next))
-	}
-	if slow {
-		more = append(more, "incomplete", encode(true))
-	}
-	return c.JSONBlob(http.StatusOK, object("trash", list(all), more...))
+	return c.JSONBlob(http.StatusOK, object("trash", list(all), endOf(page.Next.String(), slow)...))
 }
 
 // restoreForm takes the run that the page showed out of the trash.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,27 +21,19 @@ const claimedLimit = 200
 // rest is whether the worker in this process is quiet, and who made it so. It
 // survives nothing: a worker that starts is awake.
 type rest struct {
-	mu    sync.Mutex
-	quiet *templates.Quiet
+	changes sync.Mutex // held by whoever changes it, also while the audit log is written
+	quiet   atomic.Pointer[templates.Quiet]
 }
 
-// now returns a copy of what holds now; nil while the worker is awake.
-func (r *rest) now() *templates.Quiet {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.quiet == nil {
-		return nil
-	}
-	q := *r.quiet
-	return &q
-}
+// now is what holds now, which nobody changes; nil while the worker is awake.
+func (r *rest) now() *templates.Quiet { return r.quiet.Load() }
 
 // hush makes the worker quiet, or wakes it; who was first stays. The audit log
 // knows it before the worker does.
 func (s *Server) hush(ctx context.Context, on bool, by job.Actor) error {
-	s.rest.mu.Lock()
-	defer s.rest.mu.Unlock()
-	if on == (s.rest.quiet != nil) {
+	s.rest.changes.Lock()
+	defer s.rest.changes.Unlock()
+	if on == (s.rest.now() != nil) {
 		return nil
 	}
 	action := "worker.resume"
@@ -52,10 +45,11 @@ func (s *Server) hush(ctx context.Context, on bool, by job.Actor) error {
 		return err
 	}
 	s.Quiet(on)
-	s.rest.quiet = nil
+	var quiet *templates.Quiet
 	if on {
-		s.rest.quiet = &templates.Quiet{Since: now, By: by.Name}
+		quiet = &templates.Quiet{Since: now, By: by.Name}
 	}
+	s.rest.quiet.Store(quiet)
 	return nil
 }
 
@@ -183,6 +177,7 @@ func (s *Server) listWorkers(c echo.Context) error {
 		return err
 	}
 	page, err := s.Store.Jobs(c.Request().Context(), job.Filter{Status: job.Status(job.Active)}, job.Cursor{}, claimedLimit)
+	slow, err := tolerate(err)
 	if err != nil {
 		return err
 	}
@@ -208,5 +203,5 @@ func (s *Server) listWorkers(c echo.Context) error {
 			stuck.Job.ID, stuck.Job.Type, stuck.Job.Queue, job.FormatTime(stuck.Job.StartedAt), job.FormatTime(stuck.Since),
 		})
 	}
-	return c.JSONBlob(http.StatusOK, object("workers", list([][]byte{encode(w)})))
+	return c.JSONBlob(http.StatusOK, object("workers", list([][]byte{encode(w)}), endOf("", slow)...))
 }

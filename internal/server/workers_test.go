@@ -87,3 +87,15 @@ func TestWorkers_AreQuietUntilSomebodyResumes(t *testing.T) {
 	h.get("/workers/quiet").want(t, http.StatusMethodNotAllowed)
 	h.post("/api/v1/workers/quiet", `{"a":1}`).want(t, http.StatusUnprocessableEntity)
 }
+
+func TestWorkers_PagesDoNotWaitForTheAuditLog(t *testing.T) {
+	var log []bool
+	h := start(t, awake(&log))
+	h.form("/workers/quiet", "").want(t, http.StatusSeeOther)
+	rest := &h.server().rest
+	rest.changes.Lock() // somebody changes it, and the database is busy
+	defer rest.changes.Unlock()
+	if text := h.get("/policies").want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, "The worker is quiet.") {
+		t.Error("the page does not say that the worker is quiet")
+	}
+}

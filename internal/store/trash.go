@@ -161,6 +161,9 @@ func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Tras
 func trashed(src source, jobs []job.Job) (map[int64]job.Trashed, error) {
 	const query = `SELECT job_seq, at, by, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
 	all := map[int64]job.Trashed{}
+	if len(jobs) == 0 {
+		return all, nil
+	}
 	err := src.query(query, func(rows *sql.Rows) error {
 		var seq, at int64
 		var was job.Trashed
