@@ -72,8 +72,10 @@ func (b *bulkFlags) act(c console, kind job.OpKind) error {
 	if err != nil {
 		return err
 	}
-	if _, err := job.ParseFilter(b.Filter, time.Now()); err != nil {
+	if f, err := job.ParseFilter(b.Filter, time.Now()); err != nil {
 		return usageError{err}
+	} else if f.Zero() {
+		return usage("--filter is empty, which would be every job; write state:dead_letter for all dead letters")
 	}
 	server, err := newAPI(b.Server)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // and returns its page.
 func (m *mill) operate(rate float64) (path string) {
 	m.t.Helper()
-	return m.change("", fmt.Sprintf(`{"kind":"replay","filter":"","rate":%v,"canary":0,"start":true}`, rate))
+	return m.change("", fmt.Sprintf(`{"kind":"replay","filter":"state:dead_letter","rate":%v,"canary":0,"start":true}`, rate))
 }
 
 // change posts to the operations over the API, as somebody else would, and
@@ -124,7 +124,7 @@ func TestOperation_EveryStateIsSound(t *testing.T) {
 	m.letters(60)
 	b := openBrowser(t)
 	begin := func(pace string) string {
-		path := m.change("", `{"kind":"replay","filter":"",`+pace+`}`)
+		path := m.change("", `{"kind":"replay","filter":"state:dead_letter",`+pace+`}`)
 		m.starts(path)
 		return path
 	}

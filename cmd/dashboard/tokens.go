@@ -42,6 +42,7 @@ func (t *tokenCreate) Run(c console) error {
 	var made struct{ Secret string }
 	err = t.open(c, func(ctx context.Context, s *store.Store) error {
 		now, by := time.Now(), commandLine()
+		by.Open = !s.Guarded()
 		n := access.Token{Name: t.Name, Role: role, CreatedBy: by.Name, Expires: now.Add(lasts)}
 		n.ID, made.Secret, n.Hash = access.NewToken()
 		return s.CreateToken(ctx, now, n, by)

@@ -232,7 +232,8 @@ func (s *Server) stillAllowed(ctx context.Context, who caller, need access.Permi
 // actor names who acts, as far as it is known: by their name, or without a
 // login through what and from where.
 func (s *Server) actor(through string, c echo.Context) job.Actor {
-	by := job.Actor{Name: callerOf(c).name, Address: c.RealIP()}
+	who := callerOf(c)
+	by := job.Actor{Name: who.name, Address: c.RealIP(), Open: who.means == byOpenness}
 	if by.Name == "" {
 		by.Name = through + " at " + by.Address
 	}

@@ -278,6 +278,9 @@ func ticked(ticks []string) (all []job.Named, err error) {
 func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.Operation, err error) {
 	kinds := []job.OpKind{job.OpReplay, job.OpDiscard, job.OpRestore}
 	if n.Named == nil && n.Relapsed == 0 || !slices.Contains(kinds, n.Kind) {
+		if n.Filter.Zero() {
+			return o, &retry.FieldError{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
+		}
 		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
 			return o, err
 		}

@@ -254,7 +254,11 @@ func (s *Server) newOperation(c echo.Context) error {
 	}
 	read["relapsed_of"] = func(path string, raw json.RawMessage) error {
 		scopes++
-		return value(&n.Relapsed, "the number of an operation")(path, raw)
+		err := value(&n.Relapsed, "the number of an operation")(path, raw)
+		if err == nil && n.Relapsed < 1 {
+			err = &retry.FieldError{Field: path, Problem: "is not the number of an operation"}
+		}
+		return err
 	}
 	read["jobs"] = func(path string, raw json.RawMessage) (err error) {
 		scopes++
@@ -335,6 +339,9 @@ func startBody(c echo.Context, was job.Pace) (job.Pace, error) {
 }
 
 func rateBody(c echo.Context, was job.Pace) (job.Pace, error) {
+	if c.Request().ContentLength == 0 {
+		return was, &retry.FieldError{Field: "rate", Problem: "is missing; say a rate, or a spread"}
+	}
 	return paceBody(c, was, "rate", "spread")
 }
 

@@ -84,6 +84,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	h.post(at+"/start", `{"rate":0.01,"canary":0}`).want(t, http.StatusOK)
 	h.post(at+"/pause", "").want(t, http.StatusOK)
 	h.post(at+"/pause", "").want(t, http.StatusConflict)
+	h.post(at+"/rate", "").want(t, http.StatusUnprocessableEntity) // never as fast as it goes for want of a word
 	h.post(at+"/rate", `{"rate":0}`).want(t, http.StatusOK)
 	h.post(at+"/resume", "").want(t, http.StatusOK)
 	h.reaches(first.ID, job.OpFinished)
@@ -109,17 +110,19 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 func TestOperations_BadRequestsNameTheField(t *testing.T) {
 	h := operated(t)
 	for body, field := range map[string]string{
-		`{"kind":"explode","filter":""}`:                         "kind",
-		`{"kind":"replay"}`:                                      "filter",
-		`{"kind":"replay","filter":"","jobs":[]}`:                "jobs",
-		`{"kind":"replay","filter":"color:red"}`:                 "q",
-		`{"kind":"replay","filter":"state:active"}`:              "state",
-		`{"kind":"replay","filter":"","rate":-1}`:                "rate",
-		`{"kind":"replay","filter":"","rate":1,"spread":"PT1M"}`: "spread",
-		`{"kind":"replay","filter":"","canary":-1}`:              "canary",
-		`{"kind":"replay","jobs":[{"id":"x","run":1}]}`:          "jobs[0].id",
-		`{"kind":"discard","relapsed_of":1}`:                     "kind",
-		`{"kind":"replay","filter":"","speed":1}`:                "speed",
+		`{"kind":"explode","filter":"state:dead_letter"}`: "kind",
+		`{"kind":"replay"}`: "filter",
+		`{"kind":"replay","filter":"state:dead_letter","jobs":[]}`:                "jobs",
+		`{"kind":"replay","filter":"color:red"}`:                                  "q",
+		`{"kind":"replay","filter":"state:active"}`:                               "state",
+		`{"kind":"replay","filter":"state:dead_letter","rate":-1}`:                "rate",
+		`{"kind":"replay","filter":"state:dead_letter","rate":1,"spread":"PT1M"}`: "spread",
+		`{"kind":"replay","filter":"state:dead_letter","canary":-1}`:              "canary",
+		`{"kind":"replay","jobs":[{"id":"x","run":1}]}`:                           "jobs[0].id",
+		`{"kind":"discard","relapsed_of":1}`:                                      "kind",
+		`{"kind":"replay","relapsed_of":0}`:                                       "relapsed_of",
+		`{"kind":"discard","filter":" "}`:                                         "filter",
+		`{"kind":"replay","filter":"state:dead_letter","speed":1}`:                "speed",
 	} {
 		if a := h.post("/api/v1/operations", body).want(t, http.StatusUnprocessableEntity); !strings.Contains(a.body, `"`+field+`"`) {
 			t.Errorf("%s: %s", body, a.body)
@@ -158,7 +161,7 @@ func TestOperations_StartKeepsThePaceThatWasAgreed(t *testing.T) {
 		for range 3 {
 			h.dead()
 		}
-		o := decode[operationAnswer](t, h.post("/api/v1/operations", `{"kind":"replay","filter":"",`+test.made+`}`).want(t, http.StatusCreated)).Operation
+		o := decode[operationAnswer](t, h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter",`+test.made+`}`).want(t, http.StatusCreated)).Operation
 		h.reaches(o.ID, job.OpPreview)
 		at := fmt.Sprintf("/api/v1/operations/%d", o.ID)
 		if test.rate != "" {

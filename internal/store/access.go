@@ -33,11 +33,28 @@ func (t *tx) guard() error {
 	return err
 }
 
+// stillOpen refuses who may act only because nobody has to log in, when somebody
+// has to since: of two first users at the same time one is the admin.
+func (t *tx) stillOpen(by job.Actor) error {
+	if !by.Open {
+		return nil
+	}
+	var guarded bool
+	err := t.query(isGuarded, func(rows *sql.Rows) error { return rows.Scan(&guarded) })
+	if err == nil && guarded {
+		err = access.Refuse("somebody was added meanwhile, and now everybody logs in: do so, and try again")
+	}
+	return err
+}
+
 // AddUser adds a user, whose password is hashed already. The first one must be
 // an admin: somebody has to be able to add the others.
 func (s *Store) AddUser(ctx context.Context, now time.Time, u access.User, by job.Actor) error {
 	const insert = `INSERT INTO users (name, role, password, created_at, changed_at) VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING`
 	return s.accessWrite(ctx, func(t *tx) error {
+		if err := t.stillOpen(by); err != nil {
+			return err
+		}
 		admins, err := t.admins("")
 		switch {
 		case err != nil:

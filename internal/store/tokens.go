@@ -9,10 +9,17 @@ import (
 	"redrive/internal/job"
 )
 
-// CreateToken keeps a new token.
+// CreateToken keeps a new token. The first one of all, which ends that nobody has
+// to log in, must be an admin's: somebody has to be able to add others.
 func (s *Store) CreateToken(ctx context.Context, now time.Time, n access.Token, by job.Actor) error {
 	const insert = `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	return s.accessWrite(ctx, func(t *tx) error {
+		if err := t.stillOpen(by); err != nil {
+			return err
+		}
+		if by.Open && n.Role != access.Admin {
+			return access.Refuse("there is no admin yet, and from the first token on everybody logs in: add an admin first (dashboard user add NAME --role admin)")
+		}
 		if taken, err := t.liveToken(now, n.Name); err != nil {
 			return err
 		} else if taken {

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -26,7 +27,7 @@ type bulkKind struct{ name, word, icon, class string }
 
 func (b bulk) buttons() []bulkKind {
 	var all []bulkKind
-	for _, kind := range b.kinds {
+	for _, kind := range b.fitting() {
 		switch kind {
 		case "discard":
 			all = append(all, bulkKind{kind, "Discard", "discarded", "button danger"})
@@ -37,6 +38,24 @@ func (b bulk) buttons() []bulkKind {
 		}
 	}
 	return all
+}
+
+// fitting is what may be done with jobs in the state that the list has, or all
+// that the bar knows: rows in another state are skipped.
+func (b bulk) fitting() []string {
+	if kinds := b.whole(); len(kinds) > 0 {
+		return kinds
+	}
+	return b.kinds
+}
+
+// whole is what may be done with everything that the filter selects: nothing
+// where the list has several states, since an operation is about jobs of one.
+func (b bulk) whole() []string {
+	return slices.DeleteFunc(slices.Clone(b.kinds), func(kind string) bool {
+		_, err := job.OpKind(kind).Scope(b.filter)
+		return b.filter.Status == "" || err != nil
+	})
 }
 
 // matching names everything that the filter selects, at the time of the page.
@@ -67,11 +86,8 @@ func operationsURL() templ.SafeURL { return "/operations" }
 
 // matchingJobs is how many jobs a filter selects, where the totals know it.
 func matchingJobs(f job.Filter, s job.Snapshot) int64 {
-	switch status := f.Status; {
-	case f == job.Filter{}:
-		return s.Depths.Jobs()
-	case f == job.Filter{Status: status}:
-		return s.Depths[status]
+	if f == (job.Filter{Status: f.Status}) {
+		return s.Depths[f.Status]
 	}
 	return -1
 }

@@ -91,10 +91,16 @@ func firstUserIsAnAdmin(k *kit) {
 		k.Error("an empty store is guarded")
 	}
 	k.saysNo("a first viewer", k.AddUser(k.ctx, k.now, access.User{Name: "bo", Role: access.Viewer, Password: "x"}, root))
+	anybody := job.Actor{Name: "anybody", Open: true}
+	k.saysNo("a first token of a program", k.CreateToken(k.ctx, k.now,
+		access.Token{ID: "ci", Hash: []byte("h"), Name: "ci", Role: access.Producer, Expires: k.now.Add(time.Hour)}, anybody))
 	if k.Guarded() {
-		k.Error("a user that was refused guards the store")
+		k.Error("a user or a token that was refused guards the store")
 	}
-	k.addUser("ana", access.Admin)
+	k.check(k.AddUser(k.ctx, k.now, access.User{Name: "ana", Role: access.Admin, Password: "x"}, anybody))
+	k.saysNo("a second first user", k.AddUser(k.ctx, k.now, access.User{Name: "eve", Role: access.Admin, Password: "x"}, anybody))
+	k.saysNo("a token for whoever was first", k.CreateToken(k.ctx, k.now,
+		access.Token{ID: "eve", Hash: []byte("h"), Name: "eve", Role: access.Admin, Expires: k.now.Add(time.Hour)}, anybody))
 	k.addUser("bo", access.Viewer)
 	if !k.Guarded() {
 		k.Error("a store with users is not guarded")

@@ -125,7 +125,7 @@ function showBar(skipped, elsewhere) {
   find("[data-bulk-every]", bar).hidden = !every;
   setText(find("[data-bulk-count]", bar), `${number(ticks.size)} ticked`);
   setText(find("[data-bulk-more]", bar), more(skipped, elsewhere));
-  find("[data-bulk-all]", bar).classList.toggle("off", every);
+  find("[data-bulk-all]", bar)?.classList.toggle("off", every);
   find("[data-bulk-clear]", bar).classList.toggle("off", !used);
   for (const button of kinds) {
     button.disabled = !used;
