@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -93,7 +92,7 @@ func (b *bulkFlags) act(c console, kind job.OpKind) error {
 		return w.post("abort", nil)
 	}
 	if !b.Yes {
-		if err := w.confirm(); err != nil {
+		if err := w.confirm(ctx); err != nil {
 			return errors.Join(err, w.post("abort", nil))
 		}
 	}
@@ -106,11 +105,12 @@ func (b *bulkFlags) act(c console, kind job.OpKind) error {
 // pace is what the flags say, as the API reads it.
 func (b *bulkFlags) pace() (map[string]any, error) {
 	pace := map[string]any{"guard": !b.NoGuard}
+	var means job.Pace
 	if b.Canary != nil {
 		if *b.Canary < 0 {
 			return nil, usage("--canary must be 0 or more")
 		}
-		pace["canary"] = *b.Canary
+		means.Canary, pace["canary"] = int64(*b.Canary), *b.Canary
 	}
 	switch {
 	case b.Rate != "" && b.Spread != "":
@@ -120,13 +120,16 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		pace["rate"] = rate
+		means.Rate, pace["rate"] = rate, rate
 	case b.Spread != "":
 		d, err := job.ParseGoDuration(b.Spread)
 		if err != nil || d <= 0 {
 			return nil, usage("--spread %q is not a duration as 10m or 2h", b.Spread)
 		}
-		pace["spread"] = job.FormatDuration(d)
+		means.Spread, pace["spread"] = d, job.FormatDuration(d)
+	}
+	if err := means.Check(); err != nil {
+		return nil, usageError{err}
 	}
 	return pace, nil
 }
@@ -137,7 +140,7 @@ func parseRate(text string) (float64, error) {
 	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}
 	rate, err := strconv.ParseFloat(number, 64)
 	if divisor, ok := per[unit]; ok && err == nil && rate > 0 {
-		return rate / divisor, job.Pace{Rate: rate / divisor}.Check()
+		return rate / divisor, nil
 	}
 	return 0, usage("--rate %q is not a rate as 20/s, 300/m or 1000/h", text)
 }
@@ -214,8 +217,8 @@ func printable(s string) string {
 }
 
 // confirm asks the person at the terminal. Above a thousand jobs the number is
-// to be typed.
-func (w *watcher) confirm() error {
+// to be typed. An interrupt is a no.
+func (w *watcher) confirm(ctx context.Context) error {
 	if !isTerminal(w.stdin) {
 		return usage("nobody can be asked: the standard input is no terminal; write --yes when you are sure, or --dry-run to look")
 	}
@@ -224,14 +227,20 @@ func (w *watcher) confirm() error {
 		want = strconv.FormatInt(o.Pending, 10)
 	}
 	fmt.Fprintf(w.stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
-	answer, err := bufio.NewReader(w.stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+	answered := make(chan string, 1)
+	go func() { // ends with the process: nothing can wake a read from a terminal
+		answer, _ := bufio.NewReader(w.stdin).ReadString('\n') // what cannot be read is no yes
+		answered <- answer
+	}()
+	select {
+	case answer := <-answered:
+		if strings.TrimSpace(answer) == want {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(w.stdout)
 	}
-	if strings.TrimSpace(answer) != want {
-		return errors.New("not confirmed; nothing was done")
-	}
-	return nil
+	return errors.New("not confirmed; nothing was done")
 }
 
 func isTerminal(f any) bool {

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"redrive/internal/job"
 )
@@ -166,6 +168,10 @@ func TestReplay_SaysWhatIsWrong(t *testing.T) {
 		{[]string{"--filter", "type:ship", "--rate", "fast", "--yes"}, 2, "20/s"},
 		{[]string{"--filter", "type:ship", "--rate", "1/s", "--spread", "1m", "--yes"}, 2, "one of them"},
 		{[]string{"--filter", "type:ship", "--server", "http://127.0.0.1:1", "--yes"}, 1, "is one running"},
+		{[]string{"--filter", "", "--yes"}, 2, "state:dead_letter for all"},
+		{[]string{"--filter", "type:ship", "--rate", "1e9/s", "--dry-run"}, 2, "10000 jobs a second"},
+		{[]string{"--filter", "type:ship", "--spread", "900d", "--dry-run"}, 2, "30 days"},
+		{[]string{"--filter", "type:ship", "--canary", "999999999", "--dry-run"}, 2, "canary"},
 	} {
 		args := c.args
 		if !strings.Contains(strings.Join(args, " "), "--server") {
@@ -183,6 +189,52 @@ func TestReplay_SaysWhatIsWrong(t *testing.T) {
 	p.stop(syscall.SIGTERM)
 }
 
+// Who answers the question with an interrupt says no.
+func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
+	p, dir, _ := shipments(t, 2)
+	person, stdin := terminal(t)
+	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship")
+	said := &transcript{more: make(chan struct{}, 1)}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said.await(t, "Type yes")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	said.await(t, "not confirmed; nothing was done")
+	fmt.Fprintln(person, "yes")
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ended with %v: %s", err, said)
+	}
+	if o := p.operation(1).Operation; o.State != job.OpAborted || o.Done != 0 {
+		t.Errorf("the operation is %s, %d done", o.State, o.Done)
+	}
+}
+
+// terminal is a pair of ends of a terminal: a person's, and a program's.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	open := func(path string) *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	person = open("/dev/ptmx")
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return person, open(fmt.Sprintf("/dev/pts/%d", n))
+}
+
 // Whoever interrupts the command leaves the operation running, and is told how
 // to end it.
 func TestReplay_InterruptLeavesItRunning(t *testing.T) {
@@ -193,14 +245,7 @@ func TestReplay_InterruptLeavesItRunning(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.After(30 * time.Second)
-	for !strings.Contains(said.String(), "1 of 50") {
-		select {
-		case <-said.more:
-		case <-late:
-			t.Fatalf("it said %q", said)
-		}
-	}
+	said.await(t, "1 of 50")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // token unless nobody has to log in yet.
 type door struct {
 	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
-	Server string `help:"Where the dashboard is (the one that has the database open). An admin's token goes into REDRIVE_TOKEN." env:"REDRIVE_SERVER" placeholder:"URL"`
+	Server string `help:"Where the dashboard is (the one that has the database open). An admin's token goes into REDRIVE_TOKEN." placeholder:"URL"`
 }
 
 const doorPatience = 30 * time.Second
@@ -133,7 +133,9 @@ func understand(response *http.Response, data []byte, into any) error {
 	text := strings.TrimPrefix(answer.Error.Field+": "+answer.Error.Message, ": ")
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
-		return usage("the dashboard at %s asks who you are: put the token of an admin into REDRIVE_TOKEN, or stop it and run this again", response.Request.URL.Host)
+		return usage("the dashboard at %s asks who you are: put a token whose role may do this into REDRIVE_TOKEN", response.Request.URL.Host)
+	case response.StatusCode == http.StatusNotFound && strings.HasPrefix(answer.Error.Message, "there is nothing at this address"):
+		return usage("there is no dashboard's API at %s; has it a path of its own (--base-path)?", response.Request.URL)
 	case response.StatusCode < http.StatusInternalServerError:
 		return usage("refused: %s", text)
 	}

@@ -96,7 +96,7 @@ func run(args []string, c console) int {
 // hint is what may help whoever wrote a wrong command line.
 func hint(args []string) string {
 	for _, arg := range args {
-		if len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
+		if args[0] == "enqueue" && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
 			return "a payload that begins with a dash goes after --, as: dashboard enqueue TYPE -- " + arg
 		}
 	}

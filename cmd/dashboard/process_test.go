@@ -101,17 +101,23 @@ func (t *transcript) String() string {
 	return t.text.String()
 }
 
+// await waits until the text was said.
+func (t *transcript) await(test *testing.T, text string) {
+	test.Helper()
+	late := time.After(30 * time.Second)
+	for !strings.Contains(t.String(), text) {
+		select {
+		case <-t.more:
+		case <-late:
+			test.Fatalf("it did not say %q, but %q", text, t)
+		}
+	}
+}
+
 // says waits until the process has written the text to its standard error.
 func (p *process) says(text string) {
 	p.t.Helper()
-	late := time.After(30 * time.Second)
-	for !strings.Contains(p.stderr.String(), text) {
-		select {
-		case <-p.stderr.more:
-		case <-late:
-			p.t.Fatalf("it did not say %q: %s", text, p.stderr)
-		}
-	}
+	p.stderr.await(p.t, text)
 }
 
 // startProcess runs the program and returns once it says where it is.
