@@ -34,7 +34,7 @@ func (s *Store) SetGroup(ctx context.Context, now time.Time, fingerprint string,
 		g.state, g.patience = to.State, patience
 		t.delta.group(g.id).opened = "" // an earlier failure in this transaction
 		err = t.audit(job.Entry{
-			At: now, Actor: by, Action: "group." + verb(to.State), Subject: fingerprint, Count: 1,
+			At: now, Actor: by, Action: standingAct(to.State), Subject: fingerprint, Count: 1,
 			Before: string(before.State), After: to.Words(),
 		})
 		if err != nil {
@@ -44,14 +44,15 @@ func (s *Store) SetGroup(ctx context.Context, now time.Time, fingerprint string,
 	})
 }
 
-func verb(to job.GroupState) string {
+// standingAct is the action of who decides so.
+func standingAct(to job.GroupState) string {
 	switch to {
 	case job.GroupResolved:
-		return "resolve"
+		return "group.resolve"
 	case job.GroupIgnored:
-		return "ignore"
+		return "group.ignore"
 	}
-	return "reopen"
+	return "group.reopen"
 }
 
 // NoteGroup writes a note on an error group, or removes it with an empty one.

@@ -3,7 +3,6 @@ package templates
 import (
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -61,42 +60,6 @@ func (v Audit) chips() []chip {
 	add("from", job.FormatTime(v.Filter.From), func(f *job.AuditFilter) { f.From = time.Time{} })
 	add("to", job.FormatTime(v.Filter.To), func(f *job.AuditFilter) { f.To = time.Time{} })
 	return all
-}
-
-// deeds are the actions in words, in the order of the list to choose from.
-func deeds() [][2]string {
-	return [][2]string{
-		{"job.replay", "replayed a job"}, {"job.discard", "discarded a job"}, {"job.restore", "restored a job"},
-		{"job.cancel", "cancelled a job"}, {"job.forward", "forwarded a dead letter"}, {job.ActReveal, "revealed a job"},
-		{"job.purge", "purged a job"}, {"dead_letters.prune", "pruned dead letters"},
-		{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"},
-		{"operation.*", "operations on many jobs"}, {"group.*", "error groups"},
-		{"login", "logged in"}, {"login.failed", "failed to log in"}, {"logout", "logged out"},
-		{"session.end", "ended a session"}, {"user.*", "users"}, {"token.*", "tokens"}, {"export.*", "exports"},
-	}
-}
-
-// deed says what an action is.
-func deed(action string) string {
-	for _, d := range deeds() {
-		if d[0] == action {
-			return d[1]
-		}
-	}
-	return visible(strings.ReplaceAll(action, ".", " "))
-}
-
-// subjectURL leads to what an act was done to, where there is a page of it.
-func subjectURL(e job.Entry) templ.SafeURL {
-	switch kind, _, _ := strings.Cut(e.Action, "."); kind {
-	case "job":
-		if _, err := job.ParseID(e.Subject); err == nil {
-			return jobURL(e.Subject)
-		}
-	case "queue":
-		return jobsURL(job.Filter{Queue: e.Subject}, "")
-	}
-	return ""
 }
 
 // subjectWord is what an act was done to, as short as can be told apart.
