@@ -154,6 +154,14 @@ func (s *Server) acted(c echo.Context) *job.Change {
 	return &changes[0]
 }
 
+// here is the address of the page that is asked for.
+func here(r *http.Request) string {
+	if !isRead(r) {
+		return ""
+	}
+	return r.URL.RequestURI()
+}
+
 func (s *Server) actOnQueue(c echo.Context, text string, act func(name string) error) error {
 	name, err := s.paramQueue(c)
 	if err == nil {

@@ -301,7 +301,7 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
 		QueueCount: len(s.Store.QueueNames()),
-		Insecure:   s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c),
+		Insecure:   s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c), Here: here(c.Request()),
 		User: who.name, LogOut: who.means == bySession, Quiet: s.rest.now(),
 	}
 	if who.means != byOpenness {

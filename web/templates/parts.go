@@ -58,6 +58,13 @@ func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	return a
 }
 
+// undo takes the job that was just discarded out of the trash again.
+func undo(f Frame, c job.Change) act {
+	a := jobAct(f, job.Job{Token: job.Token{ID: c.ID, Run: c.Run}, Type: c.Type}, "restore", "", templ.SafeURL(f.Here))
+	a.word, a.about = "Undo", ""
+	return a
+}
+
 // pip is one allowed attempt in the little picture of a run.
 type pip struct {
 	used     bool

@@ -34,6 +34,7 @@ type Frame struct {
 	Insecure   bool        // reachable from the network without a login: said on every page
 	Problem    string      // why the database cannot be written, or empty
 	Acted      *job.Change // where the job stands that a form without scripts just acted on, or nil
+	Here       string      // the address of this page, to which the undoing of Acted comes back
 	Quiet      *Quiet      // since when the worker claims nothing, or nil
 	User       string      // who is logged in, or empty
 	Role       access.Role // what they may do; empty where there is no login: everything

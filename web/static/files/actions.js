@@ -2,8 +2,8 @@
 // Here it is sent by fetch and answered where it stands. A second click finds
 // the form busy; the server would refuse it anyway.
 
-import { all, announce, find, flip, setText } from "./page.js";
-import { answer, patch } from "./rows.js";
+import { all, announce, find, flip, pattern, setText } from "./page.js";
+import { answer, forget, patch } from "./rows.js";
 import { about, now } from "./times.js";
 
 const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded", restore: "restored" };
@@ -49,11 +49,25 @@ function succeed(form, body) {
   const text = body.text ?? "Done";
   if (body.job) {
     const job = body.job;
+    if (form.dataset.act === "restore") forget(job.id); // it is what it was, with its old time
     if (form.dataset.act === "forward") spent(form);
     else answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
     patch({ ...job, status: job.status ?? job.state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
   }
   note(form, text, false);
+  if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
+}
+
+// The way back stands at the foot of the screen, where it moves nothing, until
+// the next one takes its place.
+function offerUndo(form, job) {
+  const toast = pattern("undo"), undo = find("form", toast);
+  setText(find("[data-words]", toast), job.type);
+  undo.setAttribute("action", form.getAttribute("action").replace(/discard$/, "restore"));
+  find('input[name="run"]', undo).value = String(job.run);
+  find("[data-toast]")?.remove();
+  find("main").append(toast);
+  announce("Discarded. Undo is the last button of the page.");
 }
 
 // A button that has done its work gives way to the others: a dead letter that
