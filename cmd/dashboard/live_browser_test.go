@@ -171,3 +171,18 @@ const askTwice = `
 		socket.onopen = () => socket.send(JSON.stringify({ type: "subscribe", ids: [document.querySelector("tr[data-job]").dataset.job], filter: {}, newer: false }));
 		socket.onmessage = () => { if (++window.asked === 2) socket.close(); };
 	}`
+
+// The number of open error groups follows, in the navigation and on the overview.
+func TestLive_TheNumberOfOpenGroupsFollows(t *testing.T) {
+	m := startMill(t)
+	m.letters(1)
+	b := openBrowser(t)
+	b.open(m.url + "/")
+	const says = `[...document.querySelectorAll('[data-counter="open_groups"] [data-value]')].map((n) => n.textContent).join()`
+	if got := eval[string](b, says); got != "1,1" {
+		t.Fatalf("the page says that %q groups are open, want 1 twice", got)
+	}
+	eval[chromedp.Void](b, `void fetch(document.querySelector('#h-groups').closest("section").querySelector("th a").href + "/resolve",
+		{method: "POST", headers: {Accept: "application/json", "Content-Type": "application/x-www-form-urlencoded"}})`)
+	b.wait("none is open any more", says+` === "0,0"`)
+}

@@ -37,7 +37,7 @@ func groupJobsPanel(v Failure) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel\" aria-labelledby=\"h-jobs\" data-list data-keeps=\"retryable discarded\"><header><h2 id=\"h-jobs\">Jobs</h2><p data-note>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel\" aria-labelledby=\"h-jobs\" data-list data-keeps=\"retryable discarded active available\"><header><h2 id=\"h-jobs\">Jobs</h2><p data-note>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -570,7 +570,7 @@ func groupKeys(v Failure) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "</p></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Payload keys\"><table class=\"table fixed still\"><caption class=\"vh\">Different values and the commonest value of each payload key</caption> <colgroup><col><col class=\"w-num3\"><col><col class=\"w-run\"><col class=\"w-num4\"></colgroup> <thead><tr><th scope=\"col\">Key</th><th scope=\"col\" class=\"num\">Values</th><th scope=\"col\">Commonest</th><th scope=\"col\"><span class=\"vh\">Share bar</span></th><th scope=\"col\" class=\"num\">Share</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "</p></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of payload keys\"><table class=\"table fixed still\"><caption class=\"vh\">Different values and the commonest value of each payload key</caption> <colgroup><col><col class=\"w-num3\"><col><col class=\"w-run\"><col class=\"w-num4\"></colgroup> <thead><tr><th scope=\"col\">Key</th><th scope=\"col\" class=\"num\">Values</th><th scope=\"col\">Commonest</th><th scope=\"col\"><span class=\"vh\">Share bar</span></th><th scope=\"col\" class=\"num\">Share</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
