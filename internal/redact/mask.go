@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -55,22 +56,7 @@ func splice(document []byte, locks []lock) []byte {
 
 // locks finds the secrets of a document, in their order.
 func (r *Redactor) locks(document []byte) []lock {
-	start := rawjson.Space(document, 0)
-	if !json.Valid(document) && (start == len(document) || document[start] != '{' && document[start] != '[') {
-		return r.whole(document, 0, nil)
-	}
-	m := masker{redactor: r}
-	end := m.run(document, nil, start)
-	return r.whole(document, end, m.locks)
-}
-
-// whole adds what is hidden from an index on as text.
-func (r *Redactor) whole(document []byte, from int, locks []lock) []lock {
-	token := tokenOf(len(locks) + 1)
-	if shown, n := r.hide(string(document[from:]), token); n > 0 {
-		return append(locks, lock{"$", from, len(document), []byte(shown)})
-	}
-	return locks
+	return (&masker{redactor: r}).document(document, nil)
 }
 
 // masker finds the secrets of JSON.
@@ -86,12 +72,45 @@ type masker struct {
 // deeper one is hidden.
 const maxNested = 8
 
-// run goes through the value at start, which stands at a path, and returns the
-// index up to which it came.
-func (m *masker) run(document []byte, at path, start int) int {
-	m.walker = walker{data: document, at: at, visit: m.visit}
-	end, _ := m.walker.value(start)
-	return min(end, len(document))
+// document finds the secrets of a document that stands at a path. One that is not
+// JSON as a whole is a text too, from its beginning: nobody knows where its names
+// and values belong together.
+func (m *masker) document(data []byte, at path) []lock {
+	valid := json.Valid(data)
+	if valid || looksLikeJSON(data) {
+		m.walker = walker{data: data, at: at, visit: m.visit}
+		m.walker.value(rawjson.Space(data, 0))
+	}
+	if !valid {
+		for from, to := range m.redactor.secrets(string(data)) {
+			m.locks = append(m.locks, lock{"$", from, to, []byte(m.next())})
+		}
+		m.locks = joined(m.locks)
+	}
+	return m.locks
+}
+
+// looksLikeJSON reports whether a text can be JSON, or the beginning of it: what
+// begins with a bracket, or is all one string.
+func looksLikeJSON(data []byte) bool {
+	i := rawjson.Space(data, 0)
+	if i == len(data) || data[i] != '"' {
+		return i < len(data) && (data[i] == '{' || data[i] == '[')
+	}
+	return rawjson.Space(data, rawjson.AfterString(data, i)) == len(data)
+}
+
+// joined puts locks in order, and makes one of those that overlap.
+func joined(locks []lock) (all []lock) {
+	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.from, b.from) })
+	for _, l := range locks {
+		if n := len(all); n > 0 && l.from < all[n-1].to {
+			all[n-1].to = max(l.to, all[n-1].to)
+		} else {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 func (m *masker) next() string {
@@ -101,24 +120,27 @@ func (m *masker) next() string {
 	return tokenOf(len(m.locks) + 1)
 }
 
-// visit hides the value at i, or lets the walker look into it.
-func (m *masker) visit(i int) (deeper bool) {
+// visit hides the value at i, or lets the walker look into it. Nobody looks into
+// what lies too deep.
+func (m *masker) visit(i int) (after int) {
 	data := m.walker.data
-	if m.isSecret() {
+	bracket := data[i] == '{' || data[i] == '['
+	if m.isSecret() || bracket && m.walker.depth >= maxDepth {
 		if j := rawjson.AfterValue(data, i); j > i && !harmless(data[i:j]) {
 			m.lock(i, j, m.next())
-			return false
+			return j
 		}
 	}
 	if data[i] == '"' {
-		m.search(i, rawjson.AfterString(data, i))
+		after = rawjson.AfterString(data, i)
+		m.search(i, after)
 	}
-	return true
+	return after
 }
 
 func (m *masker) isSecret() bool {
 	at := m.walker.at
-	if n := len(at); n > 0 && !at[n-1].element && m.redactor.hides([]byte(at[n-1].name)) {
+	if n := len(at); n > 0 && !at[n-1].element && m.redactor.names.hide(at[n-1].name) {
 		return true
 	}
 	return slices.ContainsFunc(m.redactor.paths, func(p path) bool { return p.leads(at) })
@@ -127,10 +149,10 @@ func (m *masker) isSecret() bool {
 // harmless reports whether a value can be no secret.
 func harmless(raw []byte) bool {
 	switch string(raw) {
-	case "null", "true", "false", `""`, "{}", "[]":
+	case "null", "true", "false", `""`:
 		return true
 	}
-	return false
+	return len(bytes.Trim(raw, "{}[], \t\r\n")) == 0
 }
 
 func (m *masker) lock(i, j int, shown string) {
@@ -141,15 +163,14 @@ func (m *masker) lock(i, j int, shown string) {
 func (m *masker) search(i, j int) {
 	inside := text(m.walker.data[i:j])
 	token := m.next()
-	if start := rawjson.Space([]byte(inside), 0); start < len(inside) && strings.IndexByte("{[", inside[start]) >= 0 && json.Valid([]byte(inside)) {
+	if document := []byte(inside); looksLikeJSON(document) {
 		if m.nested == maxNested {
 			m.lock(i, j, token)
 			return
 		}
 		inner := masker{redactor: m.redactor, nested: m.nested + 1, token: token}
-		inner.run([]byte(inside), slices.Clone(m.walker.at), start)
-		if len(inner.locks) > 0 {
-			m.lock(i, j, string(splice([]byte(inside), inner.locks)))
+		if locks := inner.document(document, slices.Clone(m.walker.at)); len(locks) > 0 {
+			m.lock(i, j, string(splice(document, locks)))
 		}
 		return
 	}
@@ -207,14 +228,14 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 // masks finds the strings of a document that look like masks.
 func masks(document []byte, found func(at Path, shown string, l lock)) {
 	w := &walker{data: document}
-	w.visit = func(i int) bool {
+	w.visit = func(i int) (after int) {
 		if document[i] == '"' {
 			j := rawjson.AfterString(document, i)
 			if shown := text(document[i:j]); strings.Contains(shown, Hidden) {
 				found(Path(w.at.String()), shown, lock{from: i, to: j})
 			}
 		}
-		return true
+		return 0
 	}
 	w.value(rawjson.Space(document, 0))
 }

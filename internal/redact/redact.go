@@ -8,19 +8,34 @@
 // can be shown, edited and sent back: [Redactor.Merge] puts the secrets back
 // where their tokens still stand, and refuses a token anywhere else.
 //
-// Names are compared without case, dashes, underscores and blanks. A path leads
-// from the root of a payload:
+// Names are compared by their words, without case: words end at dashes,
+// underscores, blanks and dots, at digits and where capitals begin. A name is
+// hidden when it is one of the [DefaultKeys] or of [Options.Keys], or has one as
+// its words, also in the plural: smtp_password, stripeSecretKey, X-Api-Key,
+// private_key_pem, passwords; so is a word that ends with one of five letters or
+// more: smtppassword. A name stays readable whose last word says that it tells
+// something about the secret (token_count, password_reset_at, cookie_name, see
+// about), and one that was taken out by itself: "-build_token".
+//
+// A path leads from the root of a payload:
 //
 //	$.customer.email     a member
 //	$["a b"].c           a member with any name
 //	$.items[*].card      of each element
 //	$.items[0]           of the first element
 //
+// What lies deeper than 512 brackets is hidden unseen, and so is what lies in
+// more than eight strings of JSON within one another. A document that is cut off,
+// or is no JSON, is read as far as it is JSON, and as a text as well.
+//
 // Nothing here knows jobs; nothing fails on any input.
 package redact
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -31,30 +46,23 @@ type Options struct {
 	Paths []string            // in payloads
 	Types map[string][]string // further paths, for types of jobs, exact or as "email.*"
 
-	// Wrapped is a type of jobs whose payload holds that of another job, of an
-	// unknown type, under the member Inside.
-	Wrapped, Inside string
+	// Inside are the members below which an envelope holds a payload, as "data" or
+	// "body.data". Wrapped is the type of jobs whose payload is an envelope that
+	// could not be read: nobody knows whose.
+	Wrapped string
+	Inside  []string
 }
 
 // Redactor hides what its options say. It never changes and can be used by many
 // goroutines.
 type Redactor struct {
-	keys    map[string]bool
+	names   *names
 	paths   []path
 	types   map[string][]path
+	inside  []string
 	wrapped string
 	every   *Redactor // of jobs of the type wrapped
 }
-
-// defaults are the names that are hidden unless they are taken out.
-const defaults = `password passwd passphrase pwd secret token access_token refresh_token id_token auth_token session_token
-	csrf_token api_token user_password db_password new_password old_password current_password api_key apikey x_api_key
-	x_auth_token x_csrf_token api_secret secret_key access_key secret_access_key aws_secret_access_key authorization
-	proxy_authorization cookie set_cookie session_id card_number credit_card cc_number cvv cvc cvv2 iban ssn private_key
-	client_secret signing_key encryption_key webhook_secret otp pin`
-
-// DefaultKeys lists the names that are hidden by default.
-func DefaultKeys() []string { return strings.Fields(defaults) }
 
 // Error says which of the options is wrong, and why.
 type Error struct {
@@ -66,9 +74,9 @@ func (e *Error) Error() string { return fmt.Sprintf("%q %s", e.Value, e.Problem)
 
 // New returns a redactor, or an *Error.
 func New(o Options) (*Redactor, error) {
-	r := &Redactor{keys: map[string]bool{}, types: map[string][]path{}}
+	r := &Redactor{names: &names{hidden: map[string]bool{}, shown: map[string]bool{}}, types: map[string][]path{}}
 	for _, key := range DefaultKeys() {
-		r.keys[normal(key)] = true
+		r.names.hidden[normal(key)] = true
 	}
 	for _, key := range o.Keys {
 		if err := r.key(key); err != nil {
@@ -84,19 +92,18 @@ func New(o Options) (*Redactor, error) {
 			return nil, err
 		}
 	}
-	r.wrapped, r.every = o.Wrapped, r.inside(o.Inside)
+	r.inside, r.wrapped, r.every = o.Inside, o.Wrapped, r.anywhere(o.Inside)
 	return r, nil
 }
 
-// inside returns a redactor that looks for all the paths, of whatever type, both
-// in a document and below a member of it.
-func (r *Redactor) inside(member string) *Redactor {
-	all := &Redactor{keys: r.keys, paths: slices.Clone(r.paths)}
-	for _, paths := range r.types {
-		all.paths = append(all.paths, paths...)
+// anywhere returns a redactor that looks for all the paths, of whatever type, in
+// a document and in what it may be the envelope of.
+func (r *Redactor) anywhere(inside []string) *Redactor {
+	all := &Redactor{names: r.names, paths: slices.Clone(r.paths)}
+	for _, typ := range slices.Sorted(maps.Keys(r.types)) {
+		all.paths = append(all.paths, r.types[typ]...)
 	}
-	all.paths = append(all.paths, all.Under(member).paths...)
-	return all
+	return all.under(append([]string{""}, inside...))
 }
 
 // Default returns the redactor of no options.
@@ -108,49 +115,23 @@ func Default() *Redactor {
 	return r
 }
 
-// maxKey is the longest name that can be hidden, in bytes.
-const maxKey = 64
-
 func (r *Redactor) key(key string) error {
-	name := normal(strings.TrimLeft(key, "+-"))
+	name := strings.TrimLeft(key, "+-")
+	out := strings.HasPrefix(key, "-")
 	switch {
-	case name == "" || len(key) > maxKey:
+	case normal(name) == "" || len(key) > maxKey:
 		return &Error{key, fmt.Sprintf("is not the name of a key, as +pan or -token, of at most %d bytes", maxKey)}
-	case strings.HasPrefix(key, "-") && !r.keys[name]:
+	case out && !r.names.hide(name):
 		return &Error{key, "takes out a name that is not hidden"}
 	}
-	if strings.HasPrefix(key, "-") {
-		delete(r.keys, name)
+	delete(r.names.hidden, normal(name))
+	delete(r.names.shown, normal(name))
+	if out {
+		r.names.shown[normal(name)] = true
 	} else {
-		r.keys[name] = true
+		r.names.hidden[normal(name)] = true
 	}
 	return nil
-}
-
-// normal is the form in which names are compared.
-func normal(key string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(key))
-}
-
-// hides reports whether values under this name are hidden.
-func (r *Redactor) hides(name []byte) bool {
-	var short [maxKey]byte
-	n := 0
-	for _, c := range name {
-		switch {
-		case c == '-' || c == '_' || c == ' ':
-			continue
-		case n == maxKey:
-			return false
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		case c >= 0x80:
-			return r.keys[normal(string(name))]
-		}
-		short[n] = c
-		n++
-	}
-	return r.keys[string(short[:n])]
 }
 
 // For returns the redactor of jobs of a type.
@@ -168,18 +149,44 @@ func (r *Redactor) For(typ string) *Redactor {
 	if len(more) == 0 {
 		return r
 	}
-	return &Redactor{keys: r.keys, paths: slices.Concat(r.paths, more)}
+	return &Redactor{names: r.names, paths: slices.Concat(r.paths, more), inside: r.inside}
 }
 
-// Under returns a redactor that looks for the paths below a member of the
-// document, as for a payload in its envelope.
-func (r *Redactor) Under(member string) *Redactor {
-	all := slices.Clone(r.paths)
-	for i, p := range all {
-		all[i] = append(path{{name: member}}, p...)
+// Around returns the redactor of the envelope of a payload.
+func (r *Redactor) Around() *Redactor {
+	if len(r.inside) == 0 {
+		return r
 	}
-	return &Redactor{keys: r.keys, paths: all, types: r.types}
+	return r.under(r.inside)
+}
+
+// under returns a redactor that looks for the paths below places of the document.
+func (r *Redactor) under(places []string) *Redactor {
+	all := &Redactor{names: r.names}
+	for _, place := range places {
+		var above path
+		for _, name := range strings.FieldsFunc(place, func(c rune) bool { return c == '.' }) {
+			above = append(above, step{name: name})
+		}
+		for _, p := range r.paths {
+			all.paths = append(all.paths, slices.Concat(above, p))
+		}
+	}
+	return all
 }
 
 // ByKey returns a redactor without paths.
-func (r *Redactor) ByKey() *Redactor { return &Redactor{keys: r.keys} }
+func (r *Redactor) ByKey() *Redactor { return &Redactor{names: r.names} }
+
+// rules changes whenever something else is hidden with the same options.
+const rules = "2"
+
+// Fingerprint tells redactors apart that do not hide the same.
+func (r *Redactor) Fingerprint() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%q\n", rules, r.names.text(), r.paths)
+	for _, typ := range slices.Sorted(maps.Keys(r.types)) {
+		fmt.Fprintf(h, "%q %q\n", typ, r.types[typ])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -42,7 +42,7 @@ func TestMask_HidesInPlace(t *testing.T) {
 		"a document of one":     {`"password=x"`, `"password=••••••#1"`, []Path{"$"}},
 		"no JSON":               {`password=x and more`, `password=••••••#1 and more`, []Path{"$"}},
 		"the beginning of JSON": {`{"a":1,"customer":{"email":"someb`, `{"a":1,"customer":{"email":"••••••#1"`, []Path{"$.customer.email"}},
-		"broken JSON":           {`{"a":1,"password":"x" oops "secret":"y"`, `{"a":1,"password":"••••••#1" oops "secret":"••••••#2"`, []Path{"$.password", "$"}},
+		"broken JSON":           {`{"a":1,"password":"x" oops "secret":"y"`, `{"a":1,"password":"••••••#1" oops "secret":"••••••#3"`, []Path{"$.password", "$"}},
 		"nothing":               {"", "", nil},
 	} {
 		masked, locked := r.Mask([]byte(c.in))
@@ -59,7 +59,7 @@ func TestMask_HidesInPlace(t *testing.T) {
 }
 
 func TestMask_OfTypesOfJobs(t *testing.T) {
-	r := made(t, Options{Types: map[string][]string{"email.*": {"$.to"}, "sms": {"$.number"}}})
+	r := made(t, Options{Types: map[string][]string{"email.*": {"$.to"}, "sms": {"$.number"}}, Inside: []string{"data", "body.data"}})
 	for typ, want := range map[string]string{
 		"email.send": `{"to":"••••••#1","number":2}`, "sms": `{"to":1,"number":"••••••#1"}`, "other": `{"to":1,"number":2}`,
 	} {
@@ -68,8 +68,12 @@ func TestMask_OfTypesOfJobs(t *testing.T) {
 		}
 	}
 	envelope := `{"to":0,"data":{"to":1}}`
-	if got := r.For("email.send").Under("data").Payload([]byte(envelope)); string(got) != `{"to":0,"data":{"to":"••••••#1"}}` {
+	if got := r.For("email.send").Around().Payload([]byte(envelope)); string(got) != `{"to":0,"data":{"to":"••••••#1"}}` {
 		t.Errorf("in an envelope: %s", got)
+	}
+	framed := `{"to":0,"body":"{\"to\":0,\"data\":{\"to\":1}}"}`
+	if got := r.For("email.send").Around().Payload([]byte(framed)); string(got) != `{"to":0,"body":"{\"to\":0,\"data\":{\"to\":\"••••••#1\"}}"}` {
+		t.Errorf("in a frame: %s", got)
 	}
 	if got := r.For("sms").ByKey().Payload([]byte(`{"number":1,"pin":2}`)); string(got) != `{"number":1,"pin":"••••••#1"}` {
 		t.Errorf("by key alone: %s", got)
@@ -85,13 +89,61 @@ func TestMask_FollowsJSONInStringsDownToTheEnd(t *testing.T) {
 		t.Errorf("twelve strings deep it is shown")
 	}
 	brackets := []byte(strings.Repeat("[", 5000) + `{"password":"canary"}` + strings.Repeat("]", 5000))
-	r.Mask(brackets) // must not take long, or end the program
+	if masked, _ := r.Mask(brackets); bytes.Contains(masked, []byte("canary")) || !json.Valid(masked) {
+		t.Errorf("five thousand brackets deep it is shown, or is no JSON: %.600s", masked)
+	}
+	if back, err := r.Merge(r.Payload(brackets), brackets); err != nil || !bytes.Equal(back, brackets) {
+		t.Errorf("what lies too deep is not put back: %v", err)
+	}
+}
+
+// A payload is shown as its beginning: what can be hidden in the whole is hidden
+// in each of its beginnings.
+func TestPayload_HidesInWhatIsCutOff(t *testing.T) {
+	r := made(t, Options{Paths: []string{"$.customer.email", "$.body.customer.email"}})
+	inner := `{"customer":{"name":"Ünï \"x\"","email":"S1"},"list":[{"password":"S1"}]}`
+	quoted, _ := json.Marshal(inner)
+	twice, _ := json.Marshal(string(quoted))
+	for _, document := range []string{inner, `{"n":1,"body":` + string(quoted) + `}`, `{"n":1,"body":` + string(twice) + `}`} {
+		for cut := range len(document) + 1 {
+			if shown := r.Payload([]byte(document[:cut])); bytes.Contains(shown, []byte("S1")) {
+				t.Errorf("%s is shown as %s", document[:cut], shown)
+			}
+		}
+	}
+}
+
+// What begins like JSON and is none is read as a text from its beginning.
+func TestPayload_HidesInWhatIsNoJSON(t *testing.T) {
+	for _, said := range []string{`[password]=S1`, `[password: S1]`, `["password": "S1"]`, `{password:S1}`, `"password": "S1"`, `["password" => "S1"]`, `{"a":[password, "x", token=S1]}`} {
+		if shown := Default().Payload([]byte(said)); bytes.Contains(shown, []byte("S1")) {
+			t.Errorf("%s is shown as %s", said, shown)
+		}
+		quoted, _ := json.Marshal([]string{said})
+		if shown := Default().Payload(quoted); bytes.Contains(shown, []byte("S1")) {
+			t.Errorf("%s is shown as %s", quoted, shown)
+		}
+	}
+}
+
+func TestFingerprint_TellsOptionsApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range []Options{
+		{}, {Keys: []string{"+pan"}}, {Keys: []string{"-token"}}, {Paths: []string{"$.a"}}, {Paths: []string{"$.b"}},
+		{Types: map[string][]string{"t": {"$.a"}}}, {Types: map[string][]string{"u": {"$.a"}}},
+	} {
+		first, again := made(t, o).Fingerprint(), made(t, o).Fingerprint()
+		if first != again || seen[first] {
+			t.Errorf("%+v: %s and %s", o, first, again)
+		}
+		seen[first] = true
+	}
 }
 
 func TestText(t *testing.T) {
 	r := Default()
 	for in, want := range map[string]string{
-		"password=x&y=1":                                    "password=••••••&y=1",
+		"password=x&y=1":                                    "password=••••••",
 		`{"password": "a b", 'token': 'c'}`:                 `{"password": "••••••", 'token': '••••••'}`,
 		`said {\"secret\":\"a b\",\"n\":1}`:                 `said {\"secret\":\"••••••\",\"n\":1}`,
 		"Authorization: Bearer abc.def ok":                  "Authorization: •••••• ok",
@@ -102,10 +154,10 @@ func TestText(t *testing.T) {
 		"amqp://guest:guest@mq:5672/ and redis://:p@h":      "amqp://••••••@mq:5672/ and redis://••••••@h",
 		"https://example.org/a@b?token=x#y":                 "https://example.org/a@b?token=••••••",
 		"map[password:hunter2 user:ana] {Secret:[a b] N:1}": "map[password:•••••• user:ana] {Secret:•••••• N:1}",
-		"curl --password hunter2 -H 'x-api-key: abc'":       "curl --password •••••• -H 'x-api-key: ••••••'",
+		"curl --password hunter2 -H 'x-api-key: abc'":       "curl --password •••••• -H 'x-api-key: ••••••",
 		"<password>hunter2</password>":                      "<password>••••••</password>",
 		"user[password]=hunter2 cfg[\"secret\"] = 'a b'":    "user[password]=•••••• cfg[\"secret\"] = '••••••'",
-		"token := abc; api_key => def":                      "token := ••••••; api_key => ••••••",
+		"token := abc; api_key => def":                      "token := •••••• api_key => ••••••",
 		"token: Bearer abc next":                            "token: •••••• next",
 		"the password is wrong":                             "the password is wrong",
 		"passwordless: yes, secretary=ann":                  "passwordless: yes, secretary=ann",
@@ -264,7 +316,7 @@ func FuzzMask_ShowsNoSecret(f *testing.F) {
 // any is hidden in it.
 func TestPayload_WrappedHidesThePathsOfAllTypes(t *testing.T) {
 	r, err := New(Options{
-		Paths: []string{"$.card"}, Types: map[string][]string{"mail.*": {"$.to[*]"}, "sms": {"$.number"}}, Wrapped: "unread", Inside: "data",
+		Paths: []string{"$.card"}, Types: map[string][]string{"mail.*": {"$.to[*]"}, "sms": {"$.number"}}, Wrapped: "unread", Inside: []string{"data", "body.data"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -272,6 +324,7 @@ func TestPayload_WrappedHidesThePathsOfAllTypes(t *testing.T) {
 	for document, want := range map[string]string{
 		`{"data":{"card":1,"to":[2],"number":3,"n":4}}`: `{"data":{"card":"••••••#1","to":["••••••#2"],"number":"••••••#3","n":4}}`,
 		`{"card":1,"data":{"to":2}}`:                    `{"card":"••••••#1","data":{"to":2}}`,
+		`{"body":"{\"data\":{\"to\":[2]}}"}`:            `{"body":"{\"data\":{\"to\":[\"••••••#1\"]}}"}`,
 		`{"data":{"card":1,"to":[2`:                     `{"data":{"card":"••••••#1","to":["••••••#2"`,
 	} {
 		if got := string(r.For("unread").Payload([]byte(document))); got != want {

@@ -1,12 +1,12 @@
 package redact
 
-import (
-	"strings"
-)
+import "strings"
 
-// Text hides the secrets of a text, as of an error or a trace: key=value,
-// "key": "value", key: value, --key value, <key>value<, credentials of HTTP and
-// those in addresses. A value without quotes ends at the next blank.
+// Text hides the secrets of a text, as of an error or a trace, wherever a name
+// stands before a value: key=value, "key": "value", key: value, ('key', 'value'),
+// --key value, <key>value</key>, and so with each of = : " ' < > written as
+// %3D, \u003d or &quot;. Hidden are also credentials of HTTP, those in addresses,
+// and private keys. A value without quotes ends at the next blank.
 func (r *Redactor) Text(s string) string {
 	shown, _ := r.hide(s, Hidden)
 	return shown
@@ -14,20 +14,13 @@ func (r *Redactor) Text(s string) string {
 
 // hide puts a token in the place of each secret, and counts them.
 func (r *Redactor) hide(s, token string) (shown string, n int) {
-	if !strings.ContainsAny(s, "=:> ") {
-		return s, 0
-	}
 	var b strings.Builder
 	from := 0
-	for i := 0; i < len(s); {
-		start, end, next := r.secret(s, i)
-		if start < end {
-			b.WriteString(s[from:start])
-			b.WriteString(token)
-			from = end
-			n++
-		}
-		i = next
+	for start, end := range r.secrets(s) {
+		b.WriteString(s[from:start])
+		b.WriteString(token)
+		from = end
+		n++
 	}
 	if n == 0 {
 		return s, 0
@@ -36,35 +29,97 @@ func (r *Redactor) hide(s, token string) (shown string, n int) {
 	return b.String(), n
 }
 
-// secret looks at i for a secret that a word or an address announces. It
-// returns where that is, nowhere when start is end, and where to look next.
-func (r *Redactor) secret(s string, i int) (start, end, next int) {
-	if strings.HasPrefix(s[i:], "://") {
-		return credentials(s, i+3)
-	}
-	if !isWord(s[i]) {
-		return 0, 0, i + 1
-	}
-	j := i
-	for j < len(s) && isWord(s[j]) {
-		j++
-	}
-	word := s[i:j]
-	if isScheme(word) {
-		if start, end = blankless(s, j); end-start >= 16 || strings.ContainsAny(s[start:end], "0123456789") {
-			return start, end, end
+// secrets are where the secrets of a text lie, in their order.
+func (r *Redactor) secrets(s string) func(yield func(start, end int) bool) {
+	return func(yield func(start, end int) bool) {
+		if !strings.ContainsAny(s, `=: >%,&;\`) {
+			return
 		}
-		return 0, 0, j
+		t := scanner{s: s, names: r.names, runEnd: -1, closings: -1, word: span{-1, -1}}
+		for i := 0; i < len(s); {
+			found, next := t.secret(i)
+			if found.from < found.to && !yield(found.from, found.to) {
+				return
+			}
+			i = max(next, found.to)
+		}
 	}
-	if !r.hides([]byte(word)) {
-		return 0, 0, j
+}
+
+type span struct{ from, to int }
+
+// scanner looks for secrets in a text, once from its beginning to its end. What
+// it looked for once and what lies far ahead it remembers, so that it takes no
+// longer than the text is long.
+type scanner struct {
+	s        string
+	names    *names
+	word     span // the last one
+	runEnd   int  // the end of the newest run without blanks and quotes, in which
+	at       int  // the last @ lies,
+	network  int  // and the last one of user:password@tcp(
+	closings int  // the last end of an element, once it was looked for
+}
+
+// secret looks at i for a secret that a word or an address announces, and says
+// where to look next.
+func (t *scanner) secret(i int) (found span, next int) {
+	s := t.s
+	if s[i] == ':' && strings.HasPrefix(s[i:], "://") {
+		return t.credentials(i + 3), i + 3
 	}
-	k, announced := separator(s, i, j)
-	if !announced {
-		return 0, 0, j
+	j := t.wordEnd(i)
+	if j == i {
+		_, n := char(s, i)
+		return span{}, i + n
 	}
-	start, end = value(s, k, word)
-	return start, end, max(j, end)
+	before := t.word
+	t.word = span{i, j}
+	switch {
+	case s[i] == '-' && strings.HasPrefix(s[i:], "-----BEGIN "):
+		return privateKey(s, i), j
+	case isScheme(s[i:j]):
+		if value := blankless(s, j); value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
+			return value, j
+		}
+	case j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
+		if t.run(i); t.network > j {
+			return span{i, t.network}, j
+		}
+	}
+	if t.isElement(before, i, j) && t.hides(before, i, j) {
+		return t.element(j), j
+	}
+	if k, announced := separator(s, i, j); announced && t.hides(before, i, j) {
+		return value(s, k, i, j), j
+	}
+	return span{}, j
+}
+
+// hides reports whether the word is a name of what is hidden: by itself, after
+// the escape of a line's end, or together with the word before it.
+func (t *scanner) hides(before span, i, j int) bool {
+	name := plain(t.s[i:j])
+	return t.names.hide(name) ||
+		i > 0 && t.s[i-1] == '\\' && strings.IndexByte("nrtbf", t.s[i]) >= 0 && t.names.hide(name[1:]) ||
+		before.to == i-1 && before.from >= 0 && t.s[i-1] == ' ' && t.names.exact(t.s[before.from:j])
+}
+
+// wordEnd is the end of the word that begins at i, or i.
+func (t *scanner) wordEnd(i int) int {
+	for i < len(t.s) {
+		c, n := t.s[i], 1
+		if c == '%' || c == '\\' || c == '&' {
+			if c, n = char(t.s, i); n == 1 {
+				return i
+			}
+		}
+		if !isWord(c) {
+			return i
+		}
+		i += n
+	}
+	return i
 }
 
 func isWord(c byte) bool {
@@ -76,27 +131,45 @@ func isScheme(word string) bool {
 	return strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic")
 }
 
-// separator finds what stands between a key and its value, and returns the
-// index after it.
+// separator finds what stands between the name [i, j) and its value, and returns
+// where that begins.
 func separator(s string, i, j int) (k int, ok bool) {
+	quoted := false
 	k = j
-	for k < len(s) && strings.IndexByte("\\\"'`", s[k]) >= 0 {
-		k++
-	}
-	if k == j && k < len(s) && s[k] == '>' && i > 0 && s[i-1] == '<' {
-		return k + 1, true
-	}
-	if k < len(s) && s[k] == ']' && i > 0 && (s[i-1] == '[' || k > j) { // a form's field[password]
-		k++
+	for {
+		c, n := char(s, k)
+		if c == '\\' || c == '"' || c == '\'' || c == '`' {
+			quoted = true
+		} else if c != ']' { // of a form's field[password]
+			break
+		}
+		k += n
 	}
 	sep := blanks(s, k)
-	if sep < len(s) && (s[sep] == '=' || s[sep] == ':') {
-		for sep < len(s) && strings.IndexByte("=:>", s[sep]) >= 0 {
-			sep++
+	c, n := char(s, sep)
+	switch {
+	case c == '=' || c == ':':
+		for c == '=' || c == ':' || c == '>' {
+			sep += n
+			c, n = char(s, sep)
 		}
-		return blanks(s, sep), true
+		return nextLine(s, sep), true
+	case quoted && c == ',' && strings.Contains(s[max(0, i-4):i], "("): // a pair: ('password', 'S')
+		return blanks(s, sep+n), true
+	case quoted && c == ';': // a text that PHP serialized: s:8:"password";s:1:"S"
+		return serialized(s, sep+n)
 	}
-	return sep, strings.HasPrefix(s[i:], "--") && sep > k && k == j
+	return sep, sep > k && k == j && strings.HasPrefix(s[i:], "--")
+}
+
+// serialized finds the value after s:9: and the like.
+func serialized(s string, i int) (k int, ok bool) {
+	if !strings.HasPrefix(s[i:], "s:") {
+		return i, false
+	}
+	for k = i + 2; k < len(s) && '0' <= s[k] && s[k] <= '9'; k++ {
+	}
+	return k + 1, k < len(s) && s[k] == ':'
 }
 
 func blanks(s string, i int) int {
@@ -106,90 +179,94 @@ func blanks(s string, i int) int {
 	return i
 }
 
-// value is where the value of a key lies that begins at i.
-func value(s string, i int, key string) (start, end int) {
-	if i == len(s) {
-		return i, i
-	}
+// nextLine passes blanks, and the end of the line when the next one is indented.
+func nextLine(s string, i int) int {
+	i = blanks(s, i)
 	k := i
-	for k < len(s) && s[k] == '\\' {
+	for k < len(s) && (s[k] == '\r' || s[k] == '\n') {
 		k++
 	}
-	switch {
-	case k < len(s) && strings.IndexByte("\"'`", s[k]) >= 0:
-		return k + 1, closing(s, k+1, s[i:k+1])
-	case s[i] == '{' || s[i] == '[':
-		return i, bracketed(s, i)
-	case strings.Contains(normal(key), "cookie"):
-		return i, line(s, i)
+	if next := blanks(s, k); next > k && k > i {
+		return next
 	}
-	start, end = blankless(s, i)
-	if word := s[start:end]; isScheme(word) || strings.EqualFold(word, "token") {
-		_, end = blankless(s, end)
-	} else if strings.Contains(normal(key), "authorization") && !strings.HasPrefix(word, Hidden) {
-		end = line(s, i)
-	}
-	return start, end
+	return i
 }
 
-// closing finds the end of a quoted value that begins at i: before the same
-// quote again, or at the end of the line.
-func closing(s string, i int, quote string) int {
-	for k := i; k < len(s); k++ {
-		if strings.HasPrefix(s[k:], quote) {
-			return k
+// char is the character at i, of those that are one byte, however it is written:
+// as itself, %3D, \u003d, \x3d, &quot; or &#34;. n is how many bytes that takes.
+func char(s string, i int) (c byte, n int) {
+	if i >= len(s) {
+		return 0, 1
+	}
+	rest := s[i:min(i+12, len(s))]
+	digits := ""
+	switch rest[0] {
+	case '%':
+		digits, n = rest[1:min(3, len(rest))], 3
+	case '\\':
+		escape := strings.TrimLeft(rest, `\`)
+		n = len(rest) - len(escape)
+		if strings.HasPrefix(escape, "u00") && len(escape) >= 5 {
+			digits, n = escape[3:5], n+5
+		} else if strings.HasPrefix(escape, "x") && len(escape) >= 3 {
+			digits, n = escape[1:3], n+3
 		}
-		if len(quote) == 1 && s[k] == '\\' {
-			k++
-		}
+	case '&':
+		return entity(rest)
 	}
-	return line(s, i)
+	if high, low := digit(digits, 0), digit(digits, 1); high >= 0 && low >= 0 && high < 8 {
+		return byte(high<<4 | low), n
+	}
+	return rest[0], 1
 }
 
-// bracketed finds the end of a value in brackets that begins at i, or of the
-// text when they are never closed.
-func bracketed(s string, i int) int {
-	level := 0
-	for k := i; k < len(s); k++ {
-		switch s[k] {
-		case '{', '[':
-			level++
-		case '}', ']':
-			if level--; level == 0 {
-				return k + 1
-			}
-		}
+// digit is a hexadecimal digit, or -1.
+func digit(s string, i int) int {
+	if i >= len(s) {
+		return -1
 	}
-	return len(s)
+	n := strings.IndexByte("0123456789abcdefABCDEF", s[i])
+	if n > 15 {
+		n -= 6
+	}
+	return n
 }
 
-// line is the end of the line.
-func line(s string, i int) int {
-	if n := strings.IndexAny(s[i:], "\r\n"); n >= 0 {
-		return i + n
+// entity is the character that an entity of HTML stands for.
+func entity(s string) (c byte, n int) {
+	name, _, closed := strings.Cut(s[1:], ";")
+	if !closed {
+		return s[0], 1
 	}
-	return len(s)
+	switch strings.ToLower(name) {
+	case "quot", "#34", "#x22", "#034":
+		c = '"'
+	case "apos", "#39", "#x27", "#039":
+		c = '\''
+	case "lt", "#60", "#x3c":
+		c = '<'
+	case "gt", "#62", "#x3e":
+		c = '>'
+	case "equals", "#61", "#x3d":
+		c = '='
+	case "colon", "#58", "#x3a":
+		c = ':'
+	default:
+		return s[0], 1
+	}
+	return c, len(name) + 2
 }
 
-// blankless is where the next run of characters lies that can be a value
-// without quotes.
-func blankless(s string, i int) (start, end int) {
-	start = blanks(s, i)
-	end = start
-	for end < len(s) && strings.IndexByte(" \t\r\n\"'`,;&<>)]}|\\", s[end]) < 0 {
-		end++
+// plain is a word in which every character stands as itself.
+func plain(word string) string {
+	if !strings.ContainsAny(word, `%\&`) {
+		return word
 	}
-	return start, end
-}
-
-// credentials are what stands before the host of an address.
-func credentials(s string, i int) (start, end, next int) {
-	stop := i
-	for stop < len(s) && strings.IndexByte(" \t\r\n\"'`<>/?#\\", s[stop]) < 0 {
-		stop++
+	var b strings.Builder
+	for i := 0; i < len(word); {
+		c, n := char(word, i)
+		b.WriteByte(c)
+		i += n
 	}
-	if at := strings.LastIndexByte(s[i:stop], '@'); at > 0 {
-		return i, i + at, i + at
-	}
-	return i, i, i
+	return b.String()
 }

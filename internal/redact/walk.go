@@ -1,7 +1,9 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 
 	"redrive/internal/rawjson"
 )
@@ -10,8 +12,8 @@ import (
 // JSON at all: then it stops early.
 type walker struct {
 	data  []byte
-	at    path                      // where it is
-	visit func(i int) (deeper bool) // is shown where each value begins
+	at    path                    // where it is
+	visit func(i int) (after int) // is shown where each value begins; the index after it when that is done with
 	depth int
 }
 
@@ -25,7 +27,10 @@ func (w *walker) value(i int) (end int, ok bool) {
 	if i >= len(w.data) {
 		return i, false
 	}
-	deeper := w.visit(i) && w.depth < maxDepth
+	if after := w.visit(i); after > i {
+		return after, true
+	}
+	deeper := w.depth < maxDepth
 	w.depth++
 	defer func() { w.depth-- }()
 	switch {
@@ -86,11 +91,26 @@ func (w *walker) step(s step, i int) (end int, ok bool) {
 	return rawjson.Space(w.data, end), ok
 }
 
-// text is what a string of JSON says; of one that is none, its bytes.
+// text is what a string of JSON says, also one that is cut off; of one that is
+// none, its bytes.
 func text(raw []byte) string {
+	inside, quoted := bytes.CutPrefix(raw, []byte(`"`))
+	inside, closed := bytes.CutSuffix(inside, []byte(`"`))
+	if quoted && bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside)
+	}
 	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	if !quoted || closed && rawjson.AfterString(raw, 0) == len(raw) && json.Valid(raw) {
 		return string(raw)
 	}
-	return s
+	for cut := range min(len(raw), len(`\u0000`)+1) { // the end may be half an escape
+		whole := append(bytes.Clone(raw[:len(raw)-cut]), '"')
+		if json.Unmarshal(whole, &s) == nil {
+			return s
+		}
+	}
+	return string(raw)
 }

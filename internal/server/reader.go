@@ -31,7 +31,7 @@ func (r reader) original(ctx context.Context, id string) (job.Detail, error) {
 func (r reader) body(typ string, b job.Body) job.Body {
 	of := r.redactor.For(typ)
 	b.Payload, b.Meta = of.Payload(b.Payload), r.redactor.ByKey().Payload(b.Meta)
-	b.Envelope = of.Under("data").Payload(b.Envelope)
+	b.Envelope = of.Around().Payload(b.Envelope)
 	return b
 }
 

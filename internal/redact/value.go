@@ -1,0 +1,327 @@
+package redact
+
+import "strings"
+
+// value is where the value of the name [i, j) lies, which begins at k.
+func value(s string, k, i, j int) span {
+	if k >= len(s) {
+		return span{}
+	}
+	if at := prefixed(s, k); quoteAt(s, at).width() > 0 {
+		return quotedValue(s, at)
+	}
+	name := strings.ToLower(plain(s[i:j]))
+	switch {
+	case brackets(s, k):
+		return span{k, bracketed(s, k)}
+	case strings.Contains(name, "cookie"):
+		return span{k, line(s, k)}
+	}
+	if n := literal(s[k:]); n > 0 && quoteAt(s, j).width() > 0 && k+n < len(s) && strings.IndexByte(",]}", s[k+n]) >= 0 {
+		return span{k, k + n}
+	}
+	found := blankless(s, k)
+	if word, masked := strings.CutPrefix(s[found.from:found.to], Hidden); masked && strings.Trim(word, `)]},;.:"'`) == "" {
+		return span{found.from, found.to - len(word)} // it was hidden before
+	}
+	if word := s[found.from:found.to]; isScheme(word) || strings.EqualFold(word, "token") {
+		found.to = blankless(s, found.to).to
+	} else if strings.Contains(name, "authorization") && !strings.HasPrefix(word, Hidden) {
+		found.to = line(s, k)
+	}
+	return found
+}
+
+// prefixed passes what languages write before a quoted text, as b'S', N'S',
+// string(1) "S" or Secret('S').
+func prefixed(s string, i int) int {
+	j := i
+	for j < len(s) && j < i+32 && isWord(s[j]) {
+		j++
+	}
+	if j < len(s) && s[j] == '(' && j > i {
+		k := j + 1
+		for k < len(s) && k < j+12 && '0' <= s[k] && s[k] <= '9' {
+			k++
+		}
+		if k == j+1 {
+			return k
+		}
+		if k < len(s) && s[k] == ')' {
+			return blanks(s, k+1)
+		}
+	} else if j-i <= 2 {
+		return j
+	}
+	return i
+}
+
+// delimiter is how a quoted text begins and ends: with a character, before which
+// backslashes stand where it lies within another quoted text.
+type delimiter struct {
+	raw     string
+	escapes int
+	coded   bool // as &quot; or %22
+}
+
+func (q delimiter) width() int { return len(q.raw) }
+
+// quoteAt is the quote at i, if there is one.
+func quoteAt(s string, i int) delimiter {
+	k := i
+	for k < len(s) && k < i+8 && s[k] == '\\' {
+		k++
+	}
+	if k < len(s) && strings.IndexByte("\"'`", s[k]) >= 0 {
+		return delimiter{raw: s[i : k+1], escapes: k - i}
+	}
+	if c, n := char(s, i); n > 1 && (c == '"' || c == '\'') {
+		return delimiter{raw: s[i : i+n], coded: true}
+	}
+	return delimiter{}
+}
+
+// quotedValue is what stands in the quotes that begin at i; all of it and the
+// quotes where more is joined to it, as a shell does: 'it'\"'S'.
+func quotedValue(s string, i int) span {
+	q := quoteAt(s, i)
+	from := i + q.width()
+	end := closing(s, from, q)
+	if after := end + q.width(); q.escapes == 0 && !q.coded && after < len(s) && quoteAt(s, after).width() > 0 {
+		return span{i, blankless(s, after).to}
+	}
+	return span{from, end}
+}
+
+// closing is where the quoted text ends whose first character is at i; the end
+// of the whole text when it is never closed. Neither a quote that is escaped, nor
+// one that is doubled, nor one within a word ends it.
+func closing(s string, i int, q delimiter) int {
+	if q.coded {
+		if n := strings.Index(s[i:], q.raw); n >= 0 {
+			return i + n
+		}
+		return len(s)
+	}
+	c := q.raw[len(q.raw)-1]
+	for k := i; k < len(s); k++ {
+		n := strings.IndexByte(s[k:], c)
+		if n < 0 {
+			return len(s)
+		}
+		k += n
+		escapes := k - i - len(strings.TrimRight(s[i:k], `\`))
+		switch {
+		case escapes%(2*q.escapes+2) == 2*q.escapes+1:
+		case q.escapes == 0 && k+1 < len(s) && s[k+1] == c:
+			k++
+		case q.escapes == 0 && k+1 < len(s) && isWord(s[k+1]):
+		default:
+			return k - min(escapes, q.escapes)
+		}
+	}
+	return len(s)
+}
+
+// brackets reports whether a value in brackets begins at i, also one that Go
+// printed: map[…], &{…}.
+func brackets(s string, i int) bool {
+	rest := strings.TrimPrefix(s[i:], "&")
+	return strings.HasPrefix(rest, "map[") || rest != "" && strings.IndexByte("{[(", rest[0]) >= 0
+}
+
+// bracketed finds the end of a value in brackets that begins at i, or of the
+// text when they are never closed. Brackets in quotes do not count.
+func bracketed(s string, i int) int {
+	level := 0
+	for k := i; k < len(s); k++ {
+		switch c := s[k]; {
+		case strings.IndexByte("{[(", c) >= 0:
+			level++
+		case strings.IndexByte("}])", c) >= 0:
+			if level--; level <= 0 {
+				return k + 1
+			}
+		case k > i && strings.IndexByte("{[(,:= \n\t", s[k-1]) >= 0:
+			if q := quoteAt(s, k); q.width() > 0 {
+				k = closing(s, k+q.width(), q) + q.width() - 1
+			}
+		}
+	}
+	return len(s)
+}
+
+// line is the end of the line.
+func line(s string, i int) int {
+	if n := strings.IndexAny(s[i:], "\r\n"); n >= 0 {
+		return i + n
+	}
+	return len(s)
+}
+
+// blankless is where the next run of characters without blanks lies.
+func blankless(s string, i int) span {
+	i = blanks(s, i)
+	if n := strings.IndexAny(s[i:], " \t\r\n\v\f"); n >= 0 {
+		return span{i, i + n}
+	}
+	return span{i, len(s)}
+}
+
+// literal is the length of the number, the word of JSON or the mask with which a
+// text begins.
+func literal(s string) int {
+	for _, word := range []string{"true", "false", "null", "None", Hidden} {
+		if strings.HasPrefix(s, word) {
+			return len(word)
+		}
+	}
+	n := 0
+	for n < len(s) && strings.IndexByte("0123456789+-.eE", s[n]) >= 0 {
+		n++
+	}
+	return n
+}
+
+// run looks once at a run of characters without blanks and quotes.
+func (t *scanner) run(i int) {
+	if i < t.runEnd {
+		return
+	}
+	t.runEnd = len(t.s)
+	if n := strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"); n >= 0 {
+		t.runEnd = i + n
+	}
+	run := t.s[i:t.runEnd]
+	t.at, t.network = i+strings.LastIndexByte(run, '@'), -1
+	for k := range len(run) {
+		if run[k] != '(' {
+			continue
+		}
+		at := len(strings.TrimRight(run[:k], "abcdefghijklmnopqrstuvwxyz0123456789")) - 1
+		if at >= 0 && at < k-1 && run[at] == '@' {
+			t.network = i + at
+		}
+	}
+}
+
+// credentials are what stands before the host of an address. A password may hold
+// what should have been escaped.
+func (t *scanner) credentials(i int) span {
+	t.run(i)
+	authority, end := t.s[i:max(i, t.runEnd)], t.runEnd
+	if n := strings.IndexAny(authority, "/?#"); n >= 0 {
+		authority, end = authority[:n], i+n
+	}
+	at := strings.LastIndexByte(authority, '@')
+	_, port, password := strings.Cut(authority, ":")
+	number := port != "" && strings.Trim(port, "0123456789") == ""
+	switch {
+	case at > 0:
+		return span{i, i + at}
+	case at < 0 && password && t.at > end && !(number && t.web(i)):
+		return span{i, t.at}
+	case at < 0 && password && end == len(t.s) && !number && port != "" && authority[0] != '[': // it is cut off
+		return span{i, end}
+	}
+	return span{}
+}
+
+// web reports whether the address whose host begins at i is one of the web, in
+// which an @ in the path is nothing special.
+func (t *scanner) web(i int) bool {
+	scheme := strings.ToLower(t.s[max(0, i-8) : i-3])
+	for _, known := range []string{"http", "https", "ws", "wss"} {
+		if strings.HasSuffix(scheme, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// privateKey is a private key as PEM that begins at i.
+func privateKey(s string, i int) span {
+	head := s[i:min(i+64, len(s))]
+	if !strings.Contains(head, "PRIVATE KEY-----") {
+		return span{}
+	}
+	n := strings.Index(s[i:], "-----END")
+	if n < 0 {
+		return span{i, len(s)}
+	}
+	return span{i, blankless(s, i+n+len("-----END ")+strings.Index(s[i+n+len("-----END "):], "-----")).to}
+}
+
+// isElement reports whether the word is the name of an element that begins here,
+// <word, <prefix:word or &lt;word&gt;.
+func (t *scanner) isElement(before span, i, j int) bool {
+	if strings.HasPrefix(t.s[j:], "&gt;") {
+		return strings.HasSuffix(t.s[:i], "&lt;")
+	}
+	if j >= len(t.s) || strings.IndexByte("> \t\r\n/", t.s[j]) < 0 {
+		return false
+	}
+	if i > 0 && t.s[i-1] == ':' && before.to == i-1 {
+		i = before.from
+	}
+	return i > 0 && t.s[i-1] == '<'
+}
+
+// element is what an element holds whose name ends at j: all up to its end; the
+// attributes of one that is empty; and of one that never ends, as a placeholder,
+// what is joined to it.
+func (t *scanner) element(j int) span {
+	s := t.s
+	if s[j] == '&' {
+		end := line(s, j)
+		if n := strings.Index(s[j:end], "&lt;"); n >= 0 {
+			end = j + n
+		}
+		return span{j + len("&gt;"), end}
+	}
+	open := strings.IndexAny(s[j:], "<>")
+	if open < 0 || s[j+open] == '<' {
+		return span{}
+	}
+	open += j
+	if s[open-1] == '/' {
+		return span{min(j+1, open-1), open - 1}
+	}
+	if t.closings < 0 {
+		t.closings = max(0, strings.LastIndex(s, "</"))
+	}
+	from := open + 1
+	if t.closings < from {
+		if n := strings.IndexAny(s[from:], " \t\r\n<"); n >= 0 {
+			return span{from, from + n}
+		}
+		return span{from, len(s)}
+	}
+	return span{from, inner(s, from)}
+}
+
+// inner is where the element ends whose content begins at i.
+func inner(s string, i int) int {
+	for level := 1; ; {
+		n := strings.IndexByte(s[i:], '<')
+		if n < 0 {
+			return len(s)
+		}
+		i += n
+		end := strings.IndexByte(s[i:], '>')
+		switch {
+		case strings.HasPrefix(s[i:], "<![CDATA["):
+			end = strings.Index(s[i:], "]]>")
+		case strings.HasPrefix(s[i:], "</"):
+			if level--; level == 0 {
+				return i
+			}
+		case end > 0 && s[i+end-1] != '/' && s[i+1] != '!' && s[i+1] != '?':
+			level++
+		}
+		if end < 0 {
+			return len(s)
+		}
+		i += end
+	}
+}
