@@ -263,6 +263,12 @@ func (f Filter) Check() error {
 			return err
 		}
 	}
+	for _, pattern := range []struct{ field, value string }{{"type", f.Type}, {"class", f.Class}} {
+		if strings.Contains(strings.TrimSuffix(pattern.value, ".*"), "*") {
+			return &retry.FieldError{Field: pattern.field, Problem: fmt.Sprintf("%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*",
+				Clip(pattern.value, 64))}
+		}
+	}
 	for _, text := range []struct{ field, value string }{
 		{"error", f.Error}, {"payload", f.Payload}, {"meta", f.Meta}, {"text", f.Text},
 	} {

@@ -19,8 +19,8 @@ import (
 //
 //	state:dead_letter queue:orders type:email.* error:timeout attempts:>3 since:2h
 //
-// Every part has to hold. Words without a qualifier are one text, found anywhere
-// in what failed; a word that is a whole job id means that job. A value with
+// Every part has to hold. Words without a qualifier are one text, found as it
+// stands anywhere in what failed, so that an error can be pasted; a word that is a whole job id means that job. A value with
 // spaces stands in quotation marks, in which \" and \\ stand for " and \. The
 // same language is spoken by pages, the API, exports, operations and the command
 // line, and each part can be said once.
@@ -31,15 +31,19 @@ func ParseFilter(q string, now time.Time) (Filter, error) {
 	var f Filter
 	words, err := splitQuery(q)
 	var text []string
-	seen := map[string]bool{}
+	phrase, seen := false, map[string]bool{}
 	for _, w := range words {
 		if err != nil {
 			break
 		}
 		if name := w.says(); name != "" {
 			err = f.read(name, w, now, seen)
-		} else {
-			text = append(text, w.value)
+			continue
+		}
+		text, phrase = append(text, w.value), phrase || w.quoted
+		if phrase && len(text) > 1 {
+			err = &retry.FieldError{Field: "q", Problem: fmt.Sprintf("%s and %s are two texts, of which only one can be looked for; give the other a place, as error: or payload:",
+				quoted(Clip(text[0], 64)), quoted(Clip(w.value, 64)))}
 		}
 	}
 	if err == nil && len(text) > 0 {

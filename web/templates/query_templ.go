@@ -154,7 +154,7 @@ func queryForm(q Query, f job.Filter, action templ.SafeURL, states bool, problem
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, ">oldest first</option></select></label></div></details> <details><summary>What can be written here</summary><p>Words that all have to hold, each a qualifier and its value. A word without one is looked for in the error, payload, type, id and meta of whatever failed, case ignored, from three characters on. Quotation marks hold spaces together. Of each text the first 32 kB can be searched.</p><ul class=\"chips\" aria-label=\"Qualifiers\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, ">oldest first</option></select></label></div></details> <details><summary>What can be written here</summary><p>Words that all have to hold, each a qualifier and its value. Words without one are looked for as one text in the error, payload, type, id and meta of whatever failed, case ignored, from three characters on. Quotation marks hold spaces together. Of each text the first 32 kB can be searched.</p><ul class=\"chips\" aria-label=\"Qualifiers\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
