@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -115,7 +116,17 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 	b.wait("all that match", bulkSays+`.match(/^All 60 matching \(as of \d\d:\d\d:\d\d\) are selected\.$/) !== null`)
 	click(3, "false")
 	b.wait("all shown but one, and the one elsewhere", bulkSays+` === "50 ticked, 1 on other pages"`)
+	b.run(chromedp.Navigate(m.url + "/dead-letters?q=attempts%3A1"))
+	const all = `document.querySelector("[data-bulk-all]").innerText`
+	if got := eval[string](b, all); !strings.HasPrefix(got, "Select all matching (as of ") {
+		t.Errorf("before anybody needs the number the button says %q", got)
+	}
+	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
+	b.wait("it is counted", `[...document.querySelectorAll("[data-bulk-all], [data-bulk-every]")].every((e) => e.querySelector("[data-bulk-total]").textContent === ": 60")`)
+	b.wait("all that match a filter which is counted", bulkSays+`.match(/^All matching \(as of \d\d:\d\d:\d\d\) are selected: 60\.$/) !== null`)
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-clear]").click()`)
+	b.run(chromedp.Navigate(m.url + "/dead-letters"))
+	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click(); document.querySelector("[data-bulk-clear]").click()`)
 	b.wait("none", `document.querySelectorAll("[data-pick]:checked").length === 0 && document.querySelector("form[data-bulk] button[name=kind]").disabled`)
 	b.calm()
 }

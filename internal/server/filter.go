@@ -168,3 +168,25 @@ func facetShapes(counts []job.NameCount) []facetShape {
 	}
 	return all
 }
+
+// countLimit is how far the jobs of a filter are counted.
+const countLimit = 10_000
+
+// countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
+// beyond which "more" says that there are others. One that takes too long to
+// count is incomplete, and has no number.
+func (s *Server) countJobs(c echo.Context) error {
+	f, _, wrong := query(c.QueryParams())
+	if len(wrong) > 0 {
+		return inAddress(wrong[0])
+	}
+	n, more, err := s.Store.Count(c.Request().Context(), f, countLimit)
+	slow, err := tolerate(err)
+	if err != nil {
+		return err
+	}
+	if slow {
+		return c.JSONBlob(http.StatusOK, object("incomplete", encode(true)))
+	}
+	return c.JSONBlob(http.StatusOK, object("count", encode(n), "more", encode(more)))
+}

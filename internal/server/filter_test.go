@@ -105,3 +105,28 @@ func TestFilter_EveryErrorIsAboutAField(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+func TestCount_SaysHowManyMatch(t *testing.T) {
+	h := start(t)
+	h.dead()
+	h.dead()
+	type answer struct {
+		Count int
+		More  bool
+	}
+	for query, want := range map[string]int{"": 2, "?q=state:dead_letter+attempts:1": 2, "?state=available": 0} {
+		if got := decode[answer](t, h.get("/api/v1/jobs/count"+query).want(t, http.StatusOK)); got != (answer{Count: want}) {
+			t.Errorf("%q: %+v, want %d", query, got, want)
+		}
+	}
+	h.get("/api/v1/jobs/count?q=color:red").want(t, http.StatusBadRequest)
+	for path, want := range map[string]string{
+		"/dead-letters": "Select all 2 matching", "/dead-letters?queue=orders": "Select all 2 matching", "/dead-letters?type=nobody": "",
+		"/jobs?state=dead_letter&queue=orders": "Select all 2 matching", "/jobs?queue=orders&error=jam": "",
+	} {
+		text := h.get(path).want(t, http.StatusOK).dom(t).text()
+		if want != "" && !strings.Contains(text, want) {
+			t.Errorf("%s does not say %q", path, want)
+		}
+	}
+}

@@ -230,6 +230,7 @@ func (s *Server) pages() {
 func (s *Server) api() {
 	const v1 = "/api/v1"
 	s.get(v1+"/jobs", access.View, s.listJobs)
+	s.get(v1+"/jobs/count", access.View, s.countJobs)
 	s.get(v1+"/jobs/:id", access.View, s.showJob)
 	s.get(v1+"/counters", access.View, s.showCounters)
 	s.get(v1+"/dead-letters", access.View, s.listLetters)

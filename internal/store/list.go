@@ -132,6 +132,20 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	return pageOf(ctx, f, limit, jobs, err)
 }
 
+// Count says how many jobs the filter selects. It counts no further than limit;
+// more is true when there are others. When that takes too long it returns
+// context.DeadlineExceeded.
+func (s *Store) Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error) {
+	if err := f.Check(); err != nil {
+		return 0, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	query, args := selectJobs("1", "", f, job.Cursor{}, limit)
+	err = s.reading(ctx).query("SELECT count(*) FROM ("+query+")", func(rows *sql.Rows) error { return rows.Scan(&n) }, args...)
+	return min(n, limit), n > limit, timedOut(ctx, err)
+}
+
 // wholeSize is how much the bodies of a page of WholeJobs hold when it ends.
 const wholeSize = 2 << 20
 

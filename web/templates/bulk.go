@@ -2,12 +2,14 @@ package templates
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // bulk is what the bar above a list offers for several of its rows at once.
@@ -68,6 +70,14 @@ func (b bulk) matching() string {
 	return "all " + number(b.known) + " " + noun + " " + as
 }
 
+// counting is where the scripts ask how many match; empty when it is known.
+func (b bulk) counting() string {
+	if b.known >= 0 || len(b.whole()) == 0 {
+		return ""
+	}
+	return string(local("/api/v1/jobs/count", url.Values{"q": {b.query()}}))
+}
+
 // query is the filter of the list, ended where the page was drawn: what fails
 // later is never swept in.
 func (b bulk) query() string {
@@ -84,18 +94,45 @@ func item(id string, run int) string { return id + ":" + strconv.Itoa(run) }
 // operationsURL is the list of operations on many jobs; posting there begins one.
 func operationsURL() templ.SafeURL { return "/operations" }
 
-// matchingJobs is how many jobs a filter selects, where the totals know it.
-func matchingJobs(f job.Filter, s job.Snapshot) int64 {
-	if f == (job.Filter{Status: f.Status}) {
-		return s.Depths[f.Status]
+// matchingJobs is how many jobs a filter selects, where the totals and the
+// facets know it without counting; -1 where they do not.
+func matchingJobs(f job.Filter, s job.Snapshot, facets job.Facets) int64 {
+	bare := f
+	bare.Sort = ""
+	switch status := f.Status; {
+	case bare == job.Filter{Status: status}:
+		return s.Depths[status]
+	case status == job.StatusDeadLetter && bare == job.Filter{Status: status, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
+		return letterCount(facets, f.Reason)
+	case status != job.StatusDeadLetter && bare == job.Filter{Status: status, Queue: f.Queue}:
+		return queueCount(facets, f.Queue)
 	}
 	return -1
+}
+
+// letterCount adds up the reasons of the letters of a queue and a type.
+func letterCount(facets job.Facets, reason retry.Reason) (n int64) {
+	for _, r := range facets.Reasons {
+		if reason == "" || r.Reason == reason {
+			n += r.Count
+		}
+	}
+	return n
+}
+
+func queueCount(facets job.Facets, queue string) int64 {
+	for _, q := range facets.Queues {
+		if q.Name == queue {
+			return q.Count
+		}
+	}
+	return 0
 }
 
 // jobsBulk is the bar of the list of jobs.
 func jobsBulk(v Jobs) bulk {
 	return bulk{
-		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot),
+		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
 		list: jobsURL(v.Filter, ""), back: jobsURL(v.Filter, v.After), kinds: []string{"discard", "replay"},
 	}
 }
@@ -105,7 +142,7 @@ func lettersBulk(v DeadLetters) bulk {
 	f := v.Filter
 	f.Status = job.StatusDeadLetter
 	return bulk{
-		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot),
+		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot, v.Query.Facets),
 		list: deadLettersURL(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
 	}
 }

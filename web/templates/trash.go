@@ -47,7 +47,7 @@ func (v Trash) list() job.Filter {
 // bulk is the bar above the list.
 func (v Trash) bulk() bulk {
 	return bulk{
-		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot),
+		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
 		list: trashURL(v.Filter, ""), back: trashURL(v.Filter, v.After), kinds: []string{"restore"},
 	}
 }

@@ -16,7 +16,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPages,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, CountsUpToALimit, WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPages,
 }
 
 // fill makes every failure searchable.
@@ -390,4 +390,25 @@ func WholeJobsOfGreatSizeComeInShortPages(k *kit) {
 		}
 	}
 	k.same("the jobs of all pages", got, want)
+}
+
+// CountsUpToALimit: of every filter, text included, and no further.
+func CountsUpToALimit(k *kit) {
+	k.deads(5)
+	k.add(simple(), simple())
+	_, err := k.FillSearch(k.ctx)
+	k.check(err)
+	for filter, want := range map[string]int{
+		"": 7, "state:dead_letter": 5, "state:available": 2, "state:dead_letter queue:nowhere": 0, "state:dead_letter attempts:1": 5,
+		"state:dead_letter since:1h": 5,
+	} {
+		f, err := job.ParseFilter(filter, k.now)
+		k.check(err)
+		n, more, err := k.Count(k.ctx, f, 7)
+		k.check(err)
+		k.same("all of "+filter, []any{n, more}, []any{want, false})
+		n, more, err = k.Count(k.ctx, f, 3)
+		k.check(err)
+		k.same("some of "+filter, []any{n, more}, []any{min(want, 3), want > 3})
+	}
 }

@@ -53,10 +53,28 @@ function clear() {
 }
 
 function changed() {
+  if (selecting()) count();
   remember();
   show();
   announce(find("[data-bulk-words] > :not([hidden])", bar).textContent.trim());
   document.dispatchEvent(new Event("held"));
+}
+
+// The server counts what matches where its totals do not say so, once somebody
+// is about to need it. Until then, and where that takes too long, the words
+// have no number.
+async function count() {
+  const url = bar.dataset.countUrl;
+  if (!url) return;
+  delete bar.dataset.countUrl;
+  try {
+    const answer = await fetch(url, { headers: { Accept: "application/json" } });
+    const { count: n, more } = await answer.json();
+    if (n === undefined) return;
+    for (const place of all("[data-bulk-total]", bar)) setText(place, more ? `: more than ${number(n)}` : `: ${number(n)}`);
+  } catch {
+    bar.dataset.countUrl = url; // the next tick asks again
+  }
 }
 
 function remember() {
