@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The doctor's exit code says whether a database is sound: 0 when it is, 2 when
+// there is none to look at, something else when a check found a problem.
+func TestDoctor_ExitCodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm    func(t *testing.T, file string)
+		healthy bool
+		says    string
+	}{
+		"intact": {func(*testing.T, string) {}, true, "ok"},
+		"a changed entry": {func(t *testing.T, file string) {
+			tamper(t, file, `DROP TRIGGER audit_keeps`, `UPDATE audit SET actor = 'nobody' WHERE seq = 1`)
+		}, false, "audit"},
+		"a missing tail": {func(t *testing.T, file string) {
+			tamper(t, file, `DROP TRIGGER audit_stays`, `DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)`)
+		}, false, "audit"},
+		"a damaged page": {func(t *testing.T, file string) {
+			data, err := os.ReadFile(file)
+			if err == nil {
+				for at := 8192; at+4096 <= len(data); at += 4096 {
+					copy(data[at:], bytes.Repeat([]byte{0xa5}, 512))
+				}
+				err = os.WriteFile(file, data, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, false, "redrive.db"},
+		"another file": {func(t *testing.T, file string) {
+			write(t, filepath.Dir(file), "redrive.db", "a letter to my aunt, no database at all")
+		}, false, "redrive.db"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			p := startProcess(t, dir)
+			p.send(t, "/api/v1/jobs", "application/json", `{"type":"t","queue":"orders"}`, http.StatusCreated)
+			for _, act := range []string{"pause", "resume"} {
+				p.send(t, "/api/v1/queues/orders/"+act, "application/json", "", http.StatusOK)
+			}
+			p.stop(syscall.SIGTERM)
+			test.harm(t, filepath.Join(dir, "redrive.db"))
+			code, out, problems := finish(t, command(t, dir, "doctor"))
+			if (code == 0) != test.healthy || code == 2 || !strings.Contains(out+problems, test.says) {
+				t.Errorf("exit %d: %s%s", code, out, problems)
+			}
+		})
+	}
+	if code, _, problems := finish(t, command(t, t.TempDir(), "doctor")); code != 2 || !strings.Contains(problems, "redrive.db") {
+		t.Errorf("without a database: exit %d: %s", code, problems)
+	}
+}
+
+// tamper changes a database behind the program's back.
+func tamper(t *testing.T, file string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
