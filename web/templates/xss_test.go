@@ -183,7 +183,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "access", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson":
+	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "audit.csv", "audit.ndjson", "access", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}
