@@ -3,9 +3,9 @@ package bulk_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,13 +273,14 @@ func TestRunner_OneBadItemDoesNotStopTheOthers(t *testing.T) {
 // flaky is a store that cannot be written for a while.
 type flaky struct {
 	bulk.Store
-	err   error
-	tries int
+	err    error
+	mended atomic.Bool
+	tries  atomic.Int64
 }
 
 func (f *flaky) Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error) {
-	if f.err != nil {
-		f.tries++
+	if !f.mended.Load() {
+		f.tries.Add(1)
 		return job.Worked{}, f.err
 	}
 	return f.Store.Work(ctx, now, id, n)
@@ -294,13 +295,13 @@ func TestRunner_WaitsForADatabaseThatCannotBeWritten(t *testing.T) {
 			r.runner = bulk.Start(f, nil)
 			id := r.operate("a", job.Pace{})
 			r.after(time.Minute, id, 0)
-			if f.tries < 20 || f.tries > 40 {
-				t.Errorf("it was tried %d times in a minute", f.tries)
+			if n := f.tries.Load(); n < 20 || n > 40 {
+				t.Errorf("it was tried %d times in a minute", n)
 			}
-			f.err = nil
+			f.mended.Store(true)
 			r.after(time.Minute, id, 20)
 			if o := r.operation(id); o.Failed != 0 || o.State != job.OpFinished {
-				t.Errorf("%v: %d items failed, it is %s", errors.Unwrap(f.err), o.Failed, o.State)
+				t.Errorf("%v: %d items failed, it is %s", fault, o.Failed, o.State)
 			}
 		})
 	}
