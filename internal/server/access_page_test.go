@@ -24,7 +24,7 @@ func TestAccessPage_ManagesWhoMayComeIn(t *testing.T) {
 		return h.get("/access", ana...).want(t, http.StatusOK).dom(t).text()
 	}
 	act("/users", "name=bo&role=viewer&password=a+long+password", http.StatusSeeOther)
-	again := act("/users", "name=bo&role=viewer&password=a+long+password", http.StatusUnprocessableEntity)
+	again := act("/users", "name=bo&role=viewer&password=a+long+password", http.StatusConflict)
 	if !strings.Contains(again.body, "The user bo exists already.") {
 		t.Errorf("the page does not say why bo is not added again:\n%s", again.body)
 	}
@@ -33,7 +33,7 @@ func TestAccessPage_ManagesWhoMayComeIn(t *testing.T) {
 	act("/users/bo/role", "role=king", http.StatusUnprocessableEntity)
 	act("/users/bo/password", "password=another+long+password", http.StatusSeeOther)
 	for _, form := range [][2]string{{"/users/ana/remove", ""}, {"/users/ana/role", "role=viewer"}} {
-		if a := act(form[0], form[1], http.StatusUnprocessableEntity); !strings.Contains(a.body, "Ana is the last admin: make somebody else one first.") {
+		if a := act(form[0], form[1], http.StatusConflict); !strings.Contains(a.body, "Ana is the last admin: make somebody else one first.") {
 			t.Errorf("%s does not say that ana is the last admin", form[0])
 		}
 	}
@@ -70,7 +70,7 @@ func TestAccessPage_ShowsATokenOnce(t *testing.T) {
 	if strings.Contains(page.body, secret[len(secret)-43:]) || !strings.Contains(page.dom(t).text(), "in 6 d") {
 		t.Errorf("the page shows the token again, or not when it ends:\n%s", page.body)
 	}
-	h.form("/access/tokens", "name=ci&role=viewer&expires=P7D", ana...).want(t, http.StatusUnprocessableEntity)
+	h.form("/access/tokens", "name=ci&role=viewer&expires=P7D", ana...).want(t, http.StatusConflict)
 	tokens, err := h.store.Tokens(t.Context())
 	if err != nil {
 		t.Fatal(err)

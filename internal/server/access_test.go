@@ -259,7 +259,7 @@ func TestAccess_ClosedWithoutUsers(t *testing.T) {
 	h := start(t)
 	h.get("/api/v1/jobs").want(t, http.StatusOK)
 	viewer := `{"name":"bo","role":"viewer","password":"` + password + `"}`
-	h.post("/api/v1/users", viewer).want(t, http.StatusUnprocessableEntity)
+	h.post("/api/v1/users", viewer).want(t, http.StatusConflict)
 	h.post("/api/v1/users", strings.Replace(viewer, "viewer", "admin", 1)).want(t, http.StatusCreated)
 	h.get("/api/v1/jobs").want(t, http.StatusUnauthorized)
 	if a := h.get("/jobs?state=dead_letter").want(t, http.StatusSeeOther); a.Header.Get("Location") != "/login?next=%2Fjobs%3Fstate%3Ddead_letter" {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -285,5 +286,47 @@ func TestAPI_WrongMethodAndAddress(t *testing.T) {
 	}
 	if f := decode[fault](t, h.get("/api/v1/nothing").want(t, 404)); f.Error.Code != "not_found" {
 		t.Errorf("%+v", f)
+	}
+}
+
+// Every list takes limit, and after for the next page.
+func TestAPI_ListsArePagedAlike(t *testing.T) {
+	h := operated(t)
+	for range 3 {
+		h.form("/queues/orders/pause", "").want(t, http.StatusSeeOther)
+		h.form("/queues/orders/resume", "").want(t, http.StatusSeeOther)
+		h.post("/api/v1/jobs/"+h.dead()+"/discard", `{"run":1}`).want(t, http.StatusOK)
+		h.dead()
+		h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
+	}
+	h.reaches(1, job.OpPreview)
+	for path, name := range map[string]string{
+		"/api/v1/jobs": "jobs", "/api/v1/dead-letters": "dead_letters", "/api/v1/trash": "trash", "/api/v1/audit": "entries",
+		"/api/v1/operations": "operations", "/api/v1/operations/1/items": "items", "/api/v1/failures": "groups",
+	} {
+		for _, limit := range []string{"x", "0", "201"} {
+			if f := decode[fault](t, h.get(path+"?limit="+limit).want(t, http.StatusBadRequest)); f.Error.Field != "limit" {
+				t.Errorf("%s: %+v", path, f)
+			}
+		}
+		type page map[string]json.RawMessage
+		rows := func(p page) (all []json.RawMessage) {
+			if err := json.Unmarshal(p[name], &all); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		first := decode[page](t, h.get(path+"?limit=1").want(t, http.StatusOK))
+		if len(rows(first)) != 1 {
+			t.Errorf("%s: %d rows", path, len(rows(first)))
+		}
+		if name == "items" || name == "groups" { // of one alone
+			continue
+		}
+		next := strings.Trim(string(first["next"]), `"`)
+		second := decode[page](t, h.get(path+"?limit=1&after="+next).want(t, http.StatusOK))
+		if next == "" || len(rows(second)) != 1 || string(rows(second)[0]) == string(rows(first)[0]) {
+			t.Errorf("%s: after %q comes %s", path, next, second[name])
+		}
 	}
 }

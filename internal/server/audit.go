@@ -29,7 +29,7 @@ func (s *Server) auditRoutes() {
 
 // auditFilter reads the filter of the log. Those who may not manage see of the
 // reveals their own.
-func auditFilter(c echo.Context) (f job.AuditFilter, before int64, err error) {
+func auditFilter(c echo.Context) (f job.AuditFilter, after int64, err error) {
 	f = job.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject")}
 	if f.From, err = timeIn(c, "from"); err != nil {
 		return f, 0, err
@@ -40,10 +40,10 @@ func auditFilter(c echo.Context) (f job.AuditFilter, before int64, err error) {
 	if who := callerOf(c); who.name != "" && !who.role.May(access.Manage) {
 		f.Reveals = who.name
 	}
-	if before, err = number(c, "before"); err != nil {
+	if after, err = number(c, "after"); err != nil {
 		return f, 0, err
 	}
-	return f, before, f.Check()
+	return f, after, f.Check()
 }
 
 // timeIn is a time in the address, zero when there is none.
@@ -61,15 +61,15 @@ func timeIn(c echo.Context, name string) (time.Time, error) {
 
 // audit is the page /audit.
 func (s *Server) audit(c echo.Context) error {
-	f, before, err := auditFilter(c)
-	v := templates.Audit{Frame: s.frame(c, "Audit", "audit"), Filter: f, Before: before, Own: f.Reveals != ""}
+	f, after, err := auditFilter(c)
+	v := templates.Audit{Frame: s.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
 	if wrong := new(retry.FieldError); errors.As(err, &wrong) {
 		v.Errors = byField([]*retry.FieldError{wrong})
 		return s.page(c, http.StatusBadRequest, v.Page())
 	} else if err != nil {
 		return err
 	}
-	v.List, err = s.Store.Audit(c.Request().Context(), f, before, pageLimit)
+	v.List, err = s.Store.Audit(c.Request().Context(), f, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -98,11 +98,15 @@ func shapeEntry(e job.Entry) entryShape {
 
 // listAudit is GET /audit.
 func (s *Server) listAudit(c echo.Context) error {
-	f, before, err := auditFilter(c)
+	f, after, err := auditFilter(c)
 	if err != nil {
 		return inAddress(err)
 	}
-	page, err := s.Store.Audit(c.Request().Context(), f, before, pageLimit)
+	limit, err := pageSize(c.QueryParams())
+	if err != nil {
+		return inAddress(err)
+	}
+	page, err := s.Store.Audit(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err

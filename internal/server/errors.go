@@ -66,7 +66,7 @@ func (k kind) answer() (status int, title string) {
 	case wrongMethod:
 		return http.StatusMethodNotAllowed, "This cannot be done here"
 	case conflict:
-		return http.StatusConflict, "Somebody was first"
+		return http.StatusConflict, "This cannot be done as things stand"
 	case notForwarded:
 		return http.StatusConflict, "The dead letter was refused again"
 	case tooLarge:
@@ -146,7 +146,7 @@ func describe(err error) failure {
 	case errors.As(err, &routed) && routed.Code == http.StatusMethodNotAllowed:
 		return failure{wrongMethod, "", "this address does not accept this method", nil}
 	case errors.As(err, &no):
-		return failure{invalid, "", no.Problem, nil}
+		return failure{conflict, "", no.Problem, nil}
 	case errors.Is(err, access.ErrUnknown):
 		return failure{notFound, "", "there is no such user or token; it may have been removed", nil}
 	case errors.Is(err, job.ErrNotFound):

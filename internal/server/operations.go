@@ -135,12 +135,12 @@ func paramOperation(c echo.Context) (int64, error) {
 
 // operations is the page /operations.
 func (s *Server) operations(c echo.Context) error {
-	before, err := number(c, "before")
+	after, err := number(c, "after")
 	if err != nil {
 		return err
 	}
-	v := templates.Operations{Frame: s.frame(c, "Operations", "operations"), Before: before}
-	if v.List, err = s.Store.Operations(c.Request().Context(), before, pageLimit); err != nil {
+	v := templates.Operations{Frame: s.frame(c, "Operations", "operations"), After: after}
+	if v.List, err = s.Store.Operations(c.Request().Context(), after, pageLimit); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())
@@ -177,7 +177,7 @@ func (s *Server) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.OperationPage{Show: c.QueryParam("items")}
+	v := templates.OperationPage{Show: c.QueryParam("state")}
 	if v.Operation, err = s.Store.Operation(ctx, id); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Server) operation(c echo.Context) error {
 	v.Frame = s.frame(c, fmt.Sprintf("Operation %d", id), "operations")
 	if v.Operation.Filter != "" {
 		if v.Filter, err = job.ParseFilter(v.Operation.Filter, v.Operation.Until); err != nil {
-			return fmt.Errorf("the filter of operation %d: %w", id, errors.New(err.Error()))
+			return fmt.Errorf("the filter of operation %d: %v", id, err)
 		}
 	}
 	if v.Breakdown, err = s.Store.Breakdown(ctx, id); err != nil {
@@ -222,7 +222,7 @@ func itemFilter(text string) (job.ItemFilter, error) {
 	case "", job.ItemPending, job.ItemDone, job.ItemSkipped, job.ItemFailed:
 		return job.ItemFilter{State: s}, nil
 	}
-	return job.ItemFilter{}, &failure{badParameter, "items",
+	return job.ItemFilter{}, &failure{badParameter, "state",
 		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped or unsettled", nil}
 }
 
@@ -242,6 +242,7 @@ func (s *Server) operationForm(c echo.Context) error {
 		}
 	case form.Has("q"):
 		n.Filter, err = job.ParseFilter(form.Get("q"), time.Now())
+		err = aboutFilter(err)
 	case form.Has("item"):
 		n.Named, err = ticked(form["item"])
 	default:
@@ -282,7 +283,7 @@ func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.
 			return o, &retry.FieldError{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
 		}
 		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
-			return o, err
+			return o, aboutFilter(err)
 		}
 	}
 	switch {
@@ -291,12 +292,26 @@ func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.
 	case len(n.Named) > job.MaxNamed:
 		return o, &retry.FieldError{Field: "jobs", Problem: fmt.Sprintf("%d jobs; name at most %d, or use a filter", len(n.Named), job.MaxNamed)}
 	}
-	if err := cmp.Or(n.Filter.Check(), n.Pace.Check()); err != nil {
+	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
 		return o, err
 	}
 	o, err = s.Store.NewOperation(c.Request().Context(), time.Now(), n, by)
 	s.Wake()
 	return o, err
+}
+
+// aboutFilter says of what is wrong with a filter that it stands in the one
+// field that holds all of it.
+func aboutFilter(err error) error {
+	field := new(retry.FieldError)
+	if !errors.As(err, &field) || field.Field == "kind" || field.Field == "filter" {
+		return err
+	}
+	problem := field.Problem
+	if field.Field != "q" {
+		problem = field.Field + ": " + problem
+	}
+	return &retry.FieldError{Field: "filter", Problem: problem}
 }
 
 // startForm reads at which pace to start.

@@ -119,11 +119,11 @@ func breakdownOf(b job.Breakdown) breakdownShape {
 
 // listOperations is GET /operations, the newest first.
 func (s *Server) listOperations(c echo.Context) error {
-	before, err := number(c, "before")
+	after, limit, err := numbered(c)
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Operations(c.Request().Context(), before, pageLimit)
+	page, err := s.Store.Operations(c.Request().Context(), after, limit)
 	if err != nil {
 		return err
 	}
@@ -132,6 +132,16 @@ func (s *Server) listOperations(c echo.Context) error {
 		all[i] = encode(operationOf(o))
 	}
 	return c.JSONBlob(http.StatusOK, object("operations", list(all), endOf(page.Next, false)...))
+}
+
+// numbered reads where a page of a list begins whose rows have numbers, and how
+// many rows a program wants.
+func numbered(c echo.Context) (after int64, limit int, err error) {
+	if after, err = number(c, "after"); err != nil {
+		return 0, 0, err
+	}
+	limit, err = pageSize(c.QueryParams())
+	return after, limit, inAddress(err)
 }
 
 // endOf is what an answer says about the end of a list: where the next page
@@ -213,18 +223,18 @@ func (s *Server) listItems(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	after, err := number(c, "after")
+	after, limit, err := numbered(c)
 	if err != nil {
 		return err
 	}
-	f, err := itemFilter(c.QueryParam("items"))
+	f, err := itemFilter(c.QueryParam("state"))
 	if err != nil {
 		return err
 	}
 	if _, err := s.Store.Operation(c.Request().Context(), id); err != nil {
 		return err
 	}
-	page, err := s.Store.Items(c.Request().Context(), id, f, after, maxLimit)
+	page, err := s.Store.Items(c.Request().Context(), id, f, after, limit)
 	if err != nil {
 		return err
 	}
@@ -250,7 +260,7 @@ func (s *Server) newOperation(c echo.Context) error {
 			return err
 		}
 		n.Filter, err = job.ParseFilter(text, time.Now())
-		return err
+		return aboutFilter(err)
 	}
 	read["relapsed_of"] = func(path string, raw json.RawMessage) error {
 		scopes++

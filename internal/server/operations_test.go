@@ -60,12 +60,12 @@ func TestOperations_FormsLeadFromTicksToTheEnd(t *testing.T) {
 		t.Errorf("%d are done", o.Done)
 	}
 	h.form("/operations/1/start", "rate=0").want(t, http.StatusConflict)
-	for _, path := range []string{"/operations", "/operations/1", "/operations/1?items=unsettled", "/operations/1?items=skipped"} {
+	for _, path := range []string{"/operations", "/operations/1", "/operations/1?state=unsettled", "/operations/1?state=skipped"} {
 		h.get(path).want(t, http.StatusOK)
 	}
 	h.get("/operations/7").want(t, http.StatusNotFound)
 	h.get("/operations/x").want(t, http.StatusBadRequest)
-	h.get("/operations/1?items=odd").want(t, http.StatusBadRequest)
+	h.get("/operations/1?state=odd").want(t, http.StatusBadRequest)
 }
 
 func TestOperations_APIGoesTheSameWay(t *testing.T) {
@@ -113,8 +113,8 @@ func TestOperations_BadRequestsNameTheField(t *testing.T) {
 		`{"kind":"explode","filter":"state:dead_letter"}`: "kind",
 		`{"kind":"replay"}`: "filter",
 		`{"kind":"replay","filter":"state:dead_letter","jobs":[]}`:                "jobs",
-		`{"kind":"replay","filter":"color:red"}`:                                  "q",
-		`{"kind":"replay","filter":"state:active"}`:                               "state",
+		`{"kind":"replay","filter":"color:red"}`:                                  "filter",
+		`{"kind":"replay","filter":"state:active"}`:                               "filter",
 		`{"kind":"replay","filter":"state:dead_letter","rate":-1}`:                "rate",
 		`{"kind":"replay","filter":"state:dead_letter","rate":1,"spread":"PT1M"}`: "spread",
 		`{"kind":"replay","filter":"state:dead_letter","canary":-1}`:              "canary",

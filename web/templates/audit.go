@@ -15,7 +15,7 @@ type Audit struct {
 	Frame
 	Filter job.AuditFilter
 	List   job.AuditList
-	Before int64 // where this page begins; 0: with the newest
+	After  int64 // where this page begins; 0: with the newest
 	Own    bool  // of the reveals only those of whoever looks are shown
 	Slow   bool
 	Errors map[string]string
@@ -29,8 +29,8 @@ type Gone struct {
 	Entries []job.Entry
 }
 
-// auditURL is the log as far as it matches f, before an entry.
-func auditURL(path string, f job.AuditFilter, before int64) templ.SafeURL {
+// auditURL is the log as far as it matches f, from the entry after one on.
+func auditURL(path string, f job.AuditFilter, after int64) templ.SafeURL {
 	q := url.Values{}
 	for name, value := range map[string]string{
 		"actor": f.Actor, "action": f.Action, "subject": f.Subject, "from": job.FormatTime(f.From), "to": job.FormatTime(f.To),
@@ -39,8 +39,8 @@ func auditURL(path string, f job.AuditFilter, before int64) templ.SafeURL {
 			q.Set(name, value)
 		}
 	}
-	if before > 0 {
-		q.Set("before", strconv.FormatInt(before, 10))
+	if after > 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
 	}
 	return local(path, q)
 }

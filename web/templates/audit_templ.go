@@ -258,7 +258,7 @@ func (v Audit) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else if len(v.Errors) > 0 || len(v.chips()) > 0 || v.Before > 0 {
+			} else if len(v.Errors) > 0 || len(v.chips()) > 0 || v.After > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"empty\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -14,8 +14,8 @@ import (
 // Operations is the page /operations.
 type Operations struct {
 	Frame
-	List   job.OperationList
-	Before int64
+	List  job.OperationList
+	After int64
 }
 
 // OperationPage is the page /operations/{id}.
@@ -49,15 +49,15 @@ func operationAction(id int64, action string) templ.SafeURL {
 	return local("/operations/"+strconv.FormatInt(id, 10)+"/"+action, nil)
 }
 
-func operationsFrom(before int64) templ.SafeURL {
-	return local("/operations", url.Values{"before": {strconv.FormatInt(before, 10)}})
+func operationsFrom(after int64) templ.SafeURL {
+	return local("/operations", url.Values{"after": {strconv.FormatInt(after, 10)}})
 }
 
 // itemsURL is an operation with some of its items, from the one after on.
 func itemsURL(id int64, show string, after int64) templ.SafeURL {
 	q := url.Values{}
 	if show != "" {
-		q.Set("items", show)
+		q.Set("state", show)
 	}
 	if after != 0 {
 		q.Set("after", strconv.FormatInt(after, 10))
