@@ -106,7 +106,7 @@ func TestAudit_FiltersAndPages(t *testing.T) {
 	if lines := strings.Count(h.get("/audit.csv?action=queue.*").want(t, http.StatusOK).body, "\n"); lines != 2*(pageLimit+1)+1 {
 		t.Errorf("the export has %d lines, want all and a head", lines)
 	}
-	for _, query := range []string{"from=yesterday", "before=x"} {
+	for _, query := range []string{"from=yesterday", "after=x"} {
 		h.get("/api/v1/audit?"+query).want(t, http.StatusBadRequest)
 		h.get("/audit?"+query).want(t, http.StatusBadRequest)
 	}
