@@ -128,7 +128,7 @@ type List struct {
 }
 
 // LetterRow is a row of the dead-letter page: an open letter and its job, of
-// whose payload it has the first 120 bytes.
+// whose payload it has the first 2048 bytes.
 type LetterRow struct {
 	DeadLetter
 	Job Job

@@ -31,6 +31,7 @@ func (r reader) original(ctx context.Context, id string) (job.Detail, error) {
 func (r reader) body(typ string, b job.Body) job.Body {
 	of := r.redactor.For(typ)
 	b.Payload, b.Meta = of.Payload(b.Payload), r.redactor.ByKey().Payload(b.Meta)
+	b.TraceID, b.MessageID = r.redactor.Text(b.TraceID), r.redactor.Text(b.MessageID)
 	b.Envelope = of.Around().Payload(b.Envelope)
 	return b
 }
@@ -38,6 +39,7 @@ func (r reader) body(typ string, b job.Body) job.Body {
 func (r reader) job(j job.Job) job.Job {
 	b := r.body(j.Type, j.Body())
 	j.Payload, j.Meta, j.Envelope = b.Payload, b.Meta, b.Envelope
+	j.TraceID, j.MessageID, j.Key = b.TraceID, b.MessageID, r.redactor.Text(j.Key)
 	j.Error, j.Note = r.failure(j.Error), r.redactor.Text(j.Note)
 	return j
 }
@@ -267,9 +269,8 @@ func (r reader) Audit(ctx context.Context, f job.AuditFilter, before int64, limi
 
 func (r reader) entries(entries []job.Entry) {
 	for i := range entries {
-		for _, text := range []*string{&entries[i].Filter, &entries[i].Before, &entries[i].After} {
-			*text = r.redactor.Text(*text)
-		}
+		e := &entries[i]
+		e.Filter, e.Before, e.After = r.filter(e.Filter), r.redactor.Text(e.Before), r.redactor.Text(e.After)
 	}
 }
 

@@ -128,60 +128,67 @@ func (s *Server) redoPolicy(r *job.Redo, j job.Job, patch retry.Patch) error {
 	return err
 }
 
-// rewrite puts back what was hidden in a payload before somebody edited it, and
-// then is rewrite.
+// rewrite is the body of a job with a payload that somebody edited as it was
+// shown, and where it differs from that; nil when it does not. What was hidden is
+// put back. It is never compared with what was typed in its place: that differs
+// from its mask, whether it was guessed or not.
 func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
 	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
 		return nil, nil, &retry.FieldError{Field: "payload", Problem: problem}
 	}
-	merged, err := s.Store.redactor.For(j.Type).Merge(edited, j.Payload)
+	redactor := s.Store.redactor.For(j.Type)
+	shown := redactor.Payload(j.Payload)
+	if bytes.Equal(compact(edited), compact(shown)) {
+		return nil, nil, nil
+	}
+	merged, err := redactor.Merge(edited, j.Payload)
 	if err != nil {
 		return nil, nil, &retry.FieldError{Field: "payload", Problem: err.Error()}
 	}
-	return rewrite(j, merged)
+	b, err := rewrite(j, merged)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.Type != j.Type {
+		return b, []string{"$"}, nil
+	}
+	return b, changedPaths(shown, edited), nil
 }
 
-// rewrite is the body of a job with another payload, and where that differs. It
-// is nil when nothing does. An envelope gets the payload as its data; one that
-// could not be read is read again.
-func rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
+// rewrite is the body of a job with another payload. An envelope gets the payload
+// as its data; one that could not be read is read again.
+func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 	wrong := func(problem string) error { return &retry.FieldError{Field: "payload", Problem: problem} }
-	if bytes.Equal(edited, j.Payload) {
-		return nil, nil, nil
-	}
 	b := j.Body()
 	isJSON := json.Valid(j.Payload)
 	switch {
 	case len(edited) > job.MaxPayload:
-		return nil, nil, wrong(fmt.Sprintf("has %d bytes, at most %d are kept", len(edited), job.MaxPayload))
+		return nil, wrong(fmt.Sprintf("has %d bytes, at most %d are kept", len(edited), job.MaxPayload))
 	case j.Type == babel.Unread && j.Envelope != nil:
 		e, poison := babel.Parse(edited)
 		if poison != nil {
-			return nil, nil, wrong("is still no envelope that can be read: " + poison.Problem)
+			return nil, wrong("is still no envelope that can be read: " + poison.Problem)
 		}
-		return &job.Body{Type: e.URN, TraceID: e.TraceID, MessageID: e.ID, Meta: e.Meta, Payload: e.Data, Envelope: edited}, []string{"$"}, nil
+		return &job.Body{Type: e.URN, TraceID: e.TraceID, MessageID: e.ID, Meta: e.Meta, Payload: e.Data, Envelope: edited}, nil
 	case isJSON || j.Envelope != nil:
 		if problem := notJSON(edited); problem != "" {
-			return nil, nil, wrong(problem)
+			return nil, wrong(problem)
 		}
 		edited = laidOut(edited, j.Payload)
-	}
-	if bytes.Equal(edited, j.Payload) {
-		return nil, nil, nil
 	}
 	b.Payload = edited
 	if j.Envelope != nil {
 		envelope, ok := babel.WithData(j.Envelope, edited)
 		if !ok {
-			return nil, nil, wrong("cannot be changed: the envelope that it came in has no place for it")
+			return nil, wrong("cannot be changed: the envelope that it came in has no place for it")
 		}
 		e, poison := babel.Parse(envelope)
 		if poison != nil {
-			return nil, nil, wrong("does not fit into the envelope: " + poison.Problem)
+			return nil, wrong("does not fit into the envelope: " + poison.Problem)
 		}
 		b.Payload, b.Envelope = e.Data, envelope
 	}
-	return &b, changedPaths(j.Payload, edited), nil
+	return &b, nil
 }
 
 // laidOut is JSON in the layout of the original: in one line if that was, and

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -255,5 +256,38 @@ func TestRedo_NamesTheLineThatIsNoJSON(t *testing.T) {
 	a := h.redo(id, "payload", "{\n\"token\": \""+redact.Hidden+"#1\",\n}").want(t, http.StatusUnprocessableEntity)
 	if text := a.dom(t).text(); !strings.Contains(text, "in line 3") {
 		t.Error("it does not name the line")
+	}
+}
+
+// A secret cannot be guessed: the answer to the right guess is that to a wrong
+// one, whatever is hidden and whatever is typed around it.
+func TestRedo_SaysNothingAboutAGuess(t *testing.T) {
+	h := start(t)
+	id := h.broken(`{"n":1,"password":"right","secret":{"a":"x","b":1},"log":"token=right","twice":{"pin":"right","pin":"right"}}`)
+	token := func(n int) string { return fmt.Sprintf("%s#%d", redact.Hidden, n) }
+	shown := `{"n":1,"password":"` + token(1) + `","secret":"` + token(2) + `","log":"token=` + token(3) + `","twice":{"pin":"` + token(4) + `","pin":"` + token(5) + `"}}`
+	for at, c := range map[string]struct{ masked, right, wrong string }{
+		"$.password":  {`"` + token(1) + `"`, `"right"`, `"wrong"`},
+		"$.secret":    {`"` + token(2) + `"`, `{"a":"x","b":1}`, `{"a":"x","b":2}`},
+		"$.log":       {`"token=` + token(3) + `"`, `"token=right"`, `"token=wrong"`},
+		"$.twice.pin": {`"` + token(5) + `"`, `"right"`, `"wrong"`},
+	} {
+		if !strings.Contains(shown, c.masked) {
+			t.Fatalf("%s does not hold %s", shown, c.masked)
+		}
+		var answers []string
+		for _, guess := range []string{c.right, c.wrong} {
+			a := h.redo(id, "payload", strings.Replace(shown, c.masked, guess, 1), "do", "check").want(t, http.StatusOK)
+			if !strings.Contains(a.dom(t).text(), at) {
+				t.Errorf("the guess %s at %s is not called a change", guess, at)
+			}
+			answers = append(answers, a.dom(t).text())
+		}
+		if len(answers[0]) != len(answers[1]) {
+			t.Errorf("%s: the answers differ:\n%s\n%s", at, answers[0], answers[1])
+		}
+	}
+	if text := h.redo(id, "payload", shown, "do", "check").want(t, http.StatusOK).dom(t).text(); strings.Contains(text, "$.") {
+		t.Error("what was shown counts as a change")
 	}
 }

@@ -62,13 +62,15 @@ type letterRow struct {
 	failed, replayed, discarded, forwarded int64
 }
 
-// The columns of a dead letter in the order in which fields lists them.
+// The columns of a dead letter in the order in which fields lists them. Pages show
+// less of the payload than is read: what must be hidden in that is told by what
+// follows.
 const (
 	letterColumns = `l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
 		l.replayed_at, l.replayed_by, l.discarded_at, l.discarded_by, l.cause, l.forwarded_at, l.forwarded_to, l.problem`
 	letterRowColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
 		j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
-		j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id, substr(b.payload, 1, 120), ` + letterColumns
+		j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id, substr(b.payload, 1, 2048), ` + letterColumns
 )
 
 func (r *letterRow) fields() []any {

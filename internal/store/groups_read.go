@@ -286,7 +286,7 @@ func (s *Store) sample(src source, seq, execution int64) (job.Sample, error) {
 // tried again, with their payloads unless these are large: the beginning is
 // enough to be shown then.
 func (s *Store) groupJobs(src source, number int64) ([]job.Job, error) {
-	const query = `SELECT ` + jobColumns + `, iif(length(payload) <= $3, payload, substr(payload, 1, 120)) FROM jobs
+	const query = `SELECT ` + jobColumns + `, iif(length(payload) <= $3, payload, substr(payload, 1, 2048)) FROM jobs
 		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND shelf = $2
 			AND letter <> 'trashed' ORDER BY changed_at DESC, seq DESC LIMIT $4 + 0`
 	var found jobRows

@@ -192,13 +192,13 @@ func JobsPagesUnderConcurrentInserts(k *kit) {
 }
 
 // ListsSparePayloads: a list of jobs comes without payloads, one of dead
-// letters with their first 120 bytes.
+// letters with their first 2048 bytes.
 func ListsSparePayloads(k *kit) {
 	j := lasting(1)
-	j.Payload = bytes.Repeat([]byte("é"), 100)
+	j.Payload = bytes.Repeat([]byte("é"), 1100)
 	k.dead(j)
 	k.same("the payload in a list of jobs", len(k.all(job.Filter{}, 10)[0].Payload), 0)
-	k.same("the payload in a list of letters", k.letters(job.Filter{}, 10)[0].Job.Payload, j.Payload[:120])
+	k.same("the payload in a list of letters", k.letters(job.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
 }
 
 // letters reads every page of the open dead letters.

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// filter hides what stands in the texts of a filter, as people wrote it: of one of
+// jobs in each of its parts, so that it stays one.
+func (r reader) filter(text string) string {
+	f, err := job.ParseFilter(text, time.Time{})
+	if err != nil || f.String() != text {
+		return r.redactor.Text(text)
+	}
+	for _, part := range []*string{&f.Error, &f.Payload, &f.Meta, &f.Text} {
+		*part = r.redactor.Text(*part)
+	}
+	return f.String()
+}
+
+func (r reader) operations(all []job.Operation) {
+	for i := range all {
+		all[i].Filter, all[i].Why = r.filter(all[i].Filter), r.redactor.Text(all[i].Why)
+	}
+}
+
+func (r reader) operation(o job.Operation, err error) (job.Operation, error) {
+	one := []job.Operation{o}
+	r.operations(one)
+	return one[0], err
+}
+
+// Operation is Store.Operation.
+func (r reader) Operation(ctx context.Context, id int64) (job.Operation, error) {
+	return r.operation(r.Store.Operation(ctx, id))
+}
+
+// Operations is Store.Operations.
+func (r reader) Operations(ctx context.Context, before int64, limit int) (job.OperationList, error) {
+	list, err := r.Store.Operations(ctx, before, limit)
+	r.operations(list.Operations)
+	return list, err
+}
+
+// OpenOperations is Store.OpenOperations.
+func (r reader) OpenOperations(ctx context.Context) ([]job.Operation, error) {
+	all, err := r.Store.OpenOperations(ctx)
+	r.operations(all)
+	return all, err
+}
+
+// GroupOperations is Store.GroupOperations.
+func (r reader) GroupOperations(ctx context.Context, fingerprint string) ([]job.Operation, error) {
+	all, err := r.Store.GroupOperations(ctx, fingerprint)
+	r.operations(all)
+	return all, err
+}
+
+// NewOperation is Store.NewOperation.
+func (r reader) NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error) {
+	return r.operation(r.Store.NewOperation(ctx, now, n, by))
+}
+
+// StartOperation is Store.StartOperation.
+func (r reader) StartOperation(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error) {
+	return r.operation(r.Store.StartOperation(ctx, now, id, pace, by))
+}
+
+// PauseOperation is Store.PauseOperation.
+func (r reader) PauseOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
+	return r.operation(r.Store.PauseOperation(ctx, now, id, by))
+}
+
+// ResumeOperation is Store.ResumeOperation.
+func (r reader) ResumeOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
+	return r.operation(r.Store.ResumeOperation(ctx, now, id, by))
+}
+
+// AbortOperation is Store.AbortOperation.
+func (r reader) AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
+	return r.operation(r.Store.AbortOperation(ctx, now, id, by))
+}
+
+// SetRate is Store.SetRate.
+func (r reader) SetRate(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error) {
+	return r.operation(r.Store.SetRate(ctx, now, id, pace, by))
+}
