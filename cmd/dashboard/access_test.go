@@ -130,3 +130,48 @@ func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
 		}
 	}
 }
+
+// Whoever mistypes the name of the database gets no new one.
+func TestAccess_CommandsMakeNoDatabaseByMistake(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"user", "list"}, {"user", "role", "ana", "--role", "viewer"}, {"user", "password", "ana"}, {"user", "remove", "ana"},
+		{"token", "list"}, {"token", "revoke", "x"},
+	} {
+		code, _, stderr := withInput(t, dir, anaPassword, nil, append(args, "--db", "typo.db")...)
+		if code != 2 || !strings.Contains(stderr, "typo.db") {
+			t.Errorf("%v: exit %d: %s", args, code, stderr)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v are left", left, err)
+	}
+}
+
+// What a signal cuts short leaves nothing behind.
+func TestSeed_InterruptedLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	cmd := command(t, dir, "seed", "--db", "crowd.db")
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := said.Read(make([]byte, 1)); err != nil { // it is under way
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, said); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("it says that it is done")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v are left", left, err)
+	}
+}

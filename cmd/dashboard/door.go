@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -27,8 +28,19 @@ type door struct {
 
 const doorPatience = 30 * time.Second
 
-// open calls local with the open database, or remote with the API.
-func (d door) open(c console, local func(context.Context, *store.Store) error, remote func(context.Context, api) error) (err error) {
+// open calls local with the open database, which must be there, or remote with
+// the API: a slip of the pen makes no database.
+func (d door) open(c console, local func(context.Context, *store.Store) error, remote func(context.Context, api) error) error {
+	if d.Server == "" {
+		if _, err := os.Stat(d.DB); errors.Is(err, fs.ErrNotExist) {
+			return usage("--db %s: there is no such file; name the database", d.DB)
+		}
+	}
+	return d.openOrMake(c, local, remote)
+}
+
+// openOrMake does so with a database that may be new.
+func (d door) openOrMake(c console, local func(context.Context, *store.Store) error, remote func(context.Context, api) error) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), doorPatience)
 	defer cancel()
 	if d.Server != "" {

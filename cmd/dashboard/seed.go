@@ -35,7 +35,7 @@ func (s *seedCommand) Run(c console) error {
 	err := s.write(ctx, c, begin)
 	fmt.Fprint(c.stderr, "\r\033[K")
 	if err != nil {
-		for _, suffix := range []string{"", "-wal", "-shm"} {
+		for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
 			if problem := os.Remove(s.DB + suffix); problem != nil && !errors.Is(problem, os.ErrNotExist) {
 				err = errors.Join(err, problem)
 			}

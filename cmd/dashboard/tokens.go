@@ -40,7 +40,7 @@ func (t *tokenCreate) Run(c console) error {
 		return err
 	}
 	var made struct{ Secret string }
-	err = t.open(c, func(ctx context.Context, s *store.Store) error {
+	err = t.openOrMake(c, func(ctx context.Context, s *store.Store) error {
 		now, by := time.Now(), commandLine()
 		by.Open = !s.Guarded()
 		n := access.Token{Name: t.Name, Role: role, CreatedBy: by.Name, Expires: now.Add(lasts)}

@@ -46,7 +46,7 @@ func (u *userAdd) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	err = u.open(c, func(ctx context.Context, s *store.Store) error {
+	err = u.openOrMake(c, func(ctx context.Context, s *store.Store) error {
 		hash, err := access.NewPasswords().Hash(ctx, password)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ type Finding struct {
 }
 
 // Examine looks at a database without writing to it, also while a program has
-// it open. What it finds damaged it says, and goes on; it returns an error that
+// it open. SQLite may leave its files for the log beside it, empty. What it finds damaged it says, and goes on; it returns an error that
 // is job.ErrCorrupt when the file itself cannot be read as a whole.
 func Examine(ctx context.Context, path string) (found []Finding, err error) {
 	if _, err := checkVersion(ctx, path, schemaVersion); err != nil {
