@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/a-h/templ"
+	"golang.org/x/net/html"
 
 	"redrive/web/static"
 )
@@ -47,5 +48,22 @@ func TestGolden(t *testing.T) {
 				t.Errorf("the page differs from %s; look at the difference, then run the test with -update", file)
 			}
 		})
+	}
+}
+
+// No page has an attribute twice, or one that is a word of the templates.
+func TestPages_HaveWholeAttributes(t *testing.T) {
+	for name, p := range pages() {
+		z := html.NewTokenizer(bytes.NewReader(render(t, p)))
+		for z.Next() != html.ErrorToken {
+			seen := map[string]bool{}
+			token := z.Token()
+			for _, a := range token.Attr {
+				if seen[a.Key] || a.Key == "else" || a.Key == "if" {
+					t.Fatalf("%s: %s has a stray or second attribute %s: %s", name, token.Data, a.Key, token)
+				}
+				seen[a.Key] = true
+			}
+		}
 	}
 }
