@@ -60,7 +60,7 @@ type stride int
 
 const (
 	leastStride stride = 100
-	stepWithin         = 15 * time.Millisecond
+	stepWithin         = 20 * time.Millisecond
 )
 
 // measured notes how long a step of n items was under way, the waiting for others
