@@ -53,8 +53,18 @@ func (s *Server) showJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true),
-		"attempts", encodeAttempts(d), "dead_letters", encodeLetters(d.Letters)))
+	return s.answerDetail(c, d)
+}
+
+// answerDetail answers with everything about a job, and what people did to it.
+func (s *Server) answerDetail(c echo.Context, d job.Detail) error {
+	trail, err := s.trail(c, d.Job.ID)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true), "attempts", encodeAttempts(d),
+		"dead_letters", encodeLetters(d.Letters), "replays", encodeReplays(d.Replays),
+		"group", encode(d.Group.Fingerprint), "trail", encodeEntries(trail)))
 }
 
 // detail is everything about the job that the address names.
@@ -123,17 +133,38 @@ func (s *Server) listQueues(c echo.Context) error {
 	running := s.Running()
 	all := make([][]byte, len(queues))
 	for i, q := range queues {
-		depths := job.Depths{}
-		for _, status := range job.Statuses() {
-			depths[status] = q.Depths[status]
-		}
-		all[i] = encode(queueShape{
-			Name: q.Name, Totals: q.Totals, States: depths,
-			Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name), Forward: s.forwardHost(q.Name),
-			Oldest: job.FormatTime(q.Oldest), PausedAt: job.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
-		})
+		all[i] = encode(s.shapeQueue(q, running))
 	}
 	return c.JSONBlob(http.StatusOK, object("queues", list(all)))
+}
+
+// showQueue is GET /queues/{name}. One that is only configured has had no job.
+func (s *Server) showQueue(c echo.Context) error {
+	name, err := s.paramQueue(c)
+	if err != nil {
+		return err
+	}
+	queues, err := s.Store.Queues(c.Request().Context(), time.Now())
+	if err != nil {
+		return err
+	}
+	q := job.QueueInfo{Name: name}
+	if i := slices.IndexFunc(queues, func(q job.QueueInfo) bool { return q.Name == name }); i >= 0 {
+		q = queues[i]
+	}
+	return c.JSONBlob(http.StatusOK, object("queue", encode(s.shapeQueue(q, s.Running()))))
+}
+
+func (s *Server) shapeQueue(q job.QueueInfo, running map[string]int) queueShape {
+	depths := job.Depths{}
+	for _, status := range job.Statuses() {
+		depths[status] = q.Depths[status]
+	}
+	return queueShape{
+		Name: q.Name, Totals: q.Totals, States: depths,
+		Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name), Forward: s.forwardHost(q.Name),
+		Oldest: job.FormatTime(q.Oldest), PausedAt: job.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
+	}
 }
 
 // live is /live: a websocket, or its polling twin when no upgrade is asked for.

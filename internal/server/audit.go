@@ -88,12 +88,20 @@ type entryShape struct {
 	Count   int64  `json:"count"`
 	Before  string `json:"before,omitempty"`
 	After   string `json:"after,omitempty"`
-	Hash    string `json:"hash"`
+	Hash    string `json:"hash,omitempty"`
 }
 
 func shapeEntry(e job.Entry) entryShape {
 	return entryShape{e.Seq, job.FormatTime(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
 		e.Before, e.After, fmt.Sprintf("%x", e.Hash)}
+}
+
+func encodeEntries(entries []job.Entry) []byte {
+	all := make([][]byte, len(entries))
+	for i, e := range entries {
+		all[i] = encode(shapeEntry(e))
+	}
+	return list(all)
 }
 
 // listAudit is GET /audit.
@@ -111,11 +119,7 @@ func (s *Server) listAudit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	all := make([][]byte, len(page.Entries))
-	for i, e := range page.Entries {
-		all[i] = encode(shapeEntry(e))
-	}
-	return c.JSONBlob(http.StatusOK, object("entries", list(all), endOf(page.Next, slow)...))
+	return c.JSONBlob(http.StatusOK, object("entries", encodeEntries(page.Entries), endOf(page.Next, slow)...))
 }
 
 // auditPage is how many entries of an export are read at once.
@@ -178,7 +182,7 @@ func (s *Server) revealForm(c echo.Context) error {
 		return err
 	}
 	if wantsJSON(c.Request()) {
-		return answerReveal(c, d)
+		return s.answerDetail(c, d)
 	}
 	return s.jobPage(c, d, true)
 }
@@ -192,11 +196,7 @@ func (s *Server) revealJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answerReveal(c, d)
-}
-
-func answerReveal(c echo.Context, d job.Detail) error {
-	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true), "attempts", encodeAttempts(d), "dead_letters", encodeLetters(d.Letters)))
+	return s.answerDetail(c, d)
 }
 
 // trail is what the log knows of a job, as far as whoever asks may see it.

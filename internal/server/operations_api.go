@@ -156,8 +156,8 @@ func endOf[C string | int64](next C, slow bool) (more []any) {
 	return more
 }
 
-// showOperation is GET /operations/{id}: how far it is, and what its scope is
-// made of.
+// showOperation is GET /operations/{id}: how far it is, what its scope is
+// made of, and who did what to it.
 func (s *Server) showOperation(c echo.Context) error {
 	id, err := paramOperation(c)
 	if err != nil {
@@ -175,8 +175,12 @@ func (s *Server) showOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	log, err := s.Store.OperationLog(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
 	return c.JSONBlob(http.StatusOK, object("operation", encode(operationOf(o)), "progress", encode(progressOf(p)),
-		"breakdown", encode(breakdownOf(b)), "skipped", encodeItems(b.Skipped)))
+		"breakdown", encode(breakdownOf(b)), "skipped", encodeItems(b.Skipped), "log", encodeEntries(log)))
 }
 
 // progressShape is how an operation went so far: what became of its canary, and

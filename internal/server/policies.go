@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,6 +47,28 @@ func (s *Server) policies(c echo.Context) error {
 		}
 	}
 	return s.page(c, http.StatusOK, v.Page())
+}
+
+type policyShape struct {
+	Name   string          `json:"name"` // as a job's policy or the page can name it
+	Policy json.RawMessage `json:"policy"`
+	TTR    string          `json:"ttr,omitempty"`
+}
+
+func encodePolicies(entries []templates.PolicyEntry) []byte {
+	all := make([]policyShape, len(entries))
+	for i, e := range entries {
+		all[i] = policyShape{Name: e.Name, Policy: job.EncodePolicy(e.Policy)}
+		if e.TTR > 0 {
+			all[i].TTR = job.FormatDuration(e.TTR)
+		}
+	}
+	return encode(all)
+}
+
+// listPolicies is GET /policies: those of the configuration, and the presets.
+func (s *Server) listPolicies(c echo.Context) error {
+	return c.JSONBlob(http.StatusOK, object("policies", encodePolicies(s.policiesInUse()), "presets", encodePolicies(presets())))
 }
 
 // herd simulates with numbers that are always the same, so that a page differs

@@ -237,6 +237,8 @@ func (s *Server) api() {
 	s.get(v1+"/dead-letters/fill", access.View, s.showFill)
 	s.get(v1+"/facets", access.View, s.listFacets)
 	s.get(v1+"/queues", access.View, s.listQueues)
+	s.get(v1+"/queues/:name", access.View, s.showQueue)
+	s.get(v1+"/policies", access.View, s.listPolicies)
 	s.get(v1+"/workers", access.View, s.listWorkers)
 	s.post(v1+"/workers/quiet", access.Operate, s.quietWorkers)
 	s.post(v1+"/workers/resume", access.Operate, s.wakeWorkers)

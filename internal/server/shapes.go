@@ -194,6 +194,25 @@ func encodeLetters(letters []job.DeadLetter) []byte {
 	return list(all)
 }
 
+// replayShape is a run that was replayed.
+type replayShape struct {
+	Run      int          `json:"run"`
+	State    job.State    `json:"state"`
+	Reason   retry.Reason `json:"reason,omitempty"`
+	Attempts int          `json:"attempts"`
+	At       string       `json:"at"`
+	By       string       `json:"by"`
+	Changed  bool         `json:"changed,omitempty"` // the next run has something otherwise
+}
+
+func encodeReplays(replays []job.Replay) []byte {
+	all := [][]byte{}
+	for _, r := range replays {
+		all = append(all, encode(replayShape{r.Run, r.State, r.Reason, r.Attempts, job.FormatTime(r.At), r.By, r.Earlier != nil}))
+	}
+	return list(all)
+}
+
 func encodeLetter(l job.DeadLetter) []byte {
 	return encode(letterShape{
 		JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,
