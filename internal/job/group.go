@@ -35,7 +35,7 @@ const (
 	ByFailure Reopening = "failure" // it was resolved and failed again
 	ByDate    Reopening = "date"    // the time was over for which it was ignored
 	ByCount   Reopening = "count"   // as many failures came as it was ignored for
-	ByRate    Reopening = "rate"    // more came within an hour than it was ignored for
+	ByRate    Reopening = "rate"    // as many came within an hour as it was ignored for
 )
 
 // MaxPatience bounds the failures for which a group is ignored.

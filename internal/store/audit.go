@@ -30,13 +30,14 @@ func (t *tx) audit(entries ...job.Entry) error {
 	return nil
 }
 
-// flushHead keeps the newest hash beside the log.
+// flushHead keeps the newest hash beside the log, in place of the one from which
+// the writer went on: nobody else may have moved it.
 func (t *tx) flushHead() error {
 	if t.head.seq == t.rollup.audit.seq {
 		return nil
 	}
-	const update = `UPDATE audit_head SET seq = $1, hash = $2`
-	n, err := t.exec(update, t.head.seq, t.head.hash)
+	const update = `UPDATE audit_head SET seq = $1, hash = $2 WHERE hash = coalesce($3, x'')`
+	n, err := t.exec(update, t.head.seq, t.head.hash, t.rollup.audit.hash)
 	return expect(1, n, err)
 }
 
@@ -67,7 +68,10 @@ func number(h hash.Hash, n int64) {
 	h.Write(b[:]) // never fails
 }
 
+// loadAudit goes on from the hash that was kept beside the log, not from the
+// newest entry: after an end that was cut off the gap stays, for all to see. An
+// entry that somebody added keeps its number.
 func (r *rollup) loadAudit(src source) error {
-	const query = `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`
+	const query = `SELECT max(seq, coalesce((SELECT max(seq) FROM audit), 0)), hash FROM audit_head`
 	return src.query(query, func(rows *sql.Rows) error { return rows.Scan(&r.audit.seq, &r.audit.hash) })
 }

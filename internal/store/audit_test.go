@@ -119,6 +119,36 @@ func TestVerifyAudit_FindsWhatWasChanged(t *testing.T) {
 	}
 }
 
+// TestVerifyAudit_NothingHeals: what was changed while the program was down is
+// found also after a new entry has followed.
+func TestVerifyAudit_NothingHeals(t *testing.T) {
+	const free = `DROP TRIGGER audit_keeps; DROP TRIGGER audit_stays;`
+	for name, c := range map[string]struct{ change, want string }{
+		"the end cut off": {free + `DELETE FROM audit WHERE seq >= 4`, "entry 4 of the audit log is missing"},
+		"all of it":       {free + `DELETE FROM audit`, "entry 1 of the audit log is missing"},
+		"the last one":    {free + `UPDATE audit SET actor = 'adam' WHERE seq = 5`, "entry 5 of the audit log is not as it was written"},
+		"one added":       {`INSERT INTO audit SELECT 6, at, actor, address, action, subject, filter, count, before, after, hash FROM audit WHERE seq = 5`, "entry 6 of the audit log is not as it was written"},
+		"the head moved":  {`UPDATE audit_head SET seq = 99`, "entry 6 of the audit log is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := logged(t)
+			path := s.path
+			check(t, s.Close())
+			other, err := sql.Open("sqlite", dsn(path))
+			check(t, err)
+			_, err = other.Exec(c.change)
+			check(t, errors.Join(err, other.Close()))
+			s = open(t, Options{Path: path})
+			for range 2 {
+				check(t, s.Record(t.Context(), job.Entry{At: testTime, Actor: job.Actor{Name: "ana"}, Action: "queue.pause"}))
+			}
+			if _, broken := tampered(t, s); broken == nil || broken.Error() != c.want {
+				t.Errorf("found %v, want %s", broken, c.want)
+			}
+		})
+	}
+}
+
 func TestAudit_RefusesChanges(t *testing.T) {
 	s := logged(t)
 	other, err := sql.Open("sqlite", dsn(s.path))

@@ -19,9 +19,9 @@ import (
 // scheduled, any other available. One that comes as discarded is a dead letter
 // from the beginning, for the reason and the error that it brings. An empty id
 // is filled in; an id that is taken is a *job.Conflict. The first job answers
-// for a repeat: of an idempotency key for ever, of an envelope's message id in
-// its queue until the first one has ended. The jobs must be valid: nothing is
-// checked here.
+// for a repeat: of an idempotency key for as long as that job is kept, of an
+// envelope's message id in its queue until the first one has ended. The jobs must
+// be valid: nothing is checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
 	texts, err := policyTexts(jobs)

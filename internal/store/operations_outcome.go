@@ -9,12 +9,17 @@ import (
 	"redrive/internal/job"
 )
 
-// endedRun is a replayed run that ended in this transaction.
+// runKey names a run of a job.
+type runKey struct {
+	seq int64
+	run int
+}
+
+// endedRun is how a replayed run ended in this transaction.
 type endedRun struct {
-	seq     int64
-	run     int
 	at      int64
 	outcome job.RunOutcome
+	group   int64 // of the failure that ended it
 }
 
 // endedBy notes that a settlement ended a replayed run.
@@ -27,33 +32,83 @@ func (t *tx) endedBy(s *job.Settlement, to job.Job) {
 	}
 }
 
-// ended notes that a run is over. First runs belong to no operation, and of a
-// run that was over before the item knows already.
+// ended notes that a run is over, the first time that somebody says so. First
+// runs belong to no operation, and of a run that was over in an earlier
+// transaction the item knows already.
 func (t *tx) ended(j job.Job, outcome job.RunOutcome, now time.Time) {
-	if j.Run > 1 {
-		t.runs = append(t.runs, endedRun{j.Seq, j.Run, micros(now), outcome})
+	k := runKey{j.Seq, j.Run}
+	if _, known := t.runs[k]; j.Run > 1 && !known {
+		t.runs[k] = endedRun{micros(now), outcome, j.Group}
 	}
+}
+
+// undropQuery finds the items of replayed runs by their jobs.
+const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
+	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run FROM json_each($1)) AS e
+	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
+	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
+		AND operation_items.outcome = 'dropped'
+	RETURNING operation_id`
+
+// notDropped takes back that the runs of these jobs were dropped, which they are
+// in: they go on, and may still succeed or fail.
+func (t *tx) notDropped(jobs []job.Job) error {
+	var rows [][2]int64
+	for _, j := range jobs {
+		if j.Run == 1 {
+			continue
+		}
+		rows = append(rows, [2]int64{j.Seq, int64(j.Run)})
+		if k := (runKey{j.Seq, j.Run}); t.runs[k].outcome == job.RunDropped {
+			delete(t.runs, k)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	text, err := encodeRows(rows)
+	if err != nil {
+		return err
+	}
+	meters := map[int64]map[job.RunOutcome]int64{}
+	err = t.query(undropQuery, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		count(meters, id, job.RunDropped, -1)
+		return err
+	}, text)
+	if err != nil {
+		return fmt.Errorf("take outcomes of replayed runs back: %w", err)
+	}
+	return t.flushMeters(meters)
+}
+
+func count(meters map[int64]map[job.RunOutcome]int64, id int64, outcome job.RunOutcome, n int64) {
+	if meters[id] == nil {
+		meters[id] = map[job.RunOutcome]int64{}
+	}
+	meters[id][outcome] += n
 }
 
 // outcomeQuery finds the items of replayed runs by their jobs.
 const outcomeQuery = `UPDATE operation_items SET outcome = e.outcome, ended_at = e.at,
-		same = e.outcome = 'relapsed' AND r.group_id = (SELECT group_id FROM jobs WHERE seq = operation_items.job_seq)
-	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS at, value ->> 3 AS outcome FROM json_each($1)) AS e
+		same = e.outcome = 'relapsed' AND r.group_id = e.group_id
+	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS at, value ->> 3 AS outcome, value ->> 4 AS group_id
+		FROM json_each($1)) AS e
 	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
 	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
 		AND operation_items.state = 'done' AND operation_items.outcome = ''
 	RETURNING operation_id, outcome`
 
 // flushRuns writes the outcomes of replayed runs to the items of the operations
-// that replayed them, and to their meters. It comes after everything that moves
-// jobs, so that each job names the group of its newest failure.
+// that replayed them, and to their meters.
 func (t *tx) flushRuns() error {
 	if len(t.runs) == 0 {
 		return nil
 	}
-	rows := make([][4]any, len(t.runs))
-	for i, r := range t.runs {
-		rows[i] = [4]any{r.seq, r.run, r.at, r.outcome}
+	rows := make([][5]any, 0, len(t.runs))
+	for k, r := range t.runs {
+		rows = append(rows, [5]any{k.seq, k.run, r.at, r.outcome, r.group})
 	}
 	text, err := json.Marshal(rows)
 	if err != nil {
@@ -67,10 +122,7 @@ func (t *tx) flushRuns() error {
 		var id int64
 		var outcome job.RunOutcome
 		err := rows.Scan(&id, &outcome)
-		if meters[id] == nil {
-			meters[id] = map[job.RunOutcome]int64{}
-		}
-		meters[id][outcome]++
+		count(meters, id, outcome, 1)
 		return err
 	}, string(text))
 	if err != nil {

@@ -27,9 +27,11 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := plan(t, s.reads, outcomeQuery)
-	if strings.Contains(got, "SCAN operation_items") || strings.Contains(got, "AUTOMATIC") || !strings.Contains(got, "operation_items_job") {
-		t.Errorf("the items of ended runs are found by\n%s", got)
+	for _, query := range []string{outcomeQuery, undropQuery} {
+		got := plan(t, s.reads, query)
+		if strings.Contains(got, "SCAN operation_items") || strings.Contains(got, "AUTOMATIC") || !strings.Contains(got, "operation_items_job") {
+			t.Errorf("the items of ended runs are found by\n%s", got)
+		}
 	}
 	if got := plan(t, s.reads, nextQuery); got != "SEARCH operation_items USING INDEX operation_items_state (operation_id=? AND state=?)" {
 		t.Errorf("the next items are found by\n%s", got)

@@ -135,6 +135,9 @@ func (t *tx) restoreAll(from []job.Job) error {
 		}
 		t.moved(before[to.Seq], to)
 	}
+	if err := t.notDropped(from); err != nil {
+		return err
+	}
 	return t.leaveTrash(from...)
 }
 
@@ -197,5 +200,5 @@ func (t *tx) purge(now, before time.Time, most int64) (int, error) {
 	return len(jobs), nil
 }
 
-// keeper acts in nobody's name.
-func keeper() job.Actor { return job.Actor{Name: "retention"} }
+// keeper acts in nobody's name: users have no names of two words.
+func keeper() job.Actor { return job.Actor{Name: "the retention"} }

@@ -26,7 +26,7 @@ type tx struct {
 	proven              bool                 // something was written, whatever else happened
 	touched             bool                 // a rollup has to be written although no job moved
 	messages            map[message]job.Job  // new jobs that came as envelopes
-	runs                []endedRun           // replayed runs that ended
+	runs                map[runKey]endedRun  // replayed runs that ended
 	underWay            int64                // operations that began to work less those that no longer do
 	lockable            *bool                // whether anybody can log in, when that was changed
 	jobs, bodies        batch
@@ -39,8 +39,8 @@ func newTx(w *writer) *tx {
 		writer: w, delta: newDelta(), fresh: map[policyText]int64{}, paused: map[string]bool{},
 		groups: map[string]*group{}, newestGroup: w.rollup.newestGroup,
 		active: map[string]*job.Job{}, head: w.rollup.audit, seq: w.rollup.newest,
-		messages: map[message]job.Job{},
-		jobs:     inserting(), bodies: insertingBodies(), completed: completing(), attempts: recording(),
+		messages: map[message]job.Job{}, runs: map[runKey]endedRun{},
+		jobs: inserting(), bodies: insertingBodies(), completed: completing(), attempts: recording(),
 		unsearched: queueing(),
 	}
 }

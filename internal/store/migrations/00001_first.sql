@@ -60,7 +60,7 @@ CREATE TABLE bodies (
 
 CREATE INDEX bodies_message ON bodies (message_id) WHERE message_id <> '';
 
--- An idempotency key names one job for ever.
+-- An idempotency key names one job, for as long as that is kept.
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE key <> '';
 
 -- A claim takes the first of these.

@@ -42,7 +42,7 @@ var operating = []func(*kit){
 	Operation_ScopeShownIsScopeRun, Operation_CollectsInChunksAcrossRestarts, Operation_WorksInOrderAndAddsUp,
 	Operation_SkipsWhatMovedOn, Operation_NamedJobsBecomeItems, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
 	Operation_PauseSurvivesARestart, Operation_CanaryPauses, Operation_GuardPauses, Operation_OutcomesAreCounted,
-	Operation_ReplaysTheRelapsedOnes, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_RefusesWhatDoesNotFit,
+	Operation_RestoredRunsAreNotDropped, Operation_ReplaysTheRelapsedOnes, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_RefusesWhatDoesNotFit,
 	Operation_SpreadBecomesARate, Operation_FailedItemIsPassed, Operation_IsAudited, Operation_ListsAreComplete,
 	Operation_Discards, Operation_StartsByItself, Operation_CountsThoseUnderWay,
 }
@@ -380,6 +380,38 @@ func Operation_OutcomesAreCounted(k *kit) {
 	k.same("the meters", meters(), []int64{3, 1, 1, 0})
 	k.restart()
 	k.same("the meters", meters(), []int64{3, 1, 1, 0})
+}
+
+// Operation_RestoredRunsAreNotDropped: a run that was discarded and came back
+// out of the trash is open again, however it ends then; one that had failed for
+// good before stays what it was.
+func Operation_RestoredRunsAreNotDropped(k *kit) {
+	k.deads(3)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{})
+	k.workAll(o.ID)
+	k.pass(time.Second)
+	relapsed := k.dieAll(1, job.Failed)[0]
+	items := k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})
+	all := []string{relapsed.ID, items[0].Job.ID, items[1].Job.ID}
+	meters := func() []int64 {
+		o := k.operation(o.ID)
+		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
+	}
+	for _, id := range all {
+		k.discard(id)
+	}
+	k.same("the meters with three in the trash", meters(), []int64{0, 1, 2, 0})
+	_, err := k.Restore(k.ctx, k.now, all[1], 2, eve)
+	k.check(err)
+	k.same("the meters after one came back", meters(), []int64{0, 1, 1, 1})
+	restore := k.operate(job.OpRestore, job.Filter{})
+	k.run(restore.ID, job.Pace{})
+	k.workAll(restore.ID)
+	k.same("the meters after all came back", meters(), []int64{0, 1, 0, 2})
+	k.same("unsettled items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})), 2)
+	k.dieAll(2, job.Succeeded)
+	k.same("the meters at the end", meters(), []int64{2, 1, 0, 0})
 }
 
 // Operation_ReplaysTheRelapsedOnes: what an operation replayed in vain can be

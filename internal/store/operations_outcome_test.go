@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// replayed is an operation that replayed a dead job, and the job in the execution
+// that followed.
+func replayed(t *testing.T, s *Store) (operation int64, running job.Job) {
+	t.Helper()
+	j := dead(t, s, 1)[0]
+	by := job.Actor{Name: "ana"}
+	o, err := s.NewOperation(t.Context(), testTime, job.NewOperation{Kind: job.OpReplay, Named: []job.Named{{ID: j.ID, Run: 1}}, Start: true}, by)
+	check(t, err)
+	_, err = s.Work(t.Context(), testTime, o.ID, 1)
+	check(t, err)
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{j.Queue: 1}})
+	check(t, err)
+	return o.ID, claimed[0]
+}
+
+// together queues calls behind one another, so that one transaction does them all.
+func together(t *testing.T, s *Store, calls ...func(context.Context) error) {
+	t.Helper()
+	release := block(t, s)
+	var callers sync.WaitGroup
+	for i, call := range calls {
+		callers.Go(func() {
+			if err := call(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		queued(s, i+1)
+	}
+	release()
+	callers.Wait()
+}
+
+// TestOutcome_OfARunThatIsReplayedInTheSameCommit: how it ended counts, and
+// whether in the same group as before, not that somebody replayed it.
+func TestOutcome_OfARunThatIsReplayedInTheSameCommit(t *testing.T) {
+	s := open(t, Options{})
+	id, running := replayed(t, s)
+	end := job.Ending{Outcome: job.Failed, FinishedAt: testTime.Add(time.Second), Answer: retry.Answer{Code: retry.CodeDeadLetter}}
+	together(t, s,
+		func(ctx context.Context) error {
+			_, _, err := s.Exchange(ctx, []job.Settlement{running.Settle(end, nil)}, job.Claim{})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := s.Replay(ctx, testTime.Add(time.Second), running.ID, 2, job.Actor{Name: "eve"})
+			return err
+		})
+	o, err := s.Operation(t.Context(), id)
+	check(t, err)
+	items, err := s.Items(t.Context(), id, job.ItemFilter{}, 0, 9)
+	check(t, err)
+	if o.Relapsed != 1 || o.Dropped != 0 || !items.Items[0].Same {
+		t.Errorf("relapsed %d, dropped %d, the item is %+v", o.Relapsed, o.Dropped, items.Items[0])
+	}
+}
+
+// TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit: it goes on.
+func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
+	s := open(t, Options{})
+	id, running := replayed(t, s)
+	end := job.Ending{Outcome: job.Interrupted, FinishedAt: testTime.Add(time.Second)}
+	_, _, err := s.Exchange(t.Context(), []job.Settlement{running.Settle(end, nil)}, job.Claim{})
+	check(t, err)
+	by := job.Actor{Name: "eve"}
+	together(t, s,
+		func(ctx context.Context) error {
+			_, err := s.Discard(ctx, testTime.Add(time.Second), running.ID, 2, by)
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := s.Restore(ctx, testTime.Add(time.Second), running.ID, 2, by)
+			return err
+		})
+	if o, err := s.Operation(t.Context(), id); err != nil || o.Dropped != 0 || o.Unsettled() != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
