@@ -141,7 +141,7 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 			}
 			return from, t.audit(about(from, from, "job.forward", now, by))
 		}
-		to, err := t.accepted(from, now, d)
+		to, err := t.accepted(from, d)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -149,18 +149,19 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 	})
 }
 
-// accepted moves a refused letter into the dead-letter queue.
-func (t *tx) accepted(from job.Job, now time.Time, d job.Delivery) (job.Job, error) {
+// accepted moves a refused letter into the dead-letter queue. Its job failed when
+// it failed: the list of letters and the scope of an operation both go by that.
+func (t *tx) accepted(from job.Job, d job.Delivery) (job.Job, error) {
 	const (
 		letter = `UPDATE dead_letters SET open = 1, refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
 			WHERE job_seq = $1 AND run = $2 AND refused = 1`
-		update = `UPDATE jobs SET letter = 'stored', changed_at = $2 WHERE seq = $1`
+		update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
 	)
 	n, err := t.exec(letter, from.Seq, from.Run, d.ForwardedTo, micros(d.ForwardedAt))
 	if err := expect(1, n, err); err != nil {
 		return job.Job{}, err
 	}
-	to, err := t.change(from, update, from.Seq, micros(now))
+	to, err := t.change(from, update, from.Seq)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("store the dead letter of job %s: %w", from.ID, err)
 	}

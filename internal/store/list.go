@@ -319,7 +319,7 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 
 // byJob reports whether letters are found by what their jobs know: the group or
 // the type. They come in the order in which these were discarded, which is when
-// the letter was accepted.
+// they failed.
 func byJob(f job.Filter) bool {
 	return !f.Searches() && (f.Group != "" || f.Type != "" && !strings.HasSuffix(f.Type, ".*"))
 }

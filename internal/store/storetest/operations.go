@@ -39,12 +39,10 @@ type BulkReader interface {
 }
 
 var operating = []func(*kit){
-	Operation_ScopeShownIsScopeRun, Operation_CollectsInChunksAcrossRestarts, Operation_WorksInOrderAndAddsUp,
-	Operation_SkipsWhatMovedOn, Operation_NamedJobsBecomeItems, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
-	Operation_PauseSurvivesARestart, Operation_CanaryPauses, Operation_GuardPauses, Operation_OutcomesAreCounted,
-	Operation_RestoredRunsAreNotDropped, Operation_ReplaysTheRelapsedOnes, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_RefusesWhatDoesNotFit,
-	Operation_SpreadBecomesARate, Operation_FailedItemIsPassed, Operation_IsAudited, Operation_ListsAreComplete,
-	Operation_Discards, Operation_StartsByItself, Operation_CountsThoseUnderWay,
+	Operation_WorksInOrderAndAddsUp, Operation_SkipsWhatMovedOn, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
+	Operation_PauseSurvivesARestart, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_SpreadBecomesARate,
+	Operation_FailedItemIsPassed, Operation_IsAudited, Operation_ListsAreComplete, Operation_Discards, Operation_StartsByItself,
+	Operation_CountsThoseUnderWay,
 }
 
 // deads enqueues jobs that die at once, and returns them as dead letters.
@@ -152,61 +150,6 @@ var (
 	sam = job.Actor{Name: "sam"}
 )
 
-// Operation_ScopeShownIsScopeRun: what fails after an operation was made is not
-// in it, whether its scope is still collected or previewed.
-func Operation_ScopeShownIsScopeRun(k *kit) {
-	before := ids(k.deads(600))
-	f, err := job.OpReplay.Scope(job.Filter{Queue: "orders"})
-	k.check(err)
-	k.pass(time.Second)
-	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
-	k.check(err)
-	k.pass(time.Second)
-	_, err = k.Collect(k.ctx, k.now, o.ID)
-	k.check(err)
-	k.deads(3)
-	k.collect(o.ID)
-	k.deads(3)
-	o = k.operation(o.ID)
-	k.same("the scope", []any{o.State, o.Total, o.Pending}, []any{job.OpPreview, int64(600), int64(600)})
-	k.run(o.ID, job.Pace{})
-	k.same("what ran", k.workAll(o.ID).Done, int64(600))
-	var ran []string
-	for _, it := range k.items(o.ID, job.ItemFilter{State: job.ItemDone}) {
-		ran = append(ran, it.Job.ID)
-	}
-	slices.Sort(before)
-	slices.Sort(ran)
-	k.same("the jobs that ran", ran, before)
-	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(6))
-}
-
-// Operation_CollectsInChunksAcrossRestarts: a restart goes on where the
-// collection was, and no job is in the scope twice.
-func Operation_CollectsInChunksAcrossRestarts(k *kit) {
-	k.deads(1100)
-	f, err := job.OpReplay.Scope(job.Filter{})
-	k.check(err)
-	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
-	k.check(err)
-	for range 2 {
-		more, err := k.Collect(k.ctx, k.now, o.ID)
-		k.check(err)
-		k.same("more to collect", more, true)
-		k.restart()
-	}
-	more, err := k.Collect(k.ctx, k.now, o.ID)
-	k.check(err)
-	k.same("more to collect", more, false)
-	o = k.operation(o.ID)
-	k.same("the scope", []any{o.State, o.Total}, []any{job.OpPreview, int64(1100)})
-	seen := map[string]bool{}
-	for _, it := range k.items(o.ID, job.ItemFilter{}) {
-		seen[it.Job.ID] = true
-	}
-	k.same("jobs in the scope", len(seen), 1100)
-}
-
 // Operation_WorksInOrderAndAddsUp: each step takes the next items, and nothing
 // is replayed before its turn.
 func Operation_WorksInOrderAndAddsUp(k *kit) {
@@ -251,22 +194,6 @@ func Operation_SkipsWhatMovedOn(k *kit) {
 	k.same("the first reason to skip", b.Skips[0].Count >= 1, true)
 	k.same("skipped by the breakdown", len(b.Skipped), int(o.Skipped))
 	k.same("the scope by queue and type", b.Scope, []job.ScopePart{{Queue: "orders", Type: "email.send", Count: 4}})
-}
-
-// Operation_NamedJobsBecomeItems: jobs that a person ticked are the scope, each
-// once; those that do not fit any more are skipped at once.
-func Operation_NamedJobsBecomeItems(k *kit) {
-	dead := k.deads(2)
-	waiting := k.add(simple())[0]
-	missing := job.NewID()
-	o := k.begun(job.NewOperation{Kind: job.OpReplay, Named: []job.Named{
-		{ID: dead[1].ID, Run: 1}, {ID: dead[0].ID, Run: 1}, {ID: dead[1].ID, Run: 1}, {ID: waiting.ID, Run: 1}, {ID: missing, Run: 1}, {ID: waiting.ID, Run: 7},
-	}})
-	k.same("the scope", []any{o.State, o.Total, o.Pending, o.Skipped}, []any{job.OpPreview, int64(4), int64(2), int64(2)})
-	items := k.items(o.ID, job.ItemFilter{})
-	k.same("the first job", items[0].Job.ID, dead[1].ID)
-	k.same("who waits", []any{items[2].Code, items[2].Why}, []any{job.Skip("available"), "available, run 1"})
-	k.same("who is missing", []any{items[3].Code, items[3].Why}, []any{job.SkipGone, "there is no job " + missing})
 }
 
 // Operation_TwoOverOneScope: of two operations over the same jobs each job is
@@ -319,119 +246,6 @@ func Operation_PauseSurvivesARestart(k *kit) {
 	k.same("the end", k.workAll(o.ID).Done, int64(10))
 }
 
-// Operation_CanaryPauses: after the canary a person decides, once.
-func Operation_CanaryPauses(k *kit) {
-	k.deads(150)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Canary: -1})
-	o = k.workAll(o.ID)
-	k.same("the canary", []any{o.State, o.Done, o.Pace.Canary}, []any{job.OpPaused, int64(job.UsualCanary), int64(job.UsualCanary)})
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
-	k.check(err)
-	k.same("the rest", k.workAll(o.ID).Done, int64(150))
-}
-
-// Operation_GuardPauses: when most of the replays that ended last failed for
-// good as before, the operation pauses and says so. A person may go on.
-func Operation_GuardPauses(k *kit) {
-	k.deads(40)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Guard: true})
-	k.work(o.ID, 12)
-	k.pass(time.Second)
-	k.dieAll(5, job.Succeeded)
-	k.dieAll(5, job.Failed)
-	k.same("five of ten", k.work(o.ID, 1).Operation.State, job.OpRunning)
-	k.dieAll(1, job.Failed)
-	w := k.work(o.ID, 10)
-	k.same("six of eleven", []any{w.Operation.State, w.Operation.Why, w.Items},
-		[]any{job.OpPaused, "6 of the last 11 replays failed for good again as before", 0})
-	k.pass(time.Second)
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
-	k.check(err)
-	k.same("goes on", k.work(o.ID, 10).Items, 10)
-}
-
-// Operation_OutcomesAreCounted: how a replayed run ends is written to its item
-// and to the meter, in the transaction that ends it; the next runs of the job
-// are nobody's business.
-func Operation_OutcomesAreCounted(k *kit) {
-	k.deads(5)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
-	k.workAll(o.ID)
-	k.pass(time.Second)
-	k.dieAll(2, job.Succeeded)
-	relapsed := k.dieAll(1, job.Failed)[0]
-	cancelled := k.claim("orders", 1)[0]
-	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, sam)
-	k.check(err)
-	meters := func() []int64 {
-		o := k.operation(o.ID)
-		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
-	}
-	k.same("the meters", meters(), []int64{2, 1, 1, 1})
-	k.same("relapsed items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunRelapsed})), 1)
-	k.same("unsettled items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})), 1)
-	_, err = k.Replay(k.ctx, k.now, relapsed.ID, 2, sam)
-	k.check(err)
-	k.dieAll(1, job.Succeeded)
-	k.dieAll(1, job.Succeeded)
-	k.same("the meters", meters(), []int64{3, 1, 1, 0})
-	k.restart()
-	k.same("the meters", meters(), []int64{3, 1, 1, 0})
-}
-
-// Operation_RestoredRunsAreNotDropped: a run that was discarded and came back
-// out of the trash is open again, however it ends then; one that had failed for
-// good before stays what it was.
-func Operation_RestoredRunsAreNotDropped(k *kit) {
-	k.deads(3)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
-	k.workAll(o.ID)
-	k.pass(time.Second)
-	relapsed := k.dieAll(1, job.Failed)[0]
-	items := k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})
-	all := []string{relapsed.ID, items[0].Job.ID, items[1].Job.ID}
-	meters := func() []int64 {
-		o := k.operation(o.ID)
-		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
-	}
-	for _, id := range all {
-		k.discard(id)
-	}
-	k.same("the meters with three in the trash", meters(), []int64{0, 1, 2, 0})
-	_, err := k.Restore(k.ctx, k.now, all[1], 2, eve)
-	k.check(err)
-	k.same("the meters after one came back", meters(), []int64{0, 1, 1, 1})
-	restore := k.operate(job.OpRestore, job.Filter{})
-	k.run(restore.ID, job.Pace{})
-	k.workAll(restore.ID)
-	k.same("the meters after all came back", meters(), []int64{0, 1, 0, 2})
-	k.same("unsettled items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})), 2)
-	k.dieAll(2, job.Succeeded)
-	k.same("the meters at the end", meters(), []int64{2, 1, 0, 0})
-}
-
-// Operation_ReplaysTheRelapsedOnes: what an operation replayed in vain can be
-// the scope of another one.
-func Operation_ReplaysTheRelapsedOnes(k *kit) {
-	k.deads(6)
-	first := k.operate(job.OpReplay, job.Filter{})
-	_, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Relapsed: first.ID}, ana)
-	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
-	k.run(first.ID, job.Pace{})
-	k.workAll(first.ID)
-	k.dieAll(4, job.Succeeded)
-	relapsed := ids(k.dieAll(2, job.Failed))
-	o := k.begun(job.NewOperation{Kind: job.OpReplay, Relapsed: first.ID})
-	k.same("the scope", []int64{o.Total, o.Pending, o.Source}, []int64{2, 2, first.ID})
-	k.run(o.ID, job.Pace{})
-	k.same("the end", k.workAll(o.ID).Done, int64(2))
-	k.same("the runs", []int{k.job(relapsed[0]).Run, k.job(relapsed[1]).Run}, []int{3, 3})
-}
-
 // Operation_PreviewExpires: a preview that nobody starts within an hour is over.
 func Operation_PreviewExpires(k *kit) {
 	k.deads(2)
@@ -465,23 +279,6 @@ func Operation_KeyAnswersWithTheFirst(k *kit) {
 	var conflict *job.Conflict
 	_, err = k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpDiscard, Filter: f, Key: "once"}, ana)
 	k.same("another operation under the key is refused", errors.As(err, &conflict), true)
-}
-
-// Operation_RefusesWhatDoesNotFit: a filter whose jobs can have no part in the
-// operation is refused before it is made.
-func Operation_RefusesWhatDoesNotFit(k *kit) {
-	for _, state := range []job.State{job.Active, job.Completed, job.Available} {
-		if _, err := job.OpReplay.Scope(job.Filter{Status: job.Status(state)}); err == nil {
-			k.Errorf("a replay of jobs that are %s is taken", state)
-		}
-	}
-	f, err := job.OpReplay.Scope(job.Filter{})
-	k.check(err)
-	k.same("no state", f.Status, job.StatusDeadLetter)
-	_, err = k.Operation(k.ctx, 99)
-	k.same("not found", errors.Is(err, job.ErrNotFound), true)
-	_, err = k.AbortOperation(k.ctx, k.now, 99, ana)
-	k.same("not found", errors.Is(err, job.ErrNotFound), true)
 }
 
 // Operation_SpreadBecomesARate: all of it over a time is so many a second.
