@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -96,7 +97,7 @@ func (h hashed) String() string {
 func parseHash(encoded string) (h hashed, err error) {
 	part := strings.Split(encoded, "$")
 	if len(part) != 6 || part[0] != "" || part[1] != "argon2id" || part[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return h, fmt.Errorf("this is no argon2id hash")
+		return h, errors.New("this is no argon2id hash")
 	}
 	if _, err := fmt.Sscanf(part[3], "m=%d,t=%d,p=%d", &h.memory, &h.passes, &h.threads); err != nil {
 		return h, fmt.Errorf("the parameters of a hash: %w", err)
@@ -109,7 +110,7 @@ func parseHash(encoded string) (h hashed, err error) {
 	}
 	if h.memory < 8<<10 || h.memory > maxMemory || h.passes < 1 || h.passes > maxPasses || h.threads < 1 ||
 		len(h.salt) < saltLen || len(h.key) < keyLen || len(h.key) > 64 || h.String() != encoded {
-		return h, fmt.Errorf("the parameters of a hash are out of bounds")
+		return h, errors.New("the parameters of a hash are out of bounds")
 	}
 	return h, nil
 }

@@ -2,6 +2,7 @@ package crowd_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,5 +69,14 @@ func TestCrowd_CanBeSearched(t *testing.T) {
 	s := write(t, crowd.Crowd{Jobs: 500, Dead: 50, Seed: 5, Now: now})
 	if n, err := s.FillSearch(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d failures were not searchable, %v", n, err)
+	}
+	all, err := s.Jobs(t.Context(), job.Filter{Status: job.StatusDeadLetter}, job.Cursor{}, 1)
+	if err != nil || len(all.Jobs) != 1 {
+		t.Fatalf("%d dead jobs, %v", len(all.Jobs), err)
+	}
+	dead := all.Jobs[0]
+	found, err := s.Jobs(t.Context(), job.Filter{Text: dead.Error.Message}, job.Cursor{}, 50)
+	if err != nil || !slices.ContainsFunc(found.Jobs, func(j job.Job) bool { return j.ID == dead.ID }) {
+		t.Errorf("%q finds %d jobs, %v; want that which failed so", dead.Error.Message, len(found.Jobs), err)
 	}
 }

@@ -75,11 +75,11 @@ func emailReceipt() kind {
 	return kind{
 		typ: "email.receipt", queue: "email", share: 0.28, work: [2]time.Duration{40 * time.Millisecond, 240 * time.Millisecond},
 		payload: func(n int, r *rand.Rand) string {
-			return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people), n)
+			return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people()), n)
 		},
 		fault: "mailer", live: 0.3, past: func(time.Duration) float64 { return 0.3 },
 		fail: failure("smtp.Error", func(r *rand.Rand, j job.Job) string {
-			return fmt.Sprintf("451 4.7.1 <%s@brightmail.example>: Recipient address rejected: try again later", pick(r, people))
+			return fmt.Sprintf("451 4.7.1 <%s@brightmail.example>: Recipient address rejected: try again later", pick(r, people()))
 		}, traceMail, retry.Answer{}),
 	}
 }
@@ -180,7 +180,7 @@ func crmPush() kind {
 	return kind{
 		typ: "crm.push", queue: "crm", share: 0.02, work: [2]time.Duration{30 * time.Millisecond, 180 * time.Millisecond},
 		payload: func(n int, r *rand.Rand) string {
-			return fmt.Sprintf(`{"contact":%d,"email":"%s@brightmail.example","api_key":"%s","consent":true}`, n, pick(r, people), crmKey)
+			return fmt.Sprintf(`{"contact":%d,"email":"%s@brightmail.example","api_key":"%s","consent":true}`, n, pick(r, people()), crmKey)
 		},
 		fault: "crm", live: 0.6, past: func(ago time.Duration) float64 {
 			if ago < 6*time.Hour {
@@ -226,7 +226,7 @@ func thumbnailPage(j job.Job) int { return 1 + len(j.Payload)%7 }
 
 func pick(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
 
-var people = []string{"ines", "tomas", "yuki", "amara", "lars", "noor"}
+func people() []string { return []string{"ines", "tomas", "yuki", "amara", "lars", "noor"} }
 
 // crmKey is made up, and looks like what must never be seen.
 const crmKey = "sk_demo_51f0c2a9e7b44d6f"

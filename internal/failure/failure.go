@@ -47,7 +47,7 @@ type Cause struct {
 
 // The bounds of a cause, in bytes.
 const (
-	MaxMessage = 400 // of the normalised message
+	maxMessage = 400 // of the normalised message
 	MaxFrames  = 3   // not bytes
 	maxFrame   = 160
 	maxClass   = 255

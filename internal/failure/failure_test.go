@@ -106,7 +106,7 @@ func TestNormalise_CutsLongMessagesAtAWord(t *testing.T) {
 	head := strings.Repeat("word ", 50)
 	long := head + strings.Repeat("x1 ", 1000)
 	got := Normalise(long)
-	if len(got) > MaxMessage || !strings.HasPrefix(got, head) {
+	if len(got) > maxMessage || !strings.HasPrefix(got, head) {
 		t.Errorf("a long message became %d bytes: %q", len(got), got)
 	}
 	if a, b := Normalise(strings.Repeat("ß", 900)), Normalise(strings.Repeat("ß", 2000)); a != b || !utf8.ValidString(a) {
@@ -133,7 +133,7 @@ func FuzzOf(f *testing.F) {
 	f.Add("1e 1e+ 5. 5, 12:34:56 +0000 UTC", javaTrace+jsTrace+phpTrace+rubyTrace)
 	f.Fuzz(func(t *testing.T, message, trace string) {
 		c := Of("t", "c", message, trace)
-		if len(c.Message) > MaxMessage || !utf8.ValidString(c.Message) || strings.ContainsAny(c.Message, "\n\t\r") {
+		if len(c.Message) > maxMessage || !utf8.ValidString(c.Message) || strings.ContainsAny(c.Message, "\n\t\r") {
 			t.Errorf("the message %q became %q", message, c.Message)
 		}
 		if len(c.Frames) > MaxFrames || len(c.Fingerprint) != 16 {

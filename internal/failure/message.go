@@ -19,7 +19,7 @@ func Normalise(message string) string {
 	for n.pos < len(n.in) {
 		n.step()
 	}
-	return clip(strings.TrimSpace(string(n.out)), MaxMessage)
+	return clip(strings.TrimSpace(string(n.out)), maxMessage)
 }
 
 // clip returns the beginning of s, as valid UTF-8 of at most limit bytes.

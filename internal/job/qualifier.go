@@ -59,27 +59,27 @@ type qualifier struct {
 // Pages write hundreds of filters, so it is made once.
 var qualifiers = sync.OnceValue(func() []qualifier {
 	return []qualifier{
-		word1("state", "state:dead_letter", func(f *Filter) *Status { return &f.Status }),
-		word1("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
-		word1("type", "type:email.*", func(f *Filter) *string { return &f.Type }),
-		word1("reason", "reason:attempts_exhausted", func(f *Filter) *retry.Reason { return &f.Reason }),
-		word1("class", "class:http.*", func(f *Filter) *string { return &f.Class }),
-		word1("group", "group:4f1c92ab03de7761", func(f *Filter) *string { return &f.Group }),
-		word1("error", "error:timeout", func(f *Filter) *string { return &f.Error }),
-		word1("payload", "payload:1042", func(f *Filter) *string { return &f.Payload }),
-		word1("meta", "meta:acme", func(f *Filter) *string { return &f.Meta }),
-		word1("id", "id:019ce22a", func(f *Filter) *string { return &f.ID }),
+		oneWord("state", "state:dead_letter", func(f *Filter) *Status { return &f.Status }),
+		oneWord("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
+		oneWord("type", "type:email.*", func(f *Filter) *string { return &f.Type }),
+		oneWord("reason", "reason:attempts_exhausted", func(f *Filter) *retry.Reason { return &f.Reason }),
+		oneWord("class", "class:http.*", func(f *Filter) *string { return &f.Class }),
+		oneWord("group", "group:4f1c92ab03de7761", func(f *Filter) *string { return &f.Group }),
+		oneWord("error", "error:timeout", func(f *Filter) *string { return &f.Error }),
+		oneWord("payload", "payload:1042", func(f *Filter) *string { return &f.Payload }),
+		oneWord("meta", "meta:acme", func(f *Filter) *string { return &f.Meta }),
+		oneWord("id", "id:019ce22a", func(f *Filter) *string { return &f.ID }),
 		span("attempts", "attempts:>3", func(f *Filter) *Span { return &f.Attempts }),
 		span("run", "run:>1", func(f *Filter) *Span { return &f.Run }),
 		moment("from", "since", "from:2026-03-12", "since:2h", func(f *Filter) *time.Time { return &f.From }),
 		moment("to", "before", "to:2026-03-13", "before:1d", func(f *Filter) *time.Time { return &f.To }),
 		operation(),
-		word1("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
+		oneWord("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
 	}
 })
 
-// word1 is a qualifier whose value is kept as it is written.
-func word1[T ~string](name, example string, field func(*Filter) *T) qualifier {
+// oneWord is a qualifier whose value is kept as it is written.
+func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier {
 	return qualifier{
 		name: name, example: example,
 		read: func(f *Filter, _, value string, _ time.Time) error {

@@ -21,8 +21,8 @@ const defaults = `password passwd passphrase pass pwd secret token access_token 
 	proxy_authorization cookie set_cookie session_id card_number credit_card cc_number cvv cvc cvv2 iban ssn private_key
 	client_secret signing_key encryption_key webhook_secret otp pin`
 
-// DefaultKeys lists the names that are hidden by default.
-func DefaultKeys() []string { return strings.Fields(defaults) }
+// defaultKeys lists the names that are hidden by default.
+func defaultKeys() []string { return strings.Fields(defaults) }
 
 // about reports whether a name that ends so tells something about a secret, and
 // not the secret: token_count, password_reset_at.

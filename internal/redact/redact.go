@@ -10,7 +10,7 @@
 //
 // Names are compared by their words, without case: words end at dashes,
 // underscores, blanks and dots, at digits and where capitals begin. A name is
-// hidden when it is one of the [DefaultKeys] or of [Options.Keys], or has one as
+// hidden when it is one of the [defaultKeys] or of [Options.Keys], or has one as
 // its words, also in the plural: smtp_password, stripeSecretKey, X-Api-Key,
 // private_key_pem, passwords; so is a word that ends with one of five letters or
 // more: smtppassword. A name stays readable whose last word says that it tells
@@ -75,7 +75,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%q %s", e.Value, e.Problem)
 // New returns a redactor, or an *Error.
 func New(o Options) (*Redactor, error) {
 	r := &Redactor{names: &names{hidden: map[string]bool{}, shown: map[string]bool{}}, types: map[string][]path{}}
-	for _, key := range DefaultKeys() {
+	for _, key := range defaultKeys() {
 		r.names.hidden[normal(key)] = true
 	}
 	for _, key := range o.Keys {

@@ -286,7 +286,7 @@ func FuzzMask_ShowsNoSecret(f *testing.F) {
 	f.Add("password", `"password=1"`, uint8(1))
 	r := Default()
 	f.Fuzz(func(t *testing.T, name, other string, where uint8) {
-		keys := DefaultKeys()
+		keys := defaultKeys()
 		value := any(canary)
 		for range where % 4 {
 			value = map[string]any{name: value, "z": []any{value}}

@@ -72,18 +72,6 @@ func scanEntry(rows *sql.Rows) (e job.Entry, err error) {
 	return e, err
 }
 
-// VerifyAudit walks the audit log from its beginning and returns how many
-// entries it has. A *job.BrokenAudit names the first that was changed, taken
-// out, or cut off.
-func (s *Store) VerifyAudit(ctx context.Context) (int64, error) {
-	var n int64
-	err := s.consistently(ctx, func(src source) (err error) {
-		n, err = verifyAudit(src)
-		return err
-	})
-	return n, err
-}
-
 // verifyAudit holds every entry against the hash before it, and the last one
 // against the head that is kept beside the log. It reads in pieces, so that
 // entries of any number fit into memory.

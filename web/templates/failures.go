@@ -3,7 +3,6 @@ package templates
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -74,9 +73,6 @@ func failureAction(fingerprint, action string) templ.SafeURL {
 func groupJobsURL(fingerprint string) templ.SafeURL {
 	return local("/jobs", url.Values{"q": {job.Filter{Group: fingerprint}.String()}})
 }
-
-// opURL is the page of an operation.
-func opURL(id int64) templ.SafeURL { return local("/operations/"+strconv.FormatInt(id, 10), nil) }
 
 // scopeOf is the filter by which an operation takes the dead jobs of a group,
 // ended where the page was drawn: what fails later is never swept in.

@@ -109,7 +109,7 @@ func (v Redo) verdict() sentence {
 	return s
 }
 
-// title of the page's primary button.
+// submit is the text of the page's primary button.
 func (v Redo) submit() string { return "Replay as run " + number(v.Job.Run+1) }
 
 func (v Redo) queues() []string { return queueChoices(v.Queues, cmp.Or(v.Form["queue"], v.Job.Queue)) }

@@ -34,7 +34,7 @@ func where(was job.Trashed) job.Status {
 	return job.Job{State: was.State, Letter: was.Letter}.Status()
 }
 
-// chipsOf leaves the status out: every row of the page has it.
+// chips leave the status out: every row of the page has it.
 func (v Trash) chips() []chip { return chips(v.list(), trashURL) }
 
 // list is the filter as far as a person chose it.
