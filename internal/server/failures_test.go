@@ -39,7 +39,7 @@ func TestFailures_AreLinkedFromWhereTheyShow(t *testing.T) {
 	fingerprint, id := h.failing()
 	link := `href="/failures/` + fingerprint + `"`
 	for path, words := range map[string]string{
-		"/": "1</span> open groups", "/jobs/" + id: "one of 2 like this", "/dead-letters": "2 alike", "/queues/orders": "Open causes", "/failures": "1 open group: 2 dead",
+		"/": "1</span> open groups", "/jobs/" + id: "one of 2 failures like this", "/dead-letters": "2 alike", "/queues/orders": "Open causes", "/failures": "1 open group: 2 dead",
 	} {
 		if a := h.get(path).want(t, http.StatusOK); !strings.Contains(a.body, link) || !strings.Contains(a.body, words) {
 			t.Errorf("%s has no %s, or does not say %q", path, link, words)

@@ -58,7 +58,6 @@ func fieldOf(err error) *retry.FieldError {
 
 // lettersQuery does so for a list of dead letters, which have no other state.
 func lettersQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
-	values.Del("state")
 	f, after, wrong = query(values)
 	if f.Status != "" && f.Status != job.StatusDeadLetter {
 		wrong = append(wrong, &retry.FieldError{Field: "q", Problem: fmt.Sprintf(

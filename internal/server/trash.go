@@ -25,7 +25,6 @@ func (s *Server) trashRoutes() {
 
 // trashQuery reads the filter of the trash, which has one state only.
 func trashQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
-	values.Del("state")
 	f, after, wrong = query(values)
 	if f.Status != "" && f.Status != job.StatusTrashed {
 		wrong = append(wrong, &retry.FieldError{Field: "q", Problem: fmt.Sprintf(

@@ -1045,7 +1045,7 @@ func noLetters(v DeadLetters) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(all) > 0 {
-			templ_7745c5c3_Err = noMatches("dead letter", all, deadLettersURL(job.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = noMatches("dead letter", all, v.Filter.Searches(), deadLettersURL(job.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -246,5 +246,5 @@ func likeThis(g job.Group) string {
 	if g.Failures <= 1 {
 		return "the first of its kind"
 	}
-	return "one of " + number(g.Failures) + " like this"
+	return "one of " + number(g.Failures) + " failures like this"
 }

@@ -1300,7 +1300,7 @@ func noGroups(v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(groupChips(v.Filter)) > 0 {
-			templ_7745c5c3_Err = noMatches("group", groupChips(v.Filter), failuresURL(job.GroupFilter{State: v.Filter.State}, "")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = noMatches("group", groupChips(v.Filter), false, failuresURL(job.GroupFilter{State: v.Filter.State}, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -530,7 +530,7 @@ func noJobs(v Jobs) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if !v.Filter.Zero() {
-			templ_7745c5c3_Err = noMatches("job", chips(v.Filter, jobsURL), jobsURL(job.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = noMatches("job", chips(v.Filter, jobsURL), v.Filter.Searches(), jobsURL(job.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

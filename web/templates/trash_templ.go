@@ -243,7 +243,7 @@ func (v Trash) Page() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if len(v.chips()) > 0 {
-				templ_7745c5c3_Err = noMatches("discarded job", v.chips(), trashURL(job.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = noMatches("discarded job", v.chips(), v.Filter.Searches(), trashURL(job.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

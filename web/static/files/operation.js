@@ -47,7 +47,7 @@ async function json(url) {
 }
 
 function show(o, progress) {
-  const figures = { ...o, ...progress, worked: o.total - o.pending };
+  const figures = { ...o, ...progress };
   for (const cell of all("[data-n]")) {
     const n = figures[cell.dataset.n];
     if (n !== undefined) setText(cell, number(n));
