@@ -143,7 +143,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.store, err = store.Open(ctx, store.Options{
 		Path: a.db, Relaxed: a.relaxed, Log: a.log,
 		Redact:     func(typ string, data []byte) []byte { return a.config.Redactor().For(typ).Payload(data) },
-		RedactText: a.config.Redactor().Text,
+		RedactText: a.config.Redactor().Text, Fingerprint: a.config.Redactor().Fingerprint(),
 		OnCommit: func(changes []job.Change) { // nothing is written before both exist
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)

@@ -53,7 +53,7 @@ func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) err
 	hide := config.Default().Redactor()
 	db, err := store.Open(ctx, store.Options{
 		Path: s.DB, Relaxed: true,
-		Redact: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, RedactText: hide.Text,
+		Redact: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, RedactText: hide.Text, Fingerprint: hide.Fingerprint(),
 	})
 	if err != nil {
 		return err

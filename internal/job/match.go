@@ -28,6 +28,9 @@ func searchable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
+// Finds reports whether the text of the filter stands in a group, as it is shown.
+func (f GroupFilter) Finds(g Group) bool { return contains(f.Text, g.Class, g.Message, g.Note) }
+
 // Facts are what a filter asks of a job beside the job itself.
 type Facts struct {
 	Document   Document

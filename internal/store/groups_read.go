@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,11 +45,16 @@ func (s *Store) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 	err := s.consistently(ctx, func(src source) error {
 		query, args := groupsQuery(f, after, limit)
 		err := src.query(query, func(rows *sql.Rows) error {
+			if len(page.Groups) > limit {
+				return errEnough
+			}
 			g, err := scanGroup(rows)
-			page.Groups = append(page.Groups, g)
+			if f.Text == "" || f.Finds(s.redact.group(g)) {
+				page.Groups = append(page.Groups, g)
+			}
 			return err
 		}, args...)
-		if err != nil {
+		if err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
 		if len(page.Groups) > limit {
@@ -61,6 +67,17 @@ func (s *Store) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 	return page, timedOut(ctx, err)
 }
 
+// errEnough ends a query of which enough was read.
+var errEnough = errors.New("enough was read")
+
+// group is a group as it can be searched.
+func (r redaction) group(g job.Group) job.Group {
+	g.Class, g.Message, g.Note = r.text(g.Class), r.text(g.Message), r.text(g.Note)
+	return g
+}
+
+// groupsQuery selects groups; of those that may hold a text, as far as that is not
+// hidden, all.
 func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
 	var where conditions
@@ -84,6 +101,9 @@ func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, [
 		}
 	} else if next {
 		where.add("(g.dead, g.last_seen, g.id) < (%s, %s, %s)", after.Dead, micros(after.Seen), after.Number)
+	}
+	if f.Text != "" {
+		return columns + where.String() + " ORDER BY " + order, where.args
 	}
 	args := append(where.args, limit+1)
 	return columns + where.String() + " ORDER BY " + order + fmt.Sprintf(" LIMIT $%d + 0", len(args)), args

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -122,7 +123,7 @@ func (c *conditions) span(column string, s job.Span) {
 // found together with context.DeadlineExceeded; the next page then goes on
 // where it was.
 func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
-	if err := f.Check(); err != nil {
+	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
 		return job.List{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -136,7 +137,7 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 // more is true when there are others. When that takes too long it returns
 // context.DeadlineExceeded.
 func (s *Store) Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error) {
-	if err := f.Check(); err != nil {
+	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
 		return 0, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -152,7 +153,7 @@ const wholeSize = 2 << 20
 // WholeJobs returns what Jobs does, each job with what it brings along. Jobs
 // with large bodies make a shorter page.
 func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
-	if err := f.Check(); err != nil {
+	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
 		return job.List{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -284,7 +285,7 @@ func timedOut(ctx context.Context, err error) error {
 // Letters returns one page of the open dead letters that the filter selects,
 // the newest first. Like Jobs it returns what was found when it takes too long.
 func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error) {
-	if err := f.Check(); err != nil {
+	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
 		return job.LetterList{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

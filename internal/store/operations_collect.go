@@ -70,6 +70,9 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 		return s.relapses(ctx, o, after)
 	}
 	f, err := scope(o)
+	if err == nil {
+		err = s.current(f)
+	}
 	if err != nil {
 		return nil, "", err
 	}

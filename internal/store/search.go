@@ -46,12 +46,13 @@ func (t *tx) unsearchable(seq int64, a job.Attempt) error {
 
 // redaction takes out of texts what nobody may see.
 type redaction struct {
-	data func(typ string, data []byte) []byte
-	text func(string) string
+	data        func(typ string, data []byte) []byte
+	text        func(string) string
+	fingerprint string
 }
 
 func newRedaction(o Options) redaction {
-	r := redaction{o.Redact, o.RedactText}
+	r := redaction{o.Redact, o.RedactText, o.Fingerprint}
 	if r.data == nil {
 		r.data = func(_ string, data []byte) []byte { return data }
 	}
@@ -75,15 +76,21 @@ func (u unsearched) size() int {
 // FillSearch makes every failure searchable that is not yet, the newest first,
 // and returns how many it did. Other writers come in between.
 func (s *Store) FillSearch(ctx context.Context) (total int, err error) {
+	if err := s.refresh(ctx); err != nil {
+		return 0, fmt.Errorf("empty the search index: %w", err)
+	}
 	for {
 		waiting, err := s.unsearched(ctx)
-		if err == nil && len(waiting) > 0 {
+		more := false
+		if err == nil && len(waiting) == 0 {
+			more, err = s.again(ctx)
+		} else if err == nil {
 			_, err = write(ctx, s.writer, len(waiting)*8, func(t *tx) (struct{}, error) { return struct{}{}, t.index(waiting) })
 		}
 		if err != nil {
 			return total, fmt.Errorf("fill the search index: %w", err)
 		}
-		if len(waiting) == 0 {
+		if len(waiting) == 0 && !more {
 			return total, nil
 		}
 		total += len(waiting)
@@ -145,11 +152,11 @@ func (t *tx) index(all []unsearched) error {
 const maxLag = 100_000
 
 // SearchLag is how many failures cannot be searched yet. It counts to a hundred
-// thousand.
+// thousand, and those that are made searchable anew as they come.
 func (s *Store) SearchLag(ctx context.Context) (int, error) {
-	const query = `SELECT count(*) FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0)`
+	const query = `SELECT count(*) + (SELECT again > 0 OR fingerprint <> $2 FROM redaction) FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0)`
 	var n int
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }, maxLag)
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }, maxLag, s.redact.fingerprint)
 	return n, err
 }
 

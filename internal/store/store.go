@@ -70,8 +70,10 @@ type Options struct {
 	// What is shown to nobody is not found either: Redact takes it out of the
 	// payload or meta of a type of job, RedactText out of an error, before they can be searched.
 	// Default: everything can be found.
-	Redact     func(typ string, data []byte) []byte
-	RedactText func(string) string
+	// Fingerprint changes with what they take out; all is then made searchable anew.
+	Redact      func(typ string, data []byte) []byte
+	RedactText  func(string) string
+	Fingerprint string
 }
 
 // Store is an open database. Its methods can be used by many goroutines.
@@ -88,6 +90,7 @@ type Store struct {
 	snapshot atomic.Pointer[job.Snapshot]
 	names    atomic.Pointer[[]string] // of queues, sorted
 	guarded  atomic.Bool              // there is a user or a token
+	stale    atomic.Bool              // the index was made by another redaction
 	close    func() error
 	*writer
 }
@@ -145,6 +148,9 @@ func (s *Store) open(ctx context.Context, relaxed bool) error {
 	}
 	if err == nil {
 		err = s.loadGuarded(s.reading(ctx))
+	}
+	if err == nil {
+		err = s.loadRedaction(s.reading(ctx))
 	}
 	if err == nil {
 		err = w.tryFirst()

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"redrive/internal/job"
+)
+
+// The index holds texts from which secrets were taken out as the configuration
+// said when they came. When that says something else, nothing of them is found
+// any more (see current), FillSearch empties the index, and every failure is made
+// searchable anew: the database keeps how far it came.
+
+// againStep is how many jobs one transaction looks through for failures.
+const againStep = 5000
+
+// loadRedaction notes whether the index was made by another redaction.
+func (s *Store) loadRedaction(src source) error {
+	const query = `SELECT fingerprint <> $1 FROM redaction`
+	return src.query(query, func(rows *sql.Rows) error {
+		var stale bool
+		err := rows.Scan(&stale)
+		s.stale.Store(stale)
+		return err
+	}, s.redact.fingerprint)
+}
+
+// current returns context.DeadlineExceeded for a search that cannot be answered
+// because the index has to be emptied first, which is about to happen.
+func (s *Store) current(f job.Filter) error {
+	if f.Searches() && s.stale.Load() {
+		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// refresh empties an index that another redaction made.
+func (s *Store) refresh(ctx context.Context) error {
+	const (
+		forget = `INSERT INTO search (search) VALUES ('delete-all')`
+		begin  = `UPDATE redaction SET fingerprint = $1, again = (SELECT coalesce(max(seq), 0) FROM jobs)`
+	)
+	if !s.stale.Load() {
+		return nil
+	}
+	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
+		if _, err := t.exec(forget); err != nil {
+			return struct{}{}, err
+		}
+		t.proven = true
+		n, err := t.exec(begin, s.redact.fingerprint)
+		return struct{}{}, expect(1, n, err)
+	})
+	if err == nil {
+		s.stale.Store(false)
+	}
+	return err
+}
+
+// again notes the next failures that have to be made searchable anew, those of
+// the newest jobs first, and reports whether there may be more.
+func (s *Store) again(ctx context.Context) (more bool, err error) {
+	const (
+		query = `SELECT again FROM redaction`
+		note  = `INSERT INTO search_backlog (job_seq, execution)
+			SELECT job_seq, max(execution) FROM (
+				SELECT job_seq, execution FROM attempts WHERE job_seq > $1 AND job_seq <= $2 AND number > 0
+				UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq > $1 AND job_seq <= $2
+			) WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
+		move = `UPDATE redaction SET again = $1`
+	)
+	var last int64
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&last) })
+	if err != nil || last == 0 {
+		return false, err
+	}
+	first := max(0, last-againStep)
+	_, err = write(ctx, s.writer, againStep, func(t *tx) (struct{}, error) {
+		if _, err := t.exec(note, first, last); err != nil {
+			return struct{}{}, err
+		}
+		t.proven = true
+		n, err := t.exec(move, first)
+		return struct{}{}, expect(1, n, err)
+	})
+	return true, err
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// hiding are options that take some words out of everything.
+func hiding(path string, words ...string) Options {
+	text := func(s string) string {
+		for _, word := range words {
+			s = strings.ReplaceAll(s, word, "••••••")
+		}
+		return s
+	}
+	return Options{
+		Path: path, RedactText: text, Fingerprint: strings.Join(words, " "),
+		Redact: func(_ string, data []byte) []byte { return []byte(text(string(data))) },
+	}
+}
+
+// failWith lets n jobs fail for good, and sets one aside that never ran.
+func failWith(t *testing.T, s *Store, n int, text string) {
+	t.Helper()
+	aside := testJob(text)
+	aside.State, aside.Reason, aside.Error = job.Discarded, retry.MissingURN, job.ErrorInfo{Type: "poison", Message: text}
+	_, err := s.Enqueue(t.Context(), testTime, []job.Job{aside})
+	check(t, err)
+	enqueue(t, s, n)
+	claim := job.Claim{Worker: "w", Now: testTime.Add(time.Minute), Lease: time.Minute, Free: map[string]int{"orders": n}}
+	claimed, _, err := s.Exchange(t.Context(), nil, claim)
+	check(t, err)
+	var settle []job.Settlement
+	for _, j := range claimed {
+		e := job.Ending{Outcome: job.Failed, FinishedAt: claim.Now, Error: job.ErrorInfo{Type: "io", Message: text}}
+		settle = append(settle, j.Settle(e, nil))
+	}
+	_, _, err = s.Exchange(t.Context(), settle, job.Claim{})
+	check(t, err)
+}
+
+// finds is how many jobs a search finds.
+func finds(t *testing.T, s *Store, text string) int {
+	t.Helper()
+	list, err := s.Jobs(t.Context(), job.Filter{Text: text}, job.Cursor{}, 10_000)
+	check(t, err)
+	return len(list.Jobs)
+}
+
+// What another redaction made searchable is found no more as soon as the database
+// is open, and all that is not hidden is found again.
+func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
+	const n = againStep + 10
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), hiding(path, "alpha"))
+	check(t, err)
+	failWith(t, s, n, "alpha bravo charlie")
+	_, err = s.FillSearch(t.Context())
+	check(t, err)
+	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); a != 0 || b != n+1 || c != n+1 {
+		t.Fatalf("%d, %d and %d jobs are found", a, b, c)
+	}
+	check(t, s.Close())
+
+	s, err = Open(t.Context(), hiding(path, "bravo"))
+	check(t, err)
+	for _, search := range []func() error{
+		func() error { _, err := s.Jobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
+		func() error { _, err := s.WholeJobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
+		func() error { _, err := s.Letters(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
+	} {
+		if err := search(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the old index answers a search: %v", err)
+		}
+	}
+	if lag, err := s.SearchLag(t.Context()); lag == 0 || err != nil {
+		t.Errorf("the lag is %d, %v", lag, err)
+	}
+	check(t, s.refresh(t.Context()))
+	check(t, s.Close()) // in the middle of it
+
+	s = open(t, hiding(path, "bravo"))
+	if got := finds(t, s, "bravo"); got != 0 {
+		t.Errorf("%d jobs are found by what is hidden", got)
+	}
+	filled, err := s.FillSearch(t.Context())
+	check(t, err)
+	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); filled != n+1 || a != n+1 || b != 0 || c != n+1 {
+		t.Errorf("%d jobs were made searchable anew; %d, %d and %d are found", filled, a, b, c)
+	}
+	if lag, err := s.SearchLag(t.Context()); lag != 0 || err != nil {
+		t.Errorf("the lag is %d, %v", lag, err)
+	}
+	if filled, err = s.FillSearch(t.Context()); filled != 0 || err != nil {
+		t.Errorf("%d jobs were made searchable once more, %v", filled, err)
+	}
+}
+
+// No error group is found by what is hidden of it, in pages of any size.
+func TestGroups_AreNotFoundByWhatIsHidden(t *testing.T) {
+	s := open(t, hiding("", "bravo", "note-secret"))
+	for i := range 5 {
+		failWith(t, s, 1, fmt.Sprintf("alpha%c bravo charlie", 'a'+i))
+	}
+	all, err := s.Groups(t.Context(), testTime, job.GroupFilter{}, job.GroupCursor{}, 100)
+	check(t, err)
+	for _, g := range all.Groups {
+		_, err := s.NoteGroup(t.Context(), testTime, g.Fingerprint, "see note-secret in Wiki", job.Actor{Name: "eve"})
+		check(t, err)
+	}
+	for text, want := range map[string]int{"bravo": 0, "BRAV": 0, "alphaa br": 0, "note-secret": 0, "t in wiki": 0, "ALPHAb": 2, "charlie": 10, "in WIKI": 10} {
+		for _, limit := range []int{1, 3, 100} {
+			var after job.GroupCursor
+			got := 0
+			for {
+				page, err := s.Groups(t.Context(), testTime, job.GroupFilter{Text: text}, after, limit)
+				check(t, err)
+				got += len(page.Groups)
+				if after = page.Next; after == (job.GroupCursor{}) {
+					break
+				}
+			}
+			if got != want {
+				t.Errorf("%q finds %d groups in pages of %d, want %d", text, got, limit, want)
+			}
+		}
+	}
+}
