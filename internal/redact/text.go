@@ -134,6 +134,9 @@ func isScheme(word string) bool {
 // separator finds what stands between the name [i, j) and its value, and returns
 // where that begins.
 func separator(s string, i, j int) (k int, ok bool) {
+	if j+1 < len(s) && s[j] == ' ' && isWord(s[j+1]) && s[i] != '-' { // as most words of a sentence
+		return j, false
+	}
 	quoted := false
 	k = j
 	for {

@@ -273,10 +273,11 @@ func (t *scanner) isElement(before span, i, j int) bool {
 func (t *scanner) element(j int) span {
 	s := t.s
 	if s[j] == '&' {
-		end := line(s, j)
-		if n := strings.Index(s[j:end], "&lt;"); n >= 0 {
+		end := len(s)
+		if n := strings.Index(s[j:], "&lt;"); n >= 0 {
 			end = j + n
 		}
+		end = j + line(s[j:end], 0)
 		return span{j + len("&gt;"), end}
 	}
 	open := strings.IndexAny(s[j:], "<>")
