@@ -35,7 +35,7 @@ func (r *Redactor) secrets(s string) func(yield func(start, end int) bool) {
 		if !strings.ContainsAny(s, `=: >%,&;\`) {
 			return
 		}
-		t := scanner{s: s, names: r.names, runEnd: -1, closings: -1, word: span{-1, -1}}
+		t := scanner{s: s, names: r.names, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1, word: span{-1, -1}}
 		for i := 0; i < len(s); {
 			found, next := t.secret(i)
 			if found.from < found.to && !yield(found.from, found.to) {
@@ -54,6 +54,7 @@ type span struct{ from, to int }
 type scanner struct {
 	s        string
 	names    *names
+	mailed   bool // there is an @ in it
 	word     span // the last one
 	runEnd   int  // the end of the newest run without blanks and quotes, in which
 	at       int  // the last @ lies,
@@ -82,7 +83,7 @@ func (t *scanner) secret(i int) (found span, next int) {
 		if value := blankless(s, j); value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
 			return value, j
 		}
-	case j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
+	case t.mailed && j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
 		if t.run(i); t.network > j {
 			return span{i, t.network}, j
 		}
@@ -200,6 +201,9 @@ func nextLine(s string, i int) int {
 func char(s string, i int) (c byte, n int) {
 	if i >= len(s) {
 		return 0, 1
+	}
+	if c = s[i]; c != '%' && c != '\\' && c != '&' {
+		return c, 1
 	}
 	rest := s[i:min(i+12, len(s))]
 	digits := ""
