@@ -148,6 +148,16 @@ type Detail struct {
 	Letters  []DeadLetter
 	Replays  []Replay
 	Group    Group // of the newest failure in this run, without queues and hours; zero when none failed
+	Bulk     []BulkAct
+}
+
+// BulkAct is what an operation on many jobs did to one of them.
+type BulkAct struct {
+	Operation int64
+	Kind      OpKind
+	Run       int // that the job was in before
+	At        time.Time
+	By        string // who started the operation
 }
 
 // QueueInfo is one queue as pages show it.
@@ -233,6 +243,7 @@ type Pruned struct {
 type Trashed struct {
 	At     time.Time // when it was discarded
 	By     string
+	Bulk   int64 // the operation that did so, 0: a person did so alone
 	State  State
 	Letter Letter
 	Reason retry.Reason

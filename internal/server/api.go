@@ -63,7 +63,7 @@ func (s *Server) answerDetail(c echo.Context, d job.Detail) error {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("job", encodeJob(d.Job, true), "attempts", encodeAttempts(d),
-		"dead_letters", encodeLetters(d.Letters), "replays", encodeReplays(d.Replays),
+		"dead_letters", encodeLetters(d.Letters), "replays", encodeReplays(d.Replays), "operations", encodeBulkActs(d.Bulk),
 		"group", encode(d.Group.Fingerprint), "trail", encodeEntries(trail)))
 }
 

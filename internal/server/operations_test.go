@@ -198,3 +198,24 @@ func TestOperations_LargeOnesAreConfirmedByTheirNumber(t *testing.T) {
 		t.Errorf("%d are done", o.Done)
 	}
 }
+
+// The history of a job names the operations that acted on it, and leads there.
+func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
+	h := operated(t)
+	id := h.dead()
+	h.form("/operations", "kind=discard&item="+id+":1&back=/dead-letters").want(t, http.StatusSeeOther)
+	h.form("/operations/1/start", "rate=0&canary=0").want(t, http.StatusSeeOther)
+	h.reaches(1, job.OpFinished)
+	page := h.get("/jobs/"+id).want(t, http.StatusOK)
+	_, history, _ := strings.Cut(strings.Join(strings.Fields(page.dom(t).text()), " "), "bytesRaw")
+	if !strings.Contains(history, "put it into the trash with operation 1") || strings.Contains(history, "discarded its dead letter") {
+		t.Errorf("the history does not say once what the operation did: %s", history)
+	}
+	if !strings.Contains(page.body, `href="/operations/1"`) {
+		t.Error("the page does not lead to the operation")
+	}
+	acts := decode[struct{ Operations []bulkActShape }](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK)).Operations
+	if len(acts) != 1 || acts[0].Operation != 1 || acts[0].Kind != job.OpDiscard || acts[0].Run != 1 {
+		t.Errorf("the API says %+v", acts)
+	}
+}

@@ -213,6 +213,23 @@ func encodeReplays(replays []job.Replay) []byte {
 	return list(all)
 }
 
+// bulkActShape is what an operation on many jobs did to one.
+type bulkActShape struct {
+	Operation int64      `json:"operation"`
+	Kind      job.OpKind `json:"kind"`
+	Run       int        `json:"run"`
+	At        string     `json:"at"`
+	By        string     `json:"by"`
+}
+
+func encodeBulkActs(acts []job.BulkAct) []byte {
+	all := [][]byte{}
+	for _, a := range acts {
+		all = append(all, encode(bulkActShape{a.Operation, a.Kind, a.Run, job.FormatTime(a.At), a.By}))
+	}
+	return list(all)
+}
+
 func encodeLetter(l job.DeadLetter) []byte {
 	return encode(letterShape{
 		JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,

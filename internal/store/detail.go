@@ -30,6 +30,9 @@ func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
 		if d.Replays, err = replays(src, d.Job.Seq); err != nil {
 			return err
 		}
+		if d.Bulk, err = bulkActs(src, d.Job.Seq); err != nil {
+			return err
+		}
 		return s.policies.addEarlier(src, d.Job.Seq, d.Replays)
 	})
 	return d, err
@@ -110,6 +113,24 @@ func replays(src source, seq int64) ([]job.Replay, error) {
 		all = append(all, r)
 		return err
 	}, seq)
+	return all, err
+}
+
+// maxBulkActs bounds what is read of the operations of one job, the newest first.
+const maxBulkActs = 200
+
+func bulkActs(src source, seq int64) ([]job.BulkAct, error) {
+	const query = `SELECT i.operation_id, o.kind, i.run, i.at, o.started_by FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
+		WHERE i.job_seq = $1 AND i.state = 'done' ORDER BY i.operation_id DESC LIMIT $2 + 0`
+	var all []job.BulkAct
+	err := src.query(query, func(rows *sql.Rows) error {
+		var a job.BulkAct
+		var at int64
+		err := rows.Scan(&a.Operation, &a.Kind, &a.Run, &at, &a.By)
+		a.At = fromMicros(at)
+		all = append(all, a)
+		return err
+	}, seq, maxBulkActs)
 	return all, err
 }
 

@@ -162,7 +162,7 @@ func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Tras
 }
 
 func trashed(src source, jobs []job.Job) (map[int64]job.Trashed, error) {
-	const query = `SELECT job_seq, at, by, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
+	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
 	all := map[int64]job.Trashed{}
 	if len(jobs) == 0 {
 		return all, nil
@@ -170,7 +170,7 @@ func trashed(src source, jobs []job.Job) (map[int64]job.Trashed, error) {
 	err := src.query(query, func(rows *sql.Rows) error {
 		var seq, at int64
 		var was job.Trashed
-		err := rows.Scan(&seq, &at, &was.By, &was.State, &was.Letter, &was.Reason)
+		err := rows.Scan(&seq, &at, &was.By, &was.Bulk, &was.State, &was.Letter, &was.Reason)
 		was.At = fromMicros(at)
 		all[seq] = was
 		return err
@@ -178,26 +178,89 @@ func trashed(src source, jobs []job.Job) (map[int64]job.Trashed, error) {
 	return all, err
 }
 
-// purge removes the oldest jobs in the trash that came there before a time, at
-// most so many. Each has an entry in the audit log that says so: what a person
-// did to a job stays known when the job is gone.
-func (t *tx) purge(now, before time.Time, most int64) (int, error) {
-	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (
-		SELECT job_seq FROM trash WHERE at < $1 ORDER BY at, job_seq LIMIT $2 + 0)`
-	jobs, err := t.store.policies.jobs(t, query, micros(before), most)
-	if err != nil || len(jobs) == 0 {
-		return 0, err
-	}
-	if err := t.remove(jobs); err != nil {
-		return 0, err
-	}
-	for _, j := range jobs {
-		gone := job.Entry{At: now, Actor: keeper(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j)}
-		if err := t.audit(gone); err != nil {
-			return 0, err
+// purged is how far a purge has come in the trash, the oldest first.
+type purged struct {
+	at, seq         int64 // of the job that was looked at last
+	looked, removed int
+}
+
+// purge removes the jobs in the trash that came there before a time. Each
+// transaction looks at a few.
+func (s *Store) purge(ctx context.Context, now, before time.Time) (total int, err error) {
+	var last purged
+	for {
+		last, err = write(ctx, s.writer, pruneChunk, func(t *tx) (purged, error) { return t.purge(now, before, last) })
+		if err != nil {
+			return total, fmt.Errorf("purge the trash: %w", err)
+		}
+		if total += last.removed; last.looked < pruneChunk {
+			return total, nil
 		}
 	}
-	return len(jobs), nil
+}
+
+// purge removes the next jobs, but for those that an operation is about to bring
+// back or to replay: what a person asked for comes first. Each has an entry in the
+// audit log that says so, and who had discarded it: what a person did to a job
+// stays known when the job is gone.
+func (t *tx) purge(now, before time.Time, last purged) (purged, error) {
+	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	next, old, err := t.oldTrash(before, last)
+	if err != nil || len(old) == 0 {
+		return next, err
+	}
+	these, err := encodeRows(old)
+	if err != nil {
+		return next, err
+	}
+	jobs, err := t.store.policies.jobs(t, query, these)
+	if err != nil {
+		return next, err
+	}
+	was, err := trashed(t, jobs)
+	if err != nil {
+		return next, err
+	}
+	if err := t.remove(jobs); err != nil {
+		return next, err
+	}
+	for _, j := range jobs {
+		gone := job.Entry{
+			At: now, Actor: keeper(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
+		}
+		if err := t.audit(gone); err != nil {
+			return next, err
+		}
+	}
+	next.removed = len(jobs)
+	return next, nil
+}
+
+// oldTrash looks at the jobs in the trash after the last ones that came there
+// before a time, and names those that nobody needs.
+func (t *tx) oldTrash(before time.Time, last purged) (next purged, old []int64, err error) {
+	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
+			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))
+		FROM trash WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
+	next = purged{at: last.at, seq: last.seq}
+	err = t.query(query, func(rows *sql.Rows) error {
+		var held bool
+		err := rows.Scan(&next.at, &next.seq, &held)
+		if next.looked++; !held {
+			old = append(old, next.seq)
+		}
+		return err
+	}, micros(before), last.at, last.seq, pruneChunk)
+	return next, old, err
+}
+
+// discardedBy says who put a job into the trash, and when.
+func discardedBy(was job.Trashed) string {
+	words := "discarded by " + name(was.By)
+	if was.Bulk != 0 {
+		words += fmt.Sprintf(" with operation %d", was.Bulk)
+	}
+	return words + " at " + was.At.Format("2006-01-02 15:04:05 UTC")
 }
 
 // keeper acts in nobody's name: users have no names of two words.

@@ -75,6 +75,7 @@ type event struct {
 	at   time.Time
 	who  string // empty when nobody in particular
 	what string
+	bulk int64 // the operation that did it, 0: none
 }
 
 // maxEvents bounds the history on the page.
@@ -106,10 +107,17 @@ func historyOf(v JobPage) []event {
 			add(l.FailedAt, "", "dead-lettered: "+becauseOf(l.Reason).short)
 		}
 		add(l.ForwardedAt, "", "dead letter sent to "+visible(l.ForwardedTo))
-		add(l.DiscardedAt, by(l.DiscardedBy), "discarded its dead letter")
+		if !v.byOperation(job.OpDiscard, l.DiscardedAt) {
+			add(l.DiscardedAt, by(l.DiscardedBy), "discarded its dead letter")
+		}
 	}
 	for _, r := range v.Replays {
-		add(r.At, by(r.By), "replayed it, run "+number(r.Run+1))
+		if !v.byOperation(job.OpReplay, r.At) {
+			add(r.At, by(r.By), "replayed it, run "+number(r.Run+1))
+		}
+	}
+	for _, a := range v.Bulk {
+		all = append(all, event{at: a.At, who: by(a.By), what: bulkWord(a), bulk: a.Operation})
 	}
 	for _, e := range v.Trail {
 		if word := trailWord(e); word != "" {
@@ -126,6 +134,23 @@ func historyOf(v JobPage) []event {
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
 	return all
+}
+
+// byOperation reports whether it was an operation that did this, which says so
+// itself.
+func (v JobPage) byOperation(kind job.OpKind, at time.Time) bool {
+	return slices.ContainsFunc(v.Bulk, func(a job.BulkAct) bool { return a.Kind == kind && a.At.Equal(at) })
+}
+
+// bulkWord says what an operation did to the job.
+func bulkWord(a job.BulkAct) string {
+	switch a.Kind {
+	case job.OpReplay:
+		return "replayed it, run " + number(a.Run+1) + ", with"
+	case job.OpDiscard:
+		return "put it into the trash with"
+	}
+	return "restored it from the trash with"
 }
 
 // trailWord says what of the audit log the other histories do not know, and

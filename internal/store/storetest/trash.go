@@ -11,7 +11,7 @@ import (
 var trashing = []func(*kit){
 	RestoreBringsADeadLetterBack, RestoreBringsARefusedLetterBack, RestoreBringsWhatWaitsBack, RestoreNeedsTheTrash,
 	RestoreHappensOnce, RestoreOfAHeldJobIsAvailable, ReplayTakesAJobOutOfTheTrash, TrashIsListed, TrashIsPurgedByAge, TrashLeavesNoNumberToOthers,
-	TrashHoldsNoJobThatItsPolicyDiscarded,
+	TrashHoldsNoJobThatItsPolicyDiscarded, TrashWaitsForOperations, TrashTellsWhoDiscarded,
 }
 
 // discard puts a job into the trash.
@@ -186,6 +186,61 @@ func TrashIsPurgedByAge(k *kit) {
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(1))
 	_, err = k.Restore(k.ctx, k.now, young.ID, 1, eve)
 	k.check(err)
+}
+
+// TrashWaitsForOperations: what an operation that runs or is paused is about to
+// bring back is not purged under its hands, however much there is; what an
+// operation was aborted over is.
+func TrashWaitsForOperations(k *kit) {
+	const n = 510
+	k.deads(n)
+	discard := k.operate(job.OpDiscard, job.Filter{})
+	k.run(discard.ID, job.Pace{})
+	k.workAll(discard.ID)
+	k.pass(time.Second)
+	loose := k.dead(simple())
+	k.discard(loose.ID)
+	k.pass(time.Hour)
+	restore := k.operate(job.OpRestore, job.Filter{})
+	k.run(restore.ID, job.Pace{Rate: 2})
+	k.work(restore.ID, 3)
+	_, err := k.PauseOperation(k.ctx, k.now, restore.ID, sam)
+	k.check(err)
+	purge := func() int {
+		done, err := k.Prune(k.ctx, k.now, job.Retention{Trash: time.Minute})
+		k.check(err)
+		return done.Trash
+	}
+	k.same("purged beside the operation", purge(), 0)
+	_, err = k.ResumeOperation(k.ctx, k.now, restore.ID, sam)
+	k.check(err)
+	k.work(restore.ID, 500)
+	k.same("purged beside the operation", purge(), 0)
+	_, err = k.AbortOperation(k.ctx, k.now, restore.ID, sam)
+	k.check(err)
+	k.same("purged after the operation", purge(), n+1-503)
+	k.same("restored", k.Snapshot().Depths[job.StatusDeadLetter], int64(503))
+}
+
+// TrashTellsWhoDiscarded: of a job that an operation discarded, its history names
+// the operation and who started it; and so does what the log keeps when the job is
+// gone.
+func TrashTellsWhoDiscarded(k *kit) {
+	dead := k.deads(1)[0]
+	o := k.operate(job.OpDiscard, job.Filter{})
+	k.run(o.ID, job.Pace{})
+	k.workAll(o.ID)
+	k.same("what operations did", k.detail(dead.ID).Bulk, []job.BulkAct{{Operation: o.ID, Kind: job.OpDiscard, Run: 1, At: k.now, By: "ana"}})
+	was, err := k.Trashed(k.ctx, []job.Job{dead})
+	k.check(err)
+	k.same("where it was", was[dead.Seq].Bulk, o.ID)
+	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: time.Minute})
+	k.check(err)
+	log, err := k.Audit(k.ctx, job.AuditFilter{Subject: dead.ID}, 0, 10)
+	k.check(err)
+	k.same("entries", len(log.Entries), 1)
+	k.same("the entry", []string{log.Entries[0].Actor.Name, log.Entries[0].After},
+		[]string{"the retention", "discarded by ana with operation 1 at 2026-03-04 05:06:07 UTC"})
 }
 
 // TrashLeavesNoNumberToOthers: what remembers a purged job never comes upon one
