@@ -109,6 +109,41 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 	b.calm()
 }
 
+// Rule 1: what failed while there was no connection is newer than the page, too.
+func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
+	p := startProcess(t, dir)
+	fail := func(count, all int) {
+		for range count {
+			p.post(`{"type":"corn.ground"}`)
+		}
+		p.until(func(now totals) bool { return now.States["dead_letter"] == all })
+	}
+	fail(2, 2)
+	b := openBrowser(t)
+	b.open(p.url + "/dead-letters")
+	home := strings.TrimPrefix(p.url, "http://")
+	fail(1, 3)
+	b.wait("the stream tells of one", newsSays+` === "1 newer dead letter: show"`)
+	p.stop(syscall.SIGTERM).code()
+	p = startProcess(t, dir) // elsewhere
+	fail(3, 6)
+	p.stop(syscall.SIGTERM).code()
+	p = await(t, command(t, dir, "--listen", home))
+	b.wait("the page is live again", isLive)
+	b.wait("all are counted, each once", newsSays+` === "4 newer dead letters: show"`)
+	fail(2, 8)
+	b.wait("the stream goes on from there", newsSays+` === "6 newer dead letters: show"`)
+	b.run(chromedp.Reload())
+	b.wait("the page is live", isLive)
+	fail(1, 9)
+	b.wait("a new page begins anew", newsSays+` === "1 newer dead letter: show"`)
+	b.quiet("ERR_CONNECTION_REFUSED")
+	b.quiet("WebSocket")
+	b.calm()
+}
+
 // Rule 7: where no websocket gets through, the page polls after three failures,
 // and is live once one does.
 func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
@@ -135,6 +170,10 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 	m.fixed.Store(true)
 	m.act(ids[0], "replay", `{"run":1}`)
 	b.wait("a poll patches the row", `document.querySelector('tr[data-job="`+ids[0]+`"]').classList.contains("gone")`)
+	m.fixed.Store(false)
+	m.letters(2)
+	b.wait("a poll counts what is newer", newsSays+` === "2 newer dead letters: show"`)
+	m.fixed.Store(true)
 	open.Store(true)
 	b.wait("then it is live", isLive)
 	m.act(ids[1], "replay", `{"run":1}`)

@@ -87,6 +87,14 @@ type Cursor struct {
 	Seq int64
 }
 
+// CursorOf is the place of a job in the list that the filter selects.
+func (f Filter) CursorOf(j Job) Cursor {
+	if f.ByEnqueueing() {
+		return Cursor{At: j.EnqueuedAt, Seq: j.Seq}
+	}
+	return Cursor{At: j.ChangedAt, Seq: j.Seq}
+}
+
 // String is the form in which a cursor travels in a URL; empty for the
 // beginning.
 func (c Cursor) String() string {

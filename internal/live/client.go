@@ -37,8 +37,9 @@ type mailbox struct {
 	counters bool
 	again    []string // ids to look up in the store
 	rows     map[string]job.Change
-	newer    int // since the subscription
-	more     bool
+	list     *List        // whose newer jobs are to be counted in the store, once
+	news     newerMessage // since the page was drawn, as far as it is counted
+	heard    bool         // the news is another one than was told
 }
 
 // kind is a message's kind; each has its own slot.
@@ -73,7 +74,7 @@ func (c *client) patch(change job.Change) {
 func (c *client) addNewer(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.box.newer, c.box.more = c.box.newer+n, true
+	c.box.news.Count, c.box.heard = c.box.news.Count+n, true
 }
 
 // touch says that the totals have moved; again, that row changes were lost.
@@ -88,10 +89,14 @@ func (c *client) touch(again bool) {
 }
 
 // renew empties the mailbox for a new subscription. Its rows are looked up
-// once, for what happened between the page and the subscription.
+// once, for what happened between the page and the subscription, and so is the
+// number of newer jobs.
 func (c *client) renew(s subscription) {
 	c.mu.Lock()
-	c.box = mailbox{counters: c.box.counters, again: s.ids}
+	c.box = mailbox{counters: c.box.counters, again: s.ids, news: newerMessage{Type: "newer"}}
+	if s.newer && s.list.First != (job.Cursor{}) {
+		c.box.list = &s.list
+	}
 	c.mu.Unlock()
 	signal(c.wake)
 }
@@ -202,7 +207,7 @@ func (c *client) next() ([]byte, error) {
 		case none:
 			return nil, nil
 		case newer:
-			return encode(newerMessage{"newer", m.newer}), nil
+			return encode(c.newerMessage(m.list, m.news)), nil
 		case rows:
 			if data, err := c.rowsMessage(m.again, m.rows); data != nil || err != nil {
 				return data, err
@@ -221,7 +226,8 @@ type taken struct {
 	kind  kind
 	again []string
 	rows  map[string]job.Change
-	newer int
+	list  *List
+	news  newerMessage
 }
 
 // take empties one slot of the mailbox: the first full one after the last.
@@ -238,9 +244,13 @@ func (c *client) take() taken {
 			t := taken{kind: k, again: b.again, rows: b.rows}
 			b.again, b.rows = nil, nil
 			return t
-		case k == newer && b.more:
-			b.more = false
-			return taken{kind: k, newer: b.newer}
+		case k == newer && b.list != nil:
+			t := taken{kind: k, list: b.list}
+			b.list, b.heard, b.news.Count = nil, false, 0 // the store has seen what was heard
+			return t
+		case k == newer && b.heard:
+			b.heard = false
+			return taken{kind: k, news: b.news}
 		}
 	}
 	return taken{}
@@ -270,6 +280,23 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 		m.Jobs = append(m.Jobs, newRow(changes[id]))
 	}
 	return encode(m), nil
+}
+
+// newerMessage says how many jobs are newer than the page. When the store does
+// not know in time, it is those that came since the subscription.
+func (c *client) newerMessage(list *List, news newerMessage) newerMessage {
+	if list == nil {
+		return news
+	}
+	found, err := c.hub.count(context.Background(), *list)
+	if err != nil {
+		c.hub.opts.Log.Warn("what is newer than a page could not be counted", "error", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found.Count += c.box.news.Count
+	c.box.news, c.box.heard = found, false
+	return found
 }
 
 func (c *client) send(data []byte) error {

@@ -48,6 +48,7 @@ const (
 	queryLimit = 2 * time.Second // for one look at the store
 	closeLimit = time.Second     // for a client to take its leave
 	inboxLimit = 1 << 16         // changes; beyond, every client looks again
+	newerLimit = 10_000          // jobs that are counted; beyond, there are more
 )
 
 const (
@@ -57,10 +58,12 @@ const (
 
 // Totaler is what the hub asks the store. Snapshot is called often and must be
 // cheap; its Seq never falls. Changes returns where the jobs stand now, in any
-// order, without those that do not exist.
+// order, without those that do not exist. Newer counts, up to a limit, the jobs
+// that stand before a place in a list.
 type Totaler interface {
 	Snapshot() job.Snapshot
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
+	Newer(ctx context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error)
 }
 
 // Options are what has a default.
@@ -156,8 +159,8 @@ func (h *Hub) cutOff() {
 	}
 }
 
-// count is the number of open websockets.
-func (h *Hub) count() int {
+// size is the number of open websockets.
+func (h *Hub) size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients)
@@ -273,6 +276,14 @@ func (h *Hub) look(ctx context.Context, ids []string) ([]job.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryLimit)
 	defer cancel()
 	return h.totals.Changes(ctx, ids)
+}
+
+// count asks the store how many jobs are newer than the first row of a list.
+func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryLimit)
+	defer cancel()
+	n, more, err := h.totals.Newer(ctx, l.Filter, l.First, newerLimit)
+	return newerMessage{"newer", n, more}, err
 }
 
 func encode(v any) []byte {

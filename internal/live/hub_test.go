@@ -185,7 +185,7 @@ func TestHub_StalledClientDelaysNobody(t *testing.T) {
 		}
 		time.Sleep(writeLimit)
 		synctest.Wait()
-		if n := h.hub.count(); n != 1 {
+		if n := h.hub.size(); n != 1 {
 			t.Errorf("%d clients after the write limit, want the stalled one gone", n)
 		}
 	})
@@ -297,7 +297,7 @@ func TestHub_PongKeepsAlive(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Hour)
-		if n := h.hub.count(); n != 1 {
+		if n := h.hub.size(); n != 1 {
 			t.Errorf("%d clients after an hour, want 1", n)
 		}
 	})

@@ -112,14 +112,14 @@ func (h *Hub) subscribe(c *client, s subscription) {
 		drop(h.rows, id, c)
 	}
 	if c.sub.newer {
-		drop(h.newer, c.sub.filter, c)
+		drop(h.newer, c.sub.list.Filter, c)
 	}
 	c.sub = s
 	for _, id := range s.ids {
 		add(h.rows, id, c)
 	}
 	if s.newer {
-		add(h.newer, s.filter, c)
+		add(h.newer, s.list.Filter, c)
 	}
 	c.renew(s)
 }

@@ -47,6 +47,18 @@ func (t *totals) Changes(_ context.Context, ids []string) ([]job.Change, error) 
 	return found, t.err
 }
 
+// Newer counts the jobs of a status that changed after the place.
+func (t *totals) Newer(_ context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.jobs {
+		if c.Status() == f.Status && c.ChangedAt.After(than.At) {
+			n++
+		}
+	}
+	return min(n, limit), n > limit, t.err
+}
+
 // commit moves jobs as a store's writer does: first the totals, then the news.
 func (t *totals) commit(h *Hub, changes ...job.Change) {
 	t.mu.Lock()

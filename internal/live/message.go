@@ -12,11 +12,17 @@ import (
 // MaxIDs is the number of rows that one page can follow.
 const MaxIDs = 200
 
+// List is a list of jobs as a page shows it.
+type List struct {
+	Filter job.Filter
+	First  job.Cursor // the place of its first row
+}
+
 // subscription is what a page shows.
 type subscription struct {
-	ids    []string
-	filter job.Filter
-	newer  bool // count what enters the filter
+	ids   []string
+	list  List
+	newer bool // count what enters the list
 }
 
 // errIgnored is a message that this version does not know.
@@ -32,7 +38,8 @@ func decode(data []byte) (subscription, error) {
 			Queue string     `json:"queue"`
 			Type  string     `json:"type"`
 		} `json:"filter"`
-		Newer bool `json:"newer"`
+		First string `json:"first"`
+		Newer bool   `json:"newer"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return subscription{}, errors.New("the message is not a JSON object of the right shape")
@@ -41,8 +48,9 @@ func decode(data []byte) (subscription, error) {
 		return subscription{}, errIgnored
 	}
 	ids, err := checkIDs(m.IDs)
-	s := subscription{ids, job.Filter{Status: m.Filter.State, Queue: m.Filter.Queue, Type: m.Filter.Type}, m.Newer}
-	return s, errors.Join(err, s.filter.Check())
+	first, wrong := job.ParseCursor(m.First)
+	s := subscription{ids, List{job.Filter{Status: m.Filter.State, Queue: m.Filter.Queue, Type: m.Filter.Type}, first}, m.Newer}
+	return s, errors.Join(err, wrong, s.list.Filter.Check())
 }
 
 // checkIDs returns the ids in their canonical form, each once.
@@ -84,6 +92,7 @@ func newCounters(s job.Snapshot) countersMessage {
 type newerMessage struct {
 	Type  string `json:"type"`
 	Count int    `json:"count"`
+	More  bool   `json:"more"` // it is more than that
 }
 
 type jobsMessage struct {
@@ -110,9 +119,10 @@ func newRow(c job.Change) row {
 }
 
 // Poll is the polling twin: it answers what a websocket would say now of the
-// totals and of these jobs, as a JSON object. Of ids, which are canonical, it
-// takes up to MaxIDs.
-func (h *Hub) Poll(ctx context.Context, ids []string) ([]byte, error) {
+// totals, of these jobs and of what is newer than a list, as a JSON object. Of
+// ids, which are canonical, it takes up to MaxIDs; without a first row nothing
+// is newer.
+func (h *Hub) Poll(ctx context.Context, ids []string, list List) ([]byte, error) {
 	changes, err := h.look(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read the live rows: %w", err)
@@ -120,7 +130,15 @@ func (h *Hub) Poll(ctx context.Context, ids []string) ([]byte, error) {
 	answer := struct {
 		Counters json.RawMessage `json:"counters"`
 		Jobs     []row           `json:"jobs"`
-	}{h.counters().data, []row{}}
+		Newer    *newerMessage   `json:"newer,omitempty"`
+	}{h.counters().data, []row{}, nil}
+	if list.First != (job.Cursor{}) {
+		news, err := h.count(ctx, list)
+		if err != nil {
+			return nil, fmt.Errorf("count what is newer: %w", err)
+		}
+		answer.Newer = &news
+	}
 	for _, change := range changes {
 		answer.Jobs = append(answer.Jobs, newRow(change))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -39,6 +40,34 @@ func TestHub_ClosesOnBadMessages(t *testing.T) {
 	}
 }
 
+func TestHub_CountsWhatCameBeforeTheSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, Options{})
+		at := time.UnixMicro(1).UTC()
+		came := func(id string, after time.Duration) job.Change {
+			c := moved(id, job.Retryable, 1)
+			c.ChangedAt = at.Add(after)
+			return c
+		}
+		h.commit(h.hub, came(idA, 0), came(idB, time.Second))
+		first := job.Cursor{At: at, Seq: 1}.String()
+		p := h.dial(t)
+		p.send(`{"type":"subscribe","filter":{"state":"retryable"},"first":"` + first + `","newer":true}`)
+		if m := p.nextOf("newer"); m.Count != 1 {
+			t.Errorf("%d are newer than the page, want 1", m.Count)
+		}
+		h.commit(h.hub, came(idC, time.Minute))
+		if m := p.nextOf("newer"); m.Count != 2 {
+			t.Errorf("with one more %d are newer, want 2", m.Count)
+		}
+		list := List{job.Filter{Status: "retryable"}, job.Cursor{At: at, Seq: 1}}
+		data, err := h.hub.Poll(t.Context(), nil, list)
+		if err != nil || !strings.Contains(string(data), `"newer":{"type":"newer","count":2,"more":false}`) {
+			t.Errorf("polling says %s, %v", data, err)
+		}
+	})
+}
+
 func TestHub_IgnoresUnknownMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
@@ -54,7 +83,7 @@ func TestHub_PollingTwinSaysTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
 		h.commit(h.hub, moved(idA, job.Retryable, 1), moved(idB, job.Active, 1))
-		data, err := h.hub.Poll(t.Context(), []string{idA, idC})
+		data, err := h.hub.Poll(t.Context(), []string{idA, idC}, List{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +103,7 @@ func TestHub_PollingTwinSaysTheSame(t *testing.T) {
 func TestHub_PollingTellsThatRowsCannotBeRead(t *testing.T) {
 	h := New(&totals{err: context.DeadlineExceeded}, Options{})
 	defer h.Close()
-	if data, err := h.Poll(t.Context(), []string{idA}); !errors.Is(err, context.DeadlineExceeded) {
+	if data, err := h.Poll(t.Context(), []string{idA}, List{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%s, %v; want the store's error", data, err)
 	}
 }
@@ -89,7 +118,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(s.ids) > MaxIDs || s.filter.Check() != nil {
+		if len(s.ids) > MaxIDs || s.list.Filter.Check() != nil {
 			t.Errorf("accepted %+v", s)
 		}
 		for _, id := range s.ids {

@@ -180,11 +180,25 @@ func (s *Server) live(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := s.Hub.Poll(c.Request().Context(), ids)
+	list, err := paramList(c)
+	if err != nil {
+		return err
+	}
+	data, err := s.Hub.Poll(c.Request().Context(), ids, list)
 	if err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, append(data, '\n'))
+}
+
+// paramList reads which list a page shows: its filter and its first row.
+func paramList(c echo.Context) (l live.List, err error) {
+	l.Filter = job.Filter{Status: job.Status(c.QueryParam("state")), Queue: c.QueryParam("queue"), Type: c.QueryParam("type")}
+	if err := l.Filter.Check(); err != nil {
+		return l, inAddress(err)
+	}
+	l.First, err = job.ParseCursor(c.QueryParam("first"))
+	return l, inAddress(err)
 }
 
 // paramIDs reads the list of jobs that a page follows.

@@ -137,12 +137,23 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 // more is true when there are others. When that takes too long it returns
 // context.DeadlineExceeded.
 func (s *Store) Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error) {
+	return s.count(ctx, f, job.Cursor{}, limit)
+}
+
+// Newer is Count of the jobs that stand before a place in the list, the newest
+// first.
+func (s *Store) Newer(ctx context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error) {
+	f.Sort = job.Oldest
+	return s.count(ctx, f, than, limit)
+}
+
+func (s *Store) count(ctx context.Context, f job.Filter, after job.Cursor, limit int) (n int, more bool, err error) {
 	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
 		return 0, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	query, args := selectJobs("1", "", f, job.Cursor{}, limit)
+	query, args := selectJobs("1", "", f, after, limit)
 	err = s.reading(ctx).query("SELECT count(*) FROM ("+query+")", func(rows *sql.Rows) error { return rows.Scan(&n) }, args...)
 	return min(n, limit), n > limit, timedOut(ctx, err)
 }
@@ -176,7 +187,7 @@ func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, l
 	jobs, err := s.policies.complete(src, found, err)
 	page, err := pageOf(ctx, f, limit, jobs, err)
 	if n := len(page.Jobs); skipped && n > 0 {
-		page.Next = cursorOf(page.Jobs[n-1], f)
+		page.Next = f.CursorOf(page.Jobs[n-1])
 	}
 	return page, err
 }
@@ -186,7 +197,7 @@ func pageOf(ctx context.Context, f job.Filter, limit int, jobs []job.Job, err er
 	page := job.List{Jobs: jobs}
 	if len(jobs) > limit || err != nil && len(jobs) > 0 {
 		page.Jobs = jobs[:min(limit, len(jobs))]
-		page.Next = cursorOf(page.Jobs[len(page.Jobs)-1], f)
+		page.Next = f.CursorOf(page.Jobs[len(page.Jobs)-1])
 	}
 	return page, timedOut(ctx, err)
 }
@@ -264,14 +275,6 @@ func (c *conditions) page(columns string, f job.Filter, order []string, after jo
 	args := append(c.args, limit+1)
 	return columns + c.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction +
 		fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
-}
-
-// cursorOf is the place of a job in a list.
-func cursorOf(j job.Job, f job.Filter) job.Cursor {
-	if f.ByEnqueueing() {
-		return job.Cursor{At: j.EnqueuedAt, Seq: j.Seq}
-	}
-	return job.Cursor{At: j.ChangedAt, Seq: j.Seq}
 }
 
 // timedOut tells the end of the deadline from other errors.

@@ -80,7 +80,7 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 	jobs, err := s.policies.toWork(s.reading(ctx), query, args...)
 	for _, j := range jobs {
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
-		next = cursorOf(j, f).String()
+		next = f.CursorOf(j).String()
 	}
 	return all, next, err
 }

@@ -105,6 +105,22 @@ func follows(f job.Filter, after string) bool {
 	return after == "" && f == job.Filter{}
 }
 
+// first is the place of the first row, before which the newer ones stand.
+func (v Jobs) first() string {
+	if len(v.List.Jobs) == 0 {
+		return ""
+	}
+	return v.Filter.CursorOf(v.List.Jobs[0]).String()
+}
+
+// first is the place of the first row's job.
+func (v DeadLetters) first() string {
+	if len(v.List.Letters) == 0 {
+		return ""
+	}
+	return job.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
+}
+
 // newerIdle is what the bar above a list says while there is no news.
 func newerIdle(f job.Filter, after string) string {
 	switch {

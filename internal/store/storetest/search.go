@@ -16,7 +16,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, CountsUpToALimit, WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPages,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, CountsUpToALimit, NewerCountsWhatStandsBefore, WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPages,
 }
 
 // fill makes every failure searchable.

@@ -81,6 +81,7 @@ type Searcher interface {
 	WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error)
 	Facets(ctx context.Context, f job.Filter) (job.Facets, error)
 	Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error)
+	Newer(ctx context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error)
 }
 
 // Counter is what pages show of numbers.

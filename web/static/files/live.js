@@ -21,7 +21,7 @@ let offlineSince = 0;
 let retryTimer = 0, pollTimer = 0;
 let frozen = false;
 let missed = new Map(); // what came while frozen, newest per job
-let newerBefore = 0, newerNow = 0, newerShown = 0; // of earlier connections, of this one; in the bar
+let news = { count: 0, more: false }, told = news; // what is newer than the page; what the bar says of it
 
 // ------------------------------------------------------------ connection
 
@@ -42,18 +42,19 @@ function opened(mine) {
   seq = 0; // a restarted server counts anew
   clearInterval(pollTimer);
   pollTimer = 0;
-  newerBefore += newerNow;
-  newerNow = 0;
-  // The server answers with where these jobs stand now, so nothing that
-  // happened since the page was drawn, or during the gap, is missed.
-  mine.send(JSON.stringify({ type: "subscribe", ids: ids(), filter: filter(), newer: Boolean(find("[data-newer]")) }));
+  // The server answers with where these jobs stand now and what is newer, so
+  // nothing that happened since the page was drawn, or during the gap, is missed.
+  const { first, ...filter } = shown();
+  mine.send(JSON.stringify({ type: "subscribe", ids: ids(), filter, first, newer: counts() }));
   status("live");
 }
 
-function filter() {
-  const { state = "", queue = "", type = "" } = list?.dataset ?? {};
-  return { state, queue, type };
+function shown() {
+  const { state = "", queue = "", type = "", first = "" } = list?.dataset ?? {};
+  return { state, queue, type, first };
 }
+
+const counts = () => Boolean(find("[data-newer]"));
 
 function closed() {
   socket = null;
@@ -78,20 +79,22 @@ function disconnect() {
 
 function startPolling() {
   if (pollTimer) return;
-  const ask = async () => status((await poll(ids())) ? "polling" : "offline");
+  const ask = async () => status((await poll(ids(), counts() ? shown() : {})) ? "polling" : "offline");
   pollTimer = setInterval(ask, pollEvery);
   ask();
 }
 
-async function poll(wanted) {
+async function poll(wanted, list = {}) {
   const url = new URL(source, location.href);
   if (wanted.length) url.searchParams.set("ids", wanted.join(","));
+  for (const [name, value] of Object.entries(list)) if (value) url.searchParams.set(name, value);
   try {
     const response = await fetch(url, { headers: { Accept: "application/json" }, cache: "no-store" });
     if (!response.ok) return false;
     const body = await response.json();
     showCounters(body.counters);
     showJobs(body.jobs ?? []);
+    if (body.newer) showNewer(body.newer);
     return true;
   } catch {
     return false; // said by the dot: Offline since
@@ -121,7 +124,7 @@ function receive(data) {
   }
   if (message.type === "counters") showCounters(message);
   else if (message.type === "job") showJobs(message.jobs ?? []);
-  else if (message.type === "newer") showNewer(message.count);
+  else if (message.type === "newer") showNewer(message);
 }
 
 function showCounters(counters) {
@@ -146,25 +149,25 @@ function showJobs(jobs) {
   }
 }
 
-function showNewer(count) {
-  newerNow = count;
-  const total = newerBefore + count;
+function showNewer(latest) {
+  news = latest;
   const bar = find("[data-newer]");
-  if (!bar || !total || frozen || held()) return;
-  newerShown = total;
+  if (!bar || frozen || held()) return;
+  told = news;
+  const { count, more } = news;
   const link = find("a", bar);
-  const noun = total === 1 ? bar.dataset.one : bar.dataset.many;
-  setText(find("[data-words]", link), `${number(total)} newer ${noun}: show`);
-  if (link.hidden) announce(`There are newer ${bar.dataset.many}`);
-  link.hidden = false;
-  bar.classList.remove("idle");
+  const noun = count === 1 && !more ? bar.dataset.one : bar.dataset.many;
+  setText(find("[data-words]", link), `${more ? "More than " : ""}${number(count)} newer ${noun}: show`);
+  if (count && link.hidden) announce(`There are newer ${bar.dataset.many}`);
+  link.hidden = !count; // what was newer can have left the list again
+  bar.classList.toggle("idle", !count);
 }
 
 // While anything is ticked, a menu or a dialog is open or text is selected,
 // even the number waits. It follows when that is over.
 const held = () => selecting() || Boolean(find("dialog[open], details.menu[open], :popover-open")) || getSelection()?.type === "Range";
 
-const catchUp = () => newerShown !== newerBefore + newerNow && showNewer(newerNow);
+const catchUp = () => told !== news && showNewer(news);
 
 // ---------------------------------------------------------------- status
 
@@ -192,7 +195,7 @@ export function toggleFreeze() {
   if (!frozen) {
     for (const job of missed.values()) patch(job);
     missed = new Map();
-    showNewer(newerNow);
+    showNewer(news);
     poll([]);
   }
   status(find("[data-live-status]")?.dataset.state ?? "connecting");
