@@ -88,7 +88,7 @@ func (r *rig) meddle(id string, random func() float64) {
 			r.Error(err)
 		}
 	case x > 0.6 && j.Cancellable():
-		if _, err := r.store.Cancel(r.Context(), time.Now(), id, 1, job.Actor{Name: "anna"}); err != nil {
+		if _, err := r.store.Cancel(r.Context(), time.Now(), id, j.Run, job.Actor{Name: "anna"}); err != nil {
 			r.Error(err)
 		}
 	}
