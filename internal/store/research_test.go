@@ -74,7 +74,10 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	check(t, err)
 	for _, search := range []func() error{
 		func() error { _, err := s.Jobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
-		func() error { _, err := s.WholeJobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
+		func() error {
+			_, err := s.WholeJobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1)
+			return err
+		},
 		func() error { _, err := s.Letters(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
 	} {
 		if err := search(); !errors.Is(err, context.DeadlineExceeded) {

@@ -121,7 +121,9 @@ func failureStates(all map[string]page) {
 	viewer := captures(func(*job.Group) {})
 	viewer.Role = access.Viewer
 	all["failure-read-only"] = viewer
-	never := captures(func(g *job.Group) { g.Class, g.Message, g.Frames = string(retry.MissingTraceID), "envelope has no trace_id", nil })
+	never := captures(func(g *job.Group) {
+		g.Class, g.Message, g.Frames = string(retry.MissingTraceID), "envelope has no trace_id", nil
+	})
 	never.Sample.Attempt, never.Sample.Job.Error = job.Attempt{}, job.ErrorInfo{Type: "missing_trace_id", Message: "envelope has no trace_id"}
 	all["failure-never-ran"] = never
 }
