@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/gorilla/websocket"
 )
 
 // spy counts, from the first script of the page on, what it asks of the server,
@@ -180,6 +181,30 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 	b.wait("a message patches the row", `document.querySelector('tr[data-job="`+ids[1]+`"]').classList.contains("gone")`)
 	b.still()
 	b.quiet("403")
+	b.calm()
+}
+
+// A page of an address that has its websockets polls, until there is room.
+func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
+	m := startMill(t)
+	id := m.letters(1)[0]
+	var others []*websocket.Conn
+	for {
+		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(m.url, "http")+"/live", nil)
+		if err != nil {
+			break
+		}
+		defer conn.Close()
+		others = append(others, conn)
+	}
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(m.url + "/dead-letters"))
+	b.wait("it polls", `document.querySelector("[data-live-status]").innerText.includes("Polling")`)
+	m.act(id, "replay", `{"run":1}`)
+	b.wait("a poll patches the row", `document.querySelector("tr[data-job]").dataset.run === "2"`)
+	others[0].Close()
+	b.wait("then it is live", isLive)
+	b.quiet("503")
 	b.calm()
 }
 

@@ -96,7 +96,7 @@ func BenchmarkFanOut(b *testing.B) {
 	silent.Close()
 
 	all := &totals{}
-	hub := New(all, Options{})
+	hub := New(all, Options{MaxPerIP: clients})
 	server := httptest.NewServer(hub)
 	arrived := make(chan int64, clients)
 	cost := fanOut(b, server.Listener.Addr().String(), clients, func(seq int64) { arrived <- seq })

@@ -29,7 +29,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -70,7 +69,7 @@ type Totaler interface {
 type Options struct {
 	CheckOrigin func(*http.Request) bool // whether a websocket may be opened; default: gorilla's same-origin rule
 	MaxClients  int                      // default 12,000
-	MaxPerIP    int                      // default 100; this machine has no limit: a proxy here is everybody
+	MaxPerIP    int                      // default 100
 	Log         *slog.Logger             // default: none
 }
 
@@ -216,7 +215,7 @@ func (h *Hub) admit(ip string) (problem string) {
 		return goingAway
 	case all >= h.opts.MaxClients:
 		return fmt.Sprintf("%d pages are connected, no more are accepted", all)
-	case h.perIP[ip] >= h.opts.MaxPerIP && !isLoopback(ip):
+	case h.perIP[ip] >= h.opts.MaxPerIP:
 		return fmt.Sprintf("%d pages are connected from your address, no more are accepted", h.perIP[ip])
 	}
 	h.perIP[ip]++
@@ -301,10 +300,4 @@ func peer(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	return host
-}
-
-// isLoopback reports whether an address is this machine's own.
-func isLoopback(ip string) bool {
-	addr, err := netip.ParseAddr(ip)
-	return err == nil && addr.Unmap().IsLoopback()
 }
