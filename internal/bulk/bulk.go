@@ -173,18 +173,21 @@ func (r *Runner) work(ctx context.Context, o job.Operation) (time.Time, error) {
 	if n == 0 {
 		return at, nil
 	}
+	n = p.careful(n)
 	done, err := r.store.Work(ctx, now, o.ID, n)
 	if err != nil && n > 1 && ownFault(err) { // one of them spoils the step for the others
-		n = 1
-		done, err = r.store.Work(ctx, now, o.ID, n)
+		p.suspects = n
+		return now, nil
 	}
 	if err != nil && ownFault(err) {
 		r.log.Error("An item of an operation failed and is left out.", "operation", o.ID, "error", err)
 		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
+		p.suspects = 0
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
+	p.suspects = max(0, p.suspects-done.Items)
 	p.measured(done.Items, time.Since(now))
 	p.took(max(done.Items, 1), now)
 	_, at = p.due(now)

@@ -15,6 +15,8 @@ type pace struct {
 	base  time.Time // when the first job of this rhythm was due
 	taken int       // since then
 	last  time.Time // when the newest was taken
+
+	suspects int // one of the next so many spoils every step that it is in; 0: none is known
 }
 
 func newPace(o job.Operation, now time.Time) *pace {
@@ -36,6 +38,15 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 	}
 	n = int(now.Sub(p.base).Seconds()*p.rate) + 1 - p.taken
 	return min(max(n, 1), int(p.stride)), now
+}
+
+// careful is how many of n items a step takes: half of those among which the one
+// is that spoils it.
+func (p *pace) careful(n int) int {
+	if p.suspects > 0 {
+		n = min(n, max(1, p.suspects/2))
+	}
+	return n
 }
 
 // dueAt is when the job after n others is due.
