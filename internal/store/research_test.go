@@ -1,10 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +49,49 @@ func failWith(t *testing.T, s *Store, n int, text string) {
 	}
 	_, _, err = s.Exchange(t.Context(), settle, job.Claim{})
 	check(t, err)
+}
+
+// One failure that the index refuses is left out, with a word in the log, and
+// keeps none of the others from being found.
+func TestFillSearch_PassesWhatItCannotIndex(t *testing.T) {
+	var log bytes.Buffer
+	s := open(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	failWith(t, s, 100, "alpha")
+	other, err := sql.Open("sqlite", dsn(s.path))
+	check(t, err)
+	_, err = other.Exec(`CREATE TRIGGER spoil BEFORE INSERT ON search_docsize WHEN new.id = 77 BEGIN SELECT raise(ABORT, 'no'); END`)
+	check(t, errors.Join(err, other.Close()))
+	for range 2 {
+		if _, err := s.FillSearch(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	lag, err := s.SearchLag(t.Context())
+	if n := finds(t, s, "alpha"); n != 100 || lag != 0 || err != nil {
+		t.Errorf("%d of 101 jobs are found, %d wait, %v", n, lag, err)
+	}
+	if n := strings.Count(log.String(), "cannot be made searchable"); n != 1 {
+		t.Errorf("it is said %d times: %s", n, log.String())
+	}
+}
+
+// No more is read than one transaction writes, however large the payloads are.
+func TestUnsearched_EndsWhereItHasEnough(t *testing.T) {
+	s := open(t, Options{})
+	jobs := make([]job.Job, 32)
+	for i := range jobs {
+		jobs[i] = testJob(strings.Repeat("x", 1<<20))
+		jobs[i].State, jobs[i].Reason, jobs[i].Error = job.Discarded, retry.MissingURN, job.ErrorInfo{Type: "poison", Message: "x"}
+	}
+	_, err := s.Enqueue(t.Context(), testTime, jobs)
+	check(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	waiting, err := s.unsearched(t.Context())
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err != nil || len(waiting) == 0 || used > 16<<20 {
+		t.Errorf("%d failures took %d bytes, %v", len(waiting), used, err)
+	}
 }
 
 // finds is how many jobs a search finds.

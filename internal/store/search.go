@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func (s *Store) FillSearch(ctx context.Context) (total int, err error) {
 		if err == nil && len(waiting) == 0 {
 			more, err = s.again(ctx)
 		} else if err == nil {
-			_, err = write(ctx, s.writer, len(waiting)*8, func(t *tx) (struct{}, error) { return struct{}{}, t.index(waiting) })
+			err = s.index(ctx, waiting)
 		}
 		if err != nil {
 			return total, fmt.Errorf("fill the search index: %w", err)
@@ -95,6 +96,24 @@ func (s *Store) FillSearch(ctx context.Context) (total int, err error) {
 		}
 		total += len(waiting)
 	}
+}
+
+// index makes failures searchable. One that the index refuses for its own fault
+// is left out, so that it keeps no others from being found.
+func (s *Store) index(ctx context.Context, all []unsearched) error {
+	_, err := write(ctx, s.writer, len(all)*8, func(t *tx) (struct{}, error) { return struct{}{}, t.index(all) })
+	if err == nil || ctx.Err() != nil || common(err) || errors.Is(err, job.ErrStorageFull) || errors.Is(err, errClosed) {
+		return err
+	}
+	if half := len(all) / 2; half > 0 {
+		if err := s.index(ctx, all[:half]); err != nil {
+			return err
+		}
+		return s.index(ctx, all[half:])
+	}
+	s.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
+	_, err = write(ctx, s.writer, 1, func(t *tx) (bool, error) { return t.waited(all[0]) })
+	return err
 }
 
 // unsearched reads the failures of one transaction: as few as the bounds say,
@@ -112,31 +131,33 @@ func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
 		var j job.Job
 		var meta []byte
 		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, &meta)
-		if err != nil || len(all) > 0 && size >= fillBytes {
+		if err != nil {
 			return err
 		}
 		j.Payload, j.Meta = s.redact.data(j.Type, j.Payload), s.redact.data(j.Type, meta)
 		j.Error = job.ErrorInfo{Type: s.redact.text(j.Error.Type), Message: s.redact.text(j.Error.Message)}
 		u.document = j.Document()
-		size += u.size()
 		all = append(all, u)
+		if size += u.size(); size >= fillBytes {
+			return errEnough
+		}
 		return nil
 	}, fillRows)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return all, err
 }
 
 // index makes failures searchable, unless they failed again or are gone by now.
 func (t *tx) index(all []unsearched) error {
-	const (
-		take    = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
-		replace = `REPLACE INTO search (rowid, ident, kind, failure, content, meta_text) VALUES ($1, $2, $3, $4, $5, $6)`
-	)
+	const replace = `REPLACE INTO search (rowid, ident, kind, failure, content, meta_text) VALUES ($1, $2, $3, $4, $5, $6)`
 	for _, u := range all {
-		n, err := t.exec(take, u.seq, u.execution)
+		waits, err := t.waited(u)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
+		if !waits {
 			continue
 		}
 		d := u.document
@@ -146,6 +167,13 @@ func (t *tx) index(all []unsearched) error {
 	}
 	t.proven = true
 	return nil
+}
+
+// waited takes a failure out of those that wait, and reports whether it was there.
+func (t *tx) waited(u unsearched) (bool, error) {
+	const remove = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
+	n, err := t.exec(remove, u.seq, u.execution)
+	return n > 0, err
 }
 
 // maxLag is how far SearchLag counts.
