@@ -62,6 +62,19 @@ func TestDoctor_ExitCodes(t *testing.T) {
 	}
 }
 
+// What is no database is said so in one line, with the exit code of a file that
+// another start does not help.
+func TestDoctor_OfWhatIsNoDatabase(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "empty.db", "")
+	for _, path := range []string{dir, filepath.Join(dir, "empty.db")} {
+		code, out, problems := finish(t, command(t, dir, "doctor", "--db", path))
+		if code != 3 || out != "" || !strings.Contains(problems, path+" is no database of Redrive") || strings.Count(problems, "\n") != 1 {
+			t.Errorf("%s: exit %d: %s%s", path, code, out, problems)
+		}
+	}
+}
+
 // tamper changes a database behind the program's back.
 func tamper(t *testing.T, file string, statements ...string) {
 	t.Helper()

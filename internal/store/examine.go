@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+
+	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/job"
 )
@@ -15,12 +18,16 @@ type Finding struct {
 	Problem string // empty: it is as it has to be
 }
 
+// ErrForeign says that a path names nothing that this program made.
+var ErrForeign = errors.New("no database of Redrive")
+
 // Examine looks at a database without writing to it, also while a program has
-// it open. SQLite may leave its files for the log beside it, empty. What it finds damaged it says, and goes on; it returns an error that
-// is job.ErrCorrupt when the file itself cannot be read as a whole.
+// it open. SQLite may leave its files for the log beside it, empty. What it finds
+// damaged it says, and goes on; it returns an error that is job.ErrCorrupt when the
+// file itself cannot be read as a whole, and ErrForeign for what is none of ours.
 func Examine(ctx context.Context, path string) (found []Finding, err error) {
-	if _, err := checkVersion(ctx, path, schemaVersion); err != nil {
-		return nil, classify(path, err)
+	if err := examinable(ctx, path); err != nil {
+		return nil, err
 	}
 	db, err := sql.Open("sqlite", dsn(path, append(safety(), "mode=ro", pragma("busy_timeout", "2000"), pragma("query_only", "1"))...))
 	if err != nil {
@@ -43,6 +50,31 @@ func Examine(ctx context.Context, path string) (found []Finding, err error) {
 		return found, &FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(whole.Problem)}
 	}
 	return found, nil
+}
+
+// examinable returns an error for what cannot be looked at: another thing than a
+// database of this program, or one with another schema. It opens no file itself,
+// because that would drop the locks of a store in this process.
+func examinable(ctx context.Context, path string) error {
+	what, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if what.IsDir() {
+		return fmt.Errorf("%s is %w: it is a directory", path, ErrForeign)
+	}
+	version, err := checkVersion(ctx, path, schemaVersion)
+	switch {
+	case primary(err) == lib.SQLITE_NOTADB:
+		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
+	case err != nil:
+		return classify(path, err)
+	case version == 0:
+		return fmt.Errorf("%s is %w: it is empty", path, ErrForeign)
+	case version < schemaVersion:
+		return fmt.Errorf("%s has schema %d, this program looks at schema %d: start the dashboard with it once", path, version, schemaVersion)
+	}
+	return nil
 }
 
 // examined runs queries on the state that is looked at.
@@ -116,9 +148,34 @@ func invariants() []invariant {
 		{"attempts are counted right", `SELECT id FROM jobs AS j WHERE state <> 'completed' AND attempts <> (
 			SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},
 		{"each run but the first was replayed once", `SELECT id FROM jobs AS j WHERE run - 1 <> (SELECT count(*) FROM replays WHERE job_seq = j.seq)`},
+		{"open dead letters are counted right", `SELECT reason AS id FROM (SELECT reason, n FROM reasons
+			UNION ALL SELECT reason, -count(*) FROM dead_letters WHERE open = 1 GROUP BY reason) GROUP BY reason HAVING sum(n) <> 0`},
+		{"the jobs of error groups are counted right", `SELECT fingerprint AS id FROM groups LEFT JOIN (
+				SELECT group_id, sum(letter IN ('stored', 'refused')) AS lie,
+					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
+				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
+			WHERE dead <> coalesce(lie, 0) OR retrying <> coalesce(wait, 0)`},
+		{"jobs belong to error groups that are there", `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
 		{"operations add up", `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
+		{"operations count their items right", operationsMiscounted},
 		{"nothing is left of jobs that are gone", `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies UNION SELECT job_seq FROM attempts
-			UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays UNION SELECT job_seq FROM trash)
+			UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays UNION SELECT job_seq FROM trash
+			UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM search_backlog UNION SELECT id FROM search_docsize)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
+		{"the audit log refuses every change", `SELECT column1 AS id FROM (VALUES ('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'),
+				('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
+			WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = column1
+				AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`},
 	}
 }
+
+// operationsMiscounted finds operations whose meters say something else than their
+// items. The items of operations that ended are removed after a time, and some of
+// them may be gone already.
+const operationsMiscounted = `SELECT id FROM operations AS o LEFT JOIN (
+		SELECT operation_id, count(*) AS n, sum(state = 'pending') AS waiting, sum(state = 'done') AS did, sum(state = 'skipped') AS passed,
+			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad, sum(outcome = 'dropped') AS gave_up
+		FROM operation_items GROUP BY operation_id) AS i ON i.operation_id = o.id
+	WHERE (coalesce(i.n, 0) = o.total OR o.state NOT IN ('finished', 'aborted')) AND o.total + coalesce(i.n, 0) > 0
+		AND (i.n IS NULL OR (i.n, waiting, did, passed, broke, good, bad, gave_up) <>
+			(o.total, o.pending, o.done, o.skipped, o.failed, o.succeeded, o.relapsed, o.dropped))`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"redrive/internal/job"
@@ -45,6 +46,18 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`DELETE FROM replays`,
 		`INSERT INTO bodies SELECT 9999, expires_at, trace_id, message_id, note, meta, payload, envelope FROM bodies LIMIT 1`,
 		`UPDATE audit_head SET seq = 99`,
+		`DROP TRIGGER audit_stays`,
+		`DROP TRIGGER audit_keeps; CREATE TRIGGER audit_keeps BEFORE UPDATE ON audit BEGIN SELECT 1; END`,
+		`UPDATE groups SET dead = dead + 1`,
+		`UPDATE groups SET retrying = retrying + 1`,
+		`DELETE FROM groups`,
+		`UPDATE reasons SET n = n + 1`,
+		`UPDATE operations SET pending = pending + 1, done = done - 1 WHERE id = 1`,
+		`UPDATE operations SET dropped = dropped + 1`,
+		`UPDATE operation_items SET state = 'failed'`,
+		`INSERT INTO search_backlog (job_seq, execution) VALUES (9999, 1)`,
+		`UPDATE earlier_runs SET job_seq = 9999`,
+		`INSERT INTO search (rowid, ident) VALUES (9999, 'gone')`,
 	} {
 		s := open(t, Options{})
 		live(t, s)
@@ -61,9 +74,36 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 }
 
 func TestExamine_OfWhatIsNoDatabase(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
-	check(t, os.WriteFile(path, []byte("this is no database, but it is long enough to be taken for the head of one, perhaps, by somebody"), 0o600))
-	if _, err := Examine(t.Context(), path); err == nil {
-		t.Error("it was taken for a database")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a text":   "this is no database, but it is long enough to be taken for the head of one, perhaps, by somebody",
+		"empty":    "",
+		"a letter": "x",
+	} {
+		path := filepath.Join(dir, name)
+		check(t, os.WriteFile(path, []byte(text), 0o600))
+		if found, err := Examine(t.Context(), path); !errors.Is(err, ErrForeign) || len(found) > 0 {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	if found, err := Examine(t.Context(), dir); !errors.Is(err, ErrForeign) || len(found) > 0 {
+		t.Errorf("a directory: %v, %v", found, err)
+	}
+	other, err := sql.Open("sqlite", dsn(filepath.Join(dir, "another")))
+	check(t, err)
+	_, err = other.Exec(`CREATE TABLE t (a)`)
+	check(t, errors.Join(err, other.Close()))
+	if _, err := Examine(t.Context(), filepath.Join(dir, "another")); !errors.Is(err, ErrForeign) {
+		t.Errorf("the database of another program: %v", err)
+	}
+}
+
+func TestExamine_OfAnOldDatabase(t *testing.T) {
+	s := open(t, Options{})
+	path := s.path
+	check(t, s.Close())
+	edit(t, path, "PRAGMA user_version = 3")
+	if found, err := Examine(t.Context(), path); err == nil || len(found) > 0 || !strings.Contains(err.Error(), "schema 3") {
+		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -88,7 +88,7 @@ func checkVersion(ctx context.Context, path string, newest int64) (version int64
 	case err != nil:
 		return 0, fmt.Errorf("read the schema's version: %w", err)
 	case id != applicationID && tables > 0:
-		return 0, errors.New("the file is an SQLite database of another program; it was left as it is: name another file")
+		return 0, fmt.Errorf("the file is an SQLite database of another program and %w; it was left as it is: name another file", ErrForeign)
 	case version > newest:
 		return 0, fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: use a newer version of the program", version, newest)
 	}
