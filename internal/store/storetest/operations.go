@@ -3,8 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -41,8 +39,7 @@ type BulkReader interface {
 var operating = []func(*kit){
 	Operation_WorksInOrderAndAddsUp, Operation_SkipsWhatMovedOn, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
 	Operation_PauseSurvivesARestart, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_SpreadBecomesARate,
-	Operation_FailedItemIsPassed, Operation_IsAudited, Operation_ListsAreComplete, Operation_Discards, Operation_StartsByItself,
-	Operation_CountsThoseUnderWay,
+	Operation_FailedItemIsPassed, Operation_Discards, Operation_StartsByItself,
 }
 
 // deads enqueues jobs that die at once, and returns them as dead letters.
@@ -311,72 +308,6 @@ func Operation_FailedItemIsPassed(k *kit) {
 	k.same("its job", k.job(dead[0].ID).Run, 1)
 }
 
-// Operation_IsAudited: what people and the operation itself did is in the audit
-// log, the filter and the count with it.
-func Operation_IsAudited(k *kit) {
-	k.deads(10)
-	o := k.operate(job.OpReplay, job.Filter{Queue: "orders"})
-	k.run(o.ID, job.Pace{Canary: 2})
-	k.workAll(o.ID)
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, sam)
-	k.check(err)
-	_, err = k.SetRate(k.ctx, k.now, o.ID, job.Pace{Rate: 3}, sam)
-	k.check(err)
-	k.workAll(o.ID)
-	log, err := k.OperationLog(k.ctx, o.ID)
-	k.check(err)
-	var lines []string
-	for _, e := range log {
-		lines = append(lines, fmt.Sprintf("%s by %s, %d: %s", e.Action, e.Actor.Name, e.Count, e.Filter))
-	}
-	const filter = "state:dead_letter queue:orders"
-	k.same("the log", lines, []string{
-		"operation.finish by ana, 10: " + filter,
-		"operation.rate by sam, 10: " + filter,
-		"operation.resume by sam, 10: " + filter,
-		"operation.pause by the canary, 10: " + filter,
-		"operation.start by ana, 10: " + filter,
-		"operation.preview by ana, 10: " + filter,
-		"operation.new by ana, 0: " + filter,
-	})
-}
-
-// Operation_ListsAreComplete: pages of operations and items hold each once.
-func Operation_ListsAreComplete(k *kit) {
-	k.deads(5)
-	var want, got []int64
-	for range 5 {
-		want = append(want, k.operate(job.OpReplay, job.Filter{}).ID)
-	}
-	for before := int64(0); ; {
-		page, err := k.Operations(k.ctx, before, 2)
-		k.check(err)
-		for _, o := range page.Operations {
-			got = append(got, o.ID)
-		}
-		if before = page.Next; before == 0 {
-			break
-		}
-	}
-	slices.Reverse(got)
-	k.same("the operations", got, want)
-	var numbers []int64
-	for after := int64(0); ; {
-		page, err := k.Items(k.ctx, want[0], job.ItemFilter{}, after, 2)
-		k.check(err)
-		for _, it := range page.Items {
-			numbers = append(numbers, it.N)
-		}
-		if after = page.Next; after == 0 {
-			break
-		}
-	}
-	k.same("the items", numbers, []int64{1, 2, 3, 4, 5})
-	open, err := k.OpenOperations(k.ctx)
-	k.check(err)
-	k.same("open operations", len(open), 5)
-}
-
 // Operation_Discards: an operation can give jobs up as well.
 func Operation_Discards(k *kit) {
 	k.deads(5)
@@ -398,18 +329,4 @@ func Operation_StartsByItself(k *kit) {
 	f.Queue = "nobody"
 	o = k.begun(job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true})
 	k.same("one without jobs", o.State, job.OpFinished)
-}
-
-// Operation_CountsThoseUnderWay: the snapshot says how many operations collect
-// or run.
-func Operation_CountsThoseUnderWay(k *kit) {
-	k.deads(3)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.same("while it is previewed", k.Snapshot().Operations, int64(0))
-	k.run(o.ID, job.Pace{})
-	k.same("while it runs", k.Snapshot().Operations, int64(1))
-	k.restart()
-	k.same("after a restart", k.Snapshot().Operations, int64(1))
-	k.workAll(o.ID)
-	k.same("at the end", k.Snapshot().Operations, int64(0))
 }

@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -14,7 +16,9 @@ type BulkWatcher interface {
 	Early(ctx context.Context, o job.Operation) (job.Progress, error)
 }
 
-var progressing = []func(*kit){Operation_ItemsArePruned, Operation_TellsHowItGoes}
+var progressing = []func(*kit){
+	Operation_ItemsArePruned, Operation_TellsHowItGoes, Operation_IsAudited, Operation_ListsAreComplete, Operation_CountsThoseUnderWay,
+}
 
 // Operation_ItemsArePruned: long after an operation has ended its items are
 // removed, in as many transactions as it takes; what they added up to stays, as
@@ -82,4 +86,84 @@ func Operation_TellsHowItGoes(k *kit) {
 	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
 	k.check(err)
 	k.same("pruned", progress(o.ID).Pruned, true)
+}
+
+// Operation_IsAudited: what people and the operation itself did is in the audit
+// log, the filter and the count with it.
+func Operation_IsAudited(k *kit) {
+	k.deads(10)
+	o := k.operate(job.OpReplay, job.Filter{Queue: "orders"})
+	k.run(o.ID, job.Pace{Canary: 2})
+	k.workAll(o.ID)
+	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, sam)
+	k.check(err)
+	_, err = k.SetRate(k.ctx, k.now, o.ID, job.Pace{Rate: 3}, sam)
+	k.check(err)
+	k.workAll(o.ID)
+	log, err := k.OperationLog(k.ctx, o.ID)
+	k.check(err)
+	var lines []string
+	for _, e := range log {
+		lines = append(lines, fmt.Sprintf("%s by %s, %d: %s", e.Action, e.Actor.Name, e.Count, e.Filter))
+	}
+	const filter = "state:dead_letter queue:orders"
+	k.same("the log", lines, []string{
+		"operation.finish by ana, 10: " + filter,
+		"operation.rate by sam, 10: " + filter,
+		"operation.resume by sam, 10: " + filter,
+		"operation.pause by the canary, 10: " + filter,
+		"operation.start by ana, 10: " + filter,
+		"operation.preview by ana, 10: " + filter,
+		"operation.new by ana, 0: " + filter,
+	})
+}
+
+// Operation_ListsAreComplete: pages of operations and items hold each once.
+func Operation_ListsAreComplete(k *kit) {
+	k.deads(5)
+	var want, got []int64
+	for range 5 {
+		want = append(want, k.operate(job.OpReplay, job.Filter{}).ID)
+	}
+	for before := int64(0); ; {
+		page, err := k.Operations(k.ctx, before, 2)
+		k.check(err)
+		for _, o := range page.Operations {
+			got = append(got, o.ID)
+		}
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	slices.Reverse(got)
+	k.same("the operations", got, want)
+	var numbers []int64
+	for after := int64(0); ; {
+		page, err := k.Items(k.ctx, want[0], job.ItemFilter{}, after, 2)
+		k.check(err)
+		for _, it := range page.Items {
+			numbers = append(numbers, it.N)
+		}
+		if after = page.Next; after == 0 {
+			break
+		}
+	}
+	k.same("the items", numbers, []int64{1, 2, 3, 4, 5})
+	open, err := k.OpenOperations(k.ctx)
+	k.check(err)
+	k.same("open operations", len(open), 5)
+}
+
+// Operation_CountsThoseUnderWay: the snapshot says how many operations collect
+// or run.
+func Operation_CountsThoseUnderWay(k *kit) {
+	k.deads(3)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.same("while it is previewed", k.Snapshot().Operations, int64(0))
+	k.run(o.ID, job.Pace{})
+	k.same("while it runs", k.Snapshot().Operations, int64(1))
+	k.restart()
+	k.same("after a restart", k.Snapshot().Operations, int64(1))
+	k.workAll(o.ID)
+	k.same("at the end", k.Snapshot().Operations, int64(0))
 }

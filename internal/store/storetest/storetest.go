@@ -123,7 +123,7 @@ type Database func(t *testing.T) (open func() Store)
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
 	for _, group := range [][]func(*kit){
-		enqueueing, claiming, settling, acting, lettering, trashing, listing, searching, counting, grouping, histories,
+		enqueueing, claiming, settling, acting, lettering, trashing, listing, searching, whole, counting, grouping, histories,
 		redoing, drawing, operating, scoping, outcomes, progressing, accessing,
 	} {
 		for _, behaviour := range group {
