@@ -27,6 +27,7 @@ func (s *Server) operationRoutes() {
 	const page, v1 = "/operations", "/api/v1/operations"
 	s.get(page, access.View, s.operations)
 	s.get(page+"/:id", access.View, s.operation)
+	s.exportRoutes(page+"/:id/items", s.itemSheet)
 	s.post(page, access.Operate, s.operationForm)
 	s.get(v1, access.View, s.listOperations)
 	s.get(v1+"/:id", access.View, s.showOperation)
@@ -210,20 +211,6 @@ func (s *Server) operation(c echo.Context) error {
 		c.Response().Header().Set("Refresh", "1")
 	}
 	return s.page(c, http.StatusOK, v.Page())
-}
-
-// itemFilter reads which items to show.
-func itemFilter(text string) (job.ItemFilter, error) {
-	switch o := job.RunOutcome(text); o {
-	case job.RunSucceeded, job.RunRelapsed, job.RunDropped, job.RunUnsettled:
-		return job.ItemFilter{Outcome: o}, nil
-	}
-	switch s := job.ItemState(text); s {
-	case "", job.ItemPending, job.ItemDone, job.ItemSkipped, job.ItemFailed:
-		return job.ItemFilter{State: s}, nil
-	}
-	return job.ItemFilter{}, &failure{badParameter, "state",
-		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped or unsettled", nil}
 }
 
 // operationForm begins an operation, and leads to its preview. The form says

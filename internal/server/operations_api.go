@@ -63,32 +63,6 @@ func operationOf(o job.Operation) operationShape {
 	return shape
 }
 
-type itemShape struct {
-	N       int64          `json:"n"`
-	JobID   string         `json:"job_id,omitempty"`
-	Type    string         `json:"type,omitempty"`
-	Queue   string         `json:"queue,omitempty"`
-	Run     int            `json:"run"`
-	State   job.ItemState  `json:"state"`
-	Code    job.Skip       `json:"code,omitempty"`
-	Why     string         `json:"why,omitempty"`
-	Other   int64          `json:"other_operation,omitempty"`
-	At      string         `json:"at,omitempty"`
-	Outcome job.RunOutcome `json:"outcome,omitempty"`
-	EndedAt string         `json:"ended_at,omitempty"`
-}
-
-func encodeItems(items []job.Item) []byte {
-	all := make([][]byte, len(items))
-	for i, it := range items {
-		all[i] = encode(itemShape{
-			N: it.N, JobID: it.Job.ID, Type: it.Job.Type, Queue: it.Job.Queue, Run: it.Run, State: it.State, Code: it.Code, Why: it.Why,
-			Other: it.Other, At: job.FormatTime(it.At), Outcome: it.Outcome, EndedAt: job.FormatTime(it.EndedAt),
-		})
-	}
-	return list(all)
-}
-
 // breakdownShape is what the scope of an operation is made of.
 type breakdownShape struct {
 	Scope []scopeShape `json:"scope"`
@@ -219,30 +193,6 @@ func (s *Server) showRate(c echo.Context) error {
 	}
 	return c.JSONBlob(http.StatusOK, object("from", encode(job.FormatTime(p.Rate.From)), "step_seconds", encode(p.Rate.Step.Seconds()),
 		"done", encode(p.Rate.Done)))
-}
-
-// listItems is GET /operations/{id}/items, in the order of work.
-func (s *Server) listItems(c echo.Context) error {
-	id, err := paramOperation(c)
-	if err != nil {
-		return err
-	}
-	after, limit, err := numbered(c)
-	if err != nil {
-		return err
-	}
-	f, err := itemFilter(c.QueryParam("state"))
-	if err != nil {
-		return err
-	}
-	if _, err := s.Store.Operation(c.Request().Context(), id); err != nil {
-		return err
-	}
-	page, err := s.Store.Items(c.Request().Context(), id, f, after, limit)
-	if err != nil {
-		return err
-	}
-	return c.JSONBlob(http.StatusOK, object("items", encodeItems(page.Items), endOf(page.Next, false)...))
 }
 
 // newOperation is POST /operations. A repeat of an idempotency key is answered

@@ -80,7 +80,7 @@ func TestRedaction_HidesInWhatPeopleWrote(t *testing.T) {
 	h.fail("mail", "io", "broken password=S3cr3t", "")
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"error:\"password=S3cr3t now\" queue:mail"}`).want(t, http.StatusCreated)
 	h.reaches(1, job.OpPreview)
-	h.silent("S3cr3t", "/operations/1", "/operations", "/", "/api/v1/operations/1", "/api/v1/operations", "/audit", "/audit.csv", "/audit.ndjson", "/export.ndjson", "/export.csv")
+	h.silent("S3cr3t", "/operations/1", "/operations", "/", "/api/v1/operations/1", "/api/v1/operations", "/operations/1/items.csv", "/operations/1/items.ndjson", "/audit", "/audit.csv", "/audit.ndjson", "/export.ndjson", "/export.csv")
 	if text := h.get("/api/v1/operations/1").body; !strings.Contains(text, `queue:mail error:\"password=•••••• now\"`) {
 		t.Errorf("the rest of the filter is not shown: %s", text)
 	}

@@ -65,6 +65,15 @@ func itemsURL(id int64, show string, after int64) templ.SafeURL {
 	return local("/operations/"+strconv.FormatInt(id, 10), q) + "#h-items"
 }
 
+// itemsFileURL is what an operation shows of its items, as a file.
+func itemsFileURL(id int64, show, format string) templ.SafeURL {
+	q := url.Values{}
+	if show != "" {
+		q.Set("state", show)
+	}
+	return local("/operations/"+strconv.FormatInt(id, 10)+"/items."+format, q)
+}
+
 // lookOfOperation draws where an operation stands.
 func lookOfOperation(s job.OpState) look {
 	switch s {
