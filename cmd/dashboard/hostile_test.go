@@ -146,18 +146,22 @@ func (s shop) fill(words []string) {
 func (s shop) operate(words []string) {
 	s.t.Helper()
 	ctx := s.t.Context()
+	now := s.now.Add(time.Second) // a scope is what changed before it was asked for
 	for i, word := range words[:40] {
 		by := job.Actor{Name: word, Address: word}
 		f := job.Filter{Status: job.StatusDeadLetter, Type: word, Queue: "dead"}
-		o, err := s.store.NewOperation(ctx, s.now, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: i%2 == 0, Key: word}, by)
+		if f.Check() != nil { // nobody gets that far with a * in a type
+			continue
+		}
+		o, err := s.store.NewOperation(ctx, now, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: i%2 == 0, Key: word}, by)
 		for more := true; more && err == nil; {
-			more, err = s.store.Collect(ctx, s.now, o.ID)
+			more, err = s.store.Collect(ctx, now, o.ID)
 		}
 		if err == nil {
-			_, err = s.store.Work(ctx, s.now, o.ID, 10)
+			_, err = s.store.Work(ctx, now, o.ID, 10)
 		}
 		if err == nil && i%4 == 3 {
-			_, err = s.store.AbortOperation(ctx, s.now, o.ID, by)
+			_, err = s.store.AbortOperation(ctx, now, o.ID, by)
 		}
 		if err != nil {
 			s.t.Fatalf("%q: %v", word, err)

@@ -121,7 +121,7 @@ func TestOperation_PageWithoutScripts(t *testing.T) {
 func TestOperation_EveryStateIsSound(t *testing.T) {
 	axe := findAxe(t)
 	m := startMill(t)
-	m.letters(60)
+	m.letters(600) // so many that the guard has seen enough long before the last one is replayed
 	b := openBrowser(t)
 	begin := func(pace string) string {
 		path := m.change("", `{"kind":"replay","filter":"state:dead_letter",`+pace+`}`)
@@ -136,7 +136,7 @@ func TestOperation_EveryStateIsSound(t *testing.T) {
 		}
 		b.sound(axe, path+" where it says "+want)
 	}
-	shows(begin(`"rate":1`), "60 jobs are eligible")
+	shows(begin(`"rate":1`), "600 jobs are eligible")
 	guarded := begin(`"rate":20,"canary":0,"start":true`)
 	m.leaves(guarded, "running")
 	shows(guarded, "replays failed for good again as before")
