@@ -99,6 +99,19 @@ func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
 		body, _ := io.ReadAll(response.Body)
 		return response.StatusCode, string(body)
 	}
+	for sent := 0; ; sent++ { // the log has some room of its own
+		response, err := http.Post(p.url+"/api/v1/jobs", "application/json", strings.NewReader(`{"type":"other","payload":"`+strings.Repeat("x", 1<<16)+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode == http.StatusInsufficientStorage {
+			break
+		}
+		if response.StatusCode != http.StatusCreated || sent > 100 {
+			t.Fatalf("job %d on a full disk: %s", sent, response.Status)
+		}
+	}
 	if status, body := ready(); status != http.StatusServiceUnavailable || !strings.Contains(body, "is full") {
 		t.Errorf("readyz: %d %s", status, body)
 	}

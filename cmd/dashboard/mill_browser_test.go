@@ -134,7 +134,7 @@ func (m *mill) news(perSecond int, typ, queue string) (stop func()) {
 }
 
 // watch remembers, from now on, every row that comes, goes or moves, every
-// shift of the layout since the page was loaded, and that it is one document.
+// shift of the layout since the page was read, and that it is one document.
 const watch = `
 	window.rowsTouched = 0;
 	new MutationObserver((changes) => {
@@ -143,7 +143,9 @@ const watch = `
 	window.shift = 0;
 	window.shifted = [];
 	new PerformanceObserver((list) => {
+		const read = performance.getEntriesByType("navigation")[0].domInteractive; // before, half a page may be drawn
 		for (const e of list.getEntries()) {
+			if (e.startTime < read) continue;
 			window.shift += e.value;
 			for (const s of e.sources) {
 				const { previousRect: p, currentRect: c } = s;

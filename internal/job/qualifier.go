@@ -264,7 +264,7 @@ func (f Filter) Check() error {
 		}
 	}
 	for _, pattern := range []struct{ field, value string }{{"type", f.Type}, {"class", f.Class}} {
-		if strings.Contains(strings.TrimSuffix(pattern.value, ".*"), "*") {
+		if strings.HasSuffix(pattern.value, "*") && !strings.HasSuffix(pattern.value, ".*") {
 			return &retry.FieldError{Field: pattern.field, Problem: fmt.Sprintf("%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*",
 				Clip(pattern.value, 64))}
 		}

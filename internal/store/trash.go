@@ -189,7 +189,8 @@ type purged struct {
 func (s *Store) purge(ctx context.Context, now, before time.Time) (total int, err error) {
 	var last purged
 	for {
-		last, err = write(ctx, s.writer, pruneChunk, func(t *tx) (purged, error) { return t.purge(now, before, last) })
+		from := last // the write may still run when nobody waits for it any more
+		last, err = write(ctx, s.writer, pruneChunk, func(t *tx) (purged, error) { return t.purge(now, before, from) })
 		if err != nil {
 			return total, fmt.Errorf("purge the trash: %w", err)
 		}

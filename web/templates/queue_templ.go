@@ -694,7 +694,7 @@ func queueGroups(v Queue) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(v.Groups) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "<section class=\"panel\" aria-labelledby=\"h-causes\"><header><h2 id=\"h-causes\">Open causes</h2><p>those with the most dead jobs</p></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Open causes\"><table class=\"table still\"><caption class=\"vh\">Error groups of this queue</caption> <thead><tr><th scope=\"col\">Cause</th><th scope=\"col\" class=\"num\">Dead</th><th scope=\"col\" class=\"num\">Retrying</th><th scope=\"col\" class=\"num\">Last seen</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "<section class=\"panel\" aria-labelledby=\"h-causes\"><header><h2 id=\"h-causes\">Open causes</h2><p>those with the most dead jobs</p></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Causes, most dead jobs first\"><table class=\"table still\"><caption class=\"vh\">Error groups of this queue</caption> <thead><tr><th scope=\"col\">Cause</th><th scope=\"col\" class=\"num\">Dead</th><th scope=\"col\" class=\"num\">Retrying</th><th scope=\"col\" class=\"num\">Last seen</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -624,7 +624,7 @@ func claimedJobs(v Workers) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Running jobs\"><table class=\"table still w-min\"><caption class=\"vh\">Jobs that are claimed now</caption> <thead><tr><th scope=\"col\">Job</th><th scope=\"col\">Queue</th><th scope=\"col\">Worker</th><th scope=\"col\">Does</th><th scope=\"col\" class=\"num\">For</th><th scope=\"col\" class=\"num\">Lease left</th><th scope=\"col\" class=\"num\">Last heartbeat</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Jobs, the newest first\"><table class=\"table still w-min\"><caption class=\"vh\">Jobs that are claimed now</caption> <thead><tr><th scope=\"col\">Job</th><th scope=\"col\">Queue</th><th scope=\"col\">Worker</th><th scope=\"col\">Does</th><th scope=\"col\" class=\"num\">For</th><th scope=\"col\" class=\"num\">Lease left</th><th scope=\"col\" class=\"num\">Last heartbeat</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
