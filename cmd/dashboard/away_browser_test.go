@@ -218,6 +218,7 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	b.press("g")
 	b.press("d")
 	b.arrive("g d leads to the dead letters", `location.pathname === "/dead-letters" && `+isLive)
+	b.wait("it is drawn: before that a browser drops keys", `performance.getEntriesByType("paint").length > 0`)
 	b.press("j")
 	b.press("j")
 	b.press("j")
