@@ -2,10 +2,7 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/csv"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,15 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"golang.org/x/net/html"
-
-	"redrive/internal/config"
-	"redrive/internal/job"
-	"redrive/internal/retry"
-	"redrive/internal/store"
 )
 
 // hostile are the strings of testdata/hostile.txt.
@@ -74,182 +65,6 @@ queues:
   done:    {ttr: 1h}
   held:    {ttr: 1h}
 `
-
-// shop is a database in which every word stands in every field that a producer,
-// a handler or a person fills, in every state that a job can be in.
-type shop struct {
-	t      *testing.T
-	store  *store.Store
-	config *config.Config
-	now    time.Time
-}
-
-// openShop writes the words down and serves them.
-func openShop(t *testing.T, words []string) (url string) {
-	t.Helper()
-	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", hostileConfig)
-	c, err := config.Parse("redrive.yaml", []byte(hostileConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "redrive.db"), Relaxed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := shop{t, st, c, time.Now().Add(-time.Minute)}
-	s.fill(words)
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return startProcess(t, dir).url
-}
-
-// hostileID is the id of the n-th job of a queue.
-func hostileID(queue string, n int) string {
-	return fmt.Sprintf("01900000-0000-7000-8%03x-%012x", strings.Index(hostileConfig, queue), n)
-}
-
-func (s shop) fill(words []string) {
-	s.t.Helper()
-	rest := len(words) / 6
-	for _, queue := range s.config.Queues() {
-		all := words
-		if queue != "dead" { // every word is in a dead letter, every sixth in all the others
-			all = make([]string, rest)
-			for i := range all {
-				all[i] = words[i*6]
-			}
-		}
-		s.enqueue(queue, all)
-		if queue != "held" {
-			s.run(queue)
-		}
-	}
-	for i := range rest { // people act, under the words as their names
-		by := job.Actor{Name: words[i*6], Address: words[i*6]}
-		_, replayed := s.store.Replay(s.t.Context(), s.now, hostileID("dead", i*6+1), 1, by)
-		_, discarded := s.store.Discard(s.t.Context(), s.now, hostileID("dead", i*6+2), 1, by)
-		_, cancelled := s.store.Cancel(s.t.Context(), s.now, hostileID("retried", i), 1, by)
-		if replayed != nil || discarded != nil || cancelled != nil && i%2 == 0 {
-			s.t.Fatal(replayed, discarded, cancelled)
-		}
-	}
-	if err := s.store.Pause(s.t.Context(), s.now, "dead", job.Actor{Name: words[1], Address: words[1]}); err != nil {
-		s.t.Fatal(err)
-	}
-	s.operate(words)
-	s.judge(words)
-}
-
-// operate acts on many jobs, which a hostile filter selects.
-func (s shop) operate(words []string) {
-	s.t.Helper()
-	ctx := s.t.Context()
-	now := s.now.Add(time.Second) // a scope is what changed before it was asked for
-	for i, word := range words[:40] {
-		by := job.Actor{Name: word, Address: word}
-		f := job.Filter{Status: job.StatusDeadLetter, Type: word, Queue: "dead"}
-		if f.Check() != nil { // nobody gets that far with a * in a type
-			continue
-		}
-		o, err := s.store.NewOperation(ctx, now, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: i%2 == 0, Key: word}, by)
-		for more := true; more && err == nil; {
-			more, err = s.store.Collect(ctx, now, o.ID)
-		}
-		if err == nil {
-			_, err = s.store.Work(ctx, now, o.ID, 10)
-		}
-		if err == nil && i%4 == 3 {
-			_, err = s.store.AbortOperation(ctx, now, o.ID, by)
-		}
-		if err != nil {
-			s.t.Fatalf("%q: %v", word, err)
-		}
-	}
-}
-
-// judge writes notes on groups of failures, and says what becomes of them.
-func (s shop) judge(words []string) {
-	s.t.Helper()
-	groups, err := s.store.Groups(s.t.Context(), s.now, job.GroupFilter{}, job.GroupCursor{}, 60)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for i, g := range groups.Groups {
-		by := job.Actor{Name: words[i], Address: words[i]}
-		_, noted := s.store.NoteGroup(s.t.Context(), s.now, g.Fingerprint, words[i]+" "+words[i], by)
-		to := job.Standing{State: job.GroupStates()[i%3]}
-		_, stands := s.store.SetGroup(s.t.Context(), s.now, g.Fingerprint, to, by)
-		if noted != nil || stands != nil && i%3 != 0 {
-			s.t.Fatal(noted, stands)
-		}
-	}
-}
-
-func (s shop) enqueue(queue string, words []string) {
-	s.t.Helper()
-	var jobs []job.Job
-	for i, word := range words {
-		text, err := json.Marshal(map[string]any{word: word, "list": []any{word, 1, nil, map[string]any{word: true}}})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		j := job.Job{
-			Token: job.Token{ID: hostileID(queue, i)}, Queue: queue, Type: word, Payload: text, Meta: text,
-			Key: fmt.Sprintf("%s%s%d", word, queue, i), TraceID: word, Note: word,
-		}
-		if queue == "done" {
-			j.Payload = []byte(word) // not JSON at all
-		}
-		patch := retry.Patch{}
-		if queue == "held" {
-			patch.NonRetryable = &[]string{word}
-		}
-		if err := s.config.Admit(&j, patch); err != nil {
-			s.t.Fatal(err)
-		}
-		jobs = append(jobs, j)
-	}
-	if _, err := s.store.Enqueue(s.t.Context(), s.now, jobs); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// run lets the jobs of a queue end as its name says, each in the hands of a
-// worker that is called as the job.
-func (s shop) run(queue string) {
-	s.t.Helper()
-	claimed, _, err := s.store.Exchange(context.Background(), nil, job.Claim{
-		Worker: "<b>worker", Now: s.now, Lease: time.Hour, Free: map[string]int{queue: 10_000},
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if queue == "active" {
-		return
-	}
-	var ended []job.Settlement
-	for _, j := range claimed {
-		word := j.Type
-		j.Worker = word
-		end := job.Ending{
-			Outcome: job.Failed, FinishedAt: s.now.Add(time.Second), Note: word,
-			Error: job.ErrorInfo{Type: word, Message: word}, Trace: word + "\n\tat " + word,
-		}
-		if queue == "done" {
-			end = job.Ending{Outcome: job.Succeeded, FinishedAt: end.FinishedAt}
-		}
-		delivery := job.Delivery{}
-		if queue == "refused" {
-			delivery = job.Delivery{Problem: word}
-		}
-		ended = append(ended, j.Settle(end, func() float64 { return 0.5 }).Delivered(delivery))
-	}
-	if _, _, err := s.store.Exchange(context.Background(), ended, job.Claim{}); err != nil {
-		s.t.Fatal(err)
-	}
-}
 
 // asked are addresses in which the words are parameters, of every page in turn:
 // of every parameter, or of those that any text fits.

@@ -158,13 +158,6 @@ func (h *Hub) cutOff() {
 	}
 }
 
-// size is the number of open websockets.
-func (h *Hub) size() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.clients)
-}
-
 // Pass is the right to a websocket, for as long as it is valid.
 type Pass struct {
 	Address string                     // of the browser; default: the peer's

@@ -335,3 +335,10 @@ func TestHub_RefusesForeignOrigins(t *testing.T) {
 		conn.Close()
 	})
 }
+
+// size is the number of open websockets.
+func (h *Hub) size() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients)
+}

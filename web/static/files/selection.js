@@ -69,6 +69,7 @@ async function count() {
   delete bar.dataset.countUrl;
   try {
     const answer = await fetch(url, { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw new Error(answer.statusText);
     const { count: n, more } = await answer.json();
     if (n === undefined) return;
     for (const place of all("[data-bulk-total]", bar)) setText(place, more ? `: more than ${number(n)}` : `: ${number(n)}`);
