@@ -153,12 +153,15 @@ func (t *tx) admins(beside string) (n int, err error) {
 	return n, err
 }
 
+// usersQuery must name its index: SQLite would rather read all logins than all
+// that was done to one user.
+const usersQuery = `SELECT name, role, created_at, changed_at, coalesce((SELECT at FROM audit INDEXED BY audit_subject
+	WHERE subject = users.name AND action = 'login' ORDER BY seq DESC LIMIT 1), 0) FROM users ORDER BY name`
+
 // Users are all users by name, without their passwords, each with the last
 // login that the audit log knows of.
 func (s *Store) Users(ctx context.Context) (all []access.User, err error) {
-	const query = `SELECT name, role, created_at, changed_at, coalesce((SELECT at FROM audit
-			WHERE subject = users.name AND action = 'login' ORDER BY seq DESC LIMIT 1), 0) FROM users ORDER BY name`
-	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+	err = s.reading(ctx).query(usersQuery, func(rows *sql.Rows) error {
 		var u access.User
 		var created, changed, login int64
 		err := rows.Scan(&u.Name, &u.Role, &created, &changed, &login)

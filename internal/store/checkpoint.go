@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+	"time"
 
 	"redrive/internal/job"
 )
@@ -46,13 +47,40 @@ func (c *checkpointer) stop() error {
 }
 
 func (c *checkpointer) loop() {
-	const query = `PRAGMA wal_checkpoint(PASSIVE)`
-	for range c.due {
-		_, err := c.db.ExecContext(context.Background(), query)
-		if err = c.store.examine(err); err != nil && !errors.Is(err, job.ErrBusy) { // somebody else moves them
+	var again <-chan time.Time
+	for {
+		tried := again != nil
+		select {
+		case _, open := <-c.due:
+			if !open {
+				return
+			}
+		case <-again:
+		}
+		again = nil
+		err := c.move()
+		if errors.Is(err, job.ErrStorageFull) {
+			again = time.After(probeEvery)
+		}
+		if err != nil && !tried {
 			c.store.log.Warn("Committed pages stay in the log of the database for now.", "path", c.store.path, "error", err)
 		}
 	}
+}
+
+// move moves pages. That the file cannot grow is no problem of the store's yet:
+// the log may have room for a while, and the writer finds out by itself.
+func (c *checkpointer) move() error {
+	const query = `PRAGMA wal_checkpoint(PASSIVE)`
+	_, err := c.db.ExecContext(context.Background(), query)
+	err = classify(c.store.path, err)
+	switch {
+	case errors.Is(err, job.ErrBusy): // somebody else moves them
+		return nil
+	case errors.Is(err, job.ErrStorageFull):
+		return err
+	}
+	return c.store.examine(err)
 }
 
 // wrote notes a commit of so many rows.

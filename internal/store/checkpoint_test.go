@@ -1,8 +1,14 @@
 package store
 
 import (
+	"errors"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
+
+	"redrive/internal/job"
 )
 
 // What was committed comes into the file while the log is still small, and
@@ -19,4 +25,41 @@ func TestCheckpointer_MovesPagesBesideTheWriter(t *testing.T) {
 		enqueue(t, s, checkpointPages/2)
 	}
 	wait(t, func() bool { return size() > before })
+}
+
+// A file that cannot grow while the log still has room is no problem by itself,
+// and the pages come into it as soon as there is room.
+func TestCheckpointer_WaitsForRoomByItself(t *testing.T) {
+	const size = 16 << 20
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
+		t.Skip("a small disk cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { check(t, syscall.Unmount(dir, 0)) })
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	check(t, err)
+	t.Cleanup(func() { check(t, log.Close()) })
+	s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "jobs.db"), Log: slog.New(slog.NewTextHandler(log, nil))})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	enqueue(t, s, checkpointPages/4)
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, size), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	if err := s.checkpoints.move(); !errors.Is(err, job.ErrStorageFull) || s.Problem() != nil {
+		t.Errorf("moving pages gives %v, the problem is %v", err, s.Problem())
+	}
+	before, err := os.Stat(s.path)
+	check(t, err)
+	s.checkpoints.due <- struct{}{}
+	wait(t, func() bool {
+		info, err := log.Stat()
+		return err == nil && info.Size() > 0
+	})
+	check(t, os.Remove(filler))
+	wait(t, func() bool {
+		after, err := os.Stat(s.path)
+		return err == nil && after.Size() > before.Size()
+	})
 }

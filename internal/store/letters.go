@@ -27,9 +27,10 @@ const pruneChunk = 500
 // Prune removes dead letters that lie longer than the retention allows, then
 // the oldest of those that are more than it allows, and discarded jobs that lie
 // in the trash for longer and that no operation is about to bring back, each with
-// its job and everything that is known of it; the items of operations that ended so long ago, whose counts stay; and error
-// groups in which nothing failed for so long and to which no job belongs. The
-// newest letter always stays. Other writers come in between.
+// its job and everything that is known of it; the items of operations that ended
+// so long ago, whose counts stay; and error groups in which nothing failed for so
+// long and to which no job belongs. The newest letter always stays. Other writers
+// come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (done job.Pruned, err error) {
 	if r.Age > 0 {
 		done.ByAge, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now.Add(-r.Age), pruneChunk) })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,11 +172,11 @@ func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, l
 	defer cancel()
 	query, args := wholeJobsQuery(f, after, limit)
 	var found jobRows
-	size, skipped := 0, false
+	size := 0
 	src := s.reading(ctx)
 	err := src.query(query, func(rows *sql.Rows) error {
-		if skipped = size >= wholeSize; skipped {
-			return nil
+		if size >= wholeSize {
+			return errEnough
 		}
 		err := found.scanWhole(rows)
 		if n := len(found.jobs); n > 0 {
@@ -184,9 +185,13 @@ func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, l
 		}
 		return err
 	}, args...)
+	more := errors.Is(err, errEnough)
+	if more {
+		err = nil
+	}
 	jobs, err := s.policies.complete(src, found, err)
 	page, err := pageOf(ctx, f, limit, jobs, err)
-	if n := len(page.Jobs); skipped && n > 0 {
+	if n := len(page.Jobs); more && n > 0 {
 		page.Next = f.CursorOf(page.Jobs[n-1])
 	}
 	return page, err

@@ -152,14 +152,17 @@ func itemless(src source, id int64) (is bool, err error) {
 	return is, err
 }
 
+// pruneQuery finds the items by their operations, which are few. Left to itself
+// SQLite would rather read all items.
+const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
+	SELECT i.operation_id, i.n FROM operations AS o CROSS JOIN operation_items AS i ON i.operation_id = o.id
+	WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1 LIMIT $2 + 0)`
+
 // pruneItems removes items of operations that ended before a time, at most so
 // many. Where an operation stands and what its scope was made of is not read
 // from its items, and stays.
 func (t *tx) pruneItems(before time.Time, most int64) (int, error) {
-	const remove = `DELETE FROM operation_items WHERE (operation_id, n) IN (
-		SELECT i.operation_id, i.n FROM operations AS o JOIN operation_items AS i ON i.operation_id = o.id
-		WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1 LIMIT $2 + 0)`
-	n, err := t.exec(remove, micros(before), most)
+	n, err := t.exec(pruneQuery, micros(before), most)
 	if err != nil {
 		return 0, fmt.Errorf("remove the items of old operations: %w", err)
 	}

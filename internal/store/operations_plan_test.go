@@ -36,6 +36,10 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 	if got := plan(t, s.reads, nextQuery); got != "SEARCH operation_items USING INDEX operation_items_state (operation_id=? AND state=?)" {
 		t.Errorf("the next items are found by\n%s", got)
 	}
+	if got := plan(t, s.reads, pruneQuery); strings.Contains(got, "SCAN i") || strings.Contains(got, "SCAN operation_items") ||
+		!strings.Contains(got, "SEARCH i USING PRIMARY KEY (operation_id=?)") {
+		t.Errorf("the items of old operations are found by\n%s", got)
+	}
 	for _, f := range []job.ItemFilter{{}, {State: job.ItemDone}, {State: job.ItemSkipped}, {Outcome: job.RunRelapsed}, {Outcome: job.RunUnsettled}} {
 		query, _ := itemsQuery(1, f, 0, 50)
 		if got := plan(t, s.reads, query); strings.Contains(got, "SCAN i") || strings.Contains(got, "TEMP B-TREE") {

@@ -141,6 +141,13 @@ func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	}
 }
 
+func TestPlans_OfUsersFindTheirLoginsBySubject(t *testing.T) {
+	s := open(t, Options{})
+	if got := plan(t, s.reads, usersQuery); !strings.Contains(got, "SEARCH audit USING INDEX audit_subject (subject=?)") {
+		t.Errorf("users are read by\n%s", got)
+	}
+}
+
 // Every statement that a busy life of the store prepares is looked at.
 func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
 	s := open(t, Options{})
