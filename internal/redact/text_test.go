@@ -54,6 +54,25 @@ func TestText_HidesWhateverSecretsLookLike(t *testing.T) {
 	}
 }
 
+// A text may end anywhere, as one that was too long to keep. Only what is no
+// secret yet is shown: before the host that makes it one, or a word after Bearer.
+func TestText_HidesInWhateverIsCutOffAnywhere(t *testing.T) {
+	r := Default()
+	for _, form := range secretForms() {
+		said := strings.NewReplacer("S1", "ZQZQ", "S2", "QZQZ").Replace(form)
+		early := strings.Contains(said, "@tcp(") || strings.HasPrefix(said, "Bearer")
+		for cut := range len(said) + 1 {
+			shown := []string{r.Text(said[:cut])}
+			for _, document := range []string{said[:cut], `["` + said[:cut], string(quote(said[:cut]))} {
+				shown = append(shown, string(r.Payload([]byte(document))))
+			}
+			if strings.ContainsAny(strings.Join(shown, " "), "QZ") && (!early || cut == len(said)) {
+				t.Errorf("%q is shown as %q", said[:cut], shown)
+			}
+		}
+	}
+}
+
 func TestText_HidesWhatIsCutOff(t *testing.T) {
 	for _, said := range []string{`no such host: postgres://a:S1`, `"password":"S1`, `password={"a":["S1`, `<password>S1`, `-----BEGIN PRIVATE KEY-----S1`} {
 		if shown := Default().Text(said); strings.Contains(shown, "S1") {

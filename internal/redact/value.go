@@ -221,8 +221,8 @@ func (t *scanner) credentials(i int) span {
 		return span{i, i + at}
 	case at < 0 && password && t.at > end && !(number && t.web(i)):
 		return span{i, t.at}
-	case at < 0 && password && end == len(t.s) && !number && port != "" && authority[0] != '[': // it is cut off
-		return span{i, end}
+	case at < 0 && password && t.runEnd == len(t.s) && !number && port != "" && authority[0] != '[': // it is cut off
+		return span{i, t.runEnd}
 	}
 	return span{}
 }
@@ -249,7 +249,12 @@ func privateKey(s string, i int) span {
 	if n < 0 {
 		return span{i, len(s)}
 	}
-	return span{i, blankless(s, i+n+len("-----END ")+strings.Index(s[i+n+len("-----END "):], "-----")).to}
+	end := i + n + len("-----END")
+	closed := strings.Index(s[end:], "-----")
+	if closed < 0 {
+		return span{i, len(s)}
+	}
+	return span{i, blankless(s, end+closed).to}
 }
 
 // isElement reports whether the word is the name of an element that begins here,
@@ -268,8 +273,8 @@ func (t *scanner) isElement(before span, i, j int) bool {
 }
 
 // element is what an element holds whose name ends at j: all up to its end; the
-// attributes of one that is empty; and of one that never ends, as a placeholder,
-// what is joined to it.
+// attributes of one that is empty; and of one that never ends what follows it,
+// see unclosed.
 func (t *scanner) element(j int) span {
 	s := t.s
 	if s[j] == '&' {
@@ -281,6 +286,9 @@ func (t *scanner) element(j int) span {
 		return span{j + len("&gt;"), end}
 	}
 	open := strings.IndexAny(s[j:], "<>")
+	if open < 0 && strings.Contains(s[j:], "=") { // it is cut off
+		return span{j, len(s)}
+	}
 	if open < 0 || s[j+open] == '<' {
 		return span{}
 	}
@@ -293,12 +301,29 @@ func (t *scanner) element(j int) span {
 	}
 	from := open + 1
 	if t.closings < from {
-		if n := strings.IndexAny(s[from:], " \t\r\n<"); n >= 0 {
-			return span{from, from + n}
-		}
-		return span{from, len(s)}
+		return unclosed(s, from)
 	}
 	return span{from, inner(s, from)}
+}
+
+// unclosed is what an element holds that never ends and whose content begins at
+// i: the rest of the line, unless a blank comes first, as after a placeholder.
+func unclosed(s string, i int) span {
+	const maxInside = 8 // elements whose names are passed
+	for range maxInside {
+		if !strings.HasPrefix(s[i:], "<") || strings.HasPrefix(s[i:], "<!") {
+			break
+		}
+		n := strings.IndexByte(s[i:], '>')
+		if n < 0 {
+			return span{}
+		}
+		i += n + 1
+	}
+	if i == len(s) || strings.IndexByte(" \t\r\n", s[i]) >= 0 {
+		return span{}
+	}
+	return span{i, line(s, i)}
 }
 
 // inner is where the element ends whose content begins at i.
