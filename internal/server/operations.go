@@ -179,7 +179,7 @@ func (s *Server) operation(c echo.Context) error {
 		return err
 	}
 	v := templates.OperationPage{Show: c.QueryParam("state")}
-	if v.Operation, err = s.Store.Operation(ctx, id); err != nil {
+	if v.Operation, v.Filter, err = s.Store.scoped(ctx, id); err != nil {
 		return err
 	}
 	if v.After, err = number(c, "after"); err != nil {
@@ -190,11 +190,6 @@ func (s *Server) operation(c echo.Context) error {
 		return err
 	}
 	v.Frame = s.frame(c, fmt.Sprintf("Operation %d", id), "operations")
-	if v.Operation.Filter != "" {
-		if v.Filter, err = job.ParseFilter(v.Operation.Filter, v.Operation.Until); err != nil {
-			return fmt.Errorf("the filter of operation %d: %v", id, err)
-		}
-	}
 	if v.Breakdown, err = s.Store.Breakdown(ctx, id); err != nil {
 		return err
 	}

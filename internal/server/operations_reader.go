@@ -2,22 +2,44 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"redrive/internal/job"
 )
 
 // filter hides what stands in the texts of a filter, as people wrote it: of one of
-// jobs in each of its parts, so that it stays one.
+// jobs in each of its parts, so that the rest can be read.
 func (r reader) filter(text string) string {
 	f, err := job.ParseFilter(text, time.Time{})
 	if err != nil || f.String() != text {
 		return r.redactor.Text(text)
 	}
+	return r.parts(f).String()
+}
+
+// parts hides what stands in the texts of a filter of jobs. They may get longer
+// than a filter can be, so the result is to be shown and not to be parsed.
+func (r reader) parts(f job.Filter) job.Filter {
 	for _, part := range []*string{&f.Error, &f.Payload, &f.Meta, &f.Text} {
 		*part = r.redactor.Text(*part)
 	}
-	return f.String()
+	return f
+}
+
+// scoped is Operation, with the filter that made its scope; the zero one when the
+// jobs were named.
+func (r reader) scoped(ctx context.Context, id int64) (o job.Operation, scope job.Filter, err error) {
+	if o, err = r.Store.Operation(ctx, id); err != nil {
+		return o, scope, err
+	}
+	if o.Filter != "" {
+		if scope, err = job.ParseFilter(o.Filter, o.Until); err != nil {
+			err = fmt.Errorf("read the filter of operation %d: %w", id, err)
+		}
+	}
+	o, err = r.operation(o, err)
+	return o, r.parts(scope), err
 }
 
 func (r reader) operations(all []job.Operation) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/bulk"
 	"redrive/internal/job"
 )
 
@@ -70,12 +69,7 @@ func TestRedaction_LooksBeyondWhatListsShow(t *testing.T) {
 }
 
 func TestRedaction_HidesInWhatPeopleWrote(t *testing.T) {
-	var runner *bulk.Runner
-	h := start(t, func(o *Options) {
-		runner = bulk.Start(o.Store, nil)
-		o.Wake = runner.Wake
-	})
-	t.Cleanup(runner.Close)
+	h := operated(t)
 	h.post("/api/v1/jobs", `{"type":"a","queue":"mail","payload":1,"trace_id":"token=S3cr3t"}`).want(t, http.StatusCreated)
 	h.fail("mail", "io", "broken password=S3cr3t", "")
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"error:\"password=S3cr3t now\" queue:mail"}`).want(t, http.StatusCreated)
@@ -83,5 +77,17 @@ func TestRedaction_HidesInWhatPeopleWrote(t *testing.T) {
 	h.silent("S3cr3t", "/operations/1", "/operations", "/", "/api/v1/operations/1", "/api/v1/operations", "/operations/1/items.csv", "/operations/1/items.ndjson", "/audit", "/audit.csv", "/audit.ndjson", "/export.ndjson", "/export.csv")
 	if text := h.get("/api/v1/operations/1").body; !strings.Contains(text, `queue:mail error:\"password=•••••• now\"`) {
 		t.Errorf("the rest of the filter is not shown: %s", text)
+	}
+}
+
+// A filter that has got longer by what is hidden in it is shown like any other.
+func TestRedaction_ShowsFiltersThatGrow(t *testing.T) {
+	h := operated(t)
+	long := strings.TrimSpace(strings.Repeat("pin=7 ", 33))
+	h.post("/api/v1/operations", `{"kind":"replay","filter":"error:\"`+long+`\" queue:mail"}`).want(t, http.StatusCreated)
+	h.reaches(1, job.OpPreview)
+	h.silent("pin=7", "/operations/1", "/operations", "/", "/api/v1/operations/1", "/api/v1/operations", "/audit")
+	if text := h.get("/operations/1").want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, "pin=•••••• pin=••••••") {
+		t.Errorf("the filter is not shown: %s", text)
 	}
 }
