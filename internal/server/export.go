@@ -161,7 +161,10 @@ func (s *Server) jobSheet(c echo.Context) (sheet, error) {
 		}
 		after, left = page.Next, left-len(page.Jobs)
 		l := leafOf(page.Jobs, func(j job.Job) jobRow { return jobRow{j} }, after != job.Cursor{}, slow)
-		if l.more && left == 0 {
+		switch {
+		case slow && f.Searches() && s.Store.Filling():
+			l.stop = "the search index is filled anew: export once more in a while"
+		case l.more && left == 0:
 			l.stop = fmt.Sprintf("%d jobs are the limit of an export; go on with after=%s", exportLimit, after)
 		}
 		return l, nil

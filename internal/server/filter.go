@@ -79,6 +79,7 @@ func (s *Server) queryAbove(c echo.Context, f job.Filter, wrong map[string]strin
 		return v, err
 	}
 	if v.Dead, err = s.Store.Facets(ctx, job.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
+		v.Filling = s.Store.Filling()
 		v.Lag, err = s.Store.SearchLag(ctx)
 	}
 	return v, err
@@ -173,7 +174,7 @@ const countLimit = 10_000
 
 // countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
 // beyond which "more" says that there are others. One that takes too long to
-// count is incomplete, and has no number.
+// count, or that waits for the index of texts, is incomplete, and has no number.
 func (s *Server) countJobs(c echo.Context) error {
 	f, _, wrong := query(c.QueryParams())
 	if len(wrong) > 0 {

@@ -190,6 +190,12 @@ func (s *Server) operation(c echo.Context) error {
 		return err
 	}
 	v.Frame = s.frame(c, fmt.Sprintf("Operation %d", id), "operations")
+	if v.Filter.Searches() {
+		v.Filling = s.Store.Filling()
+		if v.Lag, err = s.Store.SearchLag(ctx); err != nil {
+			return err
+		}
+	}
 	if v.Breakdown, err = s.Store.Breakdown(ctx, id); err != nil {
 		return err
 	}

@@ -5,11 +5,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"redrive/internal/bulk"
 	"redrive/internal/job"
+	"redrive/internal/store"
 )
 
 // late is a context whose time is over.
@@ -118,5 +121,51 @@ func TestAPI_EveryListThatRanOutOfTimeIsIncomplete(t *testing.T) {
 		if p := decode[struct{ Incomplete bool }](t, answer{body: w.Body.String()}); w.Code != http.StatusOK || !p.Incomplete {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// While the index of texts is filled anew nothing takes what can be found for
+// all that matches, and everything says so.
+func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
+	refilled, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "redrive.db"), Fingerprint: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = refilled.Close() })
+	var runner *bulk.Runner
+	h := start(t, func(o *Options) {
+		o.Store = refilled
+		runner = bulk.Start(o.Store, nil)
+		o.Wake = runner.Wake
+	})
+	t.Cleanup(runner.Close)
+	h.store = refilled
+	h.failed(1, "orders", []byte("{}"))
+	const q = "?q=error:type"
+	for path, words := range map[string]string{
+		"/api/v1/jobs" + q: `"incomplete":true`, "/api/v1/jobs/count" + q: `{"incomplete":true}`, "/api/v1/dead-letters" + q: `"not_searchable_yet":`,
+		"/export.ndjson" + q: `{"incomplete":"the search index is filled anew`,
+		"/jobs" + q:          "The search index is filled anew", "/dead-letters" + q: "The search index is filled anew", "/trash" + q: "The search index is filled anew",
+	} {
+		if got := h.get(path).want(t, http.StatusOK).body; !strings.Contains(got, words) || strings.Contains(got, "newest failure") || strings.Contains(got, "2 s") {
+			t.Errorf("%s: %s", path, job.Clip(got, 3000))
+		}
+	}
+	h.form("/operations", "kind=replay&q=error:type").want(t, http.StatusSeeOther)
+	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "It waits for the search index") {
+		t.Errorf("the operation waits for %s", job.Clip(got, 3000))
+	}
+	if _, err := refilled.FillSearch(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if o := h.reaches(1, job.OpPreview); o.Total != 1 {
+		t.Errorf("the scope has %d jobs", o.Total)
+	}
+	h.failed(1, "orders", []byte("{}"))
+	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "1 newest failure is not searchable yet.") {
+		t.Errorf("the preview says %s", job.Clip(got, 3000))
+	}
+	if got := h.get("/jobs"+q).want(t, http.StatusOK).body; strings.Contains(got, "filled anew") {
+		t.Error("the index is filled, and the list does not say so")
 	}
 }

@@ -122,7 +122,7 @@ func (c *conditions) span(column string, s job.Span) {
 // by the order of enqueueing or by the time of their last change, as
 // [job.Filter.ByEnqueueing] says. When the search takes too long it returns what was
 // found together with context.DeadlineExceeded; the next page then goes on
-// where it was.
+// where it was. So it does while the index of texts is filled anew.
 func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
 	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
 		return job.List{}, err
@@ -130,13 +130,14 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	query, args := jobsQuery(f, after, limit)
+	partly := s.filled(f)
 	jobs, err := s.policies.jobs(s.reading(ctx), query, args...)
-	return pageOf(ctx, f, limit, jobs, err)
+	return pageOf(ctx, f, limit, jobs, cmp.Or(err, partly))
 }
 
 // Count says how many jobs the filter selects. It counts no further than limit;
-// more is true when there are others. When that takes too long it returns
-// context.DeadlineExceeded.
+// more is true when there are others. When that takes too long, or the index of
+// texts is filled anew, it returns context.DeadlineExceeded.
 func (s *Store) Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error) {
 	return s.count(ctx, f, job.Cursor{}, limit)
 }
@@ -149,7 +150,7 @@ func (s *Store) Newer(ctx context.Context, f job.Filter, than job.Cursor, limit 
 }
 
 func (s *Store) count(ctx context.Context, f job.Filter, after job.Cursor, limit int) (n int, more bool, err error) {
-	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
+	if err := cmp.Or(f.Check(), s.filled(f)); err != nil {
 		return 0, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -163,9 +164,10 @@ func (s *Store) count(ctx context.Context, f job.Filter, after job.Cursor, limit
 const wholeSize = 2 << 20
 
 // WholeJobs returns what Jobs does, each job with what it brings along. Jobs
-// with large bodies make a shorter page.
+// with large bodies make a shorter page. There is none while the index of texts is
+// filled anew.
 func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
-	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
+	if err := cmp.Or(f.Check(), s.filled(f)); err != nil {
 		return job.List{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -301,6 +303,7 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	query, args := lettersQuery(f, after, limit)
 	var page job.LetterList
 	var found jobRows
+	partly := s.filled(f)
 	src := s.reading(ctx)
 	err := src.query(query, func(rows *sql.Rows) error {
 		var l letterRow
@@ -312,7 +315,7 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 		}
 		return err
 	}, args...)
-	jobs, err := s.policies.complete(src, found, err)
+	jobs, err := s.policies.complete(src, found, cmp.Or(err, partly))
 	page.Letters = page.Letters[:min(limit, len(jobs))]
 	for i := range page.Letters {
 		page.Letters[i].Job = jobs[i]

@@ -71,7 +71,7 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 	}
 	f, err := scope(o)
 	if err == nil {
-		err = s.current(f)
+		err = s.filled(f)
 	}
 	if err != nil {
 		return nil, "", err

@@ -146,8 +146,8 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	check(t, s.Close()) // in the middle of it
 
 	s = open(t, hiding(path, "bravo"))
-	if got := finds(t, s, "bravo"); got != 0 {
-		t.Errorf("%d jobs are found by what is hidden", got)
+	if list, err := s.Jobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); len(list.Jobs) != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d jobs are found by what is hidden, %v", len(list.Jobs), err)
 	}
 	filled, err := s.FillSearch(t.Context())
 	check(t, err)
@@ -159,6 +159,60 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	}
 	if filled, err = s.FillSearch(t.Context()); filled != 0 || err != nil {
 		t.Errorf("%d jobs were made searchable once more, %v", filled, err)
+	}
+}
+
+// While the index is filled anew a list is incomplete, and whatever acts on all
+// that matches waits, also in another process.
+func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
+	const n = againStep + 10
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), hiding(path))
+	check(t, err)
+	failWith(t, s, n, "alpha")
+	_, err = s.FillSearch(t.Context())
+	check(t, err)
+	check(t, s.Close())
+	s, err = Open(t.Context(), hiding(path, "bravo"))
+	check(t, err)
+	check(t, s.refresh(t.Context()))
+	_, err = s.again(t.Context())
+	check(t, err)
+	waiting, err := s.unsearched(t.Context())
+	check(t, err)
+	check(t, s.index(t.Context(), waiting)) // the newest can be found
+	check(t, s.Close())
+
+	s = open(t, hiding(path, "bravo"))
+	f := job.Filter{Text: "alpha", Status: job.Status(job.Discarded)}
+	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), job.NewOperation{Kind: job.OpReplay, Filter: f}, job.Actor{Name: "eve"})
+	check(t, err)
+	list, err := s.Jobs(t.Context(), f, job.Cursor{}, n)
+	if len(list.Jobs) != len(waiting) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
+	}
+	letters, err := s.Letters(t.Context(), job.Filter{Text: "alpha"}, job.Cursor{}, n)
+	if len(letters.Letters) != len(waiting) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d letters are listed, %v", len(letters.Letters), err)
+	}
+	for what, do := range map[string]func() error{
+		"an export": func() error { _, err := s.WholeJobs(t.Context(), f, job.Cursor{}, 1); return err },
+		"a count":   func() error { _, _, err := s.Count(t.Context(), f, 1); return err },
+		"a scope":   func() error { _, err := s.Collect(t.Context(), testTime, o.ID); return err },
+	} {
+		if err := do(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s takes a part for the whole: %v", what, err)
+		}
+	}
+	_, err = s.FillSearch(t.Context())
+	check(t, err)
+	for more := true; more; {
+		more, err = s.Collect(t.Context(), testTime, o.ID)
+		check(t, err)
+	}
+	o, err = s.Operation(t.Context(), o.ID)
+	if got := finds(t, s, "alpha"); got != n+1 || o.Total != n+1 || s.Filling() || err != nil {
+		t.Errorf("%d jobs are found and %d in the scope, %v", got, o.Total, err)
 	}
 }
 

@@ -91,6 +91,7 @@ type Store struct {
 	names    atomic.Pointer[[]string] // of queues, sorted
 	guarded  atomic.Bool              // there is a user or a token
 	stale    atomic.Bool              // the index was made by another redaction
+	filling  atomic.Bool              // so it was, and not every failure has come to it anew
 	close    func() error
 	*writer
 }

@@ -146,7 +146,7 @@ func (v DeadLetters) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Slow {
-				templ_7745c5c3_Err = slow("dead letters").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = partial("dead letters", v.Query).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

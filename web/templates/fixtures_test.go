@@ -317,6 +317,9 @@ func jobsStates(all map[string]page) {
 	v = jobs(f)
 	v.Filter, v.Slow, v.List.Jobs = job.Filter{Error: "time_out"}, true, failing(3)
 	all["jobs-slow"] = v
+	v.Query.Filling, v.Query.Lag = true, 3
+	all["jobs-filling"] = v
+	v.Query.Filling, v.Query.Lag = false, 0
 	v.Slow, v.List.Jobs = false, nil
 	v.Filter = job.Filter{Queue: "no queue", Type: "x"}
 	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`, "q": "queu: is no qualifier; did you mean queue:"}

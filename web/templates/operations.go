@@ -29,6 +29,8 @@ type OperationPage struct {
 	Show      string // which items, as the address says it
 	After     int64
 	Log       []job.Entry // newest first
+	Filling   bool        // a scope found by its text has to wait: the index is filled anew
+	Lag       int         // failures that such a scope cannot have, because they cannot be searched yet
 }
 
 func operationURL(id int64) templ.SafeURL {

@@ -83,6 +83,9 @@ func operationStates(all map[string]page) {
 		o := replaying(state)
 		o.StartedAt, o.CanaryAt, o.Done, o.Pending, o.Failed, o.Succeeded, o.Relapsed = time.Time{}, time.Time{}, 0, 2374, 0, 0, 0
 		all["operation-"+name] = operationPage(o)
+		v := operationPage(o)
+		v.Filter.Error, v.Lag, v.Filling = "timeout", 12, state == job.OpCollecting
+		all["operation-"+name+"-lagging"] = v
 	}
 	var list []job.Operation
 	for name := range strings.FieldsSeq("collecting preview running paused finished aborted") {

@@ -19,6 +19,8 @@ type Query struct {
 	Dead   job.Facets // of all open dead letters: names that can be suggested
 	Queues []string   // names that can be suggested
 	Lag    int        // failures that cannot be searched yet
+
+	Filling bool // the index of texts is filled anew: much cannot be searched yet
 }
 
 // maxSuggestions bounds the names of each kind that are suggested.

@@ -189,7 +189,7 @@ func queryForm(q Query, f job.Filter, action templ.SafeURL, states bool, problem
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if f.Searches() && q.Lag > 0 {
+		if f.Searches() && q.Lag > 0 && !q.Filling {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"pad soft-ink t12\" role=\"status\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

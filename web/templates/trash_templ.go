@@ -113,7 +113,7 @@ func (v Trash) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Slow {
-				templ_7745c5c3_Err = slow("jobs").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = partial("jobs", v.Query).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -6,7 +6,7 @@
 CREATE TABLE redaction (
     one         INTEGER PRIMARY KEY CHECK (one = 1),
     fingerprint TEXT    NOT NULL,
-    again       INTEGER NOT NULL -- jobs up to this seq did not come yet; 0 when all did
+    again       INTEGER NOT NULL -- jobs before this seq did not come yet; 0 when all can be found
 ) STRICT;
 INSERT INTO redaction (one, fingerprint, again) VALUES (1, '', 0);
 
