@@ -41,3 +41,35 @@ func BenchmarkText(b *testing.B) {
 		r.Text(s)
 	}
 }
+
+// deep is a document of a size, 500 brackets deep, of many small things.
+func deep(size int, thing string) []byte {
+	const levels = 500
+	things := strings.Repeat(thing+",", max(1, (size-levels*len(`{"a":}`))/(len(thing)+1)))
+	return []byte(strings.Repeat(`{"a":`, levels) + "{" + strings.TrimSuffix(things, ",") + "}" + strings.Repeat("}", levels))
+}
+
+func BenchmarkPayload_Deep(b *testing.B) {
+	for _, size := range []int{64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(size>>10, "KiB"), func(b *testing.B) {
+			r, data := Default(), deep(size, `"pin":1`)
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Payload(data)
+			}
+		})
+	}
+}
+
+func BenchmarkMerge_Deep(b *testing.B) {
+	r, data := Default(), deep(1<<20, `"pin":1`)
+	edited := append(r.Payload(data), '\n')
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Merge(edited, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -17,27 +17,18 @@ const Hidden = "••••••"
 
 // lock is a hidden value of a document, from to to in it.
 type lock struct {
-	at       Path
+	place    int // where it stands, when somebody wants to know
 	from, to int
 	mask     []byte // what is shown instead
 }
 
-// Mask hides the secrets of a document and says where they are. What is valid
-// JSON stays valid.
-func (r *Redactor) Mask(document []byte) (masked []byte, locked []Path) {
-	locks := r.locks(document)
-	for _, l := range locks {
-		locked = append(locked, l.at)
-	}
-	return splice(document, locks), locked
-}
-
-// Payload hides the secrets of a document, also of the beginning of one.
+// Payload hides the secrets of a document, also of the beginning of one. What is
+// valid JSON stays valid.
 func (r *Redactor) Payload(document []byte) []byte {
 	if document == nil {
 		return nil
 	}
-	return splice(document, r.locks(document))
+	return splice(document, r.locks(document, nil))
 }
 
 // splice puts masks in the places of what they hide.
@@ -54,15 +45,17 @@ func splice(document []byte, locks []lock) []byte {
 	return append(out, document[from:]...)
 }
 
-// locks finds the secrets of a document, in their order.
-func (r *Redactor) locks(document []byte) []lock {
-	return (&masker{redactor: r}).document(document, nil)
+// locks finds the secrets of a document, in their order, and with places where
+// they stand.
+func (r *Redactor) locks(document []byte, at places) []lock {
+	return (&masker{redactor: r, places: at}).document(document, nil)
 }
 
 // masker finds the secrets of JSON.
 type masker struct {
 	redactor *Redactor
 	walker   walker
+	places   places // nil when nobody wants to know
 	locks    []lock
 	nested   int    // strings of JSON around this document
 	token    string // of the string around it
@@ -83,7 +76,7 @@ func (m *masker) document(data []byte, at path) []lock {
 	}
 	if !valid {
 		for from, to := range m.redactor.secrets(string(data)) {
-			m.locks = append(m.locks, lock{"$", from, to, []byte(m.next())})
+			m.locks = append(m.locks, lock{0, from, to, []byte(m.next())})
 		}
 		m.locks = joined(m.locks)
 	}
@@ -156,7 +149,11 @@ func harmless(raw []byte) bool {
 }
 
 func (m *masker) lock(i, j int, shown string) {
-	m.locks = append(m.locks, lock{Path(m.walker.at.String()), i, j, quote(shown)})
+	place := 0
+	if m.places != nil {
+		place = m.places.of(&m.walker)
+	}
+	m.locks = append(m.locks, lock{place, i, j, quote(shown)})
 }
 
 // search looks for secrets within a string.
@@ -169,7 +166,9 @@ func (m *masker) search(i, j int) {
 			return
 		}
 		inner := masker{redactor: m.redactor, nested: m.nested + 1, token: token}
-		if locks := inner.document(document, slices.Clone(m.walker.at)); len(locks) > 0 {
+		locks := inner.document(document, m.walker.at)
+		m.walker.at = inner.walker.at // as it was, with the room that it has got
+		if len(locks) > 0 {
 			m.lock(i, j, string(splice(document, locks)))
 		}
 		return
@@ -193,7 +192,8 @@ func (e *Moved) Error() string {
 // places where their masks still stand. It returns a *Moved when a mask, or a
 // part of one, stands anywhere else.
 func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
-	locks := r.locks(original)
+	at := places{}
+	locks := r.locks(original, at)
 	if bytes.Equal(edited, splice(original, locks)) {
 		return original, nil
 	}
@@ -203,20 +203,24 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 		}
 		return edited, nil
 	}
-	secrets, known := map[string][]byte{}, map[string]bool{}
-	for _, l := range locks {
-		secrets[string(l.at)+"\x00"+text(l.mask)] = original[l.from:l.to]
+	type mask struct {
+		place int
+		shown string
 	}
-	masks(original, func(at Path, shown string, _ lock) { known[string(at)+"\x00"+shown] = true })
+	secrets, known := map[mask][]byte{}, map[mask]bool{}
+	for _, l := range locks {
+		secrets[mask{l.place, text(l.mask)}] = original[l.from:l.to]
+	}
+	masks(original, func(w *walker, shown string, _ lock) { known[mask{at.of(w), shown}] = true })
 	var back []lock
 	var wrong error
-	masks(edited, func(at Path, shown string, l lock) {
-		id := string(at) + "\x00" + shown
+	masks(edited, func(w *walker, shown string, l lock) {
+		id := mask{at.of(w), shown}
 		if secret, ok := secrets[id]; ok {
 			l.mask = secret
 			back = append(back, l)
-		} else if !known[id] {
-			wrong = &Moved{at}
+		} else if !known[id] && wrong == nil {
+			wrong = &Moved{Path(w.at.String())}
 		}
 	})
 	if wrong != nil {
@@ -226,13 +230,13 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 }
 
 // masks finds the strings of a document that look like masks.
-func masks(document []byte, found func(at Path, shown string, l lock)) {
+func masks(document []byte, found func(w *walker, shown string, l lock)) {
 	w := &walker{data: document}
 	w.visit = func(i int) (after int) {
 		if document[i] == '"' {
 			j := rawjson.AfterString(document, i)
 			if shown := text(document[i:j]); strings.Contains(shown, Hidden) {
-				found(Path(w.at.String()), shown, lock{from: i, to: j})
+				found(w, shown, lock{from: i, to: j})
 			}
 		}
 		return 0

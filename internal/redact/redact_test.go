@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -18,39 +18,30 @@ func made(t testing.TB, o Options) *Redactor {
 	return r
 }
 
-func TestMask_HidesInPlace(t *testing.T) {
+func TestPayload_HidesInPlace(t *testing.T) {
 	r := made(t, Options{
 		Keys:  []string{"+pan", "-token", "Tax Id"},
 		Paths: []string{"$.customer.email", "$.items[*].card", "$.list[1]", `$["a.b"].c`, "$.whole"},
 	})
-	for name, c := range map[string]struct {
-		in, want string
-		locked   []Path
-	}{
+	for name, c := range map[string]struct{ in, want string }{
 		"names in any spelling": {`{"PassWord":"x","api-key":1,"Set_Cookie":"y","pan":"z","tax_id":"q","token":"kept"}`,
-			`{"PassWord":"••••••#1","api-key":"••••••#2","Set_Cookie":"••••••#3","pan":"••••••#4","tax_id":"••••••#5","token":"kept"}`,
-			[]Path{"$.PassWord", "$.api-key", "$.Set_Cookie", "$.pan", "$.tax_id"}},
-		"an escaped name":          {`{"p\u0061ssword":"x"}`, `{"p\u0061ssword":"••••••#1"}`, []Path{"$.password"}},
-		"every other byte is kept": {" { \"n\" : 12345678901234567890.10 ,\"secret\": [1,{\"a\":2}] , \"n\":1.0}\n", " { \"n\" : 12345678901234567890.10 ,\"secret\": \"••••••#1\" , \"n\":1.0}\n", []Path{"$.secret"}},
-		"members that come twice":  {`{"secret":1,"secret":2}`, `{"secret":"••••••#1","secret":"••••••#2"}`, []Path{"$.secret", "$.secret"}},
-		"nothing to hide in it":    {`{"secret":null,"password":"","cookie":true,"cvv":[]}`, `{"secret":null,"password":"","cookie":true,"cvv":[]}`, nil},
+			`{"PassWord":"••••••#1","api-key":"••••••#2","Set_Cookie":"••••••#3","pan":"••••••#4","tax_id":"••••••#5","token":"kept"}`},
+		"an escaped name":          {`{"p\u0061ssword":"x"}`, `{"p\u0061ssword":"••••••#1"}`},
+		"every other byte is kept": {" { \"n\" : 12345678901234567890.10 ,\"secret\": [1,{\"a\":2}] , \"n\":1.0}\n", " { \"n\" : 12345678901234567890.10 ,\"secret\": \"••••••#1\" , \"n\":1.0}\n"},
+		"members that come twice":  {`{"secret":1,"secret":2}`, `{"secret":"••••••#1","secret":"••••••#2"}`},
+		"nothing to hide in it":    {`{"secret":null,"password":"","cookie":true,"cvv":[]}`, `{"secret":null,"password":"","cookie":true,"cvv":[]}`},
 		"paths": {`{"customer":{"email":"a@b","name":"n"},"items":[{"card":1},{"card":"2"},{"no":3}],"list":[1,2,3],"a.b":{"c":4},"whole":{"x":1}}`,
-			`{"customer":{"email":"••••••#1","name":"n"},"items":[{"card":"••••••#2"},{"card":"••••••#3"},{"no":3}],"list":[1,"••••••#4",3],"a.b":{"c":"••••••#5"},"whole":"••••••#6"}`,
-			[]Path{"$.customer.email", "$.items[0].card", "$.items[1].card", "$.list[1]", `$["a.b"].c`, "$.whole"}},
-		"JSON in a string":      {`{"body":"{\"password\":\"x\",\"n\":1.0}","customer":"{\"email\":\"e\"}"}`, `{"body":"{\"password\":\"••••••#1\",\"n\":1.0}","customer":"{\"email\":\"••••••#2\"}"}`, []Path{"$.body", "$.customer"}},
-		"text in a string":      {`{"log":"login password=x ok","url":"https://u:p@host/"}`, `{"log":"login password=••••••#1 ok","url":"https://••••••#2@host/"}`, []Path{"$.log", "$.url"}},
-		"a document of one":     {`"password=x"`, `"password=••••••#1"`, []Path{"$"}},
-		"no JSON":               {`password=x and more`, `password=••••••#1 and more`, []Path{"$"}},
-		"the beginning of JSON": {`{"a":1,"customer":{"email":"someb`, `{"a":1,"customer":{"email":"••••••#1"`, []Path{"$.customer.email"}},
-		"broken JSON":           {`{"a":1,"password":"x" oops "secret":"y"`, `{"a":1,"password":"••••••#1" oops "secret":"••••••#3"`, []Path{"$.password", "$"}},
-		"nothing":               {"", "", nil},
+			`{"customer":{"email":"••••••#1","name":"n"},"items":[{"card":"••••••#2"},{"card":"••••••#3"},{"no":3}],"list":[1,"••••••#4",3],"a.b":{"c":"••••••#5"},"whole":"••••••#6"}`},
+		"JSON in a string":      {`{"body":"{\"password\":\"x\",\"n\":1.0}","customer":"{\"email\":\"e\"}"}`, `{"body":"{\"password\":\"••••••#1\",\"n\":1.0}","customer":"{\"email\":\"••••••#2\"}"}`},
+		"text in a string":      {`{"log":"login password=x ok","url":"https://u:p@host/"}`, `{"log":"login password=••••••#1 ok","url":"https://••••••#2@host/"}`},
+		"a document of one":     {`"password=x"`, `"password=••••••#1"`},
+		"no JSON":               {`password=x and more`, `password=••••••#1 and more`},
+		"the beginning of JSON": {`{"a":1,"customer":{"email":"someb`, `{"a":1,"customer":{"email":"••••••#1"`},
+		"broken JSON":           {`{"a":1,"password":"x" oops "secret":"y"`, `{"a":1,"password":"••••••#1" oops "secret":"••••••#3"`},
+		"nothing":               {"", ""},
 	} {
-		masked, locked := r.Mask([]byte(c.in))
-		if string(masked) != c.want || !slices.Equal(locked, c.locked) {
-			t.Errorf("%s: %s\nis masked\n%s %q, want\n%s %q", name, c.in, masked, locked, c.want, c.locked)
-		}
-		if again := r.Payload([]byte(c.in)); !bytes.Equal(again, masked) {
-			t.Errorf("%s: Payload shows %s", name, again)
+		if masked := r.Payload([]byte(c.in)); string(masked) != c.want {
+			t.Errorf("%s: %s\nis masked\n%s, want\n%s", name, c.in, masked, c.want)
 		}
 	}
 	if r.Payload(nil) != nil {
@@ -58,7 +49,7 @@ func TestMask_HidesInPlace(t *testing.T) {
 	}
 }
 
-func TestMask_OfTypesOfJobs(t *testing.T) {
+func TestPayload_OfTypesOfJobs(t *testing.T) {
 	r := made(t, Options{Types: map[string][]string{"email.*": {"$.to"}, "sms": {"$.number"}}, Inside: []string{"data", "body.data"}})
 	for typ, want := range map[string]string{
 		"email.send": `{"to":"••••••#1","number":2}`, "sms": `{"to":1,"number":"••••••#1"}`, "other": `{"to":1,"number":2}`,
@@ -80,16 +71,16 @@ func TestMask_OfTypesOfJobs(t *testing.T) {
 	}
 }
 
-func TestMask_FollowsJSONInStringsDownToTheEnd(t *testing.T) {
+func TestPayload_FollowsJSONInStringsDownToTheEnd(t *testing.T) {
 	r, deep := Default(), []byte(`{"password":"canary"}`)
 	for range 12 {
 		deep, _ = json.Marshal(map[string]string{"in": string(deep)})
 	}
-	if masked, _ := r.Mask(deep); bytes.Contains(masked, []byte("canary")) {
+	if masked := r.Payload(deep); bytes.Contains(masked, []byte("canary")) {
 		t.Errorf("twelve strings deep it is shown")
 	}
 	brackets := []byte(strings.Repeat("[", 5000) + `{"password":"canary"}` + strings.Repeat("]", 5000))
-	if masked, _ := r.Mask(brackets); bytes.Contains(masked, []byte("canary")) || !json.Valid(masked) {
+	if masked := r.Payload(brackets); bytes.Contains(masked, []byte("canary")) || !json.Valid(masked) {
 		t.Errorf("five thousand brackets deep it is shown, or is no JSON: %.600s", masked)
 	}
 	if back, err := r.Merge(r.Payload(brackets), brackets); err != nil || !bytes.Equal(back, brackets) {
@@ -177,7 +168,7 @@ func TestText(t *testing.T) {
 func TestMerge(t *testing.T) {
 	r := made(t, Options{Paths: []string{"$.items[*].card"}})
 	original := `{"password":"p","n":1.0,"items":[{"card":"a"},{"card":"b"}],"note":"token=x","said":"••••••#1"}`
-	masked, _ := r.Mask([]byte(original))
+	masked := r.Payload([]byte(original))
 	for name, c := range map[string]struct{ edited, want string }{
 		"untouched":         {string(masked), original},
 		"another value":     {strings.Replace(string(masked), "1.0", "2", 1), strings.Replace(original, "1.0", "2", 1)},
@@ -244,7 +235,7 @@ func TestNew_SaysWhichOptionIsWrong(t *testing.T) {
 	}
 }
 
-func FuzzMask(f *testing.F) {
+func FuzzPayload(f *testing.F) {
 	for _, seed := range []string{
 		`{"password":"x","items":[{"card":1.0}],"a":"{\"token\":\"y\"}"}`, `{"a":"password=1","a":"password=••••••#1"}`,
 		`[{"secret":{"a":[1,2]}}]`, `password=x`, "\"\\ud800 token=x\"", `{"card":"••••••#1","items":[]}`, `{"url":"https://a:b@c"}`,
@@ -253,12 +244,12 @@ func FuzzMask(f *testing.F) {
 	}
 	r := made(f, Options{Paths: []string{"$.items[*].card", "$.a.b", "$[0]"}})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		masked, locked := r.Mask(data)
+		masked := r.Payload(data)
 		if json.Valid(data) && !json.Valid(masked) {
 			t.Fatalf("%q is masked %q, which is no JSON", data, masked)
 		}
-		if len(locked) == 0 && !bytes.Equal(masked, data) {
-			t.Fatalf("%q is masked %q, and nothing is locked", data, masked)
+		if !bytes.Contains(masked, []byte(Hidden)) && !bytes.Equal(masked, data) {
+			t.Fatalf("%q is masked %q, and nothing is hidden", data, masked)
 		}
 		back, err := r.Merge(masked, data)
 		if err != nil || !bytes.Equal(back, data) {
@@ -280,7 +271,7 @@ func FuzzMask(f *testing.F) {
 
 // A secret that stands under a name that is hidden is never shown, whatever
 // stands around it.
-func FuzzMask_ShowsNoSecret(f *testing.F) {
+func FuzzPayload_ShowsNoSecret(f *testing.F) {
 	const canary = "c4n4ry-7e1d"
 	f.Add("a", `{"b":[1,{"x":"y"}]}`, uint8(3))
 	f.Add("password", `"password=1"`, uint8(1))
@@ -301,7 +292,7 @@ func FuzzMask_ShowsNoSecret(f *testing.F) {
 			t.Skip()
 		}
 		for _, whole := range [][]byte{data, text} {
-			if masked, _ := r.Mask(whole); bytes.Contains(masked, []byte(canary)) {
+			if masked := r.Payload(whole); bytes.Contains(masked, []byte(canary)) {
 				t.Fatalf("%s\nis shown as\n%s", whole, masked)
 			}
 		}
@@ -333,5 +324,47 @@ func TestPayload_WrappedHidesThePathsOfAllTypes(t *testing.T) {
 	}
 	if got := string(r.For("sms").Payload([]byte(`{"data":{"card":1}}`))); got != `{"data":{"card":1}}` {
 		t.Errorf("a job of another type becomes %s", got)
+	}
+}
+
+// A document of twice the size takes about twice as much, however deep its
+// secrets lie and whatever it is made of.
+func TestPayload_TakesAsMuchAsTheDocumentIsLong(t *testing.T) {
+	r := made(t, Options{Paths: []string{"$.x", "$.a.a.pin"}})
+	taken := func(f func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	long := strings.Repeat("n", 8<<10)
+	for name, of := range map[string]func(size int) []byte{
+		"numbers":      func(size int) []byte { return deep(size, `"pin":1`) },
+		"texts":        func(size int) []byte { return deep(size, `"n":"pin=1"`) },
+		"JSON in text": func(size int) []byte { return deep(size, `"n":"[1"`) },
+		"deep JSON":    func(size int) []byte { return deep(size, `"n":"{\"pin\":1}"`) },
+		"elements":     func(size int) []byte { return deep(size, `"n":["pin=1",{"pin":1}]`) },
+		"a long name": func(size int) []byte {
+			return []byte(`{"` + long + `":{` + strings.Repeat(`"pin":1,`, size/8) + `"n":1}}`)
+		},
+		"long names": func(size int) []byte {
+			return []byte(strings.Repeat(`{"`+long[:size/512]+`":{"pin":1,"a":`, 256) + "1" + strings.Repeat("}}", 256))
+		},
+	} {
+		var took [2]struct{ hide, merge uint64 }
+		for i, size := range []int{64 << 10, 128 << 10} {
+			data := of(size)
+			masked := append(r.Payload(data), '\n')
+			took[i].hide = taken(func() { r.Payload(data) })
+			took[i].merge = taken(func() {
+				if back, err := r.Merge(masked, data); err != nil || !bytes.Equal(back, append(data, '\n')) {
+					t.Errorf("%s: it is not merged: %v", name, err)
+				}
+			})
+		}
+		if once, twice := took[0], took[1]; twice.hide > 3*once.hide || twice.merge > 3*once.merge || once.merge > 200*64<<10 {
+			t.Errorf("%s: 64 KiB take %d bytes, and 128 KiB %d", name, once, twice)
+		}
 	}
 }

@@ -15,6 +15,33 @@ type walker struct {
 	at    path                    // where it is
 	visit func(i int) (after int) // is shown where each value begins; the index after it when that is done with
 	depth int
+	known []int // the places of the first steps of at, see places
+}
+
+// places numbers the places of documents. To write each of them out would take
+// as much again for each value as its path is long.
+type places map[place]int
+
+// place is a step from another one; the root is 0.
+type place struct {
+	above int
+	step  step
+}
+
+// of is the number of where the walker is.
+func (p places) of(w *walker) (n int) {
+	if k := len(w.known); k > 0 {
+		n = w.known[k-1]
+	}
+	for _, s := range w.at[len(w.known):] {
+		next := place{n, s}
+		if n = p[next]; n == 0 {
+			n = len(p) + 1
+			p[next] = n
+		}
+		w.known = append(w.known, n)
+	}
+	return n
 }
 
 // maxDepth is how deep brackets are followed. What lies deeper is taken for one
@@ -85,10 +112,17 @@ func (w *walker) elements(i int) (end int, ok bool) {
 
 // step goes through a value within another, and the white space after it.
 func (w *walker) step(s step, i int) (end int, ok bool) {
-	w.at = append(w.at, s)
+	w.enter(s)
 	end, ok = w.value(i)
-	w.at = w.at[:len(w.at)-1]
+	w.leave()
 	return rawjson.Space(w.data, end), ok
+}
+
+func (w *walker) enter(s step) { w.at = append(w.at, s) }
+
+func (w *walker) leave() {
+	w.at = w.at[:len(w.at)-1]
+	w.known = w.known[:min(len(w.known), len(w.at))]
 }
 
 // text is what a string of JSON says, also one that is cut off; of one that is
