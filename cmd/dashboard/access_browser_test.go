@@ -46,7 +46,8 @@ func TestBrowser_BelowAPathWithALogin(t *testing.T) {
 		t.Errorf("a viewer's button says %q", got)
 	}
 	logOut := func() {
-		b.run(chromedp.Click(chromedp.CSS(`.user summary`)), chromedp.Click(chromedp.CSS(`.user form button`)))
+		b.wait("the page is read", `document.readyState === "complete"`) // else its nodes are still replaced
+		eval[chromedp.Void](b, `document.querySelector(".user summary").click(); document.querySelector(".user form button").click()`)
 	}
 	logOut()
 	logIn("ana", anaPassword)
