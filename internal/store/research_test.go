@@ -75,6 +75,32 @@ func TestFillSearch_PassesWhatItCannotIndex(t *testing.T) {
 	}
 }
 
+// So is one at which the redaction panics.
+func TestFillSearch_PassesWhatCannotBeRedacted(t *testing.T) {
+	var log bytes.Buffer
+	o := hiding("")
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	hide := o.RedactText
+	o.RedactText = func(s string) string {
+		if s == "bravo" {
+			panic("slice bounds")
+		}
+		return hide(s)
+	}
+	s := open(t, o)
+	failWith(t, s, 40, "alpha")
+	failWith(t, s, 1, "bravo") // and one that never ran
+	filled, err := s.FillSearch(t.Context())
+	check(t, err)
+	lag, err := s.SearchLag(t.Context())
+	if n := finds(t, s, "alpha"); filled != 43 || n != 41 || lag != 0 || err != nil {
+		t.Errorf("%d are filled in, %d of 41 jobs are found, %d wait, %v", filled, n, lag, err)
+	}
+	if n := strings.Count(log.String(), "cannot be made searchable"); n != 2 || !strings.Contains(log.String(), "panic: slice bounds") {
+		t.Errorf("it is said %d times: %s", n, log.String())
+	}
+}
+
 // No more is read than one transaction writes, however large the payloads are.
 func TestUnsearched_EndsWhereItHasEnough(t *testing.T) {
 	s := open(t, Options{})

@@ -63,10 +63,24 @@ func newRedaction(o Options) redaction {
 	return r
 }
 
+// document is what a search finds of a failure. Whatever it brought along that
+// stops the redaction is its own fault, and no reason for everything to end.
+func (r redaction) document(j job.Job) (d job.Document, fault error) {
+	defer func() {
+		if why := recover(); why != nil {
+			d, fault = job.Document{ID: j.ID}, fmt.Errorf("hide the secrets of job %s: panic: %v", j.ID, why)
+		}
+	}()
+	j.Payload, j.Meta = r.data(j.Type, j.Payload), r.data(j.Type, j.Meta)
+	j.Error = job.ErrorInfo{Type: r.text(j.Error.Type), Message: r.text(j.Error.Message)}
+	return j.Document(), nil
+}
+
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
 	seq, execution int64
 	document       job.Document
+	fault          error // why there is no document
 }
 
 func (u unsearched) size() int {
@@ -134,9 +148,8 @@ func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
 		if err != nil {
 			return err
 		}
-		j.Payload, j.Meta = s.redact.data(j.Type, j.Payload), s.redact.data(j.Type, meta)
-		j.Error = job.ErrorInfo{Type: s.redact.text(j.Error.Type), Message: s.redact.text(j.Error.Message)}
-		u.document = j.Document()
+		j.Meta = meta
+		u.document, u.fault = s.redact.document(j)
 		all = append(all, u)
 		if size += u.size(); size >= fillBytes {
 			return errEnough
@@ -159,6 +172,9 @@ func (t *tx) index(all []unsearched) error {
 		}
 		if !waits {
 			continue
+		}
+		if u.fault != nil {
+			return u.fault
 		}
 		d := u.document
 		if _, err := t.exec(replace, u.seq, d.ID, d.Type, d.Error, d.Payload, d.Meta); err != nil {
