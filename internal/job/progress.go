@@ -33,8 +33,9 @@ type Rate struct {
 // rateSteps is how many steps a rate has at most.
 const rateSteps = 60
 
-// Pacing is the time of an operation that has been started, in whole seconds a
-// step, until it ended or until now; without steps before that.
+// Pacing is the time of an operation that has been started, in steps, until it
+// ended or until now; without steps before that. A step is a second at first, and
+// doubles as time goes by: what was counted by earlier, shorter ones adds up to it.
 func (o Operation) Pacing(now time.Time) Rate {
 	if o.StartedAt.IsZero() {
 		return Rate{}
@@ -45,7 +46,10 @@ func (o Operation) Pacing(now time.Time) Rate {
 	}
 	from := o.StartedAt.Truncate(time.Second)
 	span := max(end.Sub(from), 0)
-	step := (span / rateSteps).Truncate(time.Second) + time.Second
+	step := time.Second
+	for span/step >= rateSteps {
+		step *= 2
+	}
 	return Rate{From: from, Step: step, Done: make([]int64, span/step+1)}
 }
 

@@ -158,6 +158,8 @@ func invariants() []invariant {
 		{"jobs belong to error groups that are there", `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
 		{"operations add up", `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
 		{"operations count their items right", operationsMiscounted},
+		{"operations know when their items were done", `SELECT id FROM operations
+			WHERE done <> (SELECT coalesce(sum(n), 0) FROM operation_pace WHERE operation_id = operations.id)`},
 		{"nothing is left of jobs that are gone", `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies UNION SELECT job_seq FROM attempts
 			UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays UNION SELECT job_seq FROM trash
 			UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM search_backlog UNION SELECT id FROM search_docsize)

@@ -55,6 +55,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`UPDATE operations SET pending = pending + 1, done = done - 1 WHERE id = 1`,
 		`UPDATE operations SET dropped = dropped + 1`,
 		`UPDATE operation_items SET state = 'failed'`,
+		`DELETE FROM operation_pace`,
 		`INSERT INTO search_backlog (job_seq, execution) VALUES (9999, 1)`,
 		`UPDATE earlier_runs SET job_seq = 9999`,
 		`INSERT INTO search (rowid, ident) VALUES (9999, 'gone')`,

@@ -96,17 +96,17 @@ func (s *Store) withJobs(src source, items []job.Item, wanted []int64) error {
 
 // Progress tells how an operation went so far, as far as its items say.
 func (s *Store) Progress(ctx context.Context, now time.Time, o job.Operation) (p job.Progress, err error) {
-	const paced = `SELECT (at - $2) / $3, count(*) FROM operation_items WHERE operation_id = $1 AND state = 'done' AND at >= $2 GROUP BY 1`
+	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
 	src := s.reading(ctx)
 	if p.Rate = o.Pacing(now); len(p.Rate.Done) > 0 {
 		err = src.query(paced, func(rows *sql.Rows) error {
-			var step, n int64
-			err := rows.Scan(&step, &n)
-			if step >= 0 && step < int64(len(p.Rate.Done)) {
-				p.Rate.Done[step] = n
+			var second, n int64
+			err := rows.Scan(&second, &n)
+			if step := second / int64(p.Rate.Step/time.Second); step < int64(len(p.Rate.Done)) {
+				p.Rate.Done[step] += n
 			}
 			return err
-		}, o.ID, micros(p.Rate.From), p.Rate.Step.Microseconds())
+		}, o.ID)
 	}
 	if err == nil && o.Total > 0 && !o.Open() {
 		p.Pruned, err = itemless(src, o.ID)

@@ -91,6 +91,9 @@ func (t *tx) workThrough(o job.Operation, items []workItem, now time.Time) (job.
 	if err := t.markItems(o.ID, items, now); err != nil {
 		return o, err
 	}
+	if err := t.countPace(o, len(fit), now); err != nil {
+		return o, err
+	}
 	return o, t.countScope(o.ID, nil, skips)
 }
 
@@ -138,6 +141,20 @@ func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
 	}
 	n, err := t.exec(done, id, items[0].n, items[len(items)-1].n, micros(now))
 	return expect(left, n, err)
+}
+
+// countPace counts items that are done by the step of the operation's time in
+// which they were.
+func (t *tx) countPace(o job.Operation, n int, now time.Time) error {
+	const count = `INSERT INTO operation_pace (operation_id, second, n) VALUES ($1, $2, $3)
+		ON CONFLICT (operation_id, second) DO UPDATE SET n = operation_pace.n + excluded.n`
+	if n == 0 {
+		return nil
+	}
+	r := o.Pacing(now)
+	begin := time.Duration(len(r.Done)-1) * r.Step
+	_, err := t.exec(count, o.ID, int64(begin/time.Second), n)
+	return err
 }
 
 // worked is the operation after a step: it goes on, pauses after its canary, or

@@ -77,4 +77,13 @@ CREATE TABLE operation_skips (
     PRIMARY KEY (operation_id, code)
 ) STRICT, WITHOUT ROWID;
 
+-- How many items were done when. The longer an operation goes on, the longer is
+-- the time of a row: some hundreds of them tell of weeks.
+CREATE TABLE operation_pace (
+    operation_id INTEGER NOT NULL,
+    second       INTEGER NOT NULL, -- since it was started
+    n            INTEGER NOT NULL,
+    PRIMARY KEY (operation_id, second)
+) STRICT, WITHOUT ROWID;
+
 PRAGMA user_version = 4;

@@ -17,7 +17,7 @@ type BulkWatcher interface {
 }
 
 var progressing = []func(*kit){
-	Operation_ItemsArePruned, Operation_TellsHowItGoes, Operation_IsAudited, Operation_ListsAreComplete, Operation_CountsThoseUnderWay,
+	Operation_ItemsArePruned, Operation_TellsHowItGoes, Operation_TellsItsRateForWeeks, Operation_IsAudited, Operation_ListsAreComplete, Operation_CountsThoseUnderWay,
 }
 
 // Operation_ItemsArePruned: long after an operation has ended its items are
@@ -86,6 +86,37 @@ func Operation_TellsHowItGoes(k *kit) {
 	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
 	k.check(err)
 	k.same("pruned", progress(o.ID).Pruned, true)
+}
+
+// Operation_TellsItsRateForWeeks: what was done is counted in each step of its
+// time, however long an operation takes, also when its items were removed.
+func Operation_TellsItsRateForWeeks(k *kit) {
+	const n = 30
+	k.deads(n)
+	o := k.operate(job.OpReplay, job.Filter{})
+	k.run(o.ID, job.Pace{})
+	begin := k.now
+	var at []time.Time
+	look := func() {
+		p, err := k.Progress(k.ctx, k.now, k.operation(o.ID))
+		k.check(err)
+		want := make([]int64, len(p.Rate.Done))
+		for _, done := range at {
+			want[done.Sub(p.Rate.From)/p.Rate.Step]++
+		}
+		k.same("the rate after "+k.now.Sub(begin).String(), p.Rate.Done, want)
+	}
+	for i := range n {
+		k.same("a step", k.work(o.ID, 1).Items, 1)
+		at = append(at, k.now)
+		look()
+		k.pass(time.Duration(i*i*i) * 7 * time.Second)
+	}
+	k.same("the end", k.operation(o.ID).State, job.OpFinished)
+	look()
+	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
+	k.check(err)
+	look()
 }
 
 // Operation_IsAudited: what people and the operation itself did is in the audit
