@@ -1,7 +1,9 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -70,6 +72,53 @@ func BenchmarkMerge_Deep(b *testing.B) {
 	for b.Loop() {
 		if _, err := r.Merge(edited, data); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A document of twice the size takes about twice as much, however deep its
+// secrets lie and whatever it is made of.
+func TestPayload_TakesAsMuchAsTheDocumentIsLong(t *testing.T) {
+	r := made(t, Options{Paths: []string{"$.x", "$.a.a.pin"}})
+	taken := func(f func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	long := strings.Repeat("n", 8<<10)
+	for name, of := range map[string]func(size int) []byte{
+		"numbers":      func(size int) []byte { return deep(size, `"pin":1`) },
+		"texts":        func(size int) []byte { return deep(size, `"n":"pin=1"`) },
+		"JSON in text": func(size int) []byte { return deep(size, `"n":"[1"`) },
+		"deep JSON":    func(size int) []byte { return deep(size, `"n":"{\"pin\":1}"`) },
+		"pairs":        func(size int) []byte { return deep(size, `"n":{"value":"pin=1","name":"pin"}`) },
+		"pairs in pairs": func(size int) []byte {
+			n := size / 640
+			return []byte(strings.Repeat(`{"k":"pin","v":`, 250) + `{"a":[` + strings.Repeat(strings.Repeat(`{"v":`, 20)+"1"+strings.Repeat(`,"k":"pin"}`, 20)+",", n*2) + `1]}` + strings.Repeat("}", 250))
+		},
+		"elements": func(size int) []byte { return deep(size, `"n":["pin=1",{"pin":1}]`) },
+		"a long name": func(size int) []byte {
+			return []byte(`{"` + long + `":{` + strings.Repeat(`"pin":1,`, size/8) + `"n":1}}`)
+		},
+		"long names": func(size int) []byte {
+			return []byte(strings.Repeat(`{"`+long[:size/512]+`":{"pin":1,"a":`, 256) + "1" + strings.Repeat("}}", 256))
+		},
+	} {
+		var took [2]struct{ hide, merge uint64 }
+		for i, size := range []int{64 << 10, 128 << 10} {
+			data := of(size)
+			masked := append(r.Payload(data), '\n')
+			took[i].hide = taken(func() { r.Payload(data) })
+			took[i].merge = taken(func() {
+				if back, err := r.Merge(masked, data); err != nil || !bytes.Equal(back, append(data, '\n')) {
+					t.Errorf("%s: it is not merged: %v", name, err)
+				}
+			})
+		}
+		if once, twice := took[0], took[1]; twice.hide > 3*once.hide || twice.merge > 3*once.merge || once.merge > 200*64<<10 {
+			t.Errorf("%s: 64 KiB take %d bytes, and 128 KiB %d", name, once, twice)
 		}
 	}
 }

@@ -57,6 +57,7 @@ type masker struct {
 	walker   walker
 	places   places // nil when nobody wants to know
 	locks    []lock
+	pairs    []lock // of values that are hidden because of what stands beside them; others may lie in them
 	nested   int    // strings of JSON around this document
 	token    string // of the string around it
 }
@@ -71,14 +72,16 @@ const maxNested = 8
 func (m *masker) document(data []byte, at path) []lock {
 	valid := json.Valid(data)
 	if valid || looksLikeJSON(data) {
-		m.walker = walker{data: data, at: at, visit: m.visit}
+		m.walker = walker{data: data, at: at, visit: m.visit, named: m.visitNamed, names: m.redactor.names}
 		m.walker.value(rawjson.Space(data, 0))
 	}
 	if !valid {
 		for from, to := range m.redactor.secrets(string(data)) {
 			m.locks = append(m.locks, lock{0, from, to, []byte(m.next())})
 		}
-		m.locks = joined(m.locks)
+	}
+	if !valid || len(m.pairs) > 0 {
+		return joined(append(m.pairs, m.locks...))
 	}
 	return m.locks
 }
@@ -93,7 +96,7 @@ func looksLikeJSON(data []byte) bool {
 	return rawjson.Space(data, rawjson.AfterString(data, i)) == len(data)
 }
 
-// joined puts locks in order, and makes one of those that overlap.
+// joined puts locks in order, and makes one of those that overlap: the first.
 func joined(locks []lock) (all []lock) {
 	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.from, b.from) })
 	for _, l := range locks {
@@ -110,7 +113,7 @@ func (m *masker) next() string {
 	if m.token != "" {
 		return m.token
 	}
-	return tokenOf(len(m.locks) + 1)
+	return tokenOf(len(m.locks) + len(m.pairs) + 1)
 }
 
 // visit hides the value at i, or lets the walker look into it. Nobody looks into
@@ -120,7 +123,7 @@ func (m *masker) visit(i int) (after int) {
 	bracket := data[i] == '{' || data[i] == '['
 	if m.isSecret() || bracket && m.walker.depth >= maxDepth {
 		if j := rawjson.AfterValue(data, i); j > i && !harmless(data[i:j]) {
-			m.lock(i, j, m.next())
+			m.locks = append(m.locks, m.lock(i, j, m.next()))
 			return j
 		}
 	}
@@ -148,12 +151,19 @@ func harmless(raw []byte) bool {
 	return len(bytes.Trim(raw, "{}[], \t\r\n")) == 0
 }
 
-func (m *masker) lock(i, j int, shown string) {
+// visitNamed hides the value of a pair.
+func (m *masker) visitNamed(i, j int) {
+	if !harmless(m.walker.data[i:j]) {
+		m.pairs = append(m.pairs, m.lock(i, j, m.next()))
+	}
+}
+
+func (m *masker) lock(i, j int, shown string) lock {
 	place := 0
 	if m.places != nil {
 		place = m.places.of(&m.walker)
 	}
-	m.locks = append(m.locks, lock{place, i, j, quote(shown)})
+	return lock{place, i, j, quote(shown)}
 }
 
 // search looks for secrets within a string.
@@ -162,19 +172,19 @@ func (m *masker) search(i, j int) {
 	token := m.next()
 	if document := []byte(inside); looksLikeJSON(document) {
 		if m.nested == maxNested {
-			m.lock(i, j, token)
+			m.locks = append(m.locks, m.lock(i, j, token))
 			return
 		}
 		inner := masker{redactor: m.redactor, nested: m.nested + 1, token: token}
 		locks := inner.document(document, m.walker.at)
 		m.walker.at = inner.walker.at // as it was, with the room that it has got
 		if len(locks) > 0 {
-			m.lock(i, j, string(splice(document, locks)))
+			m.locks = append(m.locks, m.lock(i, j, string(splice(document, locks))))
 		}
 		return
 	}
 	if shown, n := m.redactor.hide(inside, token); n > 0 {
-		m.lock(i, j, shown)
+		m.locks = append(m.locks, m.lock(i, j, shown))
 	}
 }
 

@@ -17,6 +17,9 @@
 // something about the secret (token_count, password_reset_at, cookie_name, see
 // about), and one that was taken out by itself: "-build_token".
 //
+// So is the value of a pair that is called so in JSON: {"name": "pin", "value": 1},
+// also of key, field or header and val, in either order.
+//
 // A path leads from the root of a payload:
 //
 //	$.customer.email     a member
@@ -179,7 +182,7 @@ func (r *Redactor) under(places []string) *Redactor {
 func (r *Redactor) ByKey() *Redactor { return &Redactor{names: r.names} }
 
 // rules changes whenever something else is hidden with the same options.
-const rules = "3"
+const rules = "4"
 
 // Fingerprint tells redactors apart that do not hide the same.
 func (r *Redactor) Fingerprint() string {

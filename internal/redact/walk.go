@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"redrive/internal/rawjson"
@@ -14,6 +15,8 @@ type walker struct {
 	data  []byte
 	at    path                    // where it is
 	visit func(i int) (after int) // is shown where each value begins; the index after it when that is done with
+	named func(i, end int)        // is shown the value of a pair whose name is secret, see pair; may be nil
+	names *names
 	depth int
 	known []int // the places of the first steps of at, see places
 }
@@ -70,7 +73,43 @@ func (w *walker) value(i int) (end int, ok bool) {
 	return end, end > i
 }
 
+// pair is an object that says what its value is called: {"name": "pin", "value": 1}.
+type pair struct {
+	secret bool
+	values []member
+}
+
+type member struct {
+	name   string
+	i, end int
+}
+
+// member looks at a member of what may be a pair.
+func (w *walker) member(p *pair, m member) {
+	switch strings.ToLower(m.name) {
+	case "name", "key", "field", "header", "k":
+		p.secret = p.secret || w.data[m.i] == '"' && w.names.hide(text(w.data[m.i:m.end]))
+	case "value", "values", "val", "v":
+		p.values = append(p.values, m)
+	}
+}
+
+// members goes through an object, and then once more to the values of a pair:
+// their name may come behind them.
 func (w *walker) members(i int) (end int, ok bool) {
+	var p pair
+	end, ok = w.each(i, &p)
+	if p.secret {
+		for _, m := range p.values {
+			w.enter(step{name: m.name})
+			w.named(m.i, m.end)
+			w.leave()
+		}
+	}
+	return end, ok
+}
+
+func (w *walker) each(i int, p *pair) (end int, ok bool) {
 	for {
 		i = rawjson.Space(w.data, i)
 		if i < len(w.data) && w.data[i] == '}' {
@@ -85,7 +124,12 @@ func (w *walker) members(i int) (end int, ok bool) {
 		if i >= len(w.data) || w.data[i] != ':' {
 			return i, false
 		}
-		if i, ok = w.step(step{name: name}, rawjson.Space(w.data, i+1)); !ok {
+		begin := rawjson.Space(w.data, i+1)
+		i, ok = w.step(step{name: name}, begin)
+		if w.named != nil && begin < i {
+			w.member(p, member{name, begin, begin + len(bytes.TrimRight(w.data[begin:i], " \t\r\n"))})
+		}
+		if !ok {
 			return i, false
 		}
 		if i >= len(w.data) || w.data[i] != ',' {
