@@ -142,10 +142,14 @@ const watch = `
 	}).observe(document, { subtree: true, childList: true });
 	window.shift = 0;
 	window.shifted = [];
+	// Half a page may be drawn while it is read: the frame after that ends it.
+	window.read = performance.getEntriesByType("navigation")[0].domInteractive;
+	window.whole = 0;
 	new PerformanceObserver((list) => {
-		const read = performance.getEntriesByType("navigation")[0].domInteractive; // before, half a page may be drawn
 		for (const e of list.getEntries()) {
 			if (e.startTime < read) continue;
+			whole ||= e.startTime < read + 250 ? e.startTime : -1;
+			if (e.startTime === whole) continue;
 			window.shift += e.value;
 			for (const s of e.sources) {
 				const { previousRect: p, currentRect: c } = s;
