@@ -25,7 +25,7 @@ generate: ## Generate the Go code of the templ pages
 
 test: ## Run every test with the race detector, browser tests included, then fuzz
 	@.ci/prepare
-	@. .ci/env && race -shuffle=on -timeout 10m ./...
+	@. .ci/env && race -shuffle=on -timeout 14m ./...
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
 
