@@ -195,6 +195,15 @@ type NewOperation struct {
 	Key      string // idempotency key, or empty
 }
 
+// Check returns a *retry.FieldError for what nobody can do to jobs.
+func (k OpKind) Check() error {
+	switch k {
+	case OpReplay, OpDiscard, OpRestore:
+		return nil
+	}
+	return &retry.FieldError{Field: "kind", Problem: fmt.Sprintf("%q is unknown; use replay, discard or restore", Clip(string(k), 64))}
+}
+
 // Scope completes the filter of an operation: without a state it means the
 // dead letters, or the trash. It returns a *retry.FieldError for a state to
 // whose jobs this kind of operation can do nothing.
@@ -209,7 +218,7 @@ func (k OpKind) Scope(f Filter) (Filter, error) {
 	case OpRestore:
 		fit = []Status{StatusTrashed}
 	default:
-		return f, &retry.FieldError{Field: "kind", Problem: fmt.Sprintf("%q is unknown; use replay, discard or restore", Clip(string(k), 64))}
+		return f, k.Check()
 	}
 	if f.Status == "" {
 		f.Status = fit[0]

@@ -66,7 +66,7 @@ func (s *Server) operationRoutes() {
 func operationPath(id int64) string { return fmt.Sprintf("/operations/%d", id) }
 
 // paceReader reads the pace that a request asks for: what it leaves out stays as
-// it was agreed.
+// it was agreed, of a rate that came of a spread the spread.
 type paceReader func(c echo.Context, was job.Pace) (job.Pace, error)
 
 // actOnOperation does what a person asks of the operation in the address.
@@ -81,7 +81,11 @@ func (s *Server) actOnOperation(c echo.Context, way string, read paceReader,
 	if err != nil {
 		return o, err
 	}
-	pace, err := read(c, o.Pace)
+	was := o.Pace
+	if was.Spread > 0 {
+		was.Rate = 0
+	}
+	pace, err := read(c, was)
 	if err != nil {
 		return o, err
 	}
@@ -265,8 +269,10 @@ func ticked(ticks []string) (all []job.Named, err error) {
 
 // begin makes an operation.
 func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.Operation, err error) {
-	kinds := []job.OpKind{job.OpReplay, job.OpDiscard, job.OpRestore}
-	if n.Named == nil && n.Relapsed == 0 || !slices.Contains(kinds, n.Kind) {
+	if err := n.Kind.Check(); err != nil {
+		return o, err
+	}
+	if n.Named == nil && n.Relapsed == 0 {
 		if n.Filter.Zero() {
 			return o, &retry.FieldError{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
 		}
@@ -304,7 +310,7 @@ func aboutFilter(err error) error {
 
 // startForm reads at which pace to start.
 func startForm(c echo.Context, was job.Pace) (job.Pace, error) {
-	p, err := rateForm(c, was)
+	p, _, err := spokenRate(c, was)
 	if text := c.FormValue("guard"); text != "" {
 		p.Guard = text != "off"
 	}
@@ -316,26 +322,44 @@ func startForm(c echo.Context, was job.Pace) (job.Pace, error) {
 	return p, cmp.Or(err, p.Check())
 }
 
-// rateForm reads a rate, or a time over which to spread, which counts when both
-// are given: the rate of a form is never empty.
+// rateForm reads another rate, or a time over which to spread.
 func rateForm(c echo.Context, was job.Pace) (job.Pace, error) {
+	p, said, err := spokenRate(c, was)
+	if err == nil && !said {
+		err = noRate()
+	}
+	return p, cmp.Or(err, p.Check())
+}
+
+// noRate refuses to change a rate for want of a word.
+func noRate() error {
+	return &retry.FieldError{Field: "rate", Problem: "is missing; say a rate, or a spread"}
+}
+
+// spokenRate reads the rate of a form, or the time over which to spread, which
+// counts when both are given: the page sends its rate along. said is false where
+// there is neither.
+func spokenRate(c echo.Context, was job.Pace) (p job.Pace, said bool, err error) {
 	if err := readForm(c); err != nil {
-		return was, err
+		return was, false, err
 	}
 	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
 		over, err := job.ParseGoDuration(text)
 		if err != nil || over <= 0 {
-			return was, &retry.FieldError{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", job.Clip(text, 64))}
+			return was, false, &retry.FieldError{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", job.Clip(text, 64))}
 		}
 		was.Rate, was.Spread = 0, over
-	} else if text := strings.TrimSpace(c.FormValue("rate")); text != "" {
+		return was, true, nil
+	}
+	if text := strings.TrimSpace(c.FormValue("rate")); text != "" {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return was, &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", job.Clip(text, 64))}
+			return was, false, &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", job.Clip(text, 64))}
 		}
 		was.Rate, was.Spread = rate, 0
+		return was, true, nil
 	}
-	return was, was.Check()
+	return was, false, nil
 }
 
 func noForm(c echo.Context, was job.Pace) (job.Pace, error) { return was, readForm(c) }

@@ -299,39 +299,46 @@ func paceFields(p *job.Pace) fields {
 }
 
 func startBody(c echo.Context, was job.Pace) (job.Pace, error) {
-	return paceBody(c, was, "rate", "spread", "canary", "guard")
+	p, _, err := paceBody(c, was, "rate", "spread", "canary", "guard")
+	return p, err
 }
 
 func rateBody(c echo.Context, was job.Pace) (job.Pace, error) {
-	if c.Request().ContentLength == 0 {
-		return was, &retry.FieldError{Field: "rate", Problem: "is missing; say a rate, or a spread"}
+	p, said, err := paceBody(c, was, "rate", "spread")
+	if err == nil && !said {
+		err = noRate()
 	}
-	return paceBody(c, was, "rate", "spread")
+	return p, err
 }
 
-func noBody(c echo.Context, was job.Pace) (job.Pace, error) { return paceBody(c, was) }
+func noBody(c echo.Context, was job.Pace) (job.Pace, error) {
+	p, _, err := paceBody(c, was)
+	return p, err
+}
 
 // paceBody reads a body that may be missing, of some members of a pace. A rate
-// takes the place of a spread, and the other way round.
-func paceBody(c echo.Context, was job.Pace, members ...string) (job.Pace, error) {
+// takes the place of a spread, and the other way round; said is false where
+// there is neither.
+func paceBody(c echo.Context, was job.Pace, members ...string) (p job.Pace, said bool, err error) {
 	data, err := optional(c)
 	if err != nil {
-		return was, err
+		return was, false, err
 	}
-	p := job.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
+	p = job.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
 	all, known := paceFields(&p), fields{}
 	for _, name := range members {
 		known[name] = all[name]
 	}
 	if err := known.read("", data); err != nil {
-		return was, err
+		return was, false, err
 	}
 	switch silent := math.IsNaN(p.Rate); {
 	case silent && p.Spread == 0:
 		p.Rate, p.Spread = was.Rate, was.Spread
-		return p, nil
 	case silent:
-		p.Rate = 0
+		p.Rate, said = 0, true
+	default:
+		said = true
 	}
-	return p, p.Check()
+	return p, said, p.Check()
 }

@@ -81,10 +81,14 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	}
 	h.reaches(first.ID, job.OpPreview)
 	at := fmt.Sprintf("/api/v1/operations/%d", first.ID)
+	h.post(at+"/start", `{"canary":100000000}`).want(t, http.StatusUnprocessableEntity)
 	h.post(at+"/start", `{"rate":0.01,"canary":0}`).want(t, http.StatusOK)
 	h.post(at+"/pause", "").want(t, http.StatusOK)
 	h.post(at+"/pause", "").want(t, http.StatusConflict)
-	h.post(at+"/rate", "").want(t, http.StatusUnprocessableEntity) // never as fast as it goes for want of a word
+	for _, nothing := range []string{"", "{}"} { // never as fast as it goes for want of a word
+		h.post(at+"/rate", nothing).want(t, http.StatusUnprocessableEntity)
+	}
+	h.form(fmt.Sprintf("/operations/%d/rate", first.ID), "rate=&spread=").want(t, http.StatusUnprocessableEntity)
 	h.post(at+"/rate", `{"rate":0}`).want(t, http.StatusOK)
 	h.post(at+"/resume", "").want(t, http.StatusOK)
 	h.reaches(first.ID, job.OpFinished)
@@ -121,6 +125,8 @@ func TestOperations_BadRequestsNameTheField(t *testing.T) {
 		`{"kind":"replay","jobs":[{"id":"x","run":1}]}`:                           "jobs[0].id",
 		`{"kind":"discard","relapsed_of":1}`:                                      "kind",
 		`{"kind":"replay","relapsed_of":0}`:                                       "relapsed_of",
+		`{"kind":"explode","relapsed_of":1}`:                                      "kind",
+		`{"kind":"explode","jobs":[{"id":"` + unknownID + `","run":1}]}`:          "kind",
 		`{"kind":"discard","filter":" "}`:                                         "filter",
 		`{"kind":"replay","filter":"state:dead_letter","speed":1}`:                "speed",
 	} {
@@ -155,7 +161,8 @@ func TestOperations_StartKeepsThePaceThatWasAgreed(t *testing.T) {
 		{`"spread":"PT1H","canary":0`, "", `{"guard":false}`, `"spread":"PT1H","canary":0,"guard":false`},
 		{`"spread":"PT1H","canary":0`, "", `{"rate":0.02}`, `"rate":0.02,"canary":0,"guard":true`},
 		{`"rate":0.01`, `{"rate":0.03}`, "", `"rate":0.03,"canary":0,"guard":true`},
-		{`"rate":0.01`, `{}`, `{"spread":"PT2H"}`, `"spread":"PT2H","canary":0,"guard":true`},
+		{`"rate":0.01`, `{"spread":"PT3H"}`, `{"canary":1}`, `"spread":"PT3H","canary":1,"guard":true`},
+		{`"rate":0.01`, "", `{"spread":"PT2H"}`, `"spread":"PT2H","canary":0,"guard":true`},
 	} {
 		h := operated(t)
 		for range 3 {
