@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -149,12 +150,7 @@ func (f GroupFilter) Check() error {
 			return err
 		}
 	}
-	if f.Type != "" {
-		if err := CheckType(f.Type); err != nil {
-			return err
-		}
-	}
-	return checkText("q", f.Text)
+	return cmp.Or(checkPattern("type", f.Type), checkText("q", f.Text))
 }
 
 // Without is the filter without one of its fields, under its name in an address.

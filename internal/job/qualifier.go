@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -258,16 +259,8 @@ func (f Filter) Check() error {
 			return err
 		}
 	}
-	if f.Type != "" {
-		if err := CheckType(f.Type); err != nil {
-			return err
-		}
-	}
-	for _, pattern := range []struct{ field, value string }{{"type", f.Type}, {"class", f.Class}} {
-		if strings.HasSuffix(pattern.value, "*") && !strings.HasSuffix(pattern.value, ".*") {
-			return &retry.FieldError{Field: pattern.field, Problem: fmt.Sprintf("%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*",
-				Clip(pattern.value, 64))}
-		}
+	if err := cmp.Or(checkPattern("type", f.Type), checkPattern("class", f.Class)); err != nil {
+		return err
 	}
 	for _, text := range []struct{ field, value string }{
 		{"error", f.Error}, {"payload", f.Payload}, {"meta", f.Meta}, {"text", f.Text},
@@ -281,14 +274,27 @@ func (f Filter) Check() error {
 	return f.checkMore()
 }
 
+// checkPattern refuses what is neither a type, of a job or of an error, nor a
+// prefix of some, as email.*.
+func checkPattern(field, s string) error {
+	switch {
+	case s == "":
+		return nil
+	case CheckType(s) != nil:
+		return &retry.FieldError{Field: field, Problem: fmt.Sprintf("%q is not a type, or a prefix of types as http.*", Clip(s, 64))}
+	case strings.HasSuffix(s, "*") && !strings.HasSuffix(s, ".*"):
+		return &retry.FieldError{Field: field, Problem: fmt.Sprintf(
+			"%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*", Clip(s, 64))}
+	}
+	return nil
+}
+
 func (f Filter) checkMore() error {
 	notHex := func(r rune) bool { return !strings.ContainsRune("0123456789abcdef-", r) }
 	plain := func(r rune) bool { return r > 0x20 && r < 0x7f }
 	switch {
 	case f.ID != "" && (len(f.ID) < MinID || len(f.ID) > 36 || strings.ContainsFunc(f.ID, notHex)):
 		return &retry.FieldError{Field: "id", Problem: fmt.Sprintf("%q is not the beginning of a job's id: %d to 36 characters of it", Clip(f.ID, 64), MinID)}
-	case f.Class != "" && CheckType(f.Class) != nil:
-		return &retry.FieldError{Field: "class", Problem: fmt.Sprintf("%q is not the type of an error, or a prefix as http.*", Clip(f.Class, 64))}
 	case len(f.Group) > 64 || strings.ContainsFunc(f.Group, func(r rune) bool { return !plain(r) }):
 		return &retry.FieldError{Field: "group", Problem: fmt.Sprintf("%q is not the fingerprint of an error group", Clip(f.Group, 64))}
 	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
