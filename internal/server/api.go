@@ -28,12 +28,9 @@ const (
 func (s *Server) listJobs(c echo.Context) error {
 	values := c.QueryParams()
 	f, after, wrong := query(values)
-	limit, err := pageSize(values)
-	if len(wrong) > 0 {
-		err = wrong[0]
-	}
+	limit, err := asked(values, wrong)
 	if err != nil {
-		return inAddress(err)
+		return err
 	}
 	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)

@@ -70,12 +70,9 @@ func shapeGroup(g job.Group) groupShape {
 func (s *Server) listGroups(c echo.Context) error {
 	values := c.QueryParams()
 	f, after, wrong := groupQuery(values)
-	limit, err := pageSize(values)
-	if len(wrong) > 0 {
-		err = wrong[0]
-	}
+	limit, err := asked(values, wrong)
 	if err != nil {
-		return inAddress(err)
+		return err
 	}
 	page, err := s.Store.Groups(c.Request().Context(), time.Now(), f, after, limit)
 	slow, err := tolerate(err)

@@ -85,6 +85,15 @@ func (s *Server) queryAbove(c echo.Context, f job.Filter, wrong map[string]strin
 	return v, err
 }
 
+// asked reads how many rows a program wants of a list, after its filter.
+func asked(values url.Values, wrong []*retry.FieldError) (limit int, err error) {
+	if len(wrong) > 0 {
+		return 0, inAddress(wrong[0])
+	}
+	limit, err = pageSize(values)
+	return limit, inAddress(err)
+}
+
 // pageSize reads how many rows a program wants.
 func pageSize(values url.Values) (int, error) {
 	text := values.Get("limit")
@@ -119,12 +128,9 @@ func (s *Server) listed(c echo.Context, name string, all [][]byte, f job.Filter,
 func (s *Server) listLetters(c echo.Context) error {
 	values := c.QueryParams()
 	f, after, wrong := lettersQuery(values)
-	limit, err := pageSize(values)
-	if len(wrong) > 0 {
-		err = wrong[0]
-	}
+	limit, err := asked(values, wrong)
 	if err != nil {
-		return inAddress(err)
+		return err
 	}
 	page, err := s.Store.Letters(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)

@@ -71,12 +71,9 @@ type trashShape struct {
 // listTrash is GET /trash: what was discarded, and when it will be purged.
 func (s *Server) listTrash(c echo.Context) error {
 	f, after, wrong := trashQuery(c.QueryParams())
-	limit, err := pageSize(c.QueryParams())
-	if len(wrong) > 0 {
-		err = wrong[0]
-	}
+	limit, err := asked(c.QueryParams(), wrong)
 	if err != nil {
-		return inAddress(err)
+		return err
 	}
 	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
