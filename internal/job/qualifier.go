@@ -161,7 +161,7 @@ func (f Filter) String() string {
 	var parts []string
 	for _, q := range qualifiers() {
 		if value := q.text(&f); value != "" {
-			parts = append(parts, q.name+":"+quotedIfNeeded(value))
+			parts = append(parts, Qualified(q.name, value))
 		}
 	}
 	if f.Text != "" {
@@ -169,6 +169,9 @@ func (f Filter) String() string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// Qualified writes one part of a filter.
+func Qualified(name, value string) string { return name + ":" + quotedIfNeeded(value) }
 
 // Has lists the names of the qualifiers that the filter uses, "text" for the
 // text without one.

@@ -3,6 +3,7 @@ package templates
 import (
 	"github.com/a-h/templ"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
@@ -10,12 +11,12 @@ import (
 func lettersBack(v DeadLetters) templ.SafeURL { return deadLettersURL(v.Filter, v.After) }
 
 // rowForward is the button of a row that sends a refused dead letter again.
-func rowForward(v DeadLetters, j job.Job) act {
-	a := jobAct(v.Frame, j, "forward", "row", lettersBack(v))
-	a.hidden = j.Letter != job.LetterRefused
-	config, ok := v.Configs[j.Queue]
-	deny(&a, !ok || config.DeadLetters, whyNoForward(j))
-	return a
+func rowForward(v DeadLetters, j job.Job) filled {
+	denied := v.off(access.Operate, "forward")
+	if config, ok := v.Configs[j.Queue]; denied == "" && ok && !config.DeadLetters {
+		denied = whyNoForward(j)
+	}
+	return rowForm(rowFace{kind: "forward", class: "row", hidden: j.Letter != job.LetterRefused}, j, lettersBack(v), denied)
 }
 
 // whyNoForward is why a dead letter of this queue cannot be sent again.
@@ -37,14 +38,14 @@ func letterFrom(l job.DeadLetter) string {
 
 // letterReplay replays the run that the letter is about: if the job has moved
 // on since, the server says so instead of replaying another run.
-func letterReplay(f Frame, l job.LetterRow, back templ.SafeURL) act {
+func letterReplay(f Frame, l job.LetterRow, back templ.SafeURL) filled {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
 	return rowReplay(f, j, back)
 }
 
 // letterDiscard gives up the job of a letter, while it lies there.
-func letterDiscard(f Frame, l job.LetterRow, back templ.SafeURL) act {
+func letterDiscard(f Frame, l job.LetterRow, back templ.SafeURL) filled {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
 	return rowDiscard(f, j, back)

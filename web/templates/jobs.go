@@ -6,6 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
@@ -29,18 +30,14 @@ func timeHeading(f job.Filter) string {
 }
 
 // rowReplay is the replay button of a row.
-func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
-	a := jobAct(f, j, "replay", "row", back)
-	a.hidden = !j.Replayable()
-	return a
+func rowReplay(f Frame, j job.Job, back templ.SafeURL) filled {
+	return rowForm(rowFace{kind: "replay", class: "row", hidden: !j.Replayable()}, j, back, f.off(access.Operate, "replay"))
 }
 
 // rowDiscard is the discard button of a row: an icon, since the keys and the
 // bar above the list offer it too.
-func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
-	a := jobAct(f, j, "discard", "row square", back)
-	a.hidden = !j.Discardable()
-	return a
+func rowDiscard(f Frame, j job.Job, back templ.SafeURL) filled {
+	return rowForm(rowFace{kind: "discard", class: "row square", hidden: !j.Discardable()}, j, back, f.off(access.Operate, "discard"))
 }
 
 // narrowedBy names the facets of a list of jobs.

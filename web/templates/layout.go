@@ -52,8 +52,8 @@ func entries(f Frame) []entry {
 }
 
 // system is where the navigation leaves failed work behind.
-func system(f Frame) int {
-	return slices.IndexFunc(entries(f), func(e entry) bool { return e.section == "jobs" })
+func system(all []entry) int {
+	return slices.IndexFunc(all, func(e entry) bool { return e.section == "jobs" })
 }
 
 // underWay is how many operations are, when any is.

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -27,13 +28,13 @@ func jobURL(id string) templ.SafeURL { return local("/jobs/"+url.PathEscape(id),
 
 // jobsURL is the list of the jobs that match f, from the cursor after on.
 func jobsURL(f job.Filter, after string) templ.SafeURL {
-	return local("/jobs", query(f, after))
+	return list("/jobs", f, after)
 }
 
 // deadLettersURL is the list of the open dead letters that match f, from the
 // cursor after on.
 func deadLettersURL(f job.Filter, after string) templ.SafeURL {
-	return local("/dead-letters", query(f, after))
+	return list("/dead-letters", f, after)
 }
 
 // jobAction is where a form acts on a job: "replay", "discard", "cancel",
@@ -58,25 +59,49 @@ func demoResetURL() templ.SafeURL { return "/demo/reset" }
 // asset is the address of a file of package static.
 func asset(name string) templ.SafeURL { return templ.SafeURL(static.Path(name)) }
 
-func query(f job.Filter, after string) url.Values {
-	q := url.Values{}
+// list is an address of what matches f, from the cursor after on. A page has a
+// hundred of them; its parameters are in the order in which url.Values has them.
+func list(path string, f job.Filter, after string) templ.SafeURL {
+	mark := "?"
 	set := func(name, value string) {
 		if value != "" {
-			q.Set(name, value)
+			path += mark + name + "=" + url.QueryEscape(value)
+			mark = "&"
 		}
 	}
-	for _, name := range []string{"state", "queue", "type", "error", "reason", "from", "to", "sort"} {
-		set(name, f.Value(name))
-		f = f.Without(name)
-	}
-	set("q", f.String())
 	set("after", after)
-	return q
+	set("error", f.Error)
+	set("from", moment(f.From))
+	if rest := unnamed(f); !rest.Zero() {
+		set("q", rest.String())
+	}
+	set("queue", f.Queue)
+	set("reason", string(f.Reason))
+	set("sort", string(f.Sort))
+	set("state", string(f.Status))
+	set("to", moment(f.To))
+	set("type", f.Type)
+	return templ.SafeURL(path)
+}
+
+// unnamed is what a filter says beside that which has a parameter of its own.
+func unnamed(f job.Filter) job.Filter {
+	f.Status, f.Queue, f.Type, f.Error, f.Reason, f.Sort = "", "", "", "", "", job.Newest
+	f.From, f.To = time.Time{}, time.Time{}
+	return f
+}
+
+// moment is a time in the address of a list.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // exportURL is the list of the jobs that match f as a file: "csv" or "ndjson".
 func exportURL(f job.Filter, format string) templ.SafeURL {
-	return local("/export."+format, query(f, ""))
+	return list("/export."+format, f, "")
 }
 
 // local is an address on this host. Its path begins with one slash and is

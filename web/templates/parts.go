@@ -39,23 +39,31 @@ func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 // returns there without scripts.
 func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	a := act{
-		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind),
-		about:  visible(j.Type) + " " + brief(j.ID),
+		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind), about: aboutJob(j),
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
+	a.word, a.icon = faceOf(kind)
+	return a
+}
+
+// aboutJob names a job to readers who hear a button alone.
+func aboutJob(j job.Job) string { return visible(j.Type) + " " + brief(j.ID) }
+
+// faceOf is the word and the icon of a button that acts on a job.
+func faceOf(kind string) (word, symbol string) {
 	switch kind {
 	case "replay":
-		a.word, a.icon = "Replay", "replay"
+		return "Replay", "replay"
 	case "discard":
-		a.word, a.icon = "Discard", "discarded"
+		return "Discard", "discarded"
 	case "restore":
-		a.word, a.icon = "Restore", "replay"
+		return "Restore", "replay"
 	case "cancel":
-		a.word, a.icon = "Cancel", "cancelled"
+		return "Cancel", "cancelled"
 	case "forward":
-		a.word, a.icon = "Forward again", "up"
+		return "Forward again", "up"
 	}
-	return a
+	return "", ""
 }
 
 // undo takes the job that was just discarded out of the trash again.

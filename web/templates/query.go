@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +56,11 @@ func timed(f job.Filter) bool { return !f.From.IsZero() || !f.To.IsZero() || f.S
 // completed.
 func (q Query) suggestions(states bool) []string {
 	var all []string
-	add := func(name, value string) { all = append(all, job.Filter{}.Set(name, value).String()) }
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, job.Qualified(name, value))
+		}
+	}
 	for _, known := range job.Qualifiers() {
 		if states || known.Name != "state" {
 			all = append(all, known.Name+":")
@@ -80,7 +83,7 @@ func (q Query) suggestions(states bool) []string {
 	for _, since := range []string{"15m", "1h", "24h", "7d"} {
 		all = append(all, "since:"+since)
 	}
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	return all
 }
 
 // lagging says what a search does not find yet.
@@ -90,14 +93,6 @@ func lagging(n int) string {
 		verb = "is"
 	}
 	return fmt.Sprintf("%s %s not searchable yet.", counted(n, "newest failure", "newest failures"), verb)
-}
-
-// toggled is the filter with this value, or without it when it has it already.
-func toggled(f job.Filter, name, value string) job.Filter {
-	if f.Value(name) == value {
-		return f.Without(name)
-	}
-	return f.Set(name, value)
 }
 
 // facetOf is one link of a facet.
@@ -123,21 +118,43 @@ func (g facetGroup) largest() int64 {
 	return most
 }
 
-// facetGroups are the facets of a list, which to leads to.
+// facetGroups are the facets of a list, which to leads to. The value that the
+// filter has already leads to the list without it.
 func facetGroups(facets job.Facets, f job.Filter, to func(job.Filter, string) templ.SafeURL) []facetGroup {
-	names := func(title, name, symbol string, counts []job.NameCount) facetGroup {
-		g := facetGroup{title: title, label: title + "s", more: max(0, len(counts)-maxFacets)}
-		for _, c := range counts[:min(len(counts), maxFacets)] {
-			g.all = append(g.all, facetOf{symbol, visible(c.Name), c.Count, to(toggled(f, name, c.Name), ""), f.Value(name) == c.Name})
-		}
-		return g
-	}
 	reasons := facetGroup{title: "Reason", label: "Reasons"}
 	for _, r := range facets.Reasons {
-		look := lookOfReason(r.Reason)
-		reasons.all = append(reasons.all, facetOf{look.icon, look.word, r.Count, to(toggled(f, "reason", string(r.Reason)), ""), f.Reason == r.Reason})
+		look, with, current := lookOfReason(r.Reason), f, f.Reason == r.Reason
+		if with.Reason = r.Reason; current {
+			with.Reason = ""
+		}
+		reasons.all = append(reasons.all, facetOf{look.icon, look.word, r.Count, to(with, ""), current})
 	}
-	return []facetGroup{reasons, names("Queue", "queue", "queues", facets.Queues), names("Type", "type", "jobs", facets.Types)}
+	queues := namedFacets("Queue", "queues", facets.Queues, f.Queue, func(name string) templ.SafeURL {
+		with := f
+		with.Queue = name
+		return to(with, "")
+	})
+	types := namedFacets("Type", "jobs", facets.Types, f.Type, func(name string) templ.SafeURL {
+		with := f
+		with.Type = name
+		return to(with, "")
+	})
+	return []facetGroup{reasons, queues, types}
+}
+
+// namedFacets are the facets of a field of the filter, of which one name may be
+// chosen; to leads to the list with another name in that field, or with none.
+func namedFacets(title, symbol string, counts []job.NameCount, chosen string, to func(name string) templ.SafeURL) facetGroup {
+	shown := counts[:min(len(counts), maxFacets)]
+	g := facetGroup{title: title, label: title + "s", more: len(counts) - len(shown), all: make([]facetOf, len(shown))}
+	for i, c := range shown {
+		name, current := c.Name, c.Name == chosen
+		if current {
+			name = ""
+		}
+		g.all[i] = facetOf{symbol, visible(c.Name), c.Count, to(name), current}
+	}
+	return g
 }
 
 // uncounted says what the counts of the facets leave out.

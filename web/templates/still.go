@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // still is a part that is the same on every page. Its component, which alone
@@ -23,7 +24,7 @@ func (s still) Render(_ context.Context, w io.Writer) error {
 }
 
 // drawn draws a part that holds no data.
-func drawn(part templ.Component) templ.Component {
+func drawn(part templ.Component) still {
 	var b strings.Builder
 	if err := part.Render(context.Background(), &b); err != nil {
 		panic(err) // unreachable unless the component fails by itself: a builder takes everything
@@ -45,6 +46,22 @@ func badge(s job.Status) templ.Component {
 		return known
 	}
 	return badgeOf(lookOf(s))
+}
+
+var reasonBadges = sync.OnceValue(func() map[retry.Reason]templ.Component {
+	all := map[retry.Reason]templ.Component{"": still("")}
+	for _, r := range retry.Reasons() {
+		all[r] = drawn(reasonBadge(r))
+	}
+	return all
+})
+
+// reason says why a job ended: an icon and a word, its stable code in the title.
+func reason(r retry.Reason) templ.Component {
+	if known, ok := reasonBadges()[r]; ok {
+		return known
+	}
+	return reasonBadge(r)
 }
 
 // pipSet holds the little pictures of runs, by the attempts that are drawn and
@@ -72,9 +89,10 @@ func (all *pipSet) of(used, limit int) templ.Component {
 	return all[limit][used]
 }
 
-// The parts of every page that hold no data at all.
+// The parts of every page, or of every list, that hold no data at all.
 var (
-	stillSprite   = sync.OnceValue(func() templ.Component { return drawn(sprite()) })
-	stillKeys     = sync.OnceValue(func() templ.Component { return drawn(keysHelp()) })
-	stillPatterns = sync.OnceValue(func() templ.Component { return drawn(patterns()) })
+	stillSprite   = sync.OnceValue(func() still { return drawn(sprite()) })
+	stillKeys     = sync.OnceValue(func() still { return drawn(keysHelp()) })
+	stillPatterns = sync.OnceValue(func() still { return drawn(patterns()) })
+	stillLanguage = sync.OnceValue(func() still { return drawn(language()) })
 )

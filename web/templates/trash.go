@@ -6,6 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 )
 
@@ -26,7 +27,7 @@ type Trash struct {
 // trashURL is the list of discarded jobs that match f, from the cursor after on.
 func trashURL(f job.Filter, after string) templ.SafeURL {
 	f.Status = ""
-	return local("/trash", query(f, after))
+	return list("/trash", f, after)
 }
 
 // where is the status that a job had before it was discarded.
@@ -73,10 +74,8 @@ func (v Trash) purged(at time.Time) string {
 }
 
 // rowRestore is the button of a row of the trash.
-func rowRestore(f Frame, j job.Job, page templ.SafeURL) act {
-	a := jobAct(f, j, "restore", "row", page)
-	a.hidden = !j.Restorable()
-	return a
+func rowRestore(f Frame, j job.Job, back templ.SafeURL) filled {
+	return rowForm(rowFace{kind: "restore", class: "row", hidden: !j.Restorable()}, j, back, f.off(access.Operate, "restore"))
 }
 
 func runText(j job.Job) string { return strconv.Itoa(j.Run) }
