@@ -22,6 +22,11 @@ var (
 	tallies     = sync.OnceValue(func() stencil { return cut(tallyOf(hole)) })
 	tickCells   = sync.OnceValue(func() stencil { return cut(tickCellOf(hole, hole)) })
 	jobCells    = sync.OnceValue(func() stencil { return cut(jobCellOf(hole, hole, hole)) })
+	errorCells  = sync.OnceValue(func() stencil { return cut(errorCellOf(hole, hole)) })
+	timeCells   = sync.OnceValue(func() stencil { return cut(timeCellOf(atOf(hole, hole, hole))) })
+	untilCells  = sync.OnceValue(func() stencil { return cut(timeCellOf(untilOf(hole, hole, hole))) })
+	noTimeCells = sync.OnceValue(func() stencil { return cut(timeCellOf(still(""))) })
+	dims        = sync.OnceValue(func() stencil { return cut(dim(hole)) })
 	errorLines  = sync.OnceValue(func() stencil { return cut(errorLineOf(hole, hole)) })
 	facets      = sync.OnceValue(func() stencil { return cut(facetLink(hole, hole, hole, hole, hole)) })
 	facetsInUse = sync.OnceValue(func() stencil { return cut(currentFacet(hole, hole, hole, hole, hole)) })
@@ -48,11 +53,6 @@ func until(t, now time.Time) filled {
 	return countdowns().with(machine(t), stamp(t), countdown(t, now))
 }
 
-// tally says in figures how many of the allowed attempts a run has used.
-func tally(used, limit int) filled {
-	return tallies().with(strconv.Itoa(used) + "/" + strconv.Itoa(limit))
-}
-
 // tickCell is the box of a row, in the run that the row shows.
 func tickCell(id string, run int, about string) filled {
 	return tickCells().with(item(id, run), about)
@@ -61,6 +61,30 @@ func tickCell(id string, run int, about string) filled {
 // jobCell names the job of a row and leads to it.
 func jobCell(j job.Job) filled {
 	return jobCells().with(string(jobURL(j.ID)), visible(j.Type), short(j.ID))
+}
+
+// whyOf says why a job is where it is: its reason, or what it waits for.
+func whyOf(j job.Job) templ.Component {
+	if j.Reason != "" {
+		return reason(j.Reason)
+	}
+	return dims().with(whyText(j))
+}
+
+// timeCell holds the time of a row that matters next.
+func timeCell(j job.Job, now time.Time) filled {
+	switch {
+	case waits(j):
+		return untilCells().with(machine(j.RunAt), stamp(j.RunAt), countdown(j.RunAt, now))
+	case !j.ChangedAt.IsZero():
+		return timeCells().with(machine(j.ChangedAt), stamp(j.ChangedAt), clock(j.ChangedAt, now))
+	}
+	return noTimeCells().with()
+}
+
+// errorCell is an error in a row.
+func errorCell(e job.ErrorInfo) filled {
+	return errorCells().with(visible(e.Type), visible(job.Clip(e.Message, 300)))
 }
 
 // errorLine is an error as far as it fits on a line.

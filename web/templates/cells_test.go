@@ -26,7 +26,7 @@ func TestCells_AreWhatTheirComponentsDraw(t *testing.T) {
 		"ago":        {ago(then, now), agoOf("2026-03-11T08:02:11.123456Z", "11 Mar 2026 08:02:11 UTC", "30 h ago")},
 		"age":        {age(then, now), ageOf("2026-03-11T08:02:11.123456Z", "11 Mar 2026 08:02:11 UTC", "30 h")},
 		"until":      {until(now, then), untilOf("2026-03-12T14:02:11.123456Z", "12 Mar 2026 14:02:11 UTC", "in 30 h")},
-		"tally":      {tally(3, 5), tallyOf("3/5")},
+		"tally":      {drawnRun{still(""), 3, 5}, tallyOf("3/5")},
 		"tick":       {tickCell(bad, 3, worse), tickCellOf(bad+":3", worse)},
 		"job":        {jobCell(j), jobCellOf(jobURL(j.ID), visible(bad), short(j.ID))},
 		"error":      {errorLine(job.ErrorInfo{Type: bad, Message: worse}), errorLineOf(visible(bad), visible(worse))},

@@ -1,6 +1,9 @@
 package templates
 
 import (
+	"sync"
+	"time"
+
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
@@ -34,6 +37,32 @@ func letterFrom(l job.DeadLetter) string {
 		s += " · forwarded"
 	}
 	return s
+}
+
+// The parts of a letter's row, cut out of their components.
+var (
+	letterJobs  = sync.OnceValue(func() stencil { return cut(letterJobOf(hole, hole, hole)) })
+	letterTimes = sync.OnceValue(func() stencil { return cut(letterTimeOf(hole, hole, hole, hole)) })
+	alikes      = sync.OnceValue(func() stencil { return cut(alikeOf(hole, hole, hole)) })
+)
+
+// letterJob names the job of a letter and leads to it.
+func letterJob(l job.LetterRow) filled {
+	return letterJobs().with(string(jobURL(l.JobID)), visible(l.Job.Type), brief(l.JobID))
+}
+
+// letterTime is when the run failed that the letter is about.
+func letterTime(t, now time.Time) filled {
+	precise, whole := machine(t), stamp(t)
+	return letterTimes().with(precise, whole, clock(t, now), precise, whole, relative(t, now))
+}
+
+// alike leads to the failures that are like the letter's, when there are any.
+func alike(g job.Group) templ.Component {
+	if g.Failures <= 1 {
+		return still("")
+	}
+	return alikes().with(string(failureURL(g.Fingerprint)), likeThis(g), number(g.Failures))
 }
 
 // letterReplay replays the run that the letter is about: if the job has moved

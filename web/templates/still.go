@@ -3,6 +3,7 @@ package templates
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -32,32 +33,44 @@ func drawn(part templ.Component) still {
 	return still(b.String())
 }
 
-var badges = sync.OnceValue(func() map[job.Status]templ.Component {
-	all := map[job.Status]templ.Component{}
-	for _, s := range job.Statuses() {
-		all[s] = drawn(badgeOf(lookOf(s)))
+// drawnEach draws a part for each of the values that it may have.
+func drawnEach[K comparable](values []K, part func(K) templ.Component) map[K]templ.Component {
+	all := map[K]templ.Component{}
+	for _, v := range values {
+		all[v] = drawn(part(v))
 	}
 	return all
-})
+}
+
+var (
+	badges       = sync.OnceValue(func() map[job.Status]templ.Component { return drawnEach(job.Statuses(), badgeFor) })
+	stateCells   = sync.OnceValue(func() map[job.Status]templ.Component { return drawnEach(job.Statuses(), stateCellOf) })
+	reasonBadges = sync.OnceValue(func() map[retry.Reason]templ.Component { return drawnEach(retry.Reasons(), reasonBadge) })
+)
+
+func badgeFor(s job.Status) templ.Component { return badgeOf(lookOf(s)) }
 
 // badge says where a job stands.
 func badge(s job.Status) templ.Component {
 	if known, ok := badges()[s]; ok {
 		return known
 	}
-	return badgeOf(lookOf(s))
+	return badgeFor(s)
 }
 
-var reasonBadges = sync.OnceValue(func() map[retry.Reason]templ.Component {
-	all := map[retry.Reason]templ.Component{"": still("")}
-	for _, r := range retry.Reasons() {
-		all[r] = drawn(reasonBadge(r))
+// stateCell is the badge of a row.
+func stateCell(s job.Status) templ.Component {
+	if known, ok := stateCells()[s]; ok {
+		return known
 	}
-	return all
-})
+	return stateCellOf(s)
+}
 
 // reason says why a job ended: an icon and a word, its stable code in the title.
 func reason(r retry.Reason) templ.Component {
+	if r == "" {
+		return still("")
+	}
 	if known, ok := reasonBadges()[r]; ok {
 		return known
 	}
@@ -87,6 +100,31 @@ var (
 func (all *pipSet) of(used, limit int) templ.Component {
 	used, limit = fit(max(used, 0), max(limit, 0))
 	return all[limit][used]
+}
+
+// drawnRun is the picture of a run and its figures, always at the same place.
+type drawnRun struct {
+	picture     templ.Component
+	used, limit int
+}
+
+// Render draws the picture, and says the same in figures.
+func (r drawnRun) Render(ctx context.Context, w io.Writer) error {
+	if err := r.picture.Render(ctx, w); err != nil {
+		return err
+	}
+	return tallies().with(strconv.Itoa(r.used)+"/"+strconv.Itoa(r.limit)).Render(ctx, w)
+}
+
+// pips shows how many of the allowed attempts a run has used.
+func pips(used, limit int) drawnRun { return drawnRun{failedPips().of(used, limit), used, limit} }
+
+// jobPips is pips for a job as it is: the attempt that completed it is no failure.
+func jobPips(j job.Job) drawnRun {
+	if j.State == job.Completed {
+		return drawnRun{donePips().of(j.Attempts, j.Policy.Limit()), j.Attempts, j.Policy.Limit()}
+	}
+	return pips(j.Attempts, j.Policy.Limit())
 }
 
 // The parts of every page, or of every list, that hold no data at all.

@@ -59,6 +59,9 @@ func plain(s string) bool {
 // controls, formats (among them the marks that turn the direction of writing),
 // separators of lines, private use, and letters without ink.
 func hides(r rune) bool {
+	if ' ' <= r && r <= '~' {
+		return false
+	}
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800': // fillers
 		return true

@@ -82,10 +82,12 @@ func clock(t, now time.Time) string {
 }
 
 // stamp is the whole time, for titles.
-func stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 MST") }
+func stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 UTC") }
 
 // machine is the time as <time datetime> has it.
-func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
+func machine(t time.Time) string {
+	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+}
 
 // look is how a state, an outcome or a reason is drawn: the class that sets
 // its colour, its icon and its word.
