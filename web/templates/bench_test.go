@@ -20,7 +20,8 @@ func BenchmarkPages(b *testing.B) {
 		{"dead-letters", fullLetters()},
 		{"jobs", fullJobs()},
 		{"jobs,dead", deadJobs()},
-		{"job", manyRuns(25).page()},
+		{"job", recentPage()},
+		{"job,long", manyRuns(25).page()},
 		{"failures", fullFailures()},
 		{"overview", overview(frame("overview", "Overview"))},
 	} {

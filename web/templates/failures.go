@@ -187,15 +187,17 @@ func barsPath(hours []int64) string {
 	for _, n := range hours {
 		most = max(most, n)
 	}
-	var b strings.Builder
+	b := make([]byte, 0, 20*len(hours))
 	for i, n := range hours {
 		height := 0.5
 		if n > 0 {
 			height = max(1.5, 18*float64(n)/float64(most))
 		}
-		fmt.Fprintf(&b, "M%s %sh3V18h-3z", tenth(float64(i)*96/float64(len(hours))), tenth(18-height))
+		b = appendDecimal(append(b, 'M'), float64(i)*96/float64(len(hours)), 1)
+		b = appendDecimal(append(b, ' '), 18-height, 1)
+		b = append(b, "h3V18h-3z"...)
 	}
-	return b.String()
+	return string(b)
 }
 
 func dayText(hours []int64) string {

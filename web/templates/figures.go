@@ -1,10 +1,6 @@
 package templates
 
-import (
-	"strings"
-
-	"redrive/internal/job"
-)
+import "redrive/internal/job"
 
 // sparkLine draws values as the points of a line in a box of 100 by 18, the
 // oldest on the left. It is empty when there is nothing to draw.
@@ -17,13 +13,16 @@ func sparkLine(values []int64) string {
 	for _, v := range values {
 		most = max(most, v)
 	}
-	points := make([]string, len(values))
+	points := make([]byte, 0, 10*len(values))
 	for i, v := range values {
-		x := 100 * float64(i) / float64(len(values)-1)
-		y := floor - (floor-ceiling)*float64(max(v, 0))/float64(most)
-		points[i] = tenth(x) + "," + tenth(y)
+		if i > 0 {
+			points = append(points, ' ')
+		}
+		points = appendDecimal(points, 100*float64(i)/float64(len(values)-1), 1)
+		points = append(points, ',')
+		points = appendDecimal(points, floor-(floor-ceiling)*float64(max(v, 0))/float64(most), 1)
 	}
-	return strings.Join(points, " ")
+	return string(points)
 }
 
 // segment is a part of a bar, in percent of its width.

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -85,6 +86,19 @@ func TestWordsOfNumbers(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestCoord_WritesWhatAFloatIsToItsDigits(t *testing.T) {
+	for _, x := range []float64{0, 0.004, 0.05, 0.5, 1, 1.05, 1.5, 9.99, 9.996, 100, 12345.678, -0.5, -3, -7.25, 96.0 / 7} {
+		exact := math.Round(x*100) / 100
+		if got, want := coord(x), strconv.FormatFloat(exact, 'f', -1, 64); got != want {
+			t.Errorf("coord(%v) = %s, want %s", x, got, want)
+		}
+		rough := math.Round(x*10) / 10
+		if got, want := tenth(x), strconv.FormatFloat(rough, 'f', -1, 64); got != want {
+			t.Errorf("tenth(%v) = %s, want %s", x, got, want)
 		}
 	}
 }
