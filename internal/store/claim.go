@@ -184,12 +184,21 @@ func (t *tx) hold(jobs []job.Job, now time.Time) error {
 // seqs is a JSON array of the jobs' numbers, the form in which many travel to
 // one statement.
 func seqs(jobs []job.Job) string {
-	text := []byte{'['}
+	numbers := make([]int64, len(jobs))
 	for i, j := range jobs {
+		numbers[i] = j.Seq
+	}
+	return array(numbers)
+}
+
+// array is a JSON array of numbers, for json_each.
+func array(numbers []int64) string {
+	text := []byte{'['}
+	for i, n := range numbers {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = strconv.AppendInt(text, j.Seq, 10)
+		text = strconv.AppendInt(text, n, 10)
 	}
 	return string(append(text, ']'))
 }

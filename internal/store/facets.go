@@ -10,23 +10,24 @@ import (
 	"redrive/internal/retry"
 )
 
-// Reasons counts the open dead letters by reason, the most frequent first.
-func (s *Store) Reasons(ctx context.Context) ([]job.ReasonCount, error) {
+// Reasons counts the open dead letters by reason, the most frequent first, from
+// memory.
+func (s *Store) Reasons(context.Context) ([]job.ReasonCount, error) {
 	counts := map[retry.Reason]int64{}
-	err := openLetters(s.reading(ctx), func(k letterKey, n int64) { counts[k.reason] += n })
-	return reasonCounts(counts), err
+	s.openLetters(func(k letterKey, n int64) { counts[k.reason] += n })
+	return reasonCounts(counts), nil
 }
 
-// Facets counts what a list can be narrowed to, from rollups: open dead letters
+// Facets counts what a list can be narrowed to, from memory: open dead letters
 // by reason, queue and type, jobs of another state by queue.
-func (s *Store) Facets(ctx context.Context, f job.Filter) (job.Facets, error) {
+func (s *Store) Facets(_ context.Context, f job.Filter) (job.Facets, error) {
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
-		err := depthsOf(s.reading(ctx), f.Status, func(queue string, n int64) { queues[queue] += n })
-		return job.Facets{Queues: nameCounts(queues)}, err
+		s.depthsOf(f.Status, func(queue string, n int64) { queues[queue] += n })
+		return job.Facets{Queues: nameCounts(queues)}, nil
 	}
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
-	err := openLetters(s.reading(ctx), func(k letterKey, n int64) {
+	s.openLetters(func(k letterKey, n int64) {
 		queue, typ := f.Queue == "" || f.Queue == k.queue, f.MatchesType(k.typ)
 		reason := f.Reason == "" || f.Reason == k.reason
 		if queue && typ {
@@ -39,38 +40,41 @@ func (s *Store) Facets(ctx context.Context, f job.Filter) (job.Facets, error) {
 			types[k.typ] += n
 		}
 	})
-	return job.Facets{Reasons: reasonCounts(reasons), Queues: nameCounts(queues), Types: nameCounts(types)}, err
+	return job.Facets{Reasons: reasonCounts(reasons), Queues: nameCounts(queues), Types: nameCounts(types)}, nil
 }
 
-func openLetters(src source, each func(letterKey, int64)) error {
+// openLetters calls each with every count of open dead letters that is not zero.
+func (s *Store) openLetters(each func(letterKey, int64)) {
+	s.counts.RLock()
+	defer s.counts.RUnlock()
+	for k, n := range s.rollup.letters {
+		each(k, n)
+	}
+}
+
+// depthsOf counts the jobs of each queue that have a status, or all of them.
+func (s *Store) depthsOf(status job.Status, each func(queue string, n int64)) {
+	s.counts.RLock()
+	defer s.counts.RUnlock()
+	for k, n := range s.rollup.queued {
+		if n > 0 && (k.status == status || status == "" && slices.Contains(job.States(), job.State(k.status))) {
+			each(k.queue, n)
+		}
+	}
+}
+
+// loadLetters reads the counts of open dead letters, and makes the names known
+// under which they are counted.
+func (r *rollup) loadLetters(src source) error {
 	const query = `SELECT queue, type, reason, n FROM reasons WHERE n > 0`
 	return src.query(query, func(rows *sql.Rows) error {
 		var k letterKey
 		var n int64
 		err := rows.Scan(&k.queue, &k.typ, &k.reason, &n)
-		each(k, n)
+		r.letters[k] = n
+		r.labels.learn(k.queue, k.typ)
 		return err
 	})
-}
-
-// depthsOf counts the jobs of each queue that have a status, or all of them.
-func depthsOf(src source, status job.Status, each func(queue string, n int64)) error {
-	const query = `SELECT queue, status, n FROM depths WHERE n > 0`
-	return src.query(query, func(rows *sql.Rows) error {
-		var queue string
-		var s job.Status
-		var n int64
-		err := rows.Scan(&queue, &s, &n)
-		if s == status || status == "" && slices.Contains(job.States(), job.State(s)) {
-			each(queue, n)
-		}
-		return err
-	})
-}
-
-// loadReasons makes the names known under which open dead letters are counted.
-func (r *rollup) loadReasons(src source) error {
-	return openLetters(src, func(k letterKey, _ int64) { r.labels.learn(k.queue, k.typ) })
 }
 
 func reasonCounts(counts map[retry.Reason]int64) []job.ReasonCount {

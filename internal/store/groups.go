@@ -224,19 +224,11 @@ func movingGroups() batch {
 }
 
 func (t *tx) flushGroups() error {
-	const (
-		sample = `UPDATE groups SET last_seen = $2, sample_seq = $3, sample_execution = $4 WHERE id = $1 AND last_seen <= $2`
-		open   = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
-	)
+	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	sums := movingGroups()
 	for id, d := range t.delta.groups {
 		if err := sums.add(t, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed); err != nil {
 			return err
-		}
-		if d.seen > 0 {
-			if _, err := t.exec(sample, id, d.seen, d.sampleSeq, d.sampleExecution); err != nil {
-				return err
-			}
 		}
 		if d.opened != "" {
 			if _, err := t.exec(open, id, d.openedAt, string(d.opened)); err != nil {
@@ -247,7 +239,28 @@ func (t *tx) flushGroups() error {
 	if err := sums.flush(t, 1); err != nil {
 		return err
 	}
-	return t.flushGroupParts()
+	if err := t.flushGroupParts(); err != nil {
+		return err
+	}
+	return t.flushNewest()
+}
+
+// flushNewest writes what is known of the newest failure of each group, when its
+// hours are written.
+func (t *tx) flushNewest() error {
+	const newest = `UPDATE groups SET last_seen = max(last_seen, $2),
+			sample_seq = iif(last_seen <= $2, $3, sample_seq), sample_execution = iif(last_seen <= $2, $4, sample_execution),
+			day = (SELECT sum(failures) FROM group_hours WHERE group_id = $1 AND hour > max(last_seen, $2) / $5 - $6)
+		WHERE id = $1`
+	for id, d := range t.delta.groups {
+		if d.seen == 0 {
+			continue
+		}
+		if _, err := t.exec(newest, id, d.seen, d.sampleSeq, d.sampleExecution, microsPerHour, lastDay); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keptHours is how much of a group's history is kept: a month.

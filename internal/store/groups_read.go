@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -110,26 +108,65 @@ func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, [
 }
 
 // TopGroups returns the open error groups with the most failures in the last
-// day.
+// day, the most first.
 func (s *Store) TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error) {
-	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.state = 'open' AND g.last_seen >= $1
-		ORDER BY (SELECT sum(failures) FROM group_hours WHERE group_id = g.id AND hour >= $2) DESC, g.last_seen DESC, g.id DESC LIMIT $3 + 0`
+	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var all []job.Group
 	err := s.consistently(ctx, func(src source) error {
-		first := firstHour(now)
-		err := src.query(query, func(rows *sql.Rows) error {
-			g, err := scanGroup(rows)
-			all = append(all, g)
+		numbers, err := topGroups(src, firstHour(now), limit)
+		if err != nil {
 			return err
-		}, first*microsPerHour, first, limit)
+		}
+		all = make([]job.Group, len(numbers))
+		err = src.query(query, func(rows *sql.Rows) error {
+			g, err := scanGroup(rows)
+			all[slices.Index(numbers, g.Number)] = g
+			return err
+		}, array(numbers))
 		if err != nil {
 			return err
 		}
 		return addParts(src, now, all)
 	})
 	return all, timedOut(ctx, err)
+}
+
+// topGroups returns the numbers of the groups that failed most since an hour. It
+// goes by what they failed in the day before their newest failure, which is
+// never less, and so needs no look at most of them.
+func topGroups(src source, first int64, limit int) ([]int64, error) {
+	const query = `SELECT id, last_seen, day, (SELECT coalesce(sum(failures), 0) FROM group_hours WHERE group_id = id AND hour >= $1)
+		FROM groups WHERE state = 'open' ORDER BY day DESC`
+	type top struct{ number, seen, failures int64 }
+	var all []top
+	err := src.query(query, func(rows *sql.Rows) error {
+		var t top
+		var most int64
+		if err := rows.Scan(&t.number, &t.seen, &most, &t.failures); err != nil {
+			return err
+		}
+		if most == 0 || len(all) == limit && most < all[limit-1].failures {
+			return errEnough
+		}
+		if t.failures > 0 {
+			all = append(all, t)
+			slices.SortFunc(all, func(a, b top) int {
+				return cmp.Or(cmp.Compare(b.failures, a.failures), cmp.Compare(b.seen, a.seen), cmp.Compare(b.number, a.number))
+			})
+			all = all[:min(len(all), limit)]
+		}
+		return nil
+	}, first)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	numbers := make([]int64, len(all))
+	for i, t := range all {
+		numbers[i] = t.number
+	}
+	return numbers, err
 }
 
 // lastDay is how many hours a group shows.
@@ -145,20 +182,20 @@ func addParts(src source, now time.Time, groups []job.Group) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	byNumber, numbers := map[int64]*job.Group{}, make([]string, len(groups))
+	byNumber, numbers := map[int64]*job.Group{}, make([]int64, len(groups))
 	for i := range groups {
 		g := &groups[i]
 		g.LastDay = make([]int64, lastDay)
-		byNumber[g.Number], numbers[i] = g, strconv.FormatInt(g.Number, 10)
+		byNumber[g.Number], numbers[i] = g, g.Number
 	}
-	list, first := "["+strings.Join(numbers, ",")+"]", firstHour(now)
+	theirs, first := array(numbers), firstHour(now)
 	var number int64
 	err := src.query(queues, func(rows *sql.Rows) error {
 		var share job.Share
 		err := rows.Scan(&number, &share.Name, &share.Count)
 		byNumber[number].Queues = append(byNumber[number].Queues, share)
 		return err
-	}, list)
+	}, theirs)
 	if err != nil {
 		return err
 	}
@@ -169,7 +206,7 @@ func addParts(src source, now time.Time, groups []job.Group) error {
 			byNumber[number].LastDay[i] = n
 		}
 		return err
-	}, list, first)
+	}, theirs, first)
 }
 
 // firstHour is the oldest of the hours that are shown.
@@ -254,16 +291,12 @@ func (s *Store) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int6
 	for i, l := range letters {
 		numbers[i] = l.Job.Group
 	}
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, err
-	}
 	all := map[int64]job.Group{}
-	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		g, err := scanGroup(rows)
 		all[g.Number] = g
 		return err
-	}, string(list))
+	}, array(numbers))
 	return all, err
 }
 

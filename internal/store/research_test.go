@@ -75,6 +75,22 @@ func TestFillSearch_PassesWhatItCannotIndex(t *testing.T) {
 	}
 }
 
+// Two segments of a size become one, and do not wait for more.
+func TestFillSearch_JoinsSegments(t *testing.T) {
+	s := open(t, Options{})
+	for range 3 {
+		failWith(t, s, 1, "alpha")
+		_, err := s.FillSearch(t.Context())
+		check(t, err)
+	}
+	const query = `SELECT count(DISTINCT id >> 37) FROM search_data WHERE id > 10` // the number of a page begins with its segment's
+	segments := 0
+	check(t, s.reading(t.Context()).query(query, func(rows *sql.Rows) error { return rows.Scan(&segments) }))
+	if n := finds(t, s, "alpha"); n != 6 || segments > 2 {
+		t.Errorf("%d of 6 jobs are found in %d segments, want 2 at most", n, segments)
+	}
+}
+
 // So is one at which the redaction panics.
 func TestFillSearch_PassesWhatCannotBeRedacted(t *testing.T) {
 	var log bytes.Buffer

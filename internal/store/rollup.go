@@ -14,15 +14,16 @@ import (
 // rollup is what the writer knows in memory, as of the last commit: the rollup
 // tables, and which executions are under way, so that most settlements need no
 // look at the table before they write. Only the writer touches it; others read
-// what publish made of it.
+// what publish made of it, and two of its maps under writer.counts.
 type rollup struct {
 	seq                     int64
 	totals                  job.Totals
-	depths                  job.Depths         // over all queues
-	queued                  map[depthKey]int64 // by queue
-	minute                  int64              // the newest one that was counted
-	queues                  map[string]bool    // every queue that had a job or was paused
-	grown                   bool               // queues has a new name since it was published
+	depths                  job.Depths          // over all queues
+	queued                  map[depthKey]int64  // by queue, under writer.counts
+	letters                 map[letterKey]int64 // open dead letters, under writer.counts
+	minute                  int64               // the newest one that was counted
+	queues                  map[string]bool     // every queue that had a job or was paused
+	grown                   bool                // queues has a new name since it was published
 	paused                  map[string]bool
 	audit                   auditHead
 	bulk                    int64 // operations that are under way
@@ -110,14 +111,17 @@ func (r *rollup) apply(d delta, paused []string, underWay int64, moved bool) {
 		r.queued[k] += n
 		r.learn(k.queue)
 	}
+	for k, n := range d.reasons {
+		if r.letters[k] += n; r.letters[k] == 0 {
+			delete(r.letters, k)
+		}
+		r.labels.learn(k.queue, k.typ)
+	}
 	for _, name := range paused {
 		r.learn(name)
 	}
 	for k, n := range d.counters {
 		r.totals = r.totals.Add(n)
-		r.labels.learn(k.queue, k.typ)
-	}
-	for k := range d.reasons {
 		r.labels.learn(k.queue, k.typ)
 	}
 	for k := range d.minutes {
@@ -158,7 +162,7 @@ func (s *Store) QueueNames() []string { return slices.Clone(*s.names.Load()) }
 func (s *Store) load(ctx context.Context) error {
 	r := &s.rollup
 	*r = rollup{
-		depths: job.Depths{}, queued: map[depthKey]int64{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
+		depths: job.Depths{}, queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
 		labels: labels{map[string]bool{}, map[string]bool{}}, active: map[string]*job.Job{},
 	}
 	for _, status := range job.Statuses() {
@@ -166,7 +170,7 @@ func (s *Store) load(ctx context.Context) error {
 	}
 	src := s.reading(ctx)
 	for _, step := range []func(source) error{
-		r.loadRevision, r.loadDepths, r.loadCounters, r.loadReasons, r.loadQueues, r.loadAudit, r.loadOperations, r.loadGroups,
+		r.loadRevision, r.loadDepths, r.loadCounters, r.loadLetters, r.loadQueues, r.loadAudit, r.loadOperations, r.loadGroups,
 	} {
 		if err := step(src); err != nil {
 			return fmt.Errorf("read the rollups: %w", err)

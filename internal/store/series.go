@@ -42,12 +42,23 @@ func (s *Store) Series(ctx context.Context, now time.Time, queue, typ string, sc
 const recentAmong = 20_000
 
 // Recent returns the newest jobs of a type, the newest first: at most limit of
-// those that are among the newest twenty thousand of all.
+// those that are among the newest twenty thousand of all. Of each it says how it
+// stands, since when, and when its newest execution was.
 func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
-	const query = `SELECT ` + jobColumns + ` FROM jobs
+	const query = `SELECT seq, id, state, letter, held, started_at, finished_at, changed_at FROM jobs
 		WHERE seq > coalesce((SELECT max(seq) FROM jobs), 0) - $2 AND type = $1 ORDER BY seq DESC LIMIT $3 + 0`
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	jobs, err := s.policies.jobs(s.reading(ctx), query, typ, recentAmong, limit)
-	return jobs, timedOut(ctx, err)
+	var all []job.Job
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		j := job.Job{Type: typ}
+		var state, letter string
+		var started, finished, changed int64
+		err := rows.Scan(&j.Seq, &j.ID, &state, &letter, &j.Held, &started, &finished, &changed)
+		j.State, j.Letter = job.State(state), job.Letter(letter)
+		j.StartedAt, j.FinishedAt, j.ChangedAt = fromMicros(started), fromMicros(finished), fromMicros(changed)
+		all = append(all, j)
+		return err
+	}, typ, recentAmong, limit)
+	return all, timedOut(ctx, err)
 }

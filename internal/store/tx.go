@@ -76,7 +76,9 @@ func (t *tx) committed() {
 	open := t.rollup.openGroups
 	t.rollup.learnGroups(t.groups)
 	moved := t.underWay != 0 || t.rollup.openGroups != open
+	t.counts.Lock()
 	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)), t.underWay, moved)
+	t.counts.Unlock()
 	t.rollup.newest, t.rollup.audit = t.seq, t.head
 	for id, j := range t.active {
 		if j == nil {

@@ -8,6 +8,10 @@ CREATE VIRTUAL TABLE search USING fts5 (
     content = '', contentless_delete = 1, tokenize = 'trigram'
 );
 
+-- Each transaction that fills it adds a segment, and a search goes through all of
+-- them: two of a size are joined (see Store.FillSearch).
+INSERT INTO search (search, rank) VALUES ('usermerge', 2);
+
 -- Jobs whose newest failure is not searchable yet: filled by the settling
 -- transaction, emptied in the background.
 CREATE TABLE search_backlog (

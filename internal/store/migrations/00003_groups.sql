@@ -22,6 +22,7 @@ CREATE TABLE groups (
     last_seen    INTEGER NOT NULL,
     sample_seq   INTEGER NOT NULL,           -- the attempt whose trace stands for all: jobs.seq
     sample_execution INTEGER NOT NULL,
+    day          INTEGER NOT NULL DEFAULT 0, -- of failures: those in the 24 hours that end with the one of last_seen
     failures     INTEGER NOT NULL,           -- attempts that failed so
     dead         INTEGER NOT NULL,           -- jobs that lie in the dead-letter queue, or were refused there, for it
     retrying     INTEGER NOT NULL,           -- jobs that are not over and failed so last
@@ -31,7 +32,8 @@ CREATE TABLE groups (
 ) STRICT;
 
 CREATE INDEX groups_seen ON groups (state, last_seen, id);
-CREATE INDEX groups_dead ON groups (state, dead, last_seen, id);
+CREATE INDEX groups_dead ON groups (state, dead, last_seen, id, retrying); -- the last for tallies
+CREATE INDEX groups_day  ON groups (state, day);
 
 -- The last month of each group.
 CREATE TABLE group_hours (

@@ -13,7 +13,7 @@ import (
 var grouping = []func(*kit){
 	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure, GroupIsIgnoredUntilADate,
 	GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
-	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, OldGroupsAreRemoved, GroupsSurviveARestart,
+	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, TopGroupsOfThisDay, OldGroupsAreRemoved, GroupsSurviveARestart,
 }
 
 // fails is a job that fails so, and retries are left to it.
@@ -283,6 +283,32 @@ func TopGroupsOfTheDay(k *kit) {
 	top, err = k.TopGroups(k.ctx, k.now, 1)
 	k.check(err)
 	k.same("the first alone", len(top), 1)
+}
+
+// TopGroupsOfThisDay: what failed often the day before, and again today, comes
+// after what failed more often today.
+func TopGroupsOfThisDay(k *kit) {
+	for range 5 {
+		k.fails("often")
+	}
+	k.pass(20 * time.Hour)
+	often := k.fails("often")
+	k.pass(10 * time.Hour)
+	k.fails("lately")
+	lately := k.fails("lately")
+	once := k.fails("once")
+	for i, want := range [][]string{{k.group(lately).Fingerprint}, {k.group(lately).Fingerprint, k.group(once).Fingerprint}} {
+		top, err := k.TopGroups(k.ctx, k.now, i+1)
+		k.check(err)
+		var got []string
+		for _, g := range top {
+			got = append(got, g.Fingerprint)
+		}
+		k.same("the first ones", got, want)
+	}
+	top, err := k.TopGroups(k.ctx, k.now, 9)
+	k.check(err)
+	k.same("the last of all", []any{len(top), top[2].Fingerprint, total(top[2].LastDay)}, []any{3, k.group(often).Fingerprint, int64(1)})
 }
 
 // OldGroupsAreRemoved: with the retention of dead letters, once no job belongs
