@@ -18,6 +18,23 @@ func large() []byte {
 	return []byte(strings.TrimSuffix(b.String(), ",") + "]}")
 }
 
+// A list has fifty rows, and each of them a small payload.
+func BenchmarkPayload_Small(b *testing.B) {
+	r := made(b, Options{})
+	for name, document := range map[string]string{
+		"nothing hidden": `{"order_id":88412,"customer":{"email":"ines@brightmail.example","fullName":"Ines B."},"amount":4990,"currency":"EUR","lines":[{"sku":"TR-204","qty":2}],"note":"sent to bob: ok, at 12:30"}`,
+		"hidden":         `{"order_id":88412,"amount":4990,"currency":"EUR","card_number":"4242424242424242","provider":"paylane"}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			data := []byte(document)
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Payload(data)
+			}
+		})
+	}
+}
+
 // trace is an error text of 32 kB.
 func trace() string {
 	var b strings.Builder

@@ -72,7 +72,7 @@ const maxNested = 8
 func (m *masker) document(data []byte, at path) []lock {
 	valid := json.Valid(data)
 	if valid || looksLikeJSON(data) {
-		m.walker = walker{data: data, at: at, visit: m.visit, named: m.visitNamed, names: m.redactor.names}
+		m.walker = walker{data: data, src: string(data), at: at, visit: m.visit, named: m.visitNamed, names: m.redactor.names}
 		m.walker.value(rawjson.Space(data, 0))
 	}
 	if !valid {
@@ -94,6 +94,12 @@ func looksLikeJSON(data []byte) bool {
 		return i < len(data) && (data[i] == '{' || data[i] == '[')
 	}
 	return rawjson.Space(data, rawjson.AfterString(data, i)) == len(data)
+}
+
+// opens reports whether a text begins as JSON in a string does.
+func opens(s string) bool {
+	s = strings.TrimLeft(s, " \t\r\n")
+	return s != "" && (s[0] == '{' || s[0] == '[' || s[0] == '"')
 }
 
 // joined puts locks in order, and makes one of those that overlap: the first.
@@ -168,7 +174,10 @@ func (m *masker) lock(i, j int, shown string) lock {
 
 // search looks for secrets within a string.
 func (m *masker) search(i, j int) {
-	inside := text(m.walker.data[i:j])
+	inside := m.walker.text(i, j)
+	if !announces(inside) && !opens(inside) { // as nearly every string
+		return
+	}
 	token := m.next()
 	if document := []byte(inside); looksLikeJSON(document) {
 		if m.nested == maxNested {
@@ -241,11 +250,11 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 
 // masks finds the strings of a document that look like masks.
 func masks(document []byte, found func(w *walker, shown string, l lock)) {
-	w := &walker{data: document}
+	w := &walker{data: document, src: string(document)}
 	w.visit = func(i int) (after int) {
 		if document[i] == '"' {
 			j := rawjson.AfterString(document, i)
-			if shown := text(document[i:j]); strings.Contains(shown, Hidden) {
+			if shown := w.text(i, j); strings.Contains(shown, Hidden) {
 				found(w, shown, lock{from: i, to: j})
 			}
 		}

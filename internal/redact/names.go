@@ -55,7 +55,7 @@ const (
 
 // hide reports whether values under this name are hidden.
 func (n *names) hide(name string) bool {
-	if strings.IndexFunc(name, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0 {
+	if !ascii(name) {
 		name = strings.ToLower(name)
 	}
 	var buffer [maxKey]byte
@@ -82,6 +82,15 @@ func (n *names) hide(name string) bool {
 		start = end
 	}
 	return false
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // means reports whether some words of a name are one that is hidden, also in the
@@ -114,28 +123,32 @@ func (n *names) exact(name string) bool {
 // each of them ends. Words end at dashes, underscores, blanks and dots, before
 // and after digits, and where capitals begin or end: SMTPPassword2.
 func split(name string, joined []byte, ends []int) ([]byte, []int) {
-	end := func() {
-		if n := len(joined); n > 0 && (len(ends) == 0 || ends[len(ends)-1] < n) {
-			ends = append(ends, n)
-		}
-	}
+	last := byte('a')
 	for i := range len(name) {
 		c := name[i]
-		if strings.IndexByte("-_ .", c) >= 0 {
-			end()
+		before := last
+		last = kind(c)
+		if c == '-' || c == '_' || c == ' ' || c == '.' {
+			ends = ended(joined, ends)
 			continue
 		}
-		if i > 0 && (kind(c) != kind(name[i-1]) && (kind(c) != 'a' || kind(name[i-1]) != 'A') ||
-			kind(c) == 'A' && i+1 < len(name) && kind(name[i+1]) == 'a') {
-			end()
+		if i > 0 && (last != before && (last != 'a' || before != 'A') || last == 'A' && i+1 < len(name) && kind(name[i+1]) == 'a') {
+			ends = ended(joined, ends)
 		}
-		if kind(c) == 'A' {
+		if last == 'A' {
 			c += 'a' - 'A'
 		}
 		joined = append(joined, c)
 	}
-	end()
-	return joined, ends
+	return joined, ended(joined, ends)
+}
+
+// ended appends the end of a word, when there is one that has not ended yet.
+func ended(joined []byte, ends []int) []int {
+	if n := len(joined); n > 0 && (len(ends) == 0 || ends[len(ends)-1] < n) {
+		ends = append(ends, n)
+	}
+	return ends
 }
 
 // kind is 'A' for capitals, '0' for digits, and 'a' for what else words have.

@@ -32,7 +32,7 @@ func (r *Redactor) hide(s, token string) (shown string, n int) {
 // secrets are where the secrets of a text lie, in their order.
 func (r *Redactor) secrets(s string) func(yield func(start, end int) bool) {
 	return func(yield func(start, end int) bool) {
-		if !strings.ContainsAny(s, `=: >%,&;\`) {
+		if !announces(s) {
 			return
 		}
 		t := scanner{s: s, names: r.names, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1, word: span{-1, -1}}
@@ -45,6 +45,9 @@ func (r *Redactor) secrets(s string) func(yield func(start, end int) bool) {
 		}
 	}
 }
+
+// announces reports whether a text has anything behind which a secret can stand.
+func announces(s string) bool { return strings.ContainsAny(s, `=: >%,&;\`) }
 
 type span struct{ from, to int }
 

@@ -13,6 +13,7 @@ import (
 // JSON at all: then it stops early.
 type walker struct {
 	data  []byte
+	src   string                  // the same, of which names and texts are parts
 	at    path                    // where it is
 	visit func(i int) (after int) // is shown where each value begins; the index after it when that is done with
 	named func(i, end int)        // is shown the value of a pair whose name is secret, see pair; may be nil
@@ -88,7 +89,7 @@ type member struct {
 func (w *walker) member(p *pair, m member) {
 	switch strings.ToLower(m.name) {
 	case "name", "key", "field", "header", "k":
-		p.secret = p.secret || w.data[m.i] == '"' && w.names.hide(text(w.data[m.i:m.end]))
+		p.secret = p.secret || w.data[m.i] == '"' && w.names.hide(w.text(m.i, m.end))
 	case "value", "values", "val", "v":
 		p.values = append(p.values, m)
 	}
@@ -119,7 +120,7 @@ func (w *walker) each(i int, p *pair) (end int, ok bool) {
 			return i, false
 		}
 		after := rawjson.AfterString(w.data, i)
-		name := text(w.data[i:after])
+		name := w.text(i, after)
 		i = rawjson.Space(w.data, after)
 		if i >= len(w.data) || w.data[i] != ':' {
 			return i, false
@@ -167,6 +168,16 @@ func (w *walker) enter(s step) { w.at = append(w.at, s) }
 func (w *walker) leave() {
 	w.at = w.at[:len(w.at)-1]
 	w.known = w.known[:min(len(w.known), len(w.at))]
+}
+
+// text is what the string of JSON from i to j says.
+func (w *walker) text(i, j int) string {
+	if j-i > 1 && w.data[i] == '"' && w.data[j-1] == '"' {
+		if inside := w.src[i+1 : j-1]; strings.IndexByte(inside, '\\') < 0 && utf8.ValidString(inside) {
+			return inside
+		}
+	}
+	return text(w.data[i:j])
 }
 
 // text is what a string of JSON says, also one that is cut off; of one that is

@@ -32,7 +32,9 @@ func (r reader) body(typ string, b job.Body) job.Body {
 	of := r.redactor.For(typ)
 	b.Payload, b.Meta = of.Payload(b.Payload), r.redactor.ByKey().Payload(b.Meta)
 	b.TraceID, b.MessageID = r.redactor.Text(b.TraceID), r.redactor.Text(b.MessageID)
-	b.Envelope = of.Around().Payload(b.Envelope)
+	if len(b.Envelope) > 0 {
+		b.Envelope = of.Around().Payload(b.Envelope)
+	}
 	return b
 }
 
