@@ -59,44 +59,18 @@ func attempts(src source, seq int64) ([]job.Attempt, error) {
 	return all, err
 }
 
-// letterRow is a dead letter as it lies in the table.
-type letterRow struct {
-	job.DeadLetter
-	failed, replayed, discarded, forwarded int64
-}
-
-// The columns of a dead letter in the order in which fields lists them. Pages show
-// less of the payload than is read: what must be hidden in that is told by what
-// follows.
-const (
-	letterColumns = `l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
-		l.replayed_at, l.replayed_by, l.discarded_at, l.discarded_by, l.cause, l.forwarded_at, l.forwarded_to, l.problem`
-	letterRowColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
-		j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
-		j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id, substr(b.payload, 1, 2048), ` + letterColumns
-)
-
-func (r *letterRow) fields() []any {
-	return []any{&r.Run, &r.Reason, &r.Error, &r.Exception, &r.failed, &r.Queue, &r.Attempts, &r.Refused,
-		&r.replayed, &r.ReplayedBy, &r.discarded, &r.DiscardedBy,
-		&r.Cause, &r.forwarded, &r.ForwardedTo, &r.Problem}
-}
-
-// letter is the row as the noun, of the job with the id.
-func (r *letterRow) letter(id string) job.DeadLetter {
-	r.JobID = id
-	r.FailedAt, r.ReplayedAt, r.DiscardedAt = fromMicros(r.failed), fromMicros(r.replayed), fromMicros(r.discarded)
-	r.ForwardedAt = fromMicros(r.forwarded)
-	return r.DeadLetter
-}
-
 func letters(src source, j job.Job) ([]job.DeadLetter, error) {
-	const query = `SELECT ` + letterColumns + ` FROM dead_letters AS l WHERE l.job_seq = $1 ORDER BY l.run`
+	const query = `SELECT run, reason, error, exception, failed_at, queue, attempts, refused,
+		replayed_at, replayed_by, discarded_at, discarded_by, cause, forwarded_at, forwarded_to, problem
+		FROM dead_letters WHERE job_seq = $1 ORDER BY run`
 	var all []job.DeadLetter
 	err := src.query(query, func(rows *sql.Rows) error {
-		var r letterRow
-		err := rows.Scan(r.fields()...)
-		all = append(all, r.letter(j.ID))
+		l := job.DeadLetter{JobID: j.ID}
+		var failed, replayed, discarded, forwarded int64
+		err := rows.Scan(&l.Run, &l.Reason, &l.Error, &l.Exception, &failed, &l.Queue, &l.Attempts, &l.Refused,
+			&replayed, &l.ReplayedBy, &discarded, &l.DiscardedBy, &l.Cause, &forwarded, &l.ForwardedTo, &l.Problem)
+		l.FailedAt, l.ReplayedAt, l.DiscardedAt, l.ForwardedAt = fromMicros(failed), fromMicros(replayed), fromMicros(discarded), fromMicros(forwarded)
+		all = append(all, l)
 		return err
 	}, j.Seq)
 	return all, err

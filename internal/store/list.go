@@ -306,12 +306,12 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	partly := s.filled(f)
 	src := s.reading(ctx)
 	err := src.query(query, func(rows *sql.Rows) error {
-		var l letterRow
-		var preview []byte
-		err := found.scan(rows, append([]any{&preview}, l.fields()...)...)
+		var l openLetter
+		err := found.scan(rows, &l.preview, &l.failedAt, &l.cause, &l.forwardedAt, &l.forwardedTo)
 		if err == nil {
-			found.jobs[len(found.jobs)-1].Payload = preview
-			page.Letters = append(page.Letters, job.LetterRow{DeadLetter: l.letter(found.jobs[len(found.jobs)-1].ID)})
+			j := &found.jobs[len(found.jobs)-1]
+			j.Payload = l.preview
+			page.Letters = append(page.Letters, job.LetterRow{DeadLetter: l.of(*j)})
 		}
 		return err
 	}, args...)
@@ -329,6 +329,30 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	return page, timedOut(ctx, err)
 }
 
+// openLetter is what a list reads of an open letter beside its job. All else that
+// the letter says, the job says too: it died and has not moved since. Pages show
+// less of the payload than is read: what must be hidden in that is told by what
+// follows.
+type openLetter struct {
+	preview               []byte
+	failedAt, forwardedAt int64
+	cause, forwardedTo    string
+}
+
+const openLetterColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
+	j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
+	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
+	substr(b.payload, 1, 2048), l.failed_at, l.cause, l.forwarded_at, l.forwarded_to`
+
+// of is the letter of a job.
+func (l openLetter) of(j job.Job) job.DeadLetter {
+	return job.DeadLetter{
+		JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
+		FailedAt: fromMicros(l.failedAt), Queue: j.Queue, Attempts: j.Attempts,
+		Cause: job.Outcome(l.cause), ForwardedAt: fromMicros(l.forwardedAt), ForwardedTo: l.forwardedTo,
+	}
+}
+
 // byJob reports whether letters are found by what their jobs know: the group or
 // the type. They come in the order in which these were discarded, which is when
 // they failed.
@@ -337,7 +361,7 @@ func byJob(f job.Filter) bool {
 }
 
 func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
-	const columns = `SELECT ` + letterRowColumns + ` FROM `
+	const columns = `SELECT ` + openLetterColumns + ` FROM `
 	from, order := "dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq", []string{"l.failed_at", "l.job_seq"}
 	var where conditions
 	switch {
