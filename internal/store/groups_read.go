@@ -284,16 +284,17 @@ func oneGroup(src source, condition string, value any, sample ...any) (g job.Gro
 }
 
 // GroupsOf returns the error groups to which the jobs of dead letters belong, by
-// their numbers, without their queues and hours.
+// their numbers: of each what the failures have in common, and how many there are.
 func (s *Store) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
-	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
+	const query = `SELECT id, fingerprint, class, message, failures FROM groups WHERE id IN (SELECT value FROM json_each($1))`
 	numbers := make([]int64, len(letters))
 	for i, l := range letters {
 		numbers[i] = l.Job.Group
 	}
 	all := map[int64]job.Group{}
 	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		g, err := scanGroup(rows)
+		var g job.Group
+		err := rows.Scan(&g.Number, &g.Fingerprint, &g.Class, &g.Message, &g.Failures)
 		all[g.Number] = g
 		return err
 	}, array(numbers))
