@@ -25,7 +25,7 @@ import (
 const (
 	fillRows  = 64
 	fillBytes = 64 << 10
-	joinPages = 16 // of the index, about
+	joinPages = 64 // of the index, about
 )
 
 const (
