@@ -71,7 +71,7 @@ type stride int
 
 const (
 	leastStride stride = 100
-	stepWithin         = 20 * time.Millisecond
+	stepWithin         = 30 * time.Millisecond
 )
 
 // measured notes how long a step of n items was under way, the waiting for others

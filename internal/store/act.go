@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -33,52 +34,50 @@ func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, b
 }
 
 func (t *tx) replay(from job.Job, now time.Time, by job.Actor) (job.Job, error) {
-	if _, err := t.replayAll([]job.Job{from}, now, by, 0); err != nil {
+	if err := t.replayAll([]job.Job{from}, now, by, 0); err != nil {
 		return job.Job{}, fmt.Errorf("replay job %s: %w", from.ID, err)
 	}
 	return t.byID(from.ID)
 }
 
 // replayAll starts the next run of jobs that can be replayed, each as it is in
-// this transaction, and returns what they are then. operation is whose items
-// they are, or 0.
-func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation int64) ([]job.Job, error) {
+// this transaction. operation is whose items they are, or 0.
+func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation int64) error {
 	const (
-		record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
+		record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-		letter = `UPDATE dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
+		letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
 			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-		update = `UPDATE jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '', group_id = 0,
+		update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '', group_id = 0,
 				run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 			WHERE seq IN (SELECT value FROM json_each($1))`
 	)
 	these, at := seqs(from), micros(now)
 	n, err := t.exec(record, these, at, by.Name, operation)
 	if err := expect(int64(len(from)), n, err); err != nil {
-		return nil, fmt.Errorf("record the replay: %w", err)
+		return fmt.Errorf("record the replay: %w", err)
 	}
 	if _, err := t.exec(letter, these, at, by.Name); err != nil {
-		return nil, fmt.Errorf("mark the dead letter: %w", err)
+		return fmt.Errorf("mark the dead letter: %w", err)
 	}
 	if err := t.leaveTrash(from...); err != nil {
-		return nil, err
+		return err
 	}
 	n, err = t.exec(update, these, at)
 	if err := expect(int64(len(from)), n, err); err != nil {
-		return nil, fmt.Errorf("start the next run: %w", err)
+		return fmt.Errorf("start the next run: %w", err)
 	}
-	all := make([]job.Job, len(from))
-	for i, j := range from {
+	t.changes = slices.Grow(t.changes, len(from))
+	for _, j := range from {
 		t.resolved(j)
 		t.ended(j, job.RunDropped, now)
-		all[i] = renewed(j, now)
-		t.moved(j, all[i])
+		t.moved(j, renewed(j, now))
 		t.delta.count(j.Queue, j.Type, at, job.Totals{Replayed: 1})
 		if j.Group != 0 {
 			t.delta.group(j.Group).replayed++
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // renewed is a job at the beginning of its next run.

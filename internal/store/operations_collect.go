@@ -76,13 +76,19 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 	if err != nil {
 		return nil, "", err
 	}
-	query, args := selectJobs(workColumns, "", f, after, job.OperationStep-1)
-	jobs, err := s.policies.toWork(s.reading(ctx), query, args...)
-	for _, j := range jobs {
+	const columns = `seq, queue, type, state, letter, held, run, changed_at`
+	query, args := selectJobs(columns, "", f, after, job.OperationStep-1)
+	all = make([]workItem, 0, job.OperationStep)
+	var last job.Cursor
+	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		j := new(job.Job)
+		var changed int64
+		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &changed)
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
-		next = f.CursorOf(j).String()
-	}
-	return all, next, err
+		last = job.Cursor{At: fromMicros(changed), Seq: j.Seq}
+		return err
+	}, args...)
+	return all, last.String(), err
 }
 
 // scope is the filter of an operation as it is collected: the jobs that changed

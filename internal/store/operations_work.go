@@ -14,8 +14,8 @@ type workItem struct {
 	n     int64
 	seq   int64
 	run   int
-	id    string  // as it was named, when it was
-	job   job.Job // as it was read; the zero Job: not yet
+	id    string   // as it was named, when it was
+	job   *job.Job // as it was read; nil: not yet, or there is none
 	code  job.Skip
 	why   string
 	other int64
@@ -58,8 +58,9 @@ const nextQuery = `SELECT n, job_seq, run FROM operation_items INDEXED BY operat
 	WHERE operation_id = $1 AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT $2 + 0`
 
 // nextItems reads pending items in the order of work.
-func (t *tx) nextItems(id int64, n int) (all []workItem, err error) {
-	err = t.query(nextQuery, func(rows *sql.Rows) error {
+func (t *tx) nextItems(id int64, n int) ([]workItem, error) {
+	all := make([]workItem, 0, n)
+	err := t.query(nextQuery, func(rows *sql.Rows) error {
 		var it workItem
 		err := rows.Scan(&it.n, &it.seq, &it.run)
 		all = append(all, it)
@@ -73,7 +74,7 @@ func (t *tx) workThrough(o job.Operation, items []workItem, now time.Time) (job.
 	if err := t.judge(o, items); err != nil {
 		return o, err
 	}
-	var fit []job.Job
+	fit := make([]job.Job, 0, len(items))
 	skips := map[job.Skip]int64{}
 	for _, it := range items {
 		o.Pending--
@@ -83,7 +84,7 @@ func (t *tx) workThrough(o job.Operation, items []workItem, now time.Time) (job.
 			continue
 		}
 		o.Done++
-		fit = append(fit, it.job)
+		fit = append(fit, *it.job)
 	}
 	if err := t.actOn(o, fit, now); err != nil {
 		return o, err
@@ -106,7 +107,7 @@ func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
 	by := job.Actor{Name: o.StartedBy}
 	switch o.Kind {
 	case job.OpReplay:
-		_, err = t.replayAll(jobs, now, by, o.ID)
+		err = t.replayAll(jobs, now, by, o.ID)
 	case job.OpDiscard:
 		err = t.discardAll(jobs, now, by, o.ID)
 	case job.OpRestore:
@@ -123,7 +124,7 @@ func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
 	const (
 		skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
 			WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
-		done = `UPDATE operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
+		done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
 	)
 	if len(items) == 0 {
 		return nil
@@ -205,12 +206,12 @@ func (t *tx) judge(o job.Operation, items []workItem) error {
 	late := map[int64]*workItem{}
 	for i := range items {
 		it := &items[i]
-		if it.job.ID == "" {
+		if it.job == nil {
 			it.code, it.why = job.SkipGone, gone(it.id)
 			continue
 		}
-		it.code = o.Kind.Unfit(it.job, it.run)
-		it.why = unfit(it.code, it.job, it.run)
+		it.code = o.Kind.Unfit(*it.job, it.run)
+		it.why = unfit(it.code, *it.job, it.run)
 		if it.code == job.SkipReplayed {
 			late[it.seq] = it
 		}
@@ -221,9 +222,9 @@ func (t *tx) judge(o job.Operation, items []workItem) error {
 // readJobs gives items their jobs as they are in this transaction.
 func (t *tx) readJobs(items []workItem) error {
 	const query = `SELECT ` + workColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	var unknown []int64
+	unknown := make([]int64, 0, len(items))
 	for _, it := range items {
-		if it.job.ID == "" {
+		if it.job == nil {
 			unknown = append(unknown, it.seq)
 		}
 	}
@@ -234,13 +235,13 @@ func (t *tx) readJobs(items []workItem) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := t.store.policies.toWork(t, query, text)
-	bySeq := make(map[int64]job.Job, len(jobs))
-	for _, j := range jobs {
-		bySeq[j.Seq] = j
+	jobs, err := t.store.policies.toWork(t, len(unknown), query, text)
+	bySeq := make(map[int64]*job.Job, len(jobs))
+	for i := range jobs {
+		bySeq[jobs[i].Seq] = &jobs[i]
 	}
 	for i := range items {
-		if it := &items[i]; it.job.ID == "" {
+		if it := &items[i]; it.job == nil {
 			it.job = bySeq[it.seq]
 		}
 	}

@@ -167,29 +167,6 @@ func (r *jobRows) scanNext(rows *sql.Rows, known job.Job) error {
 	return err
 }
 
-// workColumns are what has to be known of a job to act on it together with many
-// others, in the order in which scanWork reads them.
-const workColumns = `seq, id, queue, type, state, letter, held, run, attempts, execution, policy_id,
-	run_at, enqueued_at, changed_at, reason, group_id`
-
-// scanWork appends the job of a row that has workColumns.
-func (r *jobRows) scanWork(rows *sql.Rows) error {
-	var j job.Job
-	var policy, runAt, enqueued, changed int64
-	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &j.Attempts, &j.Execution,
-		&policy, &runAt, &enqueued, &changed, (*string)(&j.Reason), &j.Group)
-	j.RunAt, j.EnqueuedAt, j.ChangedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(changed)
-	r.jobs, r.policies = append(r.jobs, j), append(r.policies, policy)
-	return err
-}
-
-// toWork runs a query that selects workColumns.
-func (p *policies) toWork(src source, query string, args ...any) ([]job.Job, error) {
-	var found jobRows
-	err := src.query(query, found.scanWork, args...)
-	return p.complete(src, found, err)
-}
-
 // whole runs a query that selects wholeJobs, and completes each with its
 // policy.
 func (p *policies) whole(src source, query string, args ...any) ([]job.Job, error) {

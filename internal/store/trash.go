@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -121,7 +120,7 @@ func (t *tx) restoreAll(from []job.Job) error {
 	if err := expect(int64(len(from)), n, err); err != nil {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
-	restored, err := t.store.policies.toWork(t, query, these)
+	restored, err := t.store.policies.toWork(t, len(from), query, these)
 	if err != nil {
 		return err
 	}
@@ -143,13 +142,22 @@ func (t *tx) restoreAll(from []job.Job) error {
 
 // leaveTrash forgets where jobs were that lay in the trash.
 func (t *tx) leaveTrash(from ...job.Job) error {
-	from = slices.DeleteFunc(slices.Clone(from), func(j job.Job) bool { return !j.Restorable() })
-	if len(from) == 0 {
+	var trashed []int64
+	for _, j := range from {
+		if j.Restorable() {
+			trashed = append(trashed, j.Seq)
+		}
+	}
+	if len(trashed) == 0 {
 		return nil
 	}
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	n, err := t.exec(remove, seqs(from))
-	if err := expect(int64(len(from)), n, err); err != nil {
+	these, err := encodeRows(trashed)
+	if err != nil {
+		return err
+	}
+	n, err := t.exec(remove, these)
+	if err := expect(int64(len(trashed)), n, err); err != nil {
 		return fmt.Errorf("take jobs out of the trash: %w", err)
 	}
 	return nil

@@ -48,7 +48,7 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 // Operation_CollectsInChunksAcrossRestarts: a restart goes on where the
 // collection was, and no job is in the scope twice.
 func Operation_CollectsInChunksAcrossRestarts(k *kit) {
-	k.deads(1100)
+	k.deads(2100)
 	f, err := job.OpReplay.Scope(job.Filter{})
 	k.check(err)
 	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
@@ -63,12 +63,12 @@ func Operation_CollectsInChunksAcrossRestarts(k *kit) {
 	k.check(err)
 	k.same("more to collect", more, false)
 	o = k.operation(o.ID)
-	k.same("the scope", []any{o.State, o.Total}, []any{job.OpPreview, int64(1100)})
+	k.same("the scope", []any{o.State, o.Total}, []any{job.OpPreview, int64(2100)})
 	seen := map[string]bool{}
 	for _, it := range k.items(o.ID, job.ItemFilter{}) {
 		seen[it.Job.ID] = true
 	}
-	k.same("jobs in the scope", len(seen), 1100)
+	k.same("jobs in the scope", len(seen), 2100)
 }
 
 // Operation_NamedJobsBecomeItems: jobs that a person ticked are the scope, each
