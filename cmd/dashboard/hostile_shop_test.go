@@ -98,7 +98,7 @@ func (s shop) operate(words []string) {
 			more, err = s.store.Collect(ctx, now, o.ID)
 		}
 		if err == nil {
-			_, err = s.store.Work(ctx, now, o.ID, 10)
+			_, err = s.store.Work(ctx, func() time.Time { return now }, o.ID, 10)
 		}
 		if err == nil && i%4 == 3 {
 			_, err = s.store.AbortOperation(ctx, now, o.ID, by)

@@ -31,7 +31,7 @@ import (
 type Store interface {
 	OpenOperations(ctx context.Context) ([]job.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
-	Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error)
+	Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error)
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
 	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
 }
@@ -174,7 +174,7 @@ func (r *Runner) work(ctx context.Context, o job.Operation) (time.Time, error) {
 		return at, nil
 	}
 	n = p.careful(n)
-	done, err := r.store.Work(ctx, now, o.ID, n)
+	done, err := r.store.Work(ctx, time.Now, o.ID, n)
 	if err != nil && n > 1 && ownFault(err) { // one of them spoils the step for the others
 		p.suspects = n
 		return now, nil
@@ -188,7 +188,7 @@ func (r *Runner) work(ctx context.Context, o job.Operation) (time.Time, error) {
 		return time.Time{}, err
 	}
 	p.suspects = max(0, p.suspects-done.Items)
-	p.measured(done.Items, time.Since(now))
+	p.measured(done.Items, time.Since(done.At))
 	p.took(max(done.Items, 1), now)
 	_, at = p.due(now)
 	return at, nil

@@ -278,12 +278,12 @@ type flaky struct {
 	tries  atomic.Int64
 }
 
-func (f *flaky) Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error) {
+func (f *flaky) Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error) {
 	if !f.mended.Load() {
 		f.tries.Add(1)
 		return job.Worked{}, f.err
 	}
-	return f.Store.Work(ctx, now, id, n)
+	return f.Store.Work(ctx, clock, id, n)
 }
 
 func TestRunner_WaitsForADatabaseThatCannotBeWritten(t *testing.T) {

@@ -19,7 +19,7 @@ type spoilt struct {
 	refusals  int   // steps that failed
 }
 
-func (s *spoilt) Work(_ context.Context, _ time.Time, _ int64, n int) (job.Worked, error) {
+func (s *spoilt) Work(_ context.Context, _ func() time.Time, _ int64, n int) (job.Worked, error) {
 	n = min(n, s.all-s.next)
 	for i := range n {
 		if s.bad[s.next+i] {

@@ -71,12 +71,11 @@ type stride int
 
 const (
 	leastStride stride = 100
-	stepWithin         = 30 * time.Millisecond
+	stepWithin         = 25 * time.Millisecond
 )
 
-// measured notes how long a step of n items was under way, the waiting for others
-// included: the busier the database, the smaller the steps. One slow step says
-// little, so none changes much.
+// measured notes how long a step of n items took, from its turn to its commit: for
+// so long others waited. One slow step says little, so none changes much.
 func (s *stride) measured(n int, took time.Duration) {
 	if stride(n) < *s {
 		return // it says nothing of larger ones

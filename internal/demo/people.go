@@ -11,7 +11,7 @@ import (
 type Desk interface {
 	NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
-	Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error)
+	Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error)
 	AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
 	SetGroup(ctx context.Context, now time.Time, fingerprint string, to job.Standing, by job.Actor) (job.Group, error)
 	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by job.Actor) (job.Group, error)
@@ -74,7 +74,7 @@ func bulk(kind job.OpKind, f job.Filter, most int, by job.Actor) func(*history, 
 		if err != nil {
 			return err
 		}
-		done, err := h.desk.Work(ctx, t, o.ID, most)
+		done, err := h.desk.Work(ctx, func() time.Time { return t }, o.ID, most)
 		if err == nil && done.Operation.Open() {
 			_, err = h.desk.AbortOperation(ctx, t.Add(20*time.Second), o.ID, by)
 		}

@@ -333,6 +333,7 @@ type SkipCount struct {
 
 // Worked is what one step of an operation did.
 type Worked struct {
+	At        time.Time // when it had its turn
 	Operation Operation // as it is then
 	Items     int       // that were worked through
 }

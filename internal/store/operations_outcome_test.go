@@ -18,7 +18,7 @@ func replayed(t *testing.T, s *Store) (operation int64, running job.Job) {
 	by := job.Actor{Name: "ana"}
 	o, err := s.NewOperation(t.Context(), testTime, job.NewOperation{Kind: job.OpReplay, Named: []job.Named{{ID: j.ID, Run: 1}}, Start: true}, by)
 	check(t, err)
-	_, err = s.Work(t.Context(), testTime, o.ID, 1)
+	_, err = s.Work(t.Context(), func() time.Time { return testTime }, o.ID, 1)
 	check(t, err)
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{j.Queue: 1}})
 	check(t, err)

@@ -23,33 +23,40 @@ type workItem struct {
 
 // Work takes the next n items of a running operation, as far as its canary and
 // its guard let it, and says how many it worked through. An item whose job is
-// no longer what the person saw is skipped, and says why.
-func (s *Store) Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error) {
+// no longer what the person saw is skipped, and says why. The clock is read when
+// the step has its turn.
+func (s *Store) Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error) {
 	n = min(n, job.OperationStep)
-	return write(ctx, s.writer, 2*n, func(t *tx) (job.Worked, error) {
-		o, err := operation(t, id)
-		if err != nil || o.State != job.OpRunning {
-			return job.Worked{Operation: o}, err
-		}
-		if why, err := t.guarded(o); why != "" || err != nil {
-			if err == nil {
-				o, err = t.pauseOperation(o, why, now, job.Actor{Name: "the guard"})
-			}
-			return job.Worked{Operation: o}, err
-		}
-		if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
-			n = min(n, int(o.Pace.Canary-o.Done))
-		}
-		items, err := t.nextItems(id, n)
-		if err != nil {
-			return job.Worked{}, err
-		}
-		if o, err = t.workThrough(o, items, now); err != nil {
-			return job.Worked{}, fmt.Errorf("operation %d: %w", id, err)
-		}
-		o, err = t.worked(o, now)
-		return job.Worked{Operation: o, Items: len(items)}, err
+	return write(ctx, s.writer, 2*n, func(t *tx) (done job.Worked, err error) {
+		done.At = clock()
+		done.Operation, done.Items, err = t.work(id, n, done.At)
+		return done, err
 	})
+}
+
+func (t *tx) work(id int64, n int, now time.Time) (o job.Operation, worked int, err error) {
+	o, err = operation(t, id)
+	if err != nil || o.State != job.OpRunning {
+		return o, 0, err
+	}
+	if why, err := t.guarded(o); why != "" || err != nil {
+		if err == nil {
+			o, err = t.pauseOperation(o, why, now, job.Actor{Name: "the guard"})
+		}
+		return o, 0, err
+	}
+	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
+		n = min(n, int(o.Pace.Canary-o.Done))
+	}
+	items, err := t.nextItems(id, n)
+	if err != nil {
+		return o, 0, err
+	}
+	if o, err = t.workThrough(o, items, now); err != nil {
+		return o, 0, fmt.Errorf("operation %d: %w", id, err)
+	}
+	o, err = t.worked(o, now)
+	return o, len(items), err
 }
 
 // nextQuery must name its index: SQLite would rather follow the key, past every

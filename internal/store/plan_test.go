@@ -255,7 +255,7 @@ func operate(t *testing.T, s *Store, kind job.OpKind) {
 	check(t, err)
 	_, err = s.Collect(t.Context(), testTime.Add(time.Hour), o.ID)
 	check(t, err)
-	done, err := s.Work(t.Context(), testTime.Add(time.Hour), o.ID, job.OperationStep)
+	done, err := s.Work(t.Context(), func() time.Time { return testTime.Add(time.Hour) }, o.ID, job.OperationStep)
 	check(t, err)
 	if done.Items == 0 || done.Operation.State != job.OpFinished {
 		t.Errorf("%s: %+v", kind, done)

@@ -13,7 +13,7 @@ type Bulk interface {
 	NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
 	StartOperation(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error)
-	Work(ctx context.Context, now time.Time, id int64, n int) (job.Worked, error)
+	Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error)
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
 	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
 }
@@ -121,7 +121,7 @@ func (k *kit) run(id int64, p job.Pace) {
 // work works through n items.
 func (k *kit) work(id int64, n int) job.Worked {
 	k.Helper()
-	w, err := k.Work(k.ctx, k.now, id, n)
+	w, err := k.Work(k.ctx, func() time.Time { return k.now }, id, n)
 	k.check(err)
 	return w
 }
