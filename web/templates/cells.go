@@ -19,6 +19,9 @@ var (
 	relatives   = sync.OnceValue(func() stencil { return cut(agoOf(hole, hole, hole)) })
 	ages        = sync.OnceValue(func() stencil { return cut(ageOf(hole, hole, hole)) })
 	countdowns  = sync.OnceValue(func() stencil { return cut(untilOf(hole, hole, hole)) })
+	exactlies   = sync.OnceValue(func() stencil { return cut(exactlyOf(hole, hole, hole)) })
+	rungs       = sync.OnceValue(func() stencil { return cut(rungOf(hole)) })
+	deciders    = sync.OnceValue(func() stencil { return cut(deciderOf(hole, hole)) })
 	tallies     = sync.OnceValue(func() stencil { return cut(tallyOf(hole)) })
 	tickCells   = sync.OnceValue(func() stencil { return cut(tickCellOf(hole, hole)) })
 	jobCells    = sync.OnceValue(func() stencil { return cut(jobCellOf(hole, hole, hole)) })
@@ -41,6 +44,19 @@ func smallIcon(name string) filled { return smallIcons().with(name) }
 
 // at is a time of day; its title says the whole.
 func at(t, now time.Time) filled { return clocks().with(machine(t), stamp(t), clock(t, now)) }
+
+// exactly is a time of day to the tenth of a second.
+func exactly(t, now time.Time) filled {
+	return exactlies().with(machine(t), stamp(t), tenths(t, now))
+}
+
+// rungItem is one of those who may decide about an attempt.
+func rungItem(step rung) filled {
+	if step.decided {
+		return deciders().with(step.text, step.code)
+	}
+	return rungs().with(step.text)
+}
 
 // ago is a time as seen from now, kept current by the scripts.
 func ago(t, now time.Time) filled { return relatives().with(machine(t), stamp(t), relative(t, now)) }

@@ -85,7 +85,7 @@ func durationRange(low, high time.Duration) string {
 // tenths is clock to the tenth of a second, cut and not rounded, so that it
 // never names a moment that had not come.
 func tenths(t, now time.Time) string {
-	if t.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
+	if !sameDay(t.UTC(), now.UTC()) {
 		return t.UTC().Format("2 Jan 15:04:05.0")
 	}
 	return t.UTC().Format("15:04:05.0")

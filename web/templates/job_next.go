@@ -38,7 +38,7 @@ type in time.Time
 // phrases formats text in which %v stands for a time, an in, or text that may
 // come from data.
 func phrases(format string, args []any) []phrase {
-	var all []phrase
+	all := make([]phrase, 0, 1+2*len(args))
 	for i, text := range strings.Split(format, "%v") {
 		if i > 0 {
 			switch arg := args[i-1].(type) {
@@ -46,6 +46,8 @@ func phrases(format string, args []any) []phrase {
 				all = append(all, phrase{time: arg})
 			case in:
 				all = append(all, phrase{time: time.Time(arg), down: true})
+			case string:
+				all = append(all, phrase{text: visible(arg)})
 			default:
 				all = append(all, phrase{text: visible(fmt.Sprint(arg))})
 			}
@@ -86,7 +88,7 @@ func sentenceOf(v JobPage, f forecast) sentence {
 
 // when is the preposition before a time, which has a date unless it is today.
 func (s *sentence) when(t time.Time) string {
-	if t.UTC().Format(time.DateOnly) == s.now.UTC().Format(time.DateOnly) {
+	if sameDay(t.UTC(), s.now.UTC()) {
 		return "at"
 	}
 	return "on"

@@ -127,9 +127,9 @@ func (r jobRun) progress(limit int) string {
 // anchor is where an attempt stands on the page.
 func anchor(a job.Attempt) string {
 	if a.Number > 0 {
-		return fmt.Sprintf("run-%d-attempt-%d", a.Run, a.Number)
+		return "run-" + strconv.Itoa(a.Run) + "-attempt-" + strconv.Itoa(a.Number)
 	}
-	return fmt.Sprintf("run-%d-execution-%d", a.Run, a.Execution)
+	return "run-" + strconv.Itoa(a.Run) + "-execution-" + strconv.Itoa(a.Execution)
 }
 
 // attemptName is what an attempt is called.

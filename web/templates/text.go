@@ -18,7 +18,7 @@ func visible(s string) string { return escape(s, "") }
 func visibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
 func escape(s, keep string) string {
-	if plain(s) {
+	if plain(s, keep) {
 		return s
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
@@ -44,11 +44,11 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// plain reports whether s is ASCII with nothing but ink and spaces, as nearly
-// every string is.
-func plain(s string) bool {
+// plain reports whether s is ASCII with nothing but ink, spaces and what is kept,
+// as nearly every string is.
+func plain(s, keep string) bool {
 	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
+		if (s[i] < ' ' || s[i] > '~') && strings.IndexByte(keep, s[i]) < 0 {
 			return false
 		}
 	}
