@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -132,7 +133,7 @@ var rowForms = sync.OnceValue(func() map[rowFace]stencil {
 	for _, kind := range []string{"replay", "discard", "restore", "forward"} {
 		for _, class := range []string{"row", "row square"} {
 			for _, hidden := range []bool{false, true} {
-				a := act{kind: kind, url: hole, class: class, about: hole, hidden: hidden, fields: []field{{"back", hole}, {"run", hole}}}
+				a := act{kind: kind, url: actionOn(hole, kind), class: class, about: hole, hidden: hidden, fields: []field{{"back", hole}, {"run", hole}}}
 				a.word, a.icon = faceOf(kind)
 				all[rowFace{kind, class, false, hidden}] = cut(actForm(a))
 				a.denied = hole
@@ -148,9 +149,9 @@ var rowForms = sync.OnceValue(func() map[rowFace]stencil {
 func rowForm(face rowFace, j job.Job, back templ.SafeURL, denied string) filled {
 	face.denied = denied != ""
 	form := rowForms()[face]
-	action, run := string(jobAction(j.ID, face.kind)), strconv.Itoa(j.Run)
+	id, run, about := url.PathEscape(j.ID), strconv.Itoa(j.Run), aboutJob(j)
 	if face.denied {
-		return form.with(action, string(back), run, aboutJob(j), denied)
+		return form.with(id, string(back), run, about, denied)
 	}
-	return form.with(action, string(back), run, aboutJob(j))
+	return form.with(id, string(back), run, about)
 }

@@ -39,9 +39,10 @@ func deadLettersURL(f job.Filter, after string) templ.SafeURL {
 
 // jobAction is where a form acts on a job: "replay", "discard", "cancel",
 // "forward".
-func jobAction(id, action string) templ.SafeURL {
-	return local("/jobs/"+url.PathEscape(id)+"/"+action, nil)
-}
+func jobAction(id, action string) templ.SafeURL { return actionOn(url.PathEscape(id), action) }
+
+// actionOn is jobAction of an id that is escaped already.
+func actionOn(id, action string) templ.SafeURL { return templ.SafeURL("/jobs/" + id + "/" + action) }
 
 // queueAction is where a form acts on a queue: "pause", "resume".
 func queueAction(name, action string) templ.SafeURL {
