@@ -64,7 +64,8 @@ func measuredLists() []measured {
 		{"search: a rare number", q("/dead-letters", "captures/4711"), searchBudget},
 		{"search: payloads", q("/dead-letters", "payload:miguel.hana"), searchBudget},
 		{"search: finds nothing", q("/dead-letters", "zebra crossing"), searchBudget},
-		{"search: with qualifiers", q("/dead-letters", "queue:email type:receipt.* timeout"), searchBudget},
+		{"search: with qualifiers", q("/dead-letters", "queue:sms type:receipt.* timeout"), searchBudget},
+		{"search: qualifiers of nothing", q("/dead-letters", "queue:email type:receipt.* timeout"), searchBudget},
 		{"search: of an error class", q("/jobs", "state:dead_letter error:sql.Deadlock"), searchBudget},
 		{"search: all jobs", q("/jobs", "rate_limited"), searchBudget},
 	}

@@ -52,6 +52,20 @@ func (s *Store) openLetters(each func(letterKey, int64)) {
 	}
 }
 
+// noLetters reports whether no open dead letter has the filter's queue, type and
+// reason, as far as the counts tell names apart.
+func (s *Store) noLetters(f job.Filter) bool {
+	none := true
+	s.openLetters(func(k letterKey, _ int64) {
+		queue := f.Queue == "" || f.Queue == k.queue || k.queue == otherLabel
+		typ := f.MatchesType(k.typ) || k.typ == otherLabel
+		if queue && typ && (f.Reason == "" || f.Reason == k.reason) {
+			none = false
+		}
+	})
+	return none
+}
+
 // depthsOf counts the jobs of each queue that have a status, or all of them.
 func (s *Store) depthsOf(status job.Status, each func(queue string, n int64)) {
 	s.counts.RLock()

@@ -300,8 +300,11 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	query, args := lettersQuery(f, after, limit)
 	var page job.LetterList
+	if f.Searches() && s.noLetters(f) { // the text need not be looked for
+		return page, s.filled(f)
+	}
+	query, args := lettersQuery(f, after, limit)
 	var found jobRows
 	partly := s.filled(f)
 	src := s.reading(ctx)

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// Past the bound, names are counted together: a search for one of these has to
+// look, and one for a name that no letter has does not.
+func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
+	s := open(t, Options{})
+	find := func(queue, typ string) int {
+		list, err := s.Letters(t.Context(), job.Filter{Queue: queue, Type: typ, Text: "alpha"}, job.Cursor{}, 10)
+		check(t, err)
+		return len(list.Letters)
+	}
+	set := func(from, to int) {
+		var all []job.Job
+		for n := from; n < to; n++ {
+			j := testJob("{}")
+			j.Queue, j.Type = "orders", fmt.Sprintf("t%d.send", n)
+			j.State, j.Reason, j.Error = job.Discarded, retry.MissingURN, job.ErrorInfo{Type: "poison", Message: "alpha"}
+			all = append(all, j)
+		}
+		_, err := s.Enqueue(t.Context(), testTime, all)
+		check(t, err)
+		_, err = s.FillSearch(t.Context())
+		check(t, err)
+	}
+	set(0, 3)
+	if !s.noLetters(job.Filter{Queue: "orders", Type: "t3.send"}) || !s.noLetters(job.Filter{Queue: "mail"}) || s.noLetters(job.Filter{Type: "t2.*"}) {
+		t.Error("three letters are not told by their names")
+	}
+	set(3, maxLabels)
+	set(maxLabels, maxLabels+3)
+	if last := fmt.Sprintf("t%d.send", maxLabels+2); find("orders", last) != 1 || find("", "t2.*") != 1 || find("mail", last) != 0 {
+		t.Error("a letter is not found whose type came after the bound")
+	}
+}
