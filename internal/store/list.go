@@ -366,12 +366,15 @@ func byJob(f job.Filter) bool {
 func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + openLetterColumns + ` FROM `
 	from, order := "dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq", []string{"l.failed_at", "l.job_seq"}
+	facts := subject{"l", "l.exception", "l.failed_at"}
 	var where conditions
 	switch {
-	case f.Searches(): // letters say more about themselves than jobs: fewer of these are read
-		from = "search AS s CROSS JOIN dead_letters AS l ON l.job_seq = s.rowid CROSS JOIN jobs AS j ON j.seq = s.rowid"
+	case f.Searches(): // a job is found sooner than a letter, and says the same
+		from = "search AS s CROSS JOIN jobs AS j ON j.seq = s.rowid CROSS JOIN dead_letters AS l ON l.job_seq = s.rowid"
 		order = []string{"s.rowid"}
+		facts = subject{"j", "j.error_type", "j.changed_at"}
 		where.add("s.search MATCH %s", matching(f))
+		where.add("j.letter = 'stored'")
 	case byJob(f):
 		index := "jobs_failed_type"
 		if f.Group != "" {
@@ -382,6 +385,6 @@ func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
 		where.add(statusTerm(job.Status(job.Discarded)))
 	}
 	where.add("l.open = 1")
-	where.match(f, subject{"l", "l.exception", "l.failed_at"})
+	where.match(f, facts)
 	return where.page(columns+from+" JOIN bodies AS b ON b.job_seq = l.job_seq", f, order, after, limit)
 }
