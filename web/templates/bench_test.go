@@ -20,7 +20,7 @@ func BenchmarkPages(b *testing.B) {
 		{"dead-letters", fullLetters()},
 		{"jobs", fullJobs()},
 		{"jobs,dead", deadJobs()},
-		{"job", recentPage()},
+		{"job", usualJob()},
 		{"job,long", manyRuns(25).page()},
 		{"failures", fullFailures()},
 		{"overview", overview(frame("overview", "Overview"))},
@@ -56,6 +56,16 @@ func deadJobs() templates.Jobs {
 	v := fullJobs()
 	v.Filter = job.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
 	v.List.Jobs, v.After = failing(50), job.Cursor{At: now, Seq: 5}.String()
+	return v
+}
+
+// usualJob has as many others of its type as are shown.
+func usualJob() templates.JobPage {
+	v := recentPage()
+	for n := range templates.RecentJobs {
+		v.Recent = append(v.Recent, failureOf(n%20, []job.Status{job.StatusDeadLetter, job.Status(job.Completed), job.Status(job.Retryable)}[n%3]))
+	}
+	v.Recent = v.Recent[:templates.RecentJobs]
 	return v
 }
 

@@ -54,9 +54,12 @@ func (b bulk) fitting() []string {
 // whole is what may be done with everything that the filter selects: nothing
 // where the list has several states, since an operation is about jobs of one.
 func (b bulk) whole() []string {
+	if b.filter.Status == "" {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(b.kinds), func(kind string) bool {
 		_, err := job.OpKind(kind).Scope(b.filter)
-		return b.filter.Status == "" || err != nil
+		return err != nil
 	})
 }
 

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"redrive/internal/job"
@@ -16,6 +17,22 @@ type recentBar struct {
 	class, x, y, height string
 	failed, open        bool
 	title               string
+}
+
+var (
+	hollowBars = sync.OnceValue(func() stencil { return cut(recentBarOf(hole, hole, hole, hole, hole, true, false)) })
+	filledBars = sync.OnceValue(func() stencil { return cut(recentBarOf(hole, hole, hole, hole, hole, false, false)) })
+	failedBars = sync.OnceValue(func() stencil { return cut(recentBarOf(hole, hole, hole, hole, hole, false, true)) })
+)
+
+func (b recentBar) drawing() filled {
+	switch {
+	case b.open:
+		return hollowBars().with(b.class, b.title, b.x, b.y, b.height)
+	case b.failed:
+		return failedBars().with(b.class, b.title, b.x, b.y, b.height, b.x)
+	}
+	return filledBars().with(b.class, b.title, b.x, b.y, b.height)
 }
 
 // recent is the strip of the newest jobs of a type.
@@ -55,7 +72,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 			waiting++
 			b.open = true
 		}
-		b.title = fmt.Sprintf("%s %s", short(j.ID), lookOf(j.Status()).word)
+		b.title = short(j.ID) + " " + lookOf(j.Status()).word
 		if took := spent(j, now); took > 0 {
 			b.title += ", " + duration(took)
 		}
