@@ -87,6 +87,9 @@ func (s *Server) failing(ctx context.Context, queue string) (all []job.Job, slow
 
 // refused are the newest jobs whose dead letter was refused, and why it was.
 func (s *Server) refused(ctx context.Context, f job.Filter) (all []templates.Refused, slow bool, err error) {
+	if s.Store.Snapshot().Depths[job.StatusDLQFailed] == 0 {
+		return nil, false, nil
+	}
 	f.Status = job.StatusDLQFailed
 	page, err := s.Store.Jobs(ctx, f, job.Cursor{}, refusedLimit)
 	if slow, err = tolerate(err); err != nil || len(page.Jobs) == 0 {

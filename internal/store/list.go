@@ -308,8 +308,8 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 	var found jobRows
 	partly := s.filled(f)
 	src := s.reading(ctx)
+	var l openLetter
 	err := src.query(query, func(rows *sql.Rows) error {
-		var l openLetter
 		err := found.scan(rows, &l.preview, &l.failedAt, &l.cause, &l.forwardedAt, &l.forwardedTo)
 		if err == nil {
 			j := &found.jobs[len(found.jobs)-1]

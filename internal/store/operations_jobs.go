@@ -24,7 +24,7 @@ func (r *jobRows) scanWork(rows *sql.Rows) error {
 
 // toWork runs a query that selects workColumns of about n jobs.
 func (p *policies) toWork(src source, n int, query string, args ...any) ([]job.Job, error) {
-	found := jobRows{make([]job.Job, 0, n), make([]int64, 0, n)}
+	found := jobRows{jobs: make([]job.Job, 0, n), policies: make([]int64, 0, n)}
 	err := src.query(query, found.scanWork, args...)
 	return p.complete(src, found, err)
 }

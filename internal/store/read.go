@@ -95,28 +95,48 @@ const (
 type jobRows struct {
 	jobs     []job.Job
 	policies []int64
+	row      *jobRow
+}
+
+// jobRow is where the columns of one row come to lie, for every row anew.
+type jobRow struct {
+	job                                                                 job.Job
+	policy                                                              int64
+	state, letter, reason                                               string
+	held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
+	fields                                                              []any // of jobColumns, in their order
+}
+
+func newJobRow() *jobRow {
+	r := new(jobRow)
+	j := &r.job
+	r.fields = []any{
+		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
+		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
+		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
+	}
+	return r
 }
 
 // scan appends the job of a row, whose further columns go to extra.
 func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
-	r.jobs, r.policies = append(r.jobs, job.Job{}), append(r.policies, 0)
-	last := len(r.jobs) - 1
-	j := &r.jobs[last]
-	var state, letter, reason string
-	var held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
-	err := rows.Scan(append([]any{
-		&j.Seq, &j.ID, &j.Queue, &j.Type, &state, &letter, &held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policies[last], &ttr,
-		&runAt, &enqueued, &started, &finished, &changed, &j.Worker, &lease, &seen,
-		&reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
-	}, extra...)...)
-	if err != nil {
-		r.jobs = r.jobs[:last]
+	if r.row == nil {
+		r.row = newJobRow()
+	}
+	if err := rows.Scan(append(r.row.fields, extra...)...); err != nil {
 		return err
 	}
-	j.State, j.Letter, j.Reason, j.Held = job.State(state), job.Letter(letter), retry.Reason(reason), held != 0
-	j.Timeout = time.Duration(ttr) * time.Microsecond
-	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(runAt), fromMicros(enqueued), fromMicros(started), fromMicros(finished)
-	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(changed), fromMicros(lease), fromMicros(seen)
+	r.jobs, r.policies = append(r.jobs, r.row.read()), append(r.policies, r.row.policy)
+	return nil
+}
+
+// read is the job whose columns were scanned.
+func (r *jobRow) read() job.Job {
+	j := r.job
+	j.State, j.Letter, j.Reason, j.Held = job.State(r.state), job.Letter(r.letter), retry.Reason(r.reason), r.held != 0
+	j.Timeout = time.Duration(r.ttr) * time.Microsecond
+	j.RunAt, j.EnqueuedAt, j.StartedAt, j.FinishedAt = fromMicros(r.runAt), fromMicros(r.enqueued), fromMicros(r.started), fromMicros(r.finished)
+	j.ChangedAt, j.LeaseUntil, j.LastSeen = fromMicros(r.changed), fromMicros(r.lease), fromMicros(r.seen)
 	if j.State != job.Active { // what the last claim left behind
 		j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
 	}
@@ -126,7 +146,7 @@ func (r *jobRows) scan(rows *sql.Rows, extra ...any) error {
 	case job.Completed:
 		j.ChangedAt = j.FinishedAt
 	}
-	return nil
+	return j
 }
 
 // scanWhole appends the job of a row with its body.
