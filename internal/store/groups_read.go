@@ -291,7 +291,7 @@ func (s *Store) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int6
 	for i, l := range letters {
 		numbers[i] = l.Job.Group
 	}
-	all := map[int64]job.Group{}
+	all := make(map[int64]job.Group, len(letters))
 	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		var g job.Group
 		err := rows.Scan(&g.Number, &g.Fingerprint, &g.Class, &g.Message, &g.Failures)

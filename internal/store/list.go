@@ -131,7 +131,7 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 	defer cancel()
 	query, args := jobsQuery(f, after, limit)
 	partly := s.filled(f)
-	jobs, err := s.policies.jobs(s.reading(ctx), query, args...)
+	jobs, err := s.policies.page(s.reading(ctx), limit, query, args...)
 	return pageOf(ctx, f, limit, jobs, cmp.Or(err, partly))
 }
 
@@ -305,7 +305,8 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 		return page, s.filled(f)
 	}
 	query, args := lettersQuery(f, after, limit)
-	var found jobRows
+	found := jobRowsFor(limit)
+	page.Letters = make([]job.LetterRow, 0, cap(found.jobs))
 	partly := s.filled(f)
 	src := s.reading(ctx)
 	var l openLetter

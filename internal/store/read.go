@@ -98,6 +98,13 @@ type jobRows struct {
 	row      *jobRow
 }
 
+// jobRowsFor has room for a page of so many: jobs are large, and a slice that
+// grows copies them.
+func jobRowsFor(limit int) jobRows {
+	n := min(limit, 100) + 1
+	return jobRows{jobs: make([]job.Job, 0, n), policies: make([]int64, 0, n)}
+}
+
 // jobRow is where the columns of one row come to lie, for every row anew.
 type jobRow struct {
 	job                                                                 job.Job
@@ -197,7 +204,12 @@ func (p *policies) whole(src source, query string, args ...any) ([]job.Job, erro
 
 // jobs does so with one that selects the columns of a job without its body.
 func (p *policies) jobs(src source, query string, args ...any) ([]job.Job, error) {
-	var found jobRows
+	return p.page(src, 0, query, args...)
+}
+
+// page does so with one that selects so many, and one more.
+func (p *policies) page(src source, limit int, query string, args ...any) ([]job.Job, error) {
+	found := jobRowsFor(limit)
 	err := src.query(query, func(rows *sql.Rows) error { return found.scan(rows) }, args...)
 	return p.complete(src, found, err)
 }
