@@ -82,17 +82,19 @@ func (t *tx) flush() error {
 }
 
 func (t *tx) flushDepths() error {
-	const upsert = `INSERT INTO depths (queue, status, n) VALUES ($1, $2, $3)
-		ON CONFLICT (queue, status) DO UPDATE SET n = depths.n + excluded.n`
+	rows := batch{
+		head: `INSERT INTO depths (queue, status, n) VALUES `, row: `(?, ?, ?)`, columns: 3,
+		tail: ` ON CONFLICT (queue, status) DO UPDATE SET n = depths.n + excluded.n`,
+	}
 	for k, n := range t.delta.depths {
 		if n == 0 && t.rollup.queues[k.queue] {
 			continue
 		}
-		if _, err := t.exec(upsert, k.queue, string(k.status), n); err != nil {
+		if err := rows.add(t, k.queue, string(k.status), n); err != nil {
 			return err
 		}
 	}
-	return nil
+	return rows.flush(t, 1)
 }
 
 func (t *tx) flushHeld() error {
@@ -110,40 +112,44 @@ func (t *tx) flushHeld() error {
 }
 
 func (t *tx) flushCounters() error {
-	const upsert = `INSERT INTO counters (queue, type, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (queue, type) DO UPDATE SET succeeded = counters.succeeded + excluded.succeeded,
+	rows := batch{
+		head: `INSERT INTO counters (queue, type, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed) VALUES `,
+		row:  `(?, ?, ?, ?, ?, ?, ?, ?)`, columns: 8,
+		tail: ` ON CONFLICT (queue, type) DO UPDATE SET succeeded = counters.succeeded + excluded.succeeded,
 			failed = counters.failed + excluded.failed, requeued = counters.requeued + excluded.requeued,
 			failed_permanently = counters.failed_permanently + excluded.failed_permanently,
-			dlq_failed = counters.dlq_failed + excluded.dlq_failed, replayed = counters.replayed + excluded.replayed`
+			dlq_failed = counters.dlq_failed + excluded.dlq_failed, replayed = counters.replayed + excluded.replayed`,
+	}
 	t.delta.counters = t.rollup.labels.bound(t.delta.counters)
 	for k, n := range t.delta.counters {
-		_, err := t.exec(upsert, k.queue, k.typ, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
+		err := rows.add(t, k.queue, k.typ, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return rows.flush(t, 1)
 }
 
 func (t *tx) flushMinutes() error {
-	const upsert = `INSERT INTO minutes (minute, queue, type, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		ON CONFLICT (minute, queue, type) DO UPDATE SET succeeded = minutes.succeeded + excluded.succeeded,
+	rows := batch{
+		head: `INSERT INTO minutes (minute, queue, type, succeeded, failed, requeued, failed_permanently, dlq_failed, replayed) VALUES `,
+		row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 9,
+		tail: ` ON CONFLICT (minute, queue, type) DO UPDATE SET succeeded = minutes.succeeded + excluded.succeeded,
 			failed = minutes.failed + excluded.failed, requeued = minutes.requeued + excluded.requeued,
 			failed_permanently = minutes.failed_permanently + excluded.failed_permanently,
-			dlq_failed = minutes.dlq_failed + excluded.dlq_failed, replayed = minutes.replayed + excluded.replayed`
+			dlq_failed = minutes.dlq_failed + excluded.dlq_failed, replayed = minutes.replayed + excluded.replayed`,
+	}
 	newest := t.rollup.minute
 	t.delta.minutes = t.rollup.labels.boundMinutes(t.delta.minutes)
 	for k, n := range t.delta.minutes {
-		_, err := t.exec(upsert, k.minute, k.queue, k.typ, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
+		err := rows.add(t, k.minute, k.queue, k.typ, n.Succeeded, n.Failed, n.Requeued, n.FailedPermanently, n.DLQFailed, n.Replayed)
 		if err != nil {
 			return err
 		}
 		newest = max(newest, k.minute)
 	}
-	if newest == t.rollup.minute {
-		return nil
+	if err := rows.flush(t, 1); err != nil || newest == t.rollup.minute {
+		return err
 	}
 	// A new minute began: forget what is older than a day.
 	const forget = `DELETE FROM minutes WHERE minute < $1`
@@ -155,18 +161,20 @@ func (t *tx) flushMinutes() error {
 const keptMinutes = 24 * 60
 
 func (t *tx) flushReasons() error {
-	const upsert = `INSERT INTO reasons (queue, type, reason, n) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (queue, type, reason) DO UPDATE SET n = reasons.n + excluded.n`
+	rows := batch{
+		head: `INSERT INTO reasons (queue, type, reason, n) VALUES `, row: `(?, ?, ?, ?)`, columns: 4,
+		tail: ` ON CONFLICT (queue, type, reason) DO UPDATE SET n = reasons.n + excluded.n`,
+	}
 	t.delta.reasons = t.rollup.labels.boundLetters(t.delta.reasons)
 	for k, n := range t.delta.reasons {
 		if n == 0 {
 			continue
 		}
-		if _, err := t.exec(upsert, k.queue, k.typ, string(k.reason), n); err != nil {
+		if err := rows.add(t, k.queue, k.typ, string(k.reason), n); err != nil {
 			return err
 		}
 	}
-	return nil
+	return rows.flush(t, 1)
 }
 
 func (t *tx) flushRevision() error {
