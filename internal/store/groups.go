@@ -294,18 +294,21 @@ func (t *tx) flushGroupParts() error {
 // its commit.
 func (r *rollup) learnGroups(changed map[string]*group) {
 	for fingerprint, g := range changed {
-		if before := r.groups[fingerprint]; before != nil && before.state == job.GroupOpen {
-			r.openGroups--
+		if before := r.groups[fingerprint]; before != nil {
+			if before.state == job.GroupOpen {
+				r.openGroups--
+			}
+			delete(r.groups, fingerprint)
+			delete(r.fingerprints, before.id)
 		}
 		if g == nil {
-			delete(r.groups, fingerprint)
 			continue
 		}
 		if g.state == job.GroupOpen {
 			r.openGroups++
 		}
 		r.newestGroup = max(r.newestGroup, g.id)
-		r.groups[fingerprint] = g
+		r.groups[fingerprint], r.fingerprints[g.id] = g, fingerprint
 	}
 }
 
@@ -324,7 +327,7 @@ func (r *rollup) loadGroups(src source) error {
 		loaded[fingerprint] = g
 		return err
 	})
-	r.groups = map[string]*group{}
+	r.groups, r.fingerprints = map[string]*group{}, map[int64]string{}
 	r.learnGroups(loaded)
 	return err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -39,16 +38,12 @@ func (t *tx) removeGroups(old map[int64]string) error {
 	for id := range old {
 		numbers = append(numbers, id)
 	}
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return err
-	}
 	for _, remove := range []string{
 		`DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`,
 	} {
-		if _, err := t.exec(remove, string(list)); err != nil {
+		if _, err := t.exec(remove, array(numbers)); err != nil {
 			return err
 		}
 	}

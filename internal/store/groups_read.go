@@ -284,21 +284,21 @@ func oneGroup(src source, condition string, value any, sample ...any) (g job.Gro
 }
 
 // GroupsOf returns the error groups to which the jobs of dead letters belong, by
-// their numbers: of each what the failures have in common, and how many there are.
-func (s *Store) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
-	const query = `SELECT id, fingerprint, class, message, failures FROM groups WHERE id IN (SELECT value FROM json_each($1))`
-	numbers := make([]int64, len(letters))
-	for i, l := range letters {
-		numbers[i] = l.Job.Group
-	}
+// their numbers, from memory: of each its fingerprint, and how many failures it
+// has.
+func (s *Store) GroupsOf(_ context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
+	s.counts.RLock()
+	defer s.counts.RUnlock()
 	all := make(map[int64]job.Group, len(letters))
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var g job.Group
-		err := rows.Scan(&g.Number, &g.Fingerprint, &g.Class, &g.Message, &g.Failures)
-		all[g.Number] = g
-		return err
-	}, array(numbers))
-	return all, err
+	for _, l := range letters {
+		fingerprint := s.rollup.fingerprints[l.Job.Group]
+		if g := s.rollup.groups[fingerprint]; g != nil {
+			known := job.Group{Number: g.id, Failures: g.failures}
+			known.Fingerprint = fingerprint
+			all[g.id] = known
+		}
+	}
+	return all, nil
 }
 
 func groupHours(src source, number, first int64) ([]job.Hour, error) {

@@ -14,7 +14,7 @@ import (
 // rollup is what the writer knows in memory, as of the last commit: the rollup
 // tables, and which executions are under way, so that most settlements need no
 // look at the table before they write. Only the writer touches it; others read
-// what publish made of it, and two of its maps under writer.counts.
+// what publish made of it, and some of its maps under writer.counts.
 type rollup struct {
 	seq                     int64
 	totals                  job.Totals
@@ -28,7 +28,8 @@ type rollup struct {
 	audit                   auditHead
 	bulk                    int64 // operations that are under way
 	labels                  labels
-	groups                  map[string]*group // error groups by fingerprint; job.MaxGroups bounds them
+	groups                  map[string]*group // error groups by fingerprint; job.MaxGroups bounds them; under writer.counts
+	fingerprints            map[int64]string  // of the groups, by their numbers, under writer.counts
 	openGroups, newestGroup int64
 	newest                  int64               // the number of the newest job
 	active                  map[string]*job.Job // by id, without what their workers alone need

@@ -73,10 +73,10 @@ func (t *tx) committed() {
 	}
 	maps.Copy(t.rollup.paused, t.paused)
 	maps.DeleteFunc(t.rollup.paused, func(_ string, on bool) bool { return !on })
+	t.counts.Lock()
 	open := t.rollup.openGroups
 	t.rollup.learnGroups(t.groups)
 	moved := t.underWay != 0 || t.rollup.openGroups != open
-	t.counts.Lock()
 	t.rollup.apply(t.delta, slices.Collect(maps.Keys(t.paused)), t.underWay, moved)
 	t.counts.Unlock()
 	t.rollup.newest, t.rollup.audit = t.seq, t.head

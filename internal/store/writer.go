@@ -89,7 +89,7 @@ type writer struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	rollup rollup
-	counts sync.RWMutex // for others who read rollup.queued and rollup.letters
+	counts sync.RWMutex // for others who read the rollup: queued, letters, groups, fingerprints
 
 	checkpoints *checkpointer
 
