@@ -46,6 +46,9 @@ lint: ## gofmt, go vet and staticcheck
 verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go')" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
+# As the product sets it.
+bench bench-pages: export GOGC = 300
+
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine ./internal/bulk
 

@@ -128,9 +128,23 @@ func (r reader) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 func (r reader) Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error) {
 	list, err := r.Store.Letters(ctx, f, after, limit)
 	for i, row := range list.Letters {
-		list.Letters[i] = job.LetterRow{DeadLetter: r.letter(row.DeadLetter), Job: r.job(row.Job)}
+		list.Letters[i] = r.letterRow(row)
 	}
 	return list, err
+}
+
+// letterRow hides an error once that the letter and its job have in common.
+func (r reader) letterRow(row job.LetterRow) job.LetterRow {
+	hidden := job.LetterRow{Job: r.job(row.Job)}
+	alike := row.Error == row.Job.Error.Message && row.Exception == row.Job.Error.Type
+	if alike {
+		row.Error, row.Exception = "", ""
+	}
+	hidden.DeadLetter = r.letter(row.DeadLetter)
+	if alike {
+		hidden.Error, hidden.Exception = hidden.Job.Error.Message, hidden.Job.Error.Type
+	}
+	return hidden
 }
 
 // Problems is Store.Problems.
