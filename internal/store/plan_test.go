@@ -87,7 +87,7 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 	}
 	for _, f := range []job.Filter{{}, {Queue: "q"}, {Reason: retry.AttemptsExhausted}} {
 		query, _ := lettersQuery(f, cursor, 50)
-		if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "l USING INDEX dead_letters_") {
+		if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "l USING COVERING INDEX dead_letters_") {
 			t.Errorf("letters %+v: %s", f, got)
 		}
 	}

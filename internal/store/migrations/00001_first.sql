@@ -144,9 +144,10 @@ CREATE TABLE dead_letters (
     PRIMARY KEY (job_seq, run)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX dead_letters_open   ON dead_letters (failed_at, job_seq)         WHERE open = 1;
-CREATE INDEX dead_letters_queue  ON dead_letters (queue, failed_at, job_seq)  WHERE open = 1;
-CREATE INDEX dead_letters_reason ON dead_letters (reason, failed_at, job_seq) WHERE open = 1;
+-- With what a list shows of a letter beside its job.
+CREATE INDEX dead_letters_open   ON dead_letters (failed_at, job_seq, cause, forwarded_at, forwarded_to)         WHERE open = 1;
+CREATE INDEX dead_letters_queue  ON dead_letters (queue, failed_at, job_seq, cause, forwarded_at, forwarded_to)  WHERE open = 1;
+CREATE INDEX dead_letters_reason ON dead_letters (reason, failed_at, job_seq, cause, forwarded_at, forwarded_to) WHERE open = 1;
 
 -- How a run had ended when somebody replayed it. The key makes a second replay
 -- of the same run impossible.
