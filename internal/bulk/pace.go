@@ -20,7 +20,7 @@ type pace struct {
 }
 
 func newPace(o job.Operation, now time.Time) *pace {
-	return &pace{stride: leastStride, rate: o.Pace.Rate, since: o.ResumedAt, base: now}
+	return &pace{stride: firstStride, rate: o.Pace.Rate, since: o.ResumedAt, base: now}
 }
 
 // due is how many jobs are due now; when none is, the time at which there will
@@ -71,7 +71,8 @@ type stride int
 
 const (
 	leastStride stride = 100
-	stepWithin         = 20 * time.Millisecond
+	firstStride stride = 250
+	stepWithin         = 25 * time.Millisecond
 )
 
 // measured notes how long a step of n items took, from its turn to its commit: for

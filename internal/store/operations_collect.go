@@ -79,9 +79,10 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 	const columns = `seq, queue, type, state, letter, held, run, changed_at`
 	query, args := selectJobs(columns, "", f, after, job.OperationStep-1)
 	all = make([]workItem, 0, job.OperationStep)
+	jobs := make([]job.Job, job.OperationStep)
 	var last job.Cursor
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		j := new(job.Job)
+		j := &jobs[len(all)]
 		var changed int64
 		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &changed)
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
