@@ -120,6 +120,7 @@ func BenchmarkPages(b *testing.B) {
 	table := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
 	defer table.Flush()
 	started := time.Since(begin)
+	recovered(b, base)
 	fmt.Fprintf(table, "start with %d leases, until ready\t%v\t\t2s\t%.2f\n", leases, started.Round(time.Millisecond), started.Seconds()/2)
 	fmt.Fprintf(table, "\t\t\t\t\n")
 	fmt.Fprintf(table, "page\tp50\tp99\tbudget\tp99/budget\n")
@@ -257,6 +258,27 @@ func holdLeases(b *testing.B, db string) {
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// recovered returns when the jobs that the killed process held have been run
+// again, and their failures can be searched.
+func recovered(b *testing.B, base string) {
+	b.Helper()
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		var held struct {
+			Queue struct{ States job.Depths }
+		}
+		var found struct {
+			Waiting int `json:"not_searchable_yet"`
+		}
+		err := errors.Join(getJSON(base+"/api/v1/queues/held", &held), getJSON(base+"/api/v1/jobs?q=lease&limit=1", &found))
+		if err == nil && held.Queue.States[job.Status(job.Completed)] == leases && found.Waiting == 0 {
+			return
+		}
+		if err != nil || time.Since(begin) > time.Minute {
+			b.Fatalf("the jobs that were held are %v, %d failures wait for the index, %v", held.Queue.States, found.Waiting, err)
+		}
 	}
 }
 

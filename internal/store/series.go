@@ -39,10 +39,10 @@ func (s *Store) Series(ctx context.Context, now time.Time, queue, typ string, sc
 
 // recentAmong is among how many of the newest jobs those of a type are looked
 // for: reading so many rows takes no time that a person notices.
-const recentAmong = 20_000
+const recentAmong = 10_000
 
 // Recent returns the newest jobs of a type, the newest first: at most limit of
-// those that are among the newest twenty thousand of all. Of each it says how it
+// those that are among the newest ten thousand of all. Of each it says how it
 // stands, since when, and when its newest execution was.
 func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
 	const query = `SELECT seq, id, state, letter, held, started_at, finished_at, changed_at FROM jobs

@@ -91,7 +91,7 @@ func jobRecent(v JobPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</p><p class=\"dim t12\">Newest right; among the newest 20,000 jobs. Height is duration, a mark below is a failure, hollow has not ended.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</p><p class=\"dim t12\">Newest right; among the newest 10,000 jobs. Height is duration, a mark below is a failure, hollow has not ended.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
