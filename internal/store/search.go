@@ -202,7 +202,7 @@ func (s *Store) unsearched(ctx context.Context) (all []unsearched, err error) {
 // index makes failures searchable, unless they failed again or are gone by now.
 func (t *tx) index(all []unsearched) error {
 	const replace = `REPLACE INTO search (rowid, ident, kind, failure, content, meta_text) VALUES ($1, $2, $3, $4, $5, $6)`
-	for _, u := range all {
+	for _, u := range slices.Backward(all) { // FTS5 begins a segment wherever a number is smaller than the one before
 		waits, err := t.waited(u)
 		if err != nil {
 			return err

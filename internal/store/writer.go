@@ -19,6 +19,7 @@ import (
 const (
 	maxOps    = 256
 	maxWeight = 2000 // rows that the operations write, roughly
+	heavy     = 250  // an operation that writes so many makes the others wait
 )
 
 // op is one caller's operation in the queue of the writer.
@@ -93,13 +94,14 @@ type writer struct {
 
 	checkpoints *checkpointer
 
-	mu      sync.Mutex
-	waiting []op
-	closed  bool
-	tries   atomic.Int64  // at a database that was busy
-	wake    chan struct{} // one slot: something is waiting, or the queue was closed
-	closing chan struct{}
-	ended   sync.WaitGroup
+	mu       sync.Mutex
+	waiting  []op
+	strained bool // the newest transaction had a heavy operation
+	closed   bool
+	tries    atomic.Int64  // at a database that was busy
+	wake     chan struct{} // one slot: something is waiting, or the queue was closed
+	closing  chan struct{}
+	ended    sync.WaitGroup
 }
 
 func openWriter(ctx context.Context, s *Store, dsn string, outdated bool) (*writer, error) {
@@ -168,13 +170,24 @@ func weightOf(ops []op) (rows int) {
 	return rows
 }
 
-// next takes the operations of one transaction, in the order of their arrival.
+// next takes the operations of one transaction, in the order of their arrival;
+// after one that was heavy, all that are not: nobody with little to write waits
+// for two that write much.
 func (w *writer) next() (batch []op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	most := min(len(w.waiting), maxOps)
+	if w.strained {
+		light, others := split(w.waiting)
+		if len(light) > 0 {
+			w.waiting, most = append(light, others...), min(len(light), maxOps)
+		}
+	}
+	w.strained = false
 	n, weight := 0, 0
-	for n < len(w.waiting) && n < maxOps && (n == 0 || weight+w.waiting[n].weight() <= maxWeight) {
+	for n < most && (n == 0 || weight+w.waiting[n].weight() <= maxWeight) {
 		weight += w.waiting[n].weight()
+		w.strained = w.strained || w.waiting[n].weight() >= heavy
 		n++
 	}
 	batch = w.waiting[:n:n]
@@ -182,6 +195,18 @@ func (w *writer) next() (batch []op, closed bool) {
 		w.waiting = nil // let the answered ones go
 	}
 	return batch, w.closed
+}
+
+// split tells those that write little from the others.
+func split(ops []op) (light, others []op) {
+	for _, o := range ops {
+		if o.weight() < heavy {
+			light = append(light, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return light, others
 }
 
 func (w *writer) loop() {

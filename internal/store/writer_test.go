@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,35 @@ func TestWriter_CommitsWhatHasQueuedTogether(t *testing.T) {
 	callers.Wait()
 	if len(commits) != 1 || commits[0] != 50 {
 		t.Errorf("commits of %v jobs, want one of 50", commits)
+	}
+}
+
+// Who writes little does not wait for two others in turn who write much.
+func TestWriter_LittleGoesBeforeMuchAfterMuch(t *testing.T) {
+	s := open(t, Options{})
+	var order []string // in which the writer runs them
+	var callers sync.WaitGroup
+	queue := func(rows int, do func()) {
+		callers.Go(func() {
+			if _, err := write(context.Background(), s.writer, rows, func(*tx) (int, error) { do(); return 0, nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	entered, gate := make(chan struct{}), make(chan struct{})
+	queue(heavy, func() { close(entered); <-gate })
+	<-entered
+	for i, o := range []struct {
+		name string
+		rows int
+	}{{"much", heavy}, {"little", 1}, {"more", heavy}, {"too", heavy - 1}} {
+		queue(o.rows, func() { order = append(order, o.name) })
+		queued(s, i+1)
+	}
+	close(gate)
+	callers.Wait()
+	if want := []string{"little", "too", "much", "more"}; !slices.Equal(order, want) {
+		t.Errorf("they went in the order %q, want %q", order, want)
 	}
 }
 
