@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ import (
 const (
 	maxOps    = 256
 	maxWeight = 2000 // rows that the operations write, roughly
-	heavy     = 250  // an operation that writes so many makes the others wait
+	heavy     = 250  // one that writes so many has a transaction of its own
 )
 
 // op is one caller's operation in the queue of the writer.
@@ -96,7 +97,7 @@ type writer struct {
 
 	mu       sync.Mutex
 	waiting  []op
-	strained bool // the newest transaction had a heavy operation
+	strained bool // the newest transaction was a heavy one
 	closed   bool
 	tries    atomic.Int64  // at a database that was busy
 	wake     chan struct{} // one slot: something is waiting, or the queue was closed
@@ -170,44 +171,30 @@ func weightOf(ops []op) (rows int) {
 	return rows
 }
 
-// next takes the operations of one transaction, in the order of their arrival;
-// after one that was heavy, all that are not: nobody with little to write waits
-// for two that write much.
+// next takes the operations of one transaction, in the order of their arrival: one
+// that is heavy alone, all others together. While both kinds wait they take turns,
+// so that who has little to write waits for one who writes much, not for two.
 func (w *writer) next() (batch []op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	most := min(len(w.waiting), maxOps)
-	if w.strained {
-		light, others := split(w.waiting)
-		if len(light) > 0 {
-			w.waiting, most = append(light, others...), min(len(light), maxOps)
+	var taken, left []op
+	much := slices.ContainsFunc(w.waiting, isHeavy) && (!w.strained || !slices.ContainsFunc(w.waiting, isLight))
+	weight := 0
+	for _, o := range w.waiting {
+		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.weight() <= maxWeight
+		if isHeavy(o) == much && fits {
+			taken, weight = append(taken, o), weight+o.weight()
+		} else {
+			left = append(left, o)
 		}
 	}
-	w.strained = false
-	n, weight := 0, 0
-	for n < most && (n == 0 || weight+w.waiting[n].weight() <= maxWeight) {
-		weight += w.waiting[n].weight()
-		w.strained = w.strained || w.waiting[n].weight() >= heavy
-		n++
-	}
-	batch = w.waiting[:n:n]
-	if w.waiting = w.waiting[n:]; len(w.waiting) == 0 {
-		w.waiting = nil // let the answered ones go
-	}
-	return batch, w.closed
+	w.waiting, w.strained = left, much
+	return taken, w.closed
 }
 
-// split tells those that write little from the others.
-func split(ops []op) (light, others []op) {
-	for _, o := range ops {
-		if o.weight() < heavy {
-			light = append(light, o)
-		} else {
-			others = append(others, o)
-		}
-	}
-	return light, others
-}
+func isHeavy(o op) bool { return o.weight() >= heavy }
+
+func isLight(o op) bool { return !isHeavy(o) }
 
 func (w *writer) loop() {
 	for {
