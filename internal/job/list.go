@@ -260,6 +260,6 @@ type Trashed struct {
 // Fill is how full the dead-letter queue is.
 type Fill struct {
 	Open    int64     // letters that are neither replayed nor discarded
-	LastDay int64     // of these, failed within the last 24 hours
+	LastDay int64     // of these, failed in this hour or the 23 before
 	Oldest  time.Time // when the oldest failed; zero when there is none
 }

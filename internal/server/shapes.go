@@ -111,7 +111,7 @@ type fillShape struct {
 	Open    int64   `json:"open"`
 	Limit   int64   `json:"limit,omitempty"`
 	Share   float64 `json:"share"`
-	LastDay int64   `json:"last_day"` // of these, failed within 24 hours
+	LastDay int64   `json:"last_day"` // of these, failed in this hour or the 23 before
 	Oldest  string  `json:"oldest,omitempty"`
 	MaxAge  string  `json:"max_age,omitempty"`
 	WarnsAt string  `json:"warns_at,omitempty"` // when 80 percent will be reached at this pace

@@ -98,13 +98,14 @@ func (t *tx) change(j job.Job, update string, args ...any) (job.Job, error) {
 	return t.byID(j.ID)
 }
 
-// opened counts that a job's dead letter is open.
-func (t *tx) opened(j job.Job) { t.delta.reasons[letterKey{label{j.Queue, j.Type}, j.Reason}]++ }
+// opened counts that the dead letter of a job is open, which has not changed since
+// it failed.
+func (t *tx) opened(j job.Job) { t.delta.letter(j, j.ChangedAt, 1) }
 
 // resolved counts that a job's dead letter is no longer open.
 func (t *tx) resolved(from job.Job) {
 	if from.Letter == job.LetterStored {
-		t.delta.reasons[letterKey{label{from.Queue, from.Type}, from.Reason}]--
+		t.delta.letter(from, from.ChangedAt, -1)
 	}
 }
 

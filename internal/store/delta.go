@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -15,6 +16,7 @@ type delta struct {
 	counters map[label]job.Totals
 	minutes  map[minuteKey]job.Totals
 	reasons  map[letterKey]int64
+	opened   map[int64]int64 // open letters by the hour in which their jobs failed, since 1970
 	groupDeltas
 }
 
@@ -39,7 +41,7 @@ type minuteKey struct {
 
 func newDelta() delta {
 	return delta{
-		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[letterKey]int64{},
+		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[letterKey]int64{}, map[int64]int64{},
 		newGroupDeltas(),
 	}
 }
@@ -53,6 +55,12 @@ func (d *delta) depth(j job.Job, n int64) {
 			d.held[label{j.Queue, j.Type}] += n
 		}
 	}
+}
+
+// letter counts n open letters of a job that failed at a time.
+func (d *delta) letter(j job.Job, failedAt time.Time, n int64) {
+	d.reasons[letterKey{label{j.Queue, j.Type}, j.Reason}] += n
+	d.opened[micros(failedAt)/microsPerHour] += n
 }
 
 // count raises the counters of a queue and type, in the minute at.

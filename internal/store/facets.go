@@ -91,6 +91,17 @@ func (r *rollup) loadLetters(src source) error {
 	})
 }
 
+// loadOpened counts open dead letters by the hour in which their jobs failed.
+func (r *rollup) loadOpened(src source) error {
+	const query = `SELECT failed_at / $1 AS hour, count(*) FROM dead_letters WHERE open = 1 GROUP BY hour`
+	return src.query(query, func(rows *sql.Rows) error {
+		var hour, n int64
+		err := rows.Scan(&hour, &n)
+		r.opened[hour] = n
+		return err
+	}, microsPerHour)
+}
+
 func reasonCounts(counts map[retry.Reason]int64) []job.ReasonCount {
 	var all []job.ReasonCount
 	for reason, n := range counts {

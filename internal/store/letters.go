@@ -9,16 +9,29 @@ import (
 	"redrive/internal/job"
 )
 
-// Fill tells how full the dead-letter queue is. Past a hundred thousand letters
-// in the last day it counts no further.
+// Fill tells how full the dead-letter queue is.
 func (s *Store) Fill(ctx context.Context, now time.Time) (job.Fill, error) {
-	const query = `SELECT coalesce((SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1), 0),
-		(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE open = 1 AND failed_at > $1 LIMIT 100000))`
-	f := job.Fill{Open: s.Snapshot().Depths[job.StatusDeadLetter]}
-	var oldest int64
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&oldest, &f.LastDay) }, micros(now.Add(-24*time.Hour)))
-	f.Oldest = fromMicros(oldest)
+	const query = `SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1`
+	f := job.Fill{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.openedSince(firstHour(now))}
+	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+		var oldest int64
+		err := rows.Scan(&oldest)
+		f.Oldest = fromMicros(oldest)
+		return err
+	})
 	return f, err
+}
+
+// openedSince counts the open letters whose jobs failed in an hour or later.
+func (s *Store) openedSince(first int64) (n int64) {
+	s.counts.RLock()
+	defer s.counts.RUnlock()
+	for hour, opened := range s.rollup.opened {
+		if hour >= first {
+			n += opened
+		}
+	}
+	return n
 }
 
 // pruneChunk is how many letters one transaction removes.

@@ -21,6 +21,7 @@ type rollup struct {
 	depths                  job.Depths          // over all queues
 	queued                  map[depthKey]int64  // by queue, under writer.counts
 	letters                 map[letterKey]int64 // open dead letters, under writer.counts
+	opened                  map[int64]int64     // of these, by the hour in which their jobs failed, under writer.counts
 	minute                  int64               // the newest one that was counted
 	queues                  map[string]bool     // every queue that had a job or was paused
 	grown                   bool                // queues has a new name since it was published
@@ -118,6 +119,11 @@ func (r *rollup) apply(d delta, paused []string, underWay int64, moved bool) {
 		}
 		r.labels.learn(k.queue, k.typ)
 	}
+	for hour, n := range d.opened {
+		if r.opened[hour] += n; r.opened[hour] == 0 {
+			delete(r.opened, hour)
+		}
+	}
 	for _, name := range paused {
 		r.learn(name)
 	}
@@ -163,7 +169,7 @@ func (s *Store) QueueNames() []string { return slices.Clone(*s.names.Load()) }
 func (s *Store) load(ctx context.Context) error {
 	r := &s.rollup
 	*r = rollup{
-		depths: job.Depths{}, queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
+		depths: job.Depths{}, queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, queues: map[string]bool{}, paused: map[string]bool{}, grown: true,
 		labels: labels{map[string]bool{}, map[string]bool{}}, active: map[string]*job.Job{},
 	}
 	for _, status := range job.Statuses() {
@@ -171,7 +177,7 @@ func (s *Store) load(ctx context.Context) error {
 	}
 	src := s.reading(ctx)
 	for _, step := range []func(source) error{
-		r.loadRevision, r.loadDepths, r.loadCounters, r.loadLetters, r.loadQueues, r.loadAudit, r.loadOperations, r.loadGroups,
+		r.loadRevision, r.loadDepths, r.loadCounters, r.loadLetters, r.loadOpened, r.loadQueues, r.loadAudit, r.loadOperations, r.loadGroups,
 	} {
 		if err := step(src); err != nil {
 			return fmt.Errorf("read the rollups: %w", err)

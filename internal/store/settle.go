@@ -208,7 +208,7 @@ func (t *tx) addLetter(j job.Job, l job.DeadLetter) error {
 	if l.Refused {
 		open, no = 0, 1
 	} else {
-		t.opened(j)
+		t.delta.letter(j, l.FailedAt, 1)
 	}
 	_, err := t.exec(insert, j.Seq, l.Run, open, no, string(l.Reason), l.Exception, micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
 		string(l.Cause), micros(l.ForwardedAt), l.ForwardedTo, l.Problem)

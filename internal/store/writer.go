@@ -91,7 +91,7 @@ type writer struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	rollup rollup
-	counts sync.RWMutex // for others who read the rollup: queued, letters, groups, fingerprints
+	counts sync.RWMutex // for others who read the rollup: queued, letters, opened, groups, fingerprints
 
 	checkpoints *checkpointer
 
@@ -177,8 +177,11 @@ func weightOf(ops []op) (rows int) {
 func (w *writer) next() (batch []op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		return nil, w.closed
+	}
+	much := isHeavy(w.waiting[0]) && !(w.strained && slices.ContainsFunc(w.waiting, isLight))
 	var taken, left []op
-	much := slices.ContainsFunc(w.waiting, isHeavy) && (!w.strained || !slices.ContainsFunc(w.waiting, isLight))
 	weight := 0
 	for _, o := range w.waiting {
 		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.weight() <= maxWeight

@@ -342,4 +342,13 @@ func (h *history) details(*rapid.T) {
 		open -= r.Count
 	}
 	h.kit.same("letters that are open but not counted", open, int64(0))
+	fill, err := h.kit.Fill(h.kit.ctx, h.kit.now)
+	h.must(err)
+	day := int64(0)
+	for _, l := range h.kit.letters(job.Filter{}, 1000) {
+		if !l.FailedAt.Before(h.kit.now.Truncate(time.Hour).Add(-23 * time.Hour)) {
+			day++
+		}
+	}
+	h.kit.same("letters of the last day", fill.LastDay, day)
 }

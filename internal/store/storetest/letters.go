@@ -20,7 +20,7 @@ type Keeper interface {
 var lettering = []func(*kit){
 	QuarantineIsADeadLetterAtOnce, QuarantineCanBeReplayed, MessageOfALiveJobIsARepeat, MessageOfAnEndedJobIsNew,
 	SettleKeepsWhatARuleSaid, SettleKeepsTheCauseOfALetter, SettleKeepsWhereALetterWent, ForwardedLetterIsStored,
-	ForwardedLetterCanBeRefusedAgain, ForwardedNeedsARefusedLetter, FillCountsOpenLetters, PruneByAge, PruneByCount,
+	ForwardedLetterCanBeRefusedAgain, ForwardedNeedsARefusedLetter, FillCountsOpenLetters, FillOfTheDayFollowsTheFailure, PruneByAge, PruneByCount,
 	PruneSparesTheNewest, PruneSparesWhatIsNotInTheQueue, PruneRemovesTheWholeJob,
 }
 
@@ -193,6 +193,37 @@ func FillCountsOpenLetters(k *kit) {
 	k.dead(simple())
 	k.refused()
 	k.same("the fill", fill(), job.Fill{Open: 2, LastDay: 1, Oldest: oldest})
+}
+
+// FillOfTheDayFollowsTheFailure: a letter counts by when its job failed, whatever
+// was before and after.
+func FillOfTheDayFollowsTheFailure(k *kit) {
+	j := simple()
+	j.Policy = policy(1)
+	j = k.begin(j)
+	k.pass(30 * time.Hour)
+	j = k.settle(j, job.Failed)
+	day := func(what string, want int64) {
+		k.Helper()
+		f, err := k.Fill(k.ctx, k.now)
+		k.check(err)
+		k.same(what, f.LastDay, want)
+	}
+	k.pass(20 * time.Hour)
+	day("failed 20 hours ago", 1)
+	k.restart()
+	day("after a restart", 1)
+	k.discard(j.ID)
+	day("discarded", 0)
+	_, err := k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	day("restored", 1)
+	k.pass(5 * time.Hour)
+	day("failed 25 hours ago", 0)
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.pass(-5 * time.Hour)
+	day("replayed", 0)
 }
 
 // PruneByAge: letters that lie longer than the retention says are removed.
