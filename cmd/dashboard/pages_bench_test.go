@@ -113,14 +113,10 @@ func BenchmarkPages(b *testing.B) {
 	if large == "" {
 		b.Skip("REDRIVE_BENCH_DB names no database; make bench-pages makes one")
 	}
-	db := copyOf(b, large)
-	holdLeases(b, db)
-	begin := time.Now()
-	base := serveLarge(b, db)
 	table := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
 	defer table.Flush()
-	started := time.Since(begin)
-	recovered(b, base)
+	started := startHeld(b, copyOf(b, large))
+	base := serveLarge(b, copyOf(b, large))
 	fmt.Fprintf(table, "start with %d leases, until ready\t%v\t\t2s\t%.2f\n", leases, started.Round(time.Millisecond), started.Seconds()/2)
 	fmt.Fprintf(table, "\t\t\t\t\n")
 	fmt.Fprintf(table, "page\tp50\tp99\tbudget\tp99/budget\n")
@@ -137,8 +133,10 @@ func BenchmarkPages(b *testing.B) {
 		p50, p99 := all[len(all)/2], all[len(all)*99/100]
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.name, ms(p50), ms(p99), share(p99, m.budget))
 	}
-	rate := allAtOnce(b, base+"/dead-letters", 32, 4000)
-	fmt.Fprintf(table, "newest dead letters, 32 connections\t%.0f/s\t\t1500/s\t%.2f\n", rate, rate/1500)
+	for _, page := range []string{"/jobs", "/dead-letters"} {
+		rate := allAtOnce(b, base+page, 32, 4000)
+		fmt.Fprintf(table, "%s, 32 connections\t%.0f/s\t\t1500/s\t%.2f\n", page, rate, rate/1500)
+	}
 	replayAll(b, base, table)
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
@@ -261,29 +259,34 @@ func holdLeases(b *testing.B, db string) {
 	}
 }
 
-// recovered returns when the jobs that the killed process held have been run
-// again, and their failures can be searched.
-func recovered(b *testing.B, base string) {
+// startHeld is how long the product takes to be ready after a process was killed
+// that held jobs.
+func startHeld(b *testing.B, db string) time.Duration {
 	b.Helper()
-	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		var held struct {
-			Queue struct{ States job.Depths }
-		}
-		var found struct {
-			Waiting int `json:"not_searchable_yet"`
-		}
-		err := errors.Join(getJSON(base+"/api/v1/queues/held", &held), getJSON(base+"/api/v1/jobs?q=lease&limit=1", &found))
-		if err == nil && held.Queue.States[job.Status(job.Completed)] == leases && found.Waiting == 0 {
-			return
-		}
-		if err != nil || time.Since(begin) > time.Minute {
-			b.Fatalf("the jobs that were held are %v, %d failures wait for the index, %v", held.Queue.States, found.Waiting, err)
-		}
+	holdLeases(b, db)
+	begin := time.Now()
+	a := startLarge(b, db)
+	took := time.Since(begin)
+	if err := errors.Join(a.stop(b.Context()), os.Remove(db)); err != nil {
+		b.Fatal(err)
 	}
+	return took
 }
 
-// serveLarge runs the product on the database, with handlers that succeed.
+// serveLarge runs the product on the database until the benchmark ends.
 func serveLarge(b *testing.B, db string) (base string) {
+	b.Helper()
+	a := startLarge(b, db)
+	b.Cleanup(func() {
+		if err := a.stop(b.Context()); err != nil {
+			b.Error(err)
+		}
+	})
+	return a.url()
+}
+
+// startLarge runs the product on the database, with handlers that succeed.
+func startLarge(b *testing.B, db string) *app {
 	b.Helper()
 	settings, err := config.Parse("redrive.yaml", []byte("dead_letter: {retention: {count: 100000000}}"))
 	if err != nil {
@@ -298,12 +301,7 @@ func serveLarge(b *testing.B, db string) (base string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
-		if err := a.stop(b.Context()); err != nil {
-			b.Error(err)
-		}
-	})
-	return a.url()
+	return a
 }
 
 // oneByOne asks n times and returns how long each answer took, the quickest
