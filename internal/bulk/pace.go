@@ -72,7 +72,7 @@ type stride int
 const (
 	leastStride stride = 100
 	firstStride stride = 250
-	stepWithin         = 40 * time.Millisecond
+	stepWithin         = 20 * time.Millisecond
 )
 
 // measured notes how long a step of n items took, from its turn to its commit: for
