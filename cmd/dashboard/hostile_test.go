@@ -159,7 +159,7 @@ func crawlShop(t *testing.T, words []string, reach reach, stride int, visit func
 	more = append(more, asked(routes, some)...)
 	for _, route := range routes { // mistakes that harmless words do not make
 		if !strings.Contains(route, ":") {
-			more = append(more, route+"?q=nothing:here", route+"?q=ab", route+"?state=wrong", route+"?from=wrong&type=x", route+"?type=x&from=2026-01-01")
+			more = append(more, route+"?q=nothing:here", route+"?q=ab", route+"?state=wrong", route+"?from=wrong&type=x", route+"?type=x&from=2026-01-01", route+"?type=x*")
 		}
 	}
 	walk(t, url, reach, more, visit)

@@ -69,6 +69,7 @@ func TestAPI_SlowListIsIncomplete(t *testing.T) {
 
 func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
 	h := start(t)
+	h.refuse()
 	s := h.http.Config.Handler.(*Server)
 	if _, slow, err := s.failing(late(t), ""); !slow || err != nil {
 		t.Errorf("failing: slow %v, %v", slow, err)
