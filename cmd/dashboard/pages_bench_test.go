@@ -227,10 +227,8 @@ func copyOf(b *testing.B, path string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := io.Copy(to, from); err != nil {
-		b.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
+	_, err = io.Copy(to, from)
+	if err := errors.Join(err, to.Sync(), to.Close()); err != nil { // what is still to be written would be measured
 		b.Fatal(err)
 	}
 	return to.Name()
