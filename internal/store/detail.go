@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 
 	"redrive/internal/job"
 )
@@ -112,11 +111,11 @@ func bulkActs(src source, seq int64) ([]job.BulkAct, error) {
 // are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
-	list, err := json.Marshal(ids)
+	list, err := encodeRows(ids)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := s.policies.jobs(s.reading(ctx), query, string(list))
+	jobs, err := s.policies.jobs(s.reading(ctx), query, list)
 	changes := make([]job.Change, len(jobs))
 	for i, j := range jobs {
 		changes[i] = j.Changed()

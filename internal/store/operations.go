@@ -214,7 +214,7 @@ func (s *Store) OperationLog(ctx context.Context, id int64) (all []job.Entry, er
 	return all, err
 }
 
-// encodeRows is how many rows travel to one statement.
+// encodeRows is how many rows travel to one statement; of mere numbers, array is.
 func encodeRows[T any](rows []T) (string, error) {
 	text, err := json.Marshal(rows)
 	if err != nil {

@@ -74,11 +74,7 @@ func itemsIndex(f job.ItemFilter) string {
 // withJobs gives items their jobs.
 func (s *Store) withJobs(src source, items []job.Item, wanted []int64) error {
 	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	text, err := encodeRows(wanted)
-	if err != nil {
-		return err
-	}
-	jobs, err := s.policies.jobs(src, query, text)
+	jobs, err := s.policies.jobs(src, query, array(wanted))
 	if err != nil {
 		return err
 	}

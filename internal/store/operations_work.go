@@ -238,11 +238,7 @@ func (t *tx) readJobs(items []workItem) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	text, err := encodeRows(unknown)
-	if err != nil {
-		return err
-	}
-	jobs, err := t.store.policies.toWork(t, len(unknown), query, text)
+	jobs, err := t.store.policies.toWork(t, len(unknown), query, array(unknown))
 	bySeq := make(map[int64]*job.Job, len(jobs))
 	for i := range jobs {
 		bySeq[jobs[i].Seq] = &jobs[i]

@@ -152,11 +152,7 @@ func (t *tx) leaveTrash(from ...job.Job) error {
 		return nil
 	}
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	these, err := encodeRows(trashed)
-	if err != nil {
-		return err
-	}
-	n, err := t.exec(remove, these)
+	n, err := t.exec(remove, array(trashed))
 	if err := expect(int64(len(trashed)), n, err); err != nil {
 		return fmt.Errorf("take jobs out of the trash: %w", err)
 	}
@@ -218,11 +214,7 @@ func (t *tx) purge(now, before time.Time, last purged) (purged, error) {
 	if err != nil || len(old) == 0 {
 		return next, err
 	}
-	these, err := encodeRows(old)
-	if err != nil {
-		return next, err
-	}
-	jobs, err := t.store.policies.jobs(t, query, these)
+	jobs, err := t.store.policies.jobs(t, query, array(old))
 	if err != nil {
 		return next, err
 	}
