@@ -219,7 +219,11 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	b.press("d")
 	b.arrive("g d leads to the dead letters", `location.pathname === "/dead-letters" && `+isLive)
 	b.wait("it is drawn: before that a browser drops keys", `performance.getEntriesByType("paint").length > 0`)
-	b.press("j")
+	const onFirst = `document.activeElement.closest("tr") === document.querySelector("tr[data-job]")`
+	for n := 0; n < 20 && !eval[bool](b, onFirst); n++ { // the first keys may be dropped all the same
+		b.press("j")
+		b.press("k")
+	}
 	b.press("j")
 	b.press("j")
 	b.press("k")
