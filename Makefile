@@ -32,11 +32,11 @@ test: ## Run every test with the race detector, browser tests included, then fuz
 FUZZTIME = 30s
 
 fuzz: ## Feed the decoders of envelopes, durations, policies and filters with garbage
-	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/babel
-	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/job
-	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/job
-	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/job
-	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/failure
+	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/envelope
+	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/wire
+	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
+	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/filter
+	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }

@@ -18,12 +18,12 @@ import (
 	"redrive/internal/bulk"
 	"redrive/internal/config"
 	"redrive/internal/engine"
-	"redrive/internal/forward"
 	"redrive/internal/handler"
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/server"
 	"redrive/internal/store"
+	"redrive/internal/webhook"
 )
 
 const (
@@ -66,7 +66,7 @@ type app struct {
 	search  searcher
 	hub     *live.Hub
 	bulk    *bulk.Runner
-	forward *forward.Forwarder
+	forward *webhook.Forwarder
 	engine  *engine.Engine
 	server  *server.Server
 	metrics *server.Metrics
@@ -195,7 +195,7 @@ func (a *app) startBulk(context.Context) error {
 }
 
 func (a *app) buildForwarder(context.Context) (err error) {
-	a.forward, err = forward.New(forward.Options{
+	a.forward, err = webhook.New(webhook.Options{
 		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
 	})
 	if err != nil {
@@ -209,11 +209,11 @@ func (a *app) buildForwarder(context.Context) (err error) {
 }
 
 // webhooks hands the webhooks of the file to the package that calls them.
-func webhooks(c *config.Config) map[string]forward.Webhook {
-	all := map[string]forward.Webhook{}
+func webhooks(c *config.Config) map[string]webhook.Webhook {
+	all := map[string]webhook.Webhook{}
 	for _, queue := range c.Queues() {
 		if w, ok := c.Webhook(queue); ok {
-			all[queue] = forward.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Forwarding: w.Forwarding}
+			all[queue] = webhook.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Sending: w.Sending}
 		}
 	}
 	return all
@@ -226,7 +226,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
 		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure,
-		Kept: a.letters.Kept, Deliver: a.letters.Deliver,
+		Kept: a.letters.Kept, Deliver: a.letters.Deliver, DeliverWithin: webhook.Deadline,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})

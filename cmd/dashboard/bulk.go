@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/term"
 
-	"redrive/internal/job"
+	"redrive/internal/filter"
+	"redrive/internal/operation"
+	"redrive/internal/wire"
 )
 
 // bulkFlags say what a command acts on, and how fast.
@@ -35,7 +37,7 @@ type replayCommand struct {
 }
 
 // Run replays through a running dashboard.
-func (r *replayCommand) Run(c console) error { return r.act(c, job.OpReplay) }
+func (r *replayCommand) Run(c console) error { return r.act(c, operation.Replay) }
 
 // discardCommand discards what a filter selects.
 type discardCommand struct {
@@ -43,13 +45,13 @@ type discardCommand struct {
 }
 
 // Run discards through a running dashboard.
-func (d *discardCommand) Run(c console) error { return d.act(c, job.OpDiscard) }
+func (d *discardCommand) Run(c console) error { return d.act(c, operation.Discard) }
 
 // remote is an operation as the dashboard shows it.
 type remote struct {
 	Operation struct {
 		ID                                                                                     int64
-		State                                                                                  job.OpState
+		State                                                                                  operation.State
 		Why, Filter, Left                                                                      string
 		Rate                                                                                   float64
 		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Dropped, Unsettled, Canary int64
@@ -66,12 +68,12 @@ type remote struct {
 	}
 }
 
-func (b *bulkFlags) act(c console, kind job.OpKind) error {
+func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	pace, err := b.pace()
 	if err != nil {
 		return err
 	}
-	if f, err := job.ParseFilter(b.Filter, time.Now()); err != nil {
+	if f, err := filter.Parse(b.Filter, time.Now()); err != nil {
 		return usageError{err}
 	} else if f.Zero() {
 		return usage("--filter is empty, which would be every job; write state:dead_letter for all dead letters")
@@ -105,7 +107,7 @@ func (b *bulkFlags) act(c console, kind job.OpKind) error {
 // pace is what the flags say, as the API reads it.
 func (b *bulkFlags) pace() (map[string]any, error) {
 	pace := map[string]any{"guard": !b.NoGuard}
-	var means job.Pace
+	var means operation.Pace
 	if b.Canary != nil {
 		if *b.Canary < 0 {
 			return nil, usage("--canary must be 0 or more")
@@ -122,11 +124,11 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 		}
 		means.Rate, pace["rate"] = rate, rate
 	case b.Spread != "":
-		d, err := job.ParseGoDuration(b.Spread)
+		d, err := wire.ParseGoDuration(b.Spread)
 		if err != nil || d <= 0 {
 			return nil, usage("--spread %q is not a duration as 10m or 2h", b.Spread)
 		}
-		means.Spread, pace["spread"] = d, job.FormatDuration(d)
+		means.Spread, pace["spread"] = d, wire.FormatDuration(d)
 	}
 	if err := means.Check(); err != nil {
 		return nil, usageError{err}
@@ -149,7 +151,7 @@ func parseRate(text string) (float64, error) {
 type watcher struct {
 	console
 	api  api
-	kind job.OpKind
+	kind operation.Kind
 	now  remote
 	said string // the line of progress that was written last
 }
@@ -160,7 +162,7 @@ func (w *watcher) begin(ctx context.Context, filter string) error {
 	if err := w.api.call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
 		return err
 	}
-	for w.now.Operation.State == job.OpCollecting {
+	for w.now.Operation.State == operation.Collecting {
 		if err := w.look(ctx, 200*time.Millisecond); err != nil {
 			if ctx.Err() != nil {
 				return errors.Join(errors.New("interrupted before the preview; nothing was done"), w.post("abort", nil))
@@ -223,7 +225,7 @@ func (w *watcher) confirm(ctx context.Context) error {
 		return usage("nobody can be asked: the standard input is no terminal; write --yes when you are sure, or --dry-run to look")
 	}
 	o, want := w.now.Operation, "yes"
-	if o.Pending > job.ConfirmAbove {
+	if o.Pending > operation.ConfirmAbove {
 		want = strconv.FormatInt(o.Pending, 10)
 	}
 	fmt.Fprintf(w.stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
@@ -258,7 +260,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	for {
 		w.progress(live)
 		o := w.now.Operation
-		if o.State != job.OpRunning {
+		if o.State != operation.Running {
 			return w.end(live)
 		}
 		if err := w.look(ctx, wait); err != nil {
@@ -301,10 +303,10 @@ func (w *watcher) end(live bool) error {
 	w.newline(live)
 	o := w.now.Operation
 	switch o.State {
-	case job.OpFinished:
+	case operation.Finished:
 		fmt.Fprintf(w.stdout, "Operation %d is finished.\n", o.ID)
 		return nil
-	case job.OpPaused:
+	case operation.Paused:
 		return fmt.Errorf("operation %d is paused: %s; to go on: curl -X POST %s", o.ID, o.Why, w.api.base.JoinPath(w.path("resume")))
 	}
 	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // breakable is a service whose jobs fail until it is mended.
@@ -107,14 +107,14 @@ func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
 	}
 
 	p = startProcess(t, dir, "--relaxed")
-	if o := p.operation(2).Operation; o.State != job.OpRunning || o.Pending == 0 {
+	if o := p.operation(2).Operation; o.State != operation.Running || o.Pending == 0 {
 		t.Errorf("after the restart it is %s with %d to go", o.State, o.Pending)
 	}
 	now := p.until(func(now totals) bool { return now.States["completed"] == all })
 	if now.States["dead_letter"] != 0 || now.Failed < all || now.Succeeded != all {
 		t.Errorf("at the end: %+v", now)
 	}
-	if o := p.operation(2).Operation; o.State != job.OpFinished || o.Done != all || o.Succeeded != all || o.Unsettled != 0 {
+	if o := p.operation(2).Operation; o.State != operation.Finished || o.Done != all || o.Succeeded != all || o.Unsettled != 0 {
 		t.Errorf("at the end: %+v", o)
 	}
 	runs := service.runs()
@@ -149,7 +149,7 @@ func TestReplay_AbortLeavesTheRestDead(t *testing.T) {
 	if now.States["dead_letter"] != all-1 {
 		t.Errorf("after the abort: %+v", now)
 	}
-	if o := p.operation(1).Operation; o.State != job.OpAborted || o.Pending != all-1 {
+	if o := p.operation(1).Operation; o.State != operation.Aborted || o.Pending != all-1 {
 		t.Errorf("it is %+v", o)
 	}
 	p.stop(syscall.SIGTERM)
@@ -208,7 +208,7 @@ func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("it ended with %v: %s", err, said)
 	}
-	if o := p.operation(1).Operation; o.State != job.OpAborted || o.Done != 0 {
+	if o := p.operation(1).Operation; o.State != operation.Aborted || o.Done != 0 {
 		t.Errorf("the operation is %s, %d done", o.State, o.Done)
 	}
 }
@@ -252,7 +252,7 @@ func TestReplay_InterruptLeavesItRunning(t *testing.T) {
 	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "operations/1/abort") {
 		t.Errorf("it ended with %v and said %q", err, said)
 	}
-	if o := p.operation(1).Operation; o.State != job.OpRunning {
+	if o := p.operation(1).Operation; o.State != operation.Running {
 		t.Errorf("the operation is %s", o.State)
 	}
 	p.stop(syscall.SIGTERM)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
 	"redrive/internal/store"
 )
 
@@ -68,7 +68,7 @@ func through(ctx context.Context, server string, remote func(context.Context, ap
 }
 
 // commandLine is who acts on the database itself.
-func commandLine() job.Actor { return job.Actor{Name: "command line"} }
+func commandLine() audit.Actor { return audit.Actor{Name: "command line"} }
 
 // api is the API of a running dashboard.
 type api struct {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // enqueue is the command that sends a job.
@@ -87,11 +88,11 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 		fields["priority"] = e.Priority
 	}
 	if e.Delay != "" {
-		d, err := job.ParseGoDuration(e.Delay)
+		d, err := wire.ParseGoDuration(e.Delay)
 		if err != nil {
 			return nil, usage("--delay: %w", err)
 		}
-		fields["delay"] = job.FormatDuration(d)
+		fields["delay"] = wire.FormatDuration(d)
 	}
 	if e.Policy != "" {
 		if !json.Valid([]byte(e.Policy)) {

@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/config"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
 )
@@ -67,7 +71,7 @@ func (s shop) fill(words []string) {
 		}
 	}
 	for i := range rest { // people act, under the words as their names
-		by := job.Actor{Name: words[i*6], Address: words[i*6]}
+		by := audit.Actor{Name: words[i*6], Address: words[i*6]}
 		_, replayed := s.store.Replay(s.t.Context(), s.now, hostileID("dead", i*6+1), 1, by)
 		_, discarded := s.store.Discard(s.t.Context(), s.now, hostileID("dead", i*6+2), 1, by)
 		_, cancelled := s.store.Cancel(s.t.Context(), s.now, hostileID("retried", i), 1, by)
@@ -75,7 +79,7 @@ func (s shop) fill(words []string) {
 			s.t.Fatal(replayed, discarded, cancelled)
 		}
 	}
-	if err := s.store.Pause(s.t.Context(), s.now, "dead", job.Actor{Name: words[1], Address: words[1]}); err != nil {
+	if err := s.store.Pause(s.t.Context(), s.now, "dead", audit.Actor{Name: words[1], Address: words[1]}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.operate(words)
@@ -88,12 +92,12 @@ func (s shop) operate(words []string) {
 	ctx := s.t.Context()
 	now := s.now.Add(time.Second) // a scope is what changed before it was asked for
 	for i, word := range words[:40] {
-		by := job.Actor{Name: word, Address: word}
-		f := job.Filter{Status: job.StatusDeadLetter, Type: word, Queue: "dead"}
+		by := audit.Actor{Name: word, Address: word}
+		f := filter.Filter{Status: job.StatusDeadLetter, Type: word, Queue: "dead"}
 		if f.Check() != nil { // nobody gets that far with a * in a type
 			continue
 		}
-		o, err := s.store.NewOperation(ctx, now, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: i%2 == 0, Key: word}, by)
+		o, err := s.store.NewOperation(ctx, now, operation.Request{Kind: operation.Replay, Filter: f, Start: i%2 == 0, Key: word}, by)
 		for more := true; more && err == nil; {
 			more, err = s.store.Collect(ctx, now, o.ID)
 		}
@@ -112,14 +116,14 @@ func (s shop) operate(words []string) {
 // judge writes notes on groups of failures, and says what becomes of them.
 func (s shop) judge(words []string) {
 	s.t.Helper()
-	groups, err := s.store.Groups(s.t.Context(), s.now, job.GroupFilter{}, job.GroupCursor{}, 60)
+	groups, err := s.store.Groups(s.t.Context(), s.now, failures.Filter{}, failures.Cursor{}, 60)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for i, g := range groups.Groups {
-		by := job.Actor{Name: words[i], Address: words[i]}
+		by := audit.Actor{Name: words[i], Address: words[i]}
 		_, noted := s.store.NoteGroup(s.t.Context(), s.now, g.Fingerprint, words[i]+" "+words[i], by)
-		to := job.Standing{State: job.GroupStates()[i%3]}
+		to := failures.Decision{State: failures.States()[i%3]}
 		_, stands := s.store.SetGroup(s.t.Context(), s.now, g.Fingerprint, to, by)
 		if noted != nil || stands != nil && i%3 != 0 {
 			s.t.Fatal(noted, stands)

@@ -24,6 +24,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/engine"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
 )
@@ -150,7 +151,7 @@ func replayAll(b *testing.B, base string, table io.Writer) {
 	type answer struct {
 		Operation struct {
 			ID    int64
-			State job.OpState
+			State operation.State
 			Done  int64
 		}
 	}
@@ -158,7 +159,7 @@ func replayAll(b *testing.B, base string, table io.Writer) {
 	begin := time.Now()
 	err := postJSON(base+"/api/v1/operations", `{"kind": "replay", "filter": "state:dead_letter", "rate": 0, "canary": 0, "start": true}`, &o)
 	var others []time.Duration
-	for err == nil && o.Operation.State != job.OpFinished {
+	for err == nil && o.Operation.State != operation.Finished {
 		at := time.Now()
 		if err = postJSON(base+"/api/v1/jobs", `{"type": "nobody"}`, nil); err == nil {
 			others = append(others, time.Since(at))

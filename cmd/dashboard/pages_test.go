@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"redrive/internal/clip"
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/job"
@@ -151,7 +152,7 @@ func (s *site) open(path string) (status int) {
 		s.t.Fatal(err)
 	}
 	if response.StatusCode >= http.StatusInternalServerError {
-		s.t.Errorf("%s answers %s: %s", path, response.Status, job.Clip(string(body), 200))
+		s.t.Errorf("%s answers %s: %s", path, response.Status, clip.Text(string(body), 200))
 	}
 	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
 		return response.StatusCode

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/retention"
 )
 
 // pruneEvery is how often the dead-letter queue is held against its retention.
@@ -13,8 +13,8 @@ const pruneEvery = time.Minute
 
 // pruner keeps the dead-letter queue within its retention.
 type pruner struct {
-	prune     func(context.Context, time.Time, job.Retention) (job.Pruned, error)
-	retention job.Retention
+	prune     func(context.Context, time.Time, retention.Limits) (retention.Pruned, error)
+	retention retention.Limits
 	log       *slog.Logger
 }
 

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/store"
 )
 
 // startPruning prunes a real database of five dead letters until the test ends;
 // the first calls fail. bury adds a dead letter, open tells how many are left.
-func startPruning(t *testing.T, r job.Retention, failures int, log *strings.Builder) (bury func(), open func() int64) {
+func startPruning(t *testing.T, r retention.Limits, failures int, log *strings.Builder) (bury func(), open func() int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "q.db")})
 	if err != nil {
@@ -32,9 +33,9 @@ func startPruning(t *testing.T, r job.Retention, failures int, log *strings.Buil
 			t.Error(err)
 		}
 	})
-	prune := func(ctx context.Context, now time.Time, r job.Retention) (job.Pruned, error) {
+	prune := func(ctx context.Context, now time.Time, r retention.Limits) (retention.Pruned, error) {
 		if failures--; failures >= 0 {
-			return job.Pruned{}, errors.New("the disk is full")
+			return retention.Pruned{}, errors.New("the disk is full")
 		}
 		return s.Prune(ctx, now, r)
 	}
@@ -69,7 +70,7 @@ func startPruning(t *testing.T, r job.Retention, failures int, log *strings.Buil
 func TestPruner_PrunesAtTheStartAndThenAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		bury, open := startPruning(t, job.Retention{Age: time.Hour, Count: 3}, 0, &log)
+		bury, open := startPruning(t, retention.Limits{Age: time.Hour, Count: 3}, 0, &log)
 		if n := open(); n != 3 {
 			t.Errorf("after the start %d are left, want 3", n)
 		}
@@ -96,7 +97,7 @@ func TestPruner_PrunesAtTheStartAndThenAndAgain(t *testing.T) {
 func TestPruner_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		_, open := startPruning(t, job.Retention{Count: 3}, 1, &log)
+		_, open := startPruning(t, retention.Limits{Count: 3}, 1, &log)
 		if n := open(); n != 5 {
 			t.Errorf("%d are left, want all", n)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/config"
-	"redrive/internal/crowd"
+	"redrive/internal/seed"
 	"redrive/internal/store"
 )
 
@@ -59,7 +59,7 @@ func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) err
 		return err
 	}
 	told := begin
-	err = crowd.Crowd{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}.Write(ctx, db, func(done, all int) {
+	err = seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}.Write(ctx, db, func(done, all int) {
 		if time.Since(told) > 200*time.Millisecond {
 			told = time.Now()
 			fmt.Fprintf(c.stderr, "\rWriting job %d of %d ", done, all)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
 	"redrive/internal/store"
+	"redrive/internal/wire"
 )
 
 // tokenCommand is the commands about tokens.
@@ -48,7 +48,7 @@ func (t *tokenCreate) Run(c console) error {
 		return s.CreateToken(ctx, now, n, by)
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "tokens",
-			map[string]string{"name": t.Name, "role": t.Role, "expires": job.FormatDuration(lasts)}, &made)
+			map[string]string{"name": t.Name, "role": t.Role, "expires": wire.FormatDuration(lasts)}, &made)
 	})
 	if err != nil {
 		return refusalOr(err)

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/term"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
 	"redrive/internal/store"
+	"redrive/internal/wire"
 )
 
 // userCommand is the commands about users.
@@ -226,7 +226,7 @@ func checked(password string) (string, error) {
 
 // lasting reads how long a token is to last.
 func lasting(text string) (time.Duration, error) {
-	d, err := job.ParseGoDuration(text)
+	d, err := wire.ParseGoDuration(text)
 	if err == nil {
 		err = access.CheckExpiry(d)
 	}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"redrive/internal/bulk"
-	"redrive/internal/crowd"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/seed"
 	"redrive/internal/store"
 	"redrive/internal/store/rawtest"
 )
@@ -61,7 +63,7 @@ func crowdedStore(b *testing.B) (s *store.Store, told <-chan struct{}) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
-	all := crowd.Crowd{Jobs: crowded, Dead: crowded, Seed: 1, Now: time.Now()}
+	all := seed.Plan{Jobs: crowded, Dead: crowded, Seed: 1, Now: time.Now()}
 	if err := all.Write(b.Context(), s, func(int, int) {}); err != nil {
 		b.Fatal(err)
 	}
@@ -72,14 +74,14 @@ func crowdedStore(b *testing.B) (s *store.Store, told <-chan struct{}) {
 // enqueueing by somebody else did meanwhile.
 func replayCrowd(b *testing.B, s *store.Store, told <-chan struct{}) (took time.Duration, others []time.Duration) {
 	b.Helper()
-	f, err := job.OpReplay.Scope(job.Filter{})
+	f, err := operation.Replay.Scope(filter.Filter{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	r := bulk.Start(s, nil)
 	defer r.Close()
 	begin := time.Now()
-	o, err := s.NewOperation(b.Context(), begin, job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true}, ana)
+	o, err := s.NewOperation(b.Context(), begin, operation.Request{Kind: operation.Replay, Filter: f, Start: true}, ana)
 	if err != nil {
 		b.Fatal(err)
 	}

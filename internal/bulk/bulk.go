@@ -25,13 +25,14 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Store is what a runner asks of the store.
 type Store interface {
-	OpenOperations(ctx context.Context) ([]job.Operation, error)
+	OpenOperations(ctx context.Context) ([]operation.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
-	Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error)
+	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
 	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
 }
@@ -101,7 +102,7 @@ func (r *Runner) loop(ctx context.Context) {
 // round gives every operation one step, and says when the next one is due.
 func (r *Runner) round(ctx context.Context) (next time.Time) {
 	next, err := r.expire(ctx)
-	var open []job.Operation
+	var open []operation.Operation
 	if err == nil {
 		open, err = r.store.OpenOperations(ctx)
 	}
@@ -120,16 +121,16 @@ func (r *Runner) round(ctx context.Context) (next time.Time) {
 
 // step gives an operation one step, and says when its next one is due; zero
 // when it waits for a person.
-func (r *Runner) step(ctx context.Context, o job.Operation) time.Time {
+func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 	var due time.Time
 	var err error
 	switch at := r.again[o.ID]; {
 	case at.After(time.Now()):
 		return at
-	case o.State == job.OpCollecting:
+	case o.State == operation.Collecting:
 		_, err = r.store.Collect(ctx, time.Now(), o.ID)
 		due = time.Now()
-	case o.State == job.OpRunning:
+	case o.State == operation.Running:
 		due, err = r.work(ctx, o)
 	}
 	delete(r.again, o.ID)
@@ -152,17 +153,17 @@ func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 }
 
 // forget drops what is known of operations that no longer run.
-func (r *Runner) forget(open []job.Operation) {
-	state := map[int64]job.OpState{}
+func (r *Runner) forget(open []operation.Operation) {
+	state := map[int64]operation.State{}
 	for _, o := range open {
 		state[o.ID] = o.State
 	}
-	maps.DeleteFunc(r.paces, func(id int64, _ *pace) bool { return state[id] != job.OpRunning })
+	maps.DeleteFunc(r.paces, func(id int64, _ *pace) bool { return state[id] != operation.Running })
 	maps.DeleteFunc(r.again, func(id int64, _ time.Time) bool { return state[id] == "" })
 }
 
 // work does what is due of an operation, and says when more will be.
-func (r *Runner) work(ctx context.Context, o job.Operation) (time.Time, error) {
+func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, error) {
 	now := time.Now()
 	p := r.paces[o.ID]
 	if p == nil || p.rate != o.Pace.Rate || !p.since.Equal(o.ResumedAt) {

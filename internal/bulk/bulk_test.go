@@ -12,15 +12,18 @@ import (
 
 	"go.uber.org/goleak"
 
+	"redrive/internal/audit"
 	"redrive/internal/bulk"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var ana = job.Actor{Name: "ana"}
+var ana = audit.Actor{Name: "ana"}
 
 // rig is a runner on a real database. Inside a synctest bubble its hours take
 // milliseconds.
@@ -80,13 +83,13 @@ func (r *rig) dead(queue string, n int) []job.Job {
 }
 
 // operate makes an operation over a queue, which starts by itself.
-func (r *rig) operate(queue string, p job.Pace) int64 {
+func (r *rig) operate(queue string, p operation.Pace) int64 {
 	r.Helper()
-	f, err := job.OpReplay.Scope(job.Filter{Queue: queue})
+	f, err := operation.Replay.Scope(filter.Filter{Queue: queue})
 	if err != nil {
 		r.Fatal(err)
 	}
-	o, err := r.store.NewOperation(r.Context(), time.Now(), job.NewOperation{Kind: job.OpReplay, Filter: f, Pace: p, Start: true}, ana)
+	o, err := r.store.NewOperation(r.Context(), time.Now(), operation.Request{Kind: operation.Replay, Filter: f, Pace: p, Start: true}, ana)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -94,7 +97,7 @@ func (r *rig) operate(queue string, p job.Pace) int64 {
 	return o.ID
 }
 
-func (r *rig) operation(id int64) job.Operation {
+func (r *rig) operation(id int64) operation.Operation {
 	r.Helper()
 	o, err := r.store.Operation(r.Context(), id)
 	if err != nil {
@@ -116,12 +119,12 @@ func (r *rig) after(d time.Duration, id, want int64) {
 func TestRunner_KeepsTheRate(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 100)
-		id := r.operate("a", job.Pace{Rate: 10})
+		id := r.operate("a", operation.Pace{Rate: 10})
 		r.after(20*time.Millisecond, id, 1) // the first at once
 		r.after(100*time.Millisecond, id, 2)
 		r.after(time.Second, id, 12)
 		r.after(time.Hour, id, 100)
-		if o := r.operation(id); o.State != job.OpFinished || o.FinishedAt.Sub(o.StartedAt).Round(time.Second) != 10*time.Second {
+		if o := r.operation(id); o.State != operation.Finished || o.FinishedAt.Sub(o.StartedAt).Round(time.Second) != 10*time.Second {
 			t.Errorf("it is %s after %v", o.State, o.FinishedAt.Sub(o.StartedAt))
 		}
 	})
@@ -131,7 +134,7 @@ func TestRunner_SlowAndFastRates(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("slow", 5)
 		r.dead("fast", 3000)
-		slow, fast := r.operate("slow", job.Pace{Rate: 1.0 / 60}), r.operate("fast", job.Pace{Rate: 1000})
+		slow, fast := r.operate("slow", operation.Pace{Rate: 1.0 / 60}), r.operate("fast", operation.Pace{Rate: 1000})
 		r.after(30*time.Second, slow, 1)
 		r.after(time.Minute, slow, 2)
 		o := r.operation(fast)
@@ -144,7 +147,7 @@ func TestRunner_SlowAndFastRates(t *testing.T) {
 func TestRunner_SpreadTakesItsTime(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 60)
-		id := r.operate("a", job.Pace{Spread: time.Hour})
+		id := r.operate("a", operation.Pace{Spread: time.Hour})
 		r.after(30*time.Minute+time.Second, id, 31)
 		r.after(time.Hour, id, 60)
 	})
@@ -153,9 +156,9 @@ func TestRunner_SpreadTakesItsTime(t *testing.T) {
 func TestRunner_PauseRateAndAbortActAtOnce(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 1000)
-		id := r.operate("a", job.Pace{Rate: 1})
+		id := r.operate("a", operation.Pace{Rate: 1})
 		r.after(10*time.Second+time.Millisecond, id, 11)
-		act := func(_ job.Operation, err error) {
+		act := func(_ operation.Operation, err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
@@ -166,7 +169,7 @@ func TestRunner_PauseRateAndAbortActAtOnce(t *testing.T) {
 		r.after(time.Hour, id, 11)
 		act(r.store.ResumeOperation(r.Context(), time.Now(), id, ana))
 		r.after(time.Second+time.Millisecond, id, 13)
-		act(r.store.SetRate(r.Context(), time.Now(), id, job.Pace{Rate: 5}, ana))
+		act(r.store.SetRate(r.Context(), time.Now(), id, operation.Pace{Rate: 5}, ana))
 		r.after(10*time.Second+time.Millisecond, id, 13+51)
 		act(r.store.AbortOperation(r.Context(), time.Now(), id, ana))
 		r.after(time.Hour, id, 13+51)
@@ -180,8 +183,8 @@ func TestRunner_LargeOnesDoNotHoldUpSmallOnes(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("large", 4000)
 		r.dead("small", 600)
-		large := r.operate("large", job.Pace{})
-		small := r.operate("small", job.Pace{})
+		large := r.operate("large", operation.Pace{})
+		small := r.operate("small", operation.Pace{})
 		r.after(time.Second, large, 4000)
 		r.after(0, small, 600)
 		if a, b := r.operation(large).FinishedAt, r.operation(small).FinishedAt; b.After(a) {
@@ -194,8 +197,8 @@ func TestRunner_GoesOnAfterARestart(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 100)
 		r.dead("b", 100)
-		id := r.operate("a", job.Pace{Rate: 10})
-		paused := r.operate("b", job.Pace{Rate: 10})
+		id := r.operate("a", operation.Pace{Rate: 10})
+		paused := r.operate("b", operation.Pace{Rate: 10})
 		r.after(time.Second+time.Millisecond, id, 11)
 		if _, err := r.store.PauseOperation(r.Context(), time.Now(), paused, ana); err != nil {
 			t.Fatal(err)
@@ -217,20 +220,20 @@ func TestRunner_GoesOnAfterARestart(t *testing.T) {
 func TestRunner_EndsPreviewsThatNobodyStarts(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 3)
-		f := job.Filter{Queue: "a", Status: job.StatusDeadLetter}
-		o, err := r.store.NewOperation(r.Context(), time.Now(), job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
+		f := filter.Filter{Queue: "a", Status: job.StatusDeadLetter}
+		o, err := r.store.NewOperation(r.Context(), time.Now(), operation.Request{Kind: operation.Replay, Filter: f}, ana)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.runner.Wake()
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
-		if got := r.operation(o.ID); got.State != job.OpPreview || got.Pending != 3 {
+		if got := r.operation(o.ID); got.State != operation.Preview || got.Pending != 3 {
 			t.Errorf("before the hour it is %s with %d jobs", got.State, got.Pending)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := r.operation(o.ID); got.State != job.OpAborted {
+		if got := r.operation(o.ID); got.State != operation.Aborted {
 			t.Errorf("after the hour it is %s", got.State)
 		}
 	})
@@ -257,13 +260,13 @@ func TestRunner_OneBadItemDoesNotStopTheOthers(t *testing.T) {
 	bubble(t, func(r *rig) {
 		bad := r.dead("a", 20)[7]
 		r.other(fmt.Sprintf(`CREATE TRIGGER spoil BEFORE INSERT ON replays WHEN new.job_seq = %d BEGIN SELECT raise(ABORT, 'no'); END`, bad.Seq))
-		id := r.operate("a", job.Pace{})
+		id := r.operate("a", operation.Pace{})
 		r.after(time.Second, id, 19)
 		o := r.operation(id)
-		if o.State != job.OpFinished || o.Failed != 1 {
+		if o.State != operation.Finished || o.Failed != 1 {
 			t.Errorf("it is %s with %d failed", o.State, o.Failed)
 		}
-		list, err := r.store.Items(r.Context(), id, job.ItemFilter{State: job.ItemFailed}, 0, 10)
+		list, err := r.store.Items(r.Context(), id, operation.ItemFilter{State: operation.ItemFailed}, 0, 10)
 		if err != nil || len(list.Items) != 1 || list.Items[0].Job.ID != bad.ID || list.Items[0].Why == "" {
 			t.Errorf("failed items: %+v, %v", list.Items, err)
 		}
@@ -278,10 +281,10 @@ type flaky struct {
 	tries  atomic.Int64
 }
 
-func (f *flaky) Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error) {
+func (f *flaky) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
 	if !f.mended.Load() {
 		f.tries.Add(1)
-		return job.Worked{}, f.err
+		return operation.Step{}, f.err
 	}
 	return f.Store.Work(ctx, clock, id, n)
 }
@@ -293,14 +296,14 @@ func TestRunner_WaitsForADatabaseThatCannotBeWritten(t *testing.T) {
 			r.runner.Close()
 			f := &flaky{Store: r.store, err: fmt.Errorf("work: %w", fault)}
 			r.runner = bulk.Start(f, nil)
-			id := r.operate("a", job.Pace{})
+			id := r.operate("a", operation.Pace{})
 			r.after(time.Minute, id, 0)
 			if n := f.tries.Load(); n < 20 || n > 40 {
 				t.Errorf("it was tried %d times in a minute", n)
 			}
 			f.mended.Store(true)
 			r.after(time.Minute, id, 20)
-			if o := r.operation(id); o.Failed != 0 || o.State != job.OpFinished {
+			if o := r.operation(id); o.Failed != 0 || o.State != operation.Finished {
 				t.Errorf("%v: %d items failed, it is %s", fault, o.Failed, o.State)
 			}
 		})

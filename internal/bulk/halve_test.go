@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // spoilt is a store with an operation some of whose items cannot be done.
@@ -19,16 +19,16 @@ type spoilt struct {
 	refusals  int   // steps that failed
 }
 
-func (s *spoilt) Work(_ context.Context, _ func() time.Time, _ int64, n int) (job.Worked, error) {
+func (s *spoilt) Work(_ context.Context, _ func() time.Time, _ int64, n int) (operation.Step, error) {
 	n = min(n, s.all-s.next)
 	for i := range n {
 		if s.bad[s.next+i] {
 			s.refusals++
-			return job.Worked{}, errors.New("no")
+			return operation.Step{}, errors.New("no")
 		}
 	}
 	s.next += n
-	return job.Worked{Items: n}, nil
+	return operation.Step{Items: n}, nil
 }
 
 func (s *spoilt) FailItem(context.Context, time.Time, int64, string) error {
@@ -43,7 +43,7 @@ func TestWork_HalvesWhatFails(t *testing.T) {
 	s := &spoilt{all: 2000, bad: map[int]bool{0: true, 700: true, 701: true, 1999: true}}
 	r := &Runner{store: s, log: slog.New(slog.DiscardHandler), paces: map[int64]*pace{}}
 	for steps := 0; s.next < s.all; steps++ {
-		if _, err := r.work(t.Context(), job.Operation{ID: 1}); err != nil || steps > 500 {
+		if _, err := r.work(t.Context(), operation.Operation{ID: 1}); err != nil || steps > 500 {
 			t.Fatalf("step %d: %v", steps, err)
 		}
 	}

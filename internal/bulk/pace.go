@@ -3,7 +3,7 @@ package bulk
 import (
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // pace is the rhythm of one running operation: the first job at once, each
@@ -19,7 +19,7 @@ type pace struct {
 	suspects int // one of the next so many spoils every step that it is in; 0: none is known
 }
 
-func newPace(o job.Operation, now time.Time) *pace {
+func newPace(o operation.Operation, now time.Time) *pace {
 	return &pace{stride: firstStride, rate: o.Pace.Rate, since: o.ResumedAt, base: now}
 }
 
@@ -83,5 +83,5 @@ func (s *stride) measured(n int, took time.Duration) {
 	}
 	fit := stride(float64(*s) * float64(stepWithin) / float64(max(took, time.Microsecond)))
 	fit = min(max(fit, *s/2), *s+*s/4)
-	*s = min(max(fit, leastStride), job.OperationStep)
+	*s = min(max(fit, leastStride), operation.MaxStep)
 }

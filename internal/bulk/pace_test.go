@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Steps grow while they are quick and shrink while others have to wait, within
@@ -14,11 +14,11 @@ func TestStride_FollowsTheTimeOfSteps(t *testing.T) {
 	for range 20 {
 		s.measured(int(s), stepWithin/10)
 	}
-	if s != job.OperationStep {
-		t.Errorf("quick steps have %d items, want %d", s, job.OperationStep)
+	if s != operation.MaxStep {
+		t.Errorf("quick steps have %d items, want %d", s, operation.MaxStep)
 	}
 	s.measured(int(s), time.Second)
-	if s != job.OperationStep/2 {
+	if s != operation.MaxStep/2 {
 		t.Errorf("after one slow step %d items, want half as many as before", s)
 	}
 	for range 20 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/clip"
 )
 
 // Proxy is a proxy in front that has found out who sends a request.
@@ -80,7 +80,7 @@ func networks(v value) (all []netip.Prefix, err error) {
 		}
 		switch {
 		case err != nil || n.Addr().Zone() != "" || n.Addr().Is4In6():
-			return nil, item.wrong("%q is not a network as 10.0.0.0/8, or an address", job.Clip(text, 64))
+			return nil, item.wrong("%q is not a network as 10.0.0.0/8, or an address", clip.Text(text, 64))
 		case n.Bits() == 0:
 			return nil, item.wrong("%q is everybody; name the proxy's own network", text)
 		}
@@ -96,7 +96,7 @@ func headerName(v value) (string, error) {
 		return "", err
 	}
 	if s == "" || strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return "", v.wrong("%q is not the name of a header, as X-Forwarded-User", job.Clip(s, 64))
+		return "", v.wrong("%q is not the name of a header, as X-Forwarded-User", clip.Text(s, 64))
 	}
 	switch name := textproto.CanonicalMIMEHeaderKey(s); name {
 	case "Authorization", "Cookie", "Host", "Origin", "X-Forwarded-For", "X-Forwarded-Proto":
@@ -109,7 +109,7 @@ func headerName(v value) (string, error) {
 func role(v value) (access.Role, error) {
 	s, err := v.text()
 	if err == nil && access.CheckUserRole(access.Role(s)) != nil {
-		err = v.wrong("%q is no role; use viewer, operator or admin", job.Clip(s, 64))
+		err = v.wrong("%q is no role; use viewer, operator or admin", clip.Text(s, 64))
 	}
 	return access.Role(s), err
 }
@@ -121,7 +121,7 @@ func readBasePath(v value) (string, error) {
 		return "", err
 	}
 	if !IsBasePath(s) {
-		return "", v.wrong("%q is not a path as /redrive: letters, digits, . _ - and slashes, without one at the end", job.Clip(s, 64))
+		return "", v.wrong("%q is not a path as /redrive: letters, digits, . _ - and slashes, without one at the end", clip.Text(s, 64))
 	}
 	return s, nil
 }

@@ -31,8 +31,9 @@ import (
 	"time"
 	"unicode"
 
-	"redrive/internal/job"
+	"redrive/internal/invalid"
 	"redrive/internal/redact"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
 )
@@ -61,7 +62,7 @@ type Config struct {
 	policies  map[string]retry.Patch
 	queues    map[string]queue
 	types     map[string]kind
-	retention job.Retention
+	retention retention.Limits
 	written   written
 	rules     *rules.Set
 	redactor  *redact.Redactor
@@ -172,7 +173,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		Handlers: map[string]Handler{}, UnknownType: retry.UnknownHold,
 		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
 		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
-		retention: job.Retention{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),
+		retention: retention.Limits{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),
 	}
 	if err := c.read(data); err != nil {
 		return nil, err
@@ -192,7 +193,7 @@ func Parse(name string, data []byte) (*Config, error) {
 // Locate adds file and line to an error about a field of this file, as other
 // packages return it for what they were configured with.
 func (c *Config) Locate(err error) error {
-	var wrong *retry.FieldError
+	var wrong *invalid.Error
 	if !errors.As(err, &wrong) {
 		return err
 	}
@@ -228,9 +229,9 @@ func (c *Config) Queues() []string { return slices.Sorted(maps.Keys(c.queues)) }
 
 // under puts a path before the field of an error.
 func under(path string, err error) error {
-	var wrong *retry.FieldError
+	var wrong *invalid.Error
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	return &retry.FieldError{Field: path + "." + wrong.Field, Problem: wrong.Problem}
+	return &invalid.Error{Field: path + "." + wrong.Field, Problem: wrong.Problem}
 }

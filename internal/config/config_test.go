@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -136,7 +137,7 @@ func TestAdmit_NamesTheJobsField(t *testing.T) {
 		j := job.Job{Queue: "q", Type: "t", Timeout: test.ttr}
 		before := j
 		err := Default().Admit(&j, test.patch)
-		var wrong *retry.FieldError
+		var wrong *invalid.Error
 		if !errors.As(err, &wrong) || wrong.Field != test.field {
 			t.Errorf("Admit: %v, want an error about %s", err, test.field)
 		}
@@ -256,7 +257,7 @@ func TestParse_SkipsAByteOrderMark(t *testing.T) {
 
 func TestLocate_FindsTheClosestLine(t *testing.T) {
 	c := parse(t, full)
-	err := c.Locate(&retry.FieldError{Field: "handlers.report.*.exec.command", Problem: "is no program"})
+	err := c.Locate(&invalid.Error{Field: "handlers.report.*.exec.command", Problem: "is no program"})
 	if want := "redrive.yaml:25: handlers.report.*.exec.command: is no program"; err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

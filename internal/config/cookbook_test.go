@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/retention"
 )
 
 // TestCookbook reads the recipes that README repeats: each is right, and its
@@ -72,7 +72,7 @@ func TestCookbook_WebhookSaysWhatItIsSaidTo(t *testing.T) {
 	if c.Expired("pings") != "discard" || c.Expired("orders") != "dead_letter" {
 		t.Errorf("expired: %q, %q", c.Expired("pings"), c.Expired("orders"))
 	}
-	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10000, Trash: 7 * 24 * time.Hour}) {
+	if c.Retention() != (retention.Limits{Age: 180 * 24 * time.Hour, Count: 10000, Trash: 7 * 24 * time.Hour}) {
 		t.Errorf("retention %+v", c.Retention())
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/clip"
+	"redrive/internal/retention"
+	"redrive/internal/webhook"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 type Webhook struct {
 	URL    string
 	Secret Secret // with which each request is signed
-	job.Forwarding
+	webhook.Sending
 }
 
 // Secret is a text that no log and no error shows.
@@ -49,7 +51,7 @@ func (c *Config) Webhook(queue string) (w Webhook, ok bool) {
 }
 
 // Retention bounds the dead-letter queue and the trash.
-func (c *Config) Retention() job.Retention { return c.retention }
+func (c *Config) Retention() retention.Limits { return c.retention }
 
 func (c *Config) readDeadLetter(v value) error {
 	return v.fields(map[string]func(value) error{"retention": func(v value) error {
@@ -82,7 +84,7 @@ func (q *queue) readDeadLetter(v value) error {
 }
 
 func readWebhook(v value) (w Webhook, err error) {
-	w = Webhook{Forwarding: job.DefaultForwarding()}
+	w = Webhook{Sending: webhook.DefaultSending()}
 	if err := v.mapping(); err != nil {
 		return w, err
 	}
@@ -121,7 +123,7 @@ func readWebhook(v value) (w Webhook, err error) {
 		return w, v.wrong("needs exactly one of secret, secret_env and secret_file, to sign with")
 	case !w.Fits():
 		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v that a dead letter has; lower timeout or attempts",
-			w.Attempts, w.Timeout, w.Pauses(), job.ForwardWithin)
+			w.Attempts, w.Timeout, w.Pauses(), webhook.Deadline)
 	}
 	w.Secret = secrets[0]
 	return w, nil
@@ -155,7 +157,7 @@ func secretEnv(v value) (string, error) {
 	}
 	text := os.Getenv(name)
 	if text == "" {
-		err = v.wrong("the environment has no %q, or it is empty", job.Clip(name, 64))
+		err = v.wrong("the environment has no %q, or it is empty", clip.Text(name, 64))
 	}
 	return text, err
 }
@@ -167,7 +169,7 @@ func secretFile(v value) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSecret {
-		return "", v.wrong("%q is no file of at most %d bytes that can be read", job.Clip(name, 200), maxSecret)
+		return "", v.wrong("%q is no file of at most %d bytes that can be read", clip.Text(name, 200), maxSecret)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {

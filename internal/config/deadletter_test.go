@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/retention"
+	"redrive/internal/webhook"
 )
 
 func hook(fields string) string {
@@ -73,7 +74,7 @@ func TestWebhook_TakesItsSecretFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, ok := parse(t, hook(`url: "http://127.0.0.1:9000/", secret_file: "`+path+`"`)).Webhook("a")
-	if !ok || w.Secret.Reveal() != " s3cret " || w.Forwarding != job.DefaultForwarding() {
+	if !ok || w.Secret.Reveal() != " s3cret " || w.Sending != webhook.DefaultSending() {
 		t.Errorf("webhook to %s with %q, %v, %d", w.URL, w.Secret.Reveal(), w.Timeout, w.Attempts)
 	}
 }
@@ -95,11 +96,11 @@ func TestSecret_IsShownByNothing(t *testing.T) {
 
 func TestDefault_KeepsDeadLettersForHalfAYear(t *testing.T) {
 	c := Default()
-	if c.Retention() != (job.Retention{Age: 180 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "dead_letter" {
+	if c.Retention() != (retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "dead_letter" {
 		t.Errorf("retention %+v, expired %s", c.Retention(), c.Expired("any"))
 	}
 	c = parse(t, "expired: discard\ndead_letter: {retention: {age: P7D}}\nqueues: {a: {expired: dead_letter}}")
-	if c.Retention() != (job.Retention{Age: 7 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
+	if c.Retention() != (retention.Limits{Age: 7 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
 		t.Errorf("retention %+v, expired %s and %s", c.Retention(), c.Expired("any"), c.Expired("a"))
 	}
 }

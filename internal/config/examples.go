@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -90,7 +91,7 @@ func failure(v value) (job.Outcome, error) {
 	s, err := v.text()
 	o := job.Outcome(s)
 	if err == nil && !slices.Contains([]job.Outcome{job.Failed, job.Panicked, job.TimedOut, job.Lost}, o) {
-		err = v.wrong("%q is no failure; use failed, panicked, timed_out or lost", job.Clip(s, 64))
+		err = v.wrong("%q is no failure; use failed, panicked, timed_out or lost", clip.Text(s, 64))
 	}
 	return o, err
 }
@@ -105,7 +106,7 @@ func (e *example) readError(v value) error {
 			s, err := v.text()
 			code := retry.Code(s)
 			if err == nil && !code.Valid() {
-				err = v.wrong("%q is unknown; use RETRY, DISCARD, DEAD_LETTER or FAIL", job.Clip(s, 64))
+				err = v.wrong("%q is unknown; use RETRY, DISCARD, DEAD_LETTER or FAIL", clip.Text(s, 64))
 			}
 			return code, err
 		}),

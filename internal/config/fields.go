@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 func (c *Config) read(data []byte) error {
@@ -84,8 +87,8 @@ func (c *Config) readPolicies(v value) error {
 		if job.CheckQueue(name) != nil {
 			return v.wrong("is not the name of a policy: letters, digits, dot, dash and underscore")
 		}
-		if len(c.policies) == job.MaxEntries {
-			return v.wrong("is one policy more than %d", job.MaxEntries)
+		if len(c.policies) == retry.MaxEntries {
+			return v.wrong("is one policy more than %d", retry.MaxEntries)
 		}
 		c.policies[name], err = v.policy()
 		return err
@@ -165,7 +168,7 @@ func hosts(v value) ([]string, error) {
 	for i, name := range names {
 		if !isHost(name) {
 			return nil, v.file.wrong(fmt.Sprintf("%s[%d]", v.path, i), fmt.Sprintf(
-				"%q is not a host, as redrive.example or 10.0.0.7:8080", job.Clip(name, 64)))
+				"%q is not a host, as redrive.example or 10.0.0.7:8080", clip.Text(name, 64)))
 		}
 	}
 	return names, err
@@ -209,7 +212,7 @@ func span(v value) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	d, err := job.ParseGoDuration(s)
+	d, err := wire.ParseGoDuration(s)
 	if err != nil {
 		err = v.wrong("%v", err)
 	}
@@ -229,7 +232,7 @@ func expired(v value) (retry.Action, error) {
 	s, err := v.text()
 	action := retry.Action(s)
 	if err == nil && action != retry.DeadLetter && action != retry.Discard {
-		err = v.wrong("%q is unknown; use dead_letter or discard", job.Clip(s, 64))
+		err = v.wrong("%q is unknown; use dead_letter or discard", clip.Text(s, 64))
 	}
 	return action, err
 }
@@ -240,8 +243,8 @@ func (v value) policy() (retry.Patch, error) {
 	if err != nil {
 		return retry.Patch{}, err
 	}
-	patch, err := job.DecodePatch(data, job.ParseGoDuration)
-	var wrong *retry.FieldError
+	patch, err := wire.DecodePatch(data, wire.ParseGoDuration)
+	var wrong *invalid.Error
 	if errors.As(err, &wrong) && wrong.Field == "policy" { // it is about the policy itself
 		return patch, v.wrong("%s", wrong.Problem)
 	} else if err != nil {
@@ -252,7 +255,7 @@ func (v value) policy() (retry.Patch, error) {
 
 // problem is an error about a field without the field's name.
 func problem(err error) string {
-	var wrong *retry.FieldError
+	var wrong *invalid.Error
 	if errors.As(err, &wrong) {
 		return wrong.Problem
 	}

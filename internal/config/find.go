@@ -10,7 +10,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"redrive/internal/job"
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/retry"
 )
 
@@ -25,13 +26,13 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 	case colon && kind == "queue":
 		if _, ok := c.queues[place]; !ok {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the queue %q: its jobs have the policy default%s",
-				job.Clip(place, 64), orOneOf("queue:", c.Queues()))
+				clip.Text(place, 64), orOneOf("queue:", c.Queues()))
 		}
 		return c.found(c.base(place, ""))
 	case colon && kind == "type":
 		if len(c.patterns(sample(place))) == 0 {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the type %q: its jobs have the policy of their queue%s",
-				job.Clip(place, 64), orOneOf("type:", slices.Sorted(maps.Keys(c.types))))
+				clip.Text(place, 64), orOneOf("type:", slices.Sorted(maps.Keys(c.types))))
 		}
 		return c.found(c.base("", sample(place)))
 	}
@@ -39,7 +40,7 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 		return p, 0, nil
 	}
 	return retry.Policy{}, 0, fmt.Errorf("there is no policy %q; there are %s, default, queue:NAME and type:NAME",
-		job.Clip(name, 64), strings.Join(slices.Concat(retry.Presets(), c.policyNames()), ", "))
+		clip.Text(name, 64), strings.Join(slices.Concat(retry.Presets(), c.policyNames()), ", "))
 }
 
 func (c *Config) found(m merged) (retry.Policy, time.Duration, error) { return m.policy, m.ttr, nil }
@@ -113,7 +114,7 @@ func (v value) below(name string) (value, error) {
 
 // fieldOf names the field that an error is about, or nothing.
 func fieldOf(err error) string {
-	if wrong, ok := errors.AsType[*retry.FieldError](err); ok {
+	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
 		return wrong.Field
 	}
 	return ""

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -85,7 +87,7 @@ func whole(p retry.Policy) retry.Patch {
 }
 
 // steps are those of a patch that stands in some place. It returns a
-// *retry.FieldError about the field "use".
+// *invalid.Error about the field "use".
 func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
 	beneath, err := c.named(origin, patch.Use, nil)
 	if err != nil {
@@ -115,11 +117,11 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 	}
 	patch, ok := c.policies[name]
 	if !ok {
-		return nil, &retry.FieldError{Field: "use", Problem: fmt.Sprintf("there is no policy %q; there are %s",
-			job.Clip(name, 64), strings.Join(append(retry.Presets(), c.policyNames()...), ", "))}
+		return nil, &invalid.Error{Field: "use", Problem: fmt.Sprintf("there is no policy %q; there are %s",
+			clip.Text(name, 64), strings.Join(append(retry.Presets(), c.policyNames()...), ", "))}
 	}
 	if slices.Contains(way, name) {
-		return nil, &retry.FieldError{Field: "use", Problem: "goes round in a circle: " + strings.Join(append(way, name), " uses ")}
+		return nil, &invalid.Error{Field: "use", Problem: "goes round in a circle: " + strings.Join(append(way, name), " uses ")}
 	}
 	beneath, err := c.named(origin, patch.Use, append(way, name))
 	return append(beneath, newStep(origin, patch)), err
@@ -219,7 +221,7 @@ func (c *Config) patterns(typ string) []string {
 // it, then its own words about policy and ttr are merged with those of its
 // type, its queue, the file and the product. patch is what the job says of its
 // policy, its Timeout what it says of the ttr, zero being nothing. It returns a
-// *retry.FieldError whose field is as in a request ("policy.max_attempts",
+// *invalid.Error whose field is as in a request ("policy.max_attempts",
 // "ttr"), or a *rules.Refused; then the job is as it was.
 func (c *Config) Admit(j *job.Job, patch retry.Patch) error {
 	_, err := c.admit(j, patch)
@@ -232,7 +234,7 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 		return "", err
 	}
 	if j.Timeout < 0 {
-		return "", &retry.FieldError{Field: "ttr", Problem: "must be longer than zero"}
+		return "", &invalid.Error{Field: "ttr", Problem: "must be longer than zero"}
 	}
 	own, err := c.steps("job", patch)
 	if err != nil {
@@ -254,13 +256,13 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 		return "", err
 	}
 	*j = admitted
-	j.Note = job.Clip(note, job.MaxNote)
+	j.Note = clip.Text(note, job.MaxNote)
 	return rule, nil
 }
 
 // Override is the policy of a job that is replayed with another one, and whose
 // word each of its fields is. Fields that the patch does not speak of stay as
-// the job has them. It returns a *retry.FieldError whose field is as in a
+// the job has them. It returns a *invalid.Error whose field is as in a
 // request ("policy.max_attempts").
 func (c *Config) Override(j job.Job, patch retry.Patch) (retry.Policy, job.Origins, error) {
 	said, err := c.steps("replay", patch)

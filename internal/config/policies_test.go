@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -151,7 +152,7 @@ func TestAdmit_WantsTypeAndQueue(t *testing.T) {
 		job   job.Job
 		field string
 	}{{job.Job{Queue: "q"}, "type"}, {job.Job{Queue: "a b", Type: "t"}, "queue"}} {
-		var wrong *retry.FieldError
+		var wrong *invalid.Error
 		if err := Default().Admit(&test.job, retry.Patch{}); !errors.As(err, &wrong) || wrong.Field != test.field {
 			t.Errorf("%+v: %v, want an error about %s", test.job, err, test.field)
 		}

@@ -3,7 +3,7 @@ package config
 import (
 	"errors"
 
-	"redrive/internal/babel"
+	"redrive/internal/envelope"
 	"redrive/internal/redact"
 )
 
@@ -11,7 +11,7 @@ import (
 func (c *Config) Redactor() *redact.Redactor { return c.redactor }
 
 func (c *Config) readRedaction(v value) error {
-	o := redact.Options{Wrapped: babel.Unread, Inside: []string{"data", "body.data"}}
+	o := redact.Options{Wrapped: envelope.Unread, Inside: []string{"data", "body.data"}}
 	err := v.fields(map[string]func(value) error{
 		"keys":  hidden(&o.Keys, func(s string) redact.Options { return redact.Options{Keys: []string{s}} }),
 		"paths": hidden(&o.Paths, onePath),

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"redrive/internal/job"
+	"redrive/internal/clip"
 )
 
 // file remembers where each field stands, for errors that come later.
@@ -264,7 +264,7 @@ func (v value) want(kind string) error {
 	case ast.NullType:
 		return v.wrong("is empty; must be %s", kind)
 	}
-	return v.wrong("must be %s, not %s", kind, job.Clip(v.node.String(), 40))
+	return v.wrong("must be %s, not %s", kind, clip.Text(v.node.String(), 40))
 }
 
 func quote(s string) []byte {

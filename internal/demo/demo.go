@@ -21,7 +21,9 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/engine"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -67,7 +69,7 @@ func (w *World) Faults() []Fault {
 	return append([]Fault(nil), w.faults...)
 }
 
-// SetFault breaks or fixes one thing. An unknown name is a *retry.FieldError.
+// SetFault breaks or fixes one thing. An unknown name is a *invalid.Error.
 func (w *World) SetFault(name string, broken bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +79,7 @@ func (w *World) SetFault(name string, broken bool) error {
 			return nil
 		}
 	}
-	return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", job.Clip(name, 64))}
+	return &invalid.Error{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", clip.Text(name, 64))}
 }
 
 func (w *World) broken(name string) bool {

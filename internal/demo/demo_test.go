@@ -10,6 +10,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/engine"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
@@ -113,7 +114,7 @@ func failedDifferently(t *testing.T, s shop) {
 // newest is the newest dead letter of a type.
 func newest(t *testing.T, s shop, typ string) job.Job {
 	t.Helper()
-	list, err := s.Jobs(t.Context(), job.Filter{Status: job.StatusDeadLetter, Type: typ}, job.Cursor{}, 1)
+	list, err := s.Jobs(t.Context(), filter.Filter{Status: job.StatusDeadLetter, Type: typ}, filter.Cursor{}, 1)
 	if err != nil || len(list.Jobs) != 1 {
 		t.Fatalf("no dead letter of %s: %v", typ, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -14,9 +16,9 @@ import (
 type Store interface {
 	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error
-	Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error
-	Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error)
+	Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error
+	Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error
+	Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error)
 }
 
 // The day before the demo starts: 20,000 jobs, most of them in the last hour,

@@ -4,17 +4,21 @@ import (
 	"context"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Desk is where people act on many jobs and on groups of failures.
 type Desk interface {
-	NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error)
+	NewOperation(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
-	Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error)
-	AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
-	SetGroup(ctx context.Context, now time.Time, fingerprint string, to job.Standing, by job.Actor) (job.Group, error)
-	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by job.Actor) (job.Group, error)
+	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
+	AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
+	SetGroup(ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor) (failures.Group, error)
+	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error)
 }
 
 // act is something that a person did on the day before the demo.
@@ -26,19 +30,19 @@ type act struct {
 // acts tell the day from the side of the people who watched it, so that there
 // are operations, notes, a trash and an audit log to look at.
 func acts() []act {
-	ana, ben := job.Actor{Name: "ana", Address: "192.0.2.17"}, job.Actor{Name: "ben", Address: "192.0.2.44"}
+	ana, ben := audit.Actor{Name: "ana", Address: "192.0.2.17"}, audit.Actor{Name: "ben", Address: "192.0.2.44"}
 	return []act{
 		{9*time.Hour + 40*time.Minute, pause("reports", ben)},
 		{9 * time.Hour, resume("reports", ben)},
 		{5*time.Hour + 30*time.Minute, note("image.thumbnail", "Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
-		{5*time.Hour + 25*time.Minute, bulk(job.OpDiscard, job.Filter{Queue: "images"}, 500, ana)},
-		{5 * time.Hour, stand("image.thumbnail", job.Standing{State: job.GroupResolved}, ana)},
-		{3*time.Hour + 20*time.Minute, bulk(job.OpReplay, job.Filter{Queue: "sms"}, 8, ben)}, // too early, and taken back
+		{5*time.Hour + 25*time.Minute, bulk(operation.Discard, filter.Filter{Queue: "images"}, 500, ana)},
+		{5 * time.Hour, stand("image.thumbnail", failures.Decision{State: failures.Resolved}, ana)},
+		{3*time.Hour + 20*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 8, ben)}, // too early, and taken back
 		{3*time.Hour - 10*time.Minute, note("sms.send", "The gateway had lowered our limit; back to normal since 11:00.", ben)},
-		{2*time.Hour + 30*time.Minute, bulk(job.OpReplay, job.Filter{Queue: "sms"}, 500, ana)},
-		{2 * time.Hour, stand("email.receipt", job.Standing{State: job.GroupIgnored, Patience: job.Patience{Rate: 5000}}, ana)},
+		{2*time.Hour + 30*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 500, ana)},
+		{2 * time.Hour, stand("email.receipt", failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 5000}}, ana)},
 		{90 * time.Minute, note("order.import", "Northwind sends quantities as words. They know; replay once they send numbers.", ben)},
-		{75 * time.Minute, bulk(job.OpReplay, job.Filter{Queue: "reports"}, 500, ben)},
+		{75 * time.Minute, bulk(operation.Replay, filter.Filter{Queue: "reports"}, 500, ben)},
 	}
 }
 
@@ -54,20 +58,20 @@ func (h *history) people(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-func pause(queue string, by job.Actor) func(*history, context.Context, time.Time) error {
+func pause(queue string, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Pause(ctx, t, queue, by) }
 }
 
-func resume(queue string, by job.Actor) func(*history, context.Context, time.Time) error {
+func resume(queue string, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Resume(ctx, t, queue, by) }
 }
 
 // bulk acts on the dead letters of a filter, up to so many of them: what is left
 // then is left as it is.
-func bulk(kind job.OpKind, f job.Filter, most int, by job.Actor) func(*history, context.Context, time.Time) error {
+func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		f.Status = job.StatusDeadLetter
-		o, err := h.desk.NewOperation(ctx, t, job.NewOperation{Kind: kind, Filter: f, Start: true}, by)
+		o, err := h.desk.NewOperation(ctx, t, operation.Request{Kind: kind, Filter: f, Start: true}, by)
 		for more := true; more && err == nil; {
 			more, err = h.desk.Collect(ctx, t, o.ID)
 		}
@@ -83,7 +87,7 @@ func bulk(kind job.OpKind, f job.Filter, most int, by job.Actor) func(*history, 
 }
 
 // stand says what somebody thinks of the largest group of a type.
-func stand(typ string, to job.Standing, by job.Actor) func(*history, context.Context, time.Time) error {
+func stand(typ string, to failures.Decision, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		fingerprint, err := h.group(ctx, t, typ)
 		if err == nil {
@@ -93,7 +97,7 @@ func stand(typ string, to job.Standing, by job.Actor) func(*history, context.Con
 	}
 }
 
-func note(typ, text string, by job.Actor) func(*history, context.Context, time.Time) error {
+func note(typ, text string, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		fingerprint, err := h.group(ctx, t, typ)
 		if err == nil {
@@ -105,7 +109,7 @@ func note(typ, text string, by job.Actor) func(*history, context.Context, time.T
 
 // group is the fingerprint of the largest group of a type.
 func (h *history) group(ctx context.Context, t time.Time, typ string) (string, error) {
-	groups, err := h.store.Groups(ctx, t, job.GroupFilter{Type: typ}, job.GroupCursor{}, 1)
+	groups, err := h.store.Groups(ctx, t, failures.Filter{Type: typ}, failures.Cursor{}, 1)
 	if err != nil || len(groups.Groups) == 0 {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -19,7 +20,7 @@ import (
 // resume ends a pause; the store tells the engine.
 func (r *rig) resume(queue string) {
 	r.Helper()
-	if err := r.store.Resume(r.Context(), time.Now(), queue, job.Actor{Name: "ana"}); err != nil {
+	if err := r.store.Resume(r.Context(), time.Now(), queue, audit.Actor{Name: "ana"}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -97,7 +98,7 @@ func TestEngine_LeavesAPausedQueueAlone(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("ok", succeed)
 		r.start()
-		if err := r.store.Pause(r.Context(), time.Now(), "default", job.Actor{Name: "anna"}); err != nil {
+		if err := r.store.Pause(r.Context(), time.Now(), "default", audit.Actor{Name: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		later := ofType("ok")
@@ -218,7 +219,7 @@ func TestEngine_ManyReplaysRunOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				_, err := r.store.Replay(r.Context(), time.Now(), id, 1, job.Actor{Name: "anna"})
+				_, err := r.store.Replay(r.Context(), time.Now(), id, 1, audit.Actor{Name: "anna"})
 				var conflict *job.Conflict
 				switch {
 				case err == nil:

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
 )
 
@@ -166,7 +167,7 @@ func TestEngine_StopsAJobThatIsCancelled(t *testing.T) {
 		r.start()
 		id := r.enqueue(ofType("slow"))[0]
 		time.Sleep(time.Second)
-		if _, err := r.store.Cancel(r.Context(), time.Now(), id, 1, job.Actor{Name: "anna"}); err != nil {
+		if _, err := r.store.Cancel(r.Context(), time.Now(), id, 1, audit.Actor{Name: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -82,6 +82,7 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -114,7 +115,7 @@ type Options struct {
 	Rules         func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
 	Kept          func(queue string) (d job.Delivery, ok bool)                  // the delivery of every dead letter of a queue that sends none; not ok: ask Deliver; nil: all queues send
 	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: no queue sends, all are kept
-	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default job.ForwardWithin
+	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default 24 s
 	Expired       func(queue string) retry.Action                               // what becomes of a job whose time to live ended before it ran: dead_letter (the default) or discard
 	Random        func() float64                                                // in [0, 1), for jitter; safe for concurrent use
 	Name          string                                                        // of this worker, as attempts show it
@@ -135,7 +136,7 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
-	o.DeliverWithin = cmp.Or(o.DeliverWithin, job.ForwardWithin)
+	o.DeliverWithin = cmp.Or(o.DeliverWithin, 24*time.Second)
 	if o.Expired == nil {
 		o.Expired = func(string) retry.Action { return retry.DeadLetter }
 	}
@@ -154,9 +155,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns a *retry.FieldError for the first field that cannot be.
+// validate returns a *invalid.Error for the first field that cannot be.
 func (o Options) validate() error {
-	missing := func(field string) error { return &retry.FieldError{Field: field, Problem: "is required"} }
+	missing := func(field string) error { return &invalid.Error{Field: field, Problem: "is required"} }
 	switch {
 	case o.Store == nil:
 		return missing("store")
@@ -169,15 +170,15 @@ func (o Options) validate() error {
 	case o.Name == "":
 		return missing("name")
 	case !o.UnknownType.Valid():
-		return &retry.FieldError{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
+		return &invalid.Error{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
 	case o.Lease < minLease:
-		return &retry.FieldError{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
+		return &invalid.Error{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
 	}
 	for field, d := range map[string]time.Duration{
 		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
 	} {
 		if d < 0 {
-			return &retry.FieldError{Field: field, Problem: fmt.Sprintf("%v is negative", d)}
+			return &invalid.Error{Field: field, Problem: fmt.Sprintf("%v is negative", d)}
 		}
 	}
 	return nil
@@ -227,7 +228,7 @@ const (
 	flushing // no more handlers and deliveries: write what is in memory, and end
 )
 
-// New returns an engine that does nothing yet, or a *retry.FieldError.
+// New returns an engine that does nothing yet, or a *invalid.Error.
 func New(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 )
 
@@ -150,7 +151,7 @@ func panicked(value any) job.Ending {
 	return job.Ending{
 		Outcome: job.Panicked, FinishedAt: time.Now().UTC(),
 		Error: job.ErrorInfo{Type: "panic", Message: message},
-		Trace: job.Clip(string(debug.Stack()), maxStack),
+		Trace: clip.Text(string(debug.Stack()), maxStack),
 	}
 }
 

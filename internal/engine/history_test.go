@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -84,11 +85,11 @@ func (r *rig) meddle(id string, random func() float64) {
 	j := r.detail(id).Job
 	switch x := random(); {
 	case x < 0.6 && j.Replayable():
-		if _, err := r.store.Replay(r.Context(), time.Now(), id, j.Run, job.Actor{Name: "anna"}); err != nil {
+		if _, err := r.store.Replay(r.Context(), time.Now(), id, j.Run, audit.Actor{Name: "anna"}); err != nil {
 			r.Error(err)
 		}
 	case x > 0.6 && j.Cancellable():
-		if _, err := r.store.Cancel(r.Context(), time.Now(), id, j.Run, job.Actor{Name: "anna"}); err != nil {
+		if _, err := r.store.Cancel(r.Context(), time.Now(), id, j.Run, audit.Actor{Name: "anna"}); err != nil {
 			r.Error(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // keep extends our leases and ends those of others that ran out, until the
@@ -107,7 +108,7 @@ func (e *Engine) lose(jobs []job.Job, now time.Time) []outcome {
 		end := job.Ending{Outcome: job.Lost, FinishedAt: now.UTC(), Error: job.ErrorInfo{
 			Type: "lost",
 			Message: fmt.Sprintf("worker %s is gone: its last sign of life was at %s, its lease %s at %s",
-				j.Worker, job.FormatTime(j.LastSeen), verb, job.FormatTime(j.LeaseUntil)),
+				j.Worker, wire.FormatTime(j.LastSeen), verb, wire.FormatTime(j.LeaseUntil)),
 		}}
 		outcomes[i] = e.settle(&jobs[i], end)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/engine"
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // orphan claims one job for a worker that will never settle it.
@@ -51,7 +52,7 @@ func TestEngine_ReclaimsTheLeasesOfADeadProcessAtStart(t *testing.T) {
 		if a.Outcome != job.Lost || a.Error.Type != "lost" || a.Worker != "dead" {
 			t.Errorf("attempt = %+v", a)
 		}
-		for _, part := range []string{"worker dead", job.FormatTime(seen), job.FormatTime(seen.Add(time.Hour))} {
+		for _, part := range []string{"worker dead", wire.FormatTime(seen), wire.FormatTime(seen.Add(time.Hour))} {
 			if !strings.Contains(a.Error.Message, part) {
 				t.Errorf("message %q lacks %q", a.Error.Message, part)
 			}

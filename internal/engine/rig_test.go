@@ -12,7 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"redrive/internal/audit"
 	"redrive/internal/engine"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
@@ -146,7 +148,7 @@ func (r *rig) enqueue(jobs ...job.Job) []string {
 	return ids
 }
 
-func (r *rig) detail(id string) job.Detail {
+func (r *rig) detail(id string) history.Detail {
 	r.Helper()
 	d, err := r.store.Job(context.WithoutCancel(r.Context()), id)
 	if err != nil {
@@ -158,7 +160,7 @@ func (r *rig) detail(id string) job.Detail {
 // cancel takes a job back, as a person does.
 func (r *rig) cancel(id string) {
 	r.Helper()
-	if _, err := r.store.Cancel(r.Context(), time.Now(), id, 1, job.Actor{Name: "anna"}); err != nil {
+	if _, err := r.store.Cancel(r.Context(), time.Now(), id, 1, audit.Actor{Name: "anna"}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -166,7 +168,7 @@ func (r *rig) cancel(id string) {
 // replay starts a job's next run, as a person does.
 func (r *rig) replay(id string, run int) {
 	r.Helper()
-	if _, err := r.store.Replay(r.Context(), time.Now(), id, run, job.Actor{Name: "anna"}); err != nil {
+	if _, err := r.store.Replay(r.Context(), time.Now(), id, run, audit.Actor{Name: "anna"}); err != nil {
 		r.Fatal(err)
 	}
 }

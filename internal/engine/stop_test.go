@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 	"redrive/internal/store"
 )
 
@@ -185,7 +185,7 @@ func TestNew_NamesTheField(t *testing.T) {
 	for field, change := range tests {
 		o := r.options()
 		change(&o)
-		var bad *retry.FieldError
+		var bad *invalid.Error
 		if _, err := engine.New(o); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("New = %v, want an error of field %s", err, field)
 		}

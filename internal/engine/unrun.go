@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // unknown is the end of a claimed job that no handler knows. Under the strategy
@@ -21,6 +22,6 @@ func (e *Engine) unknown(j job.Job, now time.Time) job.Ending {
 func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
 	return job.Ending{
 		Outcome: job.Failed, FinishedAt: now.UTC(), Expired: e.o.Expired(j.Queue),
-		Error: job.ErrorInfo{Type: "expired", Message: "its time to live ended at " + job.FormatTime(j.ExpiresAt) + ", before it ran"},
+		Error: job.ErrorInfo{Type: "expired", Message: "its time to live ended at " + wire.FormatTime(j.ExpiresAt) + ", before it ran"},
 	}
 }

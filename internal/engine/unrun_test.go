@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 func TestEngine_EndsWhatIsClaimedTooLate(t *testing.T) {
@@ -37,7 +38,7 @@ func TestEngine_EndsWhatIsClaimedTooLate(t *testing.T) {
 				if ran || a.DecidedBy != test.by || a.Outcome != job.Failed || a.Error.Type != "expired" {
 					t.Errorf("ran: %v, attempt = %+v", ran, a)
 				}
-				if !strings.Contains(a.Error.Message, job.FormatTime(late.ExpiresAt)) {
+				if !strings.Contains(a.Error.Message, wire.FormatTime(late.ExpiresAt)) {
 					t.Errorf("message %q lacks the moment", a.Error.Message)
 				}
 				if got := r.detail(id).Job.Reason; got != retry.Expired {

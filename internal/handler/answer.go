@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -124,5 +125,5 @@ func excerpt(body []byte) string {
 	text := strings.Join(strings.FieldsFunc(string(body), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
-	return job.Clip(text, maxExcerpt)
+	return clip.Text(text, maxExcerpt)
 }

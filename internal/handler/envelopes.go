@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"redrive/internal/babel"
 	"redrive/internal/engine"
+	"redrive/internal/envelope"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -15,10 +15,10 @@ import (
 // program that understands it hands its data to the handler of its URN.
 func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string) (engine.Handler, bool) {
 	reread := func(ctx context.Context, j job.Job) error {
-		e, poison := babel.Parse(j.Payload)
+		e, poison := envelope.Parse(j.Payload)
 		if poison != nil {
 			return &job.Failure{
-				ErrorInfo: job.ErrorInfo{Type: babel.ErrorType(poison.Reason), Message: poison.Problem},
+				ErrorInfo: job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem},
 				Answer:    retry.Answer{Poison: poison.Reason},
 			}
 		}
@@ -33,7 +33,7 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 		return h(ctx, j)
 	}
 	return func(typ string) (engine.Handler, bool) {
-		if typ == babel.Unread {
+		if typ == envelope.Unread {
 			return reread, true
 		}
 		return handlers(typ)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/babel"
 	"redrive/internal/engine"
+	"redrive/internal/envelope"
 	"redrive/internal/handler"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -23,11 +23,11 @@ func reread(t *testing.T, payload string, reached *job.Job) error {
 	lookup := handler.Envelopes(func(typ string) (engine.Handler, bool) {
 		return func(_ context.Context, j job.Job) error { *reached = j; return nil }, typ == "urn:babel:orders:created"
 	})
-	h, ok := lookup(babel.Unread)
+	h, ok := lookup(envelope.Unread)
 	if !ok {
 		t.Fatal("nobody reads envelopes again")
 	}
-	return h(t.Context(), job.Job{Token: job.Token{ID: testID, Run: 2}, Type: babel.Unread, Payload: []byte(payload)})
+	return h(t.Context(), job.Job{Token: job.Token{ID: testID, Run: 2}, Type: envelope.Unread, Payload: []byte(payload)})
 }
 
 func TestEnvelopes_ReadableOneReachesItsHandler(t *testing.T) {

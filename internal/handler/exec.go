@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -38,10 +39,10 @@ type program struct {
 
 func newExec(config Exec, field string) (engine.Handler, error) {
 	if len(config.Command) == 0 || !filepath.IsAbs(config.Command[0]) {
-		return nil, &retry.FieldError{Field: field + ".command", Problem: "must begin with the absolute path of a program"}
+		return nil, &invalid.Error{Field: field + ".command", Problem: "must begin with the absolute path of a program"}
 	}
 	if slices.ContainsFunc(config.Command, func(s string) bool { return strings.ContainsRune(s, 0) }) {
-		return nil, &retry.FieldError{Field: field + ".command", Problem: "holds a NUL character"}
+		return nil, &invalid.Error{Field: field + ".command", Problem: "holds a NUL character"}
 	}
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err

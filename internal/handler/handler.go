@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"redrive/internal/engine"
-	"redrive/internal/retry"
+	"redrive/internal/invalid"
 )
 
 // Config is one handler: exactly one of its fields is set.
@@ -54,7 +54,7 @@ type Set struct {
 }
 
 // New builds handlers for the patterns: a type of job, or a prefix as
-// "report.*". An unusable one is a *retry.FieldError, whose field is
+// "report.*". An unusable one is a *invalid.Error, whose field is
 // "handlers.PATTERN", followed by the part that is wrong.
 func New(configs map[string]Config) (*Set, error) {
 	s := &Set{exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: newClient()}
@@ -73,7 +73,7 @@ func New(configs map[string]Config) (*Set, error) {
 func (s *Set) add(pattern string, h engine.Handler) error {
 	name, isPrefix := strings.CutSuffix(pattern, ".*")
 	if name == "" || strings.Contains(name, "*") {
-		return &retry.FieldError{Field: "handlers." + pattern, Problem: `is not a pattern; write a job type, or a prefix as "report.*"`}
+		return &invalid.Error{Field: "handlers." + pattern, Problem: `is not a pattern; write a job type, or a prefix as "report.*"`}
 	}
 	if isPrefix {
 		s.prefixes[name+"."] = h
@@ -90,13 +90,13 @@ func (c Config) build(client *http.Client, field string) (engine.Handler, error)
 	case c.Exec != nil && c.HTTP == nil:
 		return newExec(*c.Exec, field+".exec")
 	}
-	return nil, &retry.FieldError{Field: field, Problem: "needs exactly one of http and exec"}
+	return nil, &invalid.Error{Field: field, Problem: "needs exactly one of http and exec"}
 }
 
 // checkTimeout refuses durations that would end every job at once.
 func checkTimeout(d time.Duration, field string) error {
 	if d < 0 {
-		return &retry.FieldError{Field: field + ".timeout", Problem: fmt.Sprintf("%v is negative", d)}
+		return &invalid.Error{Field: field + ".timeout", Problem: fmt.Sprintf("%v is negative", d)}
 	}
 	return nil
 }

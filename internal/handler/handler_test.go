@@ -12,8 +12,8 @@ import (
 
 	"redrive/internal/engine"
 	"redrive/internal/handler"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // TestMain is also the program that exec handlers run: see helper.
@@ -82,7 +82,7 @@ func TestNew_NamesTheField(t *testing.T) {
 		{"a.*.b", "handlers.a.*.b", good},
 	}
 	for _, test := range tests {
-		var bad *retry.FieldError
+		var bad *invalid.Error
 		_, err := handler.New(map[string]handler.Config{test.pattern: test.config})
 		if !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("New(%q: %+v) = %v, want an error of field %s", test.pattern, test.config, err, test.field)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // maxAnswer is how much of an answer is read; a service that says more than
@@ -51,11 +51,11 @@ type service struct {
 func newHTTP(client *http.Client, config HTTP, field string) (engine.Handler, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
-		return nil, &retry.FieldError{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
+		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
 	}
 	if port := address.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, &retry.FieldError{Field: field + ".url", Problem: port + " is not a port, 1 to 65535"}
+			return nil, &invalid.Error{Field: field + ".url", Problem: port + " is not a port, 1 to 65535"}
 		}
 	}
 	if err := checkTimeout(config.Timeout, field); err != nil {

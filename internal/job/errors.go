@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kinds of error that a store returns, beside *retry.FieldError for bad
+// The kinds of error that a store returns, beside *invalid.Error for bad
 // input. Callers test them with errors.Is and errors.As.
 var (
 	ErrNotFound    = errors.New("no such job")

@@ -34,6 +34,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/retry"
 )
 
@@ -266,11 +268,11 @@ func (f *Failure) Error() string {
 // NewID returns a fresh job id.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// ParseID returns the canonical form of a job id, or a *retry.FieldError.
+// ParseID returns the canonical form of a job id, or a *invalid.Error.
 func ParseID(s string) (string, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
-		return "", &retry.FieldError{Field: "id", Problem: fmt.Sprintf("%q is not a UUID", Clip(s, 64))}
+		return "", &invalid.Error{Field: "id", Problem: fmt.Sprintf("%q is not a UUID", clip.Text(s, 64))}
 	}
 	return id.String(), nil
 }

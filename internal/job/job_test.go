@@ -1,14 +1,11 @@
 package job_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"pgregory.net/rapid"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -114,7 +111,7 @@ func TestJobSettle_BoundsWhatAHandlerSays(t *testing.T) {
 		text  string
 		limit int
 	}{
-		"type": {a.Error.Type, job.MaxErrorType}, "message": {a.Error.Message, job.MaxErrorMessage}, "trace": {a.Trace, job.MaxTrace},
+		"type": {a.Error.Type, retry.MaxErrorType}, "message": {a.Error.Message, job.MaxErrorMessage}, "trace": {a.Trace, job.MaxTrace},
 	} {
 		if len(got.text) > got.limit || !utf8.ValidString(got.text) || !strings.HasSuffix(got.text, "… [cut]") {
 			t.Errorf("%s has %d bytes, limit %d, ends %q", name, len(got.text), got.limit, got.text[len(got.text)-12:])
@@ -139,60 +136,6 @@ func TestSettlementTotals_AddUp(t *testing.T) {
 	}
 	if sum.Failed != sum.Requeued+sum.FailedPermanently || sum.Failed == 0 || sum.Requeued == 0 || sum.DLQFailed == 0 {
 		t.Errorf("totals do not add up: %+v", sum)
-	}
-}
-
-func TestCursor_RoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := job.Cursor{
-			At:  time.UnixMicro(rapid.Int64Range(-1<<60, 1<<60).Draw(t, "at")).UTC(),
-			Seq: rapid.Int64Range(1, 1<<62).Draw(t, "seq"),
-		}
-		if got, err := job.ParseCursor(c.String()); err != nil || got != c {
-			t.Fatalf("ParseCursor(%q) = %v, %v; want %v", c, got, err, c)
-		}
-	})
-}
-
-func TestParseCursor_RefusesForgeries(t *testing.T) {
-	for _, forged := range []string{"x", "MS4xLjE=", "MS4xLjA", "Mi4xLjE", "MS4x", "MS4wMS4x", "MS4xLi0x", "%", strings.Repeat("A", 1000)} {
-		var bad *retry.FieldError
-		if c, err := job.ParseCursor(forged); !errors.As(err, &bad) || bad.Field != "after" {
-			t.Errorf("ParseCursor(%q) = %v, %v; want an error of field after", forged, c, err)
-		}
-	}
-}
-
-func FuzzParseCursor(f *testing.F) {
-	f.Add("MS4xLjE")
-	f.Add("")
-	f.Fuzz(func(t *testing.T, s string) {
-		if c, err := job.ParseCursor(s); err == nil && c.String() != s {
-			t.Errorf("ParseCursor(%q) accepted what String never makes", s)
-		}
-	})
-}
-
-func TestFilterCheck_NamesTheField(t *testing.T) {
-	tests := []struct {
-		filter job.Filter
-		field  string
-	}{
-		{job.Filter{Status: "exploded"}, "state"},
-		{job.Filter{Queue: "<script>"}, "queue"},
-		{job.Filter{Queue: strings.Repeat("q", 129)}, "queue"},
-		{job.Filter{Type: "\xff"}, "type"},
-	}
-	for _, test := range tests {
-		var bad *retry.FieldError
-		if err := test.filter.Check(); !errors.As(err, &bad) || bad.Field != test.field {
-			t.Errorf("Check(%+v) = %v, want an error of field %s", test.filter, err, test.field)
-		}
-	}
-	for _, s := range job.Statuses() {
-		if err := (job.Filter{Status: s, Queue: "a.b:c_d-E", Type: "urn:babel:x"}).Check(); err != nil {
-			t.Errorf("status %s is refused: %v", s, err)
-		}
 	}
 }
 

@@ -3,7 +3,8 @@ package job
 import (
 	"time"
 
-	"redrive/internal/failure"
+	"redrive/internal/clip"
+	"redrive/internal/fingerprint"
 	"redrive/internal/retry"
 )
 
@@ -30,7 +31,7 @@ type Settlement struct {
 	RunAt   time.Time    // when it may run again; zero when it is over
 	Reason  retry.Reason // why it ended without success
 	Letter  Letter
-	Cause   failure.Cause // of a failure
+	Cause   fingerprint.Cause // of a failure
 	Delivery
 }
 
@@ -61,8 +62,8 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 	s := Settlement{Token: j.Token, Attempt: Attempt{
 		Run: j.Run, Execution: j.Execution, Worker: j.Worker,
 		StartedAt: j.StartedAt, FinishedAt: e.FinishedAt, Outcome: e.Outcome,
-		Error: ErrorInfo{Clip(e.Error.Type, MaxErrorType), Clip(e.Error.Message, MaxErrorMessage)},
-		Trace: Clip(e.Trace, MaxTrace), Note: Clip(e.Note, MaxNote),
+		Error: ErrorInfo{clip.Text(e.Error.Type, retry.MaxErrorType), clip.Text(e.Error.Message, MaxErrorMessage)},
+		Trace: clip.Text(e.Trace, MaxTrace), Note: clip.Text(e.Note, MaxNote),
 	}}
 	if !e.Outcome.Counted() {
 		s.State, s.RunAt = Available, e.FinishedAt
@@ -74,7 +75,7 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 		s.Attempt.Error, s.Attempt.Trace = ErrorInfo{}, ""
 		return s
 	}
-	s.Cause = failure.Of(j.Type, s.Attempt.Error.Type, s.Attempt.Error.Message, s.Attempt.Trace)
+	s.Cause = fingerprint.Of(j.Type, s.Attempt.Error.Type, s.Attempt.Error.Message, s.Attempt.Trace)
 	s.apply(j.Policy.Decide(retry.Failure{
 		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Ruling: e.Ruling, Answer: e.Answer,
 		Unknown: e.Unknown, Expired: e.Expired,
@@ -122,7 +123,7 @@ func (s Settlement) DeadLetter(queue string) (letter DeadLetter, ok bool) {
 		JobID: s.ID, Run: s.Run, Reason: s.Reason,
 		Error: s.Attempt.Error.Message, Exception: s.Attempt.Error.Type,
 		FailedAt: s.Attempt.FinishedAt, Queue: queue, Attempts: s.Attempt.Number,
-		Refused: s.Letter == LetterRefused, Problem: Clip(s.Problem, MaxNote),
+		Refused: s.Letter == LetterRefused, Problem: clip.Text(s.Problem, MaxNote),
 		ForwardedTo: s.ForwardedTo, ForwardedAt: s.ForwardedAt,
 	}
 	if o := s.Attempt.Outcome; o == TimedOut || o == Lost {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"redrive/internal/clip"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -94,7 +96,7 @@ func (c *client) touch(again bool) {
 func (c *client) renew(s subscription) {
 	c.mu.Lock()
 	c.box = mailbox{counters: c.box.counters, again: s.ids, news: newerMessage{Type: "newer"}}
-	if s.newer && s.list.First != (job.Cursor{}) {
+	if s.newer && s.list.First != (filter.Cursor{}) {
 		c.box.list = &s.list
 	}
 	c.mu.Unlock()
@@ -309,5 +311,5 @@ func (c *client) send(data []byte) error {
 // farewell closes politely. A client that cannot take it is closed anyway.
 func (c *client) farewell(code int, text string) {
 	_ = c.conn.WriteControl(websocket.CloseMessage,
-		websocket.FormatCloseMessage(code, job.Clip(text, 120)), time.Now().Add(closeLimit))
+		websocket.FormatCloseMessage(code, clip.Text(text, 120)), time.Now().Add(closeLimit))
 }

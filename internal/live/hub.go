@@ -34,6 +34,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -62,7 +63,7 @@ const (
 type Totaler interface {
 	Snapshot() job.Snapshot
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
-	Newer(ctx context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error)
+	Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error)
 }
 
 // Options are what has a default.
@@ -89,8 +90,8 @@ type Hub struct {
 	closed  bool
 	perIP   map[string]int
 	clients map[*client]struct{}
-	rows    map[string]map[*client]struct{}     // by the job that they show
-	newer   map[job.Filter]map[*client]struct{} // by the list that they show
+	rows    map[string]map[*client]struct{}        // by the job that they show
+	newer   map[filter.Filter]map[*client]struct{} // by the list that they show
 }
 
 // frame is the totals as a message, made once for all clients.
@@ -116,7 +117,7 @@ func New(totals Totaler, o Options) *Hub {
 		perIP:   map[string]int{},
 		clients: map[*client]struct{}{},
 		rows:    map[string]map[*client]struct{}{},
-		newer:   map[job.Filter]map[*client]struct{}{},
+		newer:   map[filter.Filter]map[*client]struct{}{},
 	}
 	h.upgrader = websocket.Upgrader{
 		HandshakeTimeout: writeLimit, ReadBufferSize: 512, WriteBufferSize: 1024,

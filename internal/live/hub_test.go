@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -138,7 +139,7 @@ func TestHub_NewerCountsWhatEntersTheFilter(t *testing.T) {
 			if err := json.Unmarshal([]byte(test.filter), &m); err != nil {
 				t.Fatal(err)
 			}
-			f := job.Filter{Status: job.Status(m.State), Queue: m.Queue, Type: m.Type}
+			f := filter.Filter{Status: job.Status(m.State), Queue: m.Queue, Type: m.Type}
 			if got := entered(f, []job.Change{test.change, test.change}) == 2; got != test.counts {
 				t.Errorf("entered %v, want %v", got, test.counts)
 			}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -87,7 +88,7 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 // entered counts the changes by which a job came into a list. A list of one
 // status shows who entered it last; a list of every status shows who was
 // enqueued last.
-func entered(f job.Filter, changes []job.Change) (n int) {
+func entered(f filter.Filter, changes []job.Change) (n int) {
 	for _, c := range changes {
 		if f.Queue != "" && f.Queue != c.Queue || !f.MatchesType(c.Type) {
 			continue

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -48,7 +49,7 @@ func (t *totals) Changes(_ context.Context, ids []string) ([]job.Change, error) 
 }
 
 // Newer counts the jobs of a status that changed after the place.
-func (t *totals) Newer(_ context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error) {
+func (t *totals) Newer(_ context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.jobs {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // MaxIDs is the number of rows that one page can follow.
@@ -14,8 +16,8 @@ const MaxIDs = 200
 
 // List is a list of jobs as a page shows it.
 type List struct {
-	Filter job.Filter
-	First  job.Cursor // the place of its first row
+	Filter filter.Filter
+	First  filter.Cursor // the place of its first row
 }
 
 // subscription is what a page shows.
@@ -48,8 +50,8 @@ func decode(data []byte) (subscription, error) {
 		return subscription{}, errIgnored
 	}
 	ids, err := checkIDs(m.IDs)
-	first, wrong := job.ParseCursor(m.First)
-	s := subscription{ids, List{job.Filter{Status: m.Filter.State, Queue: m.Filter.Queue, Type: m.Filter.Type}, first}, m.Newer}
+	first, wrong := filter.ParseCursor(m.First)
+	s := subscription{ids, List{filter.Filter{Status: m.Filter.State, Queue: m.Filter.Queue, Type: m.Filter.Type}, first}, m.Newer}
 	return s, errors.Join(err, wrong, s.list.Filter.Check())
 }
 
@@ -114,7 +116,7 @@ type row struct {
 func newRow(c job.Change) row {
 	return row{
 		c.ID, c.State, c.Status(), c.Run, c.Attempts, c.MaxAttempts,
-		job.FormatTime(c.RunAt), job.FormatTime(c.ChangedAt),
+		wire.FormatTime(c.RunAt), wire.FormatTime(c.ChangedAt),
 	}
 }
 
@@ -132,7 +134,7 @@ func (h *Hub) Poll(ctx context.Context, ids []string, list List) ([]byte, error)
 		Jobs     []row           `json:"jobs"`
 		Newer    *newerMessage   `json:"newer,omitempty"`
 	}{h.counters().data, []row{}, nil}
-	if list.First != (job.Cursor{}) {
+	if list.First != (filter.Cursor{}) {
 		news, err := h.count(ctx, list)
 		if err != nil {
 			return nil, fmt.Errorf("count what is newer: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -50,7 +51,7 @@ func TestHub_CountsWhatCameBeforeTheSubscription(t *testing.T) {
 			return c
 		}
 		h.commit(h.hub, came(idA, 0), came(idB, time.Second))
-		first := job.Cursor{At: at, Seq: 1}.String()
+		first := filter.Cursor{At: at, Seq: 1}.String()
 		p := h.dial(t)
 		p.send(`{"type":"subscribe","filter":{"state":"retryable"},"first":"` + first + `","newer":true}`)
 		if m := p.nextOf("newer"); m.Count != 1 {
@@ -60,7 +61,7 @@ func TestHub_CountsWhatCameBeforeTheSubscription(t *testing.T) {
 		if m := p.nextOf("newer"); m.Count != 2 {
 			t.Errorf("with one more %d are newer, want 2", m.Count)
 		}
-		list := List{job.Filter{Status: "retryable"}, job.Cursor{At: at, Seq: 1}}
+		list := List{filter.Filter{Status: "retryable"}, filter.Cursor{At: at, Seq: 1}}
 		data, err := h.hub.Poll(t.Context(), nil, list)
 		if err != nil || !strings.Contains(string(data), `"newer":{"type":"newer","count":2,"more":false}`) {
 			t.Errorf("polling says %s, %v", data, err)

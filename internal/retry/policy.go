@@ -27,6 +27,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"redrive/internal/invalid"
 )
 
 // Strategy names the curve along which the delays of a policy grow.
@@ -127,35 +129,29 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-// FieldError says which field of some input is wrong, and why. Field is the
-// name that the person wrote: "initial_interval", "jobs[3].payload".
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
-
 // Validate returns a *FieldError for the first field that no policy may have.
 func (p Policy) Validate() error {
 	switch {
 	case p.MaxAttempts < 0:
-		return &FieldError{"max_attempts", fmt.Sprintf("%d is negative; it counts executions, the first included", p.MaxAttempts)}
+		return &invalid.Error{Field: "max_attempts", Problem: fmt.Sprintf("%d is negative; it counts executions, the first included", p.MaxAttempts)}
 	case !slices.Contains(Strategies(), p.Strategy):
-		return &FieldError{"strategy", fmt.Sprintf("%q is unknown; use immediate, constant, linear, exponential, polynomial or schedule", p.Strategy)}
+		return &invalid.Error{Field: "strategy", Problem: fmt.Sprintf("%q is unknown; use immediate, constant, linear, exponential, polynomial or schedule", p.Strategy)}
 	case p.OnExhaustion != DeadLetter && p.OnExhaustion != Discard:
-		return &FieldError{"on_exhaustion", fmt.Sprintf("%q is unknown; use dead_letter or discard", p.OnExhaustion)}
+		return &invalid.Error{Field: "on_exhaustion", Problem: fmt.Sprintf("%q is unknown; use dead_letter or discard", p.OnExhaustion)}
 	case !(p.Coefficient >= 1) || math.IsInf(p.Coefficient, 0):
-		return &FieldError{"coefficient", fmt.Sprintf("%v is not a number of at least 1", p.Coefficient)}
+		return &invalid.Error{Field: "coefficient", Problem: fmt.Sprintf("%v is not a number of at least 1", p.Coefficient)}
 	case p.InitialInterval <= 0:
-		return &FieldError{"initial_interval", "must be longer than zero; use the strategy immediate for no delay"}
+		return &invalid.Error{Field: "initial_interval", Problem: "must be longer than zero; use the strategy immediate for no delay"}
 	case p.MaxInterval <= 0:
-		return &FieldError{"max_interval", "must be longer than zero"}
+		return &invalid.Error{Field: "max_interval", Problem: "must be longer than zero"}
 	case p.grows() && p.MaxInterval < p.InitialInterval:
-		return &FieldError{"max_interval", fmt.Sprintf("%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)}
+		return &invalid.Error{Field: "max_interval", Problem: fmt.Sprintf("%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)}
 	case slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }):
-		return &FieldError{"schedule", "a delay is negative"}
+		return &invalid.Error{Field: "schedule", Problem: "a delay is negative"}
 	case p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100):
-		return &FieldError{"jitter", "must be two factors, low and high, with 0 <= low <= high <= 100"}
+		return &invalid.Error{Field: "jitter", Problem: "must be two factors, low and high, with 0 <= low <= high <= 100"}
 	case slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*"):
-		return &FieldError{"non_retryable_errors", `an entry is empty; write an error type, or a prefix as "auth.*"`}
+		return &invalid.Error{Field: "non_retryable_errors", Problem: `an entry is empty; write an error type, or a prefix as "auth.*"`}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/invalid"
 	"redrive/internal/retry"
 )
 
@@ -57,7 +58,7 @@ func TestPolicyValidate_NamesTheField(t *testing.T) {
 	for _, test := range tests {
 		p := retry.Default()
 		test.change(&p)
-		var bad *retry.FieldError
+		var bad *invalid.Error
 		if err := p.Validate(); !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("Validate(%+v) = %v, want an error of field %s", p, err, test.field)
 		}

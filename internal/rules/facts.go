@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // The facts that an expression sees, under the names in the tags.
@@ -65,7 +67,7 @@ func newFailureFacts(j job.Job, e job.Ending) failureFacts {
 			Duration: max(0, e.FinishedAt.Sub(j.StartedAt)), Worker: j.Worker,
 		},
 		Error: errorFacts{
-			Type: job.Clip(e.Error.Type, job.MaxErrorType), Message: job.Clip(e.Error.Message, job.MaxErrorMessage),
+			Type: clip.Text(e.Error.Type, retry.MaxErrorType), Message: clip.Text(e.Error.Message, job.MaxErrorMessage),
 			Code: string(e.Answer.Code),
 		},
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 
-	"redrive/internal/job"
+	"redrive/internal/clip"
+	"redrive/internal/wire"
 )
 
 // The bounds of the text of one expression; work.go bounds the time it takes.
@@ -101,7 +102,7 @@ func (i *inspector) identifier(n *ast.IdentifierNode) error {
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	return wrong(n, "%s is unknown here; known are %s", job.Clip(n.Value, 64), strings.Join(known, ", "))
+	return wrong(n, "%s is unknown here; known are %s", clip.Text(n.Value, 64), strings.Join(known, ", "))
 }
 
 // member is a field of the facts, or an entry of some value.
@@ -180,7 +181,7 @@ func (i *inspector) builtin(n *ast.BuiltinNode) (int, error) {
 		return 0, err
 	}
 	if s, ok := n.Arguments[0].(*ast.StringNode); ok && n.Name == "duration" {
-		if _, err := job.ParseGoDuration(s.Value); err != nil {
+		if _, err := wire.ParseGoDuration(s.Value); err != nil {
 			return 0, wrong(s, "%v", err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
-	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // budget bounds the entries of all lists that an expression makes while it runs.
@@ -142,7 +142,7 @@ func notNegative(nanoseconds float64) (time.Duration, error) {
 }
 
 func parseDuration(args ...any) (any, error) {
-	return job.ParseGoDuration(args[0].(string))
+	return wire.ParseGoDuration(args[0].(string))
 }
 
 func seconds(args ...any) (any, error) {

@@ -27,8 +27,11 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 // maxRules bounds each of the two lists.
@@ -80,14 +83,14 @@ type failureRule struct {
 	delay *expression
 }
 
-// New compiles rules. It returns a *retry.FieldError whose field is a path as
+// New compiles rules. It returns a *invalid.Error whose field is a path as
 // "before_enqueue[0].when".
 func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 	if len(before) > maxRules {
-		return nil, &retry.FieldError{Field: "before_enqueue", Problem: tooMany}
+		return nil, &invalid.Error{Field: "before_enqueue", Problem: tooMany}
 	}
 	if len(after) > maxRules {
-		return nil, &retry.FieldError{Field: "after_failure", Problem: tooMany}
+		return nil, &invalid.Error{Field: "after_failure", Problem: tooMany}
 	}
 	s, names, work := &Set{}, map[string]bool{}, 0
 	for i, rule := range before {
@@ -110,22 +113,22 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 }
 
 // checkWork adds the work of a rule to that of the rules before it.
-func checkWork(sum *int, of ...*expression) *retry.FieldError {
+func checkWork(sum *int, of ...*expression) *invalid.Error {
 	for _, x := range of {
 		if x != nil {
 			*sum += x.work
 		}
 	}
 	if *sum > maxListWork {
-		return &retry.FieldError{Field: "when", Problem: fmt.Sprintf(
+		return &invalid.Error{Field: "when", Problem: fmt.Sprintf(
 			"here the rules of the list become too much work together for the largest job (%d of %d); ask less of the payload",
 			*sum/job.MaxPayload, maxListWork/job.MaxPayload)}
 	}
 	return nil
 }
 
-func at(list string, i int, wrong *retry.FieldError) error {
-	return &retry.FieldError{Field: fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), Problem: wrong.Problem}
+func at(list string, i int, wrong *invalid.Error) error {
+	return &invalid.Error{Field: fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), Problem: wrong.Problem}
 }
 
 // Len is the number of rules.
@@ -141,81 +144,81 @@ const None = "none"
 
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func checkName(name string, seen map[string]bool) *retry.FieldError {
+func checkName(name string, seen map[string]bool) *invalid.Error {
 	if !ruleName.MatchString(name) {
-		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf(
-			"%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", job.Clip(name, 64))}
+		return &invalid.Error{Field: "name", Problem: fmt.Sprintf(
+			"%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", clip.Text(name, 64))}
 	}
 	if name == None {
-		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("%q is what an example says when no rule shall match", name)}
+		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is what an example says when no rule shall match", name)}
 	}
 	if seen[name] {
-		return &retry.FieldError{Field: "name", Problem: fmt.Sprintf("%q is the name of two rules in this list", name)}
+		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is the name of two rules in this list", name)}
 	}
 	seen[name] = true
 	return nil
 }
 
-func (r *enqueueRule) compile(names map[string]bool) *retry.FieldError {
+func (r *enqueueRule) compile(names map[string]bool) *invalid.Error {
 	if wrong := checkName(r.Name, names); wrong != nil {
 		return wrong
 	}
 	sets := r.Queue != "" || r.TTR != 0 || r.Policy != (retry.Patch{}) || r.Priority != nil || len(r.Meta) > 0
 	switch {
 	case r.Refuse == "" && !sets:
-		return &retry.FieldError{Field: "when", Problem: "nothing follows from it; set ttr, queue, policy, priority or meta, or refuse"}
+		return &invalid.Error{Field: "when", Problem: "nothing follows from it; set ttr, queue, policy, priority or meta, or refuse"}
 	case r.Refuse != "" && sets:
-		return &retry.FieldError{Field: "refuse", Problem: "cannot stand beside what the rule sets: a refused job is not enqueued"}
+		return &invalid.Error{Field: "refuse", Problem: "cannot stand beside what the rule sets: a refused job is not enqueued"}
 	case len(r.Refuse) > job.MaxNote:
-		return &retry.FieldError{Field: "refuse", Problem: fmt.Sprintf("is longer than %d bytes", job.MaxNote)}
+		return &invalid.Error{Field: "refuse", Problem: fmt.Sprintf("is longer than %d bytes", job.MaxNote)}
 	}
 	if r.Queue != "" {
 		if err := job.CheckQueue(r.Queue); err != nil {
-			return &retry.FieldError{Field: "queue", Problem: fmt.Sprintf("%q is not a queue name", job.Clip(r.Queue, 64))}
+			return &invalid.Error{Field: "queue", Problem: fmt.Sprintf("%q is not a queue name", clip.Text(r.Queue, 64))}
 		}
 	}
 	if p := r.Priority; p != nil && (*p < -job.MaxPriority || *p > job.MaxPriority) {
-		return &retry.FieldError{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)}
+		return &invalid.Error{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)}
 	}
 	var err error
 	if r.when, err = compile(r.When, enqueueFacts{}, condition); err != nil {
-		return &retry.FieldError{Field: "when", Problem: err.Error()}
+		return &invalid.Error{Field: "when", Problem: err.Error()}
 	}
 	return nil
 }
 
-func (r *failureRule) compile(names map[string]bool) *retry.FieldError {
+func (r *failureRule) compile(names map[string]bool) *invalid.Error {
 	if wrong := checkName(r.Name, names); wrong != nil {
 		return wrong
 	}
 	if r.Action != retry.Retry && r.Action != retry.DeadLetter && r.Action != retry.Discard {
-		return &retry.FieldError{Field: "action", Problem: fmt.Sprintf("%q is unknown; use retry, dead_letter or discard", job.Clip(string(r.Action), 64))}
+		return &invalid.Error{Field: "action", Problem: fmt.Sprintf("%q is unknown; use retry, dead_letter or discard", clip.Text(string(r.Action), 64))}
 	}
 	if r.Action != retry.Retry && r.Delay != "" {
-		return &retry.FieldError{Field: "delay", Problem: "belongs to the action retry"}
+		return &invalid.Error{Field: "delay", Problem: "belongs to the action retry"}
 	}
 	if r.MaxAttempts < 0 || r.Action != retry.Retry && r.MaxAttempts != 0 {
-		return &retry.FieldError{Field: "max_attempts", Problem: "is a number of at least 1, and belongs to the action retry"}
+		return &invalid.Error{Field: "max_attempts", Problem: "is a number of at least 1, and belongs to the action retry"}
 	}
 	var err error
 	if r.when, err = compile(r.When, failureFacts{}, condition); err != nil {
-		return &retry.FieldError{Field: "when", Problem: err.Error()}
+		return &invalid.Error{Field: "when", Problem: err.Error()}
 	}
 	return r.compileDelay()
 }
 
-func (r *failureRule) compileDelay() *retry.FieldError {
+func (r *failureRule) compileDelay() *invalid.Error {
 	if r.Delay == "" {
 		return nil
 	}
-	d, notADuration := job.ParseGoDuration(r.Delay)
+	d, notADuration := wire.ParseGoDuration(r.Delay)
 	if notADuration == nil {
 		r.fixed = &d
 		return nil
 	}
 	var err error
 	if r.delay, err = compile(r.Delay, failureFacts{}, wait); err != nil {
-		return &retry.FieldError{Field: "delay", Problem: "is no duration as 30s or PT30S, and as an expression: " + err.Error()}
+		return &invalid.Error{Field: "delay", Problem: "is no duration as 30s or PT30S, and as an expression: " + err.Error()}
 	}
 	return nil
 }
@@ -328,5 +331,5 @@ func (r *failureRule) rule(facts failureFacts, limit int) (*retry.Ruling, error)
 }
 
 func failed(rule string, err error) string {
-	return fmt.Sprintf("rule %s failed: %s, skipped", rule, job.Clip(err.Error(), 200))
+	return fmt.Sprintf("rule %s failed: %s, skipped", rule, clip.Text(err.Error(), 200))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -65,7 +66,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.before, test.after)
-			var wrong *retry.FieldError
+			var wrong *invalid.Error
 			if !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("%v, want %s…", err, test.want)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // What an expression costs is counted when it is compiled: for each thing that
@@ -47,7 +48,7 @@ func sizeOf(path string) int {
 	case "error.message":
 		return job.MaxErrorMessage
 	}
-	return max(job.MaxType, job.MaxErrorType)
+	return max(job.MaxType, retry.MaxErrorType)
 }
 
 // spend counts work.

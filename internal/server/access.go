@@ -11,8 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/invalid"
+	"redrive/internal/wire"
 )
 
 // accessRoutes are the login, and the users, sessions and tokens.
@@ -52,7 +52,7 @@ type userShape struct {
 }
 
 func shapeUser(u access.User) userShape {
-	return userShape{u.Name, u.Role, job.FormatTime(u.Created), job.FormatTime(u.Changed), job.FormatTime(u.LoggedIn)}
+	return userShape{u.Name, u.Role, wire.FormatTime(u.Created), wire.FormatTime(u.Changed), wire.FormatTime(u.LoggedIn)}
 }
 
 // sessionShape is a login as the API shows it: never its secret.
@@ -67,7 +67,7 @@ type sessionShape struct {
 }
 
 func shapeSession(n access.Session) sessionShape {
-	return sessionShape{n.ID(), n.User, n.Role, n.Address, job.FormatTime(n.Created), job.FormatTime(n.Seen), job.FormatTime(n.Ends())}
+	return sessionShape{n.ID(), n.User, n.Role, n.Address, wire.FormatTime(n.Created), wire.FormatTime(n.Seen), wire.FormatTime(n.Ends())}
 }
 
 // tokenShape is a token as the API shows it: never its secret.
@@ -83,8 +83,8 @@ type tokenShape struct {
 }
 
 func shapeToken(t access.Token) tokenShape {
-	return tokenShape{t.ID, t.Name, t.Role, job.FormatTime(t.Created), t.CreatedBy,
-		job.FormatTime(t.Expires), job.FormatTime(t.Used), job.FormatTime(t.Revoked)}
+	return tokenShape{t.ID, t.Name, t.Role, wire.FormatTime(t.Created), t.CreatedBy,
+		wire.FormatTime(t.Expires), wire.FormatTime(t.Used), wire.FormatTime(t.Revoked)}
 }
 
 // showMe is GET /me: who the caller is, and what they may do.
@@ -286,8 +286,8 @@ func (s *Server) createToken(c echo.Context) error {
 func (s *Server) newToken(c echo.Context, name string, role access.Role, expires, through string) (t access.Token, text string, err error) {
 	now, lasts := time.Now().UTC(), access.TokenDefault
 	if expires != "" {
-		if lasts, err = job.ParseGoDuration(expires); err != nil {
-			return t, "", &retry.FieldError{Field: "expires", Problem: err.Error()}
+		if lasts, err = wire.ParseGoDuration(expires); err != nil {
+			return t, "", &invalid.Error{Field: "expires", Problem: err.Error()}
 		}
 	}
 	if err := cmp.Or(
@@ -333,7 +333,7 @@ func inField(field string, err error) error {
 		return nil
 	}
 	if errors.As(err, &no) {
-		return &retry.FieldError{Field: field, Problem: no.Problem}
+		return &invalid.Error{Field: field, Problem: no.Problem}
 	}
 	return fmt.Errorf("check the %s: %w", field, err)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/web/templates"
 )
 
@@ -64,14 +64,14 @@ func (s *Server) accessForm(do func(echo.Context) error) echo.HandlerFunc {
 // accessRefused shows why users or tokens stay as they are.
 func (s *Server) accessRefused(c echo.Context, err error) error {
 	var no *access.Refusal
-	var field *retry.FieldError
+	var field *invalid.Error
 	if wantsJSON(c.Request()) || !errors.As(err, &no) && !errors.As(err, &field) && !errors.Is(err, access.ErrUnknown) {
 		return err
 	}
 	f := describe(err)
 	status, _ := f.kind.answer()
 	return s.showAccess(c, status, templates.Access{
-		Problem: f.text, Field: f.field, Name: job.Clip(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
+		Problem: f.text, Field: f.field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // The page does what the API does: users come, change and go, sessions end,
@@ -85,7 +85,7 @@ func TestAccessPage_ShowsATokenOnce(t *testing.T) {
 // audited is the newest of the audit log: what was done to what by whom.
 func (h *house) audited(t *testing.T) string {
 	t.Helper()
-	list, err := h.store.Audit(t.Context(), job.AuditFilter{}, 0, 100)
+	list, err := h.store.Audit(t.Context(), audit.Filter{}, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 const password = "correct horse battery"
 
-var tester = job.Actor{Name: "test"}
+var tester = audit.Actor{Name: "test"}
 
 func (h *house) server() *Server { return h.http.Config.Handler.(*Server) }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // The acts of pages are forms. With scripts they ask for JSON and the answer is
@@ -87,7 +87,7 @@ func (s *Server) faultForm(c echo.Context) error {
 	}
 	broken, err := strconv.ParseBool(c.FormValue("broken"))
 	if err != nil {
-		return &retry.FieldError{Field: "broken", Problem: "must be true or false"}
+		return &invalid.Error{Field: "broken", Problem: "must be true or false"}
 	}
 	if err := s.Demo.SetFault(c.Param("name"), broken); err != nil {
 		return err

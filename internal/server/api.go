@@ -13,9 +13,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/history"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/live"
-	"redrive/internal/retry"
+	"redrive/internal/queues"
+	"redrive/internal/wire"
 )
 
 const (
@@ -54,7 +59,7 @@ func (s *Server) showJob(c echo.Context) error {
 }
 
 // answerDetail answers with everything about a job, and what people did to it.
-func (s *Server) answerDetail(c echo.Context, d job.Detail) error {
+func (s *Server) answerDetail(c echo.Context, d history.Detail) error {
 	trail, err := s.trail(c, d.Job.ID)
 	if err != nil {
 		return err
@@ -65,10 +70,10 @@ func (s *Server) answerDetail(c echo.Context, d job.Detail) error {
 }
 
 // detail is everything about the job that the address names.
-func (s *Server) detail(c echo.Context) (job.Detail, error) {
+func (s *Server) detail(c echo.Context) (history.Detail, error) {
 	id, err := paramID(c)
 	if err != nil {
-		return job.Detail{}, err
+		return history.Detail{}, err
 	}
 	d, err := s.Store.Job(c.Request().Context(), id)
 	d.Job = s.sinceItBegan(d.Job)
@@ -141,18 +146,18 @@ func (s *Server) showQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	queues, err := s.Store.Queues(c.Request().Context(), time.Now())
+	all, err := s.Store.Queues(c.Request().Context(), time.Now())
 	if err != nil {
 		return err
 	}
-	q := job.QueueInfo{Name: name}
-	if i := slices.IndexFunc(queues, func(q job.QueueInfo) bool { return q.Name == name }); i >= 0 {
-		q = queues[i]
+	q := queues.Info{Name: name}
+	if i := slices.IndexFunc(all, func(q queues.Info) bool { return q.Name == name }); i >= 0 {
+		q = all[i]
 	}
 	return c.JSONBlob(http.StatusOK, object("queue", encode(s.shapeQueue(q, s.Running()))))
 }
 
-func (s *Server) shapeQueue(q job.QueueInfo, running map[string]int) queueShape {
+func (s *Server) shapeQueue(q queues.Info, running map[string]int) queueShape {
 	depths := job.Depths{}
 	for _, status := range job.Statuses() {
 		depths[status] = q.Depths[status]
@@ -160,7 +165,7 @@ func (s *Server) shapeQueue(q job.QueueInfo, running map[string]int) queueShape 
 	return queueShape{
 		Name: q.Name, Totals: q.Totals, States: depths,
 		Workers: s.Config.Workers(q.Name), Running: running[q.Name], DeadLetter: s.Config.DeadLetters(q.Name), Forward: s.forwardHost(q.Name),
-		Oldest: job.FormatTime(q.Oldest), PausedAt: job.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
+		Oldest: wire.FormatTime(q.Oldest), PausedAt: wire.FormatTime(q.PausedAt), PausedBy: q.PausedBy,
 	}
 }
 
@@ -190,11 +195,11 @@ func (s *Server) live(c echo.Context) error {
 
 // paramList reads which list a page shows: its filter and its first row.
 func paramList(c echo.Context) (l live.List, err error) {
-	l.Filter = job.Filter{Status: job.Status(c.QueryParam("state")), Queue: c.QueryParam("queue"), Type: c.QueryParam("type")}
+	l.Filter = filter.Filter{Status: job.Status(c.QueryParam("state")), Queue: c.QueryParam("queue"), Type: c.QueryParam("type")}
 	if err := l.Filter.Check(); err != nil {
 		return l, inAddress(err)
 	}
-	l.First, err = job.ParseCursor(c.QueryParam("first"))
+	l.First, err = filter.ParseCursor(c.QueryParam("first"))
 	return l, inAddress(err)
 }
 
@@ -246,7 +251,7 @@ func (s *Server) replayJob(c echo.Context) error {
 
 func checkRun(run int) error {
 	if run < 1 {
-		return &retry.FieldError{Field: "run", Problem: "must name the run that you looked at, 1 or higher"}
+		return &invalid.Error{Field: "run", Problem: "must name the run that you looked at, 1 or higher"}
 	}
 	return nil
 }
@@ -305,7 +310,7 @@ func (s *Server) resumeQueue(c echo.Context) error {
 }
 
 // resume lets a queue run. One that is only configured runs already.
-func (s *Server) resume(c echo.Context, name string, by job.Actor) error {
+func (s *Server) resume(c echo.Context, name string, by audit.Actor) error {
 	err := s.Store.Resume(c.Request().Context(), time.Now(), name, by)
 	if errors.Is(err, job.ErrNotFound) {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 const unknownID = "0197f000-0000-7000-8000-00000000000a"
@@ -299,7 +300,7 @@ func TestAPI_ListsArePagedAlike(t *testing.T) {
 		h.dead()
 		h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
 	}
-	h.reaches(1, job.OpPreview)
+	h.reaches(1, operation.Preview)
 	for path, name := range map[string]string{
 		"/api/v1/jobs": "jobs", "/api/v1/dead-letters": "dead_letters", "/api/v1/trash": "trash", "/api/v1/audit": "entries",
 		"/api/v1/operations": "operations", "/api/v1/operations/1/items": "items", "/api/v1/failures": "groups",

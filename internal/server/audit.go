@@ -11,8 +11,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/history"
+	"redrive/internal/invalid"
+	"redrive/internal/wire"
 	"redrive/web/templates"
 )
 
@@ -29,8 +32,8 @@ func (s *Server) auditRoutes() {
 
 // auditFilter reads the filter of the log. Those who may not manage see of the
 // reveals their own.
-func auditFilter(c echo.Context) (f job.AuditFilter, after int64, err error) {
-	f = job.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject")}
+func auditFilter(c echo.Context) (f audit.Filter, after int64, err error) {
+	f = audit.Filter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject")}
 	if f.From, err = timeIn(c, "from"); err != nil {
 		return f, 0, err
 	}
@@ -54,7 +57,7 @@ func timeIn(c echo.Context, name string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, &retry.FieldError{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", job.Clip(text, 64))}
+		return at, &invalid.Error{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", clip.Text(text, 64))}
 	}
 	return at.UTC(), nil
 }
@@ -63,8 +66,8 @@ func timeIn(c echo.Context, name string) (time.Time, error) {
 func (s *Server) audit(c echo.Context) error {
 	f, after, err := auditFilter(c)
 	v := templates.Audit{Frame: s.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
-	if wrong := new(retry.FieldError); errors.As(err, &wrong) {
-		v.Errors = byField([]*retry.FieldError{wrong})
+	if wrong := new(invalid.Error); errors.As(err, &wrong) {
+		v.Errors = byField([]*invalid.Error{wrong})
 		return s.page(c, http.StatusBadRequest, v.Page())
 	} else if err != nil {
 		return err
@@ -91,12 +94,12 @@ type entryShape struct {
 	Hash    string `json:"hash,omitempty"`
 }
 
-func shapeEntry(e job.Entry) entryShape {
-	return entryShape{e.Seq, job.FormatTime(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
+func shapeEntry(e audit.Entry) entryShape {
+	return entryShape{e.Seq, wire.FormatTime(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
 		e.Before, e.After, fmt.Sprintf("%x", e.Hash)}
 }
 
-func encodeEntries(entries []job.Entry) []byte {
+func encodeEntries(entries []audit.Entry) []byte {
 	all := make([][]byte, len(entries))
 	for i, e := range entries {
 		all[i] = encode(shapeEntry(e))
@@ -155,18 +158,18 @@ func (e entryShape) cells() []string {
 
 // reveal is everything about a job as it is, after it was written down who
 // wants to see it.
-func (s *Server) reveal(c echo.Context, through string) (job.Detail, error) {
+func (s *Server) reveal(c echo.Context, through string) (history.Detail, error) {
 	id, err := paramID(c)
 	if err != nil {
-		return job.Detail{}, err
+		return history.Detail{}, err
 	}
 	ctx := c.Request().Context()
 	d, err := s.Store.original(ctx, id)
 	if err != nil {
-		return job.Detail{}, err
+		return history.Detail{}, err
 	}
-	err = s.Store.Record(ctx, job.Entry{
-		At: time.Now(), Actor: s.actor(through, c), Action: job.ActReveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
+	err = s.Store.Record(ctx, audit.Entry{
+		At: time.Now(), Actor: s.actor(through, c), Action: audit.Reveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
 	})
 	d.Job = s.sinceItBegan(d.Job)
 	return d, err
@@ -200,8 +203,8 @@ func (s *Server) revealJob(c echo.Context) error {
 }
 
 // trail is what the log knows of a job, as far as whoever asks may see it.
-func (s *Server) trail(c echo.Context, id string) ([]job.Entry, error) {
-	f := job.AuditFilter{Subject: id}
+func (s *Server) trail(c echo.Context, id string) ([]audit.Entry, error) {
+	f := audit.Filter{Subject: id}
 	if who := callerOf(c); who.name != "" && !who.role.May(access.Manage) {
 		f.Reveals = who.name
 	}

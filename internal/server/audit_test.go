@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 )
 
 const hush = "hush-4711"
 
 // entries are the newest entries of the log about a subject.
-func (h *house) entries(subject string) []job.Entry {
+func (h *house) entries(subject string) []audit.Entry {
 	h.t.Helper()
-	page, err := h.store.Audit(h.t.Context(), job.AuditFilter{Subject: subject}, 0, 10)
+	page, err := h.store.Audit(h.t.Context(), audit.Filter{Subject: subject}, 0, 10)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestReveal_ShowsAndIsAudited(t *testing.T) {
 			t.Errorf("it is shown %d times, want in the payload and in the error", n)
 		}
 	}
-	if log := h.entries(id); len(log) != 2 || log[0].Action != job.ActReveal || log[1].Action != job.ActReveal {
+	if log := h.entries(id); len(log) != 2 || log[0].Action != audit.Reveal || log[1].Action != audit.Reveal {
 		t.Errorf("the log has %+v", log)
 	}
 	if a := h.get("/jobs/"+id).want(t, http.StatusOK); strings.Contains(a.body, hush) {
@@ -57,7 +58,7 @@ func TestReveal_NothingWithoutItsEntry(t *testing.T) {
 	defer db.Close()
 	for _, a := range []answer{h.form("/jobs/"+id+"/reveal", ""), h.post("/api/v1/jobs/"+id+"/reveal", "")} {
 		if a.StatusCode < http.StatusInternalServerError || strings.Contains(a.body, hush) {
-			t.Errorf("without its entry it answers %d %s", a.StatusCode, job.Clip(a.body, 200))
+			t.Errorf("without its entry it answers %d %s", a.StatusCode, clip.Text(a.body, 200))
 		}
 	}
 }
@@ -75,7 +76,7 @@ func TestAudit_TellsWhatOneMaySee(t *testing.T) {
 		for role, reveals := range map[access.Role]bool{access.Viewer: false, access.Operator: false, access.Admin: true} {
 			body := h.get(path+"?subject="+id, as(role)...).want(t, http.StatusOK).body
 			if !strings.Contains(body, "job.discard") || !strings.Contains(body, "token operator") {
-				t.Errorf("%s for the %s has no discard: %s", path, role, job.Clip(body, 300))
+				t.Errorf("%s for the %s has no discard: %s", path, role, clip.Text(body, 300))
 			}
 			if strings.Contains(body, "token admin") != reveals {
 				t.Errorf("%s for the %s tells of the reveal: %v, want %v", path, role, !reveals, reveals)

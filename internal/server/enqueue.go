@@ -12,8 +12,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 const (
@@ -93,7 +96,7 @@ func (s *Server) enqueueBatch(c echo.Context) error {
 func key(c echo.Context) (string, error) {
 	k := c.Request().Header.Get(headerKey)
 	if len(k) > job.MaxKey-8 || !utf8.ValidString(k) {
-		return "", &retry.FieldError{Field: headerKey, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", job.MaxKey-8)}
+		return "", &invalid.Error{Field: headerKey, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", job.MaxKey-8)}
 	}
 	return k, nil
 }
@@ -114,7 +117,7 @@ func (s *Server) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, 
 	var jobs []job.Job
 	for raw := range parts(all) {
 		if len(jobs) == job.MaxBatch {
-			return nil, &retry.FieldError{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
+			return nil, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
 		}
 		if ctx.Err() != nil {
 			return nil, outOfTime(len(jobs), ctx.Err())
@@ -126,7 +129,7 @@ func (s *Server) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, 
 		jobs = append(jobs, j)
 	}
 	if len(jobs) == 0 {
-		return nil, &retry.FieldError{Field: "jobs", Problem: "must name at least one job"}
+		return nil, &invalid.Error{Field: "jobs", Problem: "must name at least one job"}
 	}
 	return jobs, nil
 }
@@ -185,7 +188,7 @@ func checkJob(j job.Job) error {
 		return err
 	}
 	if j.Priority < -job.MaxPriority || j.Priority > job.MaxPriority {
-		return &retry.FieldError{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", j.Priority, -job.MaxPriority, job.MaxPriority)}
+		return &invalid.Error{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", j.Priority, -job.MaxPriority, job.MaxPriority)}
 	}
 	return nil
 }
@@ -197,9 +200,9 @@ type times struct{ runAt, delay, expiresAt, expiresIn time.Time }
 func (t times) set(j *job.Job, now time.Time) error {
 	switch {
 	case !t.runAt.IsZero() && !t.delay.IsZero():
-		return &retry.FieldError{Field: "delay", Problem: "cannot stand beside run_at; send one of them"}
+		return &invalid.Error{Field: "delay", Problem: "cannot stand beside run_at; send one of them"}
 	case !t.expiresAt.IsZero() && !t.expiresIn.IsZero():
-		return &retry.FieldError{Field: "expires_in", Problem: "cannot stand beside expires_at; send one of them"}
+		return &invalid.Error{Field: "expires_in", Problem: "cannot stand beside expires_at; send one of them"}
 	}
 	j.RunAt, j.ExpiresAt = later(t.runAt, t.delay), later(t.expiresAt, t.expiresIn)
 	field := "expires_at"
@@ -207,8 +210,8 @@ func (t times) set(j *job.Job, now time.Time) error {
 		field = "expires_in"
 	}
 	if from := later(j.RunAt, now); !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(from) {
-		return &retry.FieldError{Field: field, Problem: fmt.Sprintf(
-			"the job would expire at %s, not after %s, when it may run: it could never run", job.FormatTime(j.ExpiresAt), job.FormatTime(from))}
+		return &invalid.Error{Field: field, Problem: fmt.Sprintf(
+			"the job would expire at %s, not after %s, when it may run: it could never run", wire.FormatTime(j.ExpiresAt), wire.FormatTime(from))}
 	}
 	return nil
 }
@@ -226,7 +229,7 @@ func traceID(to *string) func(string, json.RawMessage) error {
 			return err
 		}
 		if *to == "" || len(*to) > job.MaxTraceID {
-			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("must have 1 to %d bytes", job.MaxTraceID)}
+			return &invalid.Error{Field: path, Problem: fmt.Sprintf("must have 1 to %d bytes", job.MaxTraceID)}
 		}
 		return nil
 	}
@@ -259,7 +262,7 @@ func policy(to *retry.Patch) func(string, json.RawMessage) error {
 			err = members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) })
 		}
 		if err == nil {
-			*to, err = job.DecodePatch(raw, job.ParseDuration)
+			*to, err = wire.DecodePatch(raw, wire.ParseDuration)
 			err = within(path, err)
 		}
 		return err
@@ -270,7 +273,7 @@ func positive(to *time.Duration) func(string, json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
 		d, err := duration(path, raw)
 		if err == nil && d <= 0 {
-			err = &retry.FieldError{Field: path, Problem: "must be longer than zero"}
+			err = &invalid.Error{Field: path, Problem: "must be longer than zero"}
 		}
 		*to = d
 		return err
@@ -290,9 +293,9 @@ func duration(path string, raw json.RawMessage) (time.Duration, error) {
 	if err := value(&s, `a duration in quotes, as "PT5M"`)(path, raw); err != nil {
 		return 0, err
 	}
-	d, err := job.ParseDuration(s)
+	d, err := wire.ParseDuration(s)
 	if err != nil {
-		return 0, &retry.FieldError{Field: path, Problem: err.Error()}
+		return 0, &invalid.Error{Field: path, Problem: err.Error()}
 	}
 	return d, nil
 }
@@ -309,10 +312,10 @@ func moment(to *time.Time) func(string, json.RawMessage) error {
 		}
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil || !rfc3339.MatchString(s) {
-			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", job.Clip(s, 64))}
+			return &invalid.Error{Field: path, Problem: fmt.Sprintf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(s, 64))}
 		}
 		if year := t.UTC().Year(); year < 0 || year > 9999 {
-			return &retry.FieldError{Field: path, Problem: fmt.Sprintf("%q is not within the years 0 to 9999 in UTC", s)}
+			return &invalid.Error{Field: path, Problem: fmt.Sprintf("%q is not within the years 0 to 9999 in UTC", s)}
 		}
 		*to = t
 		return nil

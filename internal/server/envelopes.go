@@ -11,7 +11,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/babel"
+	"redrive/internal/envelope"
+	"redrive/internal/history"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -99,7 +101,7 @@ func splitLines(data []byte) (all [][]byte, err error) {
 			return nil, &failure{tooLarge, fmt.Sprintf("line %d", number),
 				fmt.Sprintf("%d bytes, at most %d are kept; nothing of this request was", len(line), job.MaxPayload), nil}
 		case len(all) == job.MaxBatch:
-			return nil, &retry.FieldError{Field: fmt.Sprintf("line %d", number),
+			return nil, &invalid.Error{Field: fmt.Sprintf("line %d", number),
 				Problem: fmt.Sprintf("is one envelope more than the %d that a request may hold; send them in several", job.MaxBatch)}
 		}
 		all = append(all, slices.Clip(line))
@@ -112,14 +114,14 @@ func blank(data []byte) bool { return len(bytes.Trim(data, " \t\r\n")) == 0 }
 
 // fromEnvelope makes a job of an envelope, or a dead letter.
 func (s *Server) fromEnvelope(queue string, raw []byte) (job.Job, error) {
-	e, poison := babel.Parse(raw)
+	e, poison := envelope.Parse(raw)
 	j := job.Job{
 		Queue: queue, Type: e.URN, Payload: e.Data, Meta: e.Meta,
 		TraceID: e.TraceID, MessageID: e.ID, Envelope: raw,
 	}
 	if poison != nil {
-		j.Type, j.Payload, j.MessageID = babel.Unread, raw, "" // it is no repeat of one that could be read
-		return s.setAside(j, poison.Reason, job.ErrorInfo{Type: babel.ErrorType(poison.Reason), Message: poison.Problem})
+		j.Type, j.Payload, j.MessageID = envelope.Unread, raw, "" // it is no repeat of one that could be read
+		return s.setAside(j, poison.Reason, job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem})
 	}
 	err := s.Config.Admit(&j, retry.Patch{})
 	if refused := new(rules.Refused); errors.As(err, &refused) {
@@ -193,21 +195,21 @@ func (s *Server) showEnvelope(c echo.Context) error {
 // asLeft is the envelope with the attempts of the run, and with the block
 // dead_letter if the run ended in the dead-letter queue or should have. What
 // cannot be marked is as it came.
-func asLeft(d job.Detail) []byte {
+func asLeft(d history.Detail) []byte {
 	raw := d.Job.Envelope
 	i := slices.IndexFunc(d.Letters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })
 	if d.Job.Letter == job.NoLetter || i < 0 {
-		if tried, ok := babel.Tried(raw, d.Job.Attempts); ok {
+		if tried, ok := envelope.Tried(raw, d.Job.Attempts); ok {
 			return tried
 		}
 		return raw
 	}
 	letter := d.Letters[i]
 	if d.Job.Attempts == 0 { // it never ran here: its attempts are its own
-		e, _ := babel.Parse(raw)
+		e, _ := envelope.Parse(raw)
 		letter.Attempts = e.Attempts
 	}
-	if annotated, ok := babel.Annotate(raw, letter); ok {
+	if annotated, ok := envelope.Annotate(raw, letter); ok {
 		return annotated
 	}
 	return raw

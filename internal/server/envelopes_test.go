@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/babel"
+	"redrive/internal/clip"
 	"redrive/internal/config"
+	"redrive/internal/envelope"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -34,7 +36,7 @@ func (h *house) send(queue, envelope string) taken {
 	h.t.Helper()
 	a := h.post("/api/v1/queues/"+queue+"/envelopes", envelope)
 	if a.StatusCode != http.StatusCreated && a.StatusCode != http.StatusOK {
-		h.t.Fatalf("status %d: %s", a.StatusCode, job.Clip(a.body, 500))
+		h.t.Fatalf("status %d: %s", a.StatusCode, clip.Text(a.body, 500))
 	}
 	return decode[taken](h.t, a)
 }
@@ -52,7 +54,7 @@ func (h *house) replay(id string, run int) {
 }
 
 // stored is everything about a job.
-func (h *house) stored(id string) job.Detail {
+func (h *house) stored(id string) history.Detail {
 	h.t.Helper()
 	d, err := h.store.Job(h.t.Context(), id)
 	if err != nil {
@@ -110,7 +112,7 @@ func TestEnvelopes_Corpus(t *testing.T) {
 		if j.Reason != "" {
 			letter.Attempts = attemptsOf(g.came)
 		}
-		if want, _ := babel.Annotate([]byte(g.came), letter); annotated != string(want) {
+		if want, _ := envelope.Annotate([]byte(g.came), letter); annotated != string(want) {
 			t.Errorf("%s: marked\n%s, want\n%s", g.place, annotated, want)
 		}
 		h.replay(j.ID, 1)
@@ -122,7 +124,7 @@ func TestEnvelopes_Corpus(t *testing.T) {
 }
 
 func attemptsOf(raw string) int {
-	e, _ := babel.Parse([]byte(raw))
+	e, _ := envelope.Parse([]byte(raw))
 	return e.Attempts
 }
 
@@ -173,7 +175,7 @@ func badEnvelopes() []badEnvelope {
 		{"invalid UTF-8", data("[\"\xff\"]"), retry.NotJSON},
 		{"half a surrogate pair", data(`["\ud800"]`), retry.NotJSON},
 		{"URN too long", with("orders", strings.Repeat("x", job.MaxType)), retry.MissingURN},
-		{"URN reserved", with("urn:babel:orders:created", babel.Unread), retry.MissingURN},
+		{"URN reserved", with("urn:babel:orders:created", envelope.Unread), retry.MissingURN},
 		{"trace id too long", with("7b3f9c2a", strings.Repeat("x", job.MaxTraceID)), retry.MissingTraceID},
 		{"meta too large", with(`{"id"`, `{"x":"`+strings.Repeat("x", job.MaxMeta)+`","id"`), retry.MissingMeta},
 		{"message id too long", with("m-1", strings.Repeat("x", job.MaxMessageID+1)), ""},
@@ -204,7 +206,7 @@ func TestEnvelopes_BadOnesAreKeptToTheByte(t *testing.T) {
 				return
 			}
 			d := h.stored(got.ID)
-			if d.Job.Status() != job.StatusDeadLetter || string(d.Job.Payload) != test.envelope || d.Job.Type != babel.Unread ||
+			if d.Job.Status() != job.StatusDeadLetter || string(d.Job.Payload) != test.envelope || d.Job.Type != envelope.Unread ||
 				len(d.Letters) != 1 || d.Letters[0].Reason != test.want || got.Error.Type != "envelope."+string(test.want) || got.Error.Message == "" {
 				t.Errorf("job %s of type %s, letters %+v, error %+v", d.Job.Status(), d.Job.Type, d.Letters, got.Error)
 			}

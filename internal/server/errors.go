@@ -9,8 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 	"redrive/internal/rules"
 	"redrive/internal/store"
 	"redrive/web/templates"
@@ -33,7 +33,7 @@ const (
 	tooLarge      kind = "too_large"
 	mediaType     kind = "unsupported_media_type"
 	wrongHost     kind = "wrong_host"
-	invalid       kind = "invalid_value" // in the body
+	invalidValue  kind = "invalid_value" // in the body
 	refused       kind = "refused_by_rule"
 	notForwarded  kind = "dead_letter_refused"
 	unexpected    kind = "internal"
@@ -75,7 +75,7 @@ func (k kind) answer() (status int, title string) {
 		return http.StatusUnsupportedMediaType, "This kind of content is not accepted"
 	case wrongHost:
 		return http.StatusMisdirectedRequest, "Not known under this name"
-	case invalid:
+	case invalidValue:
 		return http.StatusUnprocessableEntity, "A value is not right"
 	case refused:
 		return http.StatusUnprocessableEntity, "Refused by a rule"
@@ -118,7 +118,7 @@ func describe(err error) failure {
 	var (
 		own    *failure
 		first  *job.Conflict
-		field  *retry.FieldError
+		field  *invalid.Error
 		ruled  *rules.Refused
 		large  *http.MaxBytesError
 		routed *echo.HTTPError
@@ -136,7 +136,7 @@ func describe(err error) failure {
 	case errors.As(err, &first):
 		return failure{conflict, "", first.Problem, first}
 	case errors.As(err, &field):
-		return failure{invalid, field.Field, field.Problem, nil}
+		return failure{invalidValue, field.Field, field.Problem, nil}
 	case errors.As(err, &ruled):
 		return *refusal("", ruled)
 	case errors.As(err, &large):
@@ -175,7 +175,7 @@ func refusal(path string, r *rules.Refused) *failure {
 
 // inAddress says that a wrong value stands in the address of the request.
 func inAddress(err error) error {
-	var field *retry.FieldError
+	var field *invalid.Error
 	if errors.As(err, &field) {
 		return &failure{badParameter, field.Field, field.Problem, nil}
 	}

@@ -14,7 +14,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // An export is a list as a file. It is written page by page, each from its own
@@ -106,8 +109,8 @@ func (s *Server) export(c echo.Context, to exporter, of func(echo.Context) (shee
 	// would cut a long export short.
 	ctx := context.WithoutCancel(c.Request().Context())
 	count, err := stream(ctx, http.NewResponseController(c.Response()), to, sh, first)
-	audit := s.Store.Record(ctx, job.Entry{
-		At: now, Actor: s.actor("dashboard", c), Action: job.ActExport, Subject: sh.name + "." + to.ending(), Filter: sh.filter, Count: count,
+	audit := s.Store.Record(ctx, audit.Entry{
+		At: now, Actor: s.actor("dashboard", c), Action: audit.Export, Subject: sh.name + "." + to.ending(), Filter: sh.filter, Count: count,
 	})
 	if audit != nil {
 		s.Log.Error("An export could not be written into the audit log.", "request", requestID(c), "error", audit)
@@ -160,7 +163,7 @@ func (s *Server) jobSheet(c echo.Context) (sheet, error) {
 			return leaf{}, err
 		}
 		after, left = page.Next, left-len(page.Jobs)
-		l := leafOf(page.Jobs, func(j job.Job) jobRow { return jobRow{j} }, after != job.Cursor{}, slow)
+		l := leafOf(page.Jobs, func(j job.Job) jobRow { return jobRow{j} }, after != filter.Cursor{}, slow)
 		switch {
 		case slow && f.Searches() && s.Store.Filling():
 			l.stop = "the search index is filled anew: export once more in a while"
@@ -188,7 +191,7 @@ func (j jobRow) cells() []string {
 	return []string{
 		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
 		strconv.Itoa(j.Attempts), strconv.Itoa(j.Run), strconv.Itoa(j.Priority),
-		job.FormatTime(j.EnqueuedAt), job.FormatTime(j.ChangedAt), job.FormatTime(j.RunAt), job.FormatTime(j.FinishedAt),
+		wire.FormatTime(j.EnqueuedAt), wire.FormatTime(j.ChangedAt), wire.FormatTime(j.RunAt), wire.FormatTime(j.FinishedAt),
 		strings.ToValidUTF8(string(j.Payload), "\uFFFD"), strings.ToValidUTF8(string(bytes.TrimSpace(j.Meta)), "\uFFFD"),
 	}
 }

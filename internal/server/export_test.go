@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -96,7 +98,7 @@ func TestExport_HidesWhatPagesHide(t *testing.T) {
 	h.fail("orders", "http.401", "password=hunter2-canary was refused", "")
 	for _, path := range []string{"/export.csv", "/export.ndjson", "/api/v1/dead-letters", "/dead-letters"} {
 		if a := h.get(path).want(t, http.StatusOK); strings.Contains(a.body, "hunter2-canary") {
-			t.Errorf("%s shows the secret: %s", path, job.Clip(a.body, 500))
+			t.Errorf("%s shows the secret: %s", path, clip.Text(a.body, 500))
 		}
 	}
 }
@@ -155,7 +157,7 @@ func TestExport_OfTheAuditLogIsWrittenIntoTheAuditLog(t *testing.T) {
 	if err != nil || len(rows) != 3 || rows[0][4] != "action" || rows[1][4] != "queue.pause" || rows[1][5] != "orders" {
 		t.Errorf("the file is %q, %v", rows, err)
 	}
-	page, err := h.store.Audit(t.Context(), job.AuditFilter{Action: job.ActExport}, 0, 10)
+	page, err := h.store.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
 	if err != nil || len(page.Entries) != 1 {
 		t.Fatalf("%d entries, %v; want one", len(page.Entries), err)
 	}
@@ -173,7 +175,7 @@ func TestExport_HeadReadsNothing(t *testing.T) {
 			t.Errorf("HEAD %s: %d %v %q", path, w.Code, w.Header(), w.Body)
 		}
 	}
-	page, err := h.store.Audit(t.Context(), job.AuditFilter{Action: job.ActExport}, 0, 10)
+	page, err := h.store.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
 	if err != nil || len(page.Entries) != 0 {
 		t.Errorf("%d entries about files that nobody got, %v", len(page.Entries), err)
 	}
@@ -231,7 +233,7 @@ func TestExport_TakesLongerThanARequestMay(t *testing.T) {
 	h := start(t)
 	const many = auditPage + 100
 	for range many {
-		e := job.Entry{At: time.Now(), Actor: job.Actor{Name: "ana"}, Action: "queue.pause", Subject: "orders", Count: 1}
+		e := audit.Entry{At: time.Now(), Actor: audit.Actor{Name: "ana"}, Action: "queue.pause", Subject: "orders", Count: 1}
 		if err := h.store.Record(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}

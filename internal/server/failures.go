@@ -12,8 +12,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/wire"
 	"redrive/web/templates"
 )
 
@@ -33,27 +36,27 @@ func (s *Server) groupRoutes() {
 }
 
 // typedGroups is the filter of a list of groups as an address has it.
-func typedGroups(values url.Values) job.GroupFilter {
-	return job.GroupFilter{
-		State: job.GroupState(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
-		Text: strings.TrimSpace(values.Get("q")), Sort: job.GroupSort(values.Get("sort")),
+func typedGroups(values url.Values) failures.Filter {
+	return failures.Filter{
+		State: failures.State(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
+		Text: strings.TrimSpace(values.Get("q")), Sort: failures.Sort(values.Get("sort")),
 	}
 }
 
 // groupQuery reads the filter and the cursor of a list of groups, and returns
 // what is wrong with each field. A field that is wrong is not in the filter, so
 // that no link of the page leads to it again.
-func groupQuery(values url.Values) (f job.GroupFilter, after job.GroupCursor, wrong []*retry.FieldError) {
+func groupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wrong []*invalid.Error) {
 	f = typedGroups(values)
 	for err := f.Check(); err != nil; err = f.Check() {
 		field := fieldOf(err)
 		wrong = append(wrong, field)
 		was := f
 		if f = f.Without(field.Field); f == was { // it is about none of them
-			f = job.GroupFilter{}
+			f = failures.Filter{}
 		}
 	}
-	after, err := job.ParseGroupCursor(values.Get("after"))
+	after, err := failures.ParseCursor(values.Get("after"))
 	if err != nil {
 		wrong = append(wrong, fieldOf(err))
 	}
@@ -63,10 +66,10 @@ func groupQuery(values url.Values) (f job.GroupFilter, after job.GroupCursor, wr
 // failures is the page /failures. Without a state it shows the open groups.
 func (s *Server) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
-	values.Set("state", cmp.Or(values.Get("state"), string(job.GroupOpen)))
+	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
 	v := templates.Failures{Frame: s.frame(c, "Failures", "failures"), Queues: s.Store.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := groupQuery(values)
-	filter.State = cmp.Or(filter.State, job.GroupOpen)
+	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, typedGroups(values), byField(wrong)
 	var err error
 	if v.Tallies, err = s.Store.GroupTallies(ctx); err != nil {
@@ -89,7 +92,7 @@ func (s *Server) failure(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.Failure{Frame: s.frame(c, d.Class, "failures"), GroupDetail: d}
+	v := templates.Failure{Frame: s.frame(c, d.Class, "failures"), Detail: d}
 	v.Keys, v.Read = commonest(d.Jobs)
 	if v.Operations, err = s.Store.GroupOperations(ctx, fingerprint); err != nil {
 		return err
@@ -125,31 +128,31 @@ func (s *Server) noteForm(c echo.Context) error {
 }
 
 // groupDone answers a form: the browser goes back to the group.
-func (s *Server) groupDone(c echo.Context, g job.Group, text string) error {
+func (s *Server) groupDone(c echo.Context, g failures.Group, text string) error {
 	return done(c, "/failures/"+url.PathEscape(g.Fingerprint), "group", encode(shapeGroup(g)), "text", encode(text))
 }
 
 // noted writes a note on the group that the address names.
-func (s *Server) noted(c echo.Context, note, through string) (job.Group, error) {
+func (s *Server) noted(c echo.Context, note, through string) (failures.Group, error) {
 	note = strings.ReplaceAll(strings.TrimSpace(note), "\r\n", "\n")
 	if len(note) > job.MaxNote {
-		return job.Group{}, &retry.FieldError{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
+		return failures.Group{}, &invalid.Error{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
 	}
 	return s.Store.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), strings.ToValidUTF8(note, "\uFFFD"), s.actor(through, c))
 }
 
 // readStanding reads what a person decides. A form that ignores says how in one
 // field and until what in another: what the others hold does not count.
-func readStanding(act string, field func(string) string, now time.Time) (to job.Standing, err error) {
+func readStanding(act string, field func(string) string, now time.Time) (to failures.Decision, err error) {
 	switch act {
 	case "resolve":
-		to.State = job.GroupResolved
+		to.State = failures.Resolved
 		return to, nil
 	case "reopen":
-		to.State = job.GroupOpen
+		to.State = failures.Open
 		return to, nil
 	}
-	to.State = job.GroupIgnored
+	to.State = failures.Ignored
 	switch how := field("how"); how {
 	case "", "always":
 	case "for":
@@ -159,7 +162,7 @@ func readStanding(act string, field func(string) string, now time.Time) (to job.
 	case "rate":
 		to.Rate, err = atLeastOne("rate", field("rate"))
 	default:
-		err = &retry.FieldError{Field: "how", Problem: "must be always, for, count or rate"}
+		err = &invalid.Error{Field: "how", Problem: "must be always, for, count or rate"}
 	}
 	if err == nil {
 		err = to.Check(now)
@@ -169,12 +172,12 @@ func readStanding(act string, field func(string) string, now time.Time) (to job.
 
 // fromNow is the end of a duration that begins now.
 func fromNow(name, text string, now time.Time) (time.Time, error) {
-	d, err := job.ParseDuration(text)
+	d, err := wire.ParseDuration(text)
 	if err == nil && d <= 0 {
 		err = errors.New("must be longer than zero")
 	}
 	if err != nil {
-		return time.Time{}, &retry.FieldError{Field: name, Problem: err.Error()}
+		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
 	}
 	return now.Add(d).UTC(), nil
 }
@@ -182,7 +185,7 @@ func fromNow(name, text string, now time.Time) (time.Time, error) {
 func atLeastOne(name, text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n < 1 {
-		return 0, &retry.FieldError{Field: name, Problem: strconv.Quote(job.Clip(text, 64)) + " is not a whole number above zero"}
+		return 0, &invalid.Error{Field: name, Problem: strconv.Quote(clip.Text(text, 64)) + " is not a whole number above zero"}
 	}
 	return n, nil
 }

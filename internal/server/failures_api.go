@@ -8,35 +8,36 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/failures"
+	"redrive/internal/invalid"
+	"redrive/internal/wire"
 )
 
 type groupShape struct {
-	Fingerprint string         `json:"fingerprint"`
-	Type        string         `json:"type"`
-	Class       string         `json:"class"`
-	Message     string         `json:"message"` // with placeholders
-	Frames      []string       `json:"frames,omitempty"`
-	State       job.GroupState `json:"state"`
-	StateAt     string         `json:"state_at,omitempty"`
-	StateBy     string         `json:"state_by,omitempty"`
-	ReopenedAt  string         `json:"reopened_at,omitempty"`
-	ReopenedBy  job.Reopening  `json:"reopened_by,omitempty"` // failure, date, count or rate
-	Until       string         `json:"until,omitempty"`
-	UntilCount  int64          `json:"until_failures,omitempty"`
-	UntilRate   int64          `json:"until_failures_an_hour,omitempty"`
-	Note        string         `json:"note,omitempty"`
-	FirstSeen   string         `json:"first_seen"`
-	LastSeen    string         `json:"last_seen"`
-	Failures    int64          `json:"failures"`
-	Dead        int64          `json:"dead"`
-	Retrying    int64          `json:"retrying"`
-	Replayed    int64          `json:"replayed"`
-	Recovered   int64          `json:"recovered"`
-	Relapsed    int64          `json:"relapsed"`
-	Queues      []shareShape   `json:"queues,omitempty"`
-	LastDay     []int64        `json:"last_day,omitempty"` // failures by the hour, the oldest first
+	Fingerprint string             `json:"fingerprint"`
+	Type        string             `json:"type"`
+	Class       string             `json:"class"`
+	Message     string             `json:"message"` // with placeholders
+	Frames      []string           `json:"frames,omitempty"`
+	State       failures.State     `json:"state"`
+	StateAt     string             `json:"state_at,omitempty"`
+	StateBy     string             `json:"state_by,omitempty"`
+	ReopenedAt  string             `json:"reopened_at,omitempty"`
+	ReopenedBy  failures.Reopening `json:"reopened_by,omitempty"` // failure, date, count or rate
+	Until       string             `json:"until,omitempty"`
+	UntilCount  int64              `json:"until_failures,omitempty"`
+	UntilRate   int64              `json:"until_failures_an_hour,omitempty"`
+	Note        string             `json:"note,omitempty"`
+	FirstSeen   string             `json:"first_seen"`
+	LastSeen    string             `json:"last_seen"`
+	Failures    int64              `json:"failures"`
+	Dead        int64              `json:"dead"`
+	Retrying    int64              `json:"retrying"`
+	Replayed    int64              `json:"replayed"`
+	Recovered   int64              `json:"recovered"`
+	Relapsed    int64              `json:"relapsed"`
+	Queues      []shareShape       `json:"queues,omitempty"`
+	LastDay     []int64            `json:"last_day,omitempty"` // failures by the hour, the oldest first
 }
 
 type shareShape struct {
@@ -50,13 +51,13 @@ type hourShape struct {
 	Final    int64  `json:"final"` // of these, the last attempt of a run
 }
 
-func shapeGroup(g job.Group) groupShape {
+func shapeGroup(g failures.Group) groupShape {
 	shape := groupShape{
 		Fingerprint: g.Fingerprint, Type: g.Type, Class: g.Class, Message: g.Message, Frames: g.Frames,
-		State: g.State, StateAt: job.FormatTime(g.StateAt), StateBy: g.StateBy,
-		ReopenedAt: job.FormatTime(g.ReopenedAt), ReopenedBy: g.ReopenedBy,
-		Until: job.FormatTime(g.Until), UntilCount: g.Patience.Count, UntilRate: g.Rate, Note: g.Note,
-		FirstSeen: job.FormatTime(g.FirstSeen), LastSeen: job.FormatTime(g.LastSeen),
+		State: g.State, StateAt: wire.FormatTime(g.StateAt), StateBy: g.StateBy,
+		ReopenedAt: wire.FormatTime(g.ReopenedAt), ReopenedBy: g.ReopenedBy,
+		Until: wire.FormatTime(g.Until), UntilCount: g.Patience.Count, UntilRate: g.Rate, Note: g.Note,
+		FirstSeen: wire.FormatTime(g.FirstSeen), LastSeen: wire.FormatTime(g.LastSeen),
 		Failures: g.Failures, Dead: g.Dead, Retrying: g.Retrying,
 		Replayed: g.Replayed, Recovered: g.Recovered, Relapsed: g.Relapsed, LastDay: g.LastDay,
 	}
@@ -95,7 +96,7 @@ func (s *Server) showGroup(c echo.Context) error {
 	}
 	hours := make([]hourShape, len(d.Hours))
 	for i, h := range d.Hours {
-		hours[i] = hourShape{job.FormatTime(h.At), h.Failures, h.Final}
+		hours[i] = hourShape{wire.FormatTime(h.At), h.Failures, h.Final}
 	}
 	return c.JSONBlob(http.StatusOK, object("group", encode(shapeGroup(d.Group)), "hours", encode(hours), "sample", encode(d.Sample.Job.ID)))
 }
@@ -130,7 +131,7 @@ func (s *Server) setStanding(c echo.Context) error {
 }
 
 // patienceFields read until when a group is ignored.
-func patienceFields(to *job.Standing, now time.Time) fields {
+func patienceFields(to *failures.Decision, now time.Time) fields {
 	return fields{
 		"until": func(path string, raw json.RawMessage) error { return ending(to, path, raw, moment(&to.Until)) },
 		"for": func(path string, raw json.RawMessage) error {
@@ -144,9 +145,9 @@ func patienceFields(to *job.Standing, now time.Time) fields {
 }
 
 // ending reads a time at which a group opens again. There is one at most.
-func ending(to *job.Standing, path string, raw json.RawMessage, read func(string, json.RawMessage) error) error {
+func ending(to *failures.Decision, path string, raw json.RawMessage, read func(string, json.RawMessage) error) error {
 	if !to.Until.IsZero() {
-		return &retry.FieldError{Field: path, Problem: "stands beside the other of until and for; say one of them"}
+		return &invalid.Error{Field: path, Problem: "stands beside the other of until and for; say one of them"}
 	}
 	return read(path, raw)
 }
@@ -155,8 +156,8 @@ func ending(to *job.Standing, path string, raw json.RawMessage, read func(string
 func failureCount(to *int64) func(string, json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
 		err := value(to, "a number")(path, raw)
-		if err == nil && (*to < 1 || *to > job.MaxPatience) {
-			err = &retry.FieldError{Field: path, Problem: fmt.Sprintf("must be between 1 and %d", job.MaxPatience)}
+		if err == nil && (*to < 1 || *to > failures.MaxPatience) {
+			err = &invalid.Error{Field: path, Problem: fmt.Sprintf("must be between 1 and %d", failures.MaxPatience)}
 		}
 		return err
 	}

@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"redrive/internal/access"
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // failing makes a group of two dead jobs and returns its fingerprint, and one of
@@ -24,7 +28,7 @@ func (h *house) failing() (fingerprint, id string) {
 	return d.Group.Fingerprint, id
 }
 
-func (h *house) group(fingerprint string) job.Group {
+func (h *house) group(fingerprint string) failures.Group {
 	h.t.Helper()
 	d, err := h.store.Group(h.t.Context(), time.Now(), fingerprint)
 	if err != nil {
@@ -62,7 +66,7 @@ func TestFailures_ReplayOfAGroupIsPreviewed(t *testing.T) {
 	page := h.get("/failures/" + fingerprint).body
 	_, rest, _ := strings.Cut(page, `type="hidden" name="q" value="`)
 	q, _, _ := strings.Cut(rest, `"`)
-	f, err := job.ParseFilter(q, time.Now())
+	f, err := filter.Parse(q, time.Now())
 	if err != nil || f.Group != fingerprint || f.Status != job.StatusDeadLetter || f.To.IsZero() {
 		t.Fatalf("the page sends the filter %q: %+v, %v", q, f, err)
 	}
@@ -79,23 +83,23 @@ func TestFailures_FormsDecide(t *testing.T) {
 	h := start(t)
 	fingerprint, _ := h.failing()
 	here := "/failures/" + fingerprint
-	in := func(d time.Duration) func(job.Group) bool {
-		return func(g job.Group) bool { return time.Until(g.Until) > d-time.Hour && time.Until(g.Until) <= d }
+	in := func(d time.Duration) func(failures.Group) bool {
+		return func(g failures.Group) bool { return time.Until(g.Until) > d-time.Hour && time.Until(g.Until) <= d }
 	}
 	for _, test := range []struct {
 		act, fields string
-		state       job.GroupState
-		is          func(job.Group) bool
+		state       failures.State
+		is          func(failures.Group) bool
 		says        string
 	}{
-		{"resolve", "", job.GroupResolved, func(g job.Group) bool { return g.StateBy != "" }, "The next failure opens it."},
-		{"reopen", "", job.GroupOpen, func(g job.Group) bool { return g.Patience == job.Patience{} }, "Opened by "},
-		{"ignore", "how=for&for=P7D&count=no+number", job.GroupIgnored, in(7 * 24 * time.Hour), ", until "},
-		{"ignore", "how=count&count=100", job.GroupIgnored, func(g job.Group) bool { return g.Patience.Count == 102 }, "until it has failed 102 times."},
-		{"ignore", "how=rate&rate=50", job.GroupIgnored, func(g job.Group) bool { return g.Patience == job.Patience{Rate: 50} }, "until it fails 50 times within an hour."},
-		{"ignore", "how=always", job.GroupIgnored, func(g job.Group) bool { return g.Patience == job.Patience{} }, ", for ever."},
-		{"note", "note=+they+know%0D%0Asince+noon+", job.GroupIgnored, func(g job.Group) bool { return g.Note == "they know\nsince noon" }, "they know since noon"},
-		{"note", "note=", job.GroupIgnored, func(g job.Group) bool { return g.Note == "" }, "What others should know"},
+		{"resolve", "", failures.Resolved, func(g failures.Group) bool { return g.StateBy != "" }, "The next failure opens it."},
+		{"reopen", "", failures.Open, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, "Opened by "},
+		{"ignore", "how=for&for=P7D&count=no+number", failures.Ignored, in(7 * 24 * time.Hour), ", until "},
+		{"ignore", "how=count&count=100", failures.Ignored, func(g failures.Group) bool { return g.Patience.Count == 102 }, "until it has failed 102 times."},
+		{"ignore", "how=rate&rate=50", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{Rate: 50} }, "until it fails 50 times within an hour."},
+		{"ignore", "how=always", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, ", for ever."},
+		{"note", "note=+they+know%0D%0Asince+noon+", failures.Ignored, func(g failures.Group) bool { return g.Note == "they know\nsince noon" }, "they know since noon"},
+		{"note", "note=", failures.Ignored, func(g failures.Group) bool { return g.Note == "" }, "What others should know"},
 	} {
 		name := test.act + " " + test.fields
 		a := h.form(here+"/"+test.act, test.fields).want(t, http.StatusSeeOther)
@@ -122,7 +126,7 @@ func TestFailures_APIDecides(t *testing.T) {
 	h := start(t)
 	fingerprint, _ := h.failing()
 	here := "/api/v1/failures/" + fingerprint
-	until := job.FormatTime(time.Now().Add(time.Hour))
+	until := wire.FormatTime(time.Now().Add(time.Hour))
 	type reply struct{ Group map[string]any }
 	for _, test := range []struct {
 		act, body string
@@ -196,10 +200,10 @@ func TestFailures_BadInputChangesNothing(t *testing.T) {
 	} {
 		a := h.form("/failures/"+fingerprint+"/"+test.act, test.fields, "Accept", "application/json")
 		if f := decode[fault](t, a); a.StatusCode != http.StatusUnprocessableEntity || f.Error.Field != test.field {
-			t.Errorf("%s %s: %d %s", test.act, job.Clip(test.fields, 60), a.StatusCode, a.body)
+			t.Errorf("%s %s: %d %s", test.act, clip.Text(test.fields, 60), a.StatusCode, a.body)
 		}
 		if a := h.form("/failures/"+fingerprint+"/"+test.act, test.fields, "Accept", "text/html"); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, "</html>") {
-			t.Errorf("%s %s: a browser gets %d", test.act, job.Clip(test.fields, 60), a.StatusCode)
+			t.Errorf("%s %s: a browser gets %d", test.act, clip.Text(test.fields, 60), a.StatusCode)
 		}
 	}
 	for _, test := range []struct{ act, body, field string }{
@@ -209,7 +213,7 @@ func TestFailures_BadInputChangesNothing(t *testing.T) {
 	} {
 		a := h.post("/api/v1/failures/"+fingerprint+"/"+test.act, test.body)
 		if f := decode[fault](t, a); a.StatusCode != http.StatusUnprocessableEntity || f.Error.Field != test.field {
-			t.Errorf("API %s %s: %d %s", test.act, job.Clip(test.body, 60), a.StatusCode, job.Clip(a.body, 200))
+			t.Errorf("API %s %s: %d %s", test.act, clip.Text(test.body, 60), a.StatusCode, clip.Text(a.body, 200))
 		}
 	}
 	for _, query := range []string{"state=closed", "sort=age", "queue=a+b", "after=x"} {
@@ -252,10 +256,10 @@ func TestFailures_UnknownIsNotFound(t *testing.T) {
 	h.failing()
 	for _, fingerprint := range []string{"0123456789abcdef", "nobody", "%00", "..%2F..%2Fjobs", strings.Repeat("a", 2000)} {
 		if a := h.get("/failures/" + fingerprint); a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "error group") {
-			t.Errorf("/failures/%s: %d %s", job.Clip(fingerprint, 40), a.StatusCode, job.Clip(a.body, 200))
+			t.Errorf("/failures/%s: %d %s", clip.Text(fingerprint, 40), a.StatusCode, clip.Text(a.body, 200))
 		}
 		if a := h.get("/api/v1/failures/" + fingerprint); a.StatusCode != http.StatusNotFound || decode[fault](t, a).Error.Code != "not_found" {
-			t.Errorf("API of %s: %d %s", job.Clip(fingerprint, 40), a.StatusCode, job.Clip(a.body, 200))
+			t.Errorf("API of %s: %d %s", clip.Text(fingerprint, 40), a.StatusCode, clip.Text(a.body, 200))
 		}
 		for _, act := range []string{"resolve", "reopen", "ignore", "note"} {
 			h.form("/failures/"+fingerprint+"/"+act, "how=always&note=x").want(t, http.StatusNotFound)

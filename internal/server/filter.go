@@ -11,8 +11,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 	"redrive/web/templates"
 )
 
@@ -20,7 +22,7 @@ import (
 // with each field. The filter is what q says in the language of filters together
 // with the parameters that have the names of its qualifiers. Parameters that are
 // not known are ignored.
-func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
+func query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	now := time.Now()
 	check := func(err error) bool {
 		if err != nil {
@@ -28,10 +30,10 @@ func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.Fi
 		}
 		return err == nil
 	}
-	f, err := job.ParseFilter(values.Get("q"), now)
+	f, err := filter.Parse(values.Get("q"), now)
 	check(err)
-	for _, q := range job.Qualifiers() {
-		part, err := job.ReadPart(q.Name, values.Get(q.Name), now)
+	for _, q := range filter.Qualifiers() {
+		part, err := filter.ReadPart(q.Name, values.Get(q.Name), now)
 		if !check(err) {
 			continue
 		}
@@ -42,25 +44,25 @@ func query(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.Fi
 	if len(wrong) == 0 {
 		check(f.Check())
 	}
-	after, err = job.ParseCursor(values.Get("after"))
+	after, err = filter.ParseCursor(values.Get("after"))
 	check(err)
 	return f, after, wrong
 }
 
 // fieldOf is what is wrong with a field of a filter. An error about none is one
 // about all that was typed: half of a filter is another filter.
-func fieldOf(err error) *retry.FieldError {
-	if field := new(retry.FieldError); errors.As(err, &field) {
+func fieldOf(err error) *invalid.Error {
+	if field := new(invalid.Error); errors.As(err, &field) {
 		return field
 	}
-	return &retry.FieldError{Field: "q", Problem: err.Error()}
+	return &invalid.Error{Field: "q", Problem: err.Error()}
 }
 
 // lettersQuery does so for a list of dead letters, which have no other state.
-func lettersQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
+func lettersQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	f, after, wrong = query(values)
 	if f.Status != "" && f.Status != job.StatusDeadLetter {
-		wrong = append(wrong, &retry.FieldError{Field: "q", Problem: fmt.Sprintf(
+		wrong = append(wrong, &invalid.Error{Field: "q", Problem: fmt.Sprintf(
 			"state: every row here is a dead letter; look for %s jobs in the list of jobs", f.Status)})
 	}
 	f.Status = ""
@@ -69,7 +71,7 @@ func lettersQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*r
 
 // queryAbove is what stands above a list. What cannot be read stays as it was
 // typed.
-func (s *Server) queryAbove(c echo.Context, f job.Filter, wrong map[string]string) (v templates.Query, err error) {
+func (s *Server) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (v templates.Query, err error) {
 	ctx := c.Request().Context()
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
@@ -78,7 +80,7 @@ func (s *Server) queryAbove(c echo.Context, f job.Filter, wrong map[string]strin
 	if v.Facets, err = s.Store.Facets(ctx, f); err != nil {
 		return v, err
 	}
-	if v.Dead, err = s.Store.Facets(ctx, job.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
+	if v.Dead, err = s.Store.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
 		v.Filling = s.Store.Filling()
 		v.Lag, err = s.Store.SearchLag(ctx)
 	}
@@ -86,7 +88,7 @@ func (s *Server) queryAbove(c echo.Context, f job.Filter, wrong map[string]strin
 }
 
 // asked reads how many rows a program wants of a list, after its filter.
-func asked(values url.Values, wrong []*retry.FieldError) (limit int, err error) {
+func asked(values url.Values, wrong []*invalid.Error) (limit int, err error) {
 	if len(wrong) > 0 {
 		return 0, inAddress(wrong[0])
 	}
@@ -102,7 +104,7 @@ func pageSize(values url.Values) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxLimit {
-		return 0, &retry.FieldError{Field: "limit", Problem: fmt.Sprintf("%q is not a number from 1 to %d", job.Clip(text, 64), maxLimit)}
+		return 0, &invalid.Error{Field: "limit", Problem: fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit)}
 	}
 	return limit, nil
 }
@@ -110,7 +112,7 @@ func pageSize(values url.Values) (int, error) {
 // listed answers with a page of a list. One whose search took too long is
 // incomplete: the next page goes on there. So is one that cannot know the newest
 // failures yet.
-func (s *Server) listed(c echo.Context, name string, all [][]byte, f job.Filter, next job.Cursor, slow bool) error {
+func (s *Server) listed(c echo.Context, name string, all [][]byte, f filter.Filter, next filter.Cursor, slow bool) error {
 	more := endOf(next.String(), slow)
 	if f.Searches() {
 		lag, err := s.Store.SearchLag(c.Request().Context())
@@ -167,7 +169,7 @@ type facetShape struct {
 	Count int64  `json:"count"`
 }
 
-func facetShapes(counts []job.NameCount) []facetShape {
+func facetShapes(counts []filter.NameCount) []facetShape {
 	all := make([]facetShape, len(counts))
 	for i, c := range counts {
 		all[i] = facetShape{c.Name, c.Count}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/retry"
+	"redrive/internal/invalid"
 )
 
 func TestLists_SpeakTheLanguageOfFilters(t *testing.T) {
@@ -101,7 +101,7 @@ func TestFilter_EveryErrorIsAboutAField(t *testing.T) {
 	if f := fieldOf(errors.New("it broke")); f.Field != "q" || f.Problem != "it broke" {
 		t.Errorf("%+v", f)
 	}
-	if f := fieldOf(&retry.FieldError{Field: "queue", Problem: "is wrong"}); f.Field != "queue" {
+	if f := fieldOf(&invalid.Error{Field: "queue", Problem: "is wrong"}); f.Field != "queue" {
 		t.Errorf("%+v", f)
 	}
 }

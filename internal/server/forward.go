@@ -9,7 +9,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/audit"
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/webhook"
 )
 
 // forwardJob is POST /jobs/{id}/forward: the refused dead letter of the run
@@ -26,14 +29,14 @@ func (s *Server) forwardJob(c echo.Context) error {
 // forward sends a refused dead letter once more and writes down what became of
 // it, whether or not somebody still waits for the answer: the receiver may have
 // taken it by then. All who do so at once share one delivery and its outcome.
-func (s *Server) forward(ctx context.Context, id string, run int, by job.Actor) (job.Job, error) {
+func (s *Server) forward(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
 	j, err, _ := s.forwards.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
 		return s.forwardOnce(context.WithoutCancel(ctx), id, run, by)
 	})
 	return j.(job.Job), err
 }
 
-func (s *Server) forwardOnce(ctx context.Context, id string, run int, by job.Actor) (job.Job, error) {
+func (s *Server) forwardOnce(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
 	d, err := s.Store.original(ctx, id) // the webhook gets the real thing
 	if err != nil {
 		return job.Job{}, err
@@ -42,7 +45,7 @@ func (s *Server) forwardOnce(ctx context.Context, id string, run int, by job.Act
 	if err != nil {
 		return s.Store.acted(d.Job, err)
 	}
-	sending, cancel := context.WithTimeout(ctx, job.ForwardWithin)
+	sending, cancel := context.WithTimeout(ctx, webhook.Deadline)
 	defer cancel()
 	delivery := s.Deliver(sending, d.Job, letter)
 	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery, by)
@@ -53,7 +56,7 @@ func (s *Server) forwardOnce(ctx context.Context, id string, run int, by job.Act
 }
 
 // refusedLetter is the dead letter to send again.
-func refusedLetter(d job.Detail, run int) (job.DeadLetter, error) {
+func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
 	for _, l := range d.Letters {
 		if l.Run == run && d.Job.Run == run && d.Job.Letter == job.LetterRefused {
 			return l, nil

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/job"
 )
 
@@ -80,7 +82,7 @@ func TestForward_OutlivesWhoAskedForIt(t *testing.T) {
 	id := h.refuse()
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	j, err := h.http.Config.Handler.(*Server).forward(gone, id, 1, job.Actor{Name: "ana"})
+	j, err := h.http.Config.Handler.(*Server).forward(gone, id, 1, audit.Actor{Name: "ana"})
 	if err != nil || j.Status() != job.StatusDeadLetter {
 		t.Errorf("the job is %s, %v; want its letter stored", j.Status(), err)
 	}
@@ -173,7 +175,7 @@ func TestForward_SaysWhyItCannot(t *testing.T) {
 	}
 	a := h.form("/jobs/"+id+"/forward", "run=1").want(t, http.StatusConflict)
 	if !strings.Contains(a.dom(t).text(), "The queue plain has no dead-letter queue; the job is kept.") {
-		t.Errorf("the answer does not say why: %s", job.Clip(a.body, 300))
+		t.Errorf("the answer does not say why: %s", clip.Text(a.body, 300))
 	}
 }
 
@@ -210,7 +212,7 @@ func TestJob_TellsWhenItBegan(t *testing.T) {
 		t.Errorf("told %+v and %+v, want %v", one, all, began)
 	}
 	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "runs for 3 h") {
-		t.Errorf("the page says %s", job.Clip(text, 600))
+		t.Errorf("the page says %s", clip.Text(text, 600))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/job"
+	"redrive/internal/clip"
 )
 
 // policy of every answer: a page may load its own scripts, styles, images and
@@ -46,8 +46,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			s.refuse(err, c)
 		}
-		s.Log.Debug("request", "request", requestID(c), "method", job.Clip(c.Request().Method, 16),
-			"path", strconv.QuoteToASCII(job.Clip(c.Request().URL.Path, 256)),
+		s.Log.Debug("request", "request", requestID(c), "method", clip.Text(c.Request().Method, 16),
+			"path", strconv.QuoteToASCII(clip.Text(c.Request().URL.Path, 256)),
 			"status", c.Response().Status, "took", time.Since(begin), "peer", c.RealIP())
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) suspect(r *http.Request) error {
 	if !s.hosts.allow(r) {
 		return &failure{wrongHost, "", fmt.Sprintf(
-			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", job.Clip(r.Host, 128)), nil}
+			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)), nil}
 	}
 	if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
 		return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/web/static"
 )
@@ -252,7 +253,7 @@ func TestGuard_PanicsAnswerWithARequestID(t *testing.T) {
 	for _, path := range []string{"/queues", "/api/v1/queues"} {
 		a := h.get(path).want(t, http.StatusInternalServerError)
 		if strings.Contains(a.body, "secret") || strings.Contains(a.body, "goroutine") || !strings.Contains(a.body, a.Header.Get("X-Request-Id")) {
-			t.Errorf("%s answered %s", path, job.Clip(a.body, 300))
+			t.Errorf("%s answered %s", path, clip.Text(a.body, 300))
 		}
 		if said := log.all(); !strings.Contains(said, a.Header.Get("X-Request-Id")) || !strings.Contains(said, "secret detail") {
 			t.Errorf("the log does not tell: %s", said)

@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"redrive/internal/job"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"redrive/internal/audit"
 )
 
 // raw sends bytes as they are, ends its side and returns the answer.
@@ -186,7 +187,7 @@ func TestPages_ManyQueuesAreBounded(t *testing.T) {
 		fmt.Fprintf(&jobs, `{"type":"t","queue":"q%03d"},`, i)
 	}
 	h.post("/api/v1/jobs/batch", `{"jobs":[`+jobs.String()+`{"type":"t","queue":"q150"}]}`).want(t, http.StatusCreated)
-	if err := h.store.Pause(t.Context(), time.Now(), "q299", job.Actor{Name: "ana"}); err != nil {
+	if err := h.store.Pause(t.Context(), time.Now(), "q299", audit.Actor{Name: "ana"}); err != nil {
 		t.Fatal(err)
 	}
 	page := h.get("/queues").want(t, http.StatusOK)

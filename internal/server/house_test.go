@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/live"
@@ -141,7 +142,7 @@ func (h *house) form(path, fields string, headers ...string) answer {
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.StatusCode != status {
-		t.Fatalf("status %d, want %d: %s", a.StatusCode, status, job.Clip(a.body, 500))
+		t.Fatalf("status %d, want %d: %s", a.StatusCode, status, clip.Text(a.body, 500))
 	}
 	return a
 }
@@ -151,7 +152,7 @@ func decode[T any](t *testing.T, a answer) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
-		t.Fatalf("%v in %s", err, job.Clip(a.body, 500))
+		t.Fatalf("%v in %s", err, clip.Text(a.body, 500))
 	}
 	return v
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // Who sends a request is found out before anything else is done for it, and
@@ -231,9 +231,9 @@ func (s *Server) stillAllowed(ctx context.Context, who caller, need access.Permi
 
 // actor names who acts, as far as it is known: by their name, or without a
 // login through what and from where.
-func (s *Server) actor(through string, c echo.Context) job.Actor {
+func (s *Server) actor(through string, c echo.Context) audit.Actor {
 	who := callerOf(c)
-	by := job.Actor{Name: who.name, Address: c.RealIP(), Open: who.means == byOpenness}
+	by := audit.Actor{Name: who.name, Address: c.RealIP(), Open: who.means == byOpenness}
 	if by.Name == "" {
 		by.Name = through + " at " + by.Address
 	}

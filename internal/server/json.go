@@ -7,9 +7,10 @@ import (
 	"iter"
 	"unicode/utf8"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
-	"redrive/internal/retry"
 	"redrive/internal/rules"
 )
 
@@ -78,7 +79,7 @@ func (f fields) read(path string, data json.RawMessage) error {
 	return members(path, data, func(name, path string, raw json.RawMessage) error {
 		read, ok := f[name]
 		if !ok {
-			return &retry.FieldError{Field: path, Problem: "no such field"}
+			return &invalid.Error{Field: path, Problem: "no such field"}
 		}
 		return read(path, raw)
 	})
@@ -99,7 +100,7 @@ func members(path string, data json.RawMessage, visit func(name, path string, ra
 			}
 			continue
 		}
-		at := join(path, job.Clip(name, 64))
+		at := join(path, clip.Text(name, 64))
 		if seen[name] {
 			return &failure{malformed, at, "is written twice", nil}
 		}
@@ -125,7 +126,7 @@ func value[T any](to *T, want string) func(string, json.RawMessage) error {
 // would silently become another one.
 func whole(path string, raw json.RawMessage) error {
 	if half := rawjson.HalfPair(raw); half != "" {
-		return &retry.FieldError{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)}
+		return &invalid.Error{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)}
 	}
 	return nil
 }
@@ -134,14 +135,14 @@ func wrongType(path, want string, raw json.RawMessage) error {
 	if path == "" {
 		path = "body"
 	}
-	return &retry.FieldError{Field: path, Problem: "must be " + want + ", not " + job.Clip(string(raw), 64)}
+	return &invalid.Error{Field: path, Problem: "must be " + want + ", not " + clip.Text(string(raw), 64)}
 }
 
 // within says where an object stands in which a field is wrong.
 func within(path string, err error) error {
-	var wrong *retry.FieldError
+	var wrong *invalid.Error
 	if errors.As(err, &wrong) {
-		return &retry.FieldError{Field: join(path, wrong.Field), Problem: wrong.Problem}
+		return &invalid.Error{Field: join(path, wrong.Field), Problem: wrong.Problem}
 	}
 	if ruled := new(rules.Refused); errors.As(err, &ruled) {
 		return refusal(path, ruled)

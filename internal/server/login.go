@@ -11,7 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/web/templates"
 )
 
@@ -54,7 +55,7 @@ func (s *Server) login(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, next)
 	case errors.As(err, &f) && !wantsJSON(c.Request()):
 		status, _ := f.kind.answer()
-		return s.loginForm(c, status, next, job.Clip(name, 64), f.text)
+		return s.loginForm(c, status, next, clip.Text(name, 64), f.text)
 	}
 	return err
 }
@@ -67,7 +68,7 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 		return err
 	}
 	text, hash := access.NewSession()
-	by := job.Actor{Name: u.Name, Address: c.RealIP()}
+	by := audit.Actor{Name: u.Name, Address: c.RealIP()}
 	n := access.Session{Hash: hash, User: u.Name, Address: by.Address}
 	if err := s.Store.StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
 		return wrongPassword()
@@ -121,7 +122,7 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 	if !s.logins.Audits(now) {
 		return
 	}
-	if err := s.Store.LoginFailed(ctx, now, name, job.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
+	if err := s.Store.LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
 		s.Log.Warn("a failed login was not written down", "error", err)
 	}
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"redrive/internal/access"
+	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/retry"
 )
 
@@ -197,7 +199,7 @@ func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metri
 	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (c *collector) collectTallies(tallies []job.Tally, out chan<- prometheus.Metric) {
+func (c *collector) collectTallies(tallies []queues.Tally, out chan<- prometheus.Metric) {
 	for _, t := range tallies {
 		for i, counter := range t.Totals.Counters() {
 			out <- prometheus.MustNewConstMetric(c.counters[i], prometheus.CounterValue, float64(counter.Value), t.Queue, label(t.Type))
@@ -205,7 +207,7 @@ func (c *collector) collectTallies(tallies []job.Tally, out chan<- prometheus.Me
 	}
 }
 
-func (c *collector) collectQueues(queues []job.QueueInfo, out chan<- prometheus.Metric) {
+func (c *collector) collectQueues(queues []queues.Info, out chan<- prometheus.Metric) {
 	type key struct{ queue, state string }
 	jobs, workers := map[key]int64{}, map[key]int64{}
 	running := c.Running()
@@ -230,7 +232,7 @@ func (c *collector) collectQueues(queues []job.QueueInfo, out chan<- prometheus.
 }
 
 // label is a value that every reader of metrics accepts.
-func label(s string) string { return job.Clip(s, job.MaxType) }
+func label(s string) string { return clip.Text(s, job.MaxType) }
 
 func (s *Server) probes() {
 	s.get("/metrics", access.View, echo.WrapHandler(s.Metrics.handler(s)))

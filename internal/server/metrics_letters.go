@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -68,7 +69,7 @@ func (c *collector) collectLetters(ctx context.Context, now time.Time, out chan<
 	}
 }
 
-func (c *collector) collectFill(f job.Fill, now time.Time, out chan<- prometheus.Metric) {
+func (c *collector) collectFill(f retention.Usage, now time.Time, out chan<- prometheus.Metric) {
 	keeps, oldest := c.Config.Retention(), 0.
 	if !f.Oldest.IsZero() {
 		oldest = max(0, now.Sub(f.Oldest).Seconds())

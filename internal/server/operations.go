@@ -14,8 +14,13 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/operation"
+	"redrive/internal/wire"
 	"redrive/web/templates"
 )
 
@@ -38,7 +43,7 @@ func (s *Server) operationRoutes() {
 		name string
 		form paceReader // what the act is told by a form,
 		body paceReader // and by a program
-		do   func(echo.Context, job.Operation, job.Pace, job.Actor) (job.Operation, error)
+		do   func(echo.Context, operation.Operation, operation.Pace, audit.Actor) (operation.Operation, error)
 	}{
 		{"start", startForm, startBody, s.startOperation},
 		{"rate", rateForm, rateBody, s.rateOperation},
@@ -67,15 +72,15 @@ func operationPath(id int64) string { return fmt.Sprintf("/operations/%d", id) }
 
 // paceReader reads the pace that a request asks for: what it leaves out stays as
 // it was agreed, of a rate that came of a spread the spread.
-type paceReader func(c echo.Context, was job.Pace) (job.Pace, error)
+type paceReader func(c echo.Context, was operation.Pace) (operation.Pace, error)
 
 // actOnOperation does what a person asks of the operation in the address.
 func (s *Server) actOnOperation(c echo.Context, way string, read paceReader,
-	do func(echo.Context, job.Operation, job.Pace, job.Actor) (job.Operation, error),
-) (job.Operation, error) {
+	do func(echo.Context, operation.Operation, operation.Pace, audit.Actor) (operation.Operation, error),
+) (operation.Operation, error) {
 	id, err := paramOperation(c)
 	if err != nil {
-		return job.Operation{}, err
+		return operation.Operation{}, err
 	}
 	o, err := s.Store.Operation(c.Request().Context(), id)
 	if err != nil {
@@ -94,38 +99,38 @@ func (s *Server) actOnOperation(c echo.Context, way string, read paceReader,
 	return o, err
 }
 
-func (s *Server) startOperation(c echo.Context, o job.Operation, p job.Pace, by job.Actor) (job.Operation, error) {
+func (s *Server) startOperation(c echo.Context, o operation.Operation, p operation.Pace, by audit.Actor) (operation.Operation, error) {
 	if err := confirmed(c, o); err != nil {
 		return o, err
 	}
 	return s.Store.StartOperation(c.Request().Context(), time.Now(), o.ID, p, by)
 }
 
-func (s *Server) rateOperation(c echo.Context, o job.Operation, p job.Pace, by job.Actor) (job.Operation, error) {
+func (s *Server) rateOperation(c echo.Context, o operation.Operation, p operation.Pace, by audit.Actor) (operation.Operation, error) {
 	return s.Store.SetRate(c.Request().Context(), time.Now(), o.ID, p, by)
 }
 
-func (s *Server) pauseOperation(c echo.Context, o job.Operation, _ job.Pace, by job.Actor) (job.Operation, error) {
+func (s *Server) pauseOperation(c echo.Context, o operation.Operation, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
 	return s.Store.PauseOperation(c.Request().Context(), time.Now(), o.ID, by)
 }
 
-func (s *Server) resumeOperation(c echo.Context, o job.Operation, _ job.Pace, by job.Actor) (job.Operation, error) {
+func (s *Server) resumeOperation(c echo.Context, o operation.Operation, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
 	return s.Store.ResumeOperation(c.Request().Context(), time.Now(), o.ID, by)
 }
 
-func (s *Server) abortOperation(c echo.Context, o job.Operation, _ job.Pace, by job.Actor) (job.Operation, error) {
+func (s *Server) abortOperation(c echo.Context, o operation.Operation, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
 	return s.Store.AbortOperation(c.Request().Context(), time.Now(), o.ID, by)
 }
 
 // confirmed refuses to start a large operation by a form in which nobody typed
 // how many jobs it is. Programs have no slips of the hand.
-func confirmed(c echo.Context, o job.Operation) error {
-	if strings.HasPrefix(c.Path(), "/api/") || o.Pending <= job.ConfirmAbove {
+func confirmed(c echo.Context, o operation.Operation) error {
+	if strings.HasPrefix(c.Path(), "/api/") || o.Pending <= operation.ConfirmAbove {
 		return nil
 	}
 	typed := strings.NewReplacer(",", "", " ", "", ".", "").Replace(c.FormValue("confirm"))
 	if typed != strconv.FormatInt(o.Pending, 10) {
-		return &retry.FieldError{Field: "confirm", Problem: fmt.Sprintf("type %d, the number of jobs that this acts on", o.Pending)}
+		return &invalid.Error{Field: "confirm", Problem: fmt.Sprintf("type %d, the number of jobs that this acts on", o.Pending)}
 	}
 	return nil
 }
@@ -153,9 +158,9 @@ func (s *Server) operations(c echo.Context) error {
 
 // openOperations are those that the overview shows: a preview concerns who asked
 // for it alone.
-func (s *Server) openOperations(ctx context.Context) ([]job.Operation, error) {
+func (s *Server) openOperations(ctx context.Context) ([]operation.Operation, error) {
 	all, err := s.Store.OpenOperations(ctx)
-	all = slices.DeleteFunc(all, func(o job.Operation) bool { return o.State == job.OpPreview })
+	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	return all[:min(len(all), openLimit)], err
 }
 
@@ -212,7 +217,7 @@ func (s *Server) operation(c echo.Context) error {
 	if v.Progress, err = s.Store.Progress(ctx, v.Frame.Now, v.Operation); err != nil {
 		return err
 	}
-	if v.Operation.State == job.OpCollecting { // until there is something to decide
+	if v.Operation.State == operation.Collecting { // until there is something to decide
 		c.Response().Header().Set("Refresh", "1")
 	}
 	return s.page(c, http.StatusOK, v.Page())
@@ -224,21 +229,21 @@ func (s *Server) operationForm(c echo.Context) error {
 	if err := readFormOf(c, maxTicks); err != nil {
 		return err
 	}
-	n := job.NewOperation{Kind: job.OpKind(c.FormValue("kind")), Pace: job.Pace{Canary: -1, Guard: true}}
+	n := operation.Request{Kind: operation.Kind(c.FormValue("kind")), Pace: operation.Pace{Canary: -1, Guard: true}}
 	form := c.Request().Form
 	var err error
 	switch {
 	case form.Has("relapsed"):
 		if n.Relapsed, err = strconv.ParseInt(form.Get("relapsed"), 10, 64); err != nil || n.Relapsed < 1 {
-			return &retry.FieldError{Field: "relapsed", Problem: "is not the number of an operation"}
+			return &invalid.Error{Field: "relapsed", Problem: "is not the number of an operation"}
 		}
 	case form.Has("q"):
-		n.Filter, err = job.ParseFilter(form.Get("q"), time.Now())
+		n.Filter, err = filter.Parse(form.Get("q"), time.Now())
 		err = aboutFilter(err)
 	case form.Has("item"):
 		n.Named, err = ticked(form["item"])
 	default:
-		err = &retry.FieldError{Field: "item", Problem: "is missing: tick at least one row"}
+		err = &invalid.Error{Field: "item", Problem: "is missing: tick at least one row"}
 	}
 	if err != nil {
 		return err
@@ -254,37 +259,37 @@ func (s *Server) operationForm(c echo.Context) error {
 }
 
 // ticked reads ticks: ID:RUN.
-func ticked(ticks []string) (all []job.Named, err error) {
+func ticked(ticks []string) (all []operation.Named, err error) {
 	for _, tick := range ticks {
 		id, run, _ := strings.Cut(tick, ":")
 		n, err := strconv.Atoi(run)
 		if id, err2 := job.ParseID(id); err == nil && err2 == nil && n > 0 {
-			all = append(all, job.Named{ID: id, Run: n})
+			all = append(all, operation.Named{ID: id, Run: n})
 			continue
 		}
-		return nil, &retry.FieldError{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, as ID:RUN", job.Clip(tick, 64))}
+		return nil, &invalid.Error{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, as ID:RUN", clip.Text(tick, 64))}
 	}
 	return all, nil
 }
 
 // begin makes an operation.
-func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.Operation, err error) {
+func (s *Server) begin(c echo.Context, n operation.Request, by audit.Actor) (o operation.Operation, err error) {
 	if err := n.Kind.Check(); err != nil {
 		return o, err
 	}
 	if n.Named == nil && n.Relapsed == 0 {
 		if n.Filter.Zero() {
-			return o, &retry.FieldError{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
+			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
 		}
 		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
 			return o, aboutFilter(err)
 		}
 	}
 	switch {
-	case n.Relapsed != 0 && n.Kind != job.OpReplay:
-		return o, &retry.FieldError{Field: "kind", Problem: "must be replay for what failed again"}
-	case len(n.Named) > job.MaxNamed:
-		return o, &retry.FieldError{Field: "jobs", Problem: fmt.Sprintf("%d jobs; name at most %d, or use a filter", len(n.Named), job.MaxNamed)}
+	case n.Relapsed != 0 && n.Kind != operation.Replay:
+		return o, &invalid.Error{Field: "kind", Problem: "must be replay for what failed again"}
+	case len(n.Named) > operation.MaxNamed:
+		return o, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf("%d jobs; name at most %d, or use a filter", len(n.Named), operation.MaxNamed)}
 	}
 	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
 		return o, err
@@ -297,7 +302,7 @@ func (s *Server) begin(c echo.Context, n job.NewOperation, by job.Actor) (o job.
 // aboutFilter says of what is wrong with a filter that it stands in the one
 // field that holds all of it.
 func aboutFilter(err error) error {
-	field := new(retry.FieldError)
+	field := new(invalid.Error)
 	if !errors.As(err, &field) || field.Field == "kind" || field.Field == "filter" {
 		return err
 	}
@@ -305,25 +310,25 @@ func aboutFilter(err error) error {
 	if field.Field != "q" {
 		problem = field.Field + ": " + problem
 	}
-	return &retry.FieldError{Field: "filter", Problem: problem}
+	return &invalid.Error{Field: "filter", Problem: problem}
 }
 
 // startForm reads at which pace to start.
-func startForm(c echo.Context, was job.Pace) (job.Pace, error) {
+func startForm(c echo.Context, was operation.Pace) (operation.Pace, error) {
 	p, _, err := spokenRate(c, was)
 	if text := c.FormValue("guard"); text != "" {
 		p.Guard = text != "off"
 	}
 	if text := strings.TrimSpace(c.FormValue("canary")); err == nil && text != "" {
 		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
-			return p, &retry.FieldError{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
+			return p, &invalid.Error{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
 		}
 	}
 	return p, cmp.Or(err, p.Check())
 }
 
 // rateForm reads another rate, or a time over which to spread.
-func rateForm(c echo.Context, was job.Pace) (job.Pace, error) {
+func rateForm(c echo.Context, was operation.Pace) (operation.Pace, error) {
 	p, said, err := spokenRate(c, was)
 	if err == nil && !said {
 		err = noRate()
@@ -333,20 +338,20 @@ func rateForm(c echo.Context, was job.Pace) (job.Pace, error) {
 
 // noRate refuses to change a rate for want of a word.
 func noRate() error {
-	return &retry.FieldError{Field: "rate", Problem: "is missing; say a rate, or a spread"}
+	return &invalid.Error{Field: "rate", Problem: "is missing; say a rate, or a spread"}
 }
 
 // spokenRate reads the rate of a form, or the time over which to spread, which
 // counts when both are given: the page sends its rate along. said is false where
 // there is neither.
-func spokenRate(c echo.Context, was job.Pace) (p job.Pace, said bool, err error) {
+func spokenRate(c echo.Context, was operation.Pace) (p operation.Pace, said bool, err error) {
 	if err := readForm(c); err != nil {
 		return was, false, err
 	}
 	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
-		over, err := job.ParseGoDuration(text)
+		over, err := wire.ParseGoDuration(text)
 		if err != nil || over <= 0 {
-			return was, false, &retry.FieldError{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", job.Clip(text, 64))}
+			return was, false, &invalid.Error{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", clip.Text(text, 64))}
 		}
 		was.Rate, was.Spread = 0, over
 		return was, true, nil
@@ -354,7 +359,7 @@ func spokenRate(c echo.Context, was job.Pace) (p job.Pace, said bool, err error)
 	if text := strings.TrimSpace(c.FormValue("rate")); text != "" {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return was, false, &retry.FieldError{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", job.Clip(text, 64))}
+			return was, false, &invalid.Error{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", clip.Text(text, 64))}
 		}
 		was.Rate, was.Spread = rate, 0
 		return was, true, nil
@@ -362,4 +367,4 @@ func spokenRate(c echo.Context, was job.Pace) (p job.Pace, said bool, err error)
 	return was, false, nil
 }
 
-func noForm(c echo.Context, was job.Pace) (job.Pace, error) { return was, readForm(c) }
+func noForm(c echo.Context, was operation.Pace) (operation.Pace, error) { return was, readForm(c) }

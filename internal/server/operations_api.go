@@ -10,55 +10,58 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/operation"
+	"redrive/internal/wire"
 )
 
 // operationShape is an operation as the API shows it. Numbers are absolute:
 // total = pending + done + skipped + failed.
 type operationShape struct {
-	ID         int64       `json:"id"`
-	Kind       job.OpKind  `json:"kind"`
-	State      job.OpState `json:"state"`
-	Why        string      `json:"why,omitempty"`
-	Filter     string      `json:"filter,omitempty"`
-	Source     int64       `json:"relapsed_of,omitempty"`
-	Until      string      `json:"until"`
-	Rate       float64     `json:"rate"` // jobs a second; 0: as fast as it goes
-	Spread     string      `json:"spread,omitempty"`
-	Canary     int64       `json:"canary"`
-	Guard      bool        `json:"guard"`
-	CreatedAt  string      `json:"created_at"`
-	CreatedBy  string      `json:"created_by"`
-	StartedAt  string      `json:"started_at,omitempty"`
-	StartedBy  string      `json:"started_by,omitempty"`
-	FinishedAt string      `json:"finished_at,omitempty"`
-	Total      int64       `json:"total"`
-	Pending    int64       `json:"pending"`
-	Done       int64       `json:"done"`
-	Skipped    int64       `json:"skipped"`
-	Failed     int64       `json:"failed"`
-	Succeeded  int64       `json:"succeeded"` // of those done
-	Relapsed   int64       `json:"relapsed"`
-	Dropped    int64       `json:"dropped"`
-	Unsettled  int64       `json:"unsettled"`
-	Left       string      `json:"left,omitempty"` // how long the rest takes at this rate
+	ID         int64           `json:"id"`
+	Kind       operation.Kind  `json:"kind"`
+	State      operation.State `json:"state"`
+	Why        string          `json:"why,omitempty"`
+	Filter     string          `json:"filter,omitempty"`
+	Source     int64           `json:"relapsed_of,omitempty"`
+	Until      string          `json:"until"`
+	Rate       float64         `json:"rate"` // jobs a second; 0: as fast as it goes
+	Spread     string          `json:"spread,omitempty"`
+	Canary     int64           `json:"canary"`
+	Guard      bool            `json:"guard"`
+	CreatedAt  string          `json:"created_at"`
+	CreatedBy  string          `json:"created_by"`
+	StartedAt  string          `json:"started_at,omitempty"`
+	StartedBy  string          `json:"started_by,omitempty"`
+	FinishedAt string          `json:"finished_at,omitempty"`
+	Total      int64           `json:"total"`
+	Pending    int64           `json:"pending"`
+	Done       int64           `json:"done"`
+	Skipped    int64           `json:"skipped"`
+	Failed     int64           `json:"failed"`
+	Succeeded  int64           `json:"succeeded"` // of those done
+	Relapsed   int64           `json:"relapsed"`
+	Dropped    int64           `json:"dropped"`
+	Unsettled  int64           `json:"unsettled"`
+	Left       string          `json:"left,omitempty"` // how long the rest takes at this rate
 }
 
-func operationOf(o job.Operation) operationShape {
+func operationOf(o operation.Operation) operationShape {
 	shape := operationShape{
-		ID: o.ID, Kind: o.Kind, State: o.State, Why: o.Why, Filter: o.Filter, Source: o.Source, Until: job.FormatTime(o.Until),
+		ID: o.ID, Kind: o.Kind, State: o.State, Why: o.Why, Filter: o.Filter, Source: o.Source, Until: wire.FormatTime(o.Until),
 		Rate: o.Pace.Rate, Canary: max(0, o.Pace.Canary), Guard: o.Pace.Guard,
-		CreatedAt: job.FormatTime(o.CreatedAt), CreatedBy: o.CreatedBy,
-		StartedAt: job.FormatTime(o.StartedAt), StartedBy: o.StartedBy, FinishedAt: job.FormatTime(o.FinishedAt),
+		CreatedAt: wire.FormatTime(o.CreatedAt), CreatedBy: o.CreatedBy,
+		StartedAt: wire.FormatTime(o.StartedAt), StartedBy: o.StartedBy, FinishedAt: wire.FormatTime(o.FinishedAt),
 		Total: o.Total, Pending: o.Pending, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed,
 		Succeeded: o.Succeeded, Relapsed: o.Relapsed, Dropped: o.Dropped, Unsettled: o.Unsettled(),
 	}
 	if o.Pace.Spread > 0 {
-		shape.Spread = job.FormatDuration(o.Pace.Spread)
+		shape.Spread = wire.FormatDuration(o.Pace.Spread)
 	}
 	if left, ok := o.Left(); ok && !o.StartedAt.IsZero() {
-		shape.Left = job.FormatDuration(left.Round(time.Second))
+		shape.Left = wire.FormatDuration(left.Round(time.Second))
 	}
 	return shape
 }
@@ -76,11 +79,11 @@ type scopeShape struct {
 }
 
 type skipShape struct {
-	Code  job.Skip `json:"code"`
-	Count int64    `json:"count"`
+	Code  operation.Skip `json:"code"`
+	Count int64          `json:"count"`
 }
 
-func breakdownOf(b job.Breakdown) breakdownShape {
+func breakdownOf(b operation.Breakdown) breakdownShape {
 	shape := breakdownShape{[]scopeShape{}, []skipShape{}}
 	for _, p := range b.Scope {
 		shape.Scope = append(shape.Scope, scopeShape(p))
@@ -168,7 +171,7 @@ type progressShape struct {
 	GuardSame       int64 `json:"guard_same"` // of those ended: failed again as before
 }
 
-func progressOf(p job.Progress) progressShape {
+func progressOf(p operation.Progress) progressShape {
 	c := p.Canary
 	return progressShape{c.Succeeded, c.Relapsed, c.Dropped, c.Unsettled(), p.Ended, p.Same}
 }
@@ -191,7 +194,7 @@ func (s *Server) showRate(c echo.Context) error {
 	if len(p.Rate.Done) == 0 {
 		return c.JSONBlob(http.StatusOK, object("done", list(nil)))
 	}
-	return c.JSONBlob(http.StatusOK, object("from", encode(job.FormatTime(p.Rate.From)), "step_seconds", encode(p.Rate.Step.Seconds()),
+	return c.JSONBlob(http.StatusOK, object("from", encode(wire.FormatTime(p.Rate.From)), "step_seconds", encode(p.Rate.Step.Seconds()),
 		"done", encode(p.Rate.Done)))
 }
 
@@ -202,7 +205,7 @@ func (s *Server) newOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	n := job.NewOperation{Pace: job.Pace{Canary: -1, Guard: true}}
+	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
 	scopes := 0
 	read := paceFields(&n.Pace)
 	read["kind"] = value(&n.Kind, "replay, discard or restore")
@@ -213,14 +216,14 @@ func (s *Server) newOperation(c echo.Context) error {
 		if err := value(&text, "a filter as text")(path, raw); err != nil {
 			return err
 		}
-		n.Filter, err = job.ParseFilter(text, time.Now())
+		n.Filter, err = filter.Parse(text, time.Now())
 		return aboutFilter(err)
 	}
 	read["relapsed_of"] = func(path string, raw json.RawMessage) error {
 		scopes++
 		err := value(&n.Relapsed, "the number of an operation")(path, raw)
 		if err == nil && n.Relapsed < 1 {
-			err = &retry.FieldError{Field: path, Problem: "is not the number of an operation"}
+			err = &invalid.Error{Field: path, Problem: "is not the number of an operation"}
 		}
 		return err
 	}
@@ -233,7 +236,7 @@ func (s *Server) newOperation(c echo.Context) error {
 		return err
 	}
 	if scopes != 1 {
-		return &retry.FieldError{Field: "filter", Problem: "say what to act on by one of filter, jobs and relapsed_of"}
+		return &invalid.Error{Field: "filter", Problem: "say what to act on by one of filter, jobs and relapsed_of"}
 	}
 	if n.Key, err = key(c); err != nil {
 		return err
@@ -251,17 +254,17 @@ func (s *Server) newOperation(c echo.Context) error {
 }
 
 // namedJobs reads a list of jobs and their runs.
-func namedJobs(path string, raw json.RawMessage) ([]job.Named, error) {
+func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
 	if first(raw) != '[' {
 		return nil, wrongType(path, `a list of {"id", "run"}`, raw)
 	}
-	all := []job.Named{}
+	all := []operation.Named{}
 	for part := range parts(raw) {
-		if len(all) == job.MaxNamed {
-			return nil, &retry.FieldError{Field: path, Problem: fmt.Sprintf("more than %d jobs; use a filter", job.MaxNamed)}
+		if len(all) == operation.MaxNamed {
+			return nil, &invalid.Error{Field: path, Problem: fmt.Sprintf("more than %d jobs; use a filter", operation.MaxNamed)}
 		}
 		at := path + "[" + strconv.Itoa(len(all)) + "]"
-		n := job.Named{}
+		n := operation.Named{}
 		err := fields{"id": value(&n.ID, "a job's id"), "run": value(&n.Run, "a number")}.read(at, part)
 		if err == nil {
 			n.ID, err = job.ParseID(n.ID)
@@ -275,13 +278,13 @@ func namedJobs(path string, raw json.RawMessage) ([]job.Named, error) {
 		all = append(all, n)
 	}
 	if len(all) == 0 {
-		return nil, &retry.FieldError{Field: path, Problem: "must name at least one job"}
+		return nil, &invalid.Error{Field: path, Problem: "must name at least one job"}
 	}
 	return all, nil
 }
 
 // paceFields reads the members that say a pace.
-func paceFields(p *job.Pace) fields {
+func paceFields(p *operation.Pace) fields {
 	return fields{
 		"rate":   value(&p.Rate, "a number of jobs a second"),
 		"spread": positive(&p.Spread),
@@ -290,7 +293,7 @@ func paceFields(p *job.Pace) fields {
 				return err
 			}
 			if p.Canary < 0 {
-				return &retry.FieldError{Field: path, Problem: "must be 0, for none, or more"}
+				return &invalid.Error{Field: path, Problem: "must be 0, for none, or more"}
 			}
 			return nil
 		},
@@ -298,12 +301,12 @@ func paceFields(p *job.Pace) fields {
 	}
 }
 
-func startBody(c echo.Context, was job.Pace) (job.Pace, error) {
+func startBody(c echo.Context, was operation.Pace) (operation.Pace, error) {
 	p, _, err := paceBody(c, was, "rate", "spread", "canary", "guard")
 	return p, err
 }
 
-func rateBody(c echo.Context, was job.Pace) (job.Pace, error) {
+func rateBody(c echo.Context, was operation.Pace) (operation.Pace, error) {
 	p, said, err := paceBody(c, was, "rate", "spread")
 	if err == nil && !said {
 		err = noRate()
@@ -311,7 +314,7 @@ func rateBody(c echo.Context, was job.Pace) (job.Pace, error) {
 	return p, err
 }
 
-func noBody(c echo.Context, was job.Pace) (job.Pace, error) {
+func noBody(c echo.Context, was operation.Pace) (operation.Pace, error) {
 	p, _, err := paceBody(c, was)
 	return p, err
 }
@@ -319,12 +322,12 @@ func noBody(c echo.Context, was job.Pace) (job.Pace, error) {
 // paceBody reads a body that may be missing, of some members of a pace. A rate
 // takes the place of a spread, and the other way round; said is false where
 // there is neither.
-func paceBody(c echo.Context, was job.Pace, members ...string) (p job.Pace, said bool, err error) {
+func paceBody(c echo.Context, was operation.Pace, members ...string) (p operation.Pace, said bool, err error) {
 	data, err := optional(c)
 	if err != nil {
 		return was, false, err
 	}
-	p = job.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
+	p = operation.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
 	all, known := paceFields(&p), fields{}
 	for _, name := range members {
 		known[name] = all[name]

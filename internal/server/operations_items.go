@@ -8,7 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/wire"
 )
 
 // itemsPage is how many items of an export are read at once.
@@ -16,28 +17,28 @@ const itemsPage = 200
 
 // itemShape is an item of an operation: a job, and what became of it.
 type itemShape struct {
-	N       int64          `json:"n"`
-	JobID   string         `json:"job_id,omitempty"`
-	Type    string         `json:"type,omitempty"`
-	Queue   string         `json:"queue,omitempty"`
-	Run     int            `json:"run"`
-	State   job.ItemState  `json:"state"`
-	Code    job.Skip       `json:"code,omitempty"`
-	Why     string         `json:"why,omitempty"`
-	Other   int64          `json:"other_operation,omitempty"`
-	At      string         `json:"at,omitempty"`
-	Outcome job.RunOutcome `json:"outcome,omitempty"`
-	EndedAt string         `json:"ended_at,omitempty"`
+	N       int64                `json:"n"`
+	JobID   string               `json:"job_id,omitempty"`
+	Type    string               `json:"type,omitempty"`
+	Queue   string               `json:"queue,omitempty"`
+	Run     int                  `json:"run"`
+	State   operation.ItemState  `json:"state"`
+	Code    operation.Skip       `json:"code,omitempty"`
+	Why     string               `json:"why,omitempty"`
+	Other   int64                `json:"other_operation,omitempty"`
+	At      string               `json:"at,omitempty"`
+	Outcome operation.RunOutcome `json:"outcome,omitempty"`
+	EndedAt string               `json:"ended_at,omitempty"`
 }
 
-func itemOf(it job.Item) itemShape {
+func itemOf(it operation.Item) itemShape {
 	return itemShape{
 		N: it.N, JobID: it.Job.ID, Type: it.Job.Type, Queue: it.Job.Queue, Run: it.Run, State: it.State, Code: it.Code, Why: it.Why,
-		Other: it.Other, At: job.FormatTime(it.At), Outcome: it.Outcome, EndedAt: job.FormatTime(it.EndedAt),
+		Other: it.Other, At: wire.FormatTime(it.At), Outcome: it.Outcome, EndedAt: wire.FormatTime(it.EndedAt),
 	}
 }
 
-func encodeItems(items []job.Item) []byte {
+func encodeItems(items []operation.Item) []byte {
 	all := make([][]byte, len(items))
 	for i, it := range items {
 		all[i] = encode(itemOf(it))
@@ -46,21 +47,21 @@ func encodeItems(items []job.Item) []byte {
 }
 
 // itemFilter reads which items to show.
-func itemFilter(text string) (job.ItemFilter, error) {
-	switch o := job.RunOutcome(text); o {
-	case job.RunSucceeded, job.RunRelapsed, job.RunDropped, job.RunUnsettled:
-		return job.ItemFilter{Outcome: o}, nil
+func itemFilter(text string) (operation.ItemFilter, error) {
+	switch o := operation.RunOutcome(text); o {
+	case operation.RunSucceeded, operation.RunRelapsed, operation.RunDropped, operation.RunUnsettled:
+		return operation.ItemFilter{Outcome: o}, nil
 	}
-	switch s := job.ItemState(text); s {
-	case "", job.ItemPending, job.ItemDone, job.ItemSkipped, job.ItemFailed:
-		return job.ItemFilter{State: s}, nil
+	switch s := operation.ItemState(text); s {
+	case "", operation.ItemPending, operation.ItemDone, operation.ItemSkipped, operation.ItemFailed:
+		return operation.ItemFilter{State: s}, nil
 	}
-	return job.ItemFilter{}, &failure{badParameter, "state",
+	return operation.ItemFilter{}, &failure{badParameter, "state",
 		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped or unsettled", nil}
 }
 
 // paramItems reads which items of which operation are asked for.
-func (s *Server) paramItems(c echo.Context) (id int64, f job.ItemFilter, err error) {
+func (s *Server) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err error) {
 	if id, err = paramOperation(c); err != nil {
 		return 0, f, err
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
+	"redrive/internal/operation"
 )
 
 // The items of an operation are a file in either format, all of them or those
@@ -20,7 +21,7 @@ func TestOperations_ItemsAreExported(t *testing.T) {
 	h.enqueue(`{"type":"=HYPERLINK(1)","queue":"orders","payload":{}}`)
 	h.fail("orders", "x", "x", "")
 	h.form("/operations", "kind=discard&q=state:dead_letter").want(t, http.StatusSeeOther)
-	h.reaches(1, job.OpPreview)
+	h.reaches(1, operation.Preview)
 
 	a := h.get("/operations/1/items.csv").want(t, http.StatusOK)
 	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
@@ -43,10 +44,10 @@ func TestOperations_ItemsAreExported(t *testing.T) {
 
 	lines := strings.Split(strings.TrimSpace(h.get("/operations/1/items.ndjson?state=pending").want(t, http.StatusOK).body), "\n")
 	var first itemShape
-	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != many+1 || first.N != 1 || first.State != job.ItemPending {
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != many+1 || first.N != 1 || first.State != operation.ItemPending {
 		t.Errorf("%d lines, the first is %s, %v", len(lines), lines[0], err)
 	}
-	page, err := h.store.Audit(t.Context(), job.AuditFilter{Action: job.ActExport}, 0, 10)
+	page, err := h.store.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
 	if err != nil || len(page.Entries) != 2 {
 		t.Fatalf("%+v, %v", page.Entries, err)
 	}

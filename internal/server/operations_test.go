@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/bulk"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // operated is a house in which operations are carried through.
@@ -25,7 +26,7 @@ func operated(t *testing.T) *house {
 }
 
 // reaches waits until an operation is in a state, and returns it.
-func (h *house) reaches(id int64, state job.OpState) job.Operation {
+func (h *house) reaches(id int64, state operation.State) operation.Operation {
 	h.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		o, err := h.store.Operation(h.t.Context(), id)
@@ -37,7 +38,7 @@ func (h *house) reaches(id int64, state job.OpState) job.Operation {
 		}
 	}
 	h.t.Fatalf("operation %d is never %s", id, state)
-	return job.Operation{}
+	return operation.Operation{}
 }
 
 type operationAnswer struct{ Operation operationShape }
@@ -56,7 +57,7 @@ func TestOperations_FormsLeadFromTicksToTheEnd(t *testing.T) {
 		}
 	}
 	h.form("/operations/1/start", "rate=0&canary=0").want(t, http.StatusSeeOther)
-	if o := h.reaches(1, job.OpFinished); o.Done != 2 {
+	if o := h.reaches(1, operation.Finished); o.Done != 2 {
 		t.Errorf("%d are done", o.Done)
 	}
 	h.form("/operations/1/start", "rate=0").want(t, http.StatusConflict)
@@ -79,7 +80,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	if again.ID != first.ID || first.Filter != "state:dead_letter type:order.ship" {
 		t.Errorf("made %+v, then %+v", first, again)
 	}
-	h.reaches(first.ID, job.OpPreview)
+	h.reaches(first.ID, operation.Preview)
 	at := fmt.Sprintf("/api/v1/operations/%d", first.ID)
 	h.post(at+"/start", `{"canary":100000000}`).want(t, http.StatusUnprocessableEntity)
 	h.post(at+"/start", `{"rate":0.01,"canary":0}`).want(t, http.StatusOK)
@@ -91,7 +92,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	h.form(fmt.Sprintf("/operations/%d/rate", first.ID), "rate=&spread=").want(t, http.StatusUnprocessableEntity)
 	h.post(at+"/rate", `{"rate":0}`).want(t, http.StatusOK)
 	h.post(at+"/resume", "").want(t, http.StatusOK)
-	h.reaches(first.ID, job.OpFinished)
+	h.reaches(first.ID, operation.Finished)
 	shown := decode[operationAnswer](t, h.get(at).want(t, http.StatusOK)).Operation
 	if shown.Done != 3 || shown.Total != 3 || shown.Unsettled != 3 {
 		t.Errorf("at the end it is %+v", shown)
@@ -105,7 +106,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 		t.Errorf("by its rate %v %d are done", rate, sum)
 	}
 	items := decode[struct{ Items []itemShape }](t, h.get(at+"/items").want(t, http.StatusOK)).Items
-	if len(items) != 3 || items[0].State != job.ItemDone || items[0].Type != "order.ship" {
+	if len(items) != 3 || items[0].State != operation.ItemDone || items[0].Type != "order.ship" {
 		t.Errorf("its items are %+v", items)
 	}
 	h.post(at+"/abort", "").want(t, http.StatusConflict)
@@ -169,7 +170,7 @@ func TestOperations_StartKeepsThePaceThatWasAgreed(t *testing.T) {
 			h.dead()
 		}
 		o := decode[operationAnswer](t, h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter",`+test.made+`}`).want(t, http.StatusCreated)).Operation
-		h.reaches(o.ID, job.OpPreview)
+		h.reaches(o.ID, operation.Preview)
 		at := fmt.Sprintf("/api/v1/operations/%d", o.ID)
 		if test.rate != "" {
 			h.post(at+"/rate", test.rate).want(t, http.StatusOK)
@@ -189,7 +190,7 @@ func TestOperations_StartKeepsThePaceThatWasAgreed(t *testing.T) {
 
 func TestOperations_LargeOnesAreConfirmedByTheirNumber(t *testing.T) {
 	h := operated(t)
-	jobs := make([]job.Job, job.ConfirmAbove+1)
+	jobs := make([]job.Job, operation.ConfirmAbove+1)
 	for i := range jobs {
 		jobs[i] = job.Job{Queue: "orders", Type: "many", Payload: []byte("1"), Timeout: time.Minute,
 			State: job.Discarded, Letter: job.LetterStored, Reason: "attempts_exhausted"}
@@ -198,10 +199,10 @@ func TestOperations_LargeOnesAreConfirmedByTheirNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.form("/operations", "kind=replay&q=type:many").want(t, http.StatusSeeOther)
-	h.reaches(1, job.OpPreview)
+	h.reaches(1, operation.Preview)
 	h.form("/operations/1/start", "rate=0&canary=0").want(t, http.StatusUnprocessableEntity)
 	h.form("/operations/1/start", "rate=0&canary=0&confirm=1,001").want(t, http.StatusSeeOther)
-	if o := h.reaches(1, job.OpFinished); o.Done != job.ConfirmAbove+1 {
+	if o := h.reaches(1, operation.Finished); o.Done != operation.ConfirmAbove+1 {
 		t.Errorf("%d are done", o.Done)
 	}
 }
@@ -212,7 +213,7 @@ func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
 	id := h.dead()
 	h.form("/operations", "kind=discard&item="+id+":1&back=/dead-letters").want(t, http.StatusSeeOther)
 	h.form("/operations/1/start", "rate=0&canary=0").want(t, http.StatusSeeOther)
-	h.reaches(1, job.OpFinished)
+	h.reaches(1, operation.Finished)
 	page := h.get("/jobs/"+id).want(t, http.StatusOK)
 	_, history, _ := strings.Cut(strings.Join(strings.Fields(page.dom(t).text()), " "), "bytesRaw")
 	if !strings.Contains(history, "put it into the trash with operation 1") || strings.Contains(history, "discarded its dead letter") {
@@ -222,7 +223,7 @@ func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
 		t.Error("the page does not lead to the operation")
 	}
 	acts := decode[struct{ Operations []bulkActShape }](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK)).Operations
-	if len(acts) != 1 || acts[0].Operation != 1 || acts[0].Kind != job.OpDiscard || acts[0].Run != 1 {
+	if len(acts) != 1 || acts[0].Operation != 1 || acts[0].Kind != operation.Discard || acts[0].Run != 1 {
 		t.Errorf("the API says %+v", acts)
 	}
 }

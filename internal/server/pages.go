@@ -19,8 +19,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/filter"
+	"redrive/internal/history"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/queues"
 	"redrive/web/static"
 	"redrive/web/templates"
 )
@@ -60,7 +63,7 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Failing, slowFailing, err = s.failing(ctx, ""); err != nil {
 		return err
 	}
-	if v.Refused, slowRefused, err = s.refused(ctx, job.Filter{}); err != nil {
+	if v.Refused, slowRefused, err = s.refused(ctx, filter.Filter{}); err != nil {
 		return err
 	}
 	v.Slow = slowGroups || slowFailing || slowRefused
@@ -72,7 +75,7 @@ func (s *Server) overview(c echo.Context) error {
 // one queue or of all.
 func (s *Server) failing(ctx context.Context, queue string) (all []job.Job, slow bool, err error) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
-		page, err := s.Store.Jobs(ctx, job.Filter{Status: job.Status(state), Queue: queue}, job.Cursor{}, failingLimit)
+		page, err := s.Store.Jobs(ctx, filter.Filter{Status: job.Status(state), Queue: queue}, filter.Cursor{}, failingLimit)
 		late, err := tolerate(err)
 		if err != nil {
 			return nil, false, err
@@ -86,12 +89,12 @@ func (s *Server) failing(ctx context.Context, queue string) (all []job.Job, slow
 }
 
 // refused are the newest jobs whose dead letter was refused, and why it was.
-func (s *Server) refused(ctx context.Context, f job.Filter) (all []templates.Refused, slow bool, err error) {
+func (s *Server) refused(ctx context.Context, f filter.Filter) (all []templates.Refused, slow bool, err error) {
 	if s.Store.Snapshot().Depths[job.StatusDLQFailed] == 0 {
 		return nil, false, nil
 	}
 	f.Status = job.StatusDLQFailed
-	page, err := s.Store.Jobs(ctx, f, job.Cursor{}, refusedLimit)
+	page, err := s.Store.Jobs(ctx, f, filter.Cursor{}, refusedLimit)
 	if slow, err = tolerate(err); err != nil || len(page.Jobs) == 0 {
 		return nil, slow, err
 	}
@@ -105,7 +108,7 @@ func (s *Server) refused(ctx context.Context, f job.Filter) (all []templates.Ref
 // letterRoom is how full the dead-letter queue is.
 func (s *Server) letterRoom(ctx context.Context, now time.Time) (templates.LetterRoom, error) {
 	f, err := s.Store.Fill(ctx, now)
-	return templates.LetterRoom{Fill: f, Retention: s.Config.Retention()}, err
+	return templates.LetterRoom{Usage: f, Limits: s.Config.Retention()}, err
 }
 
 // tolerate turns the end of a list's deadline into a fact about the page: what
@@ -145,7 +148,7 @@ func (s *Server) jobs(c echo.Context) error {
 }
 
 // byField arranges what is wrong with a filter beside its fields.
-func byField(wrong []*retry.FieldError) map[string]string {
+func byField(wrong []*invalid.Error) map[string]string {
 	all := map[string]string{}
 	for _, w := range wrong {
 		all[w.Field] = w.Problem
@@ -157,9 +160,9 @@ func byField(wrong []*retry.FieldError) map[string]string {
 func (s *Server) deadLetters(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	v := templates.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
-	filter, after, wrong := lettersQuery(values)
-	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
-	dead := filter
+	f, after, wrong := lettersQuery(values)
+	v.Filter, v.Errors, v.Search = f, byField(wrong), values.Get("q")
+	dead := f
 	dead.Status = job.StatusDeadLetter
 	var err error
 	if v.Query, err = s.queryAbove(c, dead, v.Errors); err != nil {
@@ -173,10 +176,10 @@ func (s *Server) deadLetters(c echo.Context) error {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
 	var slow bool
-	if v.Refused, slow, err = s.refused(ctx, job.Filter{Queue: filter.Queue, Type: filter.Type}); err != nil {
+	if v.Refused, slow, err = s.refused(ctx, filter.Filter{Queue: f.Queue, Type: f.Type}); err != nil {
 		return err
 	}
-	v.List, err = s.Store.Letters(ctx, filter, after, pageLimit)
+	v.List, err = s.Store.Letters(ctx, f, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -205,10 +208,10 @@ func (s *Server) queues(c echo.Context) error {
 	}
 	for _, name := range s.Config.Queues() {
 		if !known[name] {
-			v.Queues = append(v.Queues, job.QueueInfo{Name: name})
+			v.Queues = append(v.Queues, queues.Info{Name: name})
 		}
 	}
-	slices.SortFunc(v.Queues, func(a, b job.QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Queues, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
 	v.Configs = s.queueConfigs(namesOf(v.Queues)...)
 	return s.page(c, http.StatusOK, v.Page())
 }
@@ -225,7 +228,7 @@ func (s *Server) queueConfigs(queues ...string) map[string]templates.QueueConfig
 	return all
 }
 
-func namesOf(queues []job.QueueInfo) []string {
+func namesOf(queues []queues.Info) []string {
 	names := make([]string, len(queues))
 	for i, q := range queues {
 		names[i] = q.Name
@@ -246,7 +249,7 @@ func (s *Server) job(c echo.Context) error {
 }
 
 // jobPage draws a job, redacted unless somebody was allowed to see it.
-func (s *Server) jobPage(c echo.Context, d job.Detail, revealed bool) (err error) {
+func (s *Server) jobPage(c echo.Context, d history.Detail, revealed bool) (err error) {
 	j := d.Job
 	v := templates.JobPage{
 		Frame: s.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,

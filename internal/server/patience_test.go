@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"redrive/internal/bulk"
-	"redrive/internal/job"
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/operation"
 	"redrive/internal/store"
 )
 
@@ -46,7 +48,7 @@ func TestErrors_SlowSaysWhetherSomethingMayHaveChanged(t *testing.T) {
 	} {
 		w := h.serve(late(t), test.method, test.path, test.body)
 		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "change may still be made") != test.mayChange {
-			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, job.Clip(w.Body.String(), 2000))
+			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, clip.Text(w.Body.String(), 2000))
 		}
 	}
 }
@@ -74,7 +76,7 @@ func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
 	if _, slow, err := s.failing(late(t), ""); !slow || err != nil {
 		t.Errorf("failing: slow %v, %v", slow, err)
 	}
-	if _, slow, err := s.refused(late(t), job.Filter{}); !slow || err != nil {
+	if _, slow, err := s.refused(late(t), filter.Filter{}); !slow || err != nil {
 		t.Errorf("refused: slow %v, %v", slow, err)
 	}
 }
@@ -89,7 +91,7 @@ func TestErrors_AClientThatLeavesIsNoFailure(t *testing.T) {
 	leave()
 	for _, path := range []string{"/", "/jobs", "/jobs/" + id, "/api/v1/jobs", "/live?ids=" + id} {
 		if w := h.serve(ctx, "GET", path, ""); w.Body.Len() > 0 {
-			t.Errorf("%s: %s for nobody", path, job.Clip(w.Body.String(), 200))
+			t.Errorf("%s: %s for nobody", path, clip.Text(w.Body.String(), 200))
 		}
 	}
 	if said := log.all(); said != "" {
@@ -106,7 +108,7 @@ func TestAPI_ABatchEndsWithItsTime(t *testing.T) {
 	} {
 		w := h.serve(late(t), "POST", path, body)
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "only 0 of the jobs were read") || !strings.Contains(w.Body.String(), "nothing was enqueued; send fewer in a request\"") {
-			t.Errorf("%s: %d %s", path, w.Code, job.Clip(w.Body.String(), 500))
+			t.Errorf("%s: %d %s", path, w.Code, clip.Text(w.Body.String(), 500))
 		}
 	}
 	if names := h.store.QueueNames(); len(names) != 0 {
@@ -149,22 +151,22 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 		"/jobs" + q:          "The search index is filled anew", "/dead-letters" + q: "The search index is filled anew", "/trash" + q: "The search index is filled anew",
 	} {
 		if got := h.get(path).want(t, http.StatusOK).body; !strings.Contains(got, words) || strings.Contains(got, "newest failure") || strings.Contains(got, "2 s") {
-			t.Errorf("%s: %s", path, job.Clip(got, 3000))
+			t.Errorf("%s: %s", path, clip.Text(got, 3000))
 		}
 	}
 	h.form("/operations", "kind=replay&q=error:type").want(t, http.StatusSeeOther)
 	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "It waits for the search index") {
-		t.Errorf("the operation waits for %s", job.Clip(got, 3000))
+		t.Errorf("the operation waits for %s", clip.Text(got, 3000))
 	}
 	if _, err := refilled.FillSearch(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if o := h.reaches(1, job.OpPreview); o.Total != 1 {
+	if o := h.reaches(1, operation.Preview); o.Total != 1 {
 		t.Errorf("the scope has %d jobs", o.Total)
 	}
 	h.failed(1, "orders", []byte("{}"))
 	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "1 newest failure is not searchable yet.") {
-		t.Errorf("the preview says %s", job.Clip(got, 3000))
+		t.Errorf("the preview says %s", clip.Text(got, 3000))
 	}
 	if got := h.get("/jobs"+q).want(t, http.StatusOK).body; strings.Contains(got, "filled anew") {
 		t.Error("the index is filled, and the list does not say so")

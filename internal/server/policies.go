@@ -15,8 +15,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/job"
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 	"redrive/web/templates"
 )
 
@@ -58,9 +60,9 @@ type policyShape struct {
 func encodePolicies(entries []templates.PolicyEntry) []byte {
 	all := make([]policyShape, len(entries))
 	for i, e := range entries {
-		all[i] = policyShape{Name: e.Name, Policy: job.EncodePolicy(e.Policy)}
+		all[i] = policyShape{Name: e.Name, Policy: wire.EncodePolicy(e.Policy)}
 		if e.TTR > 0 {
-			all[i].TTR = job.FormatDuration(e.TTR)
+			all[i].TTR = wire.FormatDuration(e.TTR)
 		}
 	}
 	return encode(all)
@@ -114,7 +116,7 @@ func (q whatIf) form(p retry.Policy) map[string]string {
 	all := templates.WhatIfFields(p)
 	for name := range all {
 		if q.values.Has(name) {
-			all[name] = job.Clip(q.values.Get(name), templates.MaxWhatIf)
+			all[name] = clip.Text(q.values.Get(name), templates.MaxWhatIf)
 		}
 	}
 	return all
@@ -129,7 +131,7 @@ func (q whatIf) policy(p retry.Policy) retry.Policy {
 
 // noteField notes what is wrong with a policy beside its field.
 func (q whatIf) noteField(err error) {
-	var wrong *retry.FieldError
+	var wrong *invalid.Error
 	if errors.As(err, &wrong) {
 		field := strings.TrimPrefix(wrong.Field, "policy.")
 		if field == "jitter" {
@@ -190,7 +192,7 @@ func (q whatIf) jitter() *retry.Jitter {
 func wholeNumber(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number of reasonable size", job.Clip(s, 32))
+		return 0, fmt.Errorf("%q is not a whole number of reasonable size", clip.Text(s, 32))
 	}
 	return n, nil
 }
@@ -198,16 +200,16 @@ func wholeNumber(s string) (int, error) {
 func anyNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", job.Clip(s, 32))
+		return 0, fmt.Errorf("%q is not a number", clip.Text(s, 32))
 	}
 	return x, nil
 }
 
 // spokenDuration reads a duration as the pages write it, too: "5 s", "2 min".
 func spokenDuration(s string) (time.Duration, error) {
-	d, err := job.ParseGoDuration(strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "min", "m"))
+	d, err := wire.ParseGoDuration(strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "min", "m"))
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration as 5s, 2m, 7d or PT1H, of at most ten years", job.Clip(s, 32))
+		return 0, fmt.Errorf("%q is not a duration as 5s, 2m, 7d or PT1H, of at most ten years", clip.Text(s, 32))
 	}
 	return d, nil
 }
@@ -215,8 +217,8 @@ func spokenDuration(s string) (time.Duration, error) {
 // durations reads a list of durations.
 func durations(s string) ([]time.Duration, error) {
 	words := strings.Split(s, ",")
-	if len(words) > job.MaxEntries {
-		return nil, fmt.Errorf("has %d entries, at most %d are allowed", len(words), job.MaxEntries)
+	if len(words) > retry.MaxEntries {
+		return nil, fmt.Errorf("has %d entries, at most %d are allowed", len(words), retry.MaxEntries)
 	}
 	all := make([]time.Duration, len(words))
 	for i, word := range words {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/job"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/queues"
 	"redrive/web/templates"
 )
 
@@ -21,23 +23,23 @@ func (s *Server) queue(c echo.Context) error {
 		return err
 	}
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Queue{Frame: s.frame(c, name, "queues"), Queue: job.QueueInfo{Name: name}}
-	queues, err := s.Store.Queues(ctx, now)
+	v := templates.Queue{Frame: s.frame(c, name, "queues"), Queue: queues.Info{Name: name}}
+	all, err := s.Store.Queues(ctx, now)
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(queues, func(q job.QueueInfo) bool { return q.Name == name }); i >= 0 {
-		v.Queue = queues[i]
+	if i := slices.IndexFunc(all, func(q queues.Info) bool { return q.Name == name }); i >= 0 {
+		v.Queue = all[i]
 	}
 	v.Config = s.queueConfigs(name)[name]
 	v.Configured = slices.Contains(s.Config.Queues(), name)
-	if v.Chart, err = s.chart(ctx, now, job.Filter{Queue: name}); err != nil {
+	if v.Chart, err = s.chart(ctx, now, filter.Filter{Queue: name}); err != nil {
 		return err
 	}
 	if v.Failing, v.Slow, err = s.failing(ctx, name); err != nil {
 		return err
 	}
-	groups, err := s.Store.Groups(ctx, now, job.GroupFilter{State: job.GroupOpen, Queue: name}, job.GroupCursor{}, causesLimit)
+	groups, err := s.Store.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
@@ -46,13 +48,13 @@ func (s *Server) queue(c echo.Context) error {
 	if v.Held, err = s.Store.Held(ctx); err != nil {
 		return err
 	}
-	v.Held = slices.DeleteFunc(v.Held, func(h job.HeldType) bool { return h.Queue != name })
+	v.Held = slices.DeleteFunc(v.Held, func(h queues.Held) bool { return h.Queue != name })
 	return s.page(c, http.StatusOK, v.Page())
 }
 
 // chart is what became of the jobs that a filter selects by queue and type; nil
 // when it selects by neither.
-func (s *Server) chart(ctx context.Context, now time.Time, f job.Filter) (*templates.Chart, error) {
+func (s *Server) chart(ctx context.Context, now time.Time, f filter.Filter) (*templates.Chart, error) {
 	chart := &templates.Chart{}
 	switch {
 	case f.Queue != "" && f.Type != "":
@@ -64,12 +66,12 @@ func (s *Server) chart(ctx context.Context, now time.Time, f job.Filter) (*templ
 	default:
 		return nil, nil
 	}
-	hour, err := s.Store.Series(ctx, now, f.Queue, f.Type, job.LastHour())
+	hour, err := s.Store.Series(ctx, now, f.Queue, f.Type, queues.LastHour())
 	slow, err := tolerate(err)
 	if err != nil {
 		return nil, err
 	}
-	day, err := s.Store.Series(ctx, now, f.Queue, f.Type, job.LastDay())
+	day, err := s.Store.Series(ctx, now, f.Queue, f.Type, queues.LastDay())
 	late, err := tolerate(err)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/redact"
 	"redrive/internal/store"
 )
@@ -23,7 +28,7 @@ type reader struct {
 
 // original is everything about a job as it is, for what is written and for
 // those who were allowed to see it. It is never shown otherwise.
-func (r reader) original(ctx context.Context, id string) (job.Detail, error) {
+func (r reader) original(ctx context.Context, id string) (history.Detail, error) {
 	return r.Store.Job(ctx, id)
 }
 
@@ -63,7 +68,7 @@ func (r reader) letter(l job.DeadLetter) job.DeadLetter {
 	return l
 }
 
-func (r reader) detail(d job.Detail) job.Detail {
+func (r reader) detail(d history.Detail) history.Detail {
 	d.Job, d.Group = r.job(d.Job), r.group(d.Group)
 	d.Attempts, d.Letters, d.Replays = slices.Clone(d.Attempts), slices.Clone(d.Letters), slices.Clone(d.Replays)
 	for i := range d.Attempts {
@@ -93,20 +98,20 @@ func (r reader) acted(j job.Job, err error) (job.Job, error) {
 }
 
 // Job is Store.Job, redacted, as are the others.
-func (r reader) Job(ctx context.Context, id string) (job.Detail, error) {
+func (r reader) Job(ctx context.Context, id string) (history.Detail, error) {
 	d, err := r.Store.Job(ctx, id)
 	return r.detail(d), err
 }
 
 // Jobs is Store.Jobs.
-func (r reader) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
+func (r reader) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
 	list, err := r.Store.Jobs(ctx, f, after, limit)
 	list.Jobs = r.all(list.Jobs)
 	return list, err
 }
 
 // WholeJobs is Store.WholeJobs.
-func (r reader) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
+func (r reader) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
 	list, err := r.Store.WholeJobs(ctx, f, after, limit)
 	list.Jobs = r.all(list.Jobs)
 	return list, err
@@ -125,7 +130,7 @@ func (r reader) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 }
 
 // Letters is Store.Letters.
-func (r reader) Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error) {
+func (r reader) Letters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.LetterList, error) {
 	list, err := r.Store.Letters(ctx, f, after, limit)
 	for i, row := range list.Letters {
 		list.Letters[i] = r.letterRow(row)
@@ -134,8 +139,8 @@ func (r reader) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 }
 
 // letterRow hides an error once that the letter and its job have in common.
-func (r reader) letterRow(row job.LetterRow) job.LetterRow {
-	hidden := job.LetterRow{Job: r.job(row.Job)}
+func (r reader) letterRow(row filter.LetterRow) filter.LetterRow {
+	hidden := filter.LetterRow{Job: r.job(row.Job)}
 	alike := row.Error == row.Job.Error.Message && row.Exception == row.Job.Error.Type
 	if alike {
 		row.Error, row.Exception = "", ""
@@ -157,20 +162,20 @@ func (r reader) Problems(ctx context.Context, jobs []job.Job) (map[int64]string,
 }
 
 // Items is Store.Items.
-func (r reader) Items(ctx context.Context, id int64, f job.ItemFilter, after int64, limit int) (job.ItemList, error) {
+func (r reader) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	list, err := r.Store.Items(ctx, id, f, after, limit)
 	r.items(list.Items)
 	return list, err
 }
 
-func (r reader) items(items []job.Item) {
+func (r reader) items(items []operation.Item) {
 	for i := range items {
 		items[i].Job, items[i].Why = r.job(items[i].Job), r.redactor.Text(items[i].Why)
 	}
 }
 
 // Breakdown is Store.Breakdown.
-func (r reader) Breakdown(ctx context.Context, id int64) (job.Breakdown, error) {
+func (r reader) Breakdown(ctx context.Context, id int64) (operation.Breakdown, error) {
 	b, err := r.Store.Breakdown(ctx, id)
 	r.items(b.Skipped)
 	return b, err
@@ -186,32 +191,32 @@ func (r reader) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 }
 
 // Replay is Store.Replay.
-func (r reader) Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (r reader) Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return r.acted(r.Store.Replay(ctx, now, id, run, by))
 }
 
 // ReplayWith is Store.ReplayWith.
-func (r reader) ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Redo, by job.Actor) (job.Job, error) {
+func (r reader) ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Edit, by audit.Actor) (job.Job, error) {
 	return r.acted(r.Store.ReplayWith(ctx, now, id, run, redo, by))
 }
 
 // Discard is Store.Discard.
-func (r reader) Discard(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (r reader) Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return r.acted(r.Store.Discard(ctx, now, id, run, by))
 }
 
 // Restore is Store.Restore.
-func (r reader) Restore(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (r reader) Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return r.acted(r.Store.Restore(ctx, now, id, run, by))
 }
 
 // Cancel is Store.Cancel.
-func (r reader) Cancel(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (r reader) Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return r.acted(r.Store.Cancel(ctx, now, id, run, by))
 }
 
 // Forwarded is Store.Forwarded.
-func (r reader) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by job.Actor) (job.Job, error) {
+func (r reader) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error) {
 	return r.acted(r.Store.Forwarded(ctx, now, id, run, d, by))
 }
 
@@ -220,7 +225,7 @@ func (r reader) attempt(a job.Attempt) job.Attempt {
 	return a
 }
 
-func (r reader) group(g job.Group) job.Group {
+func (r reader) group(g failures.Group) failures.Group {
 	g.Class, g.Message, g.Note = r.redactor.Text(g.Class), r.redactor.Text(g.Message), r.redactor.Text(g.Note)
 	g.Frames = slices.Clone(g.Frames)
 	for i, frame := range g.Frames {
@@ -230,7 +235,7 @@ func (r reader) group(g job.Group) job.Group {
 }
 
 // Groups is Store.Groups.
-func (r reader) Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error) {
+func (r reader) Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 	list, err := r.Store.Groups(ctx, now, f, after, limit)
 	for i, g := range list.Groups {
 		list.Groups[i] = r.group(g)
@@ -239,7 +244,7 @@ func (r reader) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 }
 
 // TopGroups is Store.TopGroups.
-func (r reader) TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error) {
+func (r reader) TopGroups(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	all, err := r.Store.TopGroups(ctx, now, limit)
 	for i, g := range all {
 		all[i] = r.group(g)
@@ -248,7 +253,7 @@ func (r reader) TopGroups(ctx context.Context, now time.Time, limit int) ([]job.
 }
 
 // GroupsOf is Store.GroupsOf.
-func (r reader) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
+func (r reader) GroupsOf(ctx context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
 	all, err := r.Store.GroupsOf(ctx, letters)
 	for number, g := range all {
 		all[number] = r.group(g)
@@ -257,33 +262,33 @@ func (r reader) GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int6
 }
 
 // Group is Store.Group.
-func (r reader) Group(ctx context.Context, now time.Time, fingerprint string) (job.GroupDetail, error) {
+func (r reader) Group(ctx context.Context, now time.Time, fingerprint string) (failures.Detail, error) {
 	d, err := r.Store.Group(ctx, now, fingerprint)
 	d.Group, d.Jobs = r.group(d.Group), r.all(d.Jobs)
-	d.Sample = job.Sample{Job: r.job(d.Sample.Job), Attempt: r.attempt(d.Sample.Attempt)}
+	d.Sample = failures.Sample{Job: r.job(d.Sample.Job), Attempt: r.attempt(d.Sample.Attempt)}
 	return d, err
 }
 
 // SetGroup is Store.SetGroup.
-func (r reader) SetGroup(ctx context.Context, now time.Time, fingerprint string, to job.Standing, by job.Actor) (job.Group, error) {
+func (r reader) SetGroup(ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor) (failures.Group, error) {
 	g, err := r.Store.SetGroup(ctx, now, fingerprint, to, by)
 	return r.group(g), err
 }
 
 // NoteGroup is Store.NoteGroup.
-func (r reader) NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by job.Actor) (job.Group, error) {
+func (r reader) NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
 	g, err := r.Store.NoteGroup(ctx, now, fingerprint, note, by)
 	return r.group(g), err
 }
 
 // Audit is Store.Audit: what people wrote stands in it as they wrote it.
-func (r reader) Audit(ctx context.Context, f job.AuditFilter, before int64, limit int) (job.AuditList, error) {
+func (r reader) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
 	list, err := r.Store.Audit(ctx, f, before, limit)
 	r.entries(list.Entries)
 	return list, err
 }
 
-func (r reader) entries(entries []job.Entry) {
+func (r reader) entries(entries []audit.Entry) {
 	for i := range entries {
 		e := &entries[i]
 		e.Filter, e.Before, e.After = r.filter(e.Filter), r.redactor.Text(e.Before), r.redactor.Text(e.After)
@@ -291,7 +296,7 @@ func (r reader) entries(entries []job.Entry) {
 }
 
 // OperationLog is Store.OperationLog.
-func (r reader) OperationLog(ctx context.Context, id int64) ([]job.Entry, error) {
+func (r reader) OperationLog(ctx context.Context, id int64) ([]audit.Entry, error) {
 	entries, err := r.Store.OperationLog(ctx, id)
 	r.entries(entries)
 	return entries, err

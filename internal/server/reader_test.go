@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/store"
 )
 
@@ -22,7 +25,7 @@ func telling(t reflect.Type, seen map[reflect.Type]bool) bool {
 		return false
 	}
 	seen[t] = true
-	for _, is := range []any{job.Job{}, job.DeadLetter{}, job.Attempt{}, job.Group{}, job.Item{}, job.Entry{}, job.Operation{}} {
+	for _, is := range []any{job.Job{}, job.DeadLetter{}, job.Attempt{}, failures.Group{}, operation.Item{}, audit.Entry{}, operation.Operation{}} {
 		if t == reflect.TypeOf(is) {
 			return true
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 const redactedPaths = `
@@ -73,7 +73,7 @@ func TestRedaction_HidesInWhatPeopleWrote(t *testing.T) {
 	h.post("/api/v1/jobs", `{"type":"a","queue":"mail","payload":1,"trace_id":"token=S3cr3t"}`).want(t, http.StatusCreated)
 	h.fail("mail", "io", "broken password=S3cr3t", "")
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"error:\"password=S3cr3t now\" queue:mail"}`).want(t, http.StatusCreated)
-	h.reaches(1, job.OpPreview)
+	h.reaches(1, operation.Preview)
 	h.silent("S3cr3t", "/operations/1", "/operations", "/", "/api/v1/operations/1", "/api/v1/operations", "/operations/1/items.csv", "/operations/1/items.ndjson", "/audit", "/audit.csv", "/audit.ndjson", "/export.ndjson", "/export.csv")
 	if text := h.get("/api/v1/operations/1").body; !strings.Contains(text, `queue:mail error:\"password=•••••• now\"`) {
 		t.Errorf("the rest of the filter is not shown: %s", text)
@@ -85,7 +85,7 @@ func TestRedaction_ShowsFiltersThatGrow(t *testing.T) {
 	h := operated(t)
 	long := strings.TrimSpace(strings.Repeat("pin=7 ", 33))
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"error:\"`+long+`\" queue:mail"}`).want(t, http.StatusCreated)
-	h.reaches(1, job.OpPreview)
+	h.reaches(1, operation.Preview)
 	h.silent("pin=7", "/operations/1", "/operations", "/", "/api/v1/operations/1", "/api/v1/operations", "/audit")
 	if text := h.get("/operations/1").want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, "pin=•••••• pin=••••••") {
 		t.Errorf("the filter is not shown: %s", text)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/babel"
+	"redrive/internal/clip"
+	"redrive/internal/envelope"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/retry"
@@ -71,13 +73,13 @@ func readRedo(c echo.Context) (run int, w wanted, err error) {
 }
 
 // redo compares what is wanted with the job, of which nothing is hidden. Each error is about one field.
-func (s *Server) redo(j job.Job, w wanted) (r job.Redo, wrong []error) {
+func (s *Server) redo(j job.Job, w wanted) (r job.Edit, wrong []error) {
 	note := func(err error) {
 		if err != nil {
 			wrong = append(wrong, err)
 		}
 	}
-	r = job.Redo{RunAt: w.runAt.UTC().Truncate(time.Microsecond), Priority: w.priority}
+	r = job.Edit{RunAt: w.runAt.UTC().Truncate(time.Microsecond), Priority: w.priority}
 	var err error
 	if w.payload != nil {
 		r.Body, r.Paths, err = s.rewrite(j, w.payload)
@@ -88,7 +90,7 @@ func (s *Server) redo(j job.Job, w wanted) (r job.Redo, wrong []error) {
 		note(s.checkKnown(w.queue))
 	}
 	if p := w.priority; p != nil && (*p < -job.MaxPriority || *p > job.MaxPriority) {
-		note(&retry.FieldError{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)})
+		note(&invalid.Error{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)})
 	}
 	note(s.redoPolicy(&r, j, w.patch))
 	return r, wrong
@@ -101,15 +103,15 @@ func (s *Server) checkKnown(queue string) error {
 		return err
 	}
 	if !slices.Contains(s.Store.QueueNames(), queue) && !slices.Contains(s.Config.Queues(), queue) {
-		return &retry.FieldError{Field: "queue", Problem: fmt.Sprintf(
-			"%q is unknown: no job was ever in it, and the configuration does not mention it", job.Clip(queue, 64))}
+		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
+			"%q is unknown: no job was ever in it, and the configuration does not mention it", clip.Text(queue, 64))}
 	}
 	return nil
 }
 
 // redoPolicy sets the policy: an envelope that can be read now has that of its
 // type, and whatever else is said goes before it.
-func (s *Server) redoPolicy(r *job.Redo, j job.Job, patch retry.Patch) error {
+func (s *Server) redoPolicy(r *job.Edit, j job.Job, patch retry.Patch) error {
 	if r.Body != nil && r.Body.Type != j.Type {
 		j.Type, j.Timeout = r.Body.Type, 0
 		if r.Queue != "" {
@@ -134,7 +136,7 @@ func (s *Server) redoPolicy(r *job.Redo, j job.Job, patch retry.Patch) error {
 // from its mask, whether it was guessed or not.
 func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
 	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
-		return nil, nil, &retry.FieldError{Field: "payload", Problem: problem}
+		return nil, nil, &invalid.Error{Field: "payload", Problem: problem}
 	}
 	redactor := s.Store.redactor.For(j.Type)
 	shown := redactor.Payload(j.Payload)
@@ -143,7 +145,7 @@ func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) 
 	}
 	merged, err := redactor.Merge(edited, j.Payload)
 	if err != nil {
-		return nil, nil, &retry.FieldError{Field: "payload", Problem: err.Error()}
+		return nil, nil, &invalid.Error{Field: "payload", Problem: err.Error()}
 	}
 	b, err := rewrite(j, merged)
 	if err != nil {
@@ -158,14 +160,14 @@ func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) 
 // rewrite is the body of a job with another payload. An envelope gets the payload
 // as its data; one that could not be read is read again.
 func rewrite(j job.Job, edited []byte) (*job.Body, error) {
-	wrong := func(problem string) error { return &retry.FieldError{Field: "payload", Problem: problem} }
+	wrong := func(problem string) error { return &invalid.Error{Field: "payload", Problem: problem} }
 	b := j.Body()
 	isJSON := json.Valid(j.Payload)
 	switch {
 	case len(edited) > job.MaxPayload:
 		return nil, wrong(fmt.Sprintf("has %d bytes, at most %d are kept", len(edited), job.MaxPayload))
-	case j.Type == babel.Unread && j.Envelope != nil:
-		e, poison := babel.Parse(edited)
+	case j.Type == envelope.Unread && j.Envelope != nil:
+		e, poison := envelope.Parse(edited)
 		if poison != nil {
 			return nil, wrong("is still no envelope that can be read: " + poison.Problem)
 		}
@@ -178,15 +180,15 @@ func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 	}
 	b.Payload = edited
 	if j.Envelope != nil {
-		envelope, ok := babel.WithData(j.Envelope, edited)
+		given, ok := envelope.WithData(j.Envelope, edited)
 		if !ok {
 			return nil, wrong("cannot be changed: the envelope that it came in has no place for it")
 		}
-		e, poison := babel.Parse(envelope)
+		e, poison := envelope.Parse(given)
 		if poison != nil {
 			return nil, wrong("does not fit into the envelope: " + poison.Problem)
 		}
-		b.Payload, b.Envelope = e.Data, envelope
+		b.Payload, b.Envelope = e.Data, given
 	}
 	return &b, nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/redact"
 	"redrive/internal/retry"
@@ -78,7 +80,7 @@ func (s *Server) redoAnswer(c echo.Context, status int, v templates.Redo, err er
 	}
 	for _, field := range v.Fields() {
 		if problem := v.Errors[field]; problem != "" {
-			return &retry.FieldError{Field: field, Problem: problem}
+			return &invalid.Error{Field: field, Problem: problem}
 		}
 	}
 	return c.JSONBlob(http.StatusOK, object("valid", []byte("true"), "changed", encode(v.Paths)))
@@ -114,7 +116,7 @@ func (s *Server) policyNames() []string {
 
 // readRedoForm reads the form into a change, and notes what is wrong beside its
 // field.
-func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job.Redo {
+func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job.Edit {
 	q := whatIf{values: said(form), wrong: v.Errors}
 	w := wanted{queue: strings.TrimSpace(form.Get("queue")), patch: q.patch()}
 	w.patch.Use = strings.TrimSpace(form.Get("use"))
@@ -179,5 +181,5 @@ func localMoment(s string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time as 2026-01-31 15:04", job.Clip(s, 32))
+	return time.Time{}, fmt.Errorf("%q is not a time as 2026-01-31 15:04", clip.Text(s, 32))
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"redrive/internal/babel"
+	"redrive/internal/envelope"
 	"redrive/internal/job"
 	"redrive/internal/redact"
 	"redrive/internal/retry"
@@ -170,11 +170,11 @@ func TestRedo_SplicesAnEnvelope(t *testing.T) {
 	h.redo(id, "payload", `"no object"`).want(t, http.StatusUnprocessableEntity)
 	h.redo(id, "payload", `{"n":7}`).want(t, http.StatusSeeOther)
 	j := h.stored(id).Job
-	e, poison := babel.Parse(j.Envelope)
+	e, poison := envelope.Parse(j.Envelope)
 	if poison != nil || string(e.Data) != `{"n":7}` || string(j.Payload) != `{"n":7}` || e.TraceID != j.TraceID {
 		t.Errorf("the envelope is %s, the payload %s", j.Envelope, j.Payload)
 	}
-	was, _ := babel.Parse([]byte(anEnvelope))
+	was, _ := envelope.Parse([]byte(anEnvelope))
 	if want := strings.Replace(anEnvelope, string(was.Data), `{"n":7}`, 1); string(j.Envelope) != want {
 		t.Errorf("the envelope is\n%s, want\n%s", j.Envelope, want)
 	}
@@ -193,7 +193,7 @@ func TestRedo_ReadsAMendedEnvelope(t *testing.T) {
 	if j.Type != "email.send" || string(j.Payload) != `{"n":1}` || j.TraceID != "t" || j.Timeout != 30*time.Second || j.State != job.Available {
 		t.Errorf("it is a %s with %s, trace %q, ttr %v, %s", j.Type, j.Payload, j.TraceID, j.Timeout, j.State)
 	}
-	if was := h.stored(id).RunAs(1); was.Type != babel.Unread || string(was.Payload) != poison {
+	if was := h.stored(id).RunAs(1); was.Type != envelope.Unread || string(was.Payload) != poison {
 		t.Errorf("run 1 was a %s with %s", was.Type, was.Payload)
 	}
 }

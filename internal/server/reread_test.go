@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/babel"
 	"redrive/internal/engine"
+	"redrive/internal/envelope"
 	"redrive/internal/handler"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -57,7 +57,7 @@ func TestEnvelopes_ReplayOfPoisonReadsItAgain(t *testing.T) {
 func TestEnvelopes_ReplayOfWhatCanBeReadByNow(t *testing.T) {
 	h := start(t)
 	done, err := h.store.Enqueue(t.Context(), time.Now(), []job.Job{{
-		Queue: "shop", Type: babel.Unread, Payload: []byte(anEnvelope), Envelope: []byte(anEnvelope), Policy: retry.Default(),
+		Queue: "shop", Type: envelope.Unread, Payload: []byte(anEnvelope), Envelope: []byte(anEnvelope), Policy: retry.Default(),
 		State: job.Discarded, Reason: retry.UnsupportedVersion, Error: job.ErrorInfo{Type: "envelope.unsupported_schema_version"},
 	}})
 	if err != nil {

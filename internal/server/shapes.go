@@ -8,8 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 // The shapes of the API's answers. They are apart from the nouns of package
@@ -119,19 +123,19 @@ type fillShape struct {
 	Warning bool    `json:"warning"`
 }
 
-func fillOf(f job.Fill, r job.Retention, now time.Time) fillShape {
+func fillOf(f retention.Usage, r retention.Limits, now time.Time) fillShape {
 	shape := fillShape{
-		Open: f.Open, Limit: r.Count, Share: f.Share(r), LastDay: f.LastDay, Oldest: job.FormatTime(f.Oldest),
-		Warning: r.Count > 0 && f.Share(r) >= job.WarnShare,
+		Open: f.Open, Limit: r.Count, Share: f.Share(r), LastDay: f.LastDay, Oldest: wire.FormatTime(f.Oldest),
+		Warning: r.Count > 0 && f.Share(r) >= retention.WarnShare,
 	}
 	if r.Age > 0 {
-		shape.MaxAge = job.FormatDuration(r.Age)
+		shape.MaxAge = wire.FormatDuration(r.Age)
 	}
-	if at, ok := f.Reaches(r, job.WarnShare, now); ok {
-		shape.WarnsAt = job.FormatTime(at)
+	if at, ok := f.Reaches(r, retention.WarnShare, now); ok {
+		shape.WarnsAt = wire.FormatTime(at)
 	}
 	if at, ok := f.Reaches(r, 1, now); ok {
-		shape.FullAt = job.FormatTime(at)
+		shape.FullAt = wire.FormatTime(at)
 	}
 	return shape
 }
@@ -141,9 +145,9 @@ func fillOf(f job.Fill, r job.Retention, now time.Time) fillShape {
 func encodeJob(j job.Job, whole bool) []byte {
 	data := encode(jobShape{
 		ID: j.ID, Type: j.Type, Queue: j.Queue, State: j.State, Status: j.Status(), Run: j.Run, Attempts: j.Attempts,
-		Execution: j.Execution, Priority: j.Priority, Meta: j.Meta, Policy: job.EncodePolicy(j.Policy), Origins: j.Origins,
-		TTR: job.FormatDuration(j.Timeout), RunAt: job.FormatTime(j.RunAt), ExpiresAt: job.FormatTime(j.ExpiresAt), EnqueuedAt: job.FormatTime(j.EnqueuedAt),
-		StartedAt: job.FormatTime(j.StartedAt), FinishedAt: job.FormatTime(j.FinishedAt),
+		Execution: j.Execution, Priority: j.Priority, Meta: j.Meta, Policy: wire.EncodePolicy(j.Policy), Origins: j.Origins,
+		TTR: wire.FormatDuration(j.Timeout), RunAt: wire.FormatTime(j.RunAt), ExpiresAt: wire.FormatTime(j.ExpiresAt), EnqueuedAt: wire.FormatTime(j.EnqueuedAt),
+		StartedAt: wire.FormatTime(j.StartedAt), FinishedAt: wire.FormatTime(j.FinishedAt),
 		Worker: j.Worker, Reason: j.Reason, Error: errorOf(j.Error, ""),
 		TraceID: j.TraceID, MessageID: j.MessageID, Note: j.Note,
 	})
@@ -165,12 +169,12 @@ func errorOf(e job.ErrorInfo, trace string) *errorShape {
 }
 
 // encodeAttempts writes the attempts, and last the execution that is under way.
-func encodeAttempts(d job.Detail) []byte {
+func encodeAttempts(d history.Detail) []byte {
 	all := [][]byte{}
 	for _, a := range d.Attempts {
 		shape := attemptShape{
 			Run: a.Run, Number: a.Number, Execution: a.Execution, Worker: a.Worker,
-			StartedAt: job.FormatTime(a.StartedAt), FinishedAt: job.FormatTime(a.FinishedAt), Outcome: a.Outcome,
+			StartedAt: wire.FormatTime(a.StartedAt), FinishedAt: wire.FormatTime(a.FinishedAt), Outcome: a.Outcome,
 			Error: errorOf(a.Error, a.Trace), Action: a.Action, DecidedBy: a.DecidedBy, Note: a.Note,
 		}
 		if a.Delay != nil {
@@ -181,7 +185,7 @@ func encodeAttempts(d job.Detail) []byte {
 		all = append(all, encode(shape))
 	}
 	if j := d.Job; j.State == job.Active {
-		all = append(all, encode(attemptShape{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: job.FormatTime(j.StartedAt)}))
+		all = append(all, encode(attemptShape{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: wire.FormatTime(j.StartedAt)}))
 	}
 	return list(all)
 }
@@ -208,24 +212,24 @@ type replayShape struct {
 func encodeReplays(replays []job.Replay) []byte {
 	all := [][]byte{}
 	for _, r := range replays {
-		all = append(all, encode(replayShape{r.Run, r.State, r.Reason, r.Attempts, job.FormatTime(r.At), r.By, r.Earlier != nil}))
+		all = append(all, encode(replayShape{r.Run, r.State, r.Reason, r.Attempts, wire.FormatTime(r.At), r.By, r.Earlier != nil}))
 	}
 	return list(all)
 }
 
 // bulkActShape is what an operation on many jobs did to one.
 type bulkActShape struct {
-	Operation int64      `json:"operation"`
-	Kind      job.OpKind `json:"kind"`
-	Run       int        `json:"run"`
-	At        string     `json:"at"`
-	By        string     `json:"by"`
+	Operation int64          `json:"operation"`
+	Kind      operation.Kind `json:"kind"`
+	Run       int            `json:"run"`
+	At        string         `json:"at"`
+	By        string         `json:"by"`
 }
 
-func encodeBulkActs(acts []job.BulkAct) []byte {
+func encodeBulkActs(acts []operation.Act) []byte {
 	all := [][]byte{}
 	for _, a := range acts {
-		all = append(all, encode(bulkActShape{a.Operation, a.Kind, a.Run, job.FormatTime(a.At), a.By}))
+		all = append(all, encode(bulkActShape{a.Operation, a.Kind, a.Run, wire.FormatTime(a.At), a.By}))
 	}
 	return list(all)
 }
@@ -233,11 +237,11 @@ func encodeBulkActs(acts []job.BulkAct) []byte {
 func encodeLetter(l job.DeadLetter) []byte {
 	return encode(letterShape{
 		JobID: l.JobID, Run: l.Run, Reason: l.Reason, Error: l.Error, Exception: l.Exception,
-		FailedAt: job.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
+		FailedAt: wire.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
 		Cause: l.Cause, Refused: l.Refused, Problem: l.Problem,
-		ForwardedTo: l.ForwardedTo, ForwardedAt: job.FormatTime(l.ForwardedAt),
-		ReplayedAt: job.FormatTime(l.ReplayedAt), ReplayedBy: l.ReplayedBy,
-		DiscardedAt: job.FormatTime(l.DiscardedAt), DiscardedBy: l.DiscardedBy,
+		ForwardedTo: l.ForwardedTo, ForwardedAt: wire.FormatTime(l.ForwardedAt),
+		ReplayedAt: wire.FormatTime(l.ReplayedAt), ReplayedBy: l.ReplayedBy,
+		DiscardedAt: wire.FormatTime(l.DiscardedAt), DiscardedBy: l.DiscardedBy,
 	})
 }
 
@@ -254,7 +258,7 @@ func encodeFailure(f failure) []byte {
 		ReplayedAt string `json:"replayed_at,omitempty"`
 	}{Error: fault{f.kind, f.text, f.field}}
 	if f.first != nil {
-		answer.ReplayedBy, answer.ReplayedAt = f.first.ReplayedBy, job.FormatTime(f.first.ReplayedAt)
+		answer.ReplayedBy, answer.ReplayedAt = f.first.ReplayedBy, wire.FormatTime(f.first.ReplayedAt)
 	}
 	return encode(answer)
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/wire"
 	"redrive/web/templates"
 )
 
@@ -24,10 +26,10 @@ func (s *Server) trashRoutes() {
 }
 
 // trashQuery reads the filter of the trash, which has one state only.
-func trashQuery(values url.Values) (f job.Filter, after job.Cursor, wrong []*retry.FieldError) {
+func trashQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	f, after, wrong = query(values)
 	if f.Status != "" && f.Status != job.StatusTrashed {
-		wrong = append(wrong, &retry.FieldError{Field: "q", Problem: fmt.Sprintf(
+		wrong = append(wrong, &invalid.Error{Field: "q", Problem: fmt.Sprintf(
 			"state: every row here is a discarded job; look for %s jobs in the list of jobs", f.Status)})
 	}
 	f.Status = job.StatusTrashed
@@ -89,10 +91,10 @@ func (s *Server) listTrash(c echo.Context) error {
 		w := was[j.Seq]
 		shape := trashShape{
 			JobID: j.ID, Run: j.Run, Type: j.Type, Queue: j.Queue, Status: job.Job{State: w.State, Letter: w.Letter}.Status(),
-			DiscardedAt: job.FormatTime(w.At), DiscardedBy: w.By,
+			DiscardedAt: wire.FormatTime(w.At), DiscardedBy: w.By,
 		}
 		if keeps := s.Config.Retention().Trash; keeps > 0 {
-			shape.PurgedAt = job.FormatTime(w.At.Add(keeps))
+			shape.PurgedAt = wire.FormatTime(w.At.Add(keeps))
 		}
 		all[i] = encode(shape)
 	}

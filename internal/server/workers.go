@@ -11,7 +11,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/queues"
+	"redrive/internal/wire"
 	"redrive/web/templates"
 )
 
@@ -30,7 +34,7 @@ func (r *rest) now() *templates.Quiet { return r.quiet.Load() }
 
 // hush makes the worker quiet, or wakes it; who was first stays. The audit log
 // knows it before the worker does.
-func (s *Server) hush(ctx context.Context, on bool, by job.Actor) error {
+func (s *Server) hush(ctx context.Context, on bool, by audit.Actor) error {
 	s.rest.changes.Lock()
 	defer s.rest.changes.Unlock()
 	if on == (s.rest.now() != nil) {
@@ -41,7 +45,7 @@ func (s *Server) hush(ctx context.Context, on bool, by job.Actor) error {
 		action = "worker.quiet"
 	}
 	now := time.Now().UTC()
-	if err := s.Store.Record(ctx, job.Entry{At: now, Actor: by, Action: action, Subject: s.Worker, Count: 1}); err != nil {
+	if err := s.Store.Record(ctx, audit.Entry{At: now, Actor: by, Action: action, Subject: s.Worker, Count: 1}); err != nil {
 		return err
 	}
 	s.Quiet(on)
@@ -60,7 +64,7 @@ func (s *Server) workers(c echo.Context) error {
 	if v.Queues, err = s.workerQueues(c.Request().Context()); err != nil {
 		return err
 	}
-	page, err := s.Store.Jobs(c.Request().Context(), job.Filter{Status: job.Status(job.Active)}, job.Cursor{}, claimedLimit)
+	page, err := s.Store.Jobs(c.Request().Context(), filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -70,29 +74,29 @@ func (s *Server) workers(c echo.Context) error {
 		}
 		v.Jobs = append(v.Jobs, s.sinceItBegan(j))
 	}
-	v.More = page.Next != job.Cursor{}
+	v.More = page.Next != filter.Cursor{}
 	return s.page(c, http.StatusOK, v.Page())
 }
 
 // workerQueues are the queues that have workers or jobs, those with workers
 // first.
 func (s *Server) workerQueues(ctx context.Context) ([]templates.WorkerQueue, error) {
-	queues, err := s.Store.Queues(ctx, time.Now())
+	infos, err := s.Store.Queues(ctx, time.Now())
 	running, known := s.Running(), map[string]bool{}
 	var all []templates.WorkerQueue
-	add := func(q job.QueueInfo) {
+	add := func(q queues.Info) {
 		known[q.Name] = true
 		all = append(all, templates.WorkerQueue{
 			Name: q.Name, Workers: s.Config.Workers(q.Name), Running: running[q.Name],
 			Waiting: q.Depths[job.Status(job.Available)], PausedAt: q.PausedAt,
 		})
 	}
-	for _, q := range queues {
+	for _, q := range infos {
 		add(q)
 	}
 	for _, name := range s.Config.Queues() {
 		if !known[name] {
-			add(job.QueueInfo{Name: name})
+			add(queues.Info{Name: name})
 		}
 	}
 	slices.SortFunc(all, func(a, b templates.WorkerQueue) int {
@@ -176,16 +180,16 @@ func (s *Server) listWorkers(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Jobs(c.Request().Context(), job.Filter{Status: job.Status(job.Active)}, job.Cursor{}, claimedLimit)
+	page, err := s.Store.Jobs(c.Request().Context(), filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
 	}
 	w := workerShape{
-		Name: s.Worker, Since: job.FormatTime(s.began), Queues: []workerQueueShape{}, Jobs: []claimShape{}, Stuck: []stuckShape{},
+		Name: s.Worker, Since: wire.FormatTime(s.began), Queues: []workerQueueShape{}, Jobs: []claimShape{}, Stuck: []stuckShape{},
 	}
 	if quiet := s.rest.now(); quiet != nil {
-		w.Quiet, w.QuietAt, w.QuietBy = true, job.FormatTime(quiet.Since), quiet.By
+		w.Quiet, w.QuietAt, w.QuietBy = true, wire.FormatTime(quiet.Since), quiet.By
 	}
 	for _, q := range queues {
 		w.Queues = append(w.Queues, workerQueueShape{q.Name, q.Workers, q.Running, q.Waiting, !q.PausedAt.IsZero()})
@@ -195,12 +199,12 @@ func (s *Server) listWorkers(c echo.Context) error {
 		_, _, waits := s.Waiting(j.ID)
 		w.Jobs = append(w.Jobs, claimShape{
 			j.ID, j.Type, j.Queue, j.Run, j.Execution, j.Worker,
-			job.FormatTime(j.StartedAt), job.FormatTime(j.LeaseUntil), job.FormatTime(j.LastSeen), waits,
+			wire.FormatTime(j.StartedAt), wire.FormatTime(j.LeaseUntil), wire.FormatTime(j.LastSeen), waits,
 		})
 	}
 	for _, stuck := range s.Stuck() {
 		w.Stuck = append(w.Stuck, stuckShape{
-			stuck.Job.ID, stuck.Job.Type, stuck.Job.Queue, job.FormatTime(stuck.Job.StartedAt), job.FormatTime(stuck.Since),
+			stuck.Job.ID, stuck.Job.Type, stuck.Job.Queue, wire.FormatTime(stuck.Job.StartedAt), wire.FormatTime(stuck.Since),
 		})
 	}
 	return c.JSONBlob(http.StatusOK, object("workers", list([][]byte{encode(w)}), endOf("", slow)...))

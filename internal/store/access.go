@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // Guarded reports whether anybody has to log in: it is true from the first user
@@ -35,7 +35,7 @@ func (t *tx) guard() error {
 
 // stillOpen refuses who may act only because nobody has to log in, when somebody
 // has to since: of two first users at the same time one is the admin.
-func (t *tx) stillOpen(by job.Actor) error {
+func (t *tx) stillOpen(by audit.Actor) error {
 	if !by.Open {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (t *tx) stillOpen(by job.Actor) error {
 
 // AddUser adds a user, whose password is hashed already. The first one must be
 // an admin: somebody has to be able to add the others.
-func (s *Store) AddUser(ctx context.Context, now time.Time, u access.User, by job.Actor) error {
+func (s *Store) AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error {
 	const insert = `INSERT INTO users (name, role, password, created_at, changed_at) VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING`
 	return s.accessWrite(ctx, func(t *tx) error {
 		if err := t.stillOpen(by); err != nil {
@@ -72,13 +72,13 @@ func (s *Store) AddUser(ctx context.Context, now time.Time, u access.User, by jo
 		if err := t.guard(); err != nil {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "user.add", Subject: u.Name, Count: 1, After: string(u.Role)})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "user.add", Subject: u.Name, Count: 1, After: string(u.Role)})
 	})
 }
 
 // SetRole gives a user another role. Sessions of before are over. The last
 // admin stays one.
-func (s *Store) SetRole(ctx context.Context, now time.Time, name string, role access.Role, by job.Actor) error {
+func (s *Store) SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error {
 	const update = `UPDATE users SET role = $2, changed_at = $3 WHERE name = $1`
 	return s.accessWrite(ctx, func(t *tx) error {
 		u, err := user(t, name)
@@ -94,25 +94,25 @@ func (s *Store) SetRole(ctx context.Context, now time.Time, name string, role ac
 		if _, err := t.exec(update, name, string(role), micros(now)); err != nil {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "user.role", Subject: name, Count: 1, Before: string(u.Role), After: string(role)})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "user.role", Subject: name, Count: 1, Before: string(u.Role), After: string(role)})
 	})
 }
 
 // SetPassword gives a user another password, hashed already. Sessions of before
 // are over.
-func (s *Store) SetPassword(ctx context.Context, now time.Time, name, hash string, by job.Actor) error {
+func (s *Store) SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error {
 	const update = `UPDATE users SET password = $2, changed_at = $3 WHERE name = $1`
 	return s.accessWrite(ctx, func(t *tx) error {
 		n, err := t.exec(update, name, hash, micros(now))
 		if err != nil || n == 0 {
 			return orUnknown(err)
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "user.password", Subject: name, Count: 1})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "user.password", Subject: name, Count: 1})
 	})
 }
 
 // RemoveUser removes a user with all sessions. The last admin stays.
-func (s *Store) RemoveUser(ctx context.Context, now time.Time, name string, by job.Actor) error {
+func (s *Store) RemoveUser(ctx context.Context, now time.Time, name string, by audit.Actor) error {
 	return s.accessWrite(ctx, func(t *tx) error {
 		u, err := user(t, name)
 		if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) RemoveUser(ctx context.Context, now time.Time, name string, by j
 		if err := t.guard(); err != nil {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "user.remove", Subject: name, Count: 1, Before: string(u.Role)})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "user.remove", Subject: name, Count: 1, Before: string(u.Role)})
 	})
 }
 

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 )
 
@@ -16,7 +18,7 @@ import (
 // call for it has an effect; later ones get a *job.Conflict that names whoever
 // was first. A job that cannot be replayed is a *job.Conflict too. One that lies
 // in the trash leaves it.
-func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -33,7 +35,7 @@ func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, b
 	})
 }
 
-func (t *tx) replay(from job.Job, now time.Time, by job.Actor) (job.Job, error) {
+func (t *tx) replay(from job.Job, now time.Time, by audit.Actor) (job.Job, error) {
 	if err := t.replayAll([]job.Job{from}, now, by, 0); err != nil {
 		return job.Job{}, fmt.Errorf("replay job %s: %w", from.ID, err)
 	}
@@ -41,10 +43,10 @@ func (t *tx) replay(from job.Job, now time.Time, by job.Actor) (job.Job, error) 
 }
 
 // replayAll starts the next run of jobs that can be replayed, each as it is in
-// this transaction. operation is whose items they are, or 0. OR FAIL spares SQLite
+// this transaction. bulk is the operation whose items they are, or 0. OR FAIL spares SQLite
 // a journal for each statement: after an error the whole transaction is rolled
 // back anyway.
-func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation int64) error {
+func (t *tx) replayAll(from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
 	const (
 		record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
@@ -55,7 +57,7 @@ func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation in
 			WHERE seq IN (SELECT value FROM json_each($1))`
 	)
 	these, at := seqs(from), micros(now)
-	n, err := t.exec(record, these, at, by.Name, operation)
+	n, err := t.exec(record, these, at, by.Name, bulk)
 	if err := expect(int64(len(from)), n, err); err != nil {
 		return fmt.Errorf("record the replay: %w", err)
 	}
@@ -72,7 +74,7 @@ func (t *tx) replayAll(from []job.Job, now time.Time, by job.Actor, operation in
 	t.changes = slices.Grow(t.changes, len(from))
 	for _, j := range from {
 		t.resolved(j)
-		t.ended(j, job.RunDropped, now)
+		t.ended(j, operation.RunDropped, now)
 		t.moved(j, renewed(j, now))
 		t.delta.count(j.Queue, j.Type, at, job.Totals{Replayed: 1})
 		if j.Group != 0 {
@@ -145,7 +147,7 @@ func name(by string) string {
 // at; another run, or one that has ended, is a *job.Conflict. An execution that is under way
 // loses its lease: whatever it still reports is stale, and its attempt is
 // recorded as cancelled.
-func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -182,14 +184,14 @@ func (t *tx) finish(from job.Job, state job.State, letter job.Letter, now time.T
 	if err != nil {
 		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
 	}
-	t.ended(from, job.RunDropped, now)
+	t.ended(from, operation.RunDropped, now)
 	t.moved(from, to)
 	return to, nil
 }
 
 // about is the entry of the audit log about one job.
-func about(from, to job.Job, action string, now time.Time, by job.Actor) job.Entry {
-	return job.Entry{At: now, Actor: by, Action: action, Subject: to.ID, Count: 1, Before: standing(from), After: standing(to)}
+func about(from, to job.Job, action string, now time.Time, by audit.Actor) audit.Entry {
+	return audit.Entry{At: now, Actor: by, Action: action, Subject: to.ID, Count: 1, Before: standing(from), After: standing(to)}
 }
 
 // standing says in a few words where a job is.
@@ -197,7 +199,7 @@ func standing(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j
 
 // Pause keeps claims away from a queue; what runs goes on. A queue that had no
 // job yet can be paused too. Who paused first, and when, is kept.
-func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error {
+func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
 	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
 		WHERE queues.paused_at = 0`
@@ -207,14 +209,14 @@ func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by job.A
 			return struct{}{}, err
 		}
 		t.paused[queue] = true
-		return struct{}{}, t.audit(job.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
+		return struct{}{}, t.audit(audit.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
 	})
 	return err
 }
 
 // Resume lets claims take from a queue again. It returns job.ErrNotFound for a
 // queue that never had a job and was never paused.
-func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error {
+func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
 	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1 AND paused_at <> 0`
 	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
 		n, err := t.exec(update, queue)
@@ -225,7 +227,7 @@ func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by job.
 			return struct{}{}, err
 		}
 		t.paused[queue] = false
-		return struct{}{}, t.audit(job.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
+		return struct{}{}, t.audit(audit.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
 	})
 	return err
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"hash"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // audit appends entries to the log in the transaction of what they record. The
 // hash of each covers the one before, so that none can be changed or taken out
 // without all the later ones telling.
-func (t *tx) audit(entries ...job.Entry) error {
+func (t *tx) audit(entries ...audit.Entry) error {
 	const insert = `INSERT INTO audit (seq, at, actor, address, action, subject, filter, count, before, after, hash)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	for _, e := range entries {
@@ -49,7 +49,7 @@ type auditHead struct {
 
 // chained is the hash of an entry: over the hash before and every field, each
 // with its length, so that no two entries read alike.
-func chained(before []byte, e job.Entry) []byte {
+func chained(before []byte, e audit.Entry) []byte {
 	h := sha256.New()
 	h.Write(before)
 	number(h, e.Seq)

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // Audit returns one page of the audit log, newest first, of the entries before
 // the one named; 0 begins with the newest. Like Jobs it returns what was found
 // when it takes too long.
-func (s *Store) Audit(ctx context.Context, f job.AuditFilter, before int64, limit int) (job.AuditList, error) {
+func (s *Store) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var page job.AuditList
+	var page audit.List
 	query, args := auditQuery(f, before, limit)
 	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		e, err := scanEntry(rows)
@@ -33,7 +33,7 @@ func (s *Store) Audit(ctx context.Context, f job.AuditFilter, before int64, limi
 
 const auditColumns = `SELECT seq, at, actor, address, action, subject, filter, count, before, after, hash FROM audit`
 
-func auditQuery(f job.AuditFilter, before int64, limit int) (string, []any) {
+func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 	var where conditions
 	if before > 0 {
 		where.add("seq < %s", before)
@@ -56,13 +56,13 @@ func auditQuery(f job.AuditFilter, before int64, limit int) (string, []any) {
 		where.add("at < %s", micros(f.To))
 	}
 	if f.Reveals != "" {
-		where.add("(action <> %s OR actor = %s)", job.ActReveal, f.Reveals)
+		where.add("(action <> %s OR actor = %s)", audit.Reveal, f.Reveals)
 	}
 	args := append(where.args, limit+1)
 	return auditColumns + where.String() + fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d + 0", len(args)), args
 }
 
-func scanEntry(rows *sql.Rows) (e job.Entry, err error) {
+func scanEntry(rows *sql.Rows) (e audit.Entry, err error) {
 	var at int64
 	err = rows.Scan(&e.Seq, &at, &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Subject, &e.Filter, &e.Count, &e.Before, &e.After, &e.Hash)
 	e.At = time.UnixMicro(at).UTC()
@@ -89,10 +89,10 @@ func verifyAudit(src source) (n int64, err error) {
 				return err
 			}
 			if e.Seq != last.seq+1 {
-				return &job.BrokenAudit{Seq: last.seq + 1, Problem: "is missing"}
+				return &audit.Broken{Seq: last.seq + 1, Problem: "is missing"}
 			}
 			if !bytes.Equal(e.Hash, chained(last.hash, e)) {
-				return &job.BrokenAudit{Seq: e.Seq, Problem: "is not as it was written"}
+				return &audit.Broken{Seq: e.Seq, Problem: "is not as it was written"}
 			}
 			last, more = auditHead{e.Seq, e.Hash}, true
 			return nil
@@ -106,9 +106,9 @@ func verifyAudit(src source) (n int64, err error) {
 	}
 	switch {
 	case last.seq < head.seq:
-		return last.seq, &job.BrokenAudit{Seq: last.seq + 1, Problem: fmt.Sprintf("is missing, with every later one: the log had %d", head.seq)}
+		return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: fmt.Sprintf("is missing, with every later one: the log had %d", head.seq)}
 	case last.seq != head.seq || last.seq > 0 && !bytes.Equal(last.hash, head.hash):
-		return last.seq, &job.BrokenAudit{Seq: last.seq, Problem: "was not written by this program"}
+		return last.seq, &audit.Broken{Seq: last.seq, Problem: "was not written by this program"}
 	}
 	return last.seq, nil
 }

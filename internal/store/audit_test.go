@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // logged is a store whose audit log has five entries.
@@ -17,17 +17,17 @@ func logged(t *testing.T) *Store {
 	t.Helper()
 	s := open(t, Options{})
 	for i := range 5 {
-		by := job.Actor{Name: []string{"ana", "eve"}[i%2], Address: "192.0.2.1"}
+		by := audit.Actor{Name: []string{"ana", "eve"}[i%2], Address: "192.0.2.1"}
 		at := testTime.Add(time.Duration(i) * time.Hour)
-		check(t, s.Record(t.Context(), job.Entry{
-			At: at, Actor: by, Action: []string{"job.replay", job.ActReveal, "queue.pause"}[i%3], Subject: fmt.Sprint("s", i%2), Count: int64(i),
+		check(t, s.Record(t.Context(), audit.Entry{
+			At: at, Actor: by, Action: []string{"job.replay", audit.Reveal, "queue.pause"}[i%3], Subject: fmt.Sprint("s", i%2), Count: int64(i),
 			Filter: "queue:orders", Before: "x", After: "y",
 		}))
 	}
 	return s
 }
 
-func seqsOf(entries []job.Entry) (all []int64) {
+func seqsOf(entries []audit.Entry) (all []int64) {
 	for _, e := range entries {
 		all = append(all, e.Seq)
 	}
@@ -37,16 +37,16 @@ func seqsOf(entries []job.Entry) (all []int64) {
 func TestAudit_Filters(t *testing.T) {
 	s := logged(t)
 	for name, c := range map[string]struct {
-		f    job.AuditFilter
+		f    audit.Filter
 		want []int64
 	}{
-		"everything":  {job.AuditFilter{}, []int64{5, 4, 3, 2, 1}},
-		"by actor":    {job.AuditFilter{Actor: "eve"}, []int64{4, 2}},
-		"by action":   {job.AuditFilter{Action: "queue.pause"}, []int64{3}},
-		"by kind":     {job.AuditFilter{Action: "job.*"}, []int64{5, 4, 2, 1}},
-		"by subject":  {job.AuditFilter{Subject: "s0", Actor: "ana"}, []int64{5, 3, 1}},
-		"by time":     {job.AuditFilter{From: testTime.Add(time.Hour), To: testTime.Add(3 * time.Hour)}, []int64{3, 2}},
-		"own reveals": {job.AuditFilter{Reveals: "ana"}, []int64{5, 4, 3, 1}},
+		"everything":  {audit.Filter{}, []int64{5, 4, 3, 2, 1}},
+		"by actor":    {audit.Filter{Actor: "eve"}, []int64{4, 2}},
+		"by action":   {audit.Filter{Action: "queue.pause"}, []int64{3}},
+		"by kind":     {audit.Filter{Action: "job.*"}, []int64{5, 4, 2, 1}},
+		"by subject":  {audit.Filter{Subject: "s0", Actor: "ana"}, []int64{5, 3, 1}},
+		"by time":     {audit.Filter{From: testTime.Add(time.Hour), To: testTime.Add(3 * time.Hour)}, []int64{3, 2}},
+		"own reveals": {audit.Filter{Reveals: "ana"}, []int64{5, 4, 3, 1}},
 	} {
 		page, err := s.Audit(t.Context(), c.f, 0, 10)
 		if got := seqsOf(page.Entries); err != nil || !slices.Equal(got, c.want) || page.Next != 0 {
@@ -57,15 +57,15 @@ func TestAudit_Filters(t *testing.T) {
 
 func TestAudit_Pages(t *testing.T) {
 	s := logged(t)
-	first, err := s.Audit(t.Context(), job.AuditFilter{}, 0, 2)
+	first, err := s.Audit(t.Context(), audit.Filter{}, 0, 2)
 	check(t, err)
-	second, err := s.Audit(t.Context(), job.AuditFilter{}, first.Next, 3)
+	second, err := s.Audit(t.Context(), audit.Filter{}, first.Next, 3)
 	check(t, err)
 	if got := append(seqsOf(first.Entries), seqsOf(second.Entries)...); !slices.Equal(got, []int64{5, 4, 3, 2, 1}) || second.Next != 0 {
 		t.Errorf("two pages have %v, next %d", got, second.Next)
 	}
 	e := second.Entries[2]
-	if !e.At.Equal(testTime) || e.Actor != (job.Actor{Name: "ana", Address: "192.0.2.1"}) || e.Filter != "queue:orders" || e.Before+e.After != "xy" {
+	if !e.At.Equal(testTime) || e.Actor != (audit.Actor{Name: "ana", Address: "192.0.2.1"}) || e.Filter != "queue:orders" || e.Before+e.After != "xy" {
 		t.Errorf("the first entry is %+v", e)
 	}
 }
@@ -82,7 +82,7 @@ func verify(t *testing.T, s *Store) (n int64, err error) {
 
 // tampered runs statements as somebody with the file and a shell would, and
 // verifies the log.
-func tampered(t *testing.T, s *Store, statements ...string) (n int64, broken *job.BrokenAudit) {
+func tampered(t *testing.T, s *Store, statements ...string) (n int64, broken *audit.Broken) {
 	t.Helper()
 	other, err := sql.Open("sqlite", dsn(s.path))
 	check(t, err)
@@ -150,7 +150,7 @@ func TestVerifyAudit_NothingHeals(t *testing.T) {
 			check(t, errors.Join(err, other.Close()))
 			s = open(t, Options{Path: path})
 			for range 2 {
-				check(t, s.Record(t.Context(), job.Entry{At: testTime, Actor: job.Actor{Name: "ana"}, Action: "queue.pause"}))
+				check(t, s.Record(t.Context(), audit.Entry{At: testTime, Actor: audit.Actor{Name: "ana"}, Action: "queue.pause"}))
 			}
 			if _, broken := tampered(t, s); broken == nil || broken.Error() != c.want {
 				t.Errorf("found %v, want %s", broken, c.want)
@@ -175,7 +175,7 @@ func TestVerifyAudit_HoldsOverRestartsAndManyEntries(t *testing.T) {
 	s := open(t, Options{})
 	for range 3 {
 		for _, j := range dead(t, s, 400) {
-			_, err := s.Discard(t.Context(), testTime, j.ID, 1, job.Actor{Name: "ana"})
+			_, err := s.Discard(t.Context(), testTime, j.ID, 1, audit.Actor{Name: "ana"})
 			check(t, err)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // claim takes, in each queue that is not paused, as many of the next jobs as
@@ -224,7 +226,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 		return 0, err
 	}
 	total := 0
-	var after job.Cursor
+	var after filter.Cursor
 	for {
 		jobs, err := write(ctx, s.writer, unholdChunk, func(t *tx) ([]job.Job, error) { return t.unhold(string(names), after) })
 		if err != nil {
@@ -232,7 +234,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 		}
 		for _, j := range jobs {
 			if j.ChangedAt.After(after.At) || j.ChangedAt.Equal(after.At) && j.Seq > after.Seq {
-				after = job.Cursor{At: j.ChangedAt, Seq: j.Seq}
+				after = filter.Cursor{At: j.ChangedAt, Seq: j.Seq}
 			}
 		}
 		if total += len(jobs); len(jobs) < unholdChunk {
@@ -243,7 +245,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 
 // unhold lets the next held jobs of the types go, the longest held first, from
 // a place on, so that those that stay are passed once only.
-func (t *tx) unhold(types string, after job.Cursor) ([]job.Job, error) {
+func (t *tx) unhold(types string, after filter.Cursor) ([]job.Job, error) {
 	const update = `UPDATE jobs SET held = 0 WHERE seq IN (SELECT seq FROM jobs
 			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
 			ORDER BY changed_at, seq LIMIT $4 + 0)
@@ -258,11 +260,11 @@ func (t *tx) unhold(types string, after job.Cursor) ([]job.Job, error) {
 }
 
 // Held tells, by queue and type, how many jobs wait for a handler.
-func (s *Store) Held(ctx context.Context) ([]job.HeldType, error) {
+func (s *Store) Held(ctx context.Context) ([]queues.Held, error) {
 	const query = `SELECT queue, type, n FROM held WHERE n > 0 ORDER BY queue, type`
-	var held []job.HeldType
+	var held []queues.Held
 	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var h job.HeldType
+		var h queues.Held
 		err := rows.Scan(&h.Queue, &h.Type, &h.Count)
 		held = append(held, h)
 		return err

@@ -4,13 +4,15 @@ import (
 	"context"
 	"database/sql"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Job returns everything that is known of one job, as of one commit, or
 // job.ErrNotFound.
-func (s *Store) Job(ctx context.Context, id string) (job.Detail, error) {
-	var d job.Detail
+func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
+	var d history.Detail
 	err := s.consistently(ctx, func(src source) (err error) {
 		if d.Job, err = s.policies.byID(src, id); err != nil {
 			return err
@@ -92,12 +94,12 @@ func replays(src source, seq int64) ([]job.Replay, error) {
 // maxBulkActs bounds what is read of the operations of one job, the newest first.
 const maxBulkActs = 200
 
-func bulkActs(src source, seq int64) ([]job.BulkAct, error) {
+func bulkActs(src source, seq int64) ([]operation.Act, error) {
 	const query = `SELECT i.operation_id, o.kind, i.run, i.at, o.started_by FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 		WHERE i.job_seq = $1 AND i.state = 'done' ORDER BY i.operation_id DESC LIMIT $2 + 0`
-	var all []job.BulkAct
+	var all []operation.Act
 	err := src.query(query, func(rows *sql.Rows) error {
-		var a job.BulkAct
+		var a operation.Act
 		var at int64
 		err := rows.Scan(&a.Operation, &a.Kind, &a.Run, &at, &a.By)
 		a.At = fromMicros(at)

@@ -10,7 +10,9 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
-	"redrive/internal/failure"
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 )
 
@@ -28,10 +30,10 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 	if err != nil {
 		return nil, err
 	}
-	causes := map[int]failure.Cause{} // of those that come as dead letters
+	causes := map[int]fingerprint.Cause{} // of those that come as dead letters
 	for i := range jobs {
 		if fresh(&jobs[i], now); jobs[i].State == job.Discarded {
-			causes[i] = job.CauseOf(jobs[i])
+			causes[i] = failures.CauseOf(jobs[i])
 		}
 	}
 	done, err := write(ctx, s.writer, len(jobs), func(t *tx) ([]job.Enqueued, error) {
@@ -110,7 +112,7 @@ func (t *tx) flushJobs() error {
 }
 
 // enqueue stores a job, unless its key names one already.
-func (t *tx) enqueue(j job.Job, text policyText, cause failure.Cause) (job.Enqueued, error) {
+func (t *tx) enqueue(j job.Job, text policyText, cause fingerprint.Cause) (job.Enqueued, error) {
 	if first, err := t.first(j); !errors.Is(err, sql.ErrNoRows) {
 		return job.Enqueued{Job: first, Repeat: true}, err
 	}
@@ -136,7 +138,7 @@ func (t *tx) enqueue(j job.Job, text policyText, cause failure.Cause) (job.Enque
 }
 
 // quarantine makes a new job a dead letter: it never ran.
-func (t *tx) quarantine(j *job.Job, cause failure.Cause) (err error) {
+func (t *tx) quarantine(j *job.Job, cause fingerprint.Cause) (err error) {
 	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5,
 			group_id = $6 WHERE seq = $1`
 	if err := t.flushJobs(); err != nil {
@@ -191,7 +193,7 @@ func (p *policies) byID(src source, id string) (job.Job, error) {
 	const query = wholeJobs + ` WHERE id = $1`
 	j, err := one(p.whole(src, query, id))
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w with the id %s", job.ErrNotFound, job.Clip(id, 64))
+		err = fmt.Errorf("%w with the id %s", job.ErrNotFound, clip.Text(id, 64))
 	}
 	return j, err
 }

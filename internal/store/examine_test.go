@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 func problems(t *testing.T, path string) (all []string) {
@@ -62,7 +62,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 	} {
 		s := open(t, Options{})
 		live(t, s)
-		_, err := s.Discard(t.Context(), testTime, dead(t, s, 1)[0].ID, 1, job.Actor{Name: "ana"})
+		_, err := s.Discard(t.Context(), testTime, dead(t, s, 1)[0].ID, 1, audit.Actor{Name: "ana"})
 		check(t, err)
 		other, err := sql.Open("sqlite", dsn(s.path))
 		check(t, err)

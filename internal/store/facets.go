@@ -6,13 +6,14 @@ import (
 	"database/sql"
 	"slices"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
 
 // Reasons counts the open dead letters by reason, the most frequent first, from
 // memory.
-func (s *Store) Reasons(context.Context) ([]job.ReasonCount, error) {
+func (s *Store) Reasons(context.Context) ([]filter.ReasonCount, error) {
 	counts := map[retry.Reason]int64{}
 	s.openLetters(func(k letterKey, n int64) { counts[k.reason] += n })
 	return reasonCounts(counts), nil
@@ -20,11 +21,11 @@ func (s *Store) Reasons(context.Context) ([]job.ReasonCount, error) {
 
 // Facets counts what a list can be narrowed to, from memory: open dead letters
 // by reason, queue and type, jobs of another state by queue.
-func (s *Store) Facets(_ context.Context, f job.Filter) (job.Facets, error) {
+func (s *Store) Facets(_ context.Context, f filter.Filter) (filter.Facets, error) {
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
 		s.depthsOf(f.Status, func(queue string, n int64) { queues[queue] += n })
-		return job.Facets{Queues: nameCounts(queues)}, nil
+		return filter.Facets{Queues: nameCounts(queues)}, nil
 	}
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
 	s.openLetters(func(k letterKey, n int64) {
@@ -40,7 +41,7 @@ func (s *Store) Facets(_ context.Context, f job.Filter) (job.Facets, error) {
 			types[k.typ] += n
 		}
 	})
-	return job.Facets{Reasons: reasonCounts(reasons), Queues: nameCounts(queues), Types: nameCounts(types)}, nil
+	return filter.Facets{Reasons: reasonCounts(reasons), Queues: nameCounts(queues), Types: nameCounts(types)}, nil
 }
 
 // openLetters calls each with every count of open dead letters that is not zero.
@@ -54,7 +55,7 @@ func (s *Store) openLetters(each func(letterKey, int64)) {
 
 // noLetters reports whether no open dead letter has the filter's queue, type and
 // reason, as far as the counts tell names apart.
-func (s *Store) noLetters(f job.Filter) bool {
+func (s *Store) noLetters(f filter.Filter) bool {
 	none := true
 	s.openLetters(func(k letterKey, _ int64) {
 		queue := f.Queue == "" || f.Queue == k.queue || k.queue == otherLabel
@@ -102,23 +103,23 @@ func (r *rollup) loadOpened(src source) error {
 	}, microsPerHour)
 }
 
-func reasonCounts(counts map[retry.Reason]int64) []job.ReasonCount {
-	var all []job.ReasonCount
+func reasonCounts(counts map[retry.Reason]int64) []filter.ReasonCount {
+	var all []filter.ReasonCount
 	for reason, n := range counts {
-		all = append(all, job.ReasonCount{Reason: reason, Count: n})
+		all = append(all, filter.ReasonCount{Reason: reason, Count: n})
 	}
-	slices.SortFunc(all, func(a, b job.ReasonCount) int {
+	slices.SortFunc(all, func(a, b filter.ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
 	return all
 }
 
-func nameCounts(counts map[string]int64) []job.NameCount {
-	var all []job.NameCount
+func nameCounts(counts map[string]int64) []filter.NameCount {
+	var all []filter.NameCount
 	for name, n := range counts {
-		all = append(all, job.NameCount{Name: name, Count: n})
+		all = append(all, filter.NameCount{Name: name, Count: n})
 	}
-	slices.SortFunc(all, func(a, b job.NameCount) int {
+	slices.SortFunc(all, func(a, b filter.NameCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	return all

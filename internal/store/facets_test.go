@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -13,7 +14,7 @@ import (
 func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
 	s := open(t, Options{})
 	find := func(queue, typ string) int {
-		list, err := s.Letters(t.Context(), job.Filter{Queue: queue, Type: typ, Text: "alpha"}, job.Cursor{}, 10)
+		list, err := s.Letters(t.Context(), filter.Filter{Queue: queue, Type: typ, Text: "alpha"}, filter.Cursor{}, 10)
 		check(t, err)
 		return len(list.Letters)
 	}
@@ -31,7 +32,7 @@ func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
 		check(t, err)
 	}
 	set(0, 3)
-	if !s.noLetters(job.Filter{Queue: "orders", Type: "t3.send"}) || !s.noLetters(job.Filter{Queue: "mail"}) || s.noLetters(job.Filter{Type: "t2.*"}) {
+	if !s.noLetters(filter.Filter{Queue: "orders", Type: "t3.send"}) || !s.noLetters(filter.Filter{Queue: "mail"}) || s.noLetters(filter.Filter{Type: "t2.*"}) {
 		t.Error("three letters are not told by their names")
 	}
 	set(3, maxLabels)

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/failure"
+	"redrive/internal/failures"
+	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 )
 
@@ -14,8 +15,8 @@ import (
 // has to be held against.
 type group struct {
 	id       int64
-	state    job.GroupState
-	patience job.Patience
+	state    failures.State
+	patience failures.Patience
 	failures int64
 	hour     int64 // the newest one that was counted, since 1970
 	inHour   int64
@@ -25,7 +26,7 @@ type group struct {
 type groupDelta struct {
 	failures, dead, retrying, replayed, recovered, relapsed int64
 	seen, sampleSeq, sampleExecution                        int64 // of the newest failure
-	opened                                                  job.Reopening
+	opened                                                  failures.Reopening
 	openedAt                                                int64
 }
 
@@ -75,7 +76,7 @@ const microsPerHour = 60 * microsPerMinute
 
 // failed counts a failure, and returns the number of the group to which it
 // belongs. execution is 0 for a job that never ran; final: no retry follows.
-func (t *tx) failed(c failure.Cause, j job.Job, execution int, at int64, final bool) (int64, error) {
+func (t *tx) failed(c fingerprint.Cause, j job.Job, execution int, at int64, final bool) (int64, error) {
 	g, err := t.groupOf(c, j.Type, at)
 	if err != nil {
 		return 0, fmt.Errorf("count a failure in group %s: %w", c.Fingerprint, err)
@@ -94,7 +95,7 @@ func (t *tx) failed(c failure.Cause, j job.Job, execution int, at int64, final b
 		d.seen, d.sampleSeq, d.sampleExecution = at, j.Seq, int64(execution)
 	}
 	if why := g.opens(fromMicros(at)); why != "" {
-		g.state, d.opened, d.openedAt = job.GroupOpen, why, at
+		g.state, d.opened, d.openedAt = failures.Open, why, at
 	}
 	k := groupHour{g.id, hour}
 	sums := t.delta.groupHours[k]
@@ -108,11 +109,11 @@ func (t *tx) failed(c failure.Cause, j job.Job, execution int, at int64, final b
 }
 
 // opens says why a failure now opens the group by itself.
-func (g *group) opens(now time.Time) job.Reopening {
+func (g *group) opens(now time.Time) failures.Reopening {
 	switch g.state {
-	case job.GroupResolved:
-		return job.ByFailure
-	case job.GroupIgnored:
+	case failures.Resolved:
+		return failures.ByFailure
+	case failures.Ignored:
 		return g.patience.Over(now, g.failures, g.inHour)
 	}
 	return ""
@@ -120,12 +121,12 @@ func (g *group) opens(now time.Time) job.Reopening {
 
 // groupOf returns the group of a cause as this transaction sees it, a new one
 // for a cause that was never seen. Past the bound, that is the group "other".
-func (t *tx) groupOf(c failure.Cause, typ string, at int64) (*group, error) {
+func (t *tx) groupOf(c fingerprint.Cause, typ string, at int64) (*group, error) {
 	if g := t.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
-	if t.countGroups() >= job.MaxGroups {
-		c = failure.Cause{Fingerprint: job.OtherGroup, Class: job.OtherGroup, Message: "whatever was new after the first 10,000 error groups"}
+	if t.countGroups() >= failures.MaxGroups {
+		c = fingerprint.Cause{Fingerprint: failures.OtherGroup, Class: failures.OtherGroup, Message: "whatever was new after the first 10,000 error groups"}
 		if typ = ""; t.group(c.Fingerprint) != nil {
 			return t.group(c.Fingerprint), nil
 		}
@@ -133,7 +134,7 @@ func (t *tx) groupOf(c failure.Cause, typ string, at int64) (*group, error) {
 	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
 			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0)`
-	g := &group{id: t.newestGroup + 1, state: job.GroupOpen}
+	g := &group{id: t.newestGroup + 1, state: failures.Open}
 	_, err := t.exec(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at)
 	if err != nil {
 		return nil, err
@@ -295,7 +296,7 @@ func (t *tx) flushGroupParts() error {
 func (r *rollup) learnGroups(changed map[string]*group) {
 	for fingerprint, g := range changed {
 		if before := r.groups[fingerprint]; before != nil {
-			if before.state == job.GroupOpen {
+			if before.state == failures.Open {
 				r.openGroups--
 			}
 			delete(r.groups, fingerprint)
@@ -304,7 +305,7 @@ func (r *rollup) learnGroups(changed map[string]*group) {
 		if g == nil {
 			continue
 		}
-		if g.state == job.GroupOpen {
+		if g.state == failures.Open {
 			r.openGroups++
 		}
 		r.newestGroup = max(r.newestGroup, g.id)

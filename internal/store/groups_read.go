@@ -10,7 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames, g.state, g.state_at, g.state_by,
@@ -18,7 +22,7 @@ const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames,
 	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
 
 // scanGroup reads groupColumns, whose further columns go to extra.
-func scanGroup(rows *sql.Rows, extra ...any) (g job.Group, err error) {
+func scanGroup(rows *sql.Rows, extra ...any) (g failures.Group, err error) {
 	var frames string
 	var stateAt, reopened, until, first, last int64
 	err = rows.Scan(append([]any{
@@ -36,10 +40,10 @@ func scanGroup(rows *sql.Rows, extra ...any) (g job.Group, err error) {
 
 // Groups returns one page of the error groups that the filter selects, in its
 // order.
-func (s *Store) Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error) {
+func (s *Store) Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var page job.GroupList
+	var page failures.List
 	err := s.consistently(ctx, func(src source) error {
 		query, args := groupsQuery(f, after, limit)
 		err := src.query(query, func(rows *sql.Rows) error {
@@ -58,7 +62,7 @@ func (s *Store) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 		if len(page.Groups) > limit {
 			page.Groups = page.Groups[:limit]
 			last := page.Groups[limit-1]
-			page.Next = job.GroupCursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
+			page.Next = failures.Cursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
 		}
 		return addParts(src, now, page.Groups)
 	})
@@ -69,14 +73,14 @@ func (s *Store) Groups(ctx context.Context, now time.Time, f job.GroupFilter, af
 var errEnough = errors.New("enough was read")
 
 // group is a group as it can be searched.
-func (r redaction) group(g job.Group) job.Group {
+func (r redaction) group(g failures.Group) failures.Group {
 	g.Class, g.Message, g.Note = r.text(g.Class), r.text(g.Message), r.text(g.Note)
 	return g
 }
 
 // groupsQuery selects groups; of those that may hold a text, as far as that is not
 // hidden, all.
-func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, []any) {
+func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
 	var where conditions
 	if f.State != "" {
@@ -91,8 +95,8 @@ func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, [
 		where.add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
 	}
 	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
-	next := after != job.GroupCursor{}
-	if f.Sort == job.NewestSeen {
+	next := after != failures.Cursor{}
+	if f.Sort == failures.NewestSeen {
 		order = "g.last_seen DESC, g.id DESC"
 		if next {
 			where.add("(g.last_seen, g.id) < (%s, %s)", micros(after.Seen), after.Number)
@@ -109,17 +113,17 @@ func groupsQuery(f job.GroupFilter, after job.GroupCursor, limit int) (string, [
 
 // TopGroups returns the open error groups with the most failures in the last
 // day, the most first.
-func (s *Store) TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error) {
+func (s *Store) TopGroups(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var all []job.Group
+	var all []failures.Group
 	err := s.consistently(ctx, func(src source) error {
 		numbers, err := topGroups(src, firstHour(now), limit)
 		if err != nil {
 			return err
 		}
-		all = make([]job.Group, len(numbers))
+		all = make([]failures.Group, len(numbers))
 		err = src.query(query, func(rows *sql.Rows) error {
 			g, err := scanGroup(rows)
 			all[slices.Index(numbers, g.Number)] = g
@@ -173,7 +177,7 @@ func topGroups(src source, first int64, limit int) ([]int64, error) {
 const lastDay = 24
 
 // addParts gives groups their queues and their last day.
-func addParts(src source, now time.Time, groups []job.Group) error {
+func addParts(src source, now time.Time, groups []failures.Group) error {
 	const (
 		queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
 			ORDER BY failures DESC, queue`
@@ -182,7 +186,7 @@ func addParts(src source, now time.Time, groups []job.Group) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	byNumber, numbers := map[int64]*job.Group{}, make([]int64, len(groups))
+	byNumber, numbers := map[int64]*failures.Group{}, make([]int64, len(groups))
 	for i := range groups {
 		g := &groups[i]
 		g.LastDay = make([]int64, lastDay)
@@ -191,7 +195,7 @@ func addParts(src source, now time.Time, groups []job.Group) error {
 	theirs, first := array(numbers), firstHour(now)
 	var number int64
 	err := src.query(queues, func(rows *sql.Rows) error {
-		var share job.Share
+		var share failures.Share
 		err := rows.Scan(&number, &share.Name, &share.Count)
 		byNumber[number].Queues = append(byNumber[number].Queues, share)
 		return err
@@ -212,17 +216,17 @@ func addParts(src source, now time.Time, groups []job.Group) error {
 // firstHour is the oldest of the hours that are shown.
 func firstHour(now time.Time) int64 { return micros(now)/microsPerHour - lastDay + 1 }
 
-// GroupTallies counts the groups by state, in the order of job.GroupStates.
-func (s *Store) GroupTallies(ctx context.Context) ([]job.GroupTally, error) {
+// GroupTallies counts the groups by state, in the order of failures.States.
+func (s *Store) GroupTallies(ctx context.Context) ([]failures.Tally, error) {
 	const query = `SELECT state, count(*), sum(dead), sum(retrying) FROM groups GROUP BY state`
-	var all []job.GroupTally
-	for _, state := range job.GroupStates() {
-		all = append(all, job.GroupTally{State: state})
+	var all []failures.Tally
+	for _, state := range failures.States() {
+		all = append(all, failures.Tally{State: state})
 	}
 	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var t job.GroupTally
+		var t failures.Tally
 		err := rows.Scan(&t.State, &t.Groups, &t.Dead, &t.Retrying)
-		if i := slices.Index(job.GroupStates(), t.State); i >= 0 {
+		if i := slices.Index(failures.States(), t.State); i >= 0 {
 			all[i] = t
 		}
 		return err
@@ -239,7 +243,7 @@ const (
 
 // Group returns everything that is known of an error group, as of one commit,
 // or job.ErrNotFound.
-func (s *Store) Group(ctx context.Context, now time.Time, fingerprint string) (d job.GroupDetail, err error) {
+func (s *Store) Group(ctx context.Context, now time.Time, fingerprint string) (d failures.Detail, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = s.consistently(ctx, func(src source) error {
@@ -247,7 +251,7 @@ func (s *Store) Group(ctx context.Context, now time.Time, fingerprint string) (d
 		if d.Group, err = oneGroup(src, `fingerprint = $1`, fingerprint, &seq, &execution); err != nil {
 			return err
 		}
-		groups := []job.Group{d.Group}
+		groups := []failures.Group{d.Group}
 		if err := addParts(src, now, groups); err != nil {
 			return err
 		}
@@ -266,7 +270,7 @@ func (s *Store) Group(ctx context.Context, now time.Time, fingerprint string) (d
 
 // oneGroup returns the group that a fixed condition selects, or
 // job.ErrNotFound; sample gets the failure that stands for all.
-func oneGroup(src source, condition string, value any, sample ...any) (g job.Group, err error) {
+func oneGroup(src source, condition string, value any, sample ...any) (g failures.Group, err error) {
 	query := `SELECT ` + groupColumns + `, g.sample_seq, g.sample_execution FROM groups AS g WHERE g.` + condition
 	if len(sample) == 0 {
 		sample = []any{new(int64), new(int64)}
@@ -278,7 +282,7 @@ func oneGroup(src source, condition string, value any, sample ...any) (g job.Gro
 		return err
 	}, value)
 	if err == nil && !found {
-		err = fmt.Errorf("error group %s: %w", job.Clip(fmt.Sprint(value), 64), job.ErrNotFound)
+		err = fmt.Errorf("error group %s: %w", clip.Text(fmt.Sprint(value), 64), job.ErrNotFound)
 	}
 	return g, err
 }
@@ -286,14 +290,14 @@ func oneGroup(src source, condition string, value any, sample ...any) (g job.Gro
 // GroupsOf returns the error groups to which the jobs of dead letters belong, by
 // their numbers, from memory: of each its fingerprint, and how many failures it
 // has.
-func (s *Store) GroupsOf(_ context.Context, letters []job.LetterRow) (map[int64]job.Group, error) {
+func (s *Store) GroupsOf(_ context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
 	s.counts.RLock()
 	defer s.counts.RUnlock()
-	all := make(map[int64]job.Group, len(letters))
+	all := make(map[int64]failures.Group, len(letters))
 	for _, l := range letters {
 		fingerprint := s.rollup.fingerprints[l.Job.Group]
 		if g := s.rollup.groups[fingerprint]; g != nil {
-			known := job.Group{Number: g.id, Failures: g.failures}
+			known := failures.Group{Number: g.id, Failures: g.failures}
 			known.Fingerprint = fingerprint
 			all[g.id] = known
 		}
@@ -301,9 +305,9 @@ func (s *Store) GroupsOf(_ context.Context, letters []job.LetterRow) (map[int64]
 	return all, nil
 }
 
-func groupHours(src source, number, first int64) ([]job.Hour, error) {
+func groupHours(src source, number, first int64) ([]failures.Hour, error) {
 	const query = `SELECT hour, failures, final FROM group_hours WHERE group_id = $1 AND hour >= $2`
-	hours := make([]job.Hour, lastDay)
+	hours := make([]failures.Hour, lastDay)
 	for i := range hours {
 		hours[i].At = fromMicros((first + int64(i)) * microsPerHour)
 	}
@@ -320,14 +324,14 @@ func groupHours(src source, number, first int64) ([]job.Hour, error) {
 
 // sample returns the failure that stands for all, the zero Sample when its job
 // was removed.
-func (s *Store) sample(src source, seq, execution int64) (job.Sample, error) {
+func (s *Store) sample(src source, seq, execution int64) (failures.Sample, error) {
 	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq = $1`
 	jobs, err := s.policies.jobs(src, query, seq)
 	if err != nil || len(jobs) == 0 {
-		return job.Sample{}, err
+		return failures.Sample{}, err
 	}
 	all, err := attempts(src, seq)
-	found := job.Sample{Job: jobs[0]}
+	found := failures.Sample{Job: jobs[0]}
 	for _, a := range all {
 		if int64(a.Execution) == execution {
 			found.Attempt = a
@@ -368,7 +372,7 @@ func (s *Store) groupJobs(src source, number int64) ([]job.Job, error) {
 const groupOperations = 10
 
 // GroupOperations returns the newest operations whose filter names the group.
-func (s *Store) GroupOperations(ctx context.Context, fingerprint string) ([]job.Operation, error) {
+func (s *Store) GroupOperations(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
 	const query = `SELECT ` + operationColumns + ` FROM operations WHERE (' ' || filter || ' ') LIKE $1 ESCAPE '\' ORDER BY id DESC LIMIT $2 + 0`
 	return operations(s.reading(ctx), query, "% group:"+likely(fingerprint)+" %", groupOperations)
 }

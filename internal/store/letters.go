@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 )
 
 // Fill tells how full the dead-letter queue is.
-func (s *Store) Fill(ctx context.Context, now time.Time) (job.Fill, error) {
+func (s *Store) Fill(ctx context.Context, now time.Time) (retention.Usage, error) {
 	const query = `SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1`
-	f := job.Fill{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.openedSince(firstHour(now))}
+	f := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.openedSince(firstHour(now))}
 	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		var oldest int64
 		err := rows.Scan(&oldest)
@@ -44,7 +47,7 @@ const pruneChunk = 500
 // so long ago, whose counts stay; and error groups in which nothing failed for so
 // long and to which no job belongs. The newest letter always stays. Other writers
 // come in between.
-func (s *Store) Prune(ctx context.Context, now time.Time, r job.Retention) (done job.Pruned, err error) {
+func (s *Store) Prune(ctx context.Context, now time.Time, r retention.Limits) (done retention.Pruned, err error) {
 	if r.Age > 0 {
 		done.ByAge, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now.Add(-r.Age), pruneChunk) })
 	}
@@ -105,7 +108,7 @@ func (t *tx) prune(now, before time.Time, most int64) (int, error) {
 	if err := t.remove(jobs); err != nil {
 		return 0, err
 	}
-	return len(jobs), t.audit(job.Entry{At: now, Actor: keeper(), Action: "dead_letters.prune", Count: int64(len(jobs))})
+	return len(jobs), t.audit(audit.Entry{At: now, Actor: keeper(), Action: "dead_letters.prune", Count: int64(len(jobs))})
 }
 
 // remove deletes jobs that are over, with everything that is known of them.
@@ -136,7 +139,7 @@ func (t *tx) remove(jobs []job.Job) error {
 // Forwarded writes down what became of a refused dead letter that was sent once
 // more: it is stored as any other letter, or its problem is a newer one. A run
 // whose letter is not refused (any more) is a *job.Conflict.
-func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by job.Actor) (job.Job, error) {
+func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -148,7 +151,7 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 		}
 		if d.Problem != "" {
 			const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
-			n, err := t.exec(still, from.Seq, run, job.Clip(d.Problem, job.MaxNote))
+			n, err := t.exec(still, from.Seq, run, clip.Text(d.Problem, job.MaxNote))
 			t.touched = true
 			if err := expect(1, n, err); err != nil {
 				return job.Job{}, err

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -37,14 +39,14 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 	var callers sync.WaitGroup
 	for i, j := range letters[7:] {
 		callers.Go(func() {
-			if _, err := s.Discard(context.Background(), testTime, j.ID, 1, job.Actor{Name: "ana"}); err != nil {
+			if _, err := s.Discard(context.Background(), testTime, j.ID, 1, audit.Actor{Name: "ana"}); err != nil {
 				t.Error(err)
 			}
 		})
 		queued(s, i+1)
 	}
 	callers.Go(func() {
-		if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), job.Retention{Count: 7}); done.ByCount != 0 || err != nil {
+		if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), retention.Limits{Count: 7}); done.ByCount != 0 || err != nil {
 			t.Errorf("%d letters were pruned, %v; want none", done.ByCount, err)
 		}
 	})
@@ -60,7 +62,7 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 	s := open(t, Options{})
 	old := dead(t, s, 1)[0]
 	priority := 1
-	_, err := s.ReplayWith(t.Context(), testTime, old.ID, 1, job.Redo{Priority: &priority}, job.Actor{Name: "ana"})
+	_, err := s.ReplayWith(t.Context(), testTime, old.ID, 1, job.Edit{Priority: &priority}, audit.Actor{Name: "ana"})
 	check(t, err)
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
 	check(t, err)
@@ -82,7 +84,7 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 			t.Errorf("%s has no row of the job before", table)
 		}
 	}
-	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), job.Retention{Count: 2}); done.ByCount != 1 || err != nil {
+	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), retention.Limits{Count: 2}); done.ByCount != 1 || err != nil {
 		t.Fatalf("%d letters were pruned, %v; want 1", done.ByCount, err)
 	}
 	for table, seq := range tables {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -72,7 +73,7 @@ type subject struct {
 }
 
 // match adds what jobs and dead letters are filtered by alike.
-func (c *conditions) match(f job.Filter, in subject) {
+func (c *conditions) match(f filter.Filter, in subject) {
 	if f.Queue != "" {
 		c.add(in.table+".queue = %s", f.Queue)
 	}
@@ -109,7 +110,7 @@ func (c *conditions) pattern(column, pattern string) {
 	}
 }
 
-func (c *conditions) span(column string, s job.Span) {
+func (c *conditions) span(column string, s filter.Span) {
 	if s.Min > 0 {
 		c.add(column+" >= %s", s.Min)
 	}
@@ -120,12 +121,12 @@ func (c *conditions) span(column string, s job.Span) {
 
 // Jobs returns one page of the jobs that the filter selects, the newest first:
 // by the order of enqueueing or by the time of their last change, as
-// [job.Filter.ByEnqueueing] says. When the search takes too long it returns what was
+// [filter.Filter.ByEnqueueing] says. When the search takes too long it returns what was
 // found together with context.DeadlineExceeded; the next page then goes on
 // where it was. So it does while the index of texts is filled anew.
-func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
+func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
 	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
-		return job.List{}, err
+		return filter.List{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -138,18 +139,18 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit 
 // Count says how many jobs the filter selects. It counts no further than limit;
 // more is true when there are others. When that takes too long, or the index of
 // texts is filled anew, it returns context.DeadlineExceeded.
-func (s *Store) Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error) {
-	return s.count(ctx, f, job.Cursor{}, limit)
+func (s *Store) Count(ctx context.Context, f filter.Filter, limit int) (n int, more bool, err error) {
+	return s.count(ctx, f, filter.Cursor{}, limit)
 }
 
 // Newer is Count of the jobs that stand before a place in the list, the newest
 // first.
-func (s *Store) Newer(ctx context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error) {
-	f.Sort = job.Oldest
+func (s *Store) Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error) {
+	f.Sort = filter.Oldest
 	return s.count(ctx, f, than, limit)
 }
 
-func (s *Store) count(ctx context.Context, f job.Filter, after job.Cursor, limit int) (n int, more bool, err error) {
+func (s *Store) count(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (n int, more bool, err error) {
 	if err := cmp.Or(f.Check(), s.filled(f)); err != nil {
 		return 0, false, err
 	}
@@ -166,9 +167,9 @@ const wholeSize = 2 << 20
 // WholeJobs returns what Jobs does, each job with what it brings along. Jobs
 // with large bodies make a shorter page. There is none while the index of texts is
 // filled anew.
-func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error) {
+func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
 	if err := cmp.Or(f.Check(), s.filled(f)); err != nil {
-		return job.List{}, err
+		return filter.List{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -200,8 +201,8 @@ func (s *Store) WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, l
 }
 
 // pageOf is what was found, and where the next page begins.
-func pageOf(ctx context.Context, f job.Filter, limit int, jobs []job.Job, err error) (job.List, error) {
-	page := job.List{Jobs: jobs}
+func pageOf(ctx context.Context, f filter.Filter, limit int, jobs []job.Job, err error) (filter.List, error) {
+	page := filter.List{Jobs: jobs}
 	if len(jobs) > limit || err != nil && len(jobs) > 0 {
 		page.Jobs = jobs[:min(limit, len(jobs))]
 		page.Next = f.CursorOf(page.Jobs[len(page.Jobs)-1])
@@ -209,16 +210,16 @@ func pageOf(ctx context.Context, f job.Filter, limit int, jobs []job.Job, err er
 	return page, timedOut(ctx, err)
 }
 
-func jobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
+func jobsQuery(f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	return selectJobs(jobColumns, "", f, after, limit)
 }
 
 // wholeJobsQuery selects them with their bodies.
-func wholeJobsQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
+func wholeJobsQuery(f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	return selectJobs(jobColumns+", "+bodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
 }
 
-func selectJobs(columns, join string, f job.Filter, after job.Cursor, limit int) (string, []any) {
+func selectJobs(columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
 	var where conditions
 	if f.Searches() {
@@ -239,7 +240,7 @@ func selectJobs(columns, join string, f job.Filter, after job.Cursor, limit int)
 // indexFor names the index of a list of failures. Between two times SQLite takes
 // the one for all queues and types otherwise, and reads past what the filter
 // does not want.
-func indexFor(f job.Filter) string {
+func indexFor(f filter.Filter) string {
 	failure := f.Status == job.Status(job.Discarded) || f.Status == job.Status(job.Retryable)
 	switch {
 	case !failure || f.Group != "" || f.ID != "" || f.Operation != 0:
@@ -267,13 +268,13 @@ func changedAt(s job.Status) string {
 
 // page completes a query: what lies behind the cursor, in order, the newest
 // first unless the filter says otherwise, and one row more than the page has.
-func (c *conditions) page(columns string, f job.Filter, order []string, after job.Cursor, limit int) (string, []any) {
+func (c *conditions) page(columns string, f filter.Filter, order []string, after filter.Cursor, limit int) (string, []any) {
 	before, direction := "<", " DESC"
-	if f.Sort == job.Oldest {
+	if f.Sort == filter.Oldest {
 		before, direction = ">", ""
 	}
 	switch {
-	case after == job.Cursor{}:
+	case after == filter.Cursor{}:
 	case len(order) == 1:
 		c.add(order[0]+" "+before+" %s", after.Seq)
 	default:
@@ -294,19 +295,19 @@ func timedOut(ctx context.Context, err error) error {
 
 // Letters returns one page of the open dead letters that the filter selects,
 // the newest first. Like Jobs it returns what was found when it takes too long.
-func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error) {
+func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.LetterList, error) {
 	if err := cmp.Or(f.Check(), s.current(f)); err != nil {
-		return job.LetterList{}, err
+		return filter.LetterList{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var page job.LetterList
+	var page filter.LetterList
 	if f.Searches() && s.noLetters(f) { // the text need not be looked for
 		return page, s.filled(f)
 	}
 	query, args := lettersQuery(f, after, limit)
 	found := jobRowsFor(limit)
-	page.Letters = make([]job.LetterRow, 0, cap(found.jobs))
+	page.Letters = make([]filter.LetterRow, 0, cap(found.jobs))
 	partly := s.filled(f)
 	src := s.reading(ctx)
 	var l openLetter
@@ -315,7 +316,7 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 		if err == nil {
 			j := &found.jobs[len(found.jobs)-1]
 			j.Payload = l.preview
-			page.Letters = append(page.Letters, job.LetterRow{DeadLetter: l.of(*j)})
+			page.Letters = append(page.Letters, filter.LetterRow{DeadLetter: l.of(*j)})
 		}
 		return err
 	}, args...)
@@ -325,7 +326,7 @@ func (s *Store) Letters(ctx context.Context, f job.Filter, after job.Cursor, lim
 		page.Letters[i].Job = jobs[i]
 	}
 	if last := len(page.Letters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
-		page.Next = job.Cursor{At: page.Letters[last].FailedAt, Seq: jobs[last].Seq}
+		page.Next = filter.Cursor{At: page.Letters[last].FailedAt, Seq: jobs[last].Seq}
 		if byJob(f) {
 			page.Next.At = jobs[last].ChangedAt
 		}
@@ -360,11 +361,11 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 // byJob reports whether letters are found by what their jobs know: the group or
 // the type. They come in the order in which these were discarded, which is when
 // they failed.
-func byJob(f job.Filter) bool {
+func byJob(f filter.Filter) bool {
 	return !f.Searches() && (f.Group != "" || f.Type != "" && !strings.HasSuffix(f.Type, ".*"))
 }
 
-func lettersQuery(f job.Filter, after job.Cursor, limit int) (string, []any) {
+func lettersQuery(f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + openLetterColumns + ` FROM `
 	from, order := "dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq", []string{"l.failed_at", "l.job_seq"}
 	facts := subject{"l", "l.exception", "l.failed_at"}

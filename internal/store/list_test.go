@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -19,16 +20,16 @@ func TestWholeJobs_ReadsNoMoreThanItReturns(t *testing.T) {
 	_, err := s.Enqueue(t.Context(), testTime, jobs)
 	check(t, err)
 	seen := 0
-	var after job.Cursor
+	var after filter.Cursor
 	for pages := 0; ; pages++ {
-		var page job.List
-		used := allocated(func() { page, err = s.WholeJobs(t.Context(), job.Filter{}, after, n) })
+		var page filter.List
+		used := allocated(func() { page, err = s.WholeJobs(t.Context(), filter.Filter{}, after, n) })
 		check(t, err)
 		seen += len(page.Jobs)
 		if len(page.Jobs) > 4 || used > 4*wholeSize {
 			t.Errorf("page %d has %d jobs and took %d bytes", pages, len(page.Jobs), used)
 		}
-		if after = page.Next; after == (job.Cursor{}) || pages > n {
+		if after = page.Next; after == (filter.Cursor{}) || pages > n {
 			break
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // An operation is frozen before it runs. Collect writes its scope down as items,
@@ -27,7 +29,7 @@ const operationColumns = `id, kind, state, why, filter, source, until, start, ra
 	created_at, created_by, started_at, started_by, resumed_at, finished_at,
 	total, pending, done, skipped, failed, succeeded, relapsed, dropped, key`
 
-func scanOperation(rows *sql.Rows, extra ...any) (o job.Operation, err error) {
+func scanOperation(rows *sql.Rows, extra ...any) (o operation.Operation, err error) {
 	var until, spread, canaryAt, created, started, resumed, finished int64
 	err = rows.Scan(append([]any{&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, &until, &o.Start, &o.Pace.Rate, &spread,
 		&o.Pace.Canary, &canaryAt, &o.Pace.Guard, &created, &o.CreatedBy, &started, &o.StartedBy, &resumed, &finished,
@@ -38,7 +40,7 @@ func scanOperation(rows *sql.Rows, extra ...any) (o job.Operation, err error) {
 	return o, err
 }
 
-func operations(src source, query string, args ...any) (all []job.Operation, err error) {
+func operations(src source, query string, args ...any) (all []operation.Operation, err error) {
 	err = src.query(query, func(rows *sql.Rows) error {
 		o, err := scanOperation(rows)
 		all = append(all, o)
@@ -47,29 +49,29 @@ func operations(src source, query string, args ...any) (all []job.Operation, err
 	return all, err
 }
 
-func operation(src source, id int64) (job.Operation, error) {
+func operationByID(src source, id int64) (operation.Operation, error) {
 	const query = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
 	all, err := operations(src, query, id)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("operation %d: %w", id, job.ErrNotFound)
 	}
 	if err != nil {
-		return job.Operation{}, err
+		return operation.Operation{}, err
 	}
 	return all[0], nil
 }
 
 // Operation returns an operation, or job.ErrNotFound.
-func (s *Store) Operation(ctx context.Context, id int64) (job.Operation, error) {
-	return operation(s.reading(ctx), id)
+func (s *Store) Operation(ctx context.Context, id int64) (operation.Operation, error) {
+	return operationByID(s.reading(ctx), id)
 }
 
 // Operations returns a page of operations, the newest first, from the one with
 // the number before on; 0 is the beginning.
-func (s *Store) Operations(ctx context.Context, before int64, limit int) (job.OperationList, error) {
+func (s *Store) Operations(ctx context.Context, before int64, limit int) (operation.List, error) {
 	const query = `SELECT ` + operationColumns + ` FROM operations WHERE $1 = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
 	all, err := operations(s.reading(ctx), query, before, limit+1)
-	list := job.OperationList{Operations: all}
+	list := operation.List{Operations: all}
 	if err == nil && len(all) > limit {
 		list.Operations = all[:limit]
 		list.Next = all[limit-1].ID
@@ -78,7 +80,7 @@ func (s *Store) Operations(ctx context.Context, before int64, limit int) (job.Op
 }
 
 // OpenOperations returns the operations that have not ended, the oldest first.
-func (s *Store) OpenOperations(ctx context.Context) ([]job.Operation, error) {
+func (s *Store) OpenOperations(ctx context.Context) ([]operation.Operation, error) {
 	const query = `SELECT ` + operationColumns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') ORDER BY id`
 	return operations(s.reading(ctx), query)
@@ -89,8 +91,8 @@ func (s *Store) OpenOperations(ctx context.Context) ([]job.Operation, error) {
 // those that do not fit are skipped. A repeat of an idempotency key returns the
 // first operation, of a key for another kind of operation a *job.Conflict. What is
 // asked for must be valid: nothing is checked here but what other operations say.
-func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error) {
-	return write(ctx, s.writer, 1+len(n.Named), func(t *tx) (job.Operation, error) {
+func (s *Store) NewOperation(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
+	return write(ctx, s.writer, 1+len(n.Named), func(t *tx) (operation.Operation, error) {
 		if first, ok, err := t.repeated(n.Key); ok || err != nil {
 			if err == nil && (first.Kind != n.Kind || first.Source != n.Relapsed || (first.Filter == "") != n.Filter.Zero()) {
 				err = &job.Conflict{Problem: fmt.Sprintf("the idempotency key was used for operation %d, which is another; send a new key", first.ID)}
@@ -98,10 +100,10 @@ func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperat
 			return first, err
 		}
 		if err := t.checkSource(n); err != nil {
-			return job.Operation{}, err
+			return operation.Operation{}, err
 		}
-		o := job.Operation{
-			Kind: n.Kind, State: job.OpCollecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
+		o := operation.Operation{
+			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
 			CreatedAt: now, CreatedBy: by.Name, Key: n.Key,
 		}
 		if !n.Filter.Zero() {
@@ -109,7 +111,7 @@ func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperat
 		}
 		var err error
 		if o.ID, err = t.insertOperation(o); err != nil {
-			return job.Operation{}, err
+			return operation.Operation{}, err
 		}
 		if err := t.audit(bulkEntry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
 			return o, err
@@ -119,11 +121,11 @@ func (s *Store) NewOperation(ctx context.Context, now time.Time, n job.NewOperat
 }
 
 // repeated is the operation that was made with the key before.
-func (t *tx) repeated(key string) (o job.Operation, ok bool, err error) {
+func (t *tx) repeated(key string) (o operation.Operation, ok bool, err error) {
 	const query = `SELECT ` + operationColumns + ` FROM operations WHERE key = $1 AND key <> ''`
 	all, err := operations(t, query, key)
 	if err != nil || len(all) == 0 {
-		return job.Operation{}, false, err
+		return operation.Operation{}, false, err
 	}
 	all[0].Repeat = true
 	return all[0], true, nil
@@ -131,11 +133,11 @@ func (t *tx) repeated(key string) (o job.Operation, ok bool, err error) {
 
 // checkSource refuses the relapses of an operation that is not there or has
 // none.
-func (t *tx) checkSource(n job.NewOperation) error {
+func (t *tx) checkSource(n operation.Request) error {
 	if n.Relapsed == 0 {
 		return nil
 	}
-	source, err := operation(t, n.Relapsed)
+	source, err := operationByID(t, n.Relapsed)
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func (t *tx) checkSource(n job.NewOperation) error {
 	return err
 }
 
-func (t *tx) insertOperation(o job.Operation) (id int64, err error) {
+func (t *tx) insertOperation(o operation.Operation) (id int64, err error) {
 	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
 			created_at, created_by, key)
 		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
@@ -165,7 +167,7 @@ func (t *tx) insertOperation(o job.Operation) (id int64, err error) {
 
 // saveOperation writes what changes of an operation that was in another state,
 // or in the same.
-func (t *tx) saveOperation(was job.OpState, o job.Operation) error {
+func (t *tx) saveOperation(was operation.State, o operation.Operation) error {
 	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
 		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
 		total = $13, pending = $14, done = $15, skipped = $16, failed = $17 WHERE id = $1`
@@ -180,9 +182,9 @@ func (t *tx) saveOperation(was job.OpState, o job.Operation) error {
 }
 
 // bulk counts the operations that are under way, and tells that one changed.
-func (t *tx) bulk(was, is job.OpState) {
-	underWay := func(s job.OpState) int64 {
-		if s == job.OpCollecting || s == job.OpRunning {
+func (t *tx) bulk(was, is operation.State) {
+	underWay := func(s operation.State) int64 {
+		if s == operation.Collecting || s == operation.Running {
 			return 1
 		}
 		return 0
@@ -192,25 +194,25 @@ func (t *tx) bulk(was, is job.OpState) {
 }
 
 // bulkEntry is the line of the audit log about an operation.
-func bulkEntry(o job.Operation, action string, now time.Time, by job.Actor) job.Entry {
-	return job.Entry{
+func bulkEntry(o operation.Operation, action string, now time.Time, by audit.Actor) audit.Entry {
+	return audit.Entry{
 		At: now, Actor: by, Action: action, Subject: o.Subject(), Filter: o.Filter, Count: o.Total, After: string(o.State),
 	}
 }
 
 // OperationLog is what was written about an operation in the audit log, the
 // newest first.
-func (s *Store) OperationLog(ctx context.Context, id int64) (all []job.Entry, err error) {
+func (s *Store) OperationLog(ctx context.Context, id int64) (all []audit.Entry, err error) {
 	const query = `SELECT seq, at, actor, address, action, filter, count, before, after FROM audit
 		WHERE subject = $1 ORDER BY seq DESC LIMIT 50`
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		e := job.Entry{Subject: job.OperationSubject(id)}
+		e := audit.Entry{Subject: operation.Subject(id)}
 		var at int64
 		err := rows.Scan(&e.Seq, &at, &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Filter, &e.Count, &e.Before, &e.After)
 		e.At = fromMicros(at)
 		all = append(all, e)
 		return err
-	}, job.OperationSubject(id))
+	}, operation.Subject(id))
 	return all, err
 }
 

@@ -6,29 +6,32 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // StartOperation lets an operation run whose preview a person has seen.
-func (s *Store) StartOperation(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error) {
-	return s.actOnOperation(ctx, id, "started", []job.OpState{job.OpPreview}, func(t *tx, o job.Operation) error {
+func (s *Store) StartOperation(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
+	return s.actOnOperation(ctx, id, "started", []operation.State{operation.Preview}, func(t *tx, o operation.Operation) error {
 		return t.startOperation(o, pace, now, by)
 	})
 }
 
 // PauseOperation stops an operation where it is, until somebody resumes it.
-func (s *Store) PauseOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
-	return s.actOnOperation(ctx, id, "paused", []job.OpState{job.OpRunning}, func(t *tx, o job.Operation) error {
+func (s *Store) PauseOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return s.actOnOperation(ctx, id, "paused", []operation.State{operation.Running}, func(t *tx, o operation.Operation) error {
 		_, err := t.pauseOperation(o, "paused by "+name(by.Name), now, by)
 		return err
 	})
 }
 
 // ResumeOperation lets an operation go on. Its guard looks from here on.
-func (s *Store) ResumeOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
-	return s.actOnOperation(ctx, id, "resumed", []job.OpState{job.OpPaused}, func(t *tx, o job.Operation) error {
-		o.State, o.Why, o.ResumedAt = job.OpRunning, "", now
-		if err := t.saveOperation(job.OpPaused, o); err != nil {
+func (s *Store) ResumeOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return s.actOnOperation(ctx, id, "resumed", []operation.State{operation.Paused}, func(t *tx, o operation.Operation) error {
+		o.State, o.Why, o.ResumedAt = operation.Running, "", now
+		if err := t.saveOperation(operation.Paused, o); err != nil {
 			return err
 		}
 		return t.audit(bulkEntry(o, "operation.resume", now, by))
@@ -36,9 +39,9 @@ func (s *Store) ResumeOperation(ctx context.Context, now time.Time, id int64, by
 }
 
 // SetRate changes how fast the rest of an operation goes.
-func (s *Store) SetRate(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error) {
-	open := []job.OpState{job.OpPreview, job.OpRunning, job.OpPaused}
-	return s.actOnOperation(ctx, id, "changed", open, func(t *tx, o job.Operation) error {
+func (s *Store) SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
+	open := []operation.State{operation.Preview, operation.Running, operation.Paused}
+	return s.actOnOperation(ctx, id, "changed", open, func(t *tx, o operation.Operation) error {
 		before := o.Pace
 		o.Pace.Rate, o.Pace.Spread = pace.Over(o.Pending), pace.Spread
 		if err := t.saveOperation(o.State, o); err != nil {
@@ -51,18 +54,18 @@ func (s *Store) SetRate(ctx context.Context, now time.Time, id int64, pace job.P
 }
 
 // AbortOperation ends an operation: what is not done is left as it is.
-func (s *Store) AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error) {
-	open := []job.OpState{job.OpCollecting, job.OpPreview, job.OpRunning, job.OpPaused}
-	return s.actOnOperation(ctx, id, "aborted", open, func(t *tx, o job.Operation) error {
+func (s *Store) AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	open := []operation.State{operation.Collecting, operation.Preview, operation.Running, operation.Paused}
+	return s.actOnOperation(ctx, id, "aborted", open, func(t *tx, o operation.Operation) error {
 		return t.abortOperation(o, "aborted by "+name(by.Name), now, by)
 	})
 }
 
 // actOnOperation does something to an operation that is in one of the states,
 // and returns it as it is then. In another state it is a *job.Conflict.
-func (s *Store) actOnOperation(ctx context.Context, id int64, done string, in []job.OpState, act func(*tx, job.Operation) error) (job.Operation, error) {
-	return write(ctx, s.writer, 1, func(t *tx) (job.Operation, error) {
-		o, err := operation(t, id)
+func (s *Store) actOnOperation(ctx context.Context, id int64, done string, in []operation.State, act func(*tx, operation.Operation) error) (operation.Operation, error) {
+	return write(ctx, s.writer, 1, func(t *tx) (operation.Operation, error) {
+		o, err := operationByID(t, id)
 		if err != nil {
 			return o, err
 		}
@@ -71,7 +74,7 @@ func (s *Store) actOnOperation(ctx context.Context, id int64, done string, in []
 				if err := act(t, o); err != nil {
 					return o, err
 				}
-				return operation(t, id)
+				return operationByID(t, id)
 			}
 		}
 		return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.State, done)}
@@ -80,10 +83,10 @@ func (s *Store) actOnOperation(ctx context.Context, id int64, done string, in []
 
 // startOperation lets an operation run that has its scope. One without anything
 // to do is finished.
-func (t *tx) startOperation(o job.Operation, pace job.Pace, now time.Time, by job.Actor) error {
+func (t *tx) startOperation(o operation.Operation, pace operation.Pace, now time.Time, by audit.Actor) error {
 	was := o.State
 	o.Pace = pace.Settle(o.Kind, o.Pending)
-	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = job.OpRunning, now, now, by.Name
+	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = operation.Running, now, now, by.Name
 	if err := t.saveOperation(was, o); err != nil {
 		return err
 	}
@@ -96,9 +99,9 @@ func (t *tx) startOperation(o job.Operation, pace job.Pace, now time.Time, by jo
 	return err
 }
 
-func (t *tx) pauseOperation(o job.Operation, why string, now time.Time, by job.Actor) (job.Operation, error) {
-	o.State, o.Why = job.OpPaused, why
-	if err := t.saveOperation(job.OpRunning, o); err != nil {
+func (t *tx) pauseOperation(o operation.Operation, why string, now time.Time, by audit.Actor) (operation.Operation, error) {
+	o.State, o.Why = operation.Paused, why
+	if err := t.saveOperation(operation.Running, o); err != nil {
 		return o, err
 	}
 	e := bulkEntry(o, "operation.pause", now, by)
@@ -106,9 +109,9 @@ func (t *tx) pauseOperation(o job.Operation, why string, now time.Time, by job.A
 	return o, t.audit(e)
 }
 
-func (t *tx) abortOperation(o job.Operation, why string, now time.Time, by job.Actor) error {
+func (t *tx) abortOperation(o operation.Operation, why string, now time.Time, by audit.Actor) error {
 	was := o.State
-	o.State, o.Why, o.FinishedAt = job.OpAborted, why, now
+	o.State, o.Why, o.FinishedAt = operation.Aborted, why, now
 	if err := t.saveOperation(was, o); err != nil {
 		return err
 	}
@@ -128,15 +131,15 @@ func (s *Store) ExpireOperations(ctx context.Context, now time.Time) (next time.
 		return time.Time{}, err
 	}
 	for _, o := range waiting {
-		if at := o.CreatedAt.Add(job.PreviewFor); at.After(now) {
+		if at := o.CreatedAt.Add(operation.PreviewFor); at.After(now) {
 			return at, nil
 		}
 		_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
-			o, err := operation(t, o.ID)
-			if err != nil || o.State != job.OpPreview {
+			o, err := operationByID(t, o.ID)
+			if err != nil || o.State != operation.Preview {
 				return struct{}{}, err
 			}
-			return struct{}{}, t.abortOperation(o, "never started", now, job.Actor{Name: "the clock"})
+			return struct{}{}, t.abortOperation(o, "never started", now, audit.Actor{Name: "the clock"})
 		})
 		if err != nil {
 			return time.Time{}, err
@@ -150,15 +153,15 @@ func (s *Store) ExpireOperations(ctx context.Context, now time.Time) (next time.
 func (s *Store) FailItem(ctx context.Context, now time.Time, id int64, why string) error {
 	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
 	_, err := write(ctx, s.writer, 1, func(t *tx) (struct{}, error) {
-		o, err := operation(t, id)
-		if err != nil || o.State != job.OpRunning {
+		o, err := operationByID(t, id)
+		if err != nil || o.State != operation.Running {
 			return struct{}{}, err
 		}
 		items, err := t.nextItems(id, 1)
 		if err != nil || len(items) == 0 {
 			return struct{}{}, err
 		}
-		n, err := t.exec(update, id, items[0].n, job.Clip(why, job.MaxNote), micros(now))
+		n, err := t.exec(update, id, items[0].n, clip.Text(why, job.MaxNote), micros(now))
 		if err := expect(1, n, err); err != nil {
 			return struct{}{}, err
 		}
@@ -171,14 +174,14 @@ func (s *Store) FailItem(ctx context.Context, now time.Time, id int64, why strin
 }
 
 // Breakdown tells what an operation's scope is made of.
-func (s *Store) Breakdown(ctx context.Context, id int64) (b job.Breakdown, err error) {
+func (s *Store) Breakdown(ctx context.Context, id int64) (b operation.Breakdown, err error) {
 	const (
 		scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
 		skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
 	)
 	src := s.reading(ctx)
 	err = src.query(scope, func(rows *sql.Rows) error {
-		var p job.ScopePart
+		var p operation.ScopePart
 		err := rows.Scan(&p.Queue, &p.Type, &p.Count)
 		b.Scope = append(b.Scope, p)
 		return err
@@ -187,7 +190,7 @@ func (s *Store) Breakdown(ctx context.Context, id int64) (b job.Breakdown, err e
 		return b, err
 	}
 	err = src.query(skips, func(rows *sql.Rows) error {
-		var c job.SkipCount
+		var c operation.SkipCount
 		err := rows.Scan(&c.Code, &c.Count)
 		b.Skips = append(b.Skips, c)
 		return err
@@ -195,7 +198,7 @@ func (s *Store) Breakdown(ctx context.Context, id int64) (b job.Breakdown, err e
 	if err != nil {
 		return b, err
 	}
-	first, err := s.Items(ctx, id, job.ItemFilter{State: job.ItemSkipped}, 0, previewedSkips)
+	first, err := s.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
 	b.Skipped = first.Items
 	return b, err
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Collect writes the next chunk of an operation's scope down. more is false
@@ -15,7 +18,7 @@ import (
 // written down by one transaction that knows where the last one ended.
 func (s *Store) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
 	o, cursor, err := s.collecting(ctx, id)
-	if err != nil || o.State != job.OpCollecting {
+	if err != nil || o.State != operation.Collecting {
 		return false, err
 	}
 	found, next, err := s.candidates(ctx, o, cursor)
@@ -24,8 +27,8 @@ func (s *Store) Collect(ctx context.Context, now time.Time, id int64) (more bool
 	}
 	return write(ctx, s.writer, len(found)+1, func(t *tx) (bool, error) {
 		o, at, err := collecting(t, id)
-		if err != nil || o.State != job.OpCollecting || at != cursor { // somebody aborted it, or was faster
-			return err == nil && o.State == job.OpCollecting, err
+		if err != nil || o.State != operation.Collecting || at != cursor { // somebody aborted it, or was faster
+			return err == nil && o.State == operation.Collecting, err
 		}
 		if o, err = t.addItems(o, found, now); err != nil {
 			return false, err
@@ -34,19 +37,19 @@ func (s *Store) Collect(ctx context.Context, now time.Time, id int64) (more bool
 		if _, err := t.exec(update, id, next); err != nil {
 			return false, err
 		}
-		if len(found) == job.OperationStep {
-			return true, t.saveOperation(job.OpCollecting, o)
+		if len(found) == operation.MaxStep {
+			return true, t.saveOperation(operation.Collecting, o)
 		}
 		return false, t.collected(o, now)
 	})
 }
 
 // collecting is an operation, and where its collection is.
-func (s *Store) collecting(ctx context.Context, id int64) (job.Operation, string, error) {
+func (s *Store) collecting(ctx context.Context, id int64) (operation.Operation, string, error) {
 	return collecting(s.reading(ctx), id)
 }
 
-func collecting(src source, id int64) (o job.Operation, cursor string, err error) {
+func collecting(src source, id int64) (o operation.Operation, cursor string, err error) {
 	const query = `SELECT ` + operationColumns + `, cursor FROM operations WHERE id = $1`
 	found := false
 	err = src.query(query, func(rows *sql.Rows) (err error) {
@@ -61,8 +64,8 @@ func collecting(src source, id int64) (o job.Operation, cursor string, err error
 }
 
 // candidates reads the next chunk of a scope, and where it ends.
-func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) (all []workItem, next string, err error) {
-	after, err := job.ParseCursor(cursor)
+func (s *Store) candidates(ctx context.Context, o operation.Operation, cursor string) (all []workItem, next string, err error) {
+	after, err := filter.ParseCursor(cursor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -77,16 +80,16 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 		return nil, "", err
 	}
 	const columns = `seq, queue, type, state, letter, held, run, changed_at`
-	query, args := selectJobs(columns, "", f, after, job.OperationStep-1)
-	all = make([]workItem, 0, job.OperationStep)
-	jobs := make([]job.Job, job.OperationStep)
-	var last job.Cursor
+	query, args := selectJobs(columns, "", f, after, operation.MaxStep-1)
+	all = make([]workItem, 0, operation.MaxStep)
+	jobs := make([]job.Job, operation.MaxStep)
+	var last filter.Cursor
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
 		var changed int64
 		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &changed)
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
-		last = job.Cursor{At: fromMicros(changed), Seq: j.Seq}
+		last = filter.Cursor{At: fromMicros(changed), Seq: j.Seq}
 		return err
 	}, args...)
 	return all, last.String(), err
@@ -95,12 +98,12 @@ func (s *Store) candidates(ctx context.Context, o job.Operation, cursor string) 
 // scope is the filter of an operation as it is collected: the jobs that changed
 // before it was made, the longest unchanged first. What fails meanwhile changes
 // later than that, and what is replayed meanwhile leaves the scope.
-func scope(o job.Operation) (job.Filter, error) {
-	f, err := job.ParseFilter(o.Filter, o.Until)
+func scope(o operation.Operation) (filter.Filter, error) {
+	f, err := filter.Parse(o.Filter, o.Until)
 	if err != nil {
 		return f, fmt.Errorf("read the filter of operation %d: %w", o.ID, err)
 	}
-	if f.Sort = job.Oldest; f.To.IsZero() || f.To.After(o.Until) {
+	if f.Sort = filter.Oldest; f.To.IsZero() || f.To.After(o.Until) {
 		f.To = o.Until.Add(time.Microsecond)
 	}
 	return f, nil
@@ -108,7 +111,7 @@ func scope(o job.Operation) (job.Filter, error) {
 
 // relapses reads the next runs that another operation replayed and that failed
 // for good again.
-func (s *Store) relapses(ctx context.Context, o job.Operation, after job.Cursor) (all []workItem, next string, err error) {
+func (s *Store) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
 	err = s.reading(ctx).query(query, func(rows *sql.Rows) error {
@@ -116,14 +119,14 @@ func (s *Store) relapses(ctx context.Context, o job.Operation, after job.Cursor)
 		var n int64
 		err := rows.Scan(&it.seq, &it.run, &n)
 		all = append(all, it)
-		next = job.Cursor{At: o.Until, Seq: n}.String()
+		next = filter.Cursor{At: o.Until, Seq: n}.String()
 		return err
-	}, o.Source, after.Seq, micros(o.Until), job.OperationStep)
+	}, o.Source, after.Seq, micros(o.Until), operation.MaxStep)
 	return all, next, err
 }
 
 // collectNamed makes items of jobs that somebody named, each once.
-func (t *tx) collectNamed(o job.Operation, named []job.Named, now time.Time) (job.Operation, error) {
+func (t *tx) collectNamed(o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
 	const query = `SELECT seq, id FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
 	ids := make([]string, len(named))
 	for i, n := range named {
@@ -158,7 +161,7 @@ func (t *tx) collectNamed(o job.Operation, named []job.Named, now time.Time) (jo
 	if err := t.collected(o, now); err != nil {
 		return o, err
 	}
-	return operation(t, o.ID)
+	return operationByID(t, o.ID)
 }
 
 // addingItems stores items.
@@ -171,16 +174,16 @@ func addingItems() batch {
 
 // addItems appends items, and counts them. Those that do not fit are skipped
 // from the beginning.
-func (t *tx) addItems(o job.Operation, items []workItem, now time.Time) (job.Operation, error) {
+func (t *tx) addItems(o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
 	if err := t.judge(o, items); err != nil {
 		return o, err
 	}
 	rows := addingItems()
-	scope, skips := map[label]int64{}, map[job.Skip]int64{}
+	scope, skips := map[label]int64{}, map[operation.Skip]int64{}
 	for _, it := range items {
-		state, at := job.ItemPending, int64(0)
+		state, at := operation.ItemPending, int64(0)
 		if it.code != "" {
-			state, at = job.ItemSkipped, micros(now)
+			state, at = operation.ItemSkipped, micros(now)
 			skips[it.code]++
 			o.Skipped++
 		} else {
@@ -200,7 +203,7 @@ func (t *tx) addItems(o job.Operation, items []workItem, now time.Time) (job.Ope
 }
 
 // countScope moves the rollups of a scope.
-func (t *tx) countScope(id int64, scope map[label]int64, skips map[job.Skip]int64) error {
+func (t *tx) countScope(id int64, scope map[label]int64, skips map[operation.Skip]int64) error {
 	const (
 		part = `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`
@@ -222,12 +225,12 @@ func (t *tx) countScope(id int64, scope map[label]int64, skips map[job.Skip]int6
 
 // collected ends the collection: a person looks at the preview now, or has said
 // that nobody needs to.
-func (t *tx) collected(o job.Operation, now time.Time) error {
-	o.State = job.OpPreview
-	if err := t.saveOperation(job.OpCollecting, o); err != nil {
+func (t *tx) collected(o operation.Operation, now time.Time) error {
+	o.State = operation.Preview
+	if err := t.saveOperation(operation.Collecting, o); err != nil {
 		return err
 	}
-	by := job.Actor{Name: o.CreatedBy}
+	by := audit.Actor{Name: o.CreatedBy}
 	if err := t.audit(bulkEntry(o, "operation.preview", now, by)); err != nil || !o.Start {
 		return err
 	}

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Items returns a page of an operation's items in the order of work, from the
 // one after the number on, each with its job as it is now.
-func (s *Store) Items(ctx context.Context, id int64, f job.ItemFilter, after int64, limit int) (job.ItemList, error) {
+func (s *Store) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)
-	var list job.ItemList
+	var list operation.ItemList
 	var wanted []int64
 	src := s.reading(ctx)
 	err := src.query(query, func(rows *sql.Rows) error {
-		var it job.Item
+		var it operation.Item
 		var seq, at, ended int64
 		err := rows.Scan(&it.N, &seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, &at, &it.Outcome, &it.Same, &ended)
 		it.At, it.EndedAt, it.Job.Seq = fromMicros(at), fromMicros(ended), seq
@@ -34,13 +35,13 @@ func (s *Store) Items(ctx context.Context, id int64, f job.ItemFilter, after int
 	return list, s.withJobs(src, list.Items, wanted)
 }
 
-func itemsQuery(id int64, f job.ItemFilter, after int64, limit int) (string, []any) {
+func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (string, []any) {
 	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at FROM operation_items AS i`
 	var where conditions
 	where.add("i.operation_id = %s AND i.n > %s", id, after)
 	switch {
 	case f.State == "":
-	case f.State == job.ItemDone: // they lie before the first one that waits
+	case f.State == operation.ItemDone: // they lie before the first one that waits
 		where.add(`i.state = 'done' AND i.n < coalesce((SELECT n FROM operation_items INDEXED BY operation_items_state
 			WHERE operation_id = %s AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT 1), 9223372036854775807)`, id)
 	default:
@@ -48,7 +49,7 @@ func itemsQuery(id int64, f job.ItemFilter, after int64, limit int) (string, []a
 	}
 	switch f.Outcome {
 	case "":
-	case job.RunUnsettled:
+	case operation.RunUnsettled:
 		where.add("i.state = 'done' AND i.outcome = ''")
 	default:
 		where.add("i.outcome = %s AND i.outcome <> ''", string(f.Outcome))
@@ -59,11 +60,11 @@ func itemsQuery(id int64, f job.ItemFilter, after int64, limit int) (string, []a
 
 // itemsIndex names the index of a list of items. SQLite would rather follow the
 // key, past every item that the filter does not want.
-func itemsIndex(f job.ItemFilter) string {
+func itemsIndex(f operation.ItemFilter) string {
 	switch {
-	case f.State != "" && f.State != job.ItemDone:
+	case f.State != "" && f.State != operation.ItemDone:
 		return " INDEXED BY operation_items_state"
-	case f.Outcome == job.RunUnsettled:
+	case f.Outcome == operation.RunUnsettled:
 		return " INDEXED BY operation_items_unsettled"
 	case f.Outcome != "":
 		return " INDEXED BY operation_items_outcome"
@@ -72,7 +73,7 @@ func itemsIndex(f job.ItemFilter) string {
 }
 
 // withJobs gives items their jobs.
-func (s *Store) withJobs(src source, items []job.Item, wanted []int64) error {
+func (s *Store) withJobs(src source, items []operation.Item, wanted []int64) error {
 	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	jobs, err := s.policies.jobs(src, query, array(wanted))
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Store) withJobs(src source, items []job.Item, wanted []int64) error {
 }
 
 // Progress tells how an operation went so far, as far as its items say.
-func (s *Store) Progress(ctx context.Context, now time.Time, o job.Operation) (p job.Progress, err error) {
+func (s *Store) Progress(ctx context.Context, now time.Time, o operation.Operation) (p operation.Progress, err error) {
 	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
 	src := s.reading(ctx)
 	if p.Rate = o.Pacing(now); len(p.Rate.Done) > 0 {
@@ -115,11 +116,11 @@ func (s *Store) Progress(ctx context.Context, now time.Time, o job.Operation) (p
 
 // early reads what is cheap to know of an operation's progress: its canary, and
 // what its guard sees.
-func early(src source, o job.Operation, p *job.Progress) (err error) {
+func early(src source, o operation.Operation, p *operation.Progress) (err error) {
 	const canary = `SELECT count(*), coalesce(sum(outcome = 'succeeded'), 0), coalesce(sum(outcome = 'relapsed'), 0),
 			coalesce(sum(outcome = 'dropped'), 0), coalesce(max(ended_at), 0)
 		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0)`
-	if o.Kind != job.OpReplay {
+	if o.Kind != operation.Replay {
 		return nil
 	}
 	if c := &p.Canary; !o.CanaryAt.IsZero() {
@@ -138,7 +139,7 @@ func early(src source, o job.Operation, p *job.Progress) (err error) {
 }
 
 // Early is Progress without what takes longer the more items there are.
-func (s *Store) Early(ctx context.Context, o job.Operation) (p job.Progress, err error) {
+func (s *Store) Early(ctx context.Context, o operation.Operation) (p operation.Progress, err error) {
 	return p, early(s.reading(ctx), o, &p)
 }
 

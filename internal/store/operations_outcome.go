@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // runKey names a run of a job.
@@ -18,7 +19,7 @@ type runKey struct {
 // endedRun is how a replayed run ended in this transaction.
 type endedRun struct {
 	at      int64
-	outcome job.RunOutcome
+	outcome operation.RunOutcome
 	group   int64 // of the failure that ended it
 }
 
@@ -26,16 +27,16 @@ type endedRun struct {
 func (t *tx) endedBy(s *job.Settlement, to job.Job) {
 	switch to.State {
 	case job.Completed:
-		t.ended(to, job.RunSucceeded, s.Attempt.FinishedAt)
+		t.ended(to, operation.RunSucceeded, s.Attempt.FinishedAt)
 	case job.Discarded:
-		t.ended(to, job.RunRelapsed, s.Attempt.FinishedAt)
+		t.ended(to, operation.RunRelapsed, s.Attempt.FinishedAt)
 	}
 }
 
 // ended notes that a run is over, the first time that somebody says so. First
 // runs belong to no operation, and of a run that was over in an earlier
 // transaction the item knows already.
-func (t *tx) ended(j job.Job, outcome job.RunOutcome, now time.Time) {
+func (t *tx) ended(j job.Job, outcome operation.RunOutcome, now time.Time) {
 	k := runKey{j.Seq, j.Run}
 	if _, known := t.runs[k]; j.Run > 1 && !known {
 		t.runs[k] = endedRun{micros(now), outcome, j.Group}
@@ -59,7 +60,7 @@ func (t *tx) notDropped(jobs []job.Job) error {
 			continue
 		}
 		rows = append(rows, [2]int64{j.Seq, int64(j.Run)})
-		if k := (runKey{j.Seq, j.Run}); t.runs[k].outcome == job.RunDropped {
+		if k := (runKey{j.Seq, j.Run}); t.runs[k].outcome == operation.RunDropped {
 			delete(t.runs, k)
 		}
 	}
@@ -70,11 +71,11 @@ func (t *tx) notDropped(jobs []job.Job) error {
 	if err != nil {
 		return err
 	}
-	meters := map[int64]map[job.RunOutcome]int64{}
+	meters := map[int64]map[operation.RunOutcome]int64{}
 	err = t.query(undropQuery, func(rows *sql.Rows) error {
 		var id int64
 		err := rows.Scan(&id)
-		count(meters, id, job.RunDropped, -1)
+		count(meters, id, operation.RunDropped, -1)
 		return err
 	}, text)
 	if err != nil {
@@ -83,9 +84,9 @@ func (t *tx) notDropped(jobs []job.Job) error {
 	return t.flushMeters(meters)
 }
 
-func count(meters map[int64]map[job.RunOutcome]int64, id int64, outcome job.RunOutcome, n int64) {
+func count(meters map[int64]map[operation.RunOutcome]int64, id int64, outcome operation.RunOutcome, n int64) {
 	if meters[id] == nil {
-		meters[id] = map[job.RunOutcome]int64{}
+		meters[id] = map[operation.RunOutcome]int64{}
 	}
 	meters[id][outcome] += n
 }
@@ -117,10 +118,10 @@ func (t *tx) flushRuns() error {
 	if err := t.prove(string(text)); err != nil {
 		return fmt.Errorf("count the outcomes of replayed runs: %w", err)
 	}
-	meters := map[int64]map[job.RunOutcome]int64{}
+	meters := map[int64]map[operation.RunOutcome]int64{}
 	err = t.query(outcomeQuery, func(rows *sql.Rows) error {
 		var id int64
-		var outcome job.RunOutcome
+		var outcome operation.RunOutcome
 		err := rows.Scan(&id, &outcome)
 		count(meters, id, outcome, 1)
 		return err
@@ -131,10 +132,10 @@ func (t *tx) flushRuns() error {
 	return t.flushMeters(meters)
 }
 
-func (t *tx) flushMeters(meters map[int64]map[job.RunOutcome]int64) error {
+func (t *tx) flushMeters(meters map[int64]map[operation.RunOutcome]int64) error {
 	const update = `UPDATE operations SET succeeded = succeeded + $2, relapsed = relapsed + $3, dropped = dropped + $4 WHERE id = $1`
 	for id, n := range meters {
-		changed, err := t.exec(update, id, n[job.RunSucceeded], n[job.RunRelapsed], n[job.RunDropped])
+		changed, err := t.exec(update, id, n[operation.RunSucceeded], n[operation.RunRelapsed], n[operation.RunDropped])
 		if err := expect(1, changed, err); err != nil {
 			return fmt.Errorf("count the outcomes of operation %d: %w", id, err)
 		}

@@ -6,17 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 )
 
 // replayed is an operation that replayed a dead job, and the job in the execution
 // that followed.
-func replayed(t *testing.T, s *Store) (operation int64, running job.Job) {
+func replayed(t *testing.T, s *Store) (id int64, running job.Job) {
 	t.Helper()
 	j := dead(t, s, 1)[0]
-	by := job.Actor{Name: "ana"}
-	o, err := s.NewOperation(t.Context(), testTime, job.NewOperation{Kind: job.OpReplay, Named: []job.Named{{ID: j.ID, Run: 1}}, Start: true}, by)
+	by := audit.Actor{Name: "ana"}
+	o, err := s.NewOperation(t.Context(), testTime, operation.Request{Kind: operation.Replay, Named: []operation.Named{{ID: j.ID, Run: 1}}, Start: true}, by)
 	check(t, err)
 	_, err = s.Work(t.Context(), func() time.Time { return testTime }, o.ID, 1)
 	check(t, err)
@@ -54,12 +56,12 @@ func TestOutcome_OfARunThatIsReplayedInTheSameCommit(t *testing.T) {
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := s.Replay(ctx, testTime.Add(time.Second), running.ID, 2, job.Actor{Name: "eve"})
+			_, err := s.Replay(ctx, testTime.Add(time.Second), running.ID, 2, audit.Actor{Name: "eve"})
 			return err
 		})
 	o, err := s.Operation(t.Context(), id)
 	check(t, err)
-	items, err := s.Items(t.Context(), id, job.ItemFilter{}, 0, 9)
+	items, err := s.Items(t.Context(), id, operation.ItemFilter{}, 0, 9)
 	check(t, err)
 	if o.Relapsed != 1 || o.Dropped != 0 || !items.Items[0].Same {
 		t.Errorf("relapsed %d, dropped %d, the item is %+v", o.Relapsed, o.Dropped, items.Items[0])
@@ -73,7 +75,7 @@ func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
 	end := job.Ending{Outcome: job.Interrupted, FinishedAt: testTime.Add(time.Second)}
 	_, _, err := s.Exchange(t.Context(), []job.Settlement{running.Settle(end, nil)}, job.Claim{})
 	check(t, err)
-	by := job.Actor{Name: "eve"}
+	by := audit.Actor{Name: "eve"}
 	together(t, s,
 		func(ctx context.Context) error {
 			_, err := s.Discard(ctx, testTime.Add(time.Second), running.ID, 2, by)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
@@ -12,7 +12,7 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 	const jobs = 200
 	for range 3 { // as many operations over the same jobs
 		if _, err := write(t.Context(), s.writer, 1, func(tx *tx) (int64, error) {
-			o := job.Operation{Kind: job.OpReplay, State: job.OpPreview}
+			o := operation.Operation{Kind: operation.Replay, State: operation.Preview}
 			var err error
 			if o.ID, err = tx.insertOperation(o); err != nil {
 				return 0, err
@@ -40,7 +40,7 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 		!strings.Contains(got, "SEARCH i USING PRIMARY KEY (operation_id=?)") {
 		t.Errorf("the items of old operations are found by\n%s", got)
 	}
-	for _, f := range []job.ItemFilter{{}, {State: job.ItemDone}, {State: job.ItemSkipped}, {Outcome: job.RunRelapsed}, {Outcome: job.RunUnsettled}} {
+	for _, f := range []operation.ItemFilter{{}, {State: operation.ItemDone}, {State: operation.ItemSkipped}, {Outcome: operation.RunRelapsed}, {Outcome: operation.RunUnsettled}} {
 		query, _ := itemsQuery(1, f, 0, 50)
 		if got := plan(t, s.reads, query); strings.Contains(got, "SCAN i") || strings.Contains(got, "TEMP B-TREE") {
 			t.Errorf("items of %+v are read by\n%s", f, got)

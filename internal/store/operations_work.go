@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // workItem is an item on its way through a transaction.
@@ -16,7 +18,7 @@ type workItem struct {
 	run   int
 	id    string   // as it was named, when it was
 	job   *job.Job // as it was read; nil: not yet, or there is none
-	code  job.Skip
+	code  operation.Skip
 	why   string
 	other int64
 }
@@ -25,23 +27,23 @@ type workItem struct {
 // its guard let it, and says how many it worked through. An item whose job is
 // no longer what the person saw is skipped, and says why. The clock is read when
 // the step has its turn.
-func (s *Store) Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error) {
-	n = min(n, job.OperationStep)
-	return write(ctx, s.writer, 2*n, func(t *tx) (done job.Worked, err error) {
+func (s *Store) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
+	n = min(n, operation.MaxStep)
+	return write(ctx, s.writer, 2*n, func(t *tx) (done operation.Step, err error) {
 		done.At = clock()
 		done.Operation, done.Items, err = t.work(id, n, done.At)
 		return done, err
 	})
 }
 
-func (t *tx) work(id int64, n int, now time.Time) (o job.Operation, worked int, err error) {
-	o, err = operation(t, id)
-	if err != nil || o.State != job.OpRunning {
+func (t *tx) work(id int64, n int, now time.Time) (o operation.Operation, worked int, err error) {
+	o, err = operationByID(t, id)
+	if err != nil || o.State != operation.Running {
 		return o, 0, err
 	}
 	if why, err := t.guarded(o); why != "" || err != nil {
 		if err == nil {
-			o, err = t.pauseOperation(o, why, now, job.Actor{Name: "the guard"})
+			o, err = t.pauseOperation(o, why, now, audit.Actor{Name: "the guard"})
 		}
 		return o, 0, err
 	}
@@ -77,12 +79,12 @@ func (t *tx) nextItems(id int64, n int) ([]workItem, error) {
 }
 
 // workThrough does what the operation is for, and counts it.
-func (t *tx) workThrough(o job.Operation, items []workItem, now time.Time) (job.Operation, error) {
+func (t *tx) workThrough(o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
 	if err := t.judge(o, items); err != nil {
 		return o, err
 	}
 	fit := make([]job.Job, 0, len(items))
-	skips := map[job.Skip]int64{}
+	skips := map[operation.Skip]int64{}
 	for _, it := range items {
 		o.Pending--
 		if it.code != "" {
@@ -107,17 +109,17 @@ func (t *tx) workThrough(o job.Operation, items []workItem, now time.Time) (job.
 
 // actOn does to the jobs what the operation is for. They fit: nothing can have
 // changed since they were read in this transaction.
-func (t *tx) actOn(o job.Operation, jobs []job.Job, now time.Time) (err error) {
+func (t *tx) actOn(o operation.Operation, jobs []job.Job, now time.Time) (err error) {
 	if len(jobs) == 0 {
 		return nil
 	}
-	by := job.Actor{Name: o.StartedBy}
+	by := audit.Actor{Name: o.StartedBy}
 	switch o.Kind {
-	case job.OpReplay:
+	case operation.Replay:
 		err = t.replayAll(jobs, now, by, o.ID)
-	case job.OpDiscard:
+	case operation.Discard:
 		err = t.discardAll(jobs, now, by, o.ID)
-	case job.OpRestore:
+	case operation.Restore:
 		err = t.restoreAll(jobs)
 	default: // unreachable: OpKind.Scope has refused it
 		err = fmt.Errorf("%q is no kind of operation", o.Kind)
@@ -153,7 +155,7 @@ func (t *tx) markItems(id int64, items []workItem, now time.Time) error {
 
 // countPace counts items that are done by the step of the operation's time in
 // which they were.
-func (t *tx) countPace(o job.Operation, n int, now time.Time) error {
+func (t *tx) countPace(o operation.Operation, n int, now time.Time) error {
 	const count = `INSERT INTO operation_pace (operation_id, second, n) VALUES ($1, $2, $3)
 		ON CONFLICT (operation_id, second) DO UPDATE SET n = operation_pace.n + excluded.n`
 	if n == 0 {
@@ -167,29 +169,29 @@ func (t *tx) countPace(o job.Operation, n int, now time.Time) error {
 
 // worked is the operation after a step: it goes on, pauses after its canary, or
 // is finished.
-func (t *tx) worked(o job.Operation, now time.Time) (job.Operation, error) {
+func (t *tx) worked(o operation.Operation, now time.Time) (operation.Operation, error) {
 	if o.Pending == 0 {
-		o.State, o.Why, o.FinishedAt = job.OpFinished, "", now
-		if err := t.saveOperation(job.OpRunning, o); err != nil {
+		o.State, o.Why, o.FinishedAt = operation.Finished, "", now
+		if err := t.saveOperation(operation.Running, o); err != nil {
 			return o, err
 		}
-		return o, t.audit(bulkEntry(o, "operation.finish", now, job.Actor{Name: o.StartedBy}))
+		return o, t.audit(bulkEntry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
 	}
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
 		o.CanaryAt = now
-		return t.pauseOperation(o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary), now, job.Actor{Name: "the canary"})
+		return t.pauseOperation(o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary), now, audit.Actor{Name: "the canary"})
 	}
-	return o, t.saveOperation(job.OpRunning, o)
+	return o, t.saveOperation(operation.Running, o)
 }
 
 // guarded says why an operation should not go on: its replays keep failing as
 // before. What had ended before a person resumed it counts no more.
-func (t *tx) guarded(o job.Operation) (why string, err error) {
-	if !o.Pace.Guard || o.Kind != job.OpReplay {
+func (t *tx) guarded(o operation.Operation) (why string, err error) {
+	if !o.Pace.Guard || o.Kind != operation.Replay {
 		return "", nil
 	}
 	ended, same, err := guardSees(t, o)
-	if err != nil || ended < job.GuardLeast || 2*same <= ended {
+	if err != nil || ended < operation.GuardLeast || 2*same <= ended {
 		return "", err
 	}
 	return fmt.Sprintf("%d of the last %d replays failed for good again as before", same, ended), nil
@@ -197,16 +199,16 @@ func (t *tx) guarded(o job.Operation) (why string, err error) {
 
 // guardSees counts the replays that ended last, and those of them that failed
 // in the same group as before.
-func guardSees(src source, o job.Operation) (ended, same int64, err error) {
+func guardSees(src source, o operation.Operation) (ended, same int64, err error) {
 	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
 		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0)`
-	err = src.query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, micros(o.ResumedAt), job.GuardWindow)
+	err = src.query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, micros(o.ResumedAt), operation.GuardWindow)
 	return ended, same, err
 }
 
 // judge holds items against their jobs, which it reads unless they are known,
 // and says why some do not fit.
-func (t *tx) judge(o job.Operation, items []workItem) error {
+func (t *tx) judge(o operation.Operation, items []workItem) error {
 	if err := t.readJobs(items); err != nil {
 		return err
 	}
@@ -214,12 +216,12 @@ func (t *tx) judge(o job.Operation, items []workItem) error {
 	for i := range items {
 		it := &items[i]
 		if it.job == nil {
-			it.code, it.why = job.SkipGone, gone(it.id)
+			it.code, it.why = operation.SkipGone, gone(it.id)
 			continue
 		}
 		it.code = o.Kind.Unfit(*it.job, it.run)
 		it.why = unfit(it.code, *it.job, it.run)
-		if it.code == job.SkipReplayed {
+		if it.code == operation.SkipReplayed {
 			late[it.seq] = it
 		}
 	}
@@ -259,17 +261,17 @@ func gone(id string) string {
 }
 
 // unfit says in words why a job does not take part.
-func unfit(code job.Skip, j job.Job, run int) string {
+func unfit(code operation.Skip, j job.Job, run int) string {
 	switch code {
 	case "":
 		return ""
-	case job.SkipReplayed:
+	case operation.SkipReplayed:
 		return fmt.Sprintf("replayed already, run %d", j.Run)
-	case job.SkipNoRun:
+	case operation.SkipNoRun:
 		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
-	case job.Skip(job.StatusTrashed):
+	case operation.Skip(job.StatusTrashed):
 		return "discarded, it lies in the trash"
-	case job.Skip(job.Completed):
+	case operation.Skip(job.Completed):
 		return fmt.Sprintf("run %d succeeded", j.Run)
 	}
 	return fmt.Sprintf("%s, run %d", j.Status(), j.Run)

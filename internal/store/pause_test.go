@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 func TestPaused_TellsSinceWhenAndByWhom(t *testing.T) {
@@ -19,8 +19,8 @@ func TestPaused_TellsSinceWhenAndByWhom(t *testing.T) {
 	}
 	want("orders", "")
 	want("unknown", "")
-	check(t, s.Pause(t.Context(), testTime, "orders", job.Actor{Name: "ana"}))
+	check(t, s.Pause(t.Context(), testTime, "orders", audit.Actor{Name: "ana"}))
 	want("orders", "ana")
-	check(t, s.Resume(t.Context(), testTime, "orders", job.Actor{Name: "ana"}))
+	check(t, s.Resume(t.Context(), testTime, "orders", audit.Actor{Name: "ana"}))
 	want("orders", "")
 }

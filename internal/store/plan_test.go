@@ -8,7 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/queues"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -55,11 +60,11 @@ func slow(plan string) string {
 
 func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 	s := open(t, Options{})
-	cursor := job.Cursor{At: testTime, Seq: 7}
+	cursor := filter.Cursor{At: testTime, Seq: 7}
 	for _, status := range job.Statuses() {
 		failure := status == job.Status(job.Discarded) || status == job.Status(job.Retryable)
-		for _, f := range []job.Filter{{Status: status}, {Status: status, Queue: "q"}, {Status: status, Type: "t"}} {
-			for _, after := range []job.Cursor{{}, cursor} {
+		for _, f := range []filter.Filter{{Status: status}, {Status: status, Queue: "q"}, {Status: status, Type: "t"}} {
+			for _, after := range []filter.Cursor{{}, cursor} {
 				query, _ := jobsQuery(f, after, 50)
 				got := plan(t, s.reads, query)
 				if step := slow(got); step != "" && step != "SCAN j" {
@@ -69,10 +74,10 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 				switch {
 				case status == job.Status(job.Completed):
 					index = "USING INTEGER PRIMARY KEY"
-					if after == (job.Cursor{}) {
+					if after == (filter.Cursor{}) {
 						index = "SCAN j" // from its newest end
 					}
-				case failure && f != job.Filter{Status: status}:
+				case failure && f != filter.Filter{Status: status}:
 					index += "jobs_failed_"
 				}
 				if !strings.Contains(got, index) {
@@ -81,11 +86,11 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 			}
 		}
 	}
-	query, _ := jobsQuery(job.Filter{}, cursor, 50)
+	query, _ := jobsQuery(filter.Filter{}, cursor, 50)
 	if got := plan(t, s.reads, query); got != "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)" {
 		t.Errorf("all jobs: %s", got)
 	}
-	for _, f := range []job.Filter{{}, {Queue: "q"}, {Reason: retry.AttemptsExhausted}} {
+	for _, f := range []filter.Filter{{}, {Queue: "q"}, {Reason: retry.AttemptsExhausted}} {
 		query, _ := lettersQuery(f, cursor, 50)
 		if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "l USING COVERING INDEX dead_letters_") {
 			t.Errorf("letters %+v: %s", f, got)
@@ -97,11 +102,11 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 // list; what has a time, a group or an id, from an index as well.
 func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 	s := open(t, Options{})
-	cursor := job.Cursor{At: testTime, Seq: 7}
-	for _, f := range []job.Filter{
-		{Text: "timeout"}, {Error: "timeout", Queue: "q", Status: "retryable"}, {Payload: "1042", Sort: job.Oldest}, {Meta: "acme", From: testTime},
+	cursor := filter.Cursor{At: testTime, Seq: 7}
+	for _, f := range []filter.Filter{
+		{Text: "timeout"}, {Error: "timeout", Queue: "q", Status: "retryable"}, {Payload: "1042", Sort: filter.Oldest}, {Meta: "acme", From: testTime},
 	} {
-		for _, after := range []job.Cursor{{}, cursor} {
+		for _, after := range []filter.Cursor{{}, cursor} {
 			jobs, _ := jobsQuery(f, after, 50)
 			whole, _ := wholeJobsQuery(f, after, 50)
 			letters, _ := lettersQuery(f, after, 50)
@@ -116,13 +121,13 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 			}
 		}
 	}
-	for index, f := range map[string]job.Filter{
+	for index, f := range map[string]filter.Filter{
 		"jobs_shelf (shelf=? AND changed_at>?":                        {Status: "retryable", From: testTime},
 		"jobs_failed_queue (queue=? AND shelf=? AND changed_at>? AND": {Status: "discarded", Queue: "q", From: testTime, To: testTime},
 		"jobs_group (group_id=? AND shelf=?":                          {Status: "discarded", Group: "g"},
 		"sqlite_autoindex_jobs_1 (id>? AND id<?)":                     {ID: "019ce22a"},
 	} {
-		query, _ := jobsQuery(f, job.Cursor{}, 50)
+		query, _ := jobsQuery(f, filter.Cursor{}, 50)
 		if got := plan(t, s.reads, query); !strings.Contains(got, index) || f.ID == "" && slow(got) != "" {
 			t.Errorf("%v is not read by %s: %s", f, index, got)
 		}
@@ -131,11 +136,11 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 
 func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
-	query, _ := lettersQuery(job.Filter{Group: "g", Queue: "q"}, job.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ := lettersQuery(filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND shelf=?") {
 		t.Errorf("the letters of a group: %s", got)
 	}
-	query, _ = lettersQuery(job.Filter{Type: "t", Queue: "q"}, job.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ = lettersQuery(filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND shelf=?") {
 		t.Errorf("the letters of a type: %s", got)
 	}
@@ -204,60 +209,60 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Unhold(ctx, func(string) bool { return true })
 	ok(err)
-	_, err = s.Replay(ctx, testTime, claimed[1].ID, 1, job.Actor{Name: "eve"})
+	_, err = s.Replay(ctx, testTime, claimed[1].ID, 1, audit.Actor{Name: "eve"})
 	ok(err)
-	if _, err = s.Replay(ctx, testTime, claimed[1].ID, 1, job.Actor{Name: "eve"}); err == nil {
+	if _, err = s.Replay(ctx, testTime, claimed[1].ID, 1, audit.Actor{Name: "eve"}); err == nil {
 		t.Error("replayed twice")
 	}
-	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, audit.Actor{Name: "eve"})
 	ok(err)
-	_, err = s.Cancel(ctx, testTime, claimed[31].ID, 1, job.Actor{Name: "eve"})
+	_, err = s.Cancel(ctx, testTime, claimed[31].ID, 1, audit.Actor{Name: "eve"})
 	ok(err)
 	refused := claimed[32].Settle(job.Ending{Outcome: job.Failed, FinishedAt: claim.Now, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil)
 	_, _, err = s.Exchange(ctx, []job.Settlement{refused.Delivered(job.Delivery{Problem: "no"})}, job.Claim{})
 	ok(err)
-	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{Problem: "still not"}, job.Actor{Name: "eve"})
+	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{Problem: "still not"}, audit.Actor{Name: "eve"})
 	ok(err)
 	problems, err := s.Problems(ctx, claimed[30:34])
 	ok(err)
 	if len(problems) != 1 || problems[claimed[32].Seq] != "still not" {
 		t.Errorf("problems %v, want the newest of the one refused letter", problems)
 	}
-	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
+	_, err = s.Forwarded(ctx, testTime, refused.ID, 1, job.Delivery{}, audit.Actor{Name: "eve"})
 	ok(err)
-	_, err = s.Restore(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
+	_, err = s.Restore(ctx, testTime, claimed[1].ID, 2, audit.Actor{Name: "eve"})
 	ok(err)
-	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, job.Actor{Name: "eve"})
+	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, audit.Actor{Name: "eve"})
 	ok(err)
-	done, err := s.Prune(ctx, testTime.Add(time.Hour), job.Retention{Age: time.Hour, Count: 1, Trash: time.Minute})
+	done, err := s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Age: time.Hour, Count: 1, Trash: time.Minute})
 	ok(err)
 	if done.ByAge+done.ByCount == 0 || done.Trash == 0 {
 		t.Error("nothing was pruned")
 	}
-	redo := job.Redo{Queue: "later", RunAt: testTime.Add(time.Hour), Body: &job.Body{Type: "email.send", Payload: []byte("{}")}}
-	_, err = s.ReplayWith(ctx, testTime, claimed[31].ID, 1, redo, job.Actor{Name: "eve"})
+	redo := job.Edit{Queue: "later", RunAt: testTime.Add(time.Hour), Body: &job.Body{Type: "email.send", Payload: []byte("{}")}}
+	_, err = s.ReplayWith(ctx, testTime, claimed[31].ID, 1, redo, audit.Actor{Name: "eve"})
 	ok(err)
-	ok(s.Pause(ctx, testTime, "orders", job.Actor{Name: "eve"}))
-	ok(s.Resume(ctx, testTime, "orders", job.Actor{Name: "ana"}))
-	for _, kind := range []job.OpKind{job.OpDiscard, job.OpRestore, job.OpReplay} {
+	ok(s.Pause(ctx, testTime, "orders", audit.Actor{Name: "eve"}))
+	ok(s.Resume(ctx, testTime, "orders", audit.Actor{Name: "ana"}))
+	for _, kind := range []operation.Kind{operation.Discard, operation.Restore, operation.Replay} {
 		operate(t, s, kind)
 	}
 	look(t, s, claimed[2].ID)
 }
 
 // operate acts on every job that the kind of operation is usually for.
-func operate(t *testing.T, s *Store, kind job.OpKind) {
+func operate(t *testing.T, s *Store, kind operation.Kind) {
 	t.Helper()
-	f, err := kind.Scope(job.Filter{})
+	f, err := kind.Scope(filter.Filter{})
 	check(t, err)
-	n := job.NewOperation{Kind: kind, Filter: f, Start: true}
-	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), n, job.Actor{Name: "eve"})
+	n := operation.Request{Kind: kind, Filter: f, Start: true}
+	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), n, audit.Actor{Name: "eve"})
 	check(t, err)
 	_, err = s.Collect(t.Context(), testTime.Add(time.Hour), o.ID)
 	check(t, err)
-	done, err := s.Work(t.Context(), func() time.Time { return testTime.Add(time.Hour) }, o.ID, job.OperationStep)
+	done, err := s.Work(t.Context(), func() time.Time { return testTime.Add(time.Hour) }, o.ID, operation.MaxStep)
 	check(t, err)
-	if done.Items == 0 || done.Operation.State != job.OpFinished {
+	if done.Items == 0 || done.Operation.State != operation.Finished {
 		t.Errorf("%s: %+v", kind, done)
 	}
 }
@@ -269,12 +274,12 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Fill(ctx, testTime))
 	ok(s.Trashed(ctx, []job.Job{{Seq: 1}}))
 	ok(s.Job(ctx, id))
-	ok(s.Jobs(ctx, job.Filter{}, job.Cursor{}, 10))
-	ok(s.Letters(ctx, job.Filter{}, job.Cursor{}, 10))
+	ok(s.Jobs(ctx, filter.Filter{}, filter.Cursor{}, 10))
+	ok(s.Letters(ctx, filter.Filter{}, filter.Cursor{}, 10))
 	ok(s.Changes(ctx, []string{id}))
 	ok(s.Queues(ctx, testTime))
 	ok(s.LastHour(ctx, testTime))
-	ok(s.Series(ctx, testTime, "orders", "email.*", job.LastDay()))
+	ok(s.Series(ctx, testTime, "orders", "email.*", queues.LastDay()))
 	ok(s.Recent(ctx, "email.send", 60))
 	ok(s.Reasons(ctx))
 	ok(s.Held(ctx))
@@ -282,10 +287,10 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Leases(ctx, testTime))
 	ok(s.NextDue(ctx, testTime))
 	ok(s.SearchLag(ctx))
-	ok(s.Facets(ctx, job.Filter{Status: job.StatusDeadLetter}))
+	ok(s.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
 	ok(s.FillSearch(ctx))
-	ok(s.Jobs(ctx, job.Filter{Text: "service"}, job.Cursor{}, 10))
-	ok(s.Letters(ctx, job.Filter{Operation: 1, Group: "g"}, job.Cursor{}, 10))
+	ok(s.Jobs(ctx, filter.Filter{Text: "service"}, filter.Cursor{}, 10))
+	ok(s.Letters(ctx, filter.Filter{Operation: 1, Group: "g"}, filter.Cursor{}, 10))
 }
 
 // The shelf repeats the state where a list needs it, whatever changed the job.

@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 // maxPolicies bounds the memory that policies take. Most systems have a handful.
@@ -33,7 +34,7 @@ type effective struct {
 type policyText struct{ policy, origins string }
 
 func (e effective) text() (policyText, error) {
-	t := policyText{policy: string(job.EncodePolicy(e.Policy))}
+	t := policyText{policy: string(wire.EncodePolicy(e.Policy))}
 	if len(e.Origins) == 0 {
 		return t, nil
 	}
@@ -60,7 +61,7 @@ func policyTexts(jobs []job.Job) ([]policyText, error) {
 }
 
 func (t policyText) decode() (e effective, err error) {
-	if e.Policy, err = job.DecodePolicy([]byte(t.policy)); err != nil {
+	if e.Policy, err = wire.DecodePolicy([]byte(t.policy)); err != nil {
 		return e, err
 	}
 	if len(e.NonRetryable) == 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // totalColumns are the counters in the order in which totalFields lists them.
@@ -17,16 +18,16 @@ func totalFields(t *job.Totals) []any {
 
 // Tallies returns the counters by queue and type. Past the first thousand
 // queues or types the rest is counted under "other".
-func (s *Store) Tallies(ctx context.Context) ([]job.Tally, error) {
-	var all []job.Tally
-	err := tallies(s.reading(ctx), func(t job.Tally) { all = append(all, t) })
+func (s *Store) Tallies(ctx context.Context) ([]queues.Tally, error) {
+	var all []queues.Tally
+	err := tallies(s.reading(ctx), func(t queues.Tally) { all = append(all, t) })
 	return all, err
 }
 
-func tallies(src source, each func(job.Tally)) error {
+func tallies(src source, each func(queues.Tally)) error {
 	const query = `SELECT queue, type, ` + totalColumns + ` FROM counters ORDER BY queue, type`
 	return src.query(query, func(rows *sql.Rows) error {
-		var t job.Tally
+		var t queues.Tally
 		err := rows.Scan(append([]any{&t.Queue, &t.Type}, totalFields(&t.Totals)...)...)
 		each(t)
 		return err
@@ -64,13 +65,13 @@ func eachMinute(src source, now time.Time, each func(queue string, i int, t job.
 
 // Queues describes every queue that ever had a job or was paused, by name, as
 // of one commit.
-func (s *Store) Queues(ctx context.Context, now time.Time) ([]job.QueueInfo, error) {
-	var all []job.QueueInfo
+func (s *Store) Queues(ctx context.Context, now time.Time) ([]queues.Info, error) {
+	var all []queues.Info
 	err := s.consistently(ctx, func(src source) (err error) {
 		if all, err = queueInfos(src, now); err != nil {
 			return err
 		}
-		byName := map[string]*job.QueueInfo{}
+		byName := map[string]*queues.Info{}
 		for i := range all {
 			byName[all[i].Name] = &all[i]
 		}
@@ -85,7 +86,7 @@ func (s *Store) Queues(ctx context.Context, now time.Time) ([]job.QueueInfo, err
 		if err != nil {
 			return err
 		}
-		return tallies(src, func(t job.Tally) {
+		return tallies(src, func(t queues.Tally) {
 			if q := byName[t.Queue]; q != nil {
 				q.Totals = q.Totals.Add(t.Totals)
 			}
@@ -97,16 +98,16 @@ func (s *Store) Queues(ctx context.Context, now time.Time) ([]job.QueueInfo, err
 // queueInfos lists the queues, each with its pause and the time since when its
 // next job could run: of the available ones the next that a claim takes,
 // otherwise one that has come due.
-func queueInfos(src source, now time.Time) ([]job.QueueInfo, error) {
+func queueInfos(src source, now time.Time) ([]queues.Info, error) {
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
 			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
 			(SELECT min(run_at) FROM jobs WHERE queue = name AND shelf IN ('scheduled', 'retryable') AND shelf = 'scheduled' AND run_at <= $1),
 			(SELECT min(run_at) FROM jobs WHERE queue = name AND shelf IN ('scheduled', 'retryable') AND shelf = 'retryable' AND run_at <= $1), 0)
 		FROM (SELECT queue AS name FROM depths UNION SELECT name FROM queues) AS known LEFT JOIN queues AS q USING (name)
 		ORDER BY name`
-	var all []job.QueueInfo
+	var all []queues.Info
 	err := src.query(query, func(rows *sql.Rows) error {
-		q := job.QueueInfo{Depths: job.Depths{}, LastHour: make([]job.Totals, lastHour)}
+		q := queues.Info{Depths: job.Depths{}, LastHour: make([]job.Totals, lastHour)}
 		var paused, oldest int64
 		err := rows.Scan(&q.Name, &paused, &q.PausedBy, &oldest)
 		q.PausedAt, q.Oldest = fromMicros(paused), fromMicros(oldest)
@@ -116,7 +117,7 @@ func queueInfos(src source, now time.Time) ([]job.QueueInfo, error) {
 	return all, err
 }
 
-func addDepths(src source, byName map[string]*job.QueueInfo) error {
+func addDepths(src source, byName map[string]*queues.Info) error {
 	const query = `SELECT queue, status, n FROM depths`
 	return src.query(query, func(rows *sql.Rows) error {
 		var queue, status string

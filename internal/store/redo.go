@@ -9,13 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // ReplayWith is Replay with changes: the next run has what redo says, and the
 // run before keeps what it had. A time to come makes the job scheduled until
 // then. The change must be valid: nothing is checked here but the run.
-func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Redo, by job.Actor) (job.Job, error) {
+func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Edit, by audit.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -44,7 +47,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 
 // rework changes a job that is over, before it is replayed: from here on it
 // counts for the queue that it goes to.
-func (t *tx) rework(from job.Job, redo job.Redo) (job.Job, error) {
+func (t *tx) rework(from job.Job, redo job.Edit) (job.Job, error) {
 	if redo.Empty() {
 		return from, nil
 	}
@@ -84,7 +87,7 @@ func (t *tx) rework(from job.Job, redo job.Redo) (job.Job, error) {
 }
 
 // keepEarlier writes down what the run has that is about to be changed.
-func (t *tx) keepEarlier(j job.Job, redo job.Redo) error {
+func (t *tx) keepEarlier(j job.Job, redo job.Edit) error {
 	const insert = `INSERT INTO earlier_runs (job_seq, run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope)
 		SELECT seq, run, queue, type, priority, policy_id, ttr,
 			iif($2, trace_id, NULL), iif($2, message_id, NULL), iif($2, meta, NULL), iif($2, payload, NULL), iif($2, envelope, NULL)
@@ -109,7 +112,7 @@ func (t *tx) postpone(from job.Job, now, until time.Time) (job.Job, error) {
 
 // redone adds to where a job is what of it a replay changed. Payloads are never
 // in the log: the paths that differ are.
-func redone(standing string, j job.Job, change job.Redo, paths []string) string {
+func redone(standing string, j job.Job, change job.Edit, paths []string) string {
 	words := []string{standing}
 	if change.Queue != "" {
 		words = append(words, "queue "+j.Queue)
@@ -118,16 +121,16 @@ func redone(standing string, j job.Job, change job.Redo, paths []string) string 
 		words = append(words, fmt.Sprintf("priority %d", j.Priority))
 	}
 	if change.Policy != nil {
-		words = append(words, "policy "+string(job.EncodePolicy(j.Policy)))
+		words = append(words, "policy "+string(wire.EncodePolicy(j.Policy)))
 	}
 	if change.Body != nil && change.Body.Type != j.Type {
 		words = append(words, "type "+j.Type)
 	}
 	if j.State == job.Scheduled {
-		words = append(words, "not before "+job.FormatTime(j.RunAt))
+		words = append(words, "not before "+wire.FormatTime(j.RunAt))
 	}
 	if len(paths) > 0 {
-		words = append(words, "payload changed at "+job.Clip(strings.Join(paths, ", "), job.MaxNote))
+		words = append(words, "payload changed at "+clip.Text(strings.Join(paths, ", "), job.MaxNote))
 	}
 	return strings.Join(words, "; ")
 }

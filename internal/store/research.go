@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"redrive/internal/job"
+	"redrive/internal/filter"
 )
 
 // The index holds texts from which secrets were taken out as the configuration
@@ -35,7 +35,7 @@ func (s *Store) Filling() bool { return s.filling.Load() }
 
 // filled returns context.DeadlineExceeded for a search that does not find every
 // job that it should, because the index is filled anew.
-func (s *Store) filled(f job.Filter) error {
+func (s *Store) filled(f filter.Filter) error {
 	if f.Searches() && s.Filling() {
 		return fmt.Errorf("search an index that is filled anew: %w", context.DeadlineExceeded)
 	}
@@ -44,7 +44,7 @@ func (s *Store) filled(f job.Filter) error {
 
 // current returns context.DeadlineExceeded for a search that cannot be answered
 // because the index has to be emptied first, which is about to happen.
-func (s *Store) current(f job.Filter) error {
+func (s *Store) current(f filter.Filter) error {
 	if f.Searches() && s.stale.Load() {
 		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
 	}

@@ -13,7 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 )
 
@@ -147,7 +151,7 @@ func allocated(do func()) uint64 {
 // finds is how many jobs a search finds.
 func finds(t *testing.T, s *Store, text string) int {
 	t.Helper()
-	list, err := s.Jobs(t.Context(), job.Filter{Text: text}, job.Cursor{}, 10_000)
+	list, err := s.Jobs(t.Context(), filter.Filter{Text: text}, filter.Cursor{}, 10_000)
 	check(t, err)
 	return len(list.Jobs)
 }
@@ -170,12 +174,18 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	s, err = Open(t.Context(), hiding(path, "bravo"))
 	check(t, err)
 	for _, search := range []func() error{
-		func() error { _, err := s.Jobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
 		func() error {
-			_, err := s.WholeJobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1)
+			_, err := s.Jobs(t.Context(), filter.Filter{Text: "bravo"}, filter.Cursor{}, 1)
 			return err
 		},
-		func() error { _, err := s.Letters(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); return err },
+		func() error {
+			_, err := s.WholeJobs(t.Context(), filter.Filter{Text: "bravo"}, filter.Cursor{}, 1)
+			return err
+		},
+		func() error {
+			_, err := s.Letters(t.Context(), filter.Filter{Text: "bravo"}, filter.Cursor{}, 1)
+			return err
+		},
 	} {
 		if err := search(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the old index answers a search: %v", err)
@@ -188,7 +198,7 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	check(t, s.Close()) // in the middle of it
 
 	s = open(t, hiding(path, "bravo"))
-	if list, err := s.Jobs(t.Context(), job.Filter{Text: "bravo"}, job.Cursor{}, 1); len(list.Jobs) != 0 || !errors.Is(err, context.DeadlineExceeded) {
+	if list, err := s.Jobs(t.Context(), filter.Filter{Text: "bravo"}, filter.Cursor{}, 1); len(list.Jobs) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d jobs are found by what is hidden, %v", len(list.Jobs), err)
 	}
 	filled, err := s.FillSearch(t.Context())
@@ -226,19 +236,19 @@ func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
 	check(t, s.Close())
 
 	s = open(t, hiding(path, "bravo"))
-	f := job.Filter{Text: "alpha", Status: job.Status(job.Discarded)}
-	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), job.NewOperation{Kind: job.OpReplay, Filter: f}, job.Actor{Name: "eve"})
+	f := filter.Filter{Text: "alpha", Status: job.Status(job.Discarded)}
+	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), operation.Request{Kind: operation.Replay, Filter: f}, audit.Actor{Name: "eve"})
 	check(t, err)
-	list, err := s.Jobs(t.Context(), f, job.Cursor{}, n)
+	list, err := s.Jobs(t.Context(), f, filter.Cursor{}, n)
 	if len(list.Jobs) != len(waiting) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
 	}
-	letters, err := s.Letters(t.Context(), job.Filter{Text: "alpha"}, job.Cursor{}, n)
+	letters, err := s.Letters(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, n)
 	if len(letters.Letters) != len(waiting) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d letters are listed, %v", len(letters.Letters), err)
 	}
 	for what, do := range map[string]func() error{
-		"an export": func() error { _, err := s.WholeJobs(t.Context(), f, job.Cursor{}, 1); return err },
+		"an export": func() error { _, err := s.WholeJobs(t.Context(), f, filter.Cursor{}, 1); return err },
 		"a count":   func() error { _, _, err := s.Count(t.Context(), f, 1); return err },
 		"a scope":   func() error { _, err := s.Collect(t.Context(), testTime, o.ID); return err },
 	} {
@@ -264,21 +274,21 @@ func TestGroups_AreNotFoundByWhatIsHidden(t *testing.T) {
 	for i := range 5 {
 		failWith(t, s, 1, fmt.Sprintf("alpha%c bravo charlie", 'a'+i))
 	}
-	all, err := s.Groups(t.Context(), testTime, job.GroupFilter{}, job.GroupCursor{}, 100)
+	all, err := s.Groups(t.Context(), testTime, failures.Filter{}, failures.Cursor{}, 100)
 	check(t, err)
 	for _, g := range all.Groups {
-		_, err := s.NoteGroup(t.Context(), testTime, g.Fingerprint, "see note-secret in Wiki", job.Actor{Name: "eve"})
+		_, err := s.NoteGroup(t.Context(), testTime, g.Fingerprint, "see note-secret in Wiki", audit.Actor{Name: "eve"})
 		check(t, err)
 	}
 	for text, want := range map[string]int{"bravo": 0, "BRAV": 0, "alphaa br": 0, "note-secret": 0, "t in wiki": 0, "ALPHAb": 2, "charlie": 10, "in WIKI": 10} {
 		for _, limit := range []int{1, 3, 100} {
-			var after job.GroupCursor
+			var after failures.Cursor
 			got := 0
 			for {
-				page, err := s.Groups(t.Context(), testTime, job.GroupFilter{Text: text}, after, limit)
+				page, err := s.Groups(t.Context(), testTime, failures.Filter{Text: text}, after, limit)
 				check(t, err)
 				got += len(page.Groups)
-				if after = page.Next; after == (job.GroupCursor{}) {
+				if after = page.Next; after == (failures.Cursor{}) {
 					break
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // rollup is what the writer knows in memory, as of the last commit: the rollup
@@ -29,7 +30,7 @@ type rollup struct {
 	audit                   auditHead
 	bulk                    int64 // operations that are under way
 	labels                  labels
-	groups                  map[string]*group // error groups by fingerprint; job.MaxGroups bounds them; under writer.counts
+	groups                  map[string]*group // error groups by fingerprint; failures.MaxGroups bounds them; under writer.counts
 	fingerprints            map[int64]string  // of the groups, by their numbers, under writer.counts
 	openGroups, newestGroup int64
 	newest                  int64               // the number of the newest job
@@ -211,7 +212,7 @@ func (r *rollup) loadDepths(src source) error {
 }
 
 func (r *rollup) loadCounters(src source) error {
-	return tallies(src, func(t job.Tally) {
+	return tallies(src, func(t queues.Tally) {
 		r.totals = r.totals.Add(t.Totals)
 		r.labels.learn(t.Queue, t.Type)
 	})

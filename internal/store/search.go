@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -242,7 +243,7 @@ func (s *Store) SearchLag(ctx context.Context) (int, error) {
 }
 
 // matching is the search of a filter as FTS5 reads it.
-func matching(f job.Filter) string {
+func matching(f filter.Filter) string {
 	var all []string
 	for _, part := range []struct{ column, text string }{
 		{"failure : ", f.Error}, {"content : ", f.Payload}, {"meta_text : ", f.Meta}, {"", f.Text},
@@ -259,10 +260,10 @@ func matching(f job.Filter) string {
 // a common text's hits are read: the condition on the job itself decides. It is
 // the middle of the type, where most types differ, and short: each further
 // trigram would be looked for in every failure.
-func typeText(f job.Filter) string {
+func typeText(f filter.Filter) string {
 	const before, after = 2, 2 // of the last dot
 	text := []rune(strings.TrimSuffix(f.Type, "*"))
-	if len(text) < job.MinSearch || slices.Contains(text, 0) {
+	if len(text) < filter.MinSearch || slices.Contains(text, 0) {
 		return ""
 	}
 	dot := max(0, strings.LastIndex(string(text), "."))

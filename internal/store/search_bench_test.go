@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -33,12 +34,12 @@ func BenchmarkSearch(b *testing.B) {
 	_, err = s.FillSearch(ctx)
 	check(b, err)
 	b.Logf("filled %d in %v", failures, time.Since(begin))
-	for name, f := range map[string]job.Filter{
+	for name, f := range map[string]filter.Filter{
 		"common": {Error: "unavailable"}, "hundredth": {Error: ": 5042"}, "single": {Payload: `"order_id":77123,`}, "none": {Text: "no such text"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_, err := s.Jobs(ctx, f, job.Cursor{}, 50)
+				_, err := s.Jobs(ctx, f, filter.Cursor{}, 50)
 				check(b, err)
 			}
 		})

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // Series returns the counters of a queue and a type over a span of time that
 // ends now, the oldest first. An empty name means all of them; a type can be a
 // prefix as "email.*". Past the first thousand types the rest has no series of
 // its own. It gives up, with context.DeadlineExceeded, when that takes too long.
-func (s *Store) Series(ctx context.Context, now time.Time, queue, typ string, scale job.Scale) ([]job.Totals, error) {
+func (s *Store) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
 	const query = `SELECT (minute - $1) / $2 AS step, sum(succeeded), sum(failed), sum(requeued), sum(failed_permanently),
 			sum(dlq_failed), sum(replayed)
 		FROM minutes WHERE minute BETWEEN $1 AND $3 AND ($4 = '' OR queue = $4) AND ($5 = '' OR type = $5)

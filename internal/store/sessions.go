@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // maxSessions is how many logins one user can have at once; the oldest end.
@@ -14,7 +14,7 @@ const maxSessions = 50
 
 // StartSession keeps a new login, and forgets those that are over. Who was
 // removed or changed since the password was checked gets access.ErrUnknown.
-func (s *Store) StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by job.Actor) error {
+func (s *Store) StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by audit.Actor) error {
 	const (
 		over  = `DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2`
 		extra = `DELETE FROM sessions WHERE user = $1 AND hash NOT IN
@@ -38,7 +38,7 @@ func (s *Store) StartSession(ctx context.Context, now time.Time, n access.Sessio
 		if _, err := t.exec(insert, n.Hash, n.User, micros(now), n.Address); err != nil {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "login", Subject: n.User, Count: 1})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "login", Subject: n.User, Count: 1})
 	})
 }
 
@@ -91,7 +91,7 @@ func (s *Store) Sessions(ctx context.Context, now time.Time) (all []access.Sessi
 
 // EndSession ends a login: a logout, or what an admin does to somebody else's.
 // One that is over already stays so.
-func (s *Store) EndSession(ctx context.Context, now time.Time, hash []byte, by job.Actor) error {
+func (s *Store) EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error {
 	const remove = `DELETE FROM sessions WHERE hash = $1 RETURNING user`
 	return s.accessWrite(ctx, func(t *tx) error {
 		var user string
@@ -103,14 +103,14 @@ func (s *Store) EndSession(ctx context.Context, now time.Time, hash []byte, by j
 		if user != by.Name {
 			action = "session.end"
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: action, Subject: user, Count: 1})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: action, Subject: user, Count: 1})
 	})
 }
 
 // LoginFailed writes down that somebody did not get in. The name is that of a
 // user, or empty: what was typed may be a password.
-func (s *Store) LoginFailed(ctx context.Context, now time.Time, name string, by job.Actor) error {
+func (s *Store) LoginFailed(ctx context.Context, now time.Time, name string, by audit.Actor) error {
 	return s.accessWrite(ctx, func(t *tx) error {
-		return t.audit(job.Entry{At: now, Actor: by, Action: "login.failed", Subject: name, Count: 1})
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "login.failed", Subject: name, Count: 1})
 	})
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // CreateToken keeps a new token. The first one of all, which ends that nobody has
 // to log in, must be an admin's: somebody has to be able to add others.
-func (s *Store) CreateToken(ctx context.Context, now time.Time, n access.Token, by job.Actor) error {
+func (s *Store) CreateToken(ctx context.Context, now time.Time, n access.Token, by audit.Actor) error {
 	const insert = `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	return s.accessWrite(ctx, func(t *tx) error {
 		if err := t.stillOpen(by); err != nil {
@@ -31,7 +31,7 @@ func (s *Store) CreateToken(ctx context.Context, now time.Time, n access.Token, 
 		if err := t.guard(); err != nil {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "token.create", Subject: n.ID, Count: 1,
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "token.create", Subject: n.ID, Count: 1,
 			After: n.Name + ", " + string(n.Role) + ", until " + n.Expires.UTC().Format(time.RFC3339)})
 	})
 }
@@ -45,7 +45,7 @@ func (t *tx) liveToken(now time.Time, name string) (taken bool, err error) {
 }
 
 // RevokeToken ends a token. One that is revoked already stays so.
-func (s *Store) RevokeToken(ctx context.Context, now time.Time, id string, by job.Actor) error {
+func (s *Store) RevokeToken(ctx context.Context, now time.Time, id string, by audit.Actor) error {
 	const update = `UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at = 0`
 	return s.accessWrite(ctx, func(t *tx) error {
 		found, err := tokenOf(t, id)
@@ -56,7 +56,7 @@ func (s *Store) RevokeToken(ctx context.Context, now time.Time, id string, by jo
 		if err != nil || n == 0 {
 			return err
 		}
-		return t.audit(job.Entry{At: now, Actor: by, Action: "token.revoke", Subject: id, Count: 1,
+		return t.audit(audit.Entry{At: now, Actor: by, Action: "token.revoke", Subject: id, Count: 1,
 			Before: found.Name + ", " + string(found.Role)})
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 )
 
@@ -18,7 +20,7 @@ import (
 // Discard gives a job up: it ends, its dead letter is no longer open, and it
 // lies in the trash until it is purged. run is the one that the caller looked
 // at; another run, a job that runs or one that is over is a *job.Conflict.
-func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -43,8 +45,8 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 }
 
 // discardAll puts jobs that can be discarded into the trash, each as it is in
-// this transaction; operation is the one that did so, or 0.
-func (t *tx) discardAll(from []job.Job, now time.Time, by job.Actor, operation int64) error {
+// this transaction; bulk is the operation that did so, or 0.
+func (t *tx) discardAll(from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
 	const (
 		letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
 			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
@@ -57,7 +59,7 @@ func (t *tx) discardAll(from []job.Job, now time.Time, by job.Actor, operation i
 	if _, err := t.exec(letter, these, at, by.Name); err != nil {
 		return fmt.Errorf("mark the dead letters: %w", err)
 	}
-	n, err := t.exec(trash, these, at, by.Name, operation)
+	n, err := t.exec(trash, these, at, by.Name, bulk)
 	if err := expect(int64(len(from)), n, err); err != nil {
 		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
@@ -70,7 +72,7 @@ func (t *tx) discardAll(from []job.Job, now time.Time, by job.Actor, operation i
 		to.State, to.Letter, to.Held, to.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
 		to.ChangedAt, to.FinishedAt = fromMicros(at), fromMicros(at)
 		t.resolved(j)
-		t.ended(j, job.RunDropped, now)
+		t.ended(j, operation.RunDropped, now)
 		t.moved(j, to)
 	}
 	return nil
@@ -81,7 +83,7 @@ func (t *tx) discardAll(from []job.Job, now time.Time, by job.Actor, operation i
 // held for want of a handler is available, and held again where none is known.
 // run is the one that the caller looked at; a job that is not in the trash in
 // this run is a *job.Conflict.
-func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error) {
+func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
 		from, err := t.byID(id)
 		if err != nil {
@@ -226,7 +228,7 @@ func (t *tx) purge(now, before time.Time, last purged) (purged, error) {
 		return next, err
 	}
 	for _, j := range jobs {
-		gone := job.Entry{
+		gone := audit.Entry{
 			At: now, Actor: keeper(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
 		}
 		if err := t.audit(gone); err != nil {
@@ -265,4 +267,4 @@ func discardedBy(was job.Trashed) string {
 }
 
 // keeper acts in nobody's name: users have no names of two words.
-func keeper() job.Actor { return job.Actor{Name: "the retention"} }
+func keeper() audit.Actor { return audit.Actor{Name: "the retention"} }

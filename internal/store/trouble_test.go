@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -50,7 +51,7 @@ func TestStore_StopsWritingWhenAReaderFindsDamage(t *testing.T) {
 	path := used(t)
 	damage(t, path)
 	s := open(t, Options{Path: path})
-	_, err := s.Jobs(t.Context(), job.Filter{}, job.Cursor{}, 1000)
+	_, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 1000)
 	if !errors.Is(err, job.ErrCorrupt) || !errors.Is(err, job.ErrBroken) {
 		t.Fatalf("reading gave %v", err)
 	}
@@ -183,7 +184,7 @@ func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
 	if err := s.Problem(); !errors.Is(err, job.ErrReadOnly) || !strings.Contains(err.Error(), path) {
 		t.Errorf("the problem is %v", err)
 	}
-	if page, err := s.Jobs(t.Context(), job.Filter{}, job.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
+	if page, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
 		t.Errorf("%d jobs, %v", len(page.Jobs), err)
 	}
 }

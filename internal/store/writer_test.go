@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -292,7 +294,7 @@ func TestWriter_ReadersDoNotWaitForIt(t *testing.T) {
 	if _, err := s.Job(ctx, j.ID); err != nil {
 		t.Error(err)
 	}
-	if page, err := s.Jobs(ctx, job.Filter{}, job.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
+	if page, err := s.Jobs(ctx, filter.Filter{}, filter.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
 		t.Errorf("%d jobs, %v", len(page.Jobs), err)
 	}
 }
@@ -335,7 +337,7 @@ func TestOnCommit_TellsWhatMoved(t *testing.T) {
 	settlement := claimed[0].Settle(job.Ending{Outcome: job.Failed, FinishedAt: testTime}, nil)
 	_, _, err = s.Exchange(t.Context(), []job.Settlement{settlement}, job.Claim{})
 	check(t, err)
-	if _, err := s.Replay(t.Context(), testTime, claimed[0].ID, 7, job.Actor{Name: "eve"}); err == nil {
+	if _, err := s.Replay(t.Context(), testTime, claimed[0].ID, 7, audit.Actor{Name: "eve"}); err == nil {
 		t.Error("replay of run 7")
 	}
 	want := "[available failed=false active failed=false dead_letter failed=true]"
@@ -348,8 +350,8 @@ func TestOnCommit_TellsWhatMoved(t *testing.T) {
 func TestStore_TellsThatAQueueWasResumed(t *testing.T) {
 	calls := make(chan int, 10)
 	s := open(t, Options{OnCommit: func(c []job.Change) { calls <- len(c) }})
-	check(t, s.Pause(t.Context(), testTime, "orders", job.Actor{Name: "eve"}))
-	check(t, s.Resume(t.Context(), testTime, "orders", job.Actor{Name: "ana"}))
+	check(t, s.Pause(t.Context(), testTime, "orders", audit.Actor{Name: "eve"}))
+	check(t, s.Resume(t.Context(), testTime, "orders", audit.Actor{Name: "ana"}))
 	if n := <-calls; n != 0 || len(calls) > 0 {
 		t.Errorf("told of %d changes, and %d times more; want one call without changes", n, len(calls))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // Access is the page /access: who may use the dashboard and the API.
@@ -109,5 +109,5 @@ func usualLifetime() string { return "P" + strconv.Itoa(int(access.TokenDefault/
 
 // accessLog is what the audit log knows of users, or of tokens.
 func accessLog(action string) templ.SafeURL {
-	return auditURL("/audit", job.AuditFilter{Action: action}, 0)
+	return auditURL("/audit", audit.Filter{Action: action}, 0)
 }

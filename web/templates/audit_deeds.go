@@ -6,7 +6,9 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // deedKind is the actions on one kind of thing, each in words.
@@ -21,7 +23,7 @@ func deedKinds() []deedKind {
 	return []deedKind{
 		{"Jobs", "job.*", [][2]string{
 			{"job.replay", "replayed a job"}, {"job.discard", "discarded a job"}, {"job.restore", "restored a job"},
-			{"job.cancel", "cancelled a job"}, {"job.forward", "forwarded a dead letter"}, {job.ActReveal, "revealed a job"},
+			{"job.cancel", "cancelled a job"}, {"job.forward", "forwarded a dead letter"}, {audit.Reveal, "revealed a job"},
 			{"job.purge", "purged a job"}, {"dead_letters.prune", "pruned dead letters"},
 		}},
 		{"Operations", "operation.*", [][2]string{
@@ -36,7 +38,7 @@ func deedKinds() []deedKind {
 		}},
 		{"Queues", "queue.*", [][2]string{{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"}}},
 		{"Workers", "worker.*", [][2]string{{"worker.quiet", "quieted the worker"}, {"worker.resume", "woke the worker"}}},
-		{"Lists", "", [][2]string{{job.ActExport, "exported a list"}}},
+		{"Lists", "", [][2]string{{audit.Export, "exported a list"}}},
 		{"Logins", "", [][2]string{
 			{"login", "logged in"}, {"login.failed", "failed to log in"}, {"logout", "logged out"}, {"session.end", "ended a session"},
 		}},
@@ -61,7 +63,7 @@ func deed(action string) string {
 }
 
 // subjectURL leads to what an act was done to, where there is a page of it.
-func subjectURL(e job.Entry) templ.SafeURL {
+func subjectURL(e audit.Entry) templ.SafeURL {
 	switch kind, _, _ := strings.Cut(e.Action, "."); kind {
 	case "job":
 		if _, err := job.ParseID(e.Subject); err == nil {
@@ -73,7 +75,7 @@ func subjectURL(e job.Entry) templ.SafeURL {
 		return failureURL(e.Subject)
 	case "operation":
 		_, number, _ := strings.Cut(e.Subject, " ")
-		if id, err := strconv.ParseInt(number, 10, 64); err == nil && job.OperationSubject(id) == e.Subject {
+		if id, err := strconv.ParseInt(number, 10, 64); err == nil && operation.Subject(id) == e.Subject {
 			return operationURL(id)
 		}
 	}

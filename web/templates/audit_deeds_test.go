@@ -13,7 +13,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
+	"redrive/internal/operation"
 	"redrive/web/templates"
 )
 
@@ -81,13 +82,13 @@ func TestAudit_EveryActionCanBeChosen(t *testing.T) {
 
 func TestAudit_LeadsToWhatWasActedOn(t *testing.T) {
 	const id = "01890a5d-ac96-774b-bcce-b302099a8057"
-	for want, e := range map[string]job.Entry{
+	for want, e := range map[string]audit.Entry{
 		"/jobs/" + id:     {Action: "job.replay", Subject: id},
 		"/queues/orders":  {Action: "queue.pause", Subject: "orders"},
-		"/operations/4":   {Action: "operation.start", Subject: job.OperationSubject(4)},
+		"/operations/4":   {Action: "operation.start", Subject: operation.Subject(4)},
 		"/failures/abc12": {Action: "group.note", Subject: "abc12"},
 	} {
-		v := templates.Audit{Frame: frame("audit", "Audit"), List: job.AuditList{Entries: []job.Entry{e}}}
+		v := templates.Audit{Frame: frame("audit", "Audit"), List: audit.List{Entries: []audit.Entry{e}}}
 		if found := parse(t, v).with("href", want); len(found) == 0 {
 			t.Errorf("%s of %s does not lead to %s", e.Action, e.Subject, want)
 		}

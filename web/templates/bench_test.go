@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
 )
@@ -54,8 +55,8 @@ func fullJobs() templates.Jobs {
 // deadJobs is the list of jobs with all that its filter can bring along.
 func deadJobs() templates.Jobs {
 	v := fullJobs()
-	v.Filter = job.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
-	v.List.Jobs, v.After = failing(50), job.Cursor{At: now, Seq: 5}.String()
+	v.Filter = filter.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
+	v.List.Jobs, v.After = failing(50), filter.Cursor{At: now, Seq: 5}.String()
 	return v
 }
 
@@ -70,7 +71,7 @@ func usualJob() templates.JobPage {
 }
 
 func fullFailures() templates.Failures {
-	v := failures(frame("failures", "Failures"))
+	v := groupFailures(frame("failures", "Failures"))
 	for n := len(v.List.Groups); n < 50; n++ {
 		g := group(n % len(kinds()))
 		g.Number, g.Fingerprint = int64(n), fmt.Sprintf("%016x", n)
@@ -83,9 +84,9 @@ func fullFailures() templates.Failures {
 // fullQuery has as many facets and suggestions as are shown.
 func fullQuery() templates.Query {
 	q := above()
-	names := func(format string, n int) (all []job.NameCount) {
+	names := func(format string, n int) (all []filter.NameCount) {
 		for i := range n {
-			all = append(all, job.NameCount{Name: fmt.Sprintf(format, i), Count: int64(2000 - 31*i)})
+			all = append(all, filter.NameCount{Name: fmt.Sprintf(format, i), Count: int64(2000 - 31*i)})
 		}
 		return all
 	}

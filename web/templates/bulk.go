@@ -8,7 +8,9 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 )
 
@@ -16,7 +18,7 @@ import (
 // The list may be any whose rows are jobs.
 type bulk struct {
 	frame  Frame
-	filter job.Filter    // of the list, as far as it is a filter of jobs
+	filter filter.Filter // of the list, as far as it is a filter of jobs
 	known  int64         // how many jobs match it, or -1 when nobody has counted
 	noun   string        // what these are, in a bar with less room; default: "matching"
 	list   templ.SafeURL // the first page of the list: the ticks of all its pages are one selection
@@ -58,7 +60,7 @@ func (b bulk) whole() []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(b.kinds), func(kind string) bool {
-		_, err := job.OpKind(kind).Scope(b.filter)
+		_, err := operation.Kind(kind).Scope(b.filter)
 		return err != nil
 	})
 }
@@ -99,22 +101,22 @@ func operationsURL() templ.SafeURL { return "/operations" }
 
 // matchingJobs is how many jobs a filter selects, where the totals and the
 // facets know it without counting; -1 where they do not.
-func matchingJobs(f job.Filter, s job.Snapshot, facets job.Facets) int64 {
+func matchingJobs(f filter.Filter, s job.Snapshot, facets filter.Facets) int64 {
 	bare := f
 	bare.Sort = ""
 	switch status := f.Status; {
-	case bare == job.Filter{Status: status}:
+	case bare == filter.Filter{Status: status}:
 		return s.Depths[status]
-	case status == job.StatusDeadLetter && bare == job.Filter{Status: status, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
+	case status == job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
 		return letterCount(facets, f.Reason)
-	case status != job.StatusDeadLetter && bare == job.Filter{Status: status, Queue: f.Queue}:
+	case status != job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue}:
 		return queueCount(facets, f.Queue)
 	}
 	return -1
 }
 
 // letterCount adds up the reasons of the letters of a queue and a type.
-func letterCount(facets job.Facets, reason retry.Reason) (n int64) {
+func letterCount(facets filter.Facets, reason retry.Reason) (n int64) {
 	for _, r := range facets.Reasons {
 		if reason == "" || r.Reason == reason {
 			n += r.Count
@@ -123,7 +125,7 @@ func letterCount(facets job.Facets, reason retry.Reason) (n int64) {
 	return n
 }
 
-func queueCount(facets job.Facets, queue string) int64 {
+func queueCount(facets filter.Facets, queue string) int64 {
 	for _, q := range facets.Queues {
 		if q.Name == queue {
 			return q.Count

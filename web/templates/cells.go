@@ -8,6 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 )
 
@@ -101,12 +102,12 @@ func timeCell(j job.Job, now time.Time) filled {
 
 // errorCell is an error in a row.
 func errorCell(e job.ErrorInfo) filled {
-	return errorCells().with(visible(e.Type), visible(job.Clip(e.Message, 300)))
+	return errorCells().with(visible(e.Type), visible(clip.Text(e.Message, 300)))
 }
 
 // errorLine is an error as far as it fits on a line.
 func errorLine(e job.ErrorInfo) filled {
-	return errorLines().with(visible(e.Type), visible(job.Clip(e.Message, 300)))
+	return errorLines().with(visible(e.Type), visible(clip.Text(e.Message, 300)))
 }
 
 // facet is a filter and its share at once.

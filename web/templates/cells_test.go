@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -74,9 +75,9 @@ func TestStencil_RefusesAnotherNumberOfTexts(t *testing.T) {
 // An address has its parameters as package url writes them.
 func TestList_IsWrittenAsURLValuesAre(t *testing.T) {
 	at := time.Date(2026, 3, 12, 14, 2, 11, 5000, time.FixedZone("", 3600))
-	f := job.Filter{
-		Status: job.StatusDeadLetter, Queue: "a&b", Type: "email.*", Error: "50 %+", Reason: retry.Expired, Sort: job.Oldest,
-		From: at, To: at.Add(time.Hour), Text: `"ä" ?#`, Attempts: job.Span{Min: 3}, Group: "12", Operation: 7,
+	f := filter.Filter{
+		Status: job.StatusDeadLetter, Queue: "a&b", Type: "email.*", Error: "50 %+", Reason: retry.Expired, Sort: filter.Oldest,
+		From: at, To: at.Add(time.Hour), Text: `"ä" ?#`, Attempts: filter.Span{Min: 3}, Group: "12", Operation: 7,
 	}
 	values := url.Values{"after": {"x/y="}}
 	for _, name := range []string{"state", "queue", "type", "error", "reason", "sort", "from", "to"} {
@@ -86,7 +87,7 @@ func TestList_IsWrittenAsURLValuesAre(t *testing.T) {
 	if got, want := string(list("/jobs", f, "x/y=")), "/jobs?"+values.Encode(); got != want {
 		t.Errorf("the address is\n%s, want\n%s", got, want)
 	}
-	if got := list("/jobs", job.Filter{}, ""); got != "/jobs" {
+	if got := list("/jobs", filter.Filter{}, ""); got != "/jobs" {
 		t.Errorf("the address of everything is %s", got)
 	}
 }

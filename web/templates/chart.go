@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // Chart is what became of jobs over the last hour and the last day.
@@ -52,10 +53,10 @@ const (
 )
 
 // plotOf draws a series that ends now.
-func plotOf(of string, all []job.Totals, scale job.Scale, now time.Time) plot {
+func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
 	p := plot{title: "Last hour, by the minute"}
 	every, layout := 10, "15:04"
-	if scale == job.LastDay() {
+	if scale == queues.LastDay() {
 		p.title, every = "Last day, by the quarter of an hour", 16
 	}
 	var most int64 = 1
@@ -121,10 +122,10 @@ func plotWords(t job.Totals) string {
 func (c Chart) plots(now time.Time) []plot {
 	var all []plot
 	if len(c.Hour) > 0 {
-		all = append(all, plotOf(c.Of, c.Hour, job.LastHour(), now))
+		all = append(all, plotOf(c.Of, c.Hour, queues.LastHour(), now))
 	}
 	if len(c.Day) > 0 {
-		all = append(all, plotOf(c.Of, c.Day, job.LastDay(), now))
+		all = append(all, plotOf(c.Of, c.Day, queues.LastDay(), now))
 	}
 	return all
 }

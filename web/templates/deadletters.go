@@ -7,6 +7,8 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -47,7 +49,7 @@ var (
 )
 
 // letterJob names the job of a letter and leads to it.
-func letterJob(l job.LetterRow) filled {
+func letterJob(l filter.LetterRow) filled {
 	return letterJobs().with(string(jobURL(l.JobID)), visible(l.Job.Type), brief(l.JobID))
 }
 
@@ -58,7 +60,7 @@ func letterTime(t, now time.Time) filled {
 }
 
 // alike leads to the failures that are like the letter's, when there are any.
-func alike(g job.Group) templ.Component {
+func alike(g failures.Group) templ.Component {
 	if g.Failures <= 1 {
 		return still("")
 	}
@@ -67,14 +69,14 @@ func alike(g job.Group) templ.Component {
 
 // letterReplay replays the run that the letter is about: if the job has moved
 // on since, the server says so instead of replaying another run.
-func letterReplay(f Frame, l job.LetterRow, back templ.SafeURL) filled {
+func letterReplay(f Frame, l filter.LetterRow, back templ.SafeURL) filled {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
 	return rowReplay(f, j, back)
 }
 
 // letterDiscard gives up the job of a letter, while it lies there.
-func letterDiscard(f Frame, l job.LetterRow, back templ.SafeURL) filled {
+func letterDiscard(f Frame, l filter.LetterRow, back templ.SafeURL) filled {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
 	return rowDiscard(f, j, back)
@@ -84,7 +86,7 @@ func letterDiscard(f Frame, l job.LetterRow, back templ.SafeURL) filled {
 const maxFacets = 20
 
 // lettersFilter is the filter of the list as one of jobs.
-func lettersFilter(v DeadLetters) job.Filter {
+func lettersFilter(v DeadLetters) filter.Filter {
 	f := v.Filter
 	f.Status = job.StatusDeadLetter
 	return f

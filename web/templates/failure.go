@@ -6,7 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // hourBar is one hour of the chart of a group: its two parts, and its name on
@@ -31,7 +35,7 @@ const (
 )
 
 // hourBars draws the failures of a group by the hour.
-func hourBars(hours []job.Hour) []hourBar {
+func hourBars(hours []failures.Hour) []hourBar {
 	scale := (chartBase - chartTop) / float64(mostIn(hours))
 	step := 100 / float64(max(1, len(hours)))
 	bars := make([]hourBar, len(hours))
@@ -54,7 +58,7 @@ func hourBars(hours []job.Hour) []hourBar {
 }
 
 // barWidth is the width of each hour's bar.
-func barWidth(hours []job.Hour) string { return wide(70 / float64(max(1, len(hours)))) }
+func barWidth(hours []failures.Hour) string { return wide(70 / float64(max(1, len(hours)))) }
 
 // height is that of a part of a bar: what happened can be seen.
 func height(n int64, scale float64) float64 {
@@ -64,7 +68,7 @@ func height(n int64, scale float64) float64 {
 	return max(1, float64(n)*scale)
 }
 
-func mostIn(hours []job.Hour) int64 {
+func mostIn(hours []failures.Hour) int64 {
 	most := int64(1)
 	for _, h := range hours {
 		most = max(most, h.Failures)
@@ -73,7 +77,7 @@ func mostIn(hours []job.Hour) int64 {
 }
 
 // hourLines are two lines at round counts.
-func hourLines(hours []job.Hour) []hourLine {
+func hourLines(hours []failures.Hour) []hourLine {
 	most := mostIn(hours)
 	step := int64(1)
 	for _, s := range []int64{1, 2, 5} {
@@ -92,14 +96,14 @@ func hourLines(hours []job.Hour) []hourLine {
 }
 
 // finals and requeues add up the hours.
-func finals(hours []job.Hour) (n int64) {
+func finals(hours []failures.Hour) (n int64) {
 	for _, h := range hours {
 		n += h.Final
 	}
 	return n
 }
 
-func requeues(hours []job.Hour) (n int64) {
+func requeues(hours []failures.Hour) (n int64) {
 	for _, h := range hours {
 		n += h.Failures - h.Final
 	}
@@ -107,7 +111,7 @@ func requeues(hours []job.Hour) (n int64) {
 }
 
 // chartSentence is the figure in words.
-func chartSentence(hours []job.Hour) string {
+func chartSentence(hours []failures.Hour) string {
 	most := mostIn(hours)
 	for _, h := range hours {
 		if h.Failures == most {
@@ -136,13 +140,13 @@ const (
 const maxTraceShown = 4 << 10
 
 // traceLines is the trace of the sample, or its message where it has none.
-func traceLines(d job.GroupDetail) []traceText {
+func traceLines(d failures.Detail) []traceText {
 	trace := d.Sample.Attempt.Trace
 	if trace == "" {
 		trace = sampleMessage(d)
 	}
 	var all []traceText
-	for line := range strings.Lines(visibleLines(job.Clip(strings.TrimRight(trace, "\n"), maxTraceShown))) {
+	for line := range strings.Lines(visibleLines(clip.Text(strings.TrimRight(trace, "\n"), maxTraceShown))) {
 		kind := tracePlain
 		named := func(frame string) bool { return strings.Contains(line, visible(frame)) }
 		if slices.ContainsFunc(d.Frames, named) {
@@ -157,7 +161,7 @@ func traceLines(d job.GroupDetail) []traceText {
 
 // sampleMessage is the message of the sample as it is, where it differs from the
 // normalised one.
-func sampleMessage(d job.GroupDetail) string {
+func sampleMessage(d failures.Detail) string {
 	message := d.Sample.Attempt.Error.Message
 	if message == "" {
 		message = d.Sample.Job.Error.Message
@@ -166,9 +170,9 @@ func sampleMessage(d job.GroupDetail) string {
 }
 
 // whyMessage says what the messages of a group share.
-func whyMessage(g job.Group) string {
-	if g.Fingerprint == job.OtherGroup {
-		return fmt.Sprintf("nothing: whatever is new after %s groups falls into this one", number(job.MaxGroups))
+func whyMessage(g failures.Group) string {
+	if g.Fingerprint == failures.OtherGroup {
+		return fmt.Sprintf("nothing: whatever is new after %s groups falls into this one", number(failures.MaxGroups))
 	}
 	if len(g.Replaced()) == 0 {
 		return fmt.Sprintf("the same in all %s", number(g.Failures))
@@ -192,13 +196,13 @@ func jobsShown(v Failure) string {
 func groupBulk(v Failure) bulk {
 	here := failureURL(v.Fingerprint)
 	return bulk{
-		frame: v.Frame, filter: job.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, known: v.Dead, noun: "dead",
+		frame: v.Frame, filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, known: v.Dead, noun: "dead",
 		list: here, back: here, kinds: []string{"discard", "replay"},
 	}
 }
 
 // allDead is the word of a button that acts on every dead job of the group.
-func allDead(verb string, g job.Group) string {
+func allDead(verb string, g failures.Group) string {
 	if g.Dead <= 1 {
 		return verb + "…"
 	}
@@ -206,16 +210,16 @@ func allDead(verb string, g job.Group) string {
 }
 
 // valueShown is a value of a payload on one line.
-func valueShown(v string) string { return visible(job.Clip(v, 60)) }
+func valueShown(v string) string { return visible(clip.Text(v, 60)) }
 
 func keyShare(k PayloadKey, read int) string {
 	return fmt.Sprintf("%d %%", 100*k.Jobs/max(1, read))
 }
 
 // opWords says what an operation has come to.
-func opWords(o job.Operation) string {
+func opWords(o operation.Operation) string {
 	words := fmt.Sprintf("%s %s: %s of %s", o.Kind, o.State, number(o.Done), number(o.Total))
-	if o.Kind == job.OpReplay && o.Done > 0 {
+	if o.Kind == operation.Replay && o.Done > 0 {
 		words += fmt.Sprintf(", %s succeeded, %s failed again", number(o.Succeeded), number(o.Relapsed))
 	}
 	return words
@@ -234,7 +238,7 @@ func ignoreChoices() []ignoreChoice {
 func seenText(t, now time.Time) string { return ", " + relative(t, now) }
 
 // replaysLong is the success rate of replays, in words.
-func replaysLong(g job.Group) string {
+func replaysLong(g failures.Group) string {
 	if g.Replayed == 0 {
 		return "never"
 	}
@@ -242,7 +246,7 @@ func replaysLong(g job.Group) string {
 }
 
 // likeThis says how many failures the newest one of a job is like.
-func likeThis(g job.Group) string {
+func likeThis(g failures.Group) string {
 	if g.Failures <= 1 {
 		return "the first of its kind"
 	}

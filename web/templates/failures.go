@@ -9,16 +9,19 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Failures is the page /failures.
 type Failures struct {
 	Frame
-	Filter  job.GroupFilter
-	Typed   job.GroupFilter  // the filter with what is wrong in it, to be corrected
-	Tallies []job.GroupTally // in the order of the states
-	List    job.GroupList
+	Filter  failures.Filter
+	Typed   failures.Filter  // the filter with what is wrong in it, to be corrected
+	Tallies []failures.Tally // in the order of the states
+	List    failures.List
 	After   string            // the cursor of this page, empty for the first
 	Slow    bool              // the query ran into its deadline: List is incomplete
 	Errors  map[string]string // field of the filter: what is wrong with it
@@ -28,10 +31,10 @@ type Failures struct {
 // Failure is the page /failures/{fingerprint}.
 type Failure struct {
 	Frame
-	job.GroupDetail
-	Keys       []PayloadKey    // of the newest jobs
-	Read       int             // of how many of them
-	Operations []job.Operation // that named the group, the newest first
+	failures.Detail
+	Keys       []PayloadKey          // of the newest jobs
+	Read       int                   // of how many of them
+	Operations []operation.Operation // that named the group, the newest first
 }
 
 // PayloadKey is a top-level key of payloads.
@@ -43,9 +46,9 @@ type PayloadKey struct {
 }
 
 // failuresURL is the list of the error groups that match f, from a place on.
-func failuresURL(f job.GroupFilter, after string) templ.SafeURL {
+func failuresURL(f failures.Filter, after string) templ.SafeURL {
 	q := url.Values{}
-	if f.State == job.GroupOpen {
+	if f.State == failures.Open {
 		f.State = "" // what the page shows by itself
 	}
 	for name, value := range map[string]string{
@@ -71,21 +74,21 @@ func failureAction(fingerprint, action string) templ.SafeURL {
 
 // groupJobsURL is the list of all jobs of a group.
 func groupJobsURL(fingerprint string) templ.SafeURL {
-	return local("/jobs", url.Values{"q": {job.Filter{Group: fingerprint}.String()}})
+	return local("/jobs", url.Values{"q": {filter.Filter{Group: fingerprint}.String()}})
 }
 
 // scopeOf is the filter by which an operation takes the dead jobs of a group,
 // ended where the page was drawn: what fails later is never swept in.
-func scopeOf(f Frame, g job.Group) string {
-	return job.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
+func scopeOf(f Frame, g failures.Group) string {
+	return filter.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
 }
 
 // lookOfGroup draws the state of a group.
-func lookOfGroup(s job.GroupState) look {
+func lookOfGroup(s failures.State) look {
 	switch s {
-	case job.GroupResolved:
+	case failures.Resolved:
 		return look{"is-completed", "check", "resolved"}
-	case job.GroupIgnored:
+	case failures.Ignored:
 		return look{"is-pending", "pause", "ignored"}
 	}
 	return look{"is-dead", "failures", "open"}
@@ -120,9 +123,9 @@ func groupSummary(v Failures) string {
 }
 
 // groupChips are the filters in use; the state is a tab.
-func groupChips(f job.GroupFilter) []chip {
+func groupChips(f failures.Filter) []chip {
 	var all []chip
-	add := func(name, value string, without job.GroupFilter) {
+	add := func(name, value string, without failures.Filter) {
 		if value != "" {
 			all = append(all, chip{name, visible(value), failuresURL(without, "")})
 		}
@@ -134,23 +137,23 @@ func groupChips(f job.GroupFilter) []chip {
 }
 
 // sorted is the same list in another order.
-func sorted(f job.GroupFilter, by job.GroupSort) templ.SafeURL {
+func sorted(f failures.Filter, by failures.Sort) templ.SafeURL {
 	f.Sort = by
 	return failuresURL(f, "")
 }
 
-func groupsCaption(f job.GroupFilter) string {
+func groupsCaption(f failures.Filter) string {
 	return upperFirst(string(f.State)) + " error groups, " + groupOrder(f.Sort)
 }
 
-func groupOrder(s job.GroupSort) string {
-	if s == job.NewestSeen {
+func groupOrder(s failures.Sort) string {
+	if s == failures.NewestSeen {
 		return "what failed last first"
 	}
 	return "most dead jobs first"
 }
 
-func groupType(g job.Group) string {
+func groupType(g failures.Group) string {
 	if g.Type == "" {
 		return "any type"
 	}
@@ -159,7 +162,7 @@ func groupType(g job.Group) string {
 
 // groupQueues names the queue with the most failures, and says how many more
 // there are.
-func groupQueues(g job.Group) string {
+func groupQueues(g failures.Group) string {
 	switch len(g.Queues) {
 	case 0:
 		return ""
@@ -173,7 +176,7 @@ func groupQueues(g job.Group) string {
 func noteLine(note string) string { return visible(strings.Join(strings.Fields(note), " ")) }
 
 // replaysText is the success rate of replays.
-func replaysText(g job.Group) string {
+func replaysText(g failures.Group) string {
 	if g.Replayed == 0 {
 		return "never replayed"
 	}
@@ -206,15 +209,15 @@ func dayText(hours []int64) string {
 
 // standing is what a person does first about a group: resolve an open one, or
 // open any other.
-func standing(g job.Group) (action, symbol, word string) {
-	if g.State == job.GroupOpen {
+func standing(g failures.Group) (action, symbol, word string) {
+	if g.State == failures.Open {
 		return "resolve", "check", "Resolve"
 	}
 	return "reopen", "failures", "Open again"
 }
 
 // groupReplay says what a button does with a group, and why it may not.
-func groupReplay(f Frame, g job.Group, kind string) (denied string) {
+func groupReplay(f Frame, g failures.Group, kind string) (denied string) {
 	if denied = f.off(access.Operate, kind); denied == "" && g.Dead == 0 {
 		denied = "No job of this group is dead."
 	}
@@ -222,40 +225,40 @@ func groupReplay(f Frame, g job.Group, kind string) (denied string) {
 }
 
 // groupLine says what became of the group by a person, and by itself.
-func groupLine(g job.Group, now time.Time) string {
+func groupLine(g failures.Group, now time.Time) string {
 	by := g.StateBy
 	if by == "" {
 		by = "somebody"
 	}
 	said := fmt.Sprintf("%s by %s at %s", upperFirst(pastOf(g)), visible(by), clock(g.StateAt, now))
 	switch {
-	case g.ReopenedBy == job.ByFailure:
+	case g.ReopenedBy == failures.ByFailure:
 		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, clock(g.ReopenedAt, now))
 	case g.ReopenedBy != "":
 		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.", said, patienceText(g.Patience, now), clock(g.ReopenedAt, now))
 	case g.StateAt.IsZero():
 		return ""
-	case g.State == job.GroupResolved:
+	case g.State == failures.Resolved:
 		return said + ". The next failure opens it."
-	case g.State == job.GroupIgnored:
+	case g.State == failures.Ignored:
 		return said + patienceText(g.Patience, now) + "."
 	}
 	return said + "."
 }
 
 // pastOf is what a person did with the group.
-func pastOf(g job.Group) string {
+func pastOf(g failures.Group) string {
 	switch {
-	case g.State == job.GroupResolved || g.ReopenedBy == job.ByFailure:
+	case g.State == failures.Resolved || g.ReopenedBy == failures.ByFailure:
 		return "resolved"
-	case g.State == job.GroupIgnored || g.ReopenedBy != "":
+	case g.State == failures.Ignored || g.ReopenedBy != "":
 		return "ignored"
 	}
 	return "opened"
 }
 
 // patienceText says how long a group is ignored, as the end of a sentence.
-func patienceText(p job.Patience, now time.Time) string {
+func patienceText(p failures.Patience, now time.Time) string {
 	var ends []string
 	if !p.Until.IsZero() {
 		ends = append(ends, "until "+clock(p.Until, now))

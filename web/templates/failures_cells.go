@@ -6,7 +6,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/failures"
 )
 
 // The parts of an error group's row, cut out of their components.
@@ -23,15 +23,15 @@ var (
 )
 
 // groupHead names the group of a row and leads to it.
-func groupHead(g job.Group) filled {
+func groupHead(g failures.Group) filled {
 	return groupHeads().with(string(failureURL(g.Fingerprint)), visible(g.Class), visible(g.Message))
 }
 
 // groupWhere is where the group fails.
-func groupWhere(g job.Group) filled { return groupWheres().with(groupType(g), groupQueues(g)) }
+func groupWhere(g failures.Group) filled { return groupWheres().with(groupType(g), groupQueues(g)) }
 
 // groupCounts is how many jobs of the group are dead, and retrying.
-func groupCounts(g job.Group) filled {
+func groupCounts(g failures.Group) filled {
 	return groupCounted().with(unless(g.Dead, "zero"), number(g.Dead), unless(g.Retrying, " zero"), number(g.Retrying))
 }
 
@@ -44,12 +44,12 @@ func unless(n int64, class string) string {
 }
 
 // groupReplays is what became of replays, and what people noted.
-func groupReplays(g job.Group) filled {
+func groupReplays(g failures.Group) filled {
 	return groupReplayed().with(unless(g.Replayed, " dim"), replaysText(g), noteLine(g.Note))
 }
 
 // groupStand is the button in a row by which a person says where a group stands.
-func groupStand(f Frame, g job.Group, back templ.SafeURL) filled {
+func groupStand(f Frame, g failures.Group, back templ.SafeURL) filled {
 	action, symbol, word := standing(g)
 	url, class := string(failureAction(g.Fingerprint, action)), visible(g.Class)
 	if denied := f.off(access.Operate, action); denied != "" {
@@ -59,7 +59,7 @@ func groupStand(f Frame, g job.Group, back templ.SafeURL) filled {
 }
 
 // groupOperation is the button in a row that replays what is dead of a group.
-func groupOperation(f Frame, g job.Group) filled {
+func groupOperation(f Frame, g failures.Group) filled {
 	scope, back, class := scopeOf(f, g), string(failureURL(g.Fingerprint)), visible(g.Class)
 	if denied := groupReplay(f, g, "replay"); denied != "" {
 		return deniedRowOperations().with(scope, back, denied, class)
@@ -68,7 +68,7 @@ func groupOperation(f Frame, g job.Group) filled {
 }
 
 // operationOn is such a button on the page of the group.
-func operationOn(f Frame, g job.Group, kind, class, word string) templ.Component {
+func operationOn(f Frame, g failures.Group, kind, class, word string) templ.Component {
 	return operationForm(kind, scopeOf(f, g), string(failureURL(g.Fingerprint)), class, word, visible(g.Class), groupReplay(f, g, kind))
 }
 

@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"redrive/internal/job"
+	"redrive/internal/failures"
 )
 
 // Page draws the list of error groups.
@@ -184,7 +184,7 @@ func (v Failures) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if (v.List.Next != job.GroupCursor{}) {
+				if (v.List.Next != failures.Cursor{}) {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<a class=\"button quiet push\" href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -261,7 +261,7 @@ func groupsFilter(v Failures) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var10 templ.SafeURL
-		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(failuresURL(job.GroupFilter{}, ""))
+		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(failuresURL(failures.Filter{}, ""))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `failures.templ`, Line: 60, Col: 78}
 		}
@@ -273,7 +273,7 @@ func groupsFilter(v Failures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Filter.State != job.GroupOpen {
+		if v.Filter.State != failures.Open {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<input type=\"hidden\" name=\"state\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -292,7 +292,7 @@ func groupsFilter(v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Filter.Sort != job.MostDead {
+		if v.Filter.Sort != failures.MostDead {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<input type=\"hidden\" name=\"sort\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -515,7 +515,7 @@ func groupsTable(v Failures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = sortHead(v.Filter, job.MostDead, "Dead", "num").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = sortHead(v.Filter, failures.MostDead, "Dead", "num").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -523,7 +523,7 @@ func groupsTable(v Failures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = sortHead(v.Filter, job.NewestSeen, "Last seen", "num").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = sortHead(v.Filter, failures.NewestSeen, "Last seen", "num").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1036,7 +1036,7 @@ func groupStandOf(action templ.SafeURL, symbol, word, back, about, denied string
 }
 
 // sortHead is the head of a column by which the list can be sorted.
-func sortHead(f job.GroupFilter, by job.GroupSort, word, class string) templ.Component {
+func sortHead(f failures.Filter, by failures.Sort, word, class string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1399,7 +1399,7 @@ func noGroups(v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var68 templ.SafeURL
-			templ_7745c5c3_Var68, templ_7745c5c3_Err = templ.JoinURLErrs(failuresURL(job.GroupFilter{}, ""))
+			templ_7745c5c3_Var68, templ_7745c5c3_Err = templ.JoinURLErrs(failuresURL(failures.Filter{}, ""))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failures.templ`, Line: 258, Col: 79}
 			}
@@ -1438,11 +1438,11 @@ func noGroups(v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(groupChips(v.Filter)) > 0 {
-			templ_7745c5c3_Err = noMatches("group", groupChips(v.Filter), false, failuresURL(job.GroupFilter{State: v.Filter.State}, "")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = noMatches("group", groupChips(v.Filter), false, failuresURL(failures.Filter{State: v.Filter.State}, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if v.Filter.State == job.GroupOpen {
+		} else if v.Filter.State == failures.Open {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 115, "<div class=\"empty is-completed\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1482,7 +1482,7 @@ func noGroups(v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var71 templ.SafeURL
-			templ_7745c5c3_Var71, templ_7745c5c3_Err = templ.JoinURLErrs(failuresURL(job.GroupFilter{}, ""))
+			templ_7745c5c3_Var71, templ_7745c5c3_Err = templ.JoinURLErrs(failuresURL(failures.Filter{}, ""))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failures.templ`, Line: 278, Col: 50}
 			}

@@ -5,7 +5,11 @@ import (
 	"math"
 	"time"
 
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/queues"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/web/templates"
 )
@@ -98,26 +102,26 @@ func failing(count int) []job.Job {
 	return all
 }
 
-func letters(count int) job.LetterList {
-	var list job.LetterList
+func letters(count int) filter.LetterList {
+	var list filter.LetterList
 	for n := range count {
 		j := failure(n, job.StatusDeadLetter)
 		j.Group = int64(n%len(kinds()) + 1)
-		list.Letters = append(list.Letters, job.LetterRow{Job: j, DeadLetter: job.DeadLetter{
+		list.Letters = append(list.Letters, filter.LetterRow{Job: j, DeadLetter: job.DeadLetter{
 			JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
 			FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: j.Attempts,
 		}})
 	}
-	list.Next = job.Cursor{At: now.Add(-time.Hour), Seq: 900}
+	list.Next = filter.Cursor{At: now.Add(-time.Hour), Seq: 900}
 	return list
 }
 
 // groupsByNumber are the groups to which letters belong; the last of them is
 // alone in its group.
-func groupsByNumber() map[int64]job.Group {
-	all := map[int64]job.Group{}
+func groupsByNumber() map[int64]failures.Group {
+	all := map[int64]failures.Group{}
 	for i, k := range kinds() {
-		g := job.Group{Number: int64(i + 1), Type: k.typ, State: job.GroupOpen, Failures: int64((len(kinds())-1-i)*406 + 1)}
+		g := failures.Group{Number: int64(i + 1), Type: k.typ, State: failures.Open, Failures: int64((len(kinds())-1-i)*406 + 1)}
 		g.Fingerprint, g.Class, g.Message = fmt.Sprintf("%016x", 0x8c1f02aa+i), k.errorType, k.message
 		all[g.Number] = g
 	}
@@ -139,20 +143,20 @@ func hour(succeeded, failed float64, shift int) []job.Totals {
 	return all
 }
 
-func queue(name string, shift int, d job.Depths) job.QueueInfo {
-	return job.QueueInfo{
+func queue(name string, shift int, d job.Depths) queues.Info {
+	return queues.Info{
 		Name: name, Depths: d, LastHour: hour(float64(20*(shift+1)), float64(shift), shift),
 		Oldest: now.Add(-time.Duration(shift*shift*9+1) * time.Second),
 	}
 }
 
-func queues() []job.QueueInfo {
+func queueInfos() []queues.Info {
 	reports := queue("reports", 2, job.Depths{"scheduled": 310, "active": 2, "retryable": 11, "dead_letter": 230})
 	reports.PausedAt, reports.PausedBy = now.Add(-12*time.Minute), "ana"
-	search := job.QueueInfo{Name: "search", Depths: job.Depths{"available": 12, "dead_letter": 294}, LastHour: make([]job.Totals, 60), Oldest: now.Add(-5 * time.Hour)}
+	search := queues.Info{Name: "search", Depths: job.Depths{"available": 12, "dead_letter": 294}, LastHour: make([]job.Totals, 60), Oldest: now.Add(-5 * time.Hour)}
 	payments := queue("payments", 4, job.Depths{"available": 41, "active": 8, "retryable": 318, "dead_letter": 1204, "dlq_failed": 2})
 	payments.LastHour = hour(20, 12, 4)
-	return []job.QueueInfo{
+	return []queues.Info{
 		queue("billing", 0, job.Depths{"available": 2, "active": 1, "dead_letter": 260}),
 		queue("default", 1, job.Depths{"available": 14, "retryable": 6, "dead_letter": 701}),
 		queue("email", 3, job.Depths{"scheduled": 4210, "available": 118, "active": 24, "retryable": 847, "dead_letter": 606}),
@@ -169,7 +173,7 @@ func configs() map[string]templates.QueueConfig {
 	listed := retry.Default()
 	listed.MaxInterval, listed.Strategy, listed.Schedule, listed.Jitter, listed.OnExhaustion = time.Hour, retry.Schedule, []time.Duration{time.Minute, 5 * time.Minute, time.Hour}, retry.Jitter{}, retry.Discard
 	all := map[string]templates.QueueConfig{}
-	for _, q := range queues() {
+	for _, q := range queueInfos() {
 		all[q.Name] = templates.QueueConfig{Workers: 30, Running: int(q.Depths["active"]), Policy: retry.Default(), DeadLetters: true}
 	}
 	all["webhooks"] = templates.QueueConfig{Workers: 20, Running: 12, Policy: steep, DeadLetters: true}
@@ -191,8 +195,8 @@ func snapshot() job.Snapshot {
 	}
 }
 
-func reasonCounts() []job.ReasonCount {
-	return []job.ReasonCount{
+func reasonCounts() []filter.ReasonCount {
+	return []filter.ReasonCount{
 		{Reason: retry.AttemptsExhausted, Count: 2125}, {Reason: retry.UnknownType, Count: 701}, {Reason: retry.NonRetryable, Count: 417},
 		{Reason: retry.RuleDecided, Count: 390}, {Reason: retry.Expired, Count: 294}, {Reason: retry.HandlerDeadLetter, Count: 208},
 		{Reason: retry.MissingURN, Count: 40}, {Reason: retry.InvalidAttempts, Count: 21}, {Reason: retry.UnsupportedVersion, Count: 12},
@@ -239,8 +243,8 @@ func refused() []templates.Refused {
 // room is a dead-letter queue that is full in three days.
 func room(open int64) templates.LetterRoom {
 	return templates.LetterRoom{
-		Fill:      job.Fill{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
-		Retention: job.Retention{Age: 180 * 24 * time.Hour, Count: 10_000},
+		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
+		Limits: retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000},
 	}
 }
 
@@ -266,14 +270,14 @@ func pages() map[string]page {
 
 func overview(f templates.Frame) templates.Overview {
 	return templates.Overview{
-		Frame: f, LastHour: hour(700, 60, 5), Queues: queues(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
+		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
 		Letters: room(4210), Groups: groups()[:5],
 	}
 }
 
 func overviewStates(all map[string]page) {
 	all["overview"] = overview(frame("overview", "Overview"))
-	all["overview-healthy"] = templates.Overview{Frame: quiet("overview", "Overview"), LastHour: hour(10, 0, 1)[:50], Queues: queues()[:1]}
+	all["overview-healthy"] = templates.Overview{Frame: quiet("overview", "Overview"), LastHour: hour(10, 0, 1)[:50], Queues: queueInfos()[:1]}
 	all["overview-first-run"] = templates.Overview{Frame: fresh("overview", "Overview"), LastHour: make([]job.Totals, 60), FirstRun: true}
 	f := frame("overview", "Overview")
 	f.Demo = demo()
@@ -291,16 +295,16 @@ func overviewStates(all map[string]page) {
 
 // above is what stands above a list.
 func above() templates.Query {
-	facets := job.Facets{
-		Reasons: reasonCounts(), Queues: []job.NameCount{{Name: "payments", Count: 1204}, {Name: "email", Count: 606}, {Name: "billing", Count: 260}},
-		Types: []job.NameCount{{Name: "payments.capture", Count: 1100}, {Name: "email.receipt", Count: 606}, {Name: "invoice.render", Count: 260}},
+	facets := filter.Facets{
+		Reasons: reasonCounts(), Queues: []filter.NameCount{{Name: "payments", Count: 1204}, {Name: "email", Count: 606}, {Name: "billing", Count: 260}},
+		Types: []filter.NameCount{{Name: "payments.capture", Count: 1100}, {Name: "email.receipt", Count: 606}, {Name: "invoice.render", Count: 260}},
 	}
 	return templates.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
 }
 
 func jobs(f templates.Frame) templates.Jobs {
 	return templates.Jobs{
-		Frame: f, Query: above(), List: job.List{Jobs: mixed(30), Next: job.Cursor{At: now.Add(-time.Hour), Seq: 700}},
+		Frame: f, Query: above(), List: filter.List{Jobs: mixed(30), Next: filter.Cursor{At: now.Add(-time.Hour), Seq: 700}},
 	}
 }
 
@@ -308,20 +312,20 @@ func jobsStates(all map[string]page) {
 	f := frame("jobs", "Jobs")
 	all["jobs"] = jobs(f)
 	v := jobs(f)
-	v.Filter = job.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
-	v.List.Jobs, v.List.Next, v.After = failing(12), job.Cursor{}, job.Cursor{At: now, Seq: 5}.String()
+	v.Filter = filter.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
+	v.List.Jobs, v.List.Next, v.After = failing(12), filter.Cursor{}, filter.Cursor{At: now, Seq: 5}.String()
 	v.Query.Lag = 12
 	all["jobs-filtered"] = v
-	v.After, v.List = "", job.List{}
+	v.After, v.List = "", filter.List{}
 	all["jobs-no-match"] = v
 	v = jobs(f)
-	v.Filter, v.Slow, v.List.Jobs = job.Filter{Error: "time_out"}, true, failing(3)
+	v.Filter, v.Slow, v.List.Jobs = filter.Filter{Error: "time_out"}, true, failing(3)
 	all["jobs-slow"] = v
 	v.Query.Filling, v.Query.Lag = true, 3
 	all["jobs-filling"] = v
 	v.Query.Filling, v.Query.Lag = false, 0
 	v.Slow, v.List.Jobs = false, nil
-	v.Filter = job.Filter{Queue: "no queue", Type: "x"}
+	v.Filter = filter.Filter{Queue: "no queue", Type: "x"}
 	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`, "q": "queu: is no qualifier; did you mean queue:"}
 	v.Query.Typed = "queu:orders"
 	all["jobs-bad-filter"] = v
@@ -340,11 +344,11 @@ func deadLetterStates(all map[string]page) {
 	f := frame("dead-letters", "Dead letters")
 	all["dead-letters"] = deadLetters(f)
 	v := deadLetters(f)
-	v.Filter = job.Filter{Reason: retry.AttemptsExhausted, Queue: "email"}
-	v.Refused, v.List.Letters, v.List.Next = nil, v.List.Letters[:3], job.Cursor{}
+	v.Filter = filter.Filter{Reason: retry.AttemptsExhausted, Queue: "email"}
+	v.Refused, v.List.Letters, v.List.Next = nil, v.List.Letters[:3], filter.Cursor{}
 	v.List.Letters[0].Cause, v.List.Letters[1].ForwardedTo = job.TimedOut, "https://dlq.ops.example"
 	all["dead-letters-filtered"] = v
-	v.List = job.LetterList{}
+	v.List = filter.LetterList{}
 	all["dead-letters-no-match"] = v
 	v = deadLetters(f)
 	v.Slow, v.Refused, v.List.Letters = true, nil, v.List.Letters[:2]
@@ -358,11 +362,11 @@ func deadLetterStates(all map[string]page) {
 func queuesStates(all map[string]page) {
 	f := frame("queues", "Queues")
 	all["queues"] = templates.Queues{
-		Frame: f, Queues: queues(), Configs: configs(),
-		Held: []job.HeldType{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
+		Frame: f, Queues: queueInfos(), Configs: configs(),
+		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
 	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
-	all["queues-read-only"] = templates.Queues{Frame: f, Queues: queues()[:2], Configs: configs()}
+	all["queues-read-only"] = templates.Queues{Frame: f, Queues: queueInfos()[:2], Configs: configs()}
 	all["queues-first-run"] = templates.Queues{Frame: fresh("queues", "Queues")}
 }
 

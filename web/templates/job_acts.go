@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // payloadURL is the payload of a job, as its exact bytes.
@@ -106,9 +107,9 @@ func enqueueCommand(j job.Job) string {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%s,"queue":%s`, quoteJSON(j.Type), quoteJSON(j.Queue))
-	fmt.Fprintf(&b, `,"policy":%s`, job.EncodePolicy(j.Policy))
+	fmt.Fprintf(&b, `,"policy":%s`, wire.EncodePolicy(j.Policy))
 	if j.Timeout > 0 {
-		fmt.Fprintf(&b, `,"ttr":%s`, quoteJSON(job.FormatDuration(j.Timeout)))
+		fmt.Fprintf(&b, `,"ttr":%s`, quoteJSON(wire.FormatDuration(j.Timeout)))
 	}
 	if j.Priority != 0 {
 		fmt.Fprintf(&b, `,"priority":%d`, j.Priority)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/web/templates"
@@ -28,7 +29,7 @@ func capturePolicy() retry.Policy {
 // life builds the history of a job the way the engine does: by executions that
 // settle.
 type life struct {
-	job.Detail
+	history.Detail
 	clock time.Time
 	draw  float64 // where between low and high the jitter falls
 }

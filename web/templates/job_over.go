@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -45,14 +46,14 @@ func (s *sentence) stored(v JobPage) {
 		s.answers("It was set aside "+s.when(ended)+" %v: %v", ended, becauseOf(v.Job.Reason).short)
 		s.says(", %v", relative(ended, s.now))
 		if m := v.Job.Error.Message; m != "" {
-			s.says(": %v", job.Clip(m, 300))
+			s.says(": %v", clip.Text(m, 300))
 		}
 		s.says(". %v %v", becauseOf(v.Job.Reason).means, becauseOf(v.Job.Reason).todo)
 		return
 	}
 	if setAside(v) {
 		s.answers("A rule refused it "+s.when(ended)+" %v", ended)
-		s.says(", %v, before it ran: %v. Replay it to run it all the same.", relative(ended, s.now), job.Clip(v.Job.Error.Message, 300))
+		s.says(", %v, before it ran: %v. Replay it to run it all the same.", relative(ended, s.now), clip.Text(v.Job.Error.Message, 300))
 		return
 	}
 	s.answers("It was dead-lettered "+s.when(ended)+" %v", ended)

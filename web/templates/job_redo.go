@@ -5,6 +5,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/clip"
+	"redrive/internal/history"
 	"redrive/internal/job"
 )
 
@@ -27,7 +29,7 @@ func redoLinks(j job.Job) []redoLink {
 type redone struct{ name, was, is string }
 
 // redoneOf lists what a person changed for a run.
-func redoneOf(d job.Detail, run int) []redone {
+func redoneOf(d history.Detail, run int) []redone {
 	if run < 2 || !changedBefore(d, run) {
 		return nil
 	}
@@ -64,7 +66,7 @@ func (s said) words() string {
 }
 
 // changedBefore reports whether the replay that began a run changed something.
-func changedBefore(d job.Detail, run int) bool {
+func changedBefore(d history.Detail, run int) bool {
 	for _, r := range d.Replays {
 		if r.Run == run-1 {
 			return r.Earlier != nil
@@ -74,7 +76,7 @@ func changedBefore(d job.Detail, run int) bool {
 }
 
 // payloadDiff is what a person changed of the payload for a run.
-func payloadDiff(d job.Detail, run int) []diffLine {
+func payloadDiff(d history.Detail, run int) []diffLine {
 	if run < 2 || !changedBefore(d, run) {
 		return nil
 	}
@@ -84,7 +86,7 @@ func payloadDiff(d job.Detail, run int) []diffLine {
 }
 
 // ownPayload is the payload of an earlier run, where the next one had another.
-func ownPayload(d job.Detail, run int) []byte {
+func ownPayload(d history.Detail, run int) []byte {
 	for _, r := range d.Replays {
 		if r.Run == run && r.Earlier != nil && r.Earlier.Body != nil {
 			return r.Earlier.Body.Payload
@@ -99,5 +101,5 @@ func payloadText(payload []byte) string {
 	if why != "" {
 		return why
 	}
-	return visibleLines(job.Clip(text, maxShownTrace))
+	return visibleLines(clip.Text(text, maxShownTrace))
 }

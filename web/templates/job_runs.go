@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/clip"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -36,7 +38,7 @@ type jobRun struct {
 
 // runsOf arranges what is known of a job by its runs, oldest first, and says
 // how many attempts were left out.
-func runsOf(d job.Detail) (runs []jobRun, left int) {
+func runsOf(d history.Detail) (runs []jobRun, left int) {
 	left = max(0, len(d.Attempts)-maxShownAttempts)
 	attempts := d.Attempts[left:]
 	first := max(1, d.Job.Run-maxShownRuns+1)
@@ -51,7 +53,7 @@ func runsOf(d job.Detail) (runs []jobRun, left int) {
 	return runs, left
 }
 
-func runOf(d job.Detail, attempts []job.Attempt, number int) jobRun {
+func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt}
 	r.over = !r.current || !d.Job.Cancellable()
 	for _, a := range attempts {
@@ -195,7 +197,7 @@ func leftOut(runs, attempts int) string {
 // traceOf divides the part of a trace that is shown: what happened, and where.
 func traceOf(trace string) (first, rest string) {
 	if len(trace) > maxShownTrace {
-		trace = job.Clip(trace, maxShownTrace)
+		trace = clip.Text(trace, maxShownTrace)
 	}
 	first, rest, found := strings.Cut(visibleLines(trace), "\n")
 	if found {

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 )
 
@@ -41,7 +44,7 @@ func setAside(v JobPage) bool {
 const maxShownEnvelope = 4 << 10
 
 func envelopeText(envelope []byte) string {
-	return visibleLines(job.Clip(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
+	return visibleLines(clip.Text(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
 }
 
 // timeLimit is the longest that an attempt may take.
@@ -92,7 +95,7 @@ func historyOf(v JobPage) []event {
 	j := v.Job
 	enqueued := "enqueued"
 	if j.Key != "" {
-		enqueued += ", key " + visible(job.Clip(j.Key, 80))
+		enqueued += ", key " + visible(clip.Text(j.Key, 80))
 	}
 	add(j.EnqueuedAt, "", enqueued)
 	for _, l := range v.Letters {
@@ -107,12 +110,12 @@ func historyOf(v JobPage) []event {
 			add(l.FailedAt, "", "dead-lettered: "+becauseOf(l.Reason).short)
 		}
 		add(l.ForwardedAt, "", "dead letter sent to "+visible(l.ForwardedTo))
-		if !v.byOperation(job.OpDiscard, l.DiscardedAt) {
+		if !v.byOperation(operation.Discard, l.DiscardedAt) {
 			add(l.DiscardedAt, by(l.DiscardedBy), "discarded its dead letter")
 		}
 	}
 	for _, r := range v.Replays {
-		if !v.byOperation(job.OpReplay, r.At) {
+		if !v.byOperation(operation.Replay, r.At) {
 			add(r.At, by(r.By), "replayed it, run "+number(r.Run+1))
 		}
 	}
@@ -138,16 +141,16 @@ func historyOf(v JobPage) []event {
 
 // byOperation reports whether it was an operation that did this, which says so
 // itself.
-func (v JobPage) byOperation(kind job.OpKind, at time.Time) bool {
-	return slices.ContainsFunc(v.Bulk, func(a job.BulkAct) bool { return a.Kind == kind && a.At.Equal(at) })
+func (v JobPage) byOperation(kind operation.Kind, at time.Time) bool {
+	return slices.ContainsFunc(v.Bulk, func(a operation.Act) bool { return a.Kind == kind && a.At.Equal(at) })
 }
 
 // bulkWord says what an operation did to the job.
-func bulkWord(a job.BulkAct) string {
+func bulkWord(a operation.Act) string {
 	switch a.Kind {
-	case job.OpReplay:
+	case operation.Replay:
 		return "replayed it, run " + number(a.Run+1) + ", with"
-	case job.OpDiscard:
+	case operation.Discard:
 		return "put it into the trash with"
 	}
 	return "restored it from the trash with"
@@ -155,11 +158,11 @@ func bulkWord(a job.BulkAct) string {
 
 // trailWord says what of the audit log the other histories do not know, and
 // nothing of what they do.
-func trailWord(e job.Entry) string {
+func trailWord(e audit.Entry) string {
 	switch e.Action {
 	case "job.restore":
 		return "restored it from the trash"
-	case job.ActReveal:
+	case audit.Reveal:
 		return "looked at what is redacted"
 	case "job.discard":
 		return "put it into the trash"

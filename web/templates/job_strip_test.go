@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -27,8 +28,8 @@ func anyPolicy(t *rapid.T) retry.Policy {
 
 // anyLife is a history that the engine could have written, and some that only
 // a clock that was set back could.
-func anyLife(t *rapid.T) job.Detail {
-	var d job.Detail
+func anyLife(t *rapid.T) history.Detail {
+	var d history.Detail
 	d.Job = job.Job{
 		Token: job.Token{ID: "j", Run: rapid.IntRange(1, 8).Draw(t, "runs")}, EnqueuedAt: noon, RunAt: noon,
 		Policy: anyPolicy(t), State: rapid.SampledFrom(job.States()).Draw(t, "state"),
@@ -68,7 +69,7 @@ func TestStrip_BarsAreInOrderAndOnThePage(t *testing.T) {
 	})
 }
 
-func latestOf(d job.Detail) time.Time {
+func latestOf(d history.Detail) time.Time {
 	last := noon
 	for _, a := range d.Attempts {
 		last = latest(last, a.FinishedAt)
@@ -113,7 +114,7 @@ func attempts(run int, ends ...time.Duration) []job.Attempt {
 }
 
 func TestStrip_RunsShareOneScale(t *testing.T) {
-	d := job.Detail{
+	d := history.Detail{
 		Job:      job.Job{Token: job.Token{Run: 2}, State: job.Completed, Policy: retry.Default()},
 		Attempts: append(attempts(1, 0, 100*time.Second), attempts(2, time.Hour, time.Hour+50*time.Second)...),
 	}
@@ -125,7 +126,7 @@ func TestStrip_RunsShareOneScale(t *testing.T) {
 }
 
 func TestStrip_LeavesOutLabelsWithoutRoom(t *testing.T) {
-	d := job.Detail{
+	d := history.Detail{
 		Job:      job.Job{Token: job.Token{Run: 1}, State: job.Discarded, Policy: retry.Default()},
 		Attempts: attempts(1, 0, time.Second, 2*time.Second, 3*time.Second, 100*time.Second, 200*time.Second),
 	}

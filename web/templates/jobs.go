@@ -7,11 +7,12 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
 // jobsCaption names the list for readers who hear it.
-func jobsCaption(f job.Filter) string {
+func jobsCaption(f filter.Filter) string {
 	if f.Status == "" {
 		return "Jobs, " + orderOf(f)
 	}
@@ -19,7 +20,7 @@ func jobsCaption(f job.Filter) string {
 }
 
 // timeHeading names the time by which the list is ordered.
-func timeHeading(f job.Filter) string {
+func timeHeading(f filter.Filter) string {
 	switch f.Status {
 	case job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded):
 		return "Failed"
@@ -41,7 +42,7 @@ func rowDiscard(f Frame, j job.Job, back templ.SafeURL) filled {
 }
 
 // narrowedBy names the facets of a list of jobs.
-func narrowedBy(f job.Filter) string {
+func narrowedBy(f filter.Filter) string {
 	if f.Status == job.StatusDeadLetter {
 		return "reason, queue and type"
 	}

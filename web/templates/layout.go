@@ -8,6 +8,9 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -26,21 +29,21 @@ type entry struct {
 func entries(f Frame) []entry {
 	all := []entry{
 		{section: "overview", url: overviewURL(), icon: "overview", word: "Overview"},
-		{section: "failures", url: failuresURL(job.GroupFilter{}, ""), icon: "failures", word: "Failures", count: number(f.Snapshot.OpenGroups), counter: "open_groups"},
+		{section: "failures", url: failuresURL(failures.Filter{}, ""), icon: "failures", word: "Failures", count: number(f.Snapshot.OpenGroups), counter: "open_groups"},
 		{
-			section: "dead-letters", url: deadLettersURL(job.Filter{}, ""), icon: "dead", word: "Dead letters",
+			section: "dead-letters", url: deadLettersURL(filter.Filter{}, ""), icon: "dead", word: "Dead letters",
 			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
 		},
 		{section: "operations", url: operationsURL(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
 		{
-			section: "trash", url: trashURL(job.Filter{}, ""), icon: "discarded", word: "Trash",
+			section: "trash", url: trashURL(filter.Filter{}, ""), icon: "discarded", word: "Trash",
 			count: number(f.Snapshot.Depths[job.StatusTrashed]), status: job.StatusTrashed,
 		},
-		{section: "jobs", url: jobsURL(job.Filter{}, ""), icon: "jobs", word: "Jobs"},
+		{section: "jobs", url: jobsURL(filter.Filter{}, ""), icon: "jobs", word: "Jobs"},
 		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
 		{section: "workers", url: workersURL(), icon: "workers", word: "Workers"},
 		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
-		{section: "audit", url: auditURL("/audit", job.AuditFilter{}, 0), icon: "manual", word: "Audit"},
+		{section: "audit", url: auditURL("/audit", audit.Filter{}, 0), icon: "manual", word: "Audit"},
 	}
 	if f.May(access.Manage) {
 		all = append(all, entry{section: "access", url: accessURL(), icon: "lock", word: "Access"})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/retention"
 )
 
 // bounded reports whether anything ends the stay of a dead letter.
@@ -21,10 +21,10 @@ func (r LetterRoom) title() string {
 }
 
 // share is how full it is.
-func (r LetterRoom) share() float64 { return r.Fill.Share(r.Retention) }
+func (r LetterRoom) share() float64 { return r.Usage.Share(r.Limits) }
 
 // warns reports whether a person should make room.
-func (r LetterRoom) warns() bool { return r.Count > 0 && r.share() >= job.WarnShare }
+func (r LetterRoom) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
 func (r LetterRoom) class() string {
 	if r.warns() {
@@ -43,8 +43,8 @@ func (r LetterRoom) picture() string {
 // forecast says when it will be full, and how that is known.
 func (r LetterRoom) forecast(now time.Time) sentence {
 	s := sentence{now: now}
-	full, fills := r.Reaches(r.Retention, 1, now)
-	warns, _ := r.Reaches(r.Retention, job.WarnShare, now)
+	full, fills := r.Reaches(r.Limits, 1, now)
+	warns, _ := r.Reaches(r.Limits, retention.WarnShare, now)
 	switch {
 	case r.Count <= 0:
 	case fills && !full.After(now):

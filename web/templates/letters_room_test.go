@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/retention"
 )
 
 func spoken(s sentence) string {
@@ -20,19 +20,19 @@ func spoken(s sentence) string {
 
 func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
-	kept := job.Retention{Age: 180 * day, Count: 10_000}
+	kept := retention.Limits{Age: 180 * day, Count: 10_000}
 	for _, test := range []struct {
-		fill  job.Fill
-		keeps job.Retention
+		fill  retention.Usage
+		keeps retention.Limits
 		want  string
 		warns bool
 	}{
-		{job.Fill{Open: 4000, LastDay: 2000}, kept, "Full in 3 d at +2,000 a day: warns on 14 Mar 14:00, full on 15 Mar 14:00, then prunes the oldest", false},
-		{job.Fill{Open: 7999, LastDay: 1}, kept, "Not filling up at +1 a day", false},
-		{job.Fill{Open: 8000, LastDay: 2000}, kept, "Full in 24 h at +2,000 a day: full on 13 Mar 14:00, then prunes the oldest", true},
-		{job.Fill{Open: 9000}, kept, "Not filling up: none in the last 24 h", true},
-		{job.Fill{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
-		{job.Fill{Open: 9000, LastDay: 9}, job.Retention{Age: day}, "", false},
+		{retention.Usage{Open: 4000, LastDay: 2000}, kept, "Full in 3 d at +2,000 a day: warns on 14 Mar 14:00, full on 15 Mar 14:00, then prunes the oldest", false},
+		{retention.Usage{Open: 7999, LastDay: 1}, kept, "Not filling up at +1 a day", false},
+		{retention.Usage{Open: 8000, LastDay: 2000}, kept, "Full in 24 h at +2,000 a day: full on 13 Mar 14:00, then prunes the oldest", true},
+		{retention.Usage{Open: 9000}, kept, "Not filling up: none in the last 24 h", true},
+		{retention.Usage{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
+		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: day}, "", false},
 	} {
 		r := LetterRoom{test.fill, test.keeps}
 		if got := spoken(r.forecast(now)); got != test.want || r.warns() != test.warns {
@@ -44,14 +44,14 @@ func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
-		keeps        job.Retention
+		keeps        retention.Limits
 		age, pruning string
 	}{
-		{job.Retention{Age: 180 * day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
-		{job.Retention{Age: 180 * day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
-		{job.Retention{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
+		{retention.Limits{Age: 180 * day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
+		{retention.Limits{Age: 180 * day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
+		{retention.Limits{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
 	} {
-		r := LetterRoom{job.Fill{Open: 9, Oldest: now.Add(-12 * day)}, test.keeps}
+		r := LetterRoom{retention.Usage{Open: 9, Oldest: now.Add(-12 * day)}, test.keeps}
 		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
 			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
 		}

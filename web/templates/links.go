@@ -6,7 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"redrive/internal/job"
+	"redrive/internal/filter"
 	"redrive/web/static"
 )
 
@@ -27,13 +27,13 @@ func queueURL(name string) templ.SafeURL { return local("/queues/"+url.PathEscap
 func jobURL(id string) templ.SafeURL { return local("/jobs/"+url.PathEscape(id), nil) }
 
 // jobsURL is the list of the jobs that match f, from the cursor after on.
-func jobsURL(f job.Filter, after string) templ.SafeURL {
+func jobsURL(f filter.Filter, after string) templ.SafeURL {
 	return list("/jobs", f, after)
 }
 
 // deadLettersURL is the list of the open dead letters that match f, from the
 // cursor after on.
-func deadLettersURL(f job.Filter, after string) templ.SafeURL {
+func deadLettersURL(f filter.Filter, after string) templ.SafeURL {
 	return list("/dead-letters", f, after)
 }
 
@@ -62,7 +62,7 @@ func asset(name string) templ.SafeURL { return templ.SafeURL(static.Path(name)) 
 
 // list is an address of what matches f, from the cursor after on. A page has a
 // hundred of them; its parameters are in the order in which url.Values has them.
-func list(path string, f job.Filter, after string) templ.SafeURL {
+func list(path string, f filter.Filter, after string) templ.SafeURL {
 	mark := "?"
 	set := func(name, value string) {
 		if value != "" {
@@ -86,8 +86,8 @@ func list(path string, f job.Filter, after string) templ.SafeURL {
 }
 
 // unnamed is what a filter says beside that which has a parameter of its own.
-func unnamed(f job.Filter) job.Filter {
-	f.Status, f.Queue, f.Type, f.Error, f.Reason, f.Sort = "", "", "", "", "", job.Newest
+func unnamed(f filter.Filter) filter.Filter {
+	f.Status, f.Queue, f.Type, f.Error, f.Reason, f.Sort = "", "", "", "", "", filter.Newest
 	f.From, f.To = time.Time{}, time.Time{}
 	return f
 }
@@ -101,7 +101,7 @@ func moment(t time.Time) string {
 }
 
 // exportURL is the list of the jobs that match f as a file: "csv" or "ndjson".
-func exportURL(f job.Filter, format string) templ.SafeURL {
+func exportURL(f filter.Filter, format string) templ.SafeURL {
 	return list("/export."+format, f, "")
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/clip"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -17,7 +19,7 @@ type chip struct {
 
 // chips lists the filters in use. to makes the address of the same list under
 // another filter.
-func chips(f job.Filter, to func(job.Filter, string) templ.SafeURL) []chip {
+func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []chip {
 	var all []chip
 	for _, name := range f.Has() {
 		word, value := partWord(f, name)
@@ -87,7 +89,7 @@ func whyText(j job.Job) string {
 
 // preview is the beginning of a payload on one line.
 func preview(payload []byte) string {
-	return visible(job.Clip(string(payload), 120))
+	return visible(clip.Text(string(payload), 120))
 }
 
 // share is a count as a part of the largest one, for the bar of a facet.
@@ -100,9 +102,9 @@ func share(count, largest int64) string {
 
 // follows reports whether the scripts can tell which jobs newly enter a list:
 // messages carry states, queues and types only.
-func follows(f job.Filter, after string) bool {
+func follows(f filter.Filter, after string) bool {
 	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
-	return after == "" && f == job.Filter{}
+	return after == "" && f == filter.Filter{}
 }
 
 // first is the place of the first row, before which the newer ones stand.
@@ -118,11 +120,11 @@ func (v DeadLetters) first() string {
 	if len(v.List.Letters) == 0 {
 		return ""
 	}
-	return job.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
+	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
 }
 
 // newerIdle is what the bar above a list says while there is no news.
-func newerIdle(f job.Filter, after string) string {
+func newerIdle(f filter.Filter, after string) string {
 	switch {
 	case after != "":
 		return "An older page. What is newer is not counted here."
@@ -133,7 +135,7 @@ func newerIdle(f job.Filter, after string) string {
 }
 
 // keeps names the statuses with which a row belongs to the list.
-func keeps(f job.Filter) string { return string(f.Status) }
+func keeps(f filter.Filter) string { return string(f.Status) }
 
 // rowsShown says how many rows the page has.
 func rowsShown(n int, order string) string { return counted(n, "row", "rows") + ", " + order }

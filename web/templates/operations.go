@@ -8,29 +8,33 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Operations is the page /operations.
 type Operations struct {
 	Frame
-	List  job.OperationList
+	List  operation.List
 	After int64
 }
 
 // OperationPage is the page /operations/{id}.
 type OperationPage struct {
 	Frame
-	Operation job.Operation
-	Filter    job.Filter // that made the scope; zero when the jobs were named
-	Breakdown job.Breakdown
-	Items     job.ItemList
-	Progress  job.Progress
+	Operation operation.Operation
+	Filter    filter.Filter // that made the scope; zero when the jobs were named
+	Breakdown operation.Breakdown
+	Items     operation.ItemList
+	Progress  operation.Progress
 	Show      string // which items, as the address says it
 	After     int64
-	Log       []job.Entry // newest first
-	Filling   bool        // a scope found by its text has to wait: the index is filled anew
-	Lag       int         // failures that such a scope cannot have, because they cannot be searched yet
+	Log       []audit.Entry // newest first
+	Filling   bool          // a scope found by its text has to wait: the index is filled anew
+	Lag       int           // failures that such a scope cannot have, because they cannot be searched yet
 }
 
 func operationURL(id int64) templ.SafeURL {
@@ -77,61 +81,61 @@ func itemsFileURL(id int64, show, format string) templ.SafeURL {
 }
 
 // lookOfOperation draws where an operation stands.
-func lookOfOperation(s job.OpState) look {
+func lookOfOperation(s operation.State) look {
 	switch s {
-	case job.OpCollecting:
+	case operation.Collecting:
 		return look{"is-pending", "search", "collecting"}
-	case job.OpPreview:
+	case operation.Preview:
 		return look{"is-scheduled", "info", "preview"}
-	case job.OpRunning:
+	case operation.Running:
 		return look{"is-active", "active", "running"}
-	case job.OpPaused:
+	case operation.Paused:
 		return look{"is-warn", "pause", "paused"}
-	case job.OpFinished:
+	case operation.Finished:
 		return look{"is-completed", "completed", "finished"}
-	case job.OpAborted:
+	case operation.Aborted:
 		return look{"is-cancelled", "cancelled", "aborted"}
 	}
 	return look{"is-pending", "unknown", visible(string(s))}
 }
 
 // kindWord is what an operation does, at the beginning of a sentence.
-func kindWord(k job.OpKind) string {
+func kindWord(k operation.Kind) string {
 	switch k {
-	case job.OpReplay:
+	case operation.Replay:
 		return "Replay"
-	case job.OpDiscard:
+	case operation.Discard:
 		return "Discard"
-	case job.OpRestore:
+	case operation.Restore:
 		return "Restore"
 	}
 	return visible(string(k))
 }
 
 // doneWord is what was done to a job.
-func doneWord(k job.OpKind) string {
+func doneWord(k operation.Kind) string {
 	switch k {
-	case job.OpReplay:
+	case operation.Replay:
 		return "enqueued"
-	case job.OpDiscard:
+	case operation.Discard:
 		return "discarded"
-	case job.OpRestore:
+	case operation.Restore:
 		return "restored"
 	}
 	return "done"
 }
 
 // operationTitle names an operation: "Replay 2,412 jobs".
-func operationTitle(o job.Operation) string {
+func operationTitle(o operation.Operation) string {
 	n := o.Total
-	if o.State == job.OpPreview {
+	if o.State == operation.Preview {
 		n = o.Pending
 	}
 	return kindWord(o.Kind) + " " + counted(n, "job", "jobs")
 }
 
 // scopeWords says what made the scope.
-func scopeWords(o job.Operation, f job.Filter) string {
+func scopeWords(o operation.Operation, f filter.Filter) string {
 	switch {
 	case o.Source != 0:
 		return fmt.Sprintf("what operation %d replayed and failed again", o.Source)
@@ -142,7 +146,7 @@ func scopeWords(o job.Operation, f job.Filter) string {
 }
 
 // paceWords says how fast an operation goes.
-func paceWords(p job.Pace) string {
+func paceWords(p operation.Pace) string {
 	if p.Rate <= 0 {
 		return "as fast as it goes"
 	}
@@ -173,7 +177,7 @@ type placed struct {
 	seam     bool
 }
 
-func enqueuedParts(o job.Operation) []part {
+func enqueuedParts(o operation.Operation) []part {
 	return []part{
 		{"done", "is-accent", doneWord(o.Kind), o.Done},
 		{"skipped", "is-skipped", "skipped", o.Skipped},
@@ -182,7 +186,7 @@ func enqueuedParts(o job.Operation) []part {
 	}
 }
 
-func outcomeParts(o job.Operation) []part {
+func outcomeParts(o operation.Operation) []part {
 	return []part{
 		{"succeeded", "is-succeeded", "succeeded", o.Succeeded},
 		{"relapsed", "is-failed", "failed again", o.Relapsed},
@@ -221,7 +225,7 @@ func meterWords(parts []part, total int64) string {
 }
 
 // outcomeNote says how the replays fare.
-func outcomeNote(o job.Operation) string {
+func outcomeNote(o operation.Operation) string {
 	settled := o.Succeeded + o.Relapsed + o.Dropped
 	if settled == 0 {
 		return "none of the " + number(o.Done) + " replayed runs has ended yet"
@@ -239,12 +243,12 @@ type itemTab struct {
 func itemTabs(v OperationPage) []itemTab {
 	o := v.Operation
 	all := []itemTab{{"", "all", o.Total, false}}
-	if o.Kind == job.OpReplay {
+	if o.Kind == operation.Replay {
 		all = append(all, itemTab{"relapsed", "failed again", o.Relapsed, false})
 	}
 	all = append(all, itemTab{"skipped", "skipped", o.Skipped, false}, itemTab{"failed", "failed", o.Failed, false},
 		itemTab{"pending", "to go", o.Pending, false})
-	if o.Kind == job.OpReplay {
+	if o.Kind == operation.Replay {
 		all = append(all, itemTab{"unsettled", "pending", o.Unsettled(), false}, itemTab{"succeeded", "succeeded", o.Succeeded, false})
 		if o.Dropped > 0 {
 			all = append(all, itemTab{"dropped", "ended by a person", o.Dropped, false})
@@ -259,27 +263,27 @@ func itemTabs(v OperationPage) []itemTab {
 }
 
 // lookOfItem draws what became of an item.
-func lookOfItem(k job.OpKind, it job.Item) look {
+func lookOfItem(k operation.Kind, it operation.Item) look {
 	switch it.State {
-	case job.ItemPending:
+	case operation.ItemPending:
 		if movedOn(it) {
 			return look{"is-skipped", "cancelled", "will skip"}
 		}
 		return look{"is-pending", "pending", "to go"}
-	case job.ItemSkipped:
+	case operation.ItemSkipped:
 		return look{"is-skipped", "cancelled", "skipped"}
-	case job.ItemFailed:
+	case operation.ItemFailed:
 		return look{"is-failed", "dlq-failed", "failed"}
 	}
 	switch it.Outcome {
-	case job.RunSucceeded:
+	case operation.RunSucceeded:
 		return look{"is-succeeded", "succeeded", "succeeded"}
-	case job.RunRelapsed:
+	case operation.RunRelapsed:
 		return look{"is-failed", "failed", "failed again"}
-	case job.RunDropped:
+	case operation.RunDropped:
 		return look{"is-cancelled", "cancelled", "ended"}
 	}
-	if k == job.OpReplay {
+	if k == operation.Replay {
 		return look{"is-available", "available", "pending"}
 	}
 	return look{"is-succeeded", "check", doneWord(k)}
@@ -287,12 +291,12 @@ func lookOfItem(k job.OpKind, it job.Item) look {
 
 // movedOn reports whether an item will be skipped when its turn comes: its job
 // is in another run than a person saw.
-func movedOn(it job.Item) bool {
-	return it.State == job.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
+func movedOn(it operation.Item) bool {
+	return it.State == operation.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
 }
 
 // itemWords says what happened to an item's job.
-func itemWords(o job.Operation, it job.Item) string {
+func itemWords(o operation.Operation, it operation.Item) string {
 	j := it.Job
 	switch {
 	case it.Why != "":
@@ -301,22 +305,22 @@ func itemWords(o job.Operation, it job.Item) string {
 		return "the job was removed"
 	case movedOn(it):
 		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, visible(lookOf(j.Status()).word))
-	case it.State == job.ItemPending:
+	case it.State == operation.ItemPending:
 		return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
-	case o.Kind != job.OpReplay:
+	case o.Kind != operation.Replay:
 		return fmt.Sprintf("run %d, now %s", it.Run, visible(lookOf(j.Status()).word))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
-	case it.Outcome == job.RunRelapsed && j.Error.Type != "":
-		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, visible(j.Error.Type+" "+job.Clip(j.Error.Message, 200)))
-	case it.Outcome == job.RunSucceeded:
+	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
+		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
+	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
 	return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
 }
 
 // itemTime is when the newest thing happened to an item.
-func itemTime(it job.Item) time.Time {
+func itemTime(it operation.Item) time.Time {
 	if it.EndedAt.After(it.At) {
 		return it.EndedAt
 	}
@@ -324,22 +328,22 @@ func itemTime(it job.Item) time.Time {
 }
 
 // skipWords says why jobs are skipped, of several.
-func skipWords(code job.Skip) string {
+func skipWords(code operation.Skip) string {
 	switch code {
-	case job.SkipGone:
+	case operation.SkipGone:
 		return "removed"
-	case job.SkipReplayed:
+	case operation.SkipReplayed:
 		return "replayed already"
-	case job.SkipNoRun:
+	case operation.SkipNoRun:
 		return "never had this run"
-	case job.Skip(job.StatusTrashed):
+	case operation.Skip(job.StatusTrashed):
 		return "in the trash"
 	}
 	return visible(lookOf(job.Status(code)).word)
 }
 
 // logWords says what a line of the audit log tells about an operation.
-func logWords(e job.Entry) string {
+func logWords(e audit.Entry) string {
 	switch e.Action {
 	case "operation.new":
 		return "asked for by"
@@ -362,7 +366,7 @@ func logWords(e job.Entry) string {
 }
 
 // logDetail is what more there is to say of a line of the log.
-func logDetail(e job.Entry) string {
+func logDetail(e audit.Entry) string {
 	switch e.Action {
 	case "operation.start", "operation.rate", "operation.pause":
 		return visible(e.After)
@@ -372,19 +376,19 @@ func logDetail(e job.Entry) string {
 
 // guardWords says what the guard does.
 func guardWords() string {
-	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.", job.GuardWindow)
+	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.", operation.GuardWindow)
 }
 
 // previewParts are the meter of a preview.
-func previewParts(o job.Operation) []part {
+func previewParts(o operation.Operation) []part {
 	return []part{{"pending", "is-accent", "eligible", o.Pending}, {"skipped", "is-skipped", "skipped", o.Skipped}}
 }
 
 // listedScope says what made the scope, in a list.
-func listedScope(o job.Operation) string {
+func listedScope(o operation.Operation) string {
 	switch {
 	case o.Source != 0:
-		return scopeWords(o, job.Filter{})
+		return scopeWords(o, filter.Filter{})
 	case o.Filter == "":
 		return "ticked by hand"
 	}

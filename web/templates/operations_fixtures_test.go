@@ -4,48 +4,51 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/web/templates"
 )
 
 // replaying is an operation half way, as a canary, a person or its guard may
 // have left it.
-func replaying(state job.OpState) job.Operation {
-	return job.Operation{
-		ID: 127, Kind: job.OpReplay, State: state, Filter: "state:dead_letter queue:email", Until: now.Add(-5 * time.Minute),
-		Pace: job.Pace{Rate: 8, Canary: 5, Guard: true}, CanaryAt: now.Add(-4 * time.Minute), CreatedAt: now.Add(-5 * time.Minute), CreatedBy: "ana",
+func replaying(state operation.State) operation.Operation {
+	return operation.Operation{
+		ID: 127, Kind: operation.Replay, State: state, Filter: "state:dead_letter queue:email", Until: now.Add(-5 * time.Minute),
+		Pace: operation.Pace{Rate: 8, Canary: 5, Guard: true}, CanaryAt: now.Add(-4 * time.Minute), CreatedAt: now.Add(-5 * time.Minute), CreatedBy: "ana",
 		StartedAt: now.Add(-4 * time.Minute), StartedBy: "ana", ResumedAt: now.Add(-3 * time.Minute),
 		Total: 2412, Pending: 912, Done: 1460, Skipped: 38, Failed: 2, Succeeded: 1371, Relapsed: 41,
 	}
 }
 
-func operationPage(o job.Operation) templates.OperationPage {
-	filter := job.Filter{Status: job.StatusDeadLetter, Queue: "email"}
+func operationPage(o operation.Operation) templates.OperationPage {
+	filter := filter.Filter{Status: job.StatusDeadLetter, Queue: "email"}
 	jobs := failing(4)
 	v := templates.OperationPage{
 		Frame: frame("operations", "Operation 127"), Operation: o, Filter: filter,
-		Breakdown: job.Breakdown{
-			Scope: []job.ScopePart{{Queue: "email", Type: "email.receipt", Count: 2374}},
-			Skips: []job.SkipCount{{Code: job.SkipReplayed, Count: 30}, {Code: job.Skip(job.Active), Count: 8}},
+		Breakdown: operation.Breakdown{
+			Scope: []operation.ScopePart{{Queue: "email", Type: "email.receipt", Count: 2374}},
+			Skips: []operation.SkipCount{{Code: operation.SkipReplayed, Count: 30}, {Code: operation.Skip(job.Active), Count: 8}},
 		},
-		Items: job.ItemList{Next: 50, Items: []job.Item{
-			{N: 1, Job: jobs[0], Run: 1, State: job.ItemDone, At: now.Add(-time.Minute), Outcome: job.RunSucceeded, EndedAt: now.Add(-50 * time.Second)},
-			{N: 2, Job: jobs[1], Run: jobs[1].Run - 1, State: job.ItemDone, At: now.Add(-time.Minute), Outcome: job.RunRelapsed, EndedAt: now.Add(-40 * time.Second)},
-			{N: 3, Job: jobs[2], Run: 1, State: job.ItemSkipped, Code: job.SkipReplayed, Why: "replayed already by sam, run 2", Other: 126, At: now.Add(-time.Minute)},
-			{N: 4, Job: jobs[3], Run: jobs[3].Run, State: job.ItemPending},
-			{N: 5, Job: jobs[3], Run: jobs[3].Run - 1, State: job.ItemPending},
-			{N: 6, Run: 1, State: job.ItemSkipped, Code: job.SkipGone, Why: "the job was removed", At: now.Add(-time.Minute)},
+		Items: operation.ItemList{Next: 50, Items: []operation.Item{
+			{N: 1, Job: jobs[0], Run: 1, State: operation.ItemDone, At: now.Add(-time.Minute), Outcome: operation.RunSucceeded, EndedAt: now.Add(-50 * time.Second)},
+			{N: 2, Job: jobs[1], Run: jobs[1].Run - 1, State: operation.ItemDone, At: now.Add(-time.Minute), Outcome: operation.RunRelapsed, EndedAt: now.Add(-40 * time.Second)},
+			{N: 3, Job: jobs[2], Run: 1, State: operation.ItemSkipped, Code: operation.SkipReplayed, Why: "replayed already by sam, run 2", Other: 126, At: now.Add(-time.Minute)},
+			{N: 4, Job: jobs[3], Run: jobs[3].Run, State: operation.ItemPending},
+			{N: 5, Job: jobs[3], Run: jobs[3].Run - 1, State: operation.ItemPending},
+			{N: 6, Run: 1, State: operation.ItemSkipped, Code: operation.SkipGone, Why: "the job was removed", At: now.Add(-time.Minute)},
 		}},
-		Log: []job.Entry{
-			{At: now.Add(-3 * time.Minute), Actor: job.Actor{Name: "sam"}, Action: "operation.resume"},
-			{At: now.Add(-4 * time.Minute), Actor: job.Actor{Name: "the canary"}, Action: "operation.pause", After: "the canary of 5 is out; see what becomes of it, then resume"},
-			{At: now.Add(-4 * time.Minute), Actor: job.Actor{Name: "ana"}, Action: "operation.start", After: "8 a second, pause after 5, guarded"},
+		Log: []audit.Entry{
+			{At: now.Add(-3 * time.Minute), Actor: audit.Actor{Name: "sam"}, Action: "operation.resume"},
+			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "the canary"}, Action: "operation.pause", After: "the canary of 5 is out; see what becomes of it, then resume"},
+			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "ana"}, Action: "operation.start", After: "8 a second, pause after 5, guarded"},
 		},
 	}
 	if !o.StartedAt.IsZero() {
-		v.Progress = job.Progress{
-			Canary: job.Canary{Done: 5, Succeeded: 5, EndedAt: now.Add(-200 * time.Second)}, Ended: 50, Same: 2,
-			Rate: job.Rate{From: now.Add(-4 * time.Minute), Step: 5 * time.Second, Done: []int64{5, 0, 0, 0, 0, 0, 40, 40, 38, 0, 41, 40, 40}},
+		v.Progress = operation.Progress{
+			Canary: operation.Canary{Done: 5, Succeeded: 5, EndedAt: now.Add(-200 * time.Second)}, Ended: 50, Same: 2,
+			Rate: operation.Rate{From: now.Add(-4 * time.Minute), Step: 5 * time.Second, Done: []int64{5, 0, 0, 0, 0, 0, 40, 40, 38, 0, 41, 40, 40}},
 		}
 	}
 	return v
@@ -53,56 +56,56 @@ func operationPage(o job.Operation) templates.OperationPage {
 
 // operationStates are the states of the pages of operations.
 func operationStates(all map[string]page) {
-	running := replaying(job.OpRunning)
+	running := replaying(operation.Running)
 	all["operation-running"] = operationPage(running)
-	canary := replaying(job.OpPaused)
+	canary := replaying(operation.Paused)
 	canary.Why, canary.Done, canary.Pending, canary.Succeeded, canary.Relapsed = "the canary of 5 is out; see what becomes of it, then resume", 5, 2367, 3, 1
 	v := operationPage(canary)
-	v.Log, v.Progress.Canary, v.Progress.Rate.Done = v.Log[1:], job.Canary{Done: 5, Succeeded: 3, Relapsed: 1}, []int64{5}
+	v.Log, v.Progress.Canary, v.Progress.Rate.Done = v.Log[1:], operation.Canary{Done: 5, Succeeded: 3, Relapsed: 1}, []int64{5}
 	all["operation-canary"] = v
-	guarded := replaying(job.OpPaused)
+	guarded := replaying(operation.Paused)
 	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "31 of the last 50 replays failed for good again as before", time.Time{}, 0
 	all["operation-guarded"] = operationPage(guarded)
-	begun := replaying(job.OpRunning)
+	begun := replaying(operation.Running)
 	begun.CanaryAt, begun.Done, begun.Pending, begun.Succeeded, begun.Relapsed = time.Time{}, 2, 2370, 0, 0
 	all["operation-begun"] = operationPage(begun)
-	for name, state := range map[string]job.OpState{"finished": job.OpFinished, "aborted": job.OpAborted} {
+	for name, state := range map[string]operation.State{"finished": operation.Finished, "aborted": operation.Aborted} {
 		o := replaying(state)
 		o.FinishedAt = now.Add(-time.Minute)
-		if state == job.OpAborted {
+		if state == operation.Aborted {
 			o.Why = "aborted by ana"
 		}
 		all["operation-"+name] = operationPage(o)
 	}
-	old := replaying(job.OpFinished)
+	old := replaying(operation.Finished)
 	old.FinishedAt = now.Add(-200 * 24 * time.Hour)
 	v = operationPage(old)
-	v.Items, v.Progress = job.ItemList{}, job.Progress{Pruned: true}
+	v.Items, v.Progress = operation.ItemList{}, operation.Progress{Pruned: true}
 	all["operation-pruned"] = v
-	for name, state := range map[string]job.OpState{"collecting": job.OpCollecting, "preview": job.OpPreview} {
+	for name, state := range map[string]operation.State{"collecting": operation.Collecting, "preview": operation.Preview} {
 		o := replaying(state)
 		o.StartedAt, o.CanaryAt, o.Done, o.Pending, o.Failed, o.Succeeded, o.Relapsed = time.Time{}, time.Time{}, 0, 2374, 0, 0, 0
 		all["operation-"+name] = operationPage(o)
 		v := operationPage(o)
-		v.Filter.Error, v.Lag, v.Filling = "timeout", 12, state == job.OpCollecting
+		v.Filter.Error, v.Lag, v.Filling = "timeout", 12, state == operation.Collecting
 		all["operation-"+name+"-lagging"] = v
 	}
-	var list []job.Operation
+	var list []operation.Operation
 	for name := range strings.FieldsSeq("collecting preview running paused finished aborted") {
-		list = append(list, replaying(job.OpState(name)))
+		list = append(list, replaying(operation.State(name)))
 	}
-	all["operations"] = templates.Operations{Frame: frame("operations", "Operations"), List: job.OperationList{Operations: list, Next: 100}}
+	all["operations"] = templates.Operations{Frame: frame("operations", "Operations"), List: operation.List{Operations: list, Next: 100}}
 	all["operations-none"] = templates.Operations{Frame: fresh("operations", "Operations")}
 }
 
 // poisonedOperation shows a text wherever one can come from.
 func poisonedOperation(f templates.Frame, s string, j job.Job) templates.OperationPage {
-	o := replaying(job.OpPaused)
+	o := replaying(operation.Paused)
 	o.Why, o.Filter, o.CreatedBy, o.StartedBy = s, s, s, s
 	v := operationPage(o)
-	v.Frame, v.Filter = f, job.Filter{Queue: s, Type: s, Error: s}
-	v.Breakdown = job.Breakdown{Scope: []job.ScopePart{{Queue: s, Type: s, Count: 1}}, Skips: []job.SkipCount{{Code: job.Skip(s), Count: 1}}}
-	v.Items.Items = []job.Item{{N: 1, Job: j, Run: 1, State: job.ItemSkipped, Code: job.Skip(s), Why: s}, {N: 2, Job: j, Run: j.Run, State: job.ItemDone, Outcome: job.RunRelapsed}}
-	v.Log = []job.Entry{{Actor: job.Actor{Name: s}, Action: s, After: s}, {Actor: job.Actor{Name: s}, Action: "operation.pause", After: s}}
+	v.Frame, v.Filter = f, filter.Filter{Queue: s, Type: s, Error: s}
+	v.Breakdown = operation.Breakdown{Scope: []operation.ScopePart{{Queue: s, Type: s, Count: 1}}, Skips: []operation.SkipCount{{Code: operation.Skip(s), Count: 1}}}
+	v.Items.Items = []operation.Item{{N: 1, Job: j, Run: 1, State: operation.ItemSkipped, Code: operation.Skip(s), Why: s}, {N: 2, Job: j, Run: j.Run, State: operation.ItemDone, Outcome: operation.RunRelapsed}}
+	v.Log = []audit.Entry{{Actor: audit.Actor{Name: s}, Action: s, After: s}, {Actor: audit.Actor{Name: s}, Action: "operation.pause", After: s}}
 	return v
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // rateChoice is a rate that a preview offers, and when it would end.
@@ -27,7 +27,7 @@ func rateChoices(pending int64) []rateChoice {
 // usualRate is what is chosen before a person chooses: small scopes at once,
 // large ones at 20 a second.
 func usualRate(pending int64) string {
-	if pending > job.CanaryAbove {
+	if pending > operation.CanaryAbove {
 		return "20"
 	}
 	return "0"
@@ -35,8 +35,8 @@ func usualRate(pending int64) string {
 
 // usualCanary is how many go first unless a person says otherwise.
 func usualCanary(pending int64) string {
-	if pending > job.CanaryAbove {
-		return strconv.Itoa(job.UsualCanary)
+	if pending > operation.CanaryAbove {
+		return strconv.Itoa(operation.UsualCanary)
 	}
 	return "0"
 }

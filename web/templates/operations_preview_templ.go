@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // operationScope is the preview: what will run, and what will not, and why.
@@ -223,9 +223,9 @@ func operationStart(v OperationPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var10 string
-		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("until " + clock(o.CreatedAt.Add(job.PreviewFor), v.Now) + ", then the preview expires")
+		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("until " + clock(o.CreatedAt.Add(operation.PreviewFor), v.Now) + ", then the preview expires")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations_preview.templ`, Line: 70, Col: 129}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations_preview.templ`, Line: 70, Col: 135}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {
@@ -335,7 +335,7 @@ func operationStart(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if o.Kind == job.OpReplay {
+			if o.Kind == operation.Replay {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<label>Pause after the first <input class=\"input\" name=\"canary\" type=\"number\" min=\"0\" max=\"10000\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -354,7 +354,7 @@ func operationStart(v OperationPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if o.Pending > job.ConfirmAbove {
+			if o.Pending > operation.ConfirmAbove {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<label>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -377,7 +377,7 @@ func operationStart(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if o.Kind == job.OpReplay {
+			if o.Kind == operation.Replay {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"dim t12\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

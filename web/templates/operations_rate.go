@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/audit"
+	"redrive/internal/operation"
 )
 
 // rateColumns is how many bars the chart of an operation under way has place for.
@@ -20,7 +21,7 @@ type rateBar struct {
 }
 
 // rateTop is the highest rate of a step, jobs a second.
-func rateTop(r job.Rate) float64 {
+func rateTop(r operation.Rate) float64 {
 	top := 0.0
 	for i := range r.Done {
 		top = max(top, r.PerSecond(i))
@@ -76,7 +77,7 @@ func rateSentence(v OperationPage) string {
 }
 
 // ratePeak names the line at the top of the chart.
-func ratePeak(r job.Rate) string {
+func ratePeak(r operation.Rate) string {
 	if top := rateTop(r); top > 0 {
 		return decimal(top, 1) + " /s"
 	}
@@ -94,7 +95,7 @@ func rateEnd(v OperationPage) string {
 }
 
 // rateRows are the steps in which something was done.
-func rateRows(r job.Rate) (all []int) {
+func rateRows(r operation.Rate) (all []int) {
 	for i, n := range r.Done {
 		if n > 0 {
 			all = append(all, i)
@@ -104,12 +105,12 @@ func rateRows(r job.Rate) (all []int) {
 }
 
 // guardNow says what the guard sees.
-func guardNow(p job.Progress) string {
+func guardNow(p operation.Progress) string {
 	return fmt.Sprintf("Now %d of %d.", p.Same, p.Ended)
 }
 
 // canaryLook is how the canary fared.
-func canaryLook(c job.Canary) look {
+func canaryLook(c operation.Canary) look {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
 	case c.Unsettled() > 0:
@@ -120,7 +121,7 @@ func canaryLook(c job.Canary) look {
 	return look{"is-failed auto", "failed", of}
 }
 
-func canaryParts(c job.Canary) []part {
+func canaryParts(c operation.Canary) []part {
 	return []part{
 		{"canary_succeeded", "is-succeeded", "succeeded", c.Succeeded},
 		{"canary_relapsed", "is-failed", "failed again", c.Relapsed},
@@ -129,7 +130,7 @@ func canaryParts(c job.Canary) []part {
 }
 
 // canaryWords says what to make of the canary.
-func canaryWords(c job.Canary) string {
+func canaryWords(c operation.Canary) string {
 	switch {
 	case c.Unsettled() > 0:
 		return "Wait for those that have not ended before you let the rest run."
@@ -142,12 +143,12 @@ func canaryWords(c job.Canary) string {
 }
 
 // release is who let the rest run after the canary, newest first in the log.
-func release(v OperationPage) (job.Entry, bool) {
-	i := slices.IndexFunc(v.Log, func(e job.Entry) bool {
+func release(v OperationPage) (audit.Entry, bool) {
+	i := slices.IndexFunc(v.Log, func(e audit.Entry) bool {
 		return e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt)
 	})
 	if i < 0 {
-		return job.Entry{}, false
+		return audit.Entry{}, false
 	}
 	for j := i + 1; j < len(v.Log); j++ {
 		if e := v.Log[j]; e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt) {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // counterView is one of the six totals with its last hour.
@@ -39,11 +41,11 @@ func counters(v Overview) []counterView {
 
 // fullest are the queues of the overview: all of them, or those with the most
 // live jobs.
-func (v Overview) fullest() []job.QueueInfo {
-	return topQueues(v.Queues, maxFullest, func(a, b job.QueueInfo) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
+func (v Overview) fullest() []queues.Info {
+	return topQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
 }
 
-func liveJobs(q job.QueueInfo) (n int64) {
+func liveJobs(q queues.Info) (n int64) {
 	for _, s := range live() {
 		n += q.Depths[job.Status(s)]
 	}
@@ -108,7 +110,7 @@ func recoveredText(t job.Totals) string {
 }
 
 // largest is the count that fills a facet's bar.
-func largest(reasons []job.ReasonCount) (most int64) {
+func largest(reasons []filter.ReasonCount) (most int64) {
 	for _, r := range reasons {
 		most = max(most, r.Count)
 	}

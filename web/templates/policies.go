@@ -11,8 +11,8 @@ import (
 
 	"github.com/a-h/templ"
 
-	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 // Policies is the page /policies: the policies in use, the presets, and one of
@@ -51,7 +51,7 @@ func policiesURL(name string) templ.SafeURL {
 // Changed reports whether the policy that is shown is not the one that the
 // form starts from.
 func (v Policies) Changed() bool {
-	return !bytes.Equal(job.EncodePolicy(v.Policy), job.EncodePolicy(v.From.Policy))
+	return !bytes.Equal(wire.EncodePolicy(v.Policy), wire.EncodePolicy(v.From.Policy))
 }
 
 // title names a policy as people speak of it: "queue orders".

@@ -7,17 +7,18 @@ import (
 
 	"github.com/a-h/templ"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
 
 // Query is the part above a list in which people say what they want to see.
 type Query struct {
-	Typed  string     // what was typed and cannot be read; else empty
-	Facets job.Facets // of the list
-	Dead   job.Facets // of all open dead letters: names that can be suggested
-	Queues []string   // names that can be suggested
-	Lag    int        // failures that cannot be searched yet
+	Typed  string        // what was typed and cannot be read; else empty
+	Facets filter.Facets // of the list
+	Dead   filter.Facets // of all open dead letters: names that can be suggested
+	Queues []string      // names that can be suggested
+	Lag    int           // failures that cannot be searched yet
 
 	Filling bool // the index of texts is filled anew: much cannot be searched yet
 }
@@ -26,7 +27,7 @@ type Query struct {
 const maxSuggestions = 50
 
 // text is what the box shows: everything but what has a field of its own.
-func (q Query) text(f job.Filter) string {
+func (q Query) text(f filter.Filter) string {
 	if q.Typed != "" {
 		return q.Typed
 	}
@@ -36,7 +37,7 @@ func (q Query) text(f job.Filter) string {
 	if fieldTime(f.To) != "" {
 		f.To = time.Time{}
 	}
-	f.Sort = job.Newest
+	f.Sort = filter.Newest
 	return f.String()
 }
 
@@ -50,7 +51,9 @@ func fieldTime(t time.Time) string {
 }
 
 // timed reports whether the filter or its order says something of time.
-func timed(f job.Filter) bool { return !f.From.IsZero() || !f.To.IsZero() || f.Sort != job.Newest }
+func timed(f filter.Filter) bool {
+	return !f.From.IsZero() || !f.To.IsZero() || f.Sort != filter.Newest
+}
 
 // suggestions are words of the language that fit here, each complete or to be
 // completed.
@@ -58,10 +61,10 @@ func (q Query) suggestions(states bool) []string {
 	var all []string
 	add := func(name, value string) {
 		if value != "" {
-			all = append(all, job.Qualified(name, value))
+			all = append(all, filter.Qualified(name, value))
 		}
 	}
-	for _, known := range job.Qualifiers() {
+	for _, known := range filter.Qualifiers() {
 		if states || known.Name != "state" {
 			all = append(all, known.Name+":")
 		}
@@ -120,7 +123,7 @@ func (g facetGroup) largest() int64 {
 
 // facetGroups are the facets of a list, which to leads to. The value that the
 // filter has already leads to the list without it.
-func facetGroups(facets job.Facets, f job.Filter, to func(job.Filter, string) templ.SafeURL) []facetGroup {
+func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []facetGroup {
 	reasons := facetGroup{title: "Reason", label: "Reasons"}
 	for _, r := range facets.Reasons {
 		look, with, current := lookOfReason(r.Reason), f, f.Reason == r.Reason
@@ -144,7 +147,7 @@ func facetGroups(facets job.Facets, f job.Filter, to func(job.Filter, string) te
 
 // namedFacets are the facets of a field of the filter, of which one name may be
 // chosen; to leads to the list with another name in that field, or with none.
-func namedFacets(title, symbol string, counts []job.NameCount, chosen string, to func(name string) templ.SafeURL) facetGroup {
+func namedFacets(title, symbol string, counts []filter.NameCount, chosen string, to func(name string) templ.SafeURL) facetGroup {
 	shown := counts[:min(len(counts), maxFacets)]
 	g := facetGroup{title: title, label: title + "s", more: len(counts) - len(shown), all: make([]facetOf, len(shown))}
 	for i, c := range shown {
@@ -158,8 +161,8 @@ func namedFacets(title, symbol string, counts []job.NameCount, chosen string, to
 }
 
 // uncounted says what the counts of the facets leave out.
-func uncounted(f job.Filter) string {
-	f.Status, f.Queue, f.Type, f.Reason, f.Sort = "", "", "", "", job.Newest
+func uncounted(f filter.Filter) string {
+	f.Status, f.Queue, f.Type, f.Reason, f.Sort = "", "", "", "", filter.Newest
 	if f.Zero() {
 		return ""
 	}
@@ -167,9 +170,9 @@ func uncounted(f job.Filter) string {
 }
 
 // orderOf says in which order a list is.
-func orderOf(f job.Filter) string {
+func orderOf(f filter.Filter) string {
 	word := "newest"
-	if f.Sort == job.Oldest {
+	if f.Sort == filter.Oldest {
 		word = "oldest"
 	}
 	if f.Searches() {
@@ -179,23 +182,23 @@ func orderOf(f job.Filter) string {
 }
 
 // furtherOf is what the next page of a list has.
-func furtherOf(f job.Filter) string {
-	if f.Sort == job.Oldest {
+func furtherOf(f filter.Filter) string {
+	if f.Sort == filter.Oldest {
 		return "Newer"
 	}
 	return "Older"
 }
 
 // ariaSort is the direction in which a list is sorted by its time.
-func ariaSort(f job.Filter) string {
-	if f.Sort == job.Oldest {
+func ariaSort(f filter.Filter) string {
+	if f.Sort == filter.Oldest {
 		return "ascending"
 	}
 	return "descending"
 }
 
 // partWord is what a chip calls a part of a filter, and what it says.
-func partWord(f job.Filter, name string) (word, value string) {
+func partWord(f filter.Filter, name string) (word, value string) {
 	value = f.Value(name)
 	switch name {
 	case "state":

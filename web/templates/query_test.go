@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
 )
 
 func TestJobs_KeepsTheFilterInTheForm(t *testing.T) {
-	page := parse(t, templates.Jobs{Frame: frame("jobs", "Jobs"), Filter: job.Filter{
-		Status: job.StatusDeadLetter, Queue: "payments", Error: "time out", From: now.Truncate(time.Second), To: now.Add(time.Microsecond), Sort: job.Oldest,
+	page := parse(t, templates.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{
+		Status: job.StatusDeadLetter, Queue: "payments", Error: "time out", From: now.Truncate(time.Second), To: now.Add(time.Microsecond), Sort: filter.Oldest,
 	}})
 	d := tree{t, page.one("data-suggest", "*").Parent.Parent.Parent}
 	for name, want := range map[string]string{

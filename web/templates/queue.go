@@ -2,19 +2,21 @@ package templates
 
 import (
 	"redrive/internal/access"
+	"redrive/internal/failures"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 // Queue is the page /queues/{name}.
 type Queue struct {
 	Frame
-	Queue      job.QueueInfo
+	Queue      queues.Info
 	Config     QueueConfig
 	Configured bool // the configuration mentions it
 	Chart      *Chart
-	Failing    []job.Job   // its newest failures
-	Groups     []job.Group // its open error groups with the most dead jobs
-	Held       []job.HeldType
+	Failing    []job.Job        // its newest failures
+	Groups     []failures.Group // its open error groups with the most dead jobs
+	Held       []queues.Held
 	Slow       bool
 }
 

@@ -7,8 +7,11 @@ import (
 
 	"golang.org/x/net/html"
 
-	cause "redrive/internal/failure"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/fingerprint"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates"
 )
@@ -31,16 +34,16 @@ func chart(of string) *templates.Chart {
 
 func queueView(f templates.Frame) templates.Queue {
 	policy := retry.Default()
-	q := queues()[0]
+	q := queueInfos()[0]
 	return templates.Queue{
 		Frame: f, Queue: q, Configured: true, Chart: chart("the queue " + q.Name),
 		Config:  templates.QueueConfig{Workers: 10, Running: 3, Policy: policy, DeadLetters: true},
 		Failing: failing(6),
-		Groups: []job.Group{{
-			Type: "payments.capture", Cause: cause.Cause{Fingerprint: "00aa11bb22cc33dd", Class: "upstream.unavailable", Message: "POST <url>: <n> Service Unavailable"},
-			State: job.GroupOpen, Dead: 1204, Retrying: 318, LastSeen: now.Add(-9 * time.Second),
+		Groups: []failures.Group{{
+			Type: "payments.capture", Cause: fingerprint.Cause{Fingerprint: "00aa11bb22cc33dd", Class: "upstream.unavailable", Message: "POST <url>: <n> Service Unavailable"},
+			State: failures.Open, Dead: 1204, Retrying: 318, LastSeen: now.Add(-9 * time.Second),
 		}},
-		Held: []job.HeldType{{Queue: q.Name, Type: "loyalty.points.expire", Count: 2}},
+		Held: []queues.Held{{Queue: q.Name, Type: "loyalty.points.expire", Count: 2}},
 	}
 }
 
@@ -54,11 +57,11 @@ func queueStates(all map[string]page) {
 	v = queueView(frame("queues", "payments"))
 	v.Config, v.Configured, v.Held = templates.QueueConfig{Policy: retry.Default()}, false, nil
 	all["queue-no-worker"] = v
-	v = templates.Queue{Frame: fresh("queues", "new"), Queue: job.QueueInfo{Name: "new"}, Config: templates.QueueConfig{Workers: 2, Policy: retry.Default()}, Configured: true}
+	v = templates.Queue{Frame: fresh("queues", "new"), Queue: queues.Info{Name: "new"}, Config: templates.QueueConfig{Workers: 2, Policy: retry.Default()}, Configured: true}
 	v.Chart = &templates.Chart{Of: "the queue new", Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
 	all["queue-fresh"] = v
 	list := jobs(frame("jobs", "Jobs"))
-	list.Filter = job.Filter{Queue: "payments", Type: "payments.*"}
+	list.Filter = filter.Filter{Queue: "payments", Type: "payments.*"}
 	list.Chart = chart("payments.* in the queue payments")
 	all["jobs-chart"] = list
 }

@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/retry"
 )
 
@@ -17,11 +18,11 @@ const (
 
 // shown are the queues of the page: all of them, or those that most need
 // attention.
-func (v Queues) shown() []job.QueueInfo { return topQueues(v.Queues, maxQueues, attention) }
+func (v Queues) shown() []queues.Info { return topQueues(v.Queues, maxQueues, attention) }
 
 // attention orders queues by how much somebody has to look at them: for dead
 // letters that were refused, then for a pause, for dead letters, for a backlog.
-func attention(a, b job.QueueInfo) int {
+func attention(a, b queues.Info) int {
 	return cmp.Or(
 		cmp.Compare(a.Depths[job.StatusDLQFailed], b.Depths[job.StatusDLQFailed]),
 		a.PausedAt.Compare(b.PausedAt),
@@ -31,24 +32,24 @@ func attention(a, b job.QueueInfo) int {
 }
 
 // topQueues are the n queues that come last in an order, by name.
-func topQueues(all []job.QueueInfo, n int, order func(a, b job.QueueInfo) int) []job.QueueInfo {
+func topQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []queues.Info {
 	if len(all) <= n {
 		return all
 	}
 	top := slices.Clone(all)
-	slices.SortStableFunc(top, func(a, b job.QueueInfo) int { return order(b, a) })
+	slices.SortStableFunc(top, func(a, b queues.Info) int { return order(b, a) })
 	top = top[:n]
-	slices.SortFunc(top, func(a, b job.QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(top, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
 	return top
 }
 
 // unattended reports whether nobody here works the queue off.
-func (v Queues) unattended(q job.QueueInfo) bool {
+func (v Queues) unattended(q queues.Info) bool {
 	return q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
 }
 
 // waiting is how many jobs of a queue could run or will.
-func waiting(q job.QueueInfo) int64 {
+func waiting(q queues.Info) int64 {
 	return q.Depths[job.Status(job.Available)] + q.Depths[job.Status(job.Retryable)] + q.Depths[job.Status(job.Scheduled)]
 }
 
@@ -73,7 +74,7 @@ func workers(c QueueConfig) string {
 	return fmt.Sprintf("%d of %d busy", c.Running, c.Workers)
 }
 
-func heldTitle(held []job.HeldType) string {
+func heldTitle(held []queues.Held) string {
 	var n int64
 	for _, h := range held {
 		n += h.Count
@@ -81,7 +82,7 @@ func heldTitle(held []job.HeldType) string {
 	return counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
 }
 
-func heldCount(h job.HeldType, last bool) string {
+func heldCount(h queues.Held, last bool) string {
 	end := ", "
 	if last {
 		end = ". "
@@ -97,7 +98,7 @@ const alarmingShare = 0.25
 
 // failingShare is the part of the last hour's attempts that failed; it is not
 // known when there was none.
-func failingShare(q job.QueueInfo) (share float64, known bool) {
+func failingShare(q queues.Info) (share float64, known bool) {
 	failed := sum(series(q.LastHour, func(t job.Totals) int64 { return t.Failed }))
 	all := sum(series(q.LastHour, executions))
 	if all == 0 {
@@ -110,7 +111,7 @@ func failingShare(q job.QueueInfo) (share float64, known bool) {
 func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // letterless reports whether a queue has no dead letter, and none was refused.
-func letterless(q job.QueueInfo) bool {
+func letterless(q queues.Info) bool {
 	return q.Depths[job.StatusDeadLetter] == 0 && q.Depths[job.StatusDLQFailed] == 0
 }
 
@@ -140,7 +141,7 @@ func lettersLeave(c QueueConfig) string {
 }
 
 // queueFlip is the pause and resume button of a queue.
-func queueFlip(f Frame, q job.QueueInfo) flipAct {
+func queueFlip(f Frame, q queues.Info) flipAct {
 	return flipAct{
 		is: !q.PausedAt.IsZero(), class: "row square", about: visible(q.Name), denied: f.off(access.Operate, "pause or resume queues"),
 		on:  face{url: queueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(queuesURL())},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -27,7 +28,7 @@ func TestReasons_AllHaveWords(t *testing.T) {
 		if b.word == "" || b.short == "" || !strings.HasSuffix(b.means, ".") || !strings.HasSuffix(b.todo, ".") {
 			t.Errorf("%s lacks words: %+v", r, b)
 		}
-		v := JobPage{Detail: job.Detail{Job: job.Job{State: job.Discarded, Letter: job.LetterStored, Reason: r, Attempts: 1}}}
+		v := JobPage{Detail: history.Detail{Job: job.Job{State: job.Discarded, Letter: job.LetterStored, Reason: r, Attempts: 1}}}
 		if said := whyOver(v); said == "" || said == string(r) {
 			t.Errorf("the page of a job that ended for %s says %q", r, said)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -226,4 +227,4 @@ func payloadHint(v Redo) string {
 // editorRows is how high the editor is.
 func editorRows(text string) string { return number(min(max(strings.Count(text, "\n")+2, 8), 32)) }
 
-func allJobs() job.Filter { return job.Filter{} }
+func allJobs() filter.Filter { return filter.Filter{} }

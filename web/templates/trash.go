@@ -7,6 +7,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -14,9 +15,9 @@ import (
 // purged.
 type Trash struct {
 	Frame
-	Filter job.Filter // with the status trashed
+	Filter filter.Filter // with the status trashed
 	Query  Query
-	List   job.List
+	List   filter.List
 	Was    map[int64]job.Trashed // by the job's own number
 	Keeps  time.Duration         // how long the trash is kept; 0: for ever
 	After  string
@@ -25,7 +26,7 @@ type Trash struct {
 }
 
 // trashURL is the list of discarded jobs that match f, from the cursor after on.
-func trashURL(f job.Filter, after string) templ.SafeURL {
+func trashURL(f filter.Filter, after string) templ.SafeURL {
 	f.Status = ""
 	return list("/trash", f, after)
 }
@@ -39,7 +40,7 @@ func where(was job.Trashed) job.Status {
 func (v Trash) chips() []chip { return chips(v.list(), trashURL) }
 
 // list is the filter as far as a person chose it.
-func (v Trash) list() job.Filter {
+func (v Trash) list() filter.Filter {
 	f := v.Filter
 	f.Status = ""
 	return f

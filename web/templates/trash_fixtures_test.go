@@ -5,18 +5,20 @@ import (
 	"time"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
 )
 
 // auditEntries are what three people did on that afternoon, the newest first.
-func auditEntries() []job.Entry {
-	ana := job.Actor{Name: "ana", Address: "192.0.2.7"}
-	acts := []job.Entry{
+func auditEntries() []audit.Entry {
+	ana := audit.Actor{Name: "ana", Address: "192.0.2.7"}
+	acts := []audit.Entry{
 		{Actor: ana, Action: "job.discard", Subject: id(7), Count: 1, Before: "dead letter, run 1", After: "discarded, run 1"},
-		{Actor: job.Actor{Name: "sam", Address: "192.0.2.9"}, Action: job.ActReveal, Subject: id(7), Count: 1, After: "dead letter, run 1"},
+		{Actor: audit.Actor{Name: "sam", Address: "192.0.2.9"}, Action: audit.Reveal, Subject: id(7), Count: 1, After: "dead letter, run 1"},
 		{Actor: ana, Action: "operation.create", Subject: "3", Filter: "queue:orders reason:attempts_exhausted", Count: 1180},
-		{Actor: job.Actor{Name: "token deploy", Address: "198.51.100.4"}, Action: "queue.pause", Subject: "payments", Count: 1},
+		{Actor: audit.Actor{Name: "token deploy", Address: "198.51.100.4"}, Action: "queue.pause", Subject: "payments", Count: 1},
 	}
 	for i := range acts {
 		acts[i].Seq, acts[i].At = int64(4711-i), now.Add(-time.Duration(i*i*40+1)*time.Minute)
@@ -27,7 +29,7 @@ func auditEntries() []job.Entry {
 
 func trashStates(all map[string]page) {
 	f := frame("trash", "Trash")
-	v := templates.Trash{Frame: f, Filter: job.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
+	v := templates.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
 	all["trash-empty"] = v
 	full := v
 	full.Was = maps.Clone(v.Was)
@@ -53,10 +55,10 @@ func trashStates(all map[string]page) {
 func auditStates(all map[string]page) {
 	log := templates.Audit{Frame: frame("audit", "Audit")}
 	all["audit-empty"] = log
-	log.List = job.AuditList{Entries: auditEntries(), Next: 4708}
+	log.List = audit.List{Entries: auditEntries(), Next: 4708}
 	all["audit"] = log
 	own := log
-	own.Own, own.Slow, own.Filter = true, true, job.AuditFilter{Actor: "ana", Action: "job.*"}
+	own.Own, own.Slow, own.Filter = true, true, audit.Filter{Actor: "ana", Action: "job.*"}
 	all["audit-own"] = own
 	wrong := templates.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time as 2026-03-12T14:02:11Z`}}
 	all["audit-refused"] = wrong

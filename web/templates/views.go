@@ -18,7 +18,14 @@ import (
 	"time"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/queues"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -58,22 +65,22 @@ type Fault struct {
 type Overview struct {
 	Frame
 	LastHour   []job.Totals // 60 minutes, oldest first
-	Queues     []job.QueueInfo
+	Queues     []queues.Info
 	Failing    []job.Job // newest failed jobs
 	Refused    []Refused // newest first
-	Reasons    []job.ReasonCount
-	Groups     []job.Group // open ones with the most failures in the last day
+	Reasons    []filter.ReasonCount
+	Groups     []failures.Group // open ones with the most failures in the last day
 	Letters    LetterRoom
-	Operations []job.Operation // under way, or paused; the oldest first
-	FirstRun   bool            // nothing was ever enqueued
-	Slow       bool            // a query ran into its deadline: Groups, Failing or Refused is incomplete
+	Operations []operation.Operation // under way, or paused; the oldest first
+	FirstRun   bool                  // nothing was ever enqueued
+	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }
 
 // Jobs is the page /jobs.
 type Jobs struct {
 	Frame
-	Filter job.Filter
-	List   job.List
+	Filter filter.Filter
+	List   filter.List
 	After  string            // the cursor of this page, empty for the first
 	Slow   bool              // the query ran into its deadline: List is incomplete
 	Errors map[string]string // field of the filter: what is wrong with it
@@ -84,33 +91,33 @@ type Jobs struct {
 // JobPage is the page /jobs/{id}.
 type JobPage struct {
 	Frame
-	job.Detail
-	DeadLetters bool        // the job's queue has a dead-letter queue
-	ForwardedTo string      // the host to which that queue forwards its dead letters, or empty
-	Waits       bool        // it is claimed, but has not begun: it waits for its previous execution to return, then for a worker
-	StuckSince  time.Time   // since when that execution should have returned; zero when it is waited for no more
-	StuckUntil  time.Time   // until when it is waited for
-	NoHandler   bool        // no handler knows the job's type
-	PausedAt    time.Time   // since when the job's queue is paused; zero when it runs
-	PausedBy    string      // who paused it, or empty when nobody said
-	Recent      []job.Job   // the newest jobs of the type, the newest first
-	RecentSlow  bool        // they took too long to find
-	Preview     int         // bytes of the payload that are shown; all of it is one link away
-	Trail       []job.Entry // of the audit log, about this job, newest first
-	Revealed    bool        // nothing is redacted, this once
+	history.Detail
+	DeadLetters bool          // the job's queue has a dead-letter queue
+	ForwardedTo string        // the host to which that queue forwards its dead letters, or empty
+	Waits       bool          // it is claimed, but has not begun: it waits for its previous execution to return, then for a worker
+	StuckSince  time.Time     // since when that execution should have returned; zero when it is waited for no more
+	StuckUntil  time.Time     // until when it is waited for
+	NoHandler   bool          // no handler knows the job's type
+	PausedAt    time.Time     // since when the job's queue is paused; zero when it runs
+	PausedBy    string        // who paused it, or empty when nobody said
+	Recent      []job.Job     // the newest jobs of the type, the newest first
+	RecentSlow  bool          // they took too long to find
+	Preview     int           // bytes of the payload that are shown; all of it is one link away
+	Trail       []audit.Entry // of the audit log, about this job, newest first
+	Revealed    bool          // nothing is redacted, this once
 }
 
 // DeadLetters is the page /dead-letters.
 type DeadLetters struct {
 	Frame
-	Filter  job.Filter // Queue, Type, Reason, Error
-	List    job.LetterList
+	Filter  filter.Filter // Queue, Type, Reason, Error
+	List    filter.LetterList
 	After   string
 	Refused []Refused
 	Query   Query
 	Letters LetterRoom
 	Configs map[string]QueueConfig
-	Groups  map[int64]job.Group // to which the letters' jobs belong, by number
+	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
 	Slow    bool
 	Errors  map[string]string
 }
@@ -123,16 +130,16 @@ type Refused struct {
 
 // LetterRoom is how full the dead-letter queue is, and what bounds it.
 type LetterRoom struct {
-	job.Fill
-	job.Retention
+	retention.Usage
+	retention.Limits
 }
 
 // Queues is the page /queues.
 type Queues struct {
 	Frame
-	Queues  []job.QueueInfo
+	Queues  []queues.Info
 	Configs map[string]QueueConfig
-	Held    []job.HeldType
+	Held    []queues.Held
 }
 
 // QueueConfig is what the configuration says about a queue.

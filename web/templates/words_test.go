@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/filter"
 	"redrive/internal/retry"
 )
 
@@ -97,8 +97,8 @@ func TestLinks_StayInsideWhateverTheNames(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
 		{string(jobURL("a/../b?x#y")), "/jobs/a%2F..%2Fb%3Fx%23y"},
 		{string(queueAction("//evil", "pause")), "/queues/%2F%2Fevil/pause"},
-		{string(jobsURL(job.Filter{Type: "a&b=c", Error: "ü"}, "")), "/jobs?error=%C3%BC&type=a%26b%3Dc"},
-		{string(jobsURL(job.Filter{}, "")), "/jobs"},
+		{string(jobsURL(filter.Filter{Type: "a&b=c", Error: "ü"}, "")), "/jobs?error=%C3%BC&type=a%26b%3Dc"},
+		{string(jobsURL(filter.Filter{}, "")), "/jobs"},
 	} {
 		if test.got != test.want {
 			t.Errorf("link %q, want %q", test.got, test.want)

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"redrive/internal/access"
-	"redrive/internal/job"
+	"redrive/internal/audit"
 )
 
 // Users is who may log in.
 type Users interface {
-	AddUser(ctx context.Context, now time.Time, u access.User, by job.Actor) error
-	SetRole(ctx context.Context, now time.Time, name string, role access.Role, by job.Actor) error
-	SetPassword(ctx context.Context, now time.Time, name, hash string, by job.Actor) error
-	RemoveUser(ctx context.Context, now time.Time, name string, by job.Actor) error
+	AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error
+	SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error
+	SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error
+	RemoveUser(ctx context.Context, now time.Time, name string, by audit.Actor) error
 	Users(ctx context.Context) ([]access.User, error)
 	User(ctx context.Context, name string) (access.User, error)
 }
@@ -22,23 +22,23 @@ type Users interface {
 // Sessions is who is logged in.
 type Sessions interface {
 	Guarded() bool
-	StartSession(ctx context.Context, now time.Time, s access.Session, checked access.User, by job.Actor) error
+	StartSession(ctx context.Context, now time.Time, s access.Session, checked access.User, by audit.Actor) error
 	Session(ctx context.Context, now time.Time, hash []byte) (access.Session, error)
 	SeeSession(ctx context.Context, now time.Time, hash []byte) error
-	EndSession(ctx context.Context, now time.Time, hash []byte, by job.Actor) error
-	LoginFailed(ctx context.Context, now time.Time, name string, by job.Actor) error
+	EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error
+	LoginFailed(ctx context.Context, now time.Time, name string, by audit.Actor) error
 }
 
 // AccessReader is who is logged in, and what they did.
 type AccessReader interface {
 	Sessions(ctx context.Context, now time.Time) ([]access.Session, error)
-	Audit(ctx context.Context, f job.AuditFilter, before int64, limit int) (job.AuditList, error)
+	Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error)
 }
 
 // Tokens is which programs may come in.
 type Tokens interface {
-	CreateToken(ctx context.Context, now time.Time, t access.Token, by job.Actor) error
-	RevokeToken(ctx context.Context, now time.Time, id string, by job.Actor) error
+	CreateToken(ctx context.Context, now time.Time, t access.Token, by audit.Actor) error
+	RevokeToken(ctx context.Context, now time.Time, id string, by audit.Actor) error
 	UseToken(ctx context.Context, now time.Time, id string) error
 	Token(ctx context.Context, id string) (access.Token, error)
 	Tokens(ctx context.Context) ([]access.Token, error)
@@ -50,7 +50,7 @@ var accessing = []func(*kit){
 	tokensEnd, tokenNamesAreTakenWhileTheyLive,
 }
 
-var root = job.Actor{Name: "root", Address: "127.0.0.1"}
+var root = audit.Actor{Name: "root", Address: "127.0.0.1"}
 
 // addUser adds a user whose password hash is made up.
 func (k *kit) addUser(name string, role access.Role) access.User {
@@ -65,7 +65,7 @@ func (k *kit) addUser(name string, role access.Role) access.User {
 func (k *kit) logIn(u access.User) []byte {
 	k.Helper()
 	_, hash := access.NewSession()
-	k.check(k.StartSession(k.ctx, k.now, access.Session{Hash: hash, User: u.Name, Address: "10.0.0.1"}, u, job.Actor{Name: u.Name}))
+	k.check(k.StartSession(k.ctx, k.now, access.Session{Hash: hash, User: u.Name, Address: "10.0.0.1"}, u, audit.Actor{Name: u.Name}))
 	return hash
 }
 
@@ -91,7 +91,7 @@ func firstUserIsAnAdmin(k *kit) {
 		k.Error("an empty store is guarded")
 	}
 	k.saysNo("a first viewer", k.AddUser(k.ctx, k.now, access.User{Name: "bo", Role: access.Viewer, Password: "x"}, root))
-	anybody := job.Actor{Name: "anybody", Open: true}
+	anybody := audit.Actor{Name: "anybody", Open: true}
 	k.saysNo("a first token of a program", k.CreateToken(k.ctx, k.now,
 		access.Token{ID: "ci", Hash: []byte("h"), Name: "ci", Role: access.Producer, Expires: k.now.Add(time.Hour)}, anybody))
 	if k.Guarded() {
@@ -292,11 +292,11 @@ func sessionsAreListed(k *kit) {
 	all, err := k.Users(k.ctx)
 	k.check(err)
 	k.same("last logins", []time.Time{all[0].LoggedIn, all[1].LoggedIn}, []time.Time{k.now.Add(-time.Minute), k.now})
-	k.check(k.EndSession(k.ctx, k.now, first, job.Actor{Name: "ana"}))
+	k.check(k.EndSession(k.ctx, k.now, first, audit.Actor{Name: "ana"}))
 	k.same("sessions", listed(), []string{"ana admin"})
-	k.check(k.EndSession(k.ctx, k.now, own, job.Actor{Name: "ana"}))
+	k.check(k.EndSession(k.ctx, k.now, own, audit.Actor{Name: "ana"}))
 	k.same("sessions", len(listed()), 0)
-	log, err := k.Audit(k.ctx, job.AuditFilter{}, 0, 2)
+	log, err := k.Audit(k.ctx, audit.Filter{}, 0, 2)
 	k.check(err)
 	k.same("the log", []string{log.Entries[1].Action + " " + log.Entries[1].Subject, log.Entries[0].Action + " " + log.Entries[0].Subject},
 		[]string{"session.end bo", "logout ana"})

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -32,7 +34,7 @@ func (k *kit) conflict(err error) *job.Conflict {
 func ReplayStartsTheNextRun(k *kit) {
 	was := k.dead(simple())
 	k.pass(time.Hour)
-	got, err := k.Replay(k.ctx, k.now, was.ID, 1, job.Actor{Name: "eve"})
+	got, err := k.Replay(k.ctx, k.now, was.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	want := was
 	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
@@ -42,7 +44,7 @@ func ReplayStartsTheNextRun(k *kit) {
 	k.same("the stored job", d.Job, want)
 	k.same("replays", d.Replays, []job.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 1, At: k.now, By: "eve"}})
 	k.same("the letter's replay", []any{d.Letters[0].ReplayedAt, d.Letters[0].ReplayedBy}, []any{k.now, "eve"})
-	page, err := k.Letters(k.ctx, job.Filter{}, job.Cursor{}, 10)
+	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("open letters", len(page.Letters), 0)
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, Replayed: 1})
@@ -53,12 +55,12 @@ func ReplayStartsTheNextRun(k *kit) {
 func ReplayOnceNamesTheFirst(k *kit) {
 	was := k.dead(simple())
 	at := k.now
-	_, err := k.Replay(k.ctx, at, was.ID, 1, job.Actor{Name: "eve"})
+	_, err := k.Replay(k.ctx, at, was.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.settle(k.claim("orders", 1)[0], job.Failed) // with one attempt only: dead again
 	k.pass(time.Minute)
 	before := k.detail(was.ID)
-	_, err = k.Replay(k.ctx, k.now, was.ID, 1, job.Actor{Name: "adam"})
+	_, err = k.Replay(k.ctx, k.now, was.ID, 1, audit.Actor{Name: "adam"})
 	c := k.conflict(err)
 	k.same("first", []any{c.ReplayedBy, c.ReplayedAt, c.Job}, []any{"eve", at, before.Job})
 	k.same("the sentence", c.Problem, "run 1 was replayed by eve at 2026-03-04 05:06:07 UTC; the job is discarded in run 2")
@@ -72,7 +74,7 @@ func ReplayInParallelHappensOnce(k *kit) {
 	errs := make([]error, 100)
 	var people sync.WaitGroup
 	for i := range errs {
-		people.Go(func() { _, errs[i] = k.Replay(k.ctx, k.now, was.ID, 1, job.Actor{Name: fmt.Sprint("person ", i)}) })
+		people.Go(func() { _, errs[i] = k.Replay(k.ctx, k.now, was.ID, 1, audit.Actor{Name: fmt.Sprint("person ", i)}) })
 	}
 	people.Wait()
 	winner := k.detail(was.ID).Replays[0].By
@@ -100,7 +102,7 @@ func ReplayKeepsHistory(k *kit) {
 			k.settle(k.claim("orders", 1)[0], job.Failed)
 			k.pass(time.Second)
 		}
-		_, err := k.Replay(k.ctx, k.now, id, run, job.Actor{Name: "eve"})
+		_, err := k.Replay(k.ctx, k.now, id, run, audit.Actor{Name: "eve"})
 		k.check(err)
 	}
 	k.restart()
@@ -128,10 +130,10 @@ func (k *kit) restartExecution(id string) {
 func ReplayOfRetryableAndCancelled(k *kit) {
 	retrying := k.settle(k.begin(simple()), job.Failed)
 	cancelled := k.add(simple())[0]
-	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, job.Actor{Name: "eve"})
+	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	for _, id := range []string{retrying.ID, cancelled.ID} {
-		got, err := k.Replay(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
+		got, err := k.Replay(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.same("state", []any{got.State, got.Run, got.Reason}, []any{job.Available, 2, retry.Reason("")})
 	}
@@ -144,7 +146,7 @@ func ReplayOfRetryableAndCancelled(k *kit) {
 func ReplayOfARefusedLetter(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
-	_, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(0))
 	k.same("the letter's replay", k.detail(j.ID).Letters[0].ReplayedBy, "eve")
@@ -167,7 +169,7 @@ func ReplayNeedsAnEndedRun(k *kit) {
 		{waiting.ID, 1, "run 1 is available; a job can be replayed once it is discarded, cancelled or waits for a retry"},
 		{active.ID, 2, "the job has no run 2; it is active in run 1"},
 	} {
-		_, err := k.Replay(k.ctx, k.now, c.id, c.run, job.Actor{Name: "eve"})
+		_, err := k.Replay(k.ctx, k.now, c.id, c.run, audit.Actor{Name: "eve"})
 		k.same("the sentence", k.conflict(err).Problem, c.want)
 	}
 	k.same("jobs_replayed", k.Snapshot().Totals.Replayed, int64(0))
@@ -176,9 +178,9 @@ func ReplayNeedsAnEndedRun(k *kit) {
 // ReplayOfAnUnknownJob: is job.ErrNotFound, as are the other acts.
 func ReplayOfAnUnknownJob(k *kit) {
 	id := job.NewID()
-	_, replay := k.Replay(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
-	_, discard := k.Discard(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
-	_, cancel := k.Cancel(k.ctx, k.now, id, 1, job.Actor{Name: "eve"})
+	_, replay := k.Replay(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
+	_, discard := k.Discard(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
+	_, cancel := k.Cancel(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
 	_, read := k.Job(k.ctx, id)
 	for i, err := range []error{replay, discard, cancel, read} {
 		if !errors.Is(err, job.ErrNotFound) {
@@ -192,7 +194,7 @@ func ReplayOfAnUnknownJob(k *kit) {
 func DiscardEndsAWaitingJob(k *kit) {
 	j := k.add(simple())[0]
 	k.pass(time.Second)
-	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	want := j
 	want.State, want.Letter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.LetterTrashed, retry.Manual, k.now, k.now
@@ -207,7 +209,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 func DiscardResolvesADeadLetter(k *kit) {
 	j := k.dead(simple())
 	k.pass(time.Second)
-	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.Letter, got.Reason}, []any{job.Discarded, job.LetterTrashed, retry.Manual})
 	letter := k.detail(j.ID).Letters[0]
@@ -215,9 +217,9 @@ func DiscardResolvesADeadLetter(k *kit) {
 	reasons, err := k.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", len(reasons), 0)
-	_, err = k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+	_, err = k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.conflict(err)
-	_, err = k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 }
 
@@ -226,7 +228,7 @@ func DiscardNeedsAWaitingJob(k *kit) {
 	active := k.begin(simple())
 	done := k.settle(k.begin(simple()), job.Succeeded)
 	for _, j := range []job.Job{active, done} {
-		_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+		_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 		k.same("the job in the conflict", k.conflict(err).Job, j)
 	}
 }
@@ -236,7 +238,7 @@ func DiscardNeedsAWaitingJob(k *kit) {
 func CancelFencesTheExecution(k *kit) {
 	j := k.begin(simple())
 	k.pass(time.Second)
-	got, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+	got, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.Worker, got.LeaseUntil, got.FinishedAt}, []any{job.Cancelled, "", time.Time{}, k.now})
 	k.same("attempts", k.detail(j.ID).Attempts, []job.Attempt{{
@@ -258,7 +260,7 @@ func CancelEndsAWaitingJob(k *kit) {
 	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"orders": 9}, Knows: func(string) bool { return false }})
 	k.check(err)
 	for _, id := range []string{k.add(later)[0].ID, k.add(simple())[0].ID, retrying.ID, held.ID} {
-		got, err := k.Cancel(k.ctx, k.now, id, k.job(id).Run, job.Actor{Name: "eve"})
+		got, err := k.Cancel(k.ctx, k.now, id, k.job(id).Run, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.same("the job", []any{got.State, got.Held, got.Reason}, []any{job.Cancelled, false, retry.Manual})
 	}
@@ -270,7 +272,7 @@ func CancelEndsAWaitingJob(k *kit) {
 // CancelNeedsALivingJob: what is over cannot be cancelled.
 func CancelNeedsALivingJob(k *kit) {
 	for _, j := range []job.Job{k.settle(k.begin(simple()), job.Succeeded), k.dead(simple())} {
-		_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+		_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 		k.same("the job in the conflict", k.conflict(err).Job, j)
 	}
 }
@@ -279,14 +281,14 @@ func CancelNeedsALivingJob(k *kit) {
 // paused before its first job, and is known from then on.
 func PauseKeepsWhoWasFirst(k *kit) {
 	at := k.now
-	k.check(k.Pause(k.ctx, at, "new", job.Actor{Name: "eve"}))
+	k.check(k.Pause(k.ctx, at, "new", audit.Actor{Name: "eve"}))
 	k.pass(time.Minute)
-	k.check(k.Pause(k.ctx, k.now, "new", job.Actor{Name: "adam"}))
+	k.check(k.Pause(k.ctx, k.now, "new", audit.Actor{Name: "adam"}))
 	queues, err := k.Queues(k.ctx, k.now)
 	k.check(err)
 	k.same("queues", len(queues), 1)
 	k.same("the pause", []any{queues[0].Name, queues[0].PausedAt, queues[0].PausedBy}, []any{"new", at, "eve"})
-	k.check(k.Resume(k.ctx, k.now, "new", job.Actor{Name: "ana"}))
+	k.check(k.Resume(k.ctx, k.now, "new", audit.Actor{Name: "ana"}))
 	queues, err = k.Queues(k.ctx, k.now)
 	k.check(err)
 	k.same("the pause", []any{queues[0].PausedAt, queues[0].PausedBy}, []any{time.Time{}, ""})
@@ -295,9 +297,9 @@ func PauseKeepsWhoWasFirst(k *kit) {
 // ResumeOfAnUnknownQueue: is job.ErrNotFound; of one that was never paused,
 // nothing.
 func ResumeOfAnUnknownQueue(k *kit) {
-	if err := k.Resume(k.ctx, k.now, "nowhere", job.Actor{Name: "ana"}); !errors.Is(err, job.ErrNotFound) {
+	if err := k.Resume(k.ctx, k.now, "nowhere", audit.Actor{Name: "ana"}); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("got %v", err)
 	}
 	k.add(in("a"))
-	k.check(k.Resume(k.ctx, k.now, "a", job.Actor{Name: "ana"}))
+	k.check(k.Resume(k.ctx, k.now, "a", audit.Actor{Name: "ana"}))
 }

@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 )
 
 var claiming = []func(*kit){
@@ -57,11 +59,11 @@ func ClaimTakesDueJobsDirectly(k *kit) {
 // restart, until it is resumed.
 func ClaimLeavesPausedQueues(k *kit) {
 	k.add(in("a"))
-	k.check(k.Pause(k.ctx, k.now, "a", job.Actor{Name: "eve"}))
+	k.check(k.Pause(k.ctx, k.now, "a", audit.Actor{Name: "eve"}))
 	k.same("claimed while paused", len(k.claim("a", 5)), 0)
 	k.restart()
 	k.same("claimed after a restart", len(k.claim("a", 5)), 0)
-	k.check(k.Resume(k.ctx, k.now, "a", job.Actor{Name: "ana"}))
+	k.check(k.Resume(k.ctx, k.now, "a", audit.Actor{Name: "ana"}))
 	k.same("claimed when resumed", len(k.claim("a", 5)), 1)
 }
 
@@ -102,7 +104,7 @@ func ClaimHoldsUnknownTypes(k *kit) {
 	k.same("status", k.job(held[0].ID).Status(), job.StatusHeld)
 	types, err := k.Held(k.ctx)
 	k.check(err)
-	k.same("held types", types, []job.HeldType{{Queue: "orders", Type: "report.make", Count: 7}})
+	k.same("held types", types, []queues.Held{{Queue: "orders", Type: "report.make", Count: 7}})
 	k.same("claimed by somebody who knows all", ids(k.claim("orders", 10)), ids(known[2:]))
 }
 
@@ -124,7 +126,7 @@ func UnholdLetsKnownTypesGo(k *kit) {
 	k.same("let go", n, 802)
 	types, err := k.Held(k.ctx)
 	k.check(err)
-	k.same("held types", types, []job.HeldType{{Queue: "orders", Type: "b", Count: 401}})
+	k.same("held types", types, []queues.Held{{Queue: "orders", Type: "b", Count: 401}})
 	k.same("claimed", len(k.claim("orders", 2000)), 802)
 }
 
@@ -172,9 +174,9 @@ func NextDueIsTheEarliest(k *kit) {
 	k.same("the earliest", due(), early.RunAt)
 	k.settle(k.claim("a", 1)[0], job.Failed)
 	k.same("a retry", due(), k.now.Add(time.Second))
-	k.check(k.Pause(k.ctx, k.now, "a", job.Actor{Name: "eve"}))
+	k.check(k.Pause(k.ctx, k.now, "a", audit.Actor{Name: "eve"}))
 	k.same("with queue a paused", due(), early.RunAt)
-	k.check(k.Resume(k.ctx, k.now, "a", job.Actor{Name: "ana"}))
+	k.check(k.Resume(k.ctx, k.now, "a", audit.Actor{Name: "ana"}))
 	k.pass(time.Minute)
 	k.same("when the early ones are due", due(), late.RunAt)
 }

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/retry"
 )
 
@@ -43,7 +46,7 @@ func SnapshotRisesWithEachCommit(k *kit) {
 	rises("settle", true)
 	k.claim("orders", 1)
 	rises("empty claim", false)
-	_, err := k.Replay(k.ctx, k.now, j.ID, 5, job.Actor{Name: "eve"})
+	_, err := k.Replay(k.ctx, k.now, j.ID, 5, audit.Actor{Name: "eve"})
 	k.conflict(err)
 	rises("conflict", false)
 	k.restart()
@@ -141,7 +144,7 @@ func ReasonsCountOpenLetters(k *kit) {
 	}
 	got, err := k.Reasons(k.ctx)
 	k.check(err)
-	k.same("the reasons", got, []job.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 3}, {Reason: retry.HandlerDeadLetter, Count: 2}})
+	k.same("the reasons", got, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 3}, {Reason: retry.HandlerDeadLetter, Count: 2}})
 }
 
 // TalliesByQueueAndType: the counters of each pair.
@@ -153,7 +156,7 @@ func TalliesByQueueAndType(k *kit) {
 	k.dead(in("a"))
 	got, err := k.Tallies(k.ctx)
 	k.check(err)
-	k.same("the tallies", got, []job.Tally{
+	k.same("the tallies", got, []queues.Tally{
 		{Queue: "a", Type: "email.send", Totals: job.Totals{Failed: 1, FailedPermanently: 1}},
 		{Queue: "b", Type: "email.send", Totals: job.Totals{Failed: 1, Requeued: 1}},
 		{Queue: "b", Type: "report", Totals: job.Totals{Succeeded: 1}},
@@ -193,14 +196,14 @@ func TalliesAreBounded(k *kit) {
 // closed and opened again.
 func RestartKeepsEverything(k *kit) {
 	k.variety()
-	k.check(k.Pause(k.ctx, k.now, "mail", job.Actor{Name: "eve"}))
+	k.check(k.Pause(k.ctx, k.now, "mail", audit.Actor{Name: "eve"}))
 	tell := func() []any {
 		var all []any
 		add := func(v any, err error) {
 			k.check(err)
 			all = append(all, v)
 		}
-		for _, j := range k.all(job.Filter{}, 1000) {
+		for _, j := range k.all(filter.Filter{}, 1000) {
 			add(k.Job(k.ctx, j.ID))
 		}
 		add(k.Queues(k.ctx, k.now))

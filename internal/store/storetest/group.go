@@ -6,7 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -25,7 +29,7 @@ func (k *kit) fails(message string) job.Job {
 }
 
 // group is the error group of a job's newest failure.
-func (k *kit) group(of job.Job) job.GroupDetail {
+func (k *kit) group(of job.Job) failures.Detail {
 	k.Helper()
 	d, err := k.Group(k.ctx, k.now, k.detail(of.ID).Group.Fingerprint)
 	k.check(err)
@@ -33,9 +37,9 @@ func (k *kit) group(of job.Job) job.GroupDetail {
 }
 
 // decide sets the group of a job.
-func (k *kit) decide(of job.Job, to job.Standing) job.Group {
+func (k *kit) decide(of job.Job, to failures.Decision) failures.Group {
 	k.Helper()
-	g, err := k.SetGroup(k.ctx, k.now, k.group(of).Fingerprint, to, job.Actor{Name: "eve"})
+	g, err := k.SetGroup(k.ctx, k.now, k.group(of).Fingerprint, to, audit.Actor{Name: "eve"})
 	k.check(err)
 	return g
 }
@@ -53,7 +57,7 @@ func GroupsAreTheirCause(k *kit) {
 		k.Error("another message has the same group")
 	}
 	k.same("what they share", []any{d.Type, d.Class, d.Message, d.Frames, d.Group.State},
-		[]any{"email.send", "http.503", "order ‹number› not found", []string{"main.go"}, job.GroupOpen})
+		[]any{"email.send", "http.503", "order ‹number› not found", []string{"main.go"}, failures.Open})
 	k.same("the sample", []any{d.Sample.Job.ID, d.Sample.Attempt.Error.Message}, []any{second.ID, "order 1234 not found"})
 	k.same("first and last", []time.Time{d.FirstSeen, d.LastSeen}, []time.Time{k.now.Add(-time.Minute), k.now})
 }
@@ -66,7 +70,7 @@ func GroupsCountWhatTheyHold(k *kit) {
 	waits := k.settle(k.begin(in("mail")), job.Failed)
 	d := k.group(dead)
 	k.same("counts", []int64{d.Failures, d.Dead, d.Retrying}, []int64{2, 1, 1})
-	k.same("queues", d.Queues, []job.Share{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}})
+	k.same("queues", d.Queues, []failures.Share{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}})
 	k.same("the last two hours", []any{d.Hours[22].Failures, d.Hours[22].Final, d.Hours[23].Failures, d.Hours[23].Final}, []any{int64(1), int64(1), int64(1), int64(0)})
 	k.same("its jobs", ids(d.Jobs), []string{waits.ID, dead.ID})
 	k.pass(time.Minute)
@@ -87,12 +91,12 @@ func GroupsOfLettersThatNeverRan(k *kit) {
 // GroupIsOpenedByTheNextFailure: one that was resolved opens, and says when.
 func GroupIsOpenedByTheNextFailure(k *kit) {
 	j := k.fails("x")
-	g := k.decide(j, job.Standing{State: job.GroupResolved})
-	k.same("resolved", []any{g.State, g.StateBy, g.StateAt, g.ReopenedBy}, []any{job.GroupResolved, "eve", k.now, job.Reopening("")})
+	g := k.decide(j, failures.Decision{State: failures.Resolved})
+	k.same("resolved", []any{g.State, g.StateBy, g.StateAt, g.ReopenedBy}, []any{failures.Resolved, "eve", k.now, failures.Reopening("")})
 	k.pass(time.Minute)
 	k.fails("x")
 	g = k.group(j).Group
-	k.same("after a failure", []any{g.State, g.StateBy, g.ReopenedAt, g.ReopenedBy}, []any{job.GroupOpen, "eve", k.now, job.ByFailure})
+	k.same("after a failure", []any{g.State, g.StateBy, g.ReopenedAt, g.ReopenedBy}, []any{failures.Open, "eve", k.now, failures.ByFailure})
 }
 
 // GroupIsIgnoredUntilADate: failures before it change nothing; then it opens
@@ -100,42 +104,42 @@ func GroupIsOpenedByTheNextFailure(k *kit) {
 func GroupIsIgnoredUntilADate(k *kit) {
 	j := k.fails("x")
 	until := k.now.Add(time.Hour)
-	k.decide(j, job.Standing{State: job.GroupIgnored, Patience: job.Patience{Until: until}})
+	k.decide(j, failures.Decision{State: failures.Ignored, Patience: failures.Patience{Until: until}})
 	k.pass(30 * time.Minute)
 	k.fails("x")
 	n, err := k.WakeGroups(k.ctx, k.now)
 	k.check(err)
-	k.same("before", []any{n, k.group(j).Group.State}, []any{0, job.GroupIgnored})
+	k.same("before", []any{n, k.group(j).Group.State}, []any{0, failures.Ignored})
 	k.pass(30 * time.Minute)
 	n, err = k.WakeGroups(k.ctx, k.now)
 	k.check(err)
 	g := k.group(j).Group
-	k.same("then", []any{n, g.State, g.ReopenedBy, g.ReopenedAt, g.Until}, []any{1, job.GroupOpen, job.ByDate, until, until})
+	k.same("then", []any{n, g.State, g.ReopenedBy, g.ReopenedAt, g.Until}, []any{1, failures.Open, failures.ByDate, until, until})
 }
 
 // GroupIsIgnoredUntilACount: so many more failures, also over a restart.
 func GroupIsIgnoredUntilACount(k *kit) {
 	j := k.fails("x")
-	k.decide(j, job.Standing{State: job.GroupIgnored, More: 2})
+	k.decide(j, failures.Decision{State: failures.Ignored, More: 2})
 	k.fails("x")
-	k.same("after one", k.group(j).Group.State, job.GroupIgnored)
+	k.same("after one", k.group(j).Group.State, failures.Ignored)
 	k.restart()
 	k.fails("x")
 	g := k.group(j).Group
-	k.same("after two", []any{g.State, g.ReopenedBy, g.Patience.Count}, []any{job.GroupOpen, job.ByCount, int64(3)})
+	k.same("after two", []any{g.State, g.ReopenedBy, g.Patience.Count}, []any{failures.Open, failures.ByCount, int64(3)})
 }
 
 // GroupIsIgnoredUntilARate: as many within one hour by the clock; what came in
 // the hour before does not count.
 func GroupIsIgnoredUntilARate(k *kit) {
 	j := k.fails("x")
-	k.decide(j, job.Standing{State: job.GroupIgnored, Patience: job.Patience{Rate: 2}})
+	k.decide(j, failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 2}})
 	k.pass(time.Hour)
 	k.fails("x")
-	k.same("after one in the hour", k.group(j).Group.State, job.GroupIgnored)
+	k.same("after one in the hour", k.group(j).Group.State, failures.Ignored)
 	k.fails("x")
 	g := k.group(j).Group
-	k.same("after two", []any{g.State, g.ReopenedBy}, []any{job.GroupOpen, job.ByRate})
+	k.same("after two", []any{g.State, g.ReopenedBy}, []any{failures.Open, failures.ByRate})
 }
 
 // GroupKnowsHowItsReplaysEnded: a run that was replayed leaves the group at
@@ -144,7 +148,7 @@ func GroupKnowsHowItsReplaysEnded(k *kit) {
 	good, bad := k.dead(simple()), k.dead(simple())
 	fingerprint := k.group(good).Fingerprint
 	for _, j := range []job.Job{good, bad} {
-		_, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
+		_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 		k.check(err)
 	}
 	counts := func() []int64 {
@@ -163,11 +167,11 @@ func GroupKnowsHowItsReplaysEnded(k *kit) {
 // when it is restored.
 func GroupLosesWhatIsDiscarded(k *kit) {
 	j := k.dead(simple())
-	_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+	_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	d := k.group(j)
 	k.same("in the trash", []any{d.Dead, len(d.Jobs)}, []any{int64(0), 0})
-	_, err = k.Restore(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
+	_, err = k.Restore(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("restored", k.group(j).Dead, int64(1))
 }
@@ -176,7 +180,7 @@ func GroupLosesWhatIsDiscarded(k *kit) {
 func GroupKeepsANote(k *kit) {
 	fingerprint := k.group(k.fails("x")).Fingerprint
 	for _, note := range []string{"they know", ""} {
-		g, err := k.NoteGroup(k.ctx, k.now, fingerprint, note, job.Actor{Name: "eve"})
+		g, err := k.NoteGroup(k.ctx, k.now, fingerprint, note, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.same("the note", g.Note, note)
 	}
@@ -187,19 +191,19 @@ func GroupKeepsANote(k *kit) {
 func GroupsByFilter(k *kit) {
 	k.fails("50% of it")
 	k.settle(k.begin(in("mail")), job.Failed)
-	k.decide(k.fails("other"), job.Standing{State: job.GroupResolved})
-	for f, want := range map[job.GroupFilter]int{
-		{}: 3, {State: job.GroupOpen}: 2, {State: job.GroupResolved}: 1, {Queue: "mail"}: 1, {Queue: "none"}: 0,
-		{Type: "email.*"}: 3, {Type: "sms"}: 0, {Text: "% OF"}: 1, {Text: "_"}: 0, {Text: "http."}: 3, {Sort: job.NewestSeen}: 3,
+	k.decide(k.fails("other"), failures.Decision{State: failures.Resolved})
+	for f, want := range map[failures.Filter]int{
+		{}: 3, {State: failures.Open}: 2, {State: failures.Resolved}: 1, {Queue: "mail"}: 1, {Queue: "none"}: 0,
+		{Type: "email.*"}: 3, {Type: "sms"}: 0, {Text: "% OF"}: 1, {Text: "_"}: 0, {Text: "http."}: 3, {Sort: failures.NewestSeen}: 3,
 	} {
-		page, err := k.Groups(k.ctx, k.now, f, job.GroupCursor{}, 10)
+		page, err := k.Groups(k.ctx, k.now, f, failures.Cursor{}, 10)
 		k.check(err)
 		k.same(fmt.Sprintf("groups of %+v", f), len(page.Groups), want)
 	}
 	tallies, err := k.GroupTallies(k.ctx)
 	k.check(err)
-	k.same("the tallies", tallies, []job.GroupTally{
-		{State: job.GroupOpen, Groups: 2, Retrying: 2}, {State: job.GroupResolved, Groups: 1, Retrying: 1}, {State: job.GroupIgnored},
+	k.same("the tallies", tallies, []failures.Tally{
+		{State: failures.Open, Groups: 2, Retrying: 2}, {State: failures.Resolved, Groups: 1, Retrying: 1}, {State: failures.Ignored},
 	})
 }
 
@@ -209,10 +213,10 @@ func GroupsByPage(k *kit) {
 		k.pass(time.Minute)
 		k.fails("message " + string(rune('a'+i)))
 	}
-	for _, sort := range []job.GroupSort{job.MostDead, job.NewestSeen} {
+	for _, sort := range []failures.Sort{failures.MostDead, failures.NewestSeen} {
 		var seen string
-		for after, first := (job.GroupCursor{}), true; first || after != (job.GroupCursor{}); first = false {
-			page, err := k.Groups(k.ctx, k.now, job.GroupFilter{Sort: sort}, after, 3)
+		for after, first := (failures.Cursor{}), true; first || after != (failures.Cursor{}); first = false {
+			page, err := k.Groups(k.ctx, k.now, failures.Filter{Sort: sort}, after, 3)
 			k.check(err)
 			for _, g := range page.Groups {
 				seen += g.Message[len(g.Message)-1:]
@@ -227,8 +231,8 @@ func GroupsByPage(k *kit) {
 // done to it.
 func GroupOfNobody(k *kit) {
 	_, err := k.Group(k.ctx, k.now, "nobody")
-	_, setErr := k.SetGroup(k.ctx, k.now, "nobody", job.Standing{State: job.GroupOpen}, job.Actor{})
-	_, noteErr := k.NoteGroup(k.ctx, k.now, "nobody", "x", job.Actor{})
+	_, setErr := k.SetGroup(k.ctx, k.now, "nobody", failures.Decision{State: failures.Open}, audit.Actor{})
+	_, noteErr := k.NoteGroup(k.ctx, k.now, "nobody", "x", audit.Actor{})
 	for _, err := range []error{err, setErr, noteErr} {
 		if !errors.Is(err, job.ErrNotFound) {
 			k.Errorf("got %v, want job.ErrNotFound", err)
@@ -240,7 +244,7 @@ func GroupOfNobody(k *kit) {
 // failure finds it.
 func GroupsSurviveARestart(k *kit) {
 	j := k.fails("x")
-	k.decide(j, job.Standing{State: job.GroupIgnored, Patience: job.Patience{Rate: 5}})
+	k.decide(j, failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 5}})
 	before := k.group(j)
 	k.restart()
 	k.same("the group", k.group(j), before)
@@ -253,7 +257,7 @@ func GroupsSurviveARestart(k *kit) {
 func GroupsOfLetters(k *kit) {
 	j, twin := k.dead(simple()), k.dead(simple())
 	k.fails("no letter")
-	all, err := k.GroupsOf(k.ctx, k.letters(job.Filter{}, 10))
+	all, err := k.GroupsOf(k.ctx, k.letters(filter.Filter{}, 10))
 	k.check(err)
 	number := k.detail(j.ID).Job.Group
 	k.same("the groups", []any{len(all), all[number].Fingerprint, all[number].Failures}, []any{1, k.group(twin).Fingerprint, int64(2)})
@@ -271,7 +275,7 @@ func TopGroupsOfTheDay(k *kit) {
 	k.pass(time.Hour)
 	twice := k.fails("twice")
 	k.fails("twice")
-	k.decide(k.fails("dealt with"), job.Standing{State: job.GroupResolved})
+	k.decide(k.fails("dealt with"), failures.Decision{State: failures.Resolved})
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
 	top, err := k.TopGroups(k.ctx, k.now, 5)
 	k.check(err)
@@ -321,11 +325,11 @@ func OldGroupsAreRemoved(k *kit) {
 	for name, j := range map[string]job.Job{"gone": gone, "noted": noted, "resolved": resolved, "ignored": ignored, "replayed": replayed, "waits": waits} {
 		known[name] = k.group(j).Fingerprint
 	}
-	k.decide(resolved, job.Standing{State: job.GroupResolved})
-	k.decide(ignored, job.Standing{State: job.GroupIgnored})
-	_, err := k.NoteGroup(k.ctx, k.now, known["noted"], "they know", job.Actor{Name: "eve"})
+	k.decide(resolved, failures.Decision{State: failures.Resolved})
+	k.decide(ignored, failures.Decision{State: failures.Ignored})
+	_, err := k.NoteGroup(k.ctx, k.now, known["noted"], "they know", audit.Actor{Name: "eve"})
 	k.check(err)
-	_, err = k.Replay(k.ctx, k.now, replayed.ID, 1, job.Actor{Name: "eve"})
+	_, err = k.Replay(k.ctx, k.now, replayed.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.pass(2 * time.Hour)
 	k.failing(in("mail"), "a", "new")
@@ -340,10 +344,10 @@ func OldGroupsAreRemoved(k *kit) {
 		slices.Sort(names)
 		return names
 	}
-	done, err := k.Prune(k.ctx, k.now, job.Retention{Count: 1})
+	done, err := k.Prune(k.ctx, k.now, retention.Limits{Count: 1})
 	k.check(err)
 	k.same("removed for the number of letters", []any{done.Groups, len(left())}, []any{0, 6})
-	done, err = k.Prune(k.ctx, k.now, job.Retention{Age: time.Hour})
+	done, err = k.Prune(k.ctx, k.now, retention.Limits{Age: time.Hour})
 	k.check(err)
 	k.same("removed", []any{done.Groups, left()}, []any{2, []string{"ignored", "noted", "resolved", "waits"}})
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
@@ -353,5 +357,5 @@ func OldGroupsAreRemoved(k *kit) {
 	k.restart()
 	k.same("after a restart", []any{left(), k.Snapshot().OpenGroups}, []any{[]string{"ignored", "noted", "resolved", "waits"}, int64(3)})
 	d := k.group(k.failing(simple(), "a", "gone"))
-	k.same("it fails again", []any{d.Fingerprint, d.Failures, d.FirstSeen, d.ReopenedBy}, []any{known["gone"], int64(1), k.now, job.Reopening("")})
+	k.same("it fails again", []any{d.Fingerprint, d.Failures, d.FirstSeen, d.ReopenedBy}, []any{known["gone"], int64(1), k.now, failures.Reopening("")})
 }

@@ -8,6 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -20,7 +23,7 @@ var histories = []func(*kit){HistoryAgreesWithTheModel}
 // jobs_failed_permanently. A failure prints the seed and the shortest sequence.
 func HistoryAgreesWithTheModel(k *kit) {
 	rapid.Check(k.T, func(rt *rapid.T) {
-		h := &history{
+		h := &random{
 			T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, trash: map[string]job.Job{}, paused: map[string]bool{},
 			ended: map[string]int{}, from: map[job.Token]int64{},
 		}
@@ -43,8 +46,8 @@ func HistoryAgreesWithTheModel(k *kit) {
 	})
 }
 
-// history is one random sequence with its model.
-type history struct {
+// random is one random sequence with its model.
+type random struct {
 	*rapid.T
 	kit    *kit
 	jobs   map[string]*job.Job
@@ -54,29 +57,29 @@ type history struct {
 	paused map[string]bool
 	ended  map[string]int // executions that ended, by job
 	totals job.Totals
-	groups []job.Group         // by number, from 1
+	groups []failures.Group    // by number, from 1
 	from   map[job.Token]int64 // the group from which a run was replayed; no execution
 }
 
-func (h *history) must(err error) {
+func (h *random) must(err error) {
 	if err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *history) queue(t *rapid.T) string {
+func (h *random) queue(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
 }
 
 // some draws a job that exists.
-func (h *history) some(t *rapid.T) *job.Job {
+func (h *random) some(t *rapid.T) *job.Job {
 	if len(h.order) == 0 {
 		t.Skip("no job")
 	}
 	return h.jobs[rapid.SampledFrom(h.order).Draw(t, "job")]
 }
 
-func (h *history) enqueue(t *rapid.T) {
+func (h *random) enqueue(t *rapid.T) {
 	j := in(h.queue(t))
 	j.Policy = policy(rapid.IntRange(1, 3).Draw(t, "attempts"))
 	j.Priority = rapid.IntRange(-1, 1).Draw(t, "priority")
@@ -92,7 +95,7 @@ func (h *history) enqueue(t *rapid.T) {
 }
 
 // next are the jobs that a claim has to take, in their order.
-func (h *history) next(queue string, n int) []string {
+func (h *random) next(queue string, n int) []string {
 	var available, scheduled, retryable []*job.Job
 	for _, id := range h.order {
 		switch j := h.jobs[id]; {
@@ -124,7 +127,7 @@ func (h *history) next(queue string, n int) []string {
 	return got
 }
 
-func (h *history) claimSome(t *rapid.T) {
+func (h *random) claimSome(t *rapid.T) {
 	queue, n := h.queue(t), rapid.IntRange(1, 4).Draw(t, "n")
 	want := h.next(queue, n)
 	claimed, _, err := h.kit.Exchange(h.kit.ctx, nil, job.Claim{
@@ -146,7 +149,7 @@ func (h *history) claimSome(t *rapid.T) {
 }
 
 // settleSome ends an execution, often one that has lost its lease.
-func (h *history) settleSome(t *rapid.T) {
+func (h *random) settleSome(t *rapid.T) {
 	if len(h.tokens) == 0 {
 		t.Skip("no execution")
 	}
@@ -170,7 +173,7 @@ func (h *history) settleSome(t *rapid.T) {
 }
 
 // settled is what the rules say, in the model's own words.
-func (h *history) settled(m *job.Job, e job.Ending, letters bool) {
+func (h *random) settled(m *job.Job, e job.Ending, letters bool) {
 	o := e.Outcome
 	h.ended[m.ID]++
 	defer h.proved(m)
@@ -205,7 +208,7 @@ func (h *history) settled(m *job.Job, e job.Ending, letters bool) {
 	}
 }
 
-func (h *history) extend(t *rapid.T) {
+func (h *random) extend(t *rapid.T) {
 	m := h.some(t)
 	until := h.kit.now.Add(time.Minute)
 	stale, err := h.kit.Extend(h.kit.ctx, h.kit.now, until, []job.Token{m.Token})
@@ -218,10 +221,10 @@ func (h *history) extend(t *rapid.T) {
 	}
 }
 
-func (h *history) replay(t *rapid.T) {
+func (h *random) replay(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
-	got, err := h.kit.Replay(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
+	got, err := h.kit.Replay(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	if allowed := run == m.Run && m.Replayable(); !allowed {
 		h.kit.conflict(err)
 		return
@@ -239,21 +242,21 @@ func (h *history) replay(t *rapid.T) {
 	h.kit.same("the replayed job", got, *m)
 }
 
-func (h *history) discard(t *rapid.T) {
+func (h *random) discard(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
 	was, allowed := *m, m.Discardable() && run == m.Run
-	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
+	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	h.finish(m, job.Discarded, allowed, err)
 	if allowed {
 		h.trash[m.ID], m.Letter = was, job.LetterTrashed
 	}
 }
 
-func (h *history) restore(t *rapid.T) {
+func (h *random) restore(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
-	got, err := h.kit.Restore(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
+	got, err := h.kit.Restore(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	was, lies := h.trash[m.ID]
 	if !lies || run != m.Run {
 		h.kit.conflict(err)
@@ -265,18 +268,18 @@ func (h *history) restore(t *rapid.T) {
 	h.kit.same("the restored job", got, *m)
 }
 
-func (h *history) cancel(t *rapid.T) {
+func (h *random) cancel(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
 	allowed := m.Cancellable() && run == m.Run
-	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, run, job.Actor{Name: "eve"})
+	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	if allowed && m.State == job.Active {
 		h.ended[m.ID]++
 	}
 	h.finish(m, job.Cancelled, allowed, err)
 }
 
-func (h *history) finish(m *job.Job, state job.State, allowed bool, err error) {
+func (h *random) finish(m *job.Job, state job.State, allowed bool, err error) {
 	if !allowed {
 		h.kit.conflict(err)
 		return
@@ -286,21 +289,21 @@ func (h *history) finish(m *job.Job, state job.State, allowed bool, err error) {
 	m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now
 }
 
-func (h *history) pause(t *rapid.T) {
+func (h *random) pause(t *rapid.T) {
 	queue := h.queue(t)
 	if h.paused[queue] {
-		h.must(h.kit.Resume(h.kit.ctx, h.kit.now, queue, job.Actor{Name: "eve"}))
+		h.must(h.kit.Resume(h.kit.ctx, h.kit.now, queue, audit.Actor{Name: "eve"}))
 	} else {
-		h.must(h.kit.Pause(h.kit.ctx, h.kit.now, queue, job.Actor{Name: "eve"}))
+		h.must(h.kit.Pause(h.kit.ctx, h.kit.now, queue, audit.Actor{Name: "eve"}))
 	}
 	h.paused[queue] = !h.paused[queue]
 }
 
-func (h *history) wait(*rapid.T)   { h.kit.pass(700 * time.Millisecond) }
-func (h *history) reopen(*rapid.T) { h.kit.restart() }
+func (h *random) wait(*rapid.T)   { h.kit.pass(700 * time.Millisecond) }
+func (h *random) reopen(*rapid.T) { h.kit.restart() }
 
 // agree compares what is cheap to compare, after each step.
-func (h *history) agree(t *rapid.T) {
+func (h *random) agree(t *rapid.T) {
 	models := []job.Job{}
 	for _, j := range h.jobs {
 		models = append(models, *j)
@@ -318,7 +321,7 @@ func (h *history) agree(t *rapid.T) {
 }
 
 // details compares every job with its model.
-func (h *history) details(*rapid.T) {
+func (h *random) details(*rapid.T) {
 	open := int64(0)
 	for _, id := range h.order {
 		d := h.kit.detail(id)
@@ -345,7 +348,7 @@ func (h *history) details(*rapid.T) {
 	fill, err := h.kit.Fill(h.kit.ctx, h.kit.now)
 	h.must(err)
 	day := int64(0)
-	for _, l := range h.kit.letters(job.Filter{}, 1000) {
+	for _, l := range h.kit.letters(filter.Filter{}, 1000) {
 		if !l.FailedAt.Before(h.kit.now.Truncate(time.Hour).Add(-23 * time.Hour)) {
 			day++
 		}

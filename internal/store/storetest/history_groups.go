@@ -3,16 +3,17 @@ package storetest
 import (
 	"slices"
 
+	"redrive/internal/failures"
 	"redrive/internal/job"
 )
 
 // grouped counts a failure in the model: groups are numbered as they are first
 // seen.
-func (h *history) grouped(m *job.Job, class string) {
-	i := slices.IndexFunc(h.groups, func(g job.Group) bool { return g.Class == class })
+func (h *random) grouped(m *job.Job, class string) {
+	i := slices.IndexFunc(h.groups, func(g failures.Group) bool { return g.Class == class })
 	if i < 0 {
 		i = len(h.groups)
-		g := job.Group{FirstSeen: h.kit.now}
+		g := failures.Group{FirstSeen: h.kit.now}
 		g.Class = class
 		h.groups = append(h.groups, g)
 	}
@@ -22,7 +23,7 @@ func (h *history) grouped(m *job.Job, class string) {
 }
 
 // proved counts how a replayed run ended, for the group from which it came.
-func (h *history) proved(m *job.Job) {
+func (h *random) proved(m *job.Job) {
 	from := h.from[job.Token{ID: m.ID, Run: m.Run}]
 	switch {
 	case from == 0:
@@ -35,7 +36,7 @@ func (h *history) proved(m *job.Job) {
 
 // countGroups compares the groups with the model, whose jobs are counted the
 // long way.
-func (h *history) countGroups() {
+func (h *random) countGroups() {
 	for i := range h.groups {
 		g := &h.groups[i]
 		g.Dead, g.Retrying = 0, 0
@@ -49,7 +50,7 @@ func (h *history) countGroups() {
 			}
 		}
 	}
-	page, err := h.kit.Groups(h.kit.ctx, h.kit.now, job.GroupFilter{}, job.GroupCursor{}, 10)
+	page, err := h.kit.Groups(h.kit.ctx, h.kit.now, failures.Filter{}, failures.Cursor{}, 10)
 	h.must(err)
 	h.kit.same("the number of groups", len(page.Groups), len(h.groups))
 	for _, g := range page.Groups {

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
 // Keeper is what looks after the dead-letter queue.
 type Keeper interface {
-	Fill(ctx context.Context, now time.Time) (job.Fill, error)
-	Prune(ctx context.Context, now time.Time, r job.Retention) (job.Pruned, error)
+	Fill(ctx context.Context, now time.Time) (retention.Usage, error)
+	Prune(ctx context.Context, now time.Time, r retention.Limits) (retention.Pruned, error)
 	Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error)
-	Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by job.Actor) (job.Job, error)
+	Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error)
 }
 
 var lettering = []func(*kit){
@@ -45,7 +49,7 @@ func QuarantineIsADeadLetterAtOnce(k *kit) {
 		JobID: j.ID, Run: 1, Reason: retry.MissingURN, Error: "it has neither job nor urn", Exception: "envelope.missing_urn",
 		FailedAt: k.now, Queue: "orders",
 	}})
-	k.same("open letters", len(k.letters(job.Filter{}, 10)), 1)
+	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
 	k.same("totals", k.Snapshot().Totals, job.Totals{})
 	k.same("depth", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
@@ -53,7 +57,7 @@ func QuarantineIsADeadLetterAtOnce(k *kit) {
 // QuarantineCanBeReplayed: as any dead letter can.
 func QuarantineCanBeReplayed(k *kit) {
 	j := k.add(poison())[0]
-	got, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "ana"})
+	got, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.same("state", got.State, job.Available)
 	k.same("payload", string(got.Payload), "{\xff")
@@ -128,7 +132,7 @@ func SettleKeepsWhereALetterWent(k *kit) {
 	letter := k.detail(j.ID).Letters[0]
 	k.same("where", letter.ForwardedTo, "https://hooks.example")
 	k.same("when", letter.ForwardedAt, k.now)
-	k.same("open letters", len(k.letters(job.Filter{}, 10)), 1)
+	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
 }
 
 // refused is a job whose dead letter was not accepted.
@@ -143,26 +147,26 @@ func ForwardedLetterIsStored(k *kit) {
 	j := k.refused()
 	k.same("problem", k.detail(j.ID).Letters[0].Problem, "the hook answered 500")
 	k.pass(time.Minute)
-	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, job.Actor{Name: "eve"})
+	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDeadLetter)
 	letter := k.detail(j.ID).Letters[0]
 	k.same("refused", letter.Refused, false)
 	k.same("problem", letter.Problem, "")
 	k.same("where", letter.ForwardedTo, "https://hooks.example")
-	k.same("open letters", len(k.letters(job.Filter{}, 10)), 1)
+	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
 	depths := k.Snapshot().Depths
 	k.same("depths", []int64{depths[job.StatusDLQFailed], depths[job.StatusDeadLetter], depths["discarded"]}, []int64{0, 1, 1})
 	k.same("jobs_dlq_failed", k.Snapshot().Totals.DLQFailed, int64(1))
 	reasons, err := k.Reasons(k.ctx)
 	k.check(err)
-	k.same("reasons", reasons, []job.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
+	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
 }
 
 // ForwardedLetterCanBeRefusedAgain: it stays where it is, with the new problem.
 func ForwardedLetterCanBeRefusedAgain(k *kit) {
 	j := k.refused()
-	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{Problem: "the hook answered 410"}, job.Actor{Name: "eve"})
+	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{Problem: "the hook answered 410"}, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDLQFailed)
 	k.same("problem", k.detail(j.ID).Letters[0].Problem, "the hook answered 410")
@@ -171,28 +175,28 @@ func ForwardedLetterCanBeRefusedAgain(k *kit) {
 // ForwardedNeedsARefusedLetter: of this run, and not yet accepted.
 func ForwardedNeedsARefusedLetter(k *kit) {
 	j := k.refused()
-	_, err := k.Forwarded(k.ctx, k.now, j.ID, 2, job.Delivery{}, job.Actor{Name: "eve"})
+	_, err := k.Forwarded(k.ctx, k.now, j.ID, 2, job.Delivery{}, audit.Actor{Name: "eve"})
 	k.conflict(err)
-	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
+	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{}, audit.Actor{Name: "eve"})
 	k.check(err)
-	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{}, job.Actor{Name: "eve"})
+	_, err = k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{}, audit.Actor{Name: "eve"})
 	k.conflict(err)
 }
 
 // FillCountsOpenLetters: how many, since when, and how many within a day.
 func FillCountsOpenLetters(k *kit) {
-	fill := func() job.Fill {
+	fill := func() retention.Usage {
 		f, err := k.Fill(k.ctx, k.now)
 		k.check(err)
 		return f
 	}
-	k.same("the fill", fill(), job.Fill{})
+	k.same("the fill", fill(), retention.Usage{})
 	oldest := k.now
 	k.dead(simple())
 	k.pass(25 * time.Hour)
 	k.dead(simple())
 	k.refused()
-	k.same("the fill", fill(), job.Fill{Open: 2, LastDay: 1, Oldest: oldest})
+	k.same("the fill", fill(), retention.Usage{Open: 2, LastDay: 1, Oldest: oldest})
 }
 
 // FillOfTheDayFollowsTheFailure: a letter counts by when its job failed, whatever
@@ -231,9 +235,9 @@ func PruneByAge(k *kit) {
 	old := k.dead(simple())
 	k.pass(time.Hour)
 	young := k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: 90 * time.Minute, Count: 1})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: 90 * time.Minute, Count: 1})
 	k.check(err)
-	k.same("removed", done, job.Pruned{ByAge: 1})
+	k.same("removed", done, retention.Pruned{ByAge: 1})
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
@@ -255,39 +259,39 @@ func PruneByCount(k *kit) {
 		settle = append(settle, j.Settle(k.ending(job.Failed), nil))
 	}
 	k.exchange(settle, "", 0)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Second), job.Retention{Count: 2})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Second), retention.Limits{Count: 2})
 	k.check(err)
-	k.same("removed", done, job.Pruned{ByCount: n - 2})
-	left := k.letters(job.Filter{}, 10)
+	k.same("removed", done, retention.Pruned{ByCount: n - 2})
+	left := k.letters(filter.Filter{}, 10)
 	k.same("left", len(left), 2)
-	k.same("the newest", left[0].JobID, k.all(job.Filter{}, 10)[0].ID)
+	k.same("the newest", left[0].JobID, k.all(filter.Filter{}, 10)[0].ID)
 	k.same("depths", k.Snapshot().Depths[job.StatusDeadLetter], int64(2))
 	reasons, err := k.Reasons(k.ctx)
 	k.check(err)
-	k.same("reasons", reasons, []job.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 2}})
+	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 2}})
 }
 
 // PruneSparesTheNewest: however old it is.
 func PruneSparesTheNewest(k *kit) {
 	k.dead(simple())
 	newest := k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour})
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Age: time.Hour})
 	k.check(err)
-	k.same("removed", done, job.Pruned{ByAge: 1})
-	k.same("left", k.letters(job.Filter{}, 10)[0].JobID, newest.ID)
+	k.same("removed", done, retention.Pruned{ByAge: 1})
+	k.same("left", k.letters(filter.Filter{}, 10)[0].JobID, newest.ID)
 }
 
 // PruneSparesWhatIsNotInTheQueue: refused letters, replayed jobs, others.
 func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	k.refused()
 	replayed := k.dead(simple())
-	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, job.Actor{Name: "ana"})
+	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.add(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), job.Retention{Age: time.Hour, Count: 1})
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Age: time.Hour, Count: 1})
 	k.check(err)
-	k.same("removed", done, job.Pruned{})
-	k.same("jobs", len(k.all(job.Filter{}, 10)), 3)
+	k.same("removed", done, retention.Pruned{})
+	k.same("jobs", len(k.all(filter.Filter{}, 10)), 3)
 }
 
 // PruneRemovesTheWholeJob: with its earlier runs; its key can be used again.
@@ -295,16 +299,16 @@ func PruneRemovesTheWholeJob(k *kit) {
 	j := simple()
 	j.Key = "order-1"
 	old := k.dead(j)
-	_, err := k.Replay(k.ctx, k.now, old.ID, 1, job.Actor{Name: "ana"})
+	_, err := k.Replay(k.ctx, k.now, old.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.settle(k.claim("orders", 1)[0], job.Failed)
 	k.pass(time.Second)
 	k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: time.Minute})
 	k.check(err)
-	k.same("removed", done, job.Pruned{ByAge: 1})
+	k.same("removed", done, retention.Pruned{ByAge: 1})
 	again, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
 	k.check(err)
 	k.same("the key is a repeat", again[0].Repeat, false)
-	k.same("what is known of the new job", k.detail(again[0].Job.ID), job.Detail{Job: again[0].Job})
+	k.same("what is known of the new job", k.detail(again[0].Job.ID), history.Detail{Job: again[0].Job})
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -18,21 +20,21 @@ var listing = []func(*kit){
 }
 
 // all reads every page of a list, some jobs at a time.
-func (k *kit) all(f job.Filter, limit int) []job.Job {
+func (k *kit) all(f filter.Filter, limit int) []job.Job {
 	k.Helper()
 	var jobs []job.Job
-	var after job.Cursor
+	var after filter.Cursor
 	for {
 		page, err := k.Jobs(k.ctx, f, after, limit)
 		k.check(err)
 		jobs = append(jobs, page.Jobs...)
-		if page.Next == (job.Cursor{}) {
+		if page.Next == (filter.Cursor{}) {
 			return jobs
 		}
 		if len(page.Jobs) != limit {
 			k.Fatalf("a page of %d jobs, of %d, says that there are more", len(page.Jobs), limit)
 		}
-		if after, err = job.ParseCursor(page.Next.String()); err != nil {
+		if after, err = filter.ParseCursor(page.Next.String()); err != nil {
 			k.Fatal(err)
 		}
 	}
@@ -67,21 +69,21 @@ func (k *kit) variety() []job.Job {
 	}
 	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"mail": 3}, Knows: func(typ string) bool { return typ != "report" }})
 	k.check(err)
-	jobs := k.all(job.Filter{}, 1000)
+	jobs := k.all(filter.Filter{}, 1000)
 	for i, j := range jobs {
 		if i%20 == 0 && j.Cancellable() {
-			_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+			_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 			k.check(err)
 		} else if i%7 == 0 && j.Discardable() {
 			k.discard(j.ID)
 		}
 	}
 	k.fill()
-	return k.all(job.Filter{}, 1000)
+	return k.all(filter.Filter{}, 1000)
 }
 
 // matches is what a filter means.
-func matches(f job.Filter, j job.Job) bool {
+func matches(f filter.Filter, j job.Job) bool {
 	prefix, isPrefix := strings.CutSuffix(f.Type, "*")
 	text := strings.ToLower(j.Error.Type + "\n" + j.Error.Message)
 	return (f.Status == "" || f.Status == j.Status() || f.Status == job.Status(j.State)) &&
@@ -99,7 +101,7 @@ func JobsByEveryFilter(k *kit) {
 		for _, queue := range []string{"", "mail", "mail.slow", "none"} {
 			for _, typ := range []string{"", "email.send", "email.*", "none.*"} {
 				for _, text := range []string{"", "SERVICE un", "nothing"} {
-					f := job.Filter{Status: status, Queue: queue, Type: typ, Error: text}
+					f := filter.Filter{Status: status, Queue: queue, Type: typ, Error: text}
 					var want []string
 					for _, j := range jobs {
 						if matches(f, j) {
@@ -128,7 +130,7 @@ func JobsByEveryFilter(k *kit) {
 func JobsNewestFirst(k *kit) {
 	k.variety()
 	for _, status := range append(job.Statuses(), "") {
-		jobs := k.all(job.Filter{Status: status}, 1000)
+		jobs := k.all(filter.Filter{Status: status}, 1000)
 		for i := 1; i < len(jobs); i++ {
 			a, b := jobs[i-1], jobs[i]
 			if status.ByEnqueueing() && a.Seq <= b.Seq ||
@@ -145,7 +147,7 @@ func JobsPagesAreComplete(k *kit) {
 	k.variety()
 	for _, status := range append(job.Statuses(), "") {
 		for _, queue := range []string{"", "mail"} {
-			f := job.Filter{Status: status, Queue: queue}
+			f := filter.Filter{Status: status, Queue: queue}
 			want := ids(k.all(f, 1000))
 			for _, limit := range []int{1, 7, max(1, len(want))} {
 				k.same(fmt.Sprintf("%+v in pages of %d", f, limit), ids(k.all(f, limit)), want)
@@ -157,7 +159,7 @@ func JobsPagesAreComplete(k *kit) {
 // JobsPagesUnderConcurrentInserts: jobs that come while somebody turns pages
 // neither repeat nor hide those that were there.
 func JobsPagesUnderConcurrentInserts(k *kit) {
-	for _, f := range []job.Filter{{}, {Status: job.Status(job.Available)}} {
+	for _, f := range []filter.Filter{{}, {Status: job.Status(job.Available)}} {
 		want := ids(k.all(f, 1000))
 		if len(want) == 0 {
 			k.add(many(200)...)
@@ -197,20 +199,20 @@ func ListsSparePayloads(k *kit) {
 	j := lasting(1)
 	j.Payload = bytes.Repeat([]byte("é"), 1100)
 	k.dead(j)
-	k.same("the payload in a list of jobs", len(k.all(job.Filter{}, 10)[0].Payload), 0)
-	k.same("the payload in a list of letters", k.letters(job.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
+	k.same("the payload in a list of jobs", len(k.all(filter.Filter{}, 10)[0].Payload), 0)
+	k.same("the payload in a list of letters", k.letters(filter.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
 }
 
 // letters reads every page of the open dead letters.
-func (k *kit) letters(f job.Filter, limit int) []job.LetterRow {
+func (k *kit) letters(f filter.Filter, limit int) []filter.LetterRow {
 	k.Helper()
-	var rows []job.LetterRow
-	var after job.Cursor
+	var rows []filter.LetterRow
+	var after filter.Cursor
 	for {
 		page, err := k.Letters(k.ctx, f, after, limit)
 		k.check(err)
 		rows = append(rows, page.Letters...)
-		if after = page.Next; after == (job.Cursor{}) {
+		if after = page.Next; after == (filter.Cursor{}) {
 			return rows
 		}
 	}
@@ -223,7 +225,7 @@ func LettersByEveryFilter(k *kit) {
 	for _, queue := range []string{"", "orders", "mail"} {
 		for _, typ := range []string{"", "report", "email.*"} {
 			for _, reason := range []string{"", "attempts_exhausted", "manual"} {
-				f := job.Filter{Queue: queue, Type: typ, Error: "unavail"}
+				f := filter.Filter{Queue: queue, Type: typ, Error: "unavail"}
 				f.Reason = retry.Reason(reason)
 				want := 0
 				for _, j := range jobs {
@@ -246,12 +248,12 @@ func LettersByEveryFilter(k *kit) {
 // LettersPagesAreComplete: as JobsPagesAreComplete.
 func LettersPagesAreComplete(k *kit) {
 	k.variety()
-	want := k.letters(job.Filter{}, 1000)
+	want := k.letters(filter.Filter{}, 1000)
 	if len(want) < 10 {
 		k.Fatalf("the test has only %d letters", len(want))
 	}
 	for _, limit := range []int{1, 3, len(want)} {
-		k.same("the letters", k.letters(job.Filter{}, limit), want)
+		k.same("the letters", k.letters(filter.Filter{}, limit), want)
 	}
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -10,8 +11,8 @@ import (
 func NewerCountsWhatStandsBefore(k *kit) {
 	k.deads(5)
 	k.add(simple(), simple())
-	for _, f := range []job.Filter{{}, {Status: job.StatusDeadLetter}, {Status: "available"}, {Status: "discarded", Queue: "orders"}} {
-		list, err := k.Jobs(k.ctx, f, job.Cursor{}, 10)
+	for _, f := range []filter.Filter{{}, {Status: job.StatusDeadLetter}, {Status: "available"}, {Status: "discarded", Queue: "orders"}} {
+		list, err := k.Jobs(k.ctx, f, filter.Cursor{}, 10)
 		k.check(err)
 		for before, j := range list.Jobs {
 			n, more, err := k.Newer(k.ctx, f, f.CursorOf(j), 3)

@@ -5,35 +5,38 @@ import (
 	"errors"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // Bulk is what acts on many jobs at once.
 type Bulk interface {
-	NewOperation(ctx context.Context, now time.Time, n job.NewOperation, by job.Actor) (job.Operation, error)
+	NewOperation(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
-	StartOperation(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error)
-	Work(ctx context.Context, clock func() time.Time, id int64, n int) (job.Worked, error)
+	StartOperation(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error)
+	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
 	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
 }
 
 // BulkOperator is what a person does to an operation.
 type BulkOperator interface {
-	PauseOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
-	ResumeOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
-	SetRate(ctx context.Context, now time.Time, id int64, pace job.Pace, by job.Actor) (job.Operation, error)
-	AbortOperation(ctx context.Context, now time.Time, id int64, by job.Actor) (job.Operation, error)
+	PauseOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
+	ResumeOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
+	SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error)
+	AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
 }
 
 // BulkReader is what pages show of operations.
 type BulkReader interface {
-	Operation(ctx context.Context, id int64) (job.Operation, error)
-	Operations(ctx context.Context, before int64, limit int) (job.OperationList, error)
-	OpenOperations(ctx context.Context) ([]job.Operation, error)
-	Items(ctx context.Context, id int64, f job.ItemFilter, after int64, limit int) (job.ItemList, error)
-	Breakdown(ctx context.Context, id int64) (job.Breakdown, error)
-	OperationLog(ctx context.Context, id int64) ([]job.Entry, error)
+	Operation(ctx context.Context, id int64) (operation.Operation, error)
+	Operations(ctx context.Context, before int64, limit int) (operation.List, error)
+	OpenOperations(ctx context.Context) ([]operation.Operation, error)
+	Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error)
+	Breakdown(ctx context.Context, id int64) (operation.Breakdown, error)
+	OperationLog(ctx context.Context, id int64) ([]audit.Entry, error)
 }
 
 var operating = []func(*kit){
@@ -78,14 +81,14 @@ func (k *kit) dieAll(n int, o job.Outcome) []job.Job {
 }
 
 // operate makes an operation over a filter and collects it.
-func (k *kit) operate(kind job.OpKind, f job.Filter) job.Operation {
+func (k *kit) operate(kind operation.Kind, f filter.Filter) operation.Operation {
 	k.Helper()
 	f, err := kind.Scope(f)
 	k.check(err)
-	return k.begun(job.NewOperation{Kind: kind, Filter: f})
+	return k.begun(operation.Request{Kind: kind, Filter: f})
 }
 
-func (k *kit) begun(n job.NewOperation) job.Operation {
+func (k *kit) begun(n operation.Request) operation.Operation {
 	k.Helper()
 	o, err := k.NewOperation(k.ctx, k.now, n, ana)
 	k.check(err)
@@ -102,7 +105,7 @@ func (k *kit) collect(id int64) {
 	}
 }
 
-func (k *kit) operation(id int64) job.Operation {
+func (k *kit) operation(id int64) operation.Operation {
 	k.Helper()
 	o, err := k.Operation(k.ctx, id)
 	k.check(err)
@@ -112,14 +115,14 @@ func (k *kit) operation(id int64) job.Operation {
 	return o
 }
 
-func (k *kit) run(id int64, p job.Pace) {
+func (k *kit) run(id int64, p operation.Pace) {
 	k.Helper()
 	_, err := k.StartOperation(k.ctx, k.now, id, p, ana)
 	k.check(err)
 }
 
 // work works through n items.
-func (k *kit) work(id int64, n int) job.Worked {
+func (k *kit) work(id int64, n int) operation.Step {
 	k.Helper()
 	w, err := k.Work(k.ctx, func() time.Time { return k.now }, id, n)
 	k.check(err)
@@ -127,15 +130,15 @@ func (k *kit) work(id int64, n int) job.Worked {
 }
 
 // workAll works until nothing is left to do.
-func (k *kit) workAll(id int64) job.Operation {
+func (k *kit) workAll(id int64) operation.Operation {
 	k.Helper()
-	for k.work(id, 500).Operation.State == job.OpRunning {
+	for k.work(id, 500).Operation.State == operation.Running {
 		continue
 	}
 	return k.operation(id)
 }
 
-func (k *kit) items(id int64, f job.ItemFilter) []job.Item {
+func (k *kit) items(id int64, f operation.ItemFilter) []operation.Item {
 	k.Helper()
 	list, err := k.Items(k.ctx, id, f, 0, 10_000)
 	k.check(err)
@@ -143,28 +146,28 @@ func (k *kit) items(id int64, f job.ItemFilter) []job.Item {
 }
 
 var (
-	ana = job.Actor{Name: "ana", Address: "10.0.0.1"}
-	sam = job.Actor{Name: "sam"}
+	ana = audit.Actor{Name: "ana", Address: "10.0.0.1"}
+	sam = audit.Actor{Name: "sam"}
 )
 
 // Operation_WorksInOrderAndAddsUp: each step takes the next items, and nothing
 // is replayed before its turn.
 func Operation_WorksInOrderAndAddsUp(k *kit) {
 	dead := k.deads(10)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Rate: 5})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Rate: 5})
 	w := k.work(o.ID, 4)
 	k.same("worked", w.Items, 4)
 	o = k.operation(o.ID)
 	k.same("the meters", []int64{o.Pending, o.Done}, []int64{6, 4})
 	k.same("available jobs", k.Snapshot().Depths[job.Status(job.Available)], int64(4))
 	k.same("counted replays", k.Snapshot().Totals.Replayed, int64(4))
-	first := k.items(o.ID, job.ItemFilter{State: job.ItemDone})[0]
+	first := k.items(o.ID, operation.ItemFilter{State: operation.ItemDone})[0]
 	k.same("the first job", first.Job.ID, dead[0].ID)
 	k.same("its run", first.Job.Run, 2)
 	d := k.detail(dead[0].ID)
 	k.same("its replay", []any{d.Replays[0].Run, d.Replays[0].By, d.Letters[0].ReplayedBy}, []any{1, "ana", "ana"})
-	k.same("the end", k.workAll(o.ID).State, job.OpFinished)
+	k.same("the end", k.workAll(o.ID).State, operation.Finished)
 	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(0))
 	reasons, err := k.Reasons(k.ctx)
 	k.check(err)
@@ -175,50 +178,50 @@ func Operation_WorksInOrderAndAddsUp(k *kit) {
 // saw is skipped, and says why.
 func Operation_SkipsWhatMovedOn(k *kit) {
 	dead := k.deads(4)
-	o := k.operate(job.OpReplay, job.Filter{})
+	o := k.operate(operation.Replay, filter.Filter{})
 	_, err := k.Replay(k.ctx, k.now, dead[0].ID, 1, sam)
 	k.check(err)
 	k.settle(k.claim("orders", 1)[0], job.Succeeded)
 	_, err = k.Discard(k.ctx, k.now, dead[1].ID, dead[1].Run, sam)
 	k.check(err)
-	k.run(o.ID, job.Pace{})
+	k.run(o.ID, operation.Pace{})
 	o = k.workAll(o.ID)
-	items := k.items(o.ID, job.ItemFilter{})
-	k.same("the first item", []any{items[0].State, items[0].Code, items[0].Why}, []any{job.ItemSkipped, job.SkipReplayed, "replayed already by sam, run 2"})
+	items := k.items(o.ID, operation.ItemFilter{})
+	k.same("the first item", []any{items[0].State, items[0].Code, items[0].Why}, []any{operation.ItemSkipped, operation.SkipReplayed, "replayed already by sam, run 2"})
 	k.same("replays of the first job", len(k.detail(dead[0].ID).Replays), 1)
 	b, err := k.Breakdown(k.ctx, o.ID)
 	k.check(err)
 	k.same("the first reason to skip", b.Skips[0].Count >= 1, true)
 	k.same("skipped by the breakdown", len(b.Skipped), int(o.Skipped))
-	k.same("the scope by queue and type", b.Scope, []job.ScopePart{{Queue: "orders", Type: "email.send", Count: 4}})
+	k.same("the scope by queue and type", b.Scope, []operation.ScopePart{{Queue: "orders", Type: "email.send", Count: 4}})
 }
 
 // Operation_TwoOverOneScope: of two operations over the same jobs each job is
 // replayed once, and the loser names the winner.
 func Operation_TwoOverOneScope(k *kit) {
 	k.deads(30)
-	a, b := k.operate(job.OpReplay, job.Filter{}), k.operate(job.OpReplay, job.Filter{})
-	k.run(a.ID, job.Pace{})
-	k.run(b.ID, job.Pace{})
+	a, b := k.operate(operation.Replay, filter.Filter{}), k.operate(operation.Replay, filter.Filter{})
+	k.run(a.ID, operation.Pace{})
+	k.run(b.ID, operation.Pace{})
 	k.work(a.ID, 10)
 	k.work(b.ID, 25)
 	a, b = k.workAll(a.ID), k.workAll(b.ID)
 	k.same("replays", k.Snapshot().Totals.Replayed, int64(30))
 	k.same("done by both", a.Done+b.Done, int64(30))
 	k.same("skipped by both", a.Skipped+b.Skipped, int64(30))
-	k.same("who was first", k.items(b.ID, job.ItemFilter{State: job.ItemSkipped})[0].Other, a.ID)
+	k.same("who was first", k.items(b.ID, operation.ItemFilter{State: operation.ItemSkipped})[0].Other, a.ID)
 }
 
 // Operation_AbortLeavesTheRest: an aborted operation leaves dead what it had
 // not reached, and nothing starts it again.
 func Operation_AbortLeavesTheRest(k *kit) {
 	k.deads(10)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
 	k.work(o.ID, 3)
 	o, err := k.AbortOperation(k.ctx, k.now, o.ID, sam)
 	k.check(err)
-	k.same("the operation", []any{o.State, o.Why, o.Pending, o.Done}, []any{job.OpAborted, "aborted by sam", int64(7), int64(3)})
+	k.same("the operation", []any{o.State, o.Why, o.Pending, o.Done}, []any{operation.Aborted, "aborted by sam", int64(7), int64(3)})
 	k.same("worked after that", k.work(o.ID, 500).Items, 0)
 	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(7))
 	_, err = k.ResumeOperation(k.ctx, k.now, o.ID, ana)
@@ -229,14 +232,14 @@ func Operation_AbortLeavesTheRest(k *kit) {
 // resumes it.
 func Operation_PauseSurvivesARestart(k *kit) {
 	k.deads(10)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Rate: 7})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Rate: 7})
 	k.work(o.ID, 3)
 	_, err := k.PauseOperation(k.ctx, k.now, o.ID, sam)
 	k.check(err)
 	k.restart()
 	o = k.operation(o.ID)
-	k.same("the operation", []any{o.State, o.Why, o.Pace.Rate}, []any{job.OpPaused, "paused by sam", 7.0})
+	k.same("the operation", []any{o.State, o.Why, o.Pace.Rate}, []any{operation.Paused, "paused by sam", 7.0})
 	k.same("worked meanwhile", k.work(o.ID, 500).Items, 0)
 	_, err = k.ResumeOperation(k.ctx, k.now, o.ID, ana)
 	k.check(err)
@@ -246,16 +249,16 @@ func Operation_PauseSurvivesARestart(k *kit) {
 // Operation_PreviewExpires: a preview that nobody starts within an hour is over.
 func Operation_PreviewExpires(k *kit) {
 	k.deads(2)
-	o := k.operate(job.OpReplay, job.Filter{})
+	o := k.operate(operation.Replay, filter.Filter{})
 	next, err := k.ExpireOperations(k.ctx, k.now)
 	k.check(err)
-	k.same("the end of the preview", next.Equal(k.now.Add(job.PreviewFor)), true)
-	k.pass(job.PreviewFor)
+	k.same("the end of the preview", next.Equal(k.now.Add(operation.PreviewFor)), true)
+	k.pass(operation.PreviewFor)
 	_, err = k.ExpireOperations(k.ctx, k.now)
 	k.check(err)
 	o = k.operation(o.ID)
-	k.same("the operation", []any{o.State, o.Why}, []any{job.OpAborted, "never started"})
-	_, err = k.StartOperation(k.ctx, k.now, o.ID, job.Pace{}, ana)
+	k.same("the operation", []any{o.State, o.Why}, []any{operation.Aborted, "never started"})
+	_, err = k.StartOperation(k.ctx, k.now, o.ID, operation.Pace{}, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }
 
@@ -263,29 +266,29 @@ func Operation_PreviewExpires(k *kit) {
 // operation.
 func Operation_KeyAnswersWithTheFirst(k *kit) {
 	k.deads(2)
-	f, err := job.OpReplay.Scope(job.Filter{})
+	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
-	var seen []job.Operation
+	var seen []operation.Operation
 	for range 2 {
-		o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f, Key: "once"}, ana)
+		o, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f, Key: "once"}, ana)
 		k.check(err)
 		seen = append(seen, o)
 	}
 	k.same("the second one", seen[1].ID, seen[0].ID)
 	k.same("repeats", []bool{seen[0].Repeat, seen[1].Repeat}, []bool{false, true})
 	var conflict *job.Conflict
-	_, err = k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpDiscard, Filter: f, Key: "once"}, ana)
+	_, err = k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Discard, Filter: f, Key: "once"}, ana)
 	k.same("another operation under the key is refused", errors.As(err, &conflict), true)
 }
 
 // Operation_SpreadBecomesARate: all of it over a time is so many a second.
 func Operation_SpreadBecomesARate(k *kit) {
 	k.deads(30)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Spread: time.Minute})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Spread: time.Minute})
 	k.same("the rate", k.operation(o.ID).Pace.Rate, 0.5)
 	k.work(o.ID, 10)
-	_, err := k.SetRate(k.ctx, k.now, o.ID, job.Pace{Spread: 10 * time.Second}, ana)
+	_, err := k.SetRate(k.ctx, k.now, o.ID, operation.Pace{Spread: 10 * time.Second}, ana)
 	k.check(err)
 	o = k.operation(o.ID)
 	left, ok := o.Left()
@@ -299,22 +302,22 @@ func Operation_SpreadBecomesARate(k *kit) {
 // others go on.
 func Operation_FailedItemIsPassed(k *kit) {
 	dead := k.deads(3)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
 	k.check(k.FailItem(k.ctx, k.now, o.ID, "out of luck"))
 	o = k.workAll(o.ID)
 	k.same("the meters", []int64{o.Failed, o.Done}, []int64{1, 2})
-	k.same("the failed item", k.items(o.ID, job.ItemFilter{State: job.ItemFailed})[0].Why, "out of luck")
+	k.same("the failed item", k.items(o.ID, operation.ItemFilter{State: operation.ItemFailed})[0].Why, "out of luck")
 	k.same("its job", k.job(dead[0].ID).Run, 1)
 }
 
 // Operation_Discards: an operation can give jobs up as well.
 func Operation_Discards(k *kit) {
 	k.deads(5)
-	o := k.operate(job.OpDiscard, job.Filter{})
-	k.run(o.ID, job.Pace{Canary: 1, Guard: true})
+	o := k.operate(operation.Discard, filter.Filter{})
+	k.run(o.ID, operation.Pace{Canary: 1, Guard: true})
 	o = k.workAll(o.ID)
-	k.same("the end", []any{o.State, o.Done, o.Unsettled()}, []any{job.OpFinished, int64(5), int64(0)})
+	k.same("the end", []any{o.State, o.Done, o.Unsettled()}, []any{operation.Finished, int64(5), int64(0)})
 	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(0))
 	k.same("discarded jobs", k.Snapshot().Depths[job.Status(job.Discarded)], int64(5))
 }
@@ -322,11 +325,11 @@ func Operation_Discards(k *kit) {
 // Operation_StartsByItself: who wants no preview gets none.
 func Operation_StartsByItself(k *kit) {
 	k.deads(3)
-	f, err := job.OpReplay.Scope(job.Filter{})
+	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
-	o := k.begun(job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true, Pace: job.Pace{Rate: 2}})
-	k.same("the operation", []any{o.State, o.Pace.Rate, o.StartedBy}, []any{job.OpRunning, 2.0, "ana"})
+	o := k.begun(operation.Request{Kind: operation.Replay, Filter: f, Start: true, Pace: operation.Pace{Rate: 2}})
+	k.same("the operation", []any{o.State, o.Pace.Rate, o.StartedBy}, []any{operation.Running, 2.0, "ana"})
 	f.Queue = "nobody"
-	o = k.begun(job.NewOperation{Kind: job.OpReplay, Filter: f, Start: true})
-	k.same("one without jobs", o.State, job.OpFinished)
+	o = k.begun(operation.Request{Kind: operation.Replay, Filter: f, Start: true})
+	k.same("one without jobs", o.State, operation.Finished)
 }

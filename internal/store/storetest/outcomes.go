@@ -3,7 +3,9 @@ package storetest
 import (
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // outcomes is what becomes of the runs that an operation started, and what
@@ -15,10 +17,10 @@ var outcomes = []func(*kit){
 // Operation_CanaryPauses: after the canary a person decides, once.
 func Operation_CanaryPauses(k *kit) {
 	k.deads(150)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Canary: -1})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Canary: -1})
 	o = k.workAll(o.ID)
-	k.same("the canary", []any{o.State, o.Done, o.Pace.Canary}, []any{job.OpPaused, int64(job.UsualCanary), int64(job.UsualCanary)})
+	k.same("the canary", []any{o.State, o.Done, o.Pace.Canary}, []any{operation.Paused, int64(operation.UsualCanary), int64(operation.UsualCanary)})
 	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
 	k.check(err)
 	k.same("the rest", k.workAll(o.ID).Done, int64(150))
@@ -28,17 +30,17 @@ func Operation_CanaryPauses(k *kit) {
 // good as before, the operation pauses and says so. A person may go on.
 func Operation_GuardPauses(k *kit) {
 	k.deads(40)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{Guard: true})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Guard: true})
 	k.work(o.ID, 12)
 	k.pass(time.Second)
 	k.dieAll(5, job.Succeeded)
 	k.dieAll(5, job.Failed)
-	k.same("five of ten", k.work(o.ID, 1).Operation.State, job.OpRunning)
+	k.same("five of ten", k.work(o.ID, 1).Operation.State, operation.Running)
 	k.dieAll(1, job.Failed)
 	w := k.work(o.ID, 10)
 	k.same("six of eleven", []any{w.Operation.State, w.Operation.Why, w.Items},
-		[]any{job.OpPaused, "6 of the last 11 replays failed for good again as before", 0})
+		[]any{operation.Paused, "6 of the last 11 replays failed for good again as before", 0})
 	k.pass(time.Second)
 	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
 	k.check(err)
@@ -50,8 +52,8 @@ func Operation_GuardPauses(k *kit) {
 // are nobody's business.
 func Operation_OutcomesAreCounted(k *kit) {
 	k.deads(5)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
 	k.workAll(o.ID)
 	k.pass(time.Second)
 	k.dieAll(2, job.Succeeded)
@@ -64,8 +66,8 @@ func Operation_OutcomesAreCounted(k *kit) {
 		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
 	}
 	k.same("the meters", meters(), []int64{2, 1, 1, 1})
-	k.same("relapsed items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunRelapsed})), 1)
-	k.same("unsettled items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})), 1)
+	k.same("relapsed items", len(k.items(o.ID, operation.ItemFilter{Outcome: operation.RunRelapsed})), 1)
+	k.same("unsettled items", len(k.items(o.ID, operation.ItemFilter{Outcome: operation.RunUnsettled})), 1)
 	_, err = k.Replay(k.ctx, k.now, relapsed.ID, 2, sam)
 	k.check(err)
 	k.dieAll(1, job.Succeeded)
@@ -80,12 +82,12 @@ func Operation_OutcomesAreCounted(k *kit) {
 // good before stays what it was.
 func Operation_RestoredRunsAreNotDropped(k *kit) {
 	k.deads(3)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
 	k.workAll(o.ID)
 	k.pass(time.Second)
 	relapsed := k.dieAll(1, job.Failed)[0]
-	items := k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})
+	items := k.items(o.ID, operation.ItemFilter{Outcome: operation.RunUnsettled})
 	all := []string{relapsed.ID, items[0].Job.ID, items[1].Job.ID}
 	meters := func() []int64 {
 		o := k.operation(o.ID)
@@ -98,11 +100,11 @@ func Operation_RestoredRunsAreNotDropped(k *kit) {
 	_, err := k.Restore(k.ctx, k.now, all[1], 2, eve)
 	k.check(err)
 	k.same("the meters after one came back", meters(), []int64{0, 1, 1, 1})
-	restore := k.operate(job.OpRestore, job.Filter{})
-	k.run(restore.ID, job.Pace{})
+	restore := k.operate(operation.Restore, filter.Filter{})
+	k.run(restore.ID, operation.Pace{})
 	k.workAll(restore.ID)
 	k.same("the meters after all came back", meters(), []int64{0, 1, 0, 2})
-	k.same("unsettled items", len(k.items(o.ID, job.ItemFilter{Outcome: job.RunUnsettled})), 2)
+	k.same("unsettled items", len(k.items(o.ID, operation.ItemFilter{Outcome: operation.RunUnsettled})), 2)
 	k.dieAll(2, job.Succeeded)
 	k.same("the meters at the end", meters(), []int64{2, 1, 0, 0})
 }

@@ -7,13 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/retention"
 )
 
 // BulkWatcher is how operations went so far.
 type BulkWatcher interface {
-	Progress(ctx context.Context, now time.Time, o job.Operation) (job.Progress, error)
-	Early(ctx context.Context, o job.Operation) (job.Progress, error)
+	Progress(ctx context.Context, now time.Time, o operation.Operation) (operation.Progress, error)
+	Early(ctx context.Context, o operation.Operation) (operation.Progress, error)
 }
 
 var progressing = []func(*kit){
@@ -25,33 +28,33 @@ var progressing = []func(*kit){
 // do the items of operations that are younger or have not ended.
 func Operation_ItemsArePruned(k *kit) {
 	k.deads(601)
-	old := k.operate(job.OpReplay, job.Filter{})
-	k.run(old.ID, job.Pace{})
+	old := k.operate(operation.Replay, filter.Filter{})
+	k.run(old.ID, operation.Pace{})
 	old = k.workAll(old.ID)
 	k.dieAll(601, job.Failed)
-	waiting := k.operate(job.OpReplay, job.Filter{})
+	waiting := k.operate(operation.Replay, filter.Filter{})
 	k.pass(time.Hour)
-	young := k.operate(job.OpReplay, job.Filter{})
-	k.run(young.ID, job.Pace{})
+	young := k.operate(operation.Replay, filter.Filter{})
+	k.run(young.ID, operation.Pace{})
 	young = k.workAll(young.ID)
 	old = k.operation(old.ID)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: 90 * time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: 90 * time.Minute})
 	k.check(err)
 	k.same("items removed", done.Items, 601)
 	k.same("the old one", k.operation(old.ID), old)
-	k.same("items left", []int{len(k.items(old.ID, job.ItemFilter{})), len(k.items(waiting.ID, job.ItemFilter{})), len(k.items(young.ID, job.ItemFilter{}))},
+	k.same("items left", []int{len(k.items(old.ID, operation.ItemFilter{})), len(k.items(waiting.ID, operation.ItemFilter{})), len(k.items(young.ID, operation.ItemFilter{}))},
 		[]int{0, 601, 601})
 	b, err := k.Breakdown(k.ctx, old.ID)
 	k.check(err)
-	k.same("its scope", b.Scope, []job.ScopePart{{Queue: "orders", Type: "email.send", Count: 601}})
-	_, err = k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Relapsed: old.ID}, ana)
+	k.same("its scope", b.Scope, []operation.ScopePart{{Queue: "orders", Type: "email.send", Count: 601}})
+	_, err = k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Relapsed: old.ID}, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }
 
 // Operation_TellsHowItGoes: how many were done in each step of its time, what
 // became of its canary, and what its guard sees.
 func Operation_TellsHowItGoes(k *kit) {
-	progress := func(id int64) job.Progress {
+	progress := func(id int64) operation.Progress {
 		o := k.operation(id)
 		p, err := k.Progress(k.ctx, k.now, o)
 		k.check(err)
@@ -61,9 +64,9 @@ func Operation_TellsHowItGoes(k *kit) {
 		return p
 	}
 	k.deads(12)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.same("before it starts", progress(o.ID), job.Progress{})
-	k.run(o.ID, job.Pace{Canary: 2, Guard: true})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.same("before it starts", progress(o.ID), operation.Progress{})
+	k.run(o.ID, operation.Pace{Canary: 2, Guard: true})
 	k.same("the canary", k.work(o.ID, 5).Items, 2)
 	k.pass(time.Second)
 	for i, c := range k.claim("orders", 2) {
@@ -83,7 +86,7 @@ func Operation_TellsHowItGoes(k *kit) {
 	}
 	k.same("the rate", []any{p.Rate.Step, p.Rate.Done[0], p.Rate.Done[len(p.Rate.Done)-1], all}, []any{2 * time.Second, int64(2), int64(10), int64(12)})
 	k.same("the canary alone", []any{p.Canary.Done, p.Canary.Unsettled(), p.Ended, p.Pruned}, []any{int64(2), int64(0), int64(0), false})
-	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
+	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: time.Minute})
 	k.check(err)
 	k.same("pruned", progress(o.ID).Pruned, true)
 }
@@ -93,8 +96,8 @@ func Operation_TellsHowItGoes(k *kit) {
 func Operation_TellsItsRateForWeeks(k *kit) {
 	const n = 30
 	k.deads(n)
-	o := k.operate(job.OpReplay, job.Filter{})
-	k.run(o.ID, job.Pace{})
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
 	begin := k.now
 	var at []time.Time
 	look := func() {
@@ -112,9 +115,9 @@ func Operation_TellsItsRateForWeeks(k *kit) {
 		look()
 		k.pass(time.Duration(i*i*i) * 7 * time.Second)
 	}
-	k.same("the end", k.operation(o.ID).State, job.OpFinished)
+	k.same("the end", k.operation(o.ID).State, operation.Finished)
 	look()
-	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Age: time.Minute})
+	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: time.Minute})
 	k.check(err)
 	look()
 }
@@ -123,12 +126,12 @@ func Operation_TellsItsRateForWeeks(k *kit) {
 // log, the filter and the count with it.
 func Operation_IsAudited(k *kit) {
 	k.deads(10)
-	o := k.operate(job.OpReplay, job.Filter{Queue: "orders"})
-	k.run(o.ID, job.Pace{Canary: 2})
+	o := k.operate(operation.Replay, filter.Filter{Queue: "orders"})
+	k.run(o.ID, operation.Pace{Canary: 2})
 	k.workAll(o.ID)
 	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, sam)
 	k.check(err)
-	_, err = k.SetRate(k.ctx, k.now, o.ID, job.Pace{Rate: 3}, sam)
+	_, err = k.SetRate(k.ctx, k.now, o.ID, operation.Pace{Rate: 3}, sam)
 	k.check(err)
 	k.workAll(o.ID)
 	log, err := k.OperationLog(k.ctx, o.ID)
@@ -154,7 +157,7 @@ func Operation_ListsAreComplete(k *kit) {
 	k.deads(5)
 	var want, got []int64
 	for range 5 {
-		want = append(want, k.operate(job.OpReplay, job.Filter{}).ID)
+		want = append(want, k.operate(operation.Replay, filter.Filter{}).ID)
 	}
 	for before := int64(0); ; {
 		page, err := k.Operations(k.ctx, before, 2)
@@ -170,7 +173,7 @@ func Operation_ListsAreComplete(k *kit) {
 	k.same("the operations", got, want)
 	var numbers []int64
 	for after := int64(0); ; {
-		page, err := k.Items(k.ctx, want[0], job.ItemFilter{}, after, 2)
+		page, err := k.Items(k.ctx, want[0], operation.ItemFilter{}, after, 2)
 		k.check(err)
 		for _, it := range page.Items {
 			numbers = append(numbers, it.N)
@@ -189,9 +192,9 @@ func Operation_ListsAreComplete(k *kit) {
 // or run.
 func Operation_CountsThoseUnderWay(k *kit) {
 	k.deads(3)
-	o := k.operate(job.OpReplay, job.Filter{})
+	o := k.operate(operation.Replay, filter.Filter{})
 	k.same("while it is previewed", k.Snapshot().Operations, int64(0))
-	k.run(o.ID, job.Pace{})
+	k.run(o.ID, operation.Pace{})
 	k.same("while it runs", k.Snapshot().Operations, int64(1))
 	k.restart()
 	k.same("after a restart", k.Snapshot().Operations, int64(1))

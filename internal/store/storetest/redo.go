@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -14,13 +16,13 @@ var redoing = []func(*kit){
 	ReplayWithHappensOnce, ReplayWithKeepsWhatEachRunHad, ReplayWithRemovesNothingOfTheHistory,
 }
 
-var eve = job.Actor{Name: "eve"}
+var eve = audit.Actor{Name: "eve"}
 
 // everything is a change of all that can be changed.
-func everything() job.Redo {
+func everything() job.Edit {
 	priority, p := 7, policy(9)
 	p.Strategy = retry.Linear
-	return job.Redo{
+	return job.Edit{
 		Body: &job.Body{
 			Type: "email.resend", TraceID: "t-2", MessageID: "m-2", Meta: []byte(`{"b":2}`), Payload: []byte(`{"n":2}`), Envelope: []byte(`{"e":2}`),
 		},
@@ -58,7 +60,7 @@ func ReplayWithNothingIsAReplay(k *kit) {
 	was := k.dead(simple())
 	body, policy := was.Body(), was.Policy
 	priority := was.Priority
-	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, job.Redo{Body: &body, Queue: "orders", Priority: &priority, Policy: &policy}, eve)
+	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, job.Edit{Body: &body, Queue: "orders", Priority: &priority, Policy: &policy}, eve)
 	k.check(err)
 	k.same("run and state", []any{got.Run, got.State}, []any{2, job.Available})
 	k.same("the replay", k.detail(was.ID).Replays, []job.Replay{{
@@ -73,12 +75,12 @@ func ReplayWithMovesTheDepths(k *kit) {
 	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, eve)
 	k.check(err)
 	for i, id := range []string{dead.ID, waiting.ID, cancelled.ID} {
-		_, err := k.ReplayWith(k.ctx, k.now, id, 1, job.Redo{Queue: fmt.Sprint("q", i%2), RunAt: k.now.Add(time.Duration(i) * time.Hour)}, eve)
+		_, err := k.ReplayWith(k.ctx, k.now, id, 1, job.Edit{Queue: fmt.Sprint("q", i%2), RunAt: k.now.Add(time.Duration(i) * time.Hour)}, eve)
 		k.check(err)
 	}
 	for range 2 { // as it is in memory, and as it is in the file
 		DepthsOfEachQueue(k)
-		k.same("open letters", len(must(k.Letters(k.ctx, job.Filter{}, job.Cursor{}, 10)).Letters), 0)
+		k.same("open letters", len(must(k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)).Letters), 0)
 		k.same("reasons", len(must(k.Reasons(k.ctx))), 0)
 		k.restart()
 	}
@@ -89,7 +91,7 @@ func ReplayWithMovesTheDepths(k *kit) {
 func DepthsOfEachQueue(k *kit) {
 	k.Helper()
 	for _, q := range must(k.Queues(k.ctx, k.now)) {
-		want := depths(k.all(job.Filter{Queue: q.Name}, 1000))
+		want := depths(k.all(filter.Filter{Queue: q.Name}, 1000))
 		for status, n := range want {
 			if q.Depths[status] != n {
 				k.Errorf("%s has %d jobs that are %s, its depth says %d", q.Name, n, status, q.Depths[status])
@@ -110,7 +112,7 @@ func must[T any](v T, err error) T {
 func ReplayWithATimeWaits(k *kit) {
 	was := k.dead(simple())
 	at := k.now.Add(time.Hour)
-	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, job.Redo{RunAt: at}, eve)
+	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, job.Edit{RunAt: at}, eve)
 	k.check(err)
 	k.same("state", []any{got.State, got.Run, got.RunAt}, []any{job.Scheduled, 2, at})
 	k.same("next due", must(k.NextDue(k.ctx, k.now)), at)
@@ -119,7 +121,7 @@ func ReplayWithATimeWaits(k *kit) {
 	k.same("claimed in time", ids(k.claim("orders", 5)), []string{was.ID})
 
 	other := k.dead(simple())
-	got, err = k.ReplayWith(k.ctx, k.now, other.ID, 1, job.Redo{RunAt: k.now.Add(-time.Hour)}, eve)
+	got, err = k.ReplayWith(k.ctx, k.now, other.ID, 1, job.Edit{RunAt: k.now.Add(-time.Hour)}, eve)
 	k.check(err)
 	k.same("state of one whose time has come", []any{got.State, got.RunAt}, []any{job.Available, k.now})
 }
@@ -132,8 +134,8 @@ func ReplayWithHappensOnce(k *kit) {
 	var people sync.WaitGroup
 	for i := range errs {
 		people.Go(func() {
-			redo := job.Redo{Queue: fmt.Sprint("queue-", i), Body: &job.Body{Type: was.Type, Payload: fmt.Append(nil, i)}}
-			_, errs[i] = k.ReplayWith(k.ctx, k.now, was.ID, 1, redo, job.Actor{Name: fmt.Sprint("person ", i)})
+			redo := job.Edit{Queue: fmt.Sprint("queue-", i), Body: &job.Body{Type: was.Type, Payload: fmt.Append(nil, i)}}
+			_, errs[i] = k.ReplayWith(k.ctx, k.now, was.ID, 1, redo, audit.Actor{Name: fmt.Sprint("person ", i)})
 		})
 	}
 	people.Wait()
@@ -157,7 +159,7 @@ func ReplayWithKeepsWhatEachRunHad(k *kit) {
 	j.Policy = policy(1)
 	id := k.settle(k.begin(j), job.Failed).ID
 	body := func(n int) *job.Body { return &job.Body{Type: j.Type, Payload: fmt.Append(nil, n)} }
-	for run, redo := range []job.Redo{{Body: body(2)}, {Queue: "mail"}, {}, {Queue: "orders", Body: body(5)}} {
+	for run, redo := range []job.Edit{{Body: body(2)}, {Queue: "mail"}, {}, {Queue: "orders", Body: body(5)}} {
 		_, err := k.ReplayWith(k.ctx, k.now, id, run+1, redo, eve)
 		k.check(err)
 		k.settle(k.claim(k.job(id).Queue, 1)[0], job.Failed)

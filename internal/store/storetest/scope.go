@@ -7,7 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 )
 
 // scoping is what the scope of an operation is.
@@ -20,10 +23,10 @@ var scoping = []func(*kit){
 // in it, whether its scope is still collected or previewed.
 func Operation_ScopeShownIsScopeRun(k *kit) {
 	before := ids(k.deads(600))
-	f, err := job.OpReplay.Scope(job.Filter{Queue: "orders"})
+	f, err := operation.Replay.Scope(filter.Filter{Queue: "orders"})
 	k.check(err)
 	k.pass(time.Second)
-	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
+	o, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
 	k.check(err)
 	k.pass(time.Second)
 	_, err = k.Collect(k.ctx, k.now, o.ID)
@@ -32,11 +35,11 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 	k.collect(o.ID)
 	k.deads(3)
 	o = k.operation(o.ID)
-	k.same("the scope", []any{o.State, o.Total, o.Pending}, []any{job.OpPreview, int64(600), int64(600)})
-	k.run(o.ID, job.Pace{})
+	k.same("the scope", []any{o.State, o.Total, o.Pending}, []any{operation.Preview, int64(600), int64(600)})
+	k.run(o.ID, operation.Pace{})
 	k.same("what ran", k.workAll(o.ID).Done, int64(600))
 	var ran []string
-	for _, it := range k.items(o.ID, job.ItemFilter{State: job.ItemDone}) {
+	for _, it := range k.items(o.ID, operation.ItemFilter{State: operation.ItemDone}) {
 		ran = append(ran, it.Job.ID)
 	}
 	slices.Sort(before)
@@ -49,9 +52,9 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 // collection was, and no job is in the scope twice.
 func Operation_CollectsInChunksAcrossRestarts(k *kit) {
 	k.deads(2100)
-	f, err := job.OpReplay.Scope(job.Filter{})
+	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
-	o, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Filter: f}, ana)
+	o, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
 	k.check(err)
 	for range 2 {
 		more, err := k.Collect(k.ctx, k.now, o.ID)
@@ -63,9 +66,9 @@ func Operation_CollectsInChunksAcrossRestarts(k *kit) {
 	k.check(err)
 	k.same("more to collect", more, false)
 	o = k.operation(o.ID)
-	k.same("the scope", []any{o.State, o.Total}, []any{job.OpPreview, int64(2100)})
+	k.same("the scope", []any{o.State, o.Total}, []any{operation.Preview, int64(2100)})
 	seen := map[string]bool{}
-	for _, it := range k.items(o.ID, job.ItemFilter{}) {
+	for _, it := range k.items(o.ID, operation.ItemFilter{}) {
 		seen[it.Job.ID] = true
 	}
 	k.same("jobs in the scope", len(seen), 2100)
@@ -77,30 +80,30 @@ func Operation_NamedJobsBecomeItems(k *kit) {
 	dead := k.deads(2)
 	waiting := k.add(simple())[0]
 	missing := job.NewID()
-	o := k.begun(job.NewOperation{Kind: job.OpReplay, Named: []job.Named{
+	o := k.begun(operation.Request{Kind: operation.Replay, Named: []operation.Named{
 		{ID: dead[1].ID, Run: 1}, {ID: dead[0].ID, Run: 1}, {ID: dead[1].ID, Run: 1}, {ID: waiting.ID, Run: 1}, {ID: missing, Run: 1}, {ID: waiting.ID, Run: 7},
 	}})
-	k.same("the scope", []any{o.State, o.Total, o.Pending, o.Skipped}, []any{job.OpPreview, int64(4), int64(2), int64(2)})
-	items := k.items(o.ID, job.ItemFilter{})
+	k.same("the scope", []any{o.State, o.Total, o.Pending, o.Skipped}, []any{operation.Preview, int64(4), int64(2), int64(2)})
+	items := k.items(o.ID, operation.ItemFilter{})
 	k.same("the first job", items[0].Job.ID, dead[1].ID)
-	k.same("who waits", []any{items[2].Code, items[2].Why}, []any{job.Skip("available"), "available, run 1"})
-	k.same("who is missing", []any{items[3].Code, items[3].Why}, []any{job.SkipGone, "there is no job " + missing})
+	k.same("who waits", []any{items[2].Code, items[2].Why}, []any{operation.Skip("available"), "available, run 1"})
+	k.same("who is missing", []any{items[3].Code, items[3].Why}, []any{operation.SkipGone, "there is no job " + missing})
 }
 
 // Operation_ReplaysTheRelapsedOnes: what an operation replayed in vain can be
 // the scope of another one.
 func Operation_ReplaysTheRelapsedOnes(k *kit) {
 	k.deads(6)
-	first := k.operate(job.OpReplay, job.Filter{})
-	_, err := k.NewOperation(k.ctx, k.now, job.NewOperation{Kind: job.OpReplay, Relapsed: first.ID}, ana)
+	first := k.operate(operation.Replay, filter.Filter{})
+	_, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Relapsed: first.ID}, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
-	k.run(first.ID, job.Pace{})
+	k.run(first.ID, operation.Pace{})
 	k.workAll(first.ID)
 	k.dieAll(4, job.Succeeded)
 	relapsed := ids(k.dieAll(2, job.Failed))
-	o := k.begun(job.NewOperation{Kind: job.OpReplay, Relapsed: first.ID})
+	o := k.begun(operation.Request{Kind: operation.Replay, Relapsed: first.ID})
 	k.same("the scope", []int64{o.Total, o.Pending, o.Source}, []int64{2, 2, first.ID})
-	k.run(o.ID, job.Pace{})
+	k.run(o.ID, operation.Pace{})
 	k.same("the end", k.workAll(o.ID).Done, int64(2))
 	k.same("the runs", []int{k.job(relapsed[0]).Run, k.job(relapsed[1]).Run}, []int{3, 3})
 }
@@ -109,11 +112,11 @@ func Operation_ReplaysTheRelapsedOnes(k *kit) {
 // operation is refused before it is made.
 func Operation_RefusesWhatDoesNotFit(k *kit) {
 	for _, state := range []job.State{job.Active, job.Completed, job.Available} {
-		if _, err := job.OpReplay.Scope(job.Filter{Status: job.Status(state)}); err == nil {
+		if _, err := operation.Replay.Scope(filter.Filter{Status: job.Status(state)}); err == nil {
 			k.Errorf("a replay of jobs that are %s is taken", state)
 		}
 	}
-	f, err := job.OpReplay.Scope(job.Filter{})
+	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
 	k.same("no state", f.Status, job.StatusDeadLetter)
 	_, err = k.Operation(k.ctx, 99)
@@ -155,7 +158,7 @@ type past struct {
 
 // fingerprints are those of the groups of all failures.
 func (p *past) fingerprints() (all []string) {
-	page, err := p.Groups(p.ctx, p.now, job.GroupFilter{}, job.GroupCursor{}, 10)
+	page, err := p.Groups(p.ctx, p.now, failures.Filter{}, failures.Cursor{}, 10)
 	p.check(err)
 	for _, g := range page.Groups {
 		all = append(all, g.Fingerprint)
@@ -164,12 +167,12 @@ func (p *past) fingerprints() (all []string) {
 }
 
 // listed fails unless the lists and the scope of the filter are the same.
-func (p *past) listed(t *rapid.T, f job.Filter) {
+func (p *past) listed(t *rapid.T, f filter.Filter) {
 	var letters, scope []string
 	for _, l := range p.letters(f, 1000) {
 		letters = append(letters, l.JobID)
 	}
-	for _, it := range p.items(p.operate(job.OpReplay, f).ID, job.ItemFilter{}) {
+	for _, it := range p.items(p.operate(operation.Replay, f).ID, operation.ItemFilter{}) {
 		scope = append(scope, it.Job.ID)
 	}
 	slices.Sort(letters)
@@ -216,7 +219,7 @@ func (p *past) act(what string, j job.Job) {
 	case what == "replay" && j.Replayable():
 		_, err = p.Replay(p.ctx, p.now, j.ID, j.Run, eve)
 	case what == "move" && j.Replayable():
-		_, err = p.ReplayWith(p.ctx, p.now, j.ID, j.Run, job.Redo{Queue: "later"}, eve)
+		_, err = p.ReplayWith(p.ctx, p.now, j.ID, j.Run, job.Edit{Queue: "later"}, eve)
 	case j.State == job.Available: // it fails again
 		for _, c := range p.claim(j.Queue, 1000) {
 			p.settle(c, job.Failed)

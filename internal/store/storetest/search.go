@@ -9,7 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -44,9 +48,9 @@ func SearchTakesTextLiterally(k *kit) {
 		"A_B": 1, "a%b": 0, "axb": 0, "100%": 1, `c:\X`: 1, "'too'": 1, "' OR 1=1": 0, `"quoted"`: 1, `"quoted`: 1, `""quoted`: 0,
 		"not this or THAT": 1, "(NOT": 1, ") É*": 1, "too*": 0, "error:": 0, "a_b: 100": 1, "   ": 0, "^100": 0,
 	} {
-		k.same(fmt.Sprintf("jobs with %q in the error", text), len(k.all(job.Filter{Error: text}, 10)), want)
-		k.same(fmt.Sprintf("jobs with %q anywhere", text), len(k.all(job.Filter{Text: text}, 10)), want)
-		k.same(fmt.Sprintf("letters with %q in the error", text), len(k.letters(job.Filter{Error: text}, 10)), want)
+		k.same(fmt.Sprintf("jobs with %q in the error", text), len(k.all(filter.Filter{Error: text}, 10)), want)
+		k.same(fmt.Sprintf("jobs with %q anywhere", text), len(k.all(filter.Filter{Text: text}, 10)), want)
+		k.same(fmt.Sprintf("letters with %q in the error", text), len(k.letters(filter.Filter{Error: text}, 10)), want)
 	}
 }
 
@@ -58,24 +62,24 @@ func SearchFindsEachField(k *kit) {
 	j = k.failing(j, "http.503", "upstream said no")
 	k.failing(simple(), "other", "nothing of this")
 	k.fill()
-	for _, f := range []job.Filter{
+	for _, f := range []filter.Filter{
 		{Error: "UPSTREAM"}, {Error: "503: up"}, {Payload: "żółć"}, {Payload: "SÖHNE"}, {Payload: `"n":[1,`}, {Meta: "acme"}, {Meta: `{"tenant"`},
 		{Text: "upstream said"}, {Text: "söhne"}, {Text: "acme"}, {Text: "voice.rend"}, {Text: j.ID[9:20]}, {Text: "said no", Payload: "customer", Meta: "ten"},
 	} {
 		k.same("what is found by "+f.String(), ids(k.all(f, 10)), []string{j.ID})
 		k.same("the letters that are found by "+f.String(), len(k.letters(f, 10)), 1)
 	}
-	for _, f := range []job.Filter{{Error: "acme"}, {Payload: "upstream"}, {Meta: "customer"}, {Text: "acmeupstream"}, {Error: "upstream", Meta: "other"}} {
+	for _, f := range []filter.Filter{{Error: "acme"}, {Payload: "upstream"}, {Meta: "customer"}, {Text: "acmeupstream"}, {Error: "upstream", Meta: "other"}} {
 		k.same("what is found by "+f.String(), len(k.all(f, 10)), 0)
 	}
 }
 
 // SearchRefusesShortText: a text that the index cannot answer is no empty list.
 func SearchRefusesShortText(k *kit) {
-	for _, f := range []job.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}} {
-		_, err := k.Jobs(k.ctx, f, job.Cursor{}, 10)
-		_, letterErr := k.Letters(k.ctx, f, job.Cursor{}, 10)
-		if wrong := new(retry.FieldError); !errors.As(err, &wrong) || !errors.As(letterErr, &wrong) {
+	for _, f := range []filter.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}} {
+		_, err := k.Jobs(k.ctx, f, filter.Cursor{}, 10)
+		_, letterErr := k.Letters(k.ctx, f, filter.Cursor{}, 10)
+		if wrong := new(invalid.Error); !errors.As(err, &wrong) || !errors.As(letterErr, &wrong) {
 			k.Errorf("%v: %v and %v, want a field that is wrong", f, err, letterErr)
 		}
 	}
@@ -89,19 +93,19 @@ func SearchFindsTheNewestFailure(k *kit) {
 	e.Error.Message = "the first failure"
 	k.settleAs(j.Settle(e, nil))
 	k.fill()
-	k.same("jobs with the first failure", len(k.all(job.Filter{Error: "first failure"}, 10)), 1)
+	k.same("jobs with the first failure", len(k.all(filter.Filter{Error: "first failure"}, 10)), 1)
 	k.pass(time.Minute)
 	e = k.ending(job.Failed)
 	e.Error.Message = "the second failure"
 	k.settleAs(k.claim("orders", 1)[0].Settle(e, nil))
-	_, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "ana"})
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.fill()
 	k.settle(k.claim("orders", 1)[0], job.Succeeded)
 	k.fill()
-	k.same("jobs with the first failure", len(k.all(job.Filter{Error: "first failure"}, 10)), 0)
-	k.same("jobs with the second failure", len(k.all(job.Filter{Error: "second failure"}, 10)), 1)
-	k.same("letters with the second failure", len(k.letters(job.Filter{Error: "second failure"}, 10)), 0)
+	k.same("jobs with the first failure", len(k.all(filter.Filter{Error: "first failure"}, 10)), 0)
+	k.same("jobs with the second failure", len(k.all(filter.Filter{Error: "second failure"}, 10)), 1)
+	k.same("letters with the second failure", len(k.letters(filter.Filter{Error: "second failure"}, 10)), 0)
 }
 
 // SearchLagsUntilItIsFilled: what failed is counted until it can be found, once
@@ -125,12 +129,12 @@ func SearchLagsUntilItIsFilled(k *kit) {
 	lag(71)
 	k.restart()
 	lag(71)
-	k.same("jobs that are found too early", len(k.all(job.Filter{Text: "service"}, 100)), 0)
+	k.same("jobs that are found too early", len(k.all(filter.Filter{Text: "service"}, 100)), 0)
 	n, err := k.FillSearch(k.ctx)
 	k.check(err)
 	k.same("failures that became searchable", n, 71)
 	lag(0)
-	found := k.all(job.Filter{Text: "service"}, 100)
+	found := k.all(filter.Filter{Text: "service"}, 100)
 	k.same("jobs that are found", len(found), 71)
 	k.same("the newest", found[0].ID, j.ID)
 }
@@ -147,23 +151,23 @@ func SearchForgetsWhatIsPruned(k *kit) {
 	}
 	k.pass(time.Hour)
 	k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now, job.Retention{Age: time.Minute})
+	done, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
 	k.check(err)
 	k.same("letters pruned", done.ByAge, 6)
 	n, err := k.SearchLag(k.ctx)
 	k.check(err)
 	k.same("the lag", n, 1)
 	k.fill()
-	k.same("jobs that are found", len(k.all(job.Filter{Text: "service"}, 10)), 1)
+	k.same("jobs that are found", len(k.all(filter.Filter{Text: "service"}, 10)), 1)
 }
 
 // SearchPagesAreComplete: what is found comes by the order of enqueueing, in
 // pages of any size.
 func SearchPagesAreComplete(k *kit) {
 	k.variety()
-	for _, f := range []job.Filter{{Text: "service"}, {Error: "unavail", Queue: "mail"}, {Text: "service", Sort: job.Oldest}} {
+	for _, f := range []filter.Filter{{Text: "service"}, {Error: "unavail", Queue: "mail"}, {Text: "service", Sort: filter.Oldest}} {
 		want := k.all(f, 1000)
-		if !slices.IsSortedFunc(want, func(a, b job.Job) int { return int(b.Seq-a.Seq) * (1 - 2*len(f.Sort)/len(job.Oldest)) }) || len(want) < 10 {
+		if !slices.IsSortedFunc(want, func(a, b job.Job) int { return int(b.Seq-a.Seq) * (1 - 2*len(f.Sort)/len(filter.Oldest)) }) || len(want) < 10 {
 			k.Errorf("%v: %d jobs in another order than that of their enqueueing", f, len(want))
 		}
 		for _, limit := range []int{1, 7} {
@@ -182,7 +186,7 @@ func SearchFindsWhatWasSetAside(k *kit) {
 	j.Error = job.ErrorInfo{Type: "babel.missing_urn", Message: "the envelope names no type"}
 	k.add(j)
 	k.fill()
-	for _, f := range []job.Filter{{Error: "names no type"}, {Payload: "an envelope"}, {Text: "missing_urn"}} {
+	for _, f := range []filter.Filter{{Error: "names no type"}, {Payload: "an envelope"}, {Text: "missing_urn"}} {
 		k.same("what is found by "+f.String(), len(k.letters(f, 10)), 1)
 	}
 }
@@ -190,19 +194,19 @@ func SearchFindsWhatWasSetAside(k *kit) {
 // ListsOldestFirst: the other way round, and in pages.
 func ListsOldestFirst(k *kit) {
 	k.variety()
-	for _, f := range []job.Filter{{}, {Status: job.Status(job.Retryable)}, {Status: job.Status(job.Active), Queue: "mail"}} {
+	for _, f := range []filter.Filter{{}, {Status: job.Status(job.Retryable)}, {Status: job.Status(job.Active), Queue: "mail"}} {
 		want := ids(k.all(f, 1000))
 		slices.Reverse(want)
-		f.Sort = job.Oldest
+		f.Sort = filter.Oldest
 		k.same(f.String(), ids(k.all(f, 7)), want)
 	}
-	rows := k.letters(job.Filter{}, 1000)
+	rows := k.letters(filter.Filter{}, 1000)
 	slices.Reverse(rows)
-	k.same("the letters", k.letters(job.Filter{Sort: job.Oldest}, 4), rows)
+	k.same("the letters", k.letters(filter.Filter{Sort: filter.Oldest}, 4), rows)
 }
 
 // FiltersMeanWhatTheySay: whatever a filter combines, the lists have exactly the
-// jobs that job.Filter.Match selects.
+// jobs that filter.Filter.Match selects.
 func FiltersMeanWhatTheySay(k *kit) {
 	k.variety()
 	for i, typ := range []string{"http.503", "http.500", "httpx", "sql.deadlock"} {
@@ -212,21 +216,21 @@ func FiltersMeanWhatTheySay(k *kit) {
 			j.Meta = fmt.Appendf(nil, `{"tenant":"t%d"}`, i)
 			k.pass(time.Second)
 			if dead := k.failing(j, typ, fmt.Sprintf("attempt on order %d timed out", 1040+i)); i%2 == 0 {
-				_, err := k.Replay(k.ctx, k.now, dead.ID, 1, job.Actor{Name: "ana"})
+				_, err := k.Replay(k.ctx, k.now, dead.ID, 1, audit.Actor{Name: "ana"})
 				k.check(err)
 			}
 		}
 	}
 	k.fill()
-	jobs := k.all(job.Filter{}, 1000)
-	facts := make([]job.Facts, len(jobs))
+	jobs := k.all(filter.Filter{}, 1000)
+	documents := make([]job.Document, len(jobs))
 	for i, j := range jobs {
-		facts[i] = k.facts(j.ID)
+		documents[i] = k.document(j.ID)
 	}
 	matched := 0
 	rapid.Check(k.T, func(t *rapid.T) {
 		f := drawFilter(t, jobs)
-		got, want := ids(k.all(f, 1000)), selected(f, jobs, facts, func(job.Job) bool { return true })
+		got, want := ids(k.all(f, 1000)), selected(f, jobs, documents, func(job.Job) bool { return true })
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v lists %d jobs, want %d", f, len(got), len(want))
@@ -240,7 +244,7 @@ func FiltersMeanWhatTheySay(k *kit) {
 			got = append(got, l.JobID)
 		}
 		slices.Sort(got)
-		if want := selected(f, jobs, facts, func(j job.Job) bool { return j.Letter == job.LetterStored }); !slices.Equal(got, want) {
+		if want := selected(f, jobs, documents, func(j job.Job) bool { return j.Letter == job.LetterStored }); !slices.Equal(got, want) {
 			t.Fatalf("%v lists %d letters, want %d", f, len(got), len(want))
 		}
 	})
@@ -250,10 +254,10 @@ func FiltersMeanWhatTheySay(k *kit) {
 }
 
 // selected are the ids of the jobs that the filter selects, of some.
-func selected(f job.Filter, jobs []job.Job, facts []job.Facts, of func(job.Job) bool) []string {
+func selected(f filter.Filter, jobs []job.Job, documents []job.Document, of func(job.Job) bool) []string {
 	var all []string
 	for i, j := range jobs {
-		if of(j) && f.Match(j, facts[i]) {
+		if of(j) && selects(f, j, documents[i]) {
 			all = append(all, j.ID)
 		}
 	}
@@ -261,38 +265,38 @@ func selected(f job.Filter, jobs []job.Job, facts []job.Facts, of func(job.Job) 
 	return all
 }
 
-// facts are what can be searched of a job, by its history.
-func (k *kit) facts(id string) job.Facts {
+// document is what can be searched of a job, by its history.
+func (k *kit) document(id string) job.Document {
 	k.Helper()
 	d := k.detail(id)
 	for _, a := range slices.Backward(d.Attempts) {
 		if a.Outcome.Counted() && a.Outcome != job.Succeeded {
 			d.Job.Error = a.Error
-			return job.Facts{Document: d.Job.Document()}
+			return d.Job.Document()
 		}
 	}
-	return job.Facts{}
+	return job.Document{}
 }
 
 // drawFilter draws a filter of a few parts, most of which some job has.
-func drawFilter(t *rapid.T, jobs []job.Job) job.Filter {
+func drawFilter(t *rapid.T, jobs []job.Job) filter.Filter {
 	j := rapid.SampledFrom(jobs).Draw(t, "job")
 	maybe := func(name string, values ...string) string {
 		return rapid.SampledFrom(append(values, make([]string, 12*len(values))...)).Draw(t, name)
 	}
 	words := []string{"timed", "ORDER 104", "ünï", "http.5", "Service", "nothing of it", `"order_id":1041`, "t1", "email", j.ID[:13]}
-	long := slices.DeleteFunc(words, func(s string) bool { return len(s) < job.MinSearch })
-	f := job.Filter{
+	long := slices.DeleteFunc(words, func(s string) bool { return len(s) < filter.MinSearch })
+	f := filter.Filter{
 		Status: job.Status(maybe("state", string(j.State), string(j.Status()), "dead_letter", "held")),
 		Queue:  maybe("queue", j.Queue, "mail"), Type: maybe("type", j.Type, "email.*"),
 		Reason: retry.Reason(maybe("reason", string(j.Reason), "manual")),
 		Class:  maybe("class", j.Error.Type, "http.*"), Error: maybe("error", long...), Payload: maybe("payload", long...),
-		Meta: maybe("meta", long...), Text: maybe("text", long...), ID: maybe("id", j.ID, j.ID[:job.MinID], strings.Repeat("f", 8)),
-		Group: maybe("group", "none"), Sort: job.Sort(maybe("sort", "oldest")),
+		Meta: maybe("meta", long...), Text: maybe("text", long...), ID: maybe("id", j.ID, j.ID[:filter.MinID], strings.Repeat("f", 8)),
+		Group: maybe("group", "none"), Sort: filter.Sort(maybe("sort", "oldest")),
 	}
 	if rapid.IntRange(0, 4).Draw(t, "with numbers") == 0 {
-		f.Attempts = job.Span{Min: rapid.IntRange(0, 2).Draw(t, "attempts")}
-		f.Run = job.Span{Max: rapid.IntRange(0, 2).Draw(t, "run")}
+		f.Attempts = filter.Span{Min: rapid.IntRange(0, 2).Draw(t, "attempts")}
+		f.Run = filter.Span{Max: rapid.IntRange(0, 2).Draw(t, "run")}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "with times") == 0 {
 		f.From = j.ChangedAt.Add(rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Microsecond}).Draw(t, "from"))
@@ -317,30 +321,30 @@ func FacetsFollowTheFilter(k *kit) {
 	e.Answer.Code = retry.CodeDeadLetter
 	k.settleAs(k.begin(in("mail")).Settle(e, nil))
 	k.add(in("later"))
-	facets := func(f job.Filter) job.Facets {
+	facets := func(f filter.Filter) filter.Facets {
 		k.Helper()
 		got, err := k.Facets(k.ctx, f)
 		k.check(err)
 		return got
 	}
 	exhausted, handler := retry.AttemptsExhausted, retry.HandlerDeadLetter
-	k.same("the facets of a queue", facets(job.Filter{Status: job.StatusDeadLetter, Queue: "mail"}), job.Facets{
-		Reasons: []job.ReasonCount{{Reason: exhausted, Count: 1}, {Reason: handler, Count: 1}},
-		Queues:  []job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}},
-		Types:   []job.NameCount{{Name: "email.send", Count: 2}},
+	k.same("the facets of a queue", facets(filter.Filter{Status: job.StatusDeadLetter, Queue: "mail"}), filter.Facets{
+		Reasons: []filter.ReasonCount{{Reason: exhausted, Count: 1}, {Reason: handler, Count: 1}},
+		Queues:  []filter.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}},
+		Types:   []filter.NameCount{{Name: "email.send", Count: 2}},
 	})
-	k.same("the facets of a type and a reason", facets(job.Filter{Status: job.StatusDeadLetter, Type: "email.*", Reason: exhausted}), job.Facets{
-		Reasons: []job.ReasonCount{{Reason: exhausted, Count: 2}, {Reason: handler, Count: 1}},
-		Queues:  []job.NameCount{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}},
-		Types:   []job.NameCount{{Name: "email.send", Count: 2}, {Name: "report", Count: 1}},
+	k.same("the facets of a type and a reason", facets(filter.Filter{Status: job.StatusDeadLetter, Type: "email.*", Reason: exhausted}), filter.Facets{
+		Reasons: []filter.ReasonCount{{Reason: exhausted, Count: 2}, {Reason: handler, Count: 1}},
+		Queues:  []filter.NameCount{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}},
+		Types:   []filter.NameCount{{Name: "email.send", Count: 2}, {Name: "report", Count: 1}},
 	})
 	k.restart()
-	_, err := k.Replay(k.ctx, k.now, first.ID, 1, job.Actor{Name: "ana"})
+	_, err := k.Replay(k.ctx, k.now, first.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
-	k.same("the queues after a replay", facets(job.Filter{Status: job.StatusDeadLetter}).Queues,
-		[]job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 1}})
-	k.same("the queues of available jobs", facets(job.Filter{Status: job.Status(job.Available)}),
-		job.Facets{Queues: []job.NameCount{{Name: "later", Count: 1}, {Name: "orders", Count: 1}}})
-	k.same("the queues of all jobs", facets(job.Filter{}),
-		job.Facets{Queues: []job.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}, {Name: "later", Count: 1}}})
+	k.same("the queues after a replay", facets(filter.Filter{Status: job.StatusDeadLetter}).Queues,
+		[]filter.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 1}})
+	k.same("the queues of available jobs", facets(filter.Filter{Status: job.Status(job.Available)}),
+		filter.Facets{Queues: []filter.NameCount{{Name: "later", Count: 1}, {Name: "orders", Count: 1}}})
+	k.same("the queues of all jobs", facets(filter.Filter{}),
+		filter.Facets{Queues: []filter.NameCount{{Name: "mail", Count: 2}, {Name: "orders", Count: 2}, {Name: "later", Count: 1}}})
 }

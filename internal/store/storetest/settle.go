@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -59,9 +61,9 @@ func SettleDeadLetter(k *kit) {
 		FailedAt: k.now, Queue: "orders", Attempts: 1,
 	}
 	k.same("dead letters", k.detail(j.ID).Letters, []job.DeadLetter{want})
-	page, err := k.Letters(k.ctx, job.Filter{}, job.Cursor{}, 10)
+	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
-	k.same("open letters", page, job.LetterList{Letters: []job.LetterRow{{DeadLetter: want, Job: j}}})
+	k.same("open letters", page, filter.LetterList{Letters: []filter.LetterRow{{DeadLetter: want, Job: j}}})
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
 }
 
@@ -76,7 +78,7 @@ func SettleRefusedLetter(k *kit) {
 	if len(letters) != 1 || !letters[0].Refused {
 		k.Errorf("letters are %+v", letters)
 	}
-	page, err := k.Letters(k.ctx, job.Filter{}, job.Cursor{}, 10)
+	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("open letters", len(page.Letters), 0)
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1})
@@ -175,12 +177,12 @@ func SettleIsFencedByANewerClaim(k *kit) {
 // replay.
 func SettleIsFencedByCancel(k *kit) {
 	j := k.begin(simple())
-	_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, job.Actor{Name: "eve"})
+	_, err := k.Cancel(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	late := j.Settle(k.ending(job.Succeeded), nil)
 	_, stale := k.exchange([]job.Settlement{late}, "", 0)
 	k.same("stale", stale, []job.Token{j.Token})
-	_, err = k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "eve"})
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	again := k.claim("orders", 1)[0]
 	_, stale = k.exchange([]job.Settlement{late}, "", 0)

@@ -19,7 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/retry"
 )
 
@@ -57,20 +62,20 @@ type Worker interface {
 
 // Operator is what a person does.
 type Operator interface {
-	Replay(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
-	Discard(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
-	Restore(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
-	Cancel(ctx context.Context, now time.Time, id string, run int, by job.Actor) (job.Job, error)
-	Pause(ctx context.Context, now time.Time, queue string, by job.Actor) error
-	Resume(ctx context.Context, now time.Time, queue string, by job.Actor) error
+	Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
+	Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
+	Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
+	Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
+	Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error
+	Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error
 }
 
 // Reader is what pages show of jobs.
 type Reader interface {
-	Job(ctx context.Context, id string) (job.Detail, error)
-	Jobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error)
-	Letters(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.LetterList, error)
-	GroupsOf(ctx context.Context, letters []job.LetterRow) (map[int64]job.Group, error)
+	Job(ctx context.Context, id string) (history.Detail, error)
+	Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error)
+	Letters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.LetterList, error)
+	GroupsOf(ctx context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error)
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
 }
 
@@ -78,41 +83,41 @@ type Reader interface {
 type Searcher interface {
 	FillSearch(ctx context.Context) (int, error)
 	SearchLag(ctx context.Context) (int, error)
-	WholeJobs(ctx context.Context, f job.Filter, after job.Cursor, limit int) (job.List, error)
-	Facets(ctx context.Context, f job.Filter) (job.Facets, error)
-	Count(ctx context.Context, f job.Filter, limit int) (n int, more bool, err error)
-	Newer(ctx context.Context, f job.Filter, than job.Cursor, limit int) (n int, more bool, err error)
+	WholeJobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error)
+	Facets(ctx context.Context, f filter.Filter) (filter.Facets, error)
+	Count(ctx context.Context, f filter.Filter, limit int) (n int, more bool, err error)
+	Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error)
 }
 
 // Counter is what pages show of numbers.
 type Counter interface {
-	Queues(ctx context.Context, now time.Time) ([]job.QueueInfo, error)
+	Queues(ctx context.Context, now time.Time) ([]queues.Info, error)
 	LastHour(ctx context.Context, now time.Time) ([]job.Totals, error)
-	Reasons(ctx context.Context) ([]job.ReasonCount, error)
-	Held(ctx context.Context) ([]job.HeldType, error)
-	Tallies(ctx context.Context) ([]job.Tally, error)
+	Reasons(ctx context.Context) ([]filter.ReasonCount, error)
+	Held(ctx context.Context) ([]queues.Held, error)
+	Tallies(ctx context.Context) ([]queues.Tally, error)
 	Snapshot() job.Snapshot
 }
 
 // Redoer is what a person does who replays a job with changes.
 type Redoer interface {
-	ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Redo, by job.Actor) (job.Job, error)
+	ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Edit, by audit.Actor) (job.Job, error)
 }
 
 // Drawer is what charts are drawn of.
 type Drawer interface {
-	Series(ctx context.Context, now time.Time, queue, typ string, scale job.Scale) ([]job.Totals, error)
+	Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error)
 	Recent(ctx context.Context, typ string, limit int) ([]job.Job, error)
-	TopGroups(ctx context.Context, now time.Time, limit int) ([]job.Group, error)
+	TopGroups(ctx context.Context, now time.Time, limit int) ([]failures.Group, error)
 }
 
 // Grouper is what people see of error groups, and decide about them.
 type Grouper interface {
-	Groups(ctx context.Context, now time.Time, f job.GroupFilter, after job.GroupCursor, limit int) (job.GroupList, error)
-	Group(ctx context.Context, now time.Time, fingerprint string) (job.GroupDetail, error)
-	GroupTallies(ctx context.Context) ([]job.GroupTally, error)
-	SetGroup(ctx context.Context, now time.Time, fingerprint string, to job.Standing, by job.Actor) (job.Group, error)
-	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by job.Actor) (job.Group, error)
+	Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error)
+	Group(ctx context.Context, now time.Time, fingerprint string) (failures.Detail, error)
+	GroupTallies(ctx context.Context) ([]failures.Tally, error)
+	SetGroup(ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor) (failures.Group, error)
+	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error)
 	WakeGroups(ctx context.Context, now time.Time) (int, error)
 }
 
@@ -283,7 +288,7 @@ func (k *kit) dead(j job.Job) job.Job {
 	return k.settle(k.begin(j), job.Failed)
 }
 
-func (k *kit) detail(id string) job.Detail {
+func (k *kit) detail(id string) history.Detail {
 	k.Helper()
 	d, err := k.Job(k.ctx, id)
 	k.check(err)

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -33,7 +37,7 @@ func (k *kit) comesBack(id string) {
 	k.same("status in the trash", k.discard(id).Status(), job.StatusTrashed)
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(1))
 	k.pass(time.Hour)
-	got, err := k.Restore(k.ctx, k.now, id, before.Job.Run, job.Actor{Name: "ana"})
+	got, err := k.Restore(k.ctx, k.now, id, before.Job.Run, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.same("the job", got, before.Job)
 	k.same("what is known of it", k.detail(id), before)
@@ -51,9 +55,9 @@ func RestoreBringsADeadLetterBack(k *kit) {
 	j := k.dead(simple())
 	k.pass(time.Second)
 	k.dead(simple())
-	list := k.letters(job.Filter{}, 10)
+	list := k.letters(filter.Filter{}, 10)
 	k.comesBack(j.ID)
-	k.same("open letters", k.letters(job.Filter{}, 10), list)
+	k.same("open letters", k.letters(filter.Filter{}, 10), list)
 }
 
 // RestoreBringsARefusedLetterBack: it is refused again, with its problem, and no
@@ -61,7 +65,7 @@ func RestoreBringsADeadLetterBack(k *kit) {
 func RestoreBringsARefusedLetterBack(k *kit) {
 	j := k.refused()
 	k.comesBack(j.ID)
-	k.same("open letters", len(k.letters(job.Filter{}, 10)), 0)
+	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 0)
 }
 
 // RestoreBringsWhatWaitsBack: an available job is available, a scheduled and a
@@ -106,7 +110,7 @@ func RestoreHappensOnce(k *kit) {
 	k.conflict(err)
 	reasons, err := k.Reasons(k.ctx)
 	k.check(err)
-	k.same("reasons", reasons, []job.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
+	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
 }
 
 // RestoreOfAHeldJobIsAvailable: in the meantime a handler may have come; where
@@ -131,7 +135,7 @@ func RestoreOfAHeldJobIsAvailable(k *kit) {
 func ReplayTakesAJobOutOfTheTrash(k *kit) {
 	j := k.dead(simple())
 	k.discard(j.ID)
-	got, err := k.Replay(k.ctx, k.now, j.ID, 1, job.Actor{Name: "ana"})
+	got, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.Run, got.Letter}, []any{job.Available, 2, job.NoLetter})
 	letter := k.detail(j.ID).Letters[0]
@@ -153,7 +157,7 @@ func TrashIsListed(k *kit) {
 	at := k.now
 	k.pass(time.Second)
 	k.discard(waiting.ID)
-	page, err := k.Jobs(k.ctx, job.Filter{Status: job.StatusTrashed}, job.Cursor{}, 10)
+	page, err := k.Jobs(k.ctx, filter.Filter{Status: job.StatusTrashed}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("the trash", ids(page.Jobs), []string{waiting.ID, letter.ID})
 	was, err := k.Trashed(k.ctx, append(page.Jobs, k.add(simple())...))
@@ -176,9 +180,9 @@ func TrashIsPurgedByAge(k *kit) {
 	k.pass(time.Hour)
 	young := k.dead(simple())
 	k.discard(young.ID)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: 90 * time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: 90 * time.Minute})
 	k.check(err)
-	k.same("removed", done, job.Pruned{Trash: n + 1})
+	k.same("removed", done, retention.Pruned{Trash: n + 1})
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
@@ -194,20 +198,20 @@ func TrashIsPurgedByAge(k *kit) {
 func TrashWaitsForOperations(k *kit) {
 	const n = 510
 	k.deads(n)
-	discard := k.operate(job.OpDiscard, job.Filter{})
-	k.run(discard.ID, job.Pace{})
+	discard := k.operate(operation.Discard, filter.Filter{})
+	k.run(discard.ID, operation.Pace{})
 	k.workAll(discard.ID)
 	k.pass(time.Second)
 	loose := k.dead(simple())
 	k.discard(loose.ID)
 	k.pass(time.Hour)
-	restore := k.operate(job.OpRestore, job.Filter{})
-	k.run(restore.ID, job.Pace{Rate: 2})
+	restore := k.operate(operation.Restore, filter.Filter{})
+	k.run(restore.ID, operation.Pace{Rate: 2})
 	k.work(restore.ID, 3)
 	_, err := k.PauseOperation(k.ctx, k.now, restore.ID, sam)
 	k.check(err)
 	purge := func() int {
-		done, err := k.Prune(k.ctx, k.now, job.Retention{Trash: time.Minute})
+		done, err := k.Prune(k.ctx, k.now, retention.Limits{Trash: time.Minute})
 		k.check(err)
 		return done.Trash
 	}
@@ -227,16 +231,16 @@ func TrashWaitsForOperations(k *kit) {
 // gone.
 func TrashTellsWhoDiscarded(k *kit) {
 	dead := k.deads(1)[0]
-	o := k.operate(job.OpDiscard, job.Filter{})
-	k.run(o.ID, job.Pace{})
+	o := k.operate(operation.Discard, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
 	k.workAll(o.ID)
-	k.same("what operations did", k.detail(dead.ID).Bulk, []job.BulkAct{{Operation: o.ID, Kind: job.OpDiscard, Run: 1, At: k.now, By: "ana"}})
+	k.same("what operations did", k.detail(dead.ID).Bulk, []operation.Act{{Operation: o.ID, Kind: operation.Discard, Run: 1, At: k.now, By: "ana"}})
 	was, err := k.Trashed(k.ctx, []job.Job{dead})
 	k.check(err)
 	k.same("where it was", was[dead.Seq].Bulk, o.ID)
-	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: time.Minute})
+	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
-	log, err := k.Audit(k.ctx, job.AuditFilter{Subject: dead.ID}, 0, 10)
+	log, err := k.Audit(k.ctx, audit.Filter{Subject: dead.ID}, 0, 10)
 	k.check(err)
 	k.same("entries", len(log.Entries), 1)
 	k.same("the entry", []string{log.Entries[0].Actor.Name, log.Entries[0].After},
@@ -248,7 +252,7 @@ func TrashTellsWhoDiscarded(k *kit) {
 func TrashLeavesNoNumberToOthers(k *kit) {
 	old := k.dead(simple())
 	k.discard(old.ID)
-	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: time.Minute})
+	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
 	k.restart()
 	if young := k.add(simple())[0]; young.Seq <= old.Seq {
@@ -265,7 +269,7 @@ func TrashHoldsNoJobThatItsPolicyDiscarded(k *kit) {
 	k.same("status", got.Status(), job.Status(job.Discarded))
 	_, err := k.Restore(k.ctx, k.now, got.ID, 1, eve)
 	k.conflict(err)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), job.Retention{Trash: time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
-	k.same("removed", done, job.Pruned{})
+	k.same("removed", done, retention.Pruned{})
 }

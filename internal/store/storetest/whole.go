@@ -3,6 +3,7 @@ package storetest
 import (
 	"strings"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 )
 
@@ -13,8 +14,8 @@ var whole = []func(*kit){WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPag
 // along.
 func WholeJobsAreTheSame(k *kit) {
 	k.variety()
-	for _, f := range []job.Filter{{}, {Text: "service"}, {Status: job.StatusDeadLetter, Queue: "mail"}} {
-		var after job.Cursor
+	for _, f := range []filter.Filter{{}, {Text: "service"}, {Status: job.StatusDeadLetter, Queue: "mail"}} {
+		var after filter.Cursor
 		for range 3 {
 			list, err := k.Jobs(k.ctx, f, after, 5)
 			k.check(err)
@@ -41,15 +42,15 @@ func WholeJobsOfGreatSizeComeInShortPages(k *kit) {
 		want = append(ids(k.add(j)), want...)
 	}
 	var got []string
-	var after job.Cursor
+	var after filter.Cursor
 	for {
-		page, err := k.WholeJobs(k.ctx, job.Filter{}, after, 50)
+		page, err := k.WholeJobs(k.ctx, filter.Filter{}, after, 50)
 		k.check(err)
 		if n := len(page.Jobs); n == 0 || n > 3 {
 			k.Fatalf("a page of %d jobs of %d bytes each", n, size)
 		}
 		got, after = append(got, ids(page.Jobs)...), page.Next
-		if after == (job.Cursor{}) {
+		if after == (filter.Cursor{}) {
 			break
 		}
 	}
@@ -62,17 +63,17 @@ func CountsUpToALimit(k *kit) {
 	k.add(simple(), simple())
 	_, err := k.FillSearch(k.ctx)
 	k.check(err)
-	for filter, want := range map[string]int{
+	for query, want := range map[string]int{
 		"": 7, "state:dead_letter": 5, "state:available": 2, "state:dead_letter queue:nowhere": 0, "state:dead_letter attempts:1": 5,
 		"state:dead_letter since:1h": 5,
 	} {
-		f, err := job.ParseFilter(filter, k.now)
+		f, err := filter.Parse(query, k.now)
 		k.check(err)
 		n, more, err := k.Count(k.ctx, f, 7)
 		k.check(err)
-		k.same("all of "+filter, []any{n, more}, []any{want, false})
+		k.same("all of "+query, []any{n, more}, []any{want, false})
 		n, more, err = k.Count(k.ctx, f, 3)
 		k.check(err)
-		k.same("some of "+filter, []any{n, more}, []any{min(want, 3), want > 3})
+		k.same("some of "+query, []any{n, more}, []any{min(want, 3), want > 3})
 	}
 }

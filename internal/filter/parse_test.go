@@ -1,0 +1,218 @@
+package filter_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+var queryTime = time.Date(2026, 3, 12, 14, 2, 11, 500, time.UTC)
+
+func TestParseFilter_ReadsTheLanguage(t *testing.T) {
+	at := func(s string) time.Time {
+		parsed, err := time.Parse(time.RFC3339Nano, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	for q, want := range map[string]filter.Filter{
+		"":                                       {},
+		"  ":                                     {},
+		"state:dead_letter":                      {Status: job.StatusDeadLetter},
+		"STATE:retryable":                        {Status: job.Status(job.Retryable)},
+		"queue:orders type:email.*":              {Queue: "orders", Type: "email.*"},
+		`type:"a type"`:                          {Type: "a type"},
+		"reason:non_retryable":                   {Reason: retry.NonRetryable},
+		"error:timeout":                          {Error: "timeout"},
+		`error:"dial tcp: refused"`:              {Error: "dial tcp: refused"},
+		`error:"say \"no\" \\ C:\x"`:             {Error: `say "no" \ C:\x`},
+		"payload:1042 meta:acme":                 {Payload: "1042", Meta: "acme"},
+		"id:019CE22A-6b01":                       {ID: "019ce22a-6b01"},
+		"class:http.*":                           {Class: "http.*"},
+		"group:ab12":                             {Group: "ab12"},
+		"attempts:3":                             {Attempts: filter.Span{Min: 3, Max: 3}},
+		"attempts:>3":                            {Attempts: filter.Span{Min: 4}},
+		"attempts:>=3":                           {Attempts: filter.Span{Min: 3}},
+		"attempts:<3":                            {Attempts: filter.Span{Max: 2}},
+		"attempts:<=3":                           {Attempts: filter.Span{Max: 3}},
+		"attempts:2..5 run:>1":                   {Attempts: filter.Span{Min: 2, Max: 5}, Run: filter.Span{Min: 2}},
+		"since:2h":                               {From: at("2026-03-12T12:02:11Z")},
+		"since:1d12h before:PT1H":                {From: at("2026-03-11T02:02:11Z"), To: at("2026-03-12T13:02:11Z")},
+		"from:2026-03-12":                        {From: at("2026-03-12T00:00:00Z")},
+		"from:2026-03-12T13:30":                  {From: at("2026-03-12T13:30:00Z")},
+		`from:"2026-03-12 13:30:05"`:             {From: at("2026-03-12T13:30:05Z")},
+		"to:2026-03-12T13:30:05.123456+02:00":    {To: at("2026-03-12T11:30:05.123456Z")},
+		"operation:12":                           {Operation: 12},
+		"sort:oldest":                            {Sort: filter.Oldest},
+		"sort:newest":                            {},
+		"card declined":                          {Text: "card declined"},
+		`"card  declined"`:                       {Text: "card  declined"},
+		`"queue:orders"`:                         {Text: "queue:orders"},
+		"dial: refused":                          {Text: "dial: refused"},
+		"https://api.example/v1":                 {Text: "https://api.example/v1"},
+		"12:30:05":                               {Text: "12:30:05"},
+		"019ce22a-6b01-7b09-96b0-4800a28f5b37":   {ID: "019ce22a-6b01-7b09-96b0-4800a28f5b37"},
+		`"019ce22a-6b01-7b09-96b0-4800a28f5b37"`: {Text: "019ce22a-6b01-7b09-96b0-4800a28f5b37"},
+	} {
+		got, err := filter.Parse(q, queryTime)
+		if err != nil || got != want {
+			t.Errorf("%s is read as %+v, %v; want %+v", q, got, err, want)
+		}
+	}
+}
+
+func TestParseFilter_SaysWhatIsWrong(t *testing.T) {
+	for q, want := range map[string]string{
+		"queu:orders":                      "queu: is no qualifier; did you mean queue:. To look for it as text, write \"queu:orders\"",
+		"colour:red":                       "colour: is no qualifier; there are state, queue,",
+		"queue:a queue:b":                  "queue: is given twice",
+		"since:2h from:2026-01-01":         "from: is given twice",
+		"queue:":                           "queue: has no value; write it right behind the colon, as queue:orders",
+		"queue: orders":                    "queue: has no value",
+		"state:gone":                       `state: "gone" is unknown`,
+		"reason:none":                      `reason: "none" is unknown`,
+		"queue:a/b":                        `queue: "a/b" is not a queue name`,
+		"error:ab":                         `error: "ab" is too short to look for; write 3 characters at least`,
+		"payload:é1":                       `payload: "é1" is too short`,
+		"ab":                               `text: "ab" is too short`,
+		"attempts:many":                    `attempts: "many" is not a range of numbers`,
+		"attempts:5..2":                    "is not a range",
+		"attempts:0":                       "it begins at 1",
+		"run:<1":                           "it begins at 1",
+		"since:soon":                       `since: "soon" is neither a time`,
+		"from:1066-10-14":                  "is not between the years",
+		"since:1h to:2026-03-12":           "to: is not later than from",
+		"operation:last":                   `operation: "last" is not the number`,
+		"sort:best":                        `sort: "best" is unknown`,
+		"id:019":                           `id: "019" is not the beginning of a job's id`,
+		"id:not-an-id":                     "is not the beginning",
+		`error:"open`:                      "a quotation mark is not closed",
+		`error:"a b"c`:                     `a space must follow the closing quotation mark of "a b"`,
+		"group:a\u00e9":                    "is not the fingerprint",
+		"error:\xff\xff\xff":               "must be valid UTF-8",
+		"type:t*":                          `type: "t*" has a * that nothing matches`,
+		"class:*":                          `class: "*" has a * that nothing matches`,
+		`"card declined" timeout`:          `"card declined" and "timeout" are two texts`,
+		`timeout queue:a "card declined"`:  "are two texts",
+		"error:abc\x00":                    "holds a NUL character",
+		strings.Repeat("x", 4001):          "must be valid UTF-8 of at most 4000 bytes",
+		"text " + strings.Repeat("x", 200): "text: must be valid UTF-8 of at most 200 bytes",
+	} {
+		f, err := filter.Parse(q, queryTime)
+		var wrong *invalid.Error
+		if !errors.As(err, &wrong) || wrong.Field != "q" || !strings.Contains(wrong.Problem, want) || f != (filter.Filter{}) {
+			t.Errorf("%q gives %+v, %v; want an error about q: %s", q, f, err, want)
+		}
+	}
+}
+
+func TestFilterString_IsCanonical(t *testing.T) {
+	f, err := filter.Parse(`card since:2h QUEUE:orders attempts:>3 declined state:dead_letter error:"a \"b\""`, queryTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `state:dead_letter queue:orders error:"a \"b\"" attempts:>=4 from:2026-03-12T12:02:11Z "card declined"`
+	if f.String() != want {
+		t.Errorf("the filter is written %s, want %s", f, want)
+	}
+}
+
+func TestFilterWords_AreForPeople(t *testing.T) {
+	for q, want := range map[string]string{
+		"":                "jobs",
+		"state:retryable": "retryable jobs",
+		"state:dead_letter queue:orders error:timeout": "dead letters of queue orders whose error contains timeout",
+		`state:dlq_failed type:email.* queue:mail "card declined" attempts:>3 run:1 since:2h before:2026-03-13`: `refused dead letters of queue mail and type email.*` +
+			` whose id, type, error, payload or meta contains "card declined" and attempts are 4 or more and run is 1` +
+			` since 2026-03-12 12:02:11 UTC before 2026-03-13 00:00:00 UTC`,
+		"operation:3 group:ab12 reason:manual class:http.* attempts:<3 run:2..3": "jobs of error group ab12 and operation 3" +
+			" whose reason is manual and error type is http.* and attempts are 2 or fewer and run is 2 to 3",
+	} {
+		f, err := filter.Parse(q, queryTime)
+		if err != nil || f.Words() != want {
+			t.Errorf("%s is in words\n%s, %v; want\n%s", q, f.Words(), err, want)
+		}
+	}
+}
+
+// anyFilter draws filters that pass their check.
+func anyFilter(t *rapid.T) filter.Filter {
+	text := func(name string) string {
+		if !rapid.Bool().Draw(t, "has "+name) {
+			return ""
+		}
+		return rapid.StringOfN(rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune(` :"\abc019-`))), 3, 20, 150).Draw(t, name)
+	}
+	number := func(name string) filter.Span {
+		low, high := rapid.IntRange(0, 9).Draw(t, name+" from"), rapid.IntRange(0, 9).Draw(t, name+" to")
+		if high != 0 && high < low {
+			high = low
+		}
+		return filter.Span{Min: low, Max: high}
+	}
+	moment := func(name string) time.Time {
+		if !rapid.Bool().Draw(t, "has "+name) {
+			return time.Time{}
+		}
+		return time.UnixMicro(rapid.Int64Range(1e14, 2e15).Draw(t, name)).UTC()
+	}
+	f := filter.Filter{
+		Status: rapid.SampledFrom(append(job.Statuses(), "")).Draw(t, "state"),
+		Queue:  rapid.SampledFrom([]string{"", "orders", "a:b", "state"}).Draw(t, "queue"),
+		Reason: rapid.SampledFrom(append(retry.Reasons(), "")).Draw(t, "reason"),
+		Group:  rapid.SampledFrom([]string{"", "ab12", `a"b`}).Draw(t, "group"),
+		ID:     rapid.SampledFrom([]string{"", "019ce22a", "019ce22a-6b01-7b09-96b0-4800a28f5b37"}).Draw(t, "id"),
+		Type:   text("type"), Class: text("class"), Error: text("error"), Payload: text("payload"), Meta: text("meta"), Text: text("text"),
+		Attempts: number("attempts"), Run: number("run"), From: moment("from"), To: moment("to"),
+		Operation: rapid.Int64Range(0, 3).Draw(t, "operation"), Sort: rapid.SampledFrom([]filter.Sort{"", filter.Oldest}).Draw(t, "sort"),
+	}
+	if f.Check() != nil {
+		t.Skip("no job can match")
+	}
+	return f
+}
+
+func TestFilterString_IsReadBackAsTheSameFilter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFilter(t)
+		got, err := filter.Parse(f.String(), queryTime)
+		if err != nil || got != f {
+			t.Fatalf("%#v is written %q and read back as %#v, %v", f, f.String(), got, err)
+		}
+		for _, name := range f.Has() {
+			if without := f.Without(name); without.Value(name) != "" || len(without.Has()) != len(f.Has())-1 {
+				t.Fatalf("%v without %s is %v", f, name, without)
+			}
+		}
+	})
+}
+
+// What is accepted is written in a form that means the same; what is not says
+// what is wrong with q.
+func FuzzParseFilter(f *testing.F) {
+	for _, q := range []string{"", `error:"a b" queue:orders`, "since:2h attempts:2..5", `x:y "`, "019ce22a-6b01-7b09-96b0-4800a28f5b37", `"\"\\"`, "id:019ce22a to:2026-03-12"} {
+		f.Add(q)
+	}
+	f.Fuzz(func(t *testing.T, q string) {
+		first, err := filter.Parse(q, queryTime)
+		if err != nil {
+			if wrong := new(invalid.Error); !errors.As(err, &wrong) || wrong.Field != "q" || wrong.Problem == "" {
+				t.Fatalf("%q: %v", q, err)
+			}
+			return
+		}
+		second, err := filter.Parse(first.String(), queryTime.Add(time.Hour))
+		if err != nil || second != first || second.String() != first.String() {
+			t.Fatalf("%q is %q, which is read as %+v, %v", q, first, second, err)
+		}
+	})
+}

@@ -1,0 +1,278 @@
+package fingerprint
+
+import "strings"
+
+// maxTrace is how much of a trace is read.
+const maxTrace = 8 << 10
+
+// frame is a function on the stack.
+type frame struct {
+	name string
+	own  bool // of the program itself, as far as its place tells
+}
+
+// frames returns the names of the innermost functions of a trace: those of the
+// program itself, or any when there are none.
+func frames(trace string) []string {
+	if trace == "" {
+		return nil
+	}
+	const python = "Traceback (most recent call last)"
+	p := parser{}
+	if strings.Contains(trace[:min(len(trace), maxTrace)], python) { // its end is its top
+		p.lines(trace[max(0, len(trace)-maxTrace):])
+		p.reverse()
+	} else {
+		p.lines(trace[:min(len(trace), maxTrace)])
+	}
+	if len(p.found) == 0 {
+		p.found = p.places
+	}
+	if own := top(p.found, true); len(own) > 0 {
+		return own
+	}
+	return top(p.found, false)
+}
+
+// top takes the first frames, a recursion once.
+func top(all []frame, own bool) []string {
+	var names []string
+	for _, f := range all {
+		if f.own || !own {
+			if len(names) > 0 && names[len(names)-1] == f.name {
+				continue
+			}
+			if names = append(names, f.name); len(names) == MaxFrames {
+				break
+			}
+		}
+	}
+	return names
+}
+
+// parser gathers the frames of a trace, line by line.
+type parser struct {
+	found  []frame
+	places []frame // files with a line in text that is no frame
+	call   string  // Go: the function whose place is on the next line
+	over   bool    // the rest is who started it
+}
+
+func (p *parser) reverse() {
+	for i, j := 0, len(p.found)-1; i < j; i, j = i+1, j-1 {
+		p.found[i], p.found[j] = p.found[j], p.found[i]
+	}
+}
+
+func (p *parser) lines(trace string) {
+	for trace != "" && !p.over {
+		line, rest, _ := strings.Cut(trace, "\n")
+		p.line(strings.TrimRight(line, "\r"))
+		trace = rest
+	}
+}
+
+func (p *parser) line(line string) {
+	call := p.call
+	p.call = ""
+	if call != "" && strings.HasPrefix(line, "\t") && (strings.HasSuffix(call, ")") || goPlace(line)) {
+		p.goFrame(call, line[1:])
+		return
+	}
+	trimmed := strings.TrimLeft(line, " \t")
+	switch {
+	case trimmed == "" || strings.HasPrefix(trimmed, "goroutine "):
+	case strings.HasPrefix(trimmed, "created by "):
+		p.over = true
+	case strings.HasPrefix(trimmed, "Caused by: "), strings.HasPrefix(trimmed, "panic("):
+		p.found = p.found[:0] // what follows is nearer to the cause
+	case strings.HasPrefix(trimmed, "at "):
+		p.atFrame(strings.TrimPrefix(trimmed[len("at "):], "async "))
+	case strings.HasPrefix(trimmed, `File "`):
+		p.pythonFrame(trimmed[len(`File "`):])
+	case trimmed[0] == '#' && isDigit(at(trimmed, 1)):
+		p.phpFrame(trimmed)
+	case strings.Contains(trimmed, ":in "):
+		p.rubyFrame(strings.TrimPrefix(trimmed, "from "))
+	case line == trimmed && strings.HasSuffix(line, ")") && strings.Contains(line, "(") && !strings.Contains(line, ": "):
+		p.call = line
+	case goName(line):
+		p.call = line
+	default:
+		if !p.goLine(trimmed) {
+			p.place(trimmed)
+		}
+	}
+}
+
+func (p *parser) add(name string, own bool) {
+	if name = stable(name); name != "" {
+		p.found = append(p.found, frame{name, own})
+	}
+}
+
+// goFrame is a call, with its arguments or without, and on the next line its
+// place.
+func (p *parser) goFrame(call, place string) {
+	name := call
+	if strings.HasSuffix(call, ")") {
+		name = call[:strings.LastIndexByte(call, '(')]
+	}
+	if strings.HasPrefix(name, "runtime.") || strings.HasPrefix(name, "runtime/") {
+		return
+	}
+	p.add(name, !foreign(place))
+}
+
+// goLine takes over a function of Go and its place on one line, as errors that
+// carry a stack write them: "payments.(*Client).Capture payments/client.go:142".
+func (p *parser) goLine(s string) bool {
+	name, place, _ := strings.Cut(s, " ")
+	is := goName(name) && (goPlace(place) || strings.Contains(name, ".(*"))
+	if is {
+		p.add(name, !foreign(place))
+	}
+	return is
+}
+
+// goName reports whether a text is the name of a function of Go and no more.
+func goName(s string) bool {
+	base := s[strings.LastIndexByte(s, '/')+1:]
+	_, function, ok := strings.Cut(base, ".")
+	return ok && function != "" && isLetter(at(s, 0)) && !strings.HasSuffix(s, ")") &&
+		run(s, func(c byte) bool { return isWord(c) || strings.IndexByte("./-()*[]", c) >= 0 }) == len(s)
+}
+
+// goPlace reports whether a text is a line of a file of Go.
+func goPlace(s string) bool {
+	_, line, ok := strings.Cut(s, ".go:")
+	return ok && isDigit(at(line, 0))
+}
+
+// atFrame is a line of Java, JavaScript or .NET: "Type.method(File.java:12)",
+// "function (/file.js:1:2)", "/file.js:1:2", "Type.Method() in C:\file.cs:line 3";
+// or of Go.
+func (p *parser) atFrame(s string) {
+	if p.goLine(s) {
+		return
+	}
+	place := s
+	name, inside, called := strings.Cut(s, "(")
+	if called {
+		place = inside
+	}
+	if _, file, ok := strings.Cut(s, ") in "); ok {
+		place = file
+	}
+	name = strings.TrimSpace(name)
+	if !called && strings.ContainsAny(name, `/\`) {
+		name = file(name)
+	}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && !strings.HasPrefix(name, "/") { // Java: the module
+		name = name[i+1:]
+	}
+	p.add(strings.TrimPrefix(name, "new "), !foreign(place) && !library(name))
+}
+
+func (p *parser) pythonFrame(s string) {
+	place, rest, _ := strings.Cut(s, `"`)
+	if _, function, ok := strings.Cut(rest, ", in "); ok {
+		p.add(file(place)+" "+function, !foreign(place))
+	}
+}
+
+// phpFrame is "#0 /src/File.php(12): Class->method(…)".
+func (p *parser) phpFrame(s string) {
+	place, call, ok := strings.Cut(s, "): ")
+	if !ok {
+		place, call, ok = strings.Cut(s, "]: ") // [internal function]
+	}
+	if ok {
+		name, _, _ := strings.Cut(call, "(")
+		p.add(name, !foreign(place) && strings.Contains(place, "/"))
+	}
+}
+
+// rubyFrame is "/lib/file.rb:12:in `method'", or with 'Class#method'.
+func (p *parser) rubyFrame(s string) {
+	place, call, _ := strings.Cut(s, ":in ")
+	p.add(file(place)+" "+strings.Trim(call, "`'\""), !foreign(place))
+}
+
+// place takes over the file of a line of text that names one with a line
+// number.
+func (p *parser) place(s string) {
+	for _, word := range strings.Fields(s[:min(len(s), 500)]) {
+		word = strings.Trim(word, "()[]{},;'\"")
+		name, line, ok := strings.Cut(word, ":")
+		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
+			if name = stable(file(name)); name != "" {
+				p.places = append(p.places, frame{name, !foreign(word)})
+			}
+			return
+		}
+	}
+}
+
+// file is the last part of a path, without its line numbers.
+func file(place string) string {
+	place = place[strings.LastIndexAny(place, `/\`)+1:]
+	name, _, _ := strings.Cut(place, ":")
+	return name
+}
+
+// foreign reports whether a place lies in a library or in the language itself.
+func foreign(place string) bool {
+	for _, mark := range [...]string{
+		"/pkg/mod/", "@v", "/vendor/", "/go/src/", "/src/runtime/", "redrive/internal/engine/", // Go
+		"site-packages", "dist-packages", "/lib/python", "<frozen", // Python
+		"node_modules", "node:", "(internal/", "<anonymous>", // JavaScript
+		"/gems/", "/lib/ruby/", "<internal:", // Ruby
+		"Native Method", "[internal function",
+	} {
+		if strings.Contains(place, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// library reports whether a Java or .NET name belongs to the platform or to a
+// framework that is on every stack.
+func library(name string) bool {
+	for _, prefix := range [...]string{
+		"java.", "javax.", "jakarta.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.", "org.springframework.", "org.apache.",
+		"System.", "Microsoft.",
+	} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// stable is the name of a function without what changes from build to build and
+// from process to process: numbers of closures and proxies, and addresses.
+func stable(name string) string {
+	name = clip(strings.TrimSpace(name), maxFrame)
+	if strings.IndexFunc(name, func(r rune) bool { return r < ' ' }) >= 0 {
+		return ""
+	}
+	out := make([]byte, 0, len(name))
+	for i := 0; i < len(name); {
+		c := name[i]
+		if c == '$' || c == '.' || c == '@' {
+			if n := run(name[i+1:], isHex); n > 0 && !isWord(at(name, i+1+n)) && strings.ContainsAny(name[i+1:i+1+n], "0123456789") {
+				i += 1 + n
+				continue
+			}
+		}
+		if strings.HasPrefix(name[i:], ".func") && isDigit(at(name, i+len(".func"))) { // a closure of Go
+			i += len(".func") + run(name[i+len(".func"):], isDigit)
+			continue
+		}
+		out = append(out, c)
+		i++
+	}
+	return string(out)
+}

@@ -1,0 +1,124 @@
+package fingerprint
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const goTrace = `goroutine 41 [running]:
+runtime/debug.Stack()
+	/usr/local/go/src/runtime/debug/stack.go:26 +0x5e
+redrive/internal/engine.panicked({0x8d5c20, 0xc0001a2018})
+	/src/internal/engine/execution.go:141 +0x45
+panic({0x8d5c20?, 0xc0001a2018?})
+	/usr/local/go/src/runtime/panic.go:787 +0x132
+runtime.goPanicIndex(0x5, 0x3)
+	/usr/local/go/src/runtime/panic.go:115 +0x74
+encoding/json.(*decodeState).value(0xc000123456, {0x1, 0x2})
+	/usr/local/go/src/encoding/json/decode.go:380
+shop/payments.(*Client).Capture(0xc000123456, {0x1, 0x2})
+	/src/payments/client.go:142 +0x1d
+shop/payments.HandleCapture.func2(...)
+	/src/payments/capture.go:58
+github.com/lib/thing.Run(0x1)
+	/root/go/pkg/mod/github.com/lib/thing@v1.2.3/run.go:9 +0x2
+main.main()
+	/src/main.go:9 +0x2
+created by redrive/internal/engine.(*Engine).hand in goroutine 1
+	/src/internal/engine/execution.go:101 +0x9
+`
+
+const pythonTrace = `Traceback (most recent call last):
+  File "/app/worker.py", line 10, in main
+    run(job)
+  File "/usr/lib/python3.12/site-packages/requests/api.py", line 59, in get
+    return request("get", url)
+  File "/app/mailer.py", line 77, in send
+    raise ValueError("at 7")
+ValueError: at 7
+`
+
+const javaTrace = `java.lang.IllegalStateException: outer
+	at com.shop.Worker.run(Worker.java:12)
+	at java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: java.io.IOException: inner
+	at java.base/java.io.FileInputStream.open0(Native Method)
+	at com.shop.Reader.lambda$read$0(Reader.java:31)
+	at com.shop.Reader$$EnhancerBySpringCGLIB$$1a2b3c4d.read(<generated>)
+	at org.springframework.aop.Proxy.invoke(Proxy.java:7)
+	... 12 more
+`
+
+const jsTrace = `TypeError: x is not a function
+    at Object.<anonymous> (/app/node_modules/express/lib/router.js:5:1)
+    at async Mailer.send (/app/src/mailer.js:10:5)
+    at new Job (/app/src/job.js:3:7)
+    at /app/src/index.js:99:1
+    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)
+`
+
+const phpTrace = `#0 /app/vendor/guzzle/Client.php(12): GuzzleHttp\Client->request(Array)
+#1 /app/src/Mailer.php(34): App\Mailer->send(Object(App\Job), 'x')
+#2 [internal function]: array_map(Object(Closure))
+#3 {main}
+`
+
+const rubyTrace = "/app/lib/mailer.rb:12:in `deliver'\n\tfrom /usr/lib/ruby/gems/3.2/gems/sidekiq/x.rb:1:in `call'\n\tfrom /app/bin/run.rb:3:in 'Runner#main'\n"
+
+func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		trace string
+		want  []string
+	}{
+		"go":     {goTrace, []string{"shop/payments.(*Client).Capture", "shop/payments.HandleCapture", "main.main"}},
+		"python": {pythonTrace, []string{"mailer.py send", "worker.py main"}},
+		"java":   {javaTrace, []string{"com.shop.Reader.lambda$read", "com.shop.Reader$$EnhancerBySpringCGLIB$.read"}},
+		"js":     {jsTrace, []string{"Mailer.send", "Job", "index.js"}},
+		"php":    {phpTrace, []string{`App\Mailer->send`}},
+		"ruby":   {rubyTrace, []string{"mailer.rb deliver", "run.rb Runner#main"}},
+		"dotnet": {"System.X: y\n   at Shop.Mailer.Send(String to) in C:\\src\\Mailer.cs:line 12\n   at System.Threading.Run()\n", []string{"Shop.Mailer.Send"}},
+		"text":   {"main.go:1", []string{"main.go"}},
+		"lines":  {"fatal: x\n  (lib/y.pl:12)\nhttp://a.example:80/x\n12:30 done", []string{"y.pl"}},
+		"mock":   {"paylane: 503\n  body: {}\nat payments.(*Client).Capture\n   client.go:142\n", []string{"payments.(*Client).Capture"}},
+		"go, no arguments": {
+			"paylane: 503 Service Unavailable\n  body: {\"until\":\"14:30\"}\npayments.(*Client).Capture\n\tshop/payments/client.go:142\npayments.HandleCapture.func1\n\tshop/payments/capture.go:58",
+			[]string{"payments.(*Client).Capture", "payments.HandleCapture"},
+		},
+		"go, one line": {
+			"at payments.(*Client).Capture     payments/client.go:142\nat payments.HandleCapture          payments/capture.go:58\nshop/worker.Loop[...] /root/go/pkg/mod/shop/worker@v1.0.0/loop.go:7",
+			[]string{"payments.(*Client).Capture", "payments.HandleCapture"},
+		},
+		"go, runtime":    {"runtime.gopanic\n\t/usr/local/go/src/runtime/panic.go:787\nmain.main\n\tmain.go:3", []string{"main.main"}},
+		"names in text":  {"see example.org\n\tfor more\nexample.org says no\nno.\n\tx.go:1\n", []string{"x.go"}},
+		"none":           {"503 Service Unavailable\n", nil},
+		"only libraries": {"at Object.x (/app/node_modules/a.js:1:2)\nat Object.y (node:internal/b:1:2)", []string{"Object.x", "Object.y"}},
+	} {
+		if got := frames(c.trace); !slices.Equal(got, c.want) {
+			t.Errorf("%s: frames are %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A release moves lines and addresses, a recursion is as deep as its data.
+func TestFrames_IgnoreLinesAndAddresses(t *testing.T) {
+	moved := strings.NewReplacer("142", "151", "0xc000123456", "0xc0009", "+0x1d", "+0x2e", ".func2", ".func3").Replace(goTrace)
+	if a, b := frames(goTrace), frames(moved); !slices.Equal(a, b) {
+		t.Errorf("frames changed from %q to %q", a, b)
+	}
+	deep := "at a.f (x.js:1:1)\n" + strings.Repeat("at a.g (x.js:2:1)\n", 50) + "at a.h (x.js:3:1)\n"
+	if got, want := frames(deep), []string{"a.f", "a.g", "a.h"}; !slices.Equal(got, want) {
+		t.Errorf("frames of a recursion are %q, want %q", got, want)
+	}
+}
+
+func TestFrames_ReadABoundedPart(t *testing.T) {
+	long := strings.Repeat("no frame at all\n", 1<<16) + "at a.f (x.js:1:1)"
+	if got := frames(long); got != nil {
+		t.Errorf("frames of a megabyte are %q", got)
+	}
+	python := "Traceback (most recent call last):\n" + strings.Repeat("  File \"/app/a.py\", line 1, in f\n", 10000) + "  File \"/app/b.py\", line 2, in g\nE: x\n"
+	if got, want := frames(python), []string{"b.py g", "a.py f"}; !slices.Equal(got, want) {
+		t.Errorf("frames of a deep traceback are %q, want %q", got, want)
+	}
+}

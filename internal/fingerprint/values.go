@@ -1,0 +1,215 @@
+package fingerprint
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// A matcher reports how long the value is that begins at a place of a message,
+// 0 when there is none. The place is not within a word.
+type matcher struct {
+	as    string
+	match func(s string, from int) int
+}
+
+// matchers are asked in this order. An array that nobody changes.
+var matchers = [...]matcher{
+	{text, quoted}, {url, urlLength}, {email, emailLength}, {uuid, uuidLength}, {moment, timeLength}, {ip, ipLength},
+	{path, pathLength}, {hexa, hexLength}, {duration, durationLength}, {number, numberLength},
+}
+
+// maxQuoted is how long a quoted value may be; a quote that is not closed by
+// then is a mark of something else.
+const maxQuoted = 300
+
+// quoted is a value in quotes, but not the name of a JSON field, nor an
+// apostrophe.
+func quoted(s string, from int) int {
+	quote := s[from]
+	if quote != '"' && quote != '\'' && quote != '`' {
+		return 0
+	}
+	for i := from + 1; i < len(s) && i <= from+maxQuoted && s[i] != '\n'; i++ {
+		if s[i] == '\\' {
+			i++
+			continue
+		}
+		if s[i] != quote || isWord(at(s, i+1)) {
+			continue
+		}
+		if quote == '"' && at(s, i+1) == ':' && inObject(s[:from]) {
+			return 0
+		}
+		return i + 1 - from
+	}
+	return 0
+}
+
+// inObject reports whether a field of a JSON object can follow.
+func inObject(before string) bool {
+	before = strings.TrimRight(before[max(0, len(before)-16):], " \n\t")
+	return strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")
+}
+
+// urlLength goes by the scheme. What ends a sentence is not part of the URL.
+func urlLength(s string, from int) int {
+	scheme := run(s[from:min(len(s), from+16)], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '+' })
+	if scheme < 2 || !isLetter(s[from]) || !strings.HasPrefix(s[from+scheme:], "://") {
+		return 0
+	}
+	length := run(s[from:], func(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune("\"'`<>|", rune(c)) })
+	link := strings.TrimRight(s[from:from+length], ".,:;!?")
+	for strings.HasSuffix(link, ")") && !strings.Contains(link, "(") || strings.HasSuffix(link, "]") && !strings.Contains(link, "[") ||
+		strings.HasSuffix(link, "}") && !strings.Contains(link, "{") {
+		link = strings.TrimRight(link[:len(link)-1], ".,:;!?")
+	}
+	return max(len(link), scheme+3)
+}
+
+func emailLength(s string, from int) int {
+	const maxLocal = 64
+	local := run(s[from:min(len(s), from+maxLocal)], func(c byte) bool { return isWord(c) || strings.ContainsRune(".%+-", rune(c)) })
+	if local == 0 || at(s, from+local) != '@' {
+		return 0
+	}
+	host := s[from+local+1:]
+	host = strings.TrimRight(host[:run(host, func(c byte) bool { return isWord(c) || c == '.' || c == '-' })], ".-")
+	if !strings.Contains(host, ".") {
+		return 0
+	}
+	return local + 1 + len(host)
+}
+
+func uuidLength(s string, from int) int {
+	const length = 36
+	if len(s) < from+length || isWord(at(s, from+length)) {
+		return 0
+	}
+	for i := range length {
+		c := s[from+i]
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash && c != '-' || !dash && !isHex(c) {
+			return 0
+		}
+	}
+	return length
+}
+
+// hexLength is a number that says that it is hexadecimal, or a long one that
+// has letters and digits.
+func hexLength(s string, from int) int {
+	if s[from] == '0' && (at(s, from+1) == 'x' || at(s, from+1) == 'X') {
+		if n := run(s[from+2:], isHex); n > 0 && !isWord(at(s, from+2+n)) {
+			return n + 2
+		}
+		return 0
+	}
+	const shortest = 8
+	n := run(s[from:], isHex)
+	value := s[from : from+n]
+	if n < shortest || isWord(at(s, from+n)) || !strings.ContainsAny(value, "0123456789") || run(value, isDigit) == n {
+		return 0
+	}
+	return n
+}
+
+// ipLength is an address with its port or its prefix length.
+func ipLength(s string, from int) int {
+	n := run(s[from:], func(c byte) bool { return isHex(c) || c == ':' || c == '.' })
+	value := strings.TrimRight(s[from:from+n], ".:")
+	if strings.HasPrefix(s[from:from+n], "::") && value == "" || isWord(at(s, from+n)) {
+		return 0
+	}
+	if strings.Count(value, ".") == 3 {
+		return ip4Length(s, from, value)
+	}
+	if strings.Count(value, ":") < 2 || !strings.ContainsAny(value, "0123456789") {
+		return 0
+	}
+	if _, err := netip.ParseAddr(value); err != nil {
+		return 0
+	}
+	return len(value) + tail(s, from+len(value), '/')
+}
+
+func ip4Length(s string, from int, value string) int {
+	if _, err := netip.ParseAddrPort(value); err == nil {
+		return len(value)
+	}
+	if _, err := netip.ParseAddr(value); err != nil {
+		return 0
+	}
+	return len(value) + tail(s, from+len(value), '/')
+}
+
+// tail is the length of a mark and the digits after it.
+func tail(s string, from int, mark byte) int {
+	if at(s, from) != mark {
+		return 0
+	}
+	if n := run(s[from+1:], isDigit); n > 0 && !isWord(at(s, from+1+n)) {
+		return n + 1
+	}
+	return 0
+}
+
+// pathLength is a path in a file system or of a URL, or one of Windows.
+func pathLength(s string, from int) int {
+	rest := s[from:]
+	before := at(s, from-1)
+	switch {
+	case before == '<' || before == '/' || before == '.':
+		return 0
+	case len(rest) > 1 && rest[0] == '/' && (isWord(rest[1]) || rest[1] == '.'):
+	case strings.HasPrefix(rest, "./"), strings.HasPrefix(rest, "../"), strings.HasPrefix(rest, "~/"), strings.HasPrefix(rest, `\\`):
+	case len(rest) > 2 && isLetter(rest[0]) && rest[1] == ':' && rest[2] == '\\':
+		return 2 + pathEnd(rest[2:])
+	default:
+		return 0
+	}
+	return pathEnd(rest)
+}
+
+func pathEnd(s string) int {
+	n := run(s, func(c byte) bool { return c > ' ' && c != 0x7f && !strings.ContainsRune("\"'`,;:()[]{}<>|=", rune(c)) })
+	return len(strings.TrimRight(s[:n], ".!?"))
+}
+
+// numberLength is a number with its sign, its points and its exponent.
+func numberLength(s string, from int) int {
+	i := from
+	if c := s[i]; (c == '-' || c == '+') && at(s, from-1) != '-' {
+		i++
+	}
+	if !isDigit(at(s, i)) {
+		return 0
+	}
+	for i < len(s) && (isDigit(s[i]) || strings.ContainsRune(".,", rune(s[i])) && isDigit(at(s, i+1))) {
+		i++
+	}
+	if c := at(s, i); c == 'e' || c == 'E' {
+		sign := 0
+		if d := at(s, i+1); d == '-' || d == '+' {
+			sign = 1
+		}
+		if n := run(s[min(len(s), i+1+sign):], isDigit); n > 0 && !isWord(at(s, i+1+sign+n)) {
+			i += 1 + sign + n
+		}
+	}
+	if isWord(at(s, i)) {
+		return 0
+	}
+	return i - from
+}
+
+// isStatus reports whether a number is the status of an HTTP answer that
+// failed: it is named so, or followed by its words.
+func isStatus(s string, from int) bool {
+	if n := run(s[from:], isDigit); n != 3 || s[from] != '4' && s[from] != '5' || isWord(at(s, from+3)) {
+		return false
+	}
+	if at(s, from+3) == ' ' && 'A' <= at(s, from+4) && at(s, from+4) <= 'Z' && isLetter(at(s, from+5)) {
+		return true
+	}
+	before := strings.ToLower(strings.TrimRight(s[max(0, from-12):from], " :="))
+	return strings.HasSuffix(before, "status") || strings.HasSuffix(before, "code") || strings.HasSuffix(before, "http")
+}

@@ -1,0 +1,346 @@
+// Package operation holds the nouns of an act on many jobs: replay, discard or
+// restore everything that a filter selects. Its scope is frozen before it
+// starts, it works at a pace, and it can pause after the first few jobs.
+package operation
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/wire"
+)
+
+// OpKind is what an operation does to its jobs.
+type Kind string
+
+// The kinds of operation.
+const (
+	Replay  Kind = "replay"
+	Discard Kind = "discard"
+	Restore Kind = "restore"
+)
+
+// OpState is where an operation stands.
+//
+//	collecting ─▶ preview ─▶ running ─▶ finished
+//	     │           │        ▲  │
+//	     │           │        │  ▼
+//	     └───────────┴──────▶ paused ─▶ aborted (from any state but finished)
+type State string
+
+// The states of an operation.
+const (
+	Collecting State = "collecting" // its scope is being written down
+	Preview    State = "preview"    // it waits for a person to start it
+	Running    State = "running"
+	Paused     State = "paused"
+	Finished   State = "finished"
+	Aborted    State = "aborted" // the rest was left as it is
+)
+
+// Operation is one act on many jobs. Its scope is frozen as items before it
+// starts: what was previewed is what runs. Always: Total = Pending + Done +
+// Skipped + Failed.
+type Operation struct {
+	ID         int64
+	Kind       Kind
+	State      State
+	Why        string    // it paused or ended
+	Filter     string    // that made the scope, as [Filter.String] writes it; empty when the jobs were named
+	Source     int64     // the operation whose replays that failed again are the scope, or 0
+	Until      time.Time // jobs that changed later are not in the scope
+	Start      bool      // it runs as soon as its scope is known
+	Pace       Pace
+	CanaryAt   time.Time // when it paused after the canary
+	CreatedAt  time.Time
+	CreatedBy  string
+	StartedAt  time.Time
+	StartedBy  string
+	ResumedAt  time.Time // or started
+	FinishedAt time.Time // or aborted
+	Total      int64
+	Pending    int64
+	Done       int64
+	Skipped    int64
+	Failed     int64
+	Succeeded  int64 // of those done: the replayed run succeeded,
+	Relapsed   int64 // or failed for good again,
+	Dropped    int64 // or a person ended it first
+	Key        string
+	Repeat     bool // of a new one: its idempotency key was seen before, and this is the first one
+}
+
+// Open reports whether something may still be done to its jobs.
+func (o Operation) Open() bool { return o.State != Finished && o.State != Aborted }
+
+// Unsettled is how many of the replayed runs have not ended.
+func (o Operation) Unsettled() int64 {
+	if o.Kind != Replay {
+		return 0
+	}
+	return o.Done - o.Succeeded - o.Relapsed - o.Dropped
+}
+
+// Left estimates how long the rest takes at its rate; ok is false when it goes
+// as fast as it can, or does not go.
+func (o Operation) Left() (left time.Duration, ok bool) {
+	rate := o.Pace.Rate
+	if rate == 0 {
+		rate = o.Pace.Over(o.Pending)
+	}
+	if rate <= 0 || !o.Open() {
+		return 0, false
+	}
+	return time.Duration(min(float64(o.Pending)/rate, float64(math.MaxInt32)) * float64(time.Second)), true
+}
+
+// Subject is how the audit log names an operation.
+func (o Operation) Subject() string { return Subject(o.ID) }
+
+// OperationSubject is how the audit log names the operation with this number.
+func Subject(id int64) string { return fmt.Sprintf("operation %d", id) }
+
+// Pace is how fast and how carefully an operation works.
+type Pace struct {
+	Rate   float64       // jobs a second; 0: as fast as it goes
+	Spread time.Duration // instead of a rate: all of it over so long
+	Canary int64         // pause after so many; 0: never; negative: what suits the size
+	Guard  bool          // pause by itself when replays keep failing as before
+}
+
+// What bounds a pace, and what is usual.
+const (
+	MaxRate      = 10_000
+	MaxSpread    = 30 * 24 * time.Hour
+	UsualCanary  = 5    // jobs
+	CanaryAbove  = 100  // jobs in the scope
+	ConfirmAbove = 1000 // jobs: a person types the number
+	MaxNamed     = 5000 // jobs that a request can name one by one
+	GuardWindow  = 50   // replays that ended last
+	GuardLeast   = 10   // of them, before the guard says anything
+	PreviewFor   = time.Hour
+	MaxStep      = 1000 // items of one transaction
+)
+
+// String says the pace in a few words, as the audit log has it.
+func (p Pace) String() string {
+	text := "as fast as it goes"
+	switch {
+	case p.Spread > 0:
+		text = fmt.Sprintf("%.3g a second, over %s", p.Rate, wire.FormatDuration(p.Spread))
+	case p.Rate > 0:
+		text = fmt.Sprintf("%.3g a second", p.Rate)
+	}
+	if p.Canary > 0 {
+		text += fmt.Sprintf(", pause after %d", p.Canary)
+	}
+	if p.Guard {
+		text += ", guarded"
+	}
+	return text
+}
+
+// Over is the rate at which n jobs go, jobs a second; 0: as fast as it goes.
+func (p Pace) Over(n int64) float64 {
+	if p.Spread > 0 {
+		return float64(n) / p.Spread.Seconds()
+	}
+	return p.Rate
+}
+
+// Check returns a *invalid.Error for a pace that nobody can keep.
+func (p Pace) Check() error {
+	switch {
+	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > MaxRate:
+		return &invalid.Error{Field: "rate", Problem: fmt.Sprintf("must be from 0 to %d jobs a second; 0 is as fast as it goes", MaxRate)}
+	case p.Rate > 0 && p.Rate < 1.0/3600:
+		return &invalid.Error{Field: "rate", Problem: "is less than one job an hour"}
+	case p.Spread < 0 || p.Spread > MaxSpread:
+		return &invalid.Error{Field: "spread", Problem: "must be a duration of at most 30 days"}
+	case p.Spread > 0 && p.Rate > 0:
+		return &invalid.Error{Field: "spread", Problem: "cannot stand beside a rate; send one of them"}
+	case p.Canary > job.MaxBatch:
+		return &invalid.Error{Field: "canary", Problem: fmt.Sprintf("must be from 0 to %d jobs", job.MaxBatch)}
+	}
+	return nil
+}
+
+// Settle gives the pace its final figures for n jobs: what suits the size
+// becomes a number, and a spread becomes a rate.
+func (p Pace) Settle(kind Kind, n int64) Pace {
+	if p.Canary < 0 && n > CanaryAbove {
+		p.Canary = UsualCanary
+	}
+	if p.Canary < 0 || kind != Replay || p.Canary >= n {
+		p.Canary = 0
+	}
+	p.Rate = p.Over(n)
+	p.Guard = p.Guard && kind == Replay
+	return p
+}
+
+// Named is a run of a job that a person named.
+type Named struct {
+	ID  string
+	Run int
+}
+
+// NewOperation asks for an operation. Its scope is one of the three: a filter,
+// jobs by name, or what failed again after another operation replayed it.
+type Request struct {
+	Kind     Kind
+	Filter   filter.Filter
+	Named    []Named
+	Relapsed int64 // the other operation
+	Pace     Pace
+	Start    bool   // without waiting for a person who has seen the preview
+	Key      string // idempotency key, or empty
+}
+
+// Check returns a *invalid.Error for what nobody can do to jobs.
+func (k Kind) Check() error {
+	switch k {
+	case Replay, Discard, Restore:
+		return nil
+	}
+	return &invalid.Error{Field: "kind", Problem: fmt.Sprintf("%q is unknown; use replay, discard or restore", clip.Text(string(k), 64))}
+}
+
+// Scope completes the filter of an operation: without a state it means the
+// dead letters, or the trash. It returns a *invalid.Error for a state to
+// whose jobs this kind of operation can do nothing.
+func (k Kind) Scope(f filter.Filter) (filter.Filter, error) {
+	var fit []job.Status
+	switch k {
+	case Replay:
+		fit = []job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Cancelled), job.Status(job.Retryable)}
+	case Discard:
+		fit = []job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Retryable), job.Status(job.Scheduled),
+			job.Status(job.Pending), job.Status(job.Available), job.StatusHeld}
+	case Restore:
+		fit = []job.Status{job.StatusTrashed}
+	default:
+		return f, k.Check()
+	}
+	if f.Status == "" {
+		f.Status = fit[0]
+	}
+	for _, s := range fit {
+		if s == f.Status {
+			return f, nil
+		}
+	}
+	return f, &invalid.Error{Field: "state", Problem: fmt.Sprintf("no job that is %s can take part in a %s; use one of %s", f.Status, k, fit)}
+}
+
+// Skip is why a job does not take part, as a stable code.
+type Skip string
+
+// The reasons to skip a job. A state that does not fit is named by its status.
+const (
+	SkipGone     Skip = "gone"     // the job was removed, or never was
+	SkipReplayed Skip = "replayed" // somebody was first: the job is in a later run
+	SkipNoRun    Skip = "no_run"   // the job never had this run
+)
+
+// Unfit says why an operation of this kind can do nothing to the run of the
+// job; empty when it can.
+func (k Kind) Unfit(j job.Job, run int) Skip {
+	switch {
+	case j.Run > run:
+		return SkipReplayed
+	case j.Run < run:
+		return SkipNoRun
+	case k == Restore && j.Letter == job.LetterTrashed,
+		k == Replay && j.Replayable() && j.Letter != job.LetterTrashed,
+		k == Discard && j.Discardable() && j.Letter != job.LetterTrashed:
+		return ""
+	}
+	return Skip(j.Status())
+}
+
+// ItemState is where an item of an operation stands.
+type ItemState string
+
+// The states of an item.
+const (
+	ItemPending ItemState = "pending"
+	ItemDone    ItemState = "done"
+	ItemSkipped ItemState = "skipped"
+	ItemFailed  ItemState = "failed"
+)
+
+// RunOutcome is how a replayed run ended.
+type RunOutcome string
+
+// The ways in which a replayed run ends.
+const (
+	RunSucceeded RunOutcome = "succeeded"
+	RunRelapsed  RunOutcome = "relapsed"  // it failed for good again
+	RunDropped   RunOutcome = "dropped"   // a person ended it, or replayed the job once more
+	RunUnsettled RunOutcome = "unsettled" // in filters: it has not ended yet
+)
+
+// Item is one job of an operation.
+type Item struct {
+	N       int64   // the order of work, from 1
+	Job     job.Job // as it is now; without an id when it is gone
+	Run     int     // as the person saw it
+	State   ItemState
+	Code    Skip
+	Why     string // it was skipped, or failed
+	Other   int64  // the operation that was first, or 0
+	At      time.Time
+	Outcome RunOutcome
+	Same    bool // it failed in the same group as before
+	EndedAt time.Time
+}
+
+// ItemFilter selects items of an operation. Empty fields select everything.
+type ItemFilter struct {
+	State   ItemState
+	Outcome RunOutcome
+}
+
+// ItemList is one page of items in the order of work.
+type ItemList struct {
+	Items []Item
+	Next  int64 // the last one's number; 0 on the last page
+}
+
+// OperationList is one page of operations, the newest first.
+type List struct {
+	Operations []Operation
+	Next       int64 // 0 on the last page
+}
+
+// Breakdown is what an operation's scope is made of.
+type Breakdown struct {
+	Scope   []ScopePart // what could run when it was collected, the largest first
+	Skips   []SkipCount // the most frequent first
+	Skipped []Item      // the first 25 of them
+}
+
+// ScopePart is the jobs of one queue and type in a scope.
+type ScopePart struct {
+	Queue, Type string
+	Count       int64
+}
+
+// SkipCount is how many items were skipped for one reason.
+type SkipCount struct {
+	Code  Skip
+	Count int64
+}
+
+// Worked is what one step of an operation did.
+type Step struct {
+	At        time.Time // when it had its turn
+	Operation Operation // as it is then
+	Items     int       // that were worked through
+}

@@ -1,0 +1,32 @@
+package storetest
+
+import (
+	"strings"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// selects reports whether the filter selects the job whose texts are those of
+// the document. It says in memory what a store answers from its indexes; error
+// groups and operations aside.
+func selects(f filter.Filter, j job.Job, d job.Document) bool {
+	return matchesState(f, j) && matchesTime(f, j) && f.MatchesType(j.Type) &&
+		(f.Queue == "" || f.Queue == j.Queue) &&
+		(f.Reason == "" || f.Reason == j.Reason) &&
+		(f.Class == "" || retry.Matches(f.Class, j.Error.Type)) &&
+		strings.HasPrefix(j.ID, f.ID) && f.Attempts.Holds(j.Attempts) && f.Run.Holds(j.Run) &&
+		filter.Contains(f.Error, d.Error) && filter.Contains(f.Payload, d.Payload) && filter.Contains(f.Meta, d.Meta) &&
+		filter.Contains(f.Text, d.ID, d.Type, d.Error, d.Payload, d.Meta)
+}
+
+// matchesState takes a view (dead_letter, dlq_failed, held, trashed) for a part
+// of its state.
+func matchesState(f filter.Filter, j job.Job) bool {
+	return f.Status == "" || f.Status == job.Status(j.State) || f.Status == j.Status()
+}
+
+func matchesTime(f filter.Filter, j job.Job) bool {
+	return (f.From.IsZero() || !j.ChangedAt.Before(f.From)) && (f.To.IsZero() || j.ChangedAt.Before(f.To))
+}

@@ -1,0 +1,162 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/job"
+)
+
+const (
+	maxAnswer = 64 << 10        // of an answer is read
+	drain     = 2 * time.Second // is what its body may take: the status has arrived
+	maxReason = 200             // bytes of an error of the network
+)
+
+// verdict is what came of one try.
+type verdict struct {
+	accepted bool
+	again    bool          // another try may succeed
+	after    time.Duration // not before that, as the receiver asked
+	problem  string        // goes on after "it"
+}
+
+// send tries to deliver a letter and returns why it could not.
+func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string) {
+	body := encode(j, letter)
+	key := j.ID + "/" + strconv.Itoa(letter.Run)
+	said := "nothing was sent"
+	for n := 1; ; n++ {
+		if ctx.Err() != nil {
+			return said + "; it was not tried again: " + context.Cause(ctx).Error()
+		}
+		v := f.try(ctx, h, key, body)
+		said = "it " + v.problem
+		if n > 1 {
+			said = fmt.Sprintf("%d tries, the last %s", n, v.problem)
+		}
+		switch {
+		case v.accepted:
+			return ""
+		case !v.again || n >= h.Attempts:
+			return said
+		}
+		wait := max(h.Pause(n, f.o.Random), v.after)
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
+			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond))
+		}
+		pause(ctx, wait)
+	}
+}
+
+// pause waits, at most until the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// try is one request.
+func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) verdict {
+	own, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	request, err := h.request(own, key, body)
+	if err != nil { // unreachable unless New let a bad address pass
+		return verdict{problem: "cannot be called: " + withoutAddress(err)}
+	}
+	response, err := f.client.Do(request)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return verdict{problem: "got no answer: " + context.Cause(ctx).Error()}
+	case own.Err() != nil:
+		return verdict{again: true, problem: fmt.Sprintf("got no answer within %v", h.Timeout)}
+	default:
+		return verdict{again: true, problem: "failed: " + withoutAddress(err)}
+	}
+	// Reading to the end lets the connection be used again. An error is no
+	// reason to doubt the status.
+	timer := time.AfterFunc(drain, cancel)
+	defer timer.Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer))
+	_ = response.Body.Close()
+	return judge(response)
+}
+
+func (h hook) request(ctx context.Context, key string, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "redrive")
+	request.Header.Set("Idempotency-Key", key)
+	request.Header.Set("Redrive-Timestamp", timestamp)
+	request.Header.Set("Redrive-Signature", sign(h.Secret, timestamp, body))
+	return request, nil
+}
+
+// sign returns the value of the header Redrive-Signature.
+func sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	for _, part := range [][]byte{[]byte(timestamp), []byte("."), body} {
+		mac.Write(part)
+	}
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// judge tells what an answer means.
+func judge(response *http.Response) verdict {
+	status := response.StatusCode
+	v := verdict{problem: "was answered " + strings.TrimSpace(strconv.Itoa(status)+" "+http.StatusText(status))}
+	switch {
+	case status/100 == 2:
+		v.accepted = true
+	case status/100 == 3:
+		v.problem += ", a redirect, and none is followed: name the address to which it leads in the configuration"
+	case status == http.StatusTooManyRequests || status >= 500:
+		v.again, v.after = true, retryAfter(response.Header.Get("Retry-After"), time.Now())
+	}
+	return v
+}
+
+// retryAfter reads a Retry-After header: seconds, or a date. A number that is
+// too large to hold is a very long wait, anything else none.
+func retryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
+	}
+	date, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return date.Sub(now)
+}
+
+// withoutAddress is the text of an error of the client, which would begin with
+// the whole address.
+func withoutAddress(err error) string {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return clip.Text(err.Error(), maxReason)
+}

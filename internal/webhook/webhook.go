@@ -1,0 +1,159 @@
+// Package webhook sends the dead letters of a queue to a webhook.
+//
+// # The request
+//
+// One POST for each dead letter, with a JSON object as its body:
+//
+//	{"job": {"id": "0192…", "type": "email.send", "queue": "mail", "run": 1, "attempts": 3,
+//	         "priority": 0, "enqueued_at": "2026-01-02T03:04:05.000000Z", "trace_id": "…",
+//	         "meta": {…}, "payload": {…}},
+//	 "dead_letter": {"reason": "attempts_exhausted", "cause": "timed_out", "error": "…", "exception": "smtp.421",
+//	         "failed_at": "2026-01-02T03:05:06.000000Z", "original_queue": "mail", "attempts": 3}}
+//
+// Meta and payload are the bytes that the producer sent, spliced in, never
+// decoded and encoded again. A payload that is no JSON text stands under
+// payload_base64 instead. trace_id, meta and cause are left out when there is
+// none. A job that came as an envelope of BabelQueue goes out as one: the
+// envelope with its block dead_letter. There, job is a string.
+//
+//	Idempotency-Key      ID/RUN, the same for every try, also when a person sends it again
+//	Redrive-Timestamp    seconds since 1970, of this try
+//	Redrive-Signature    sha256=HEX, the HMAC-SHA256 of TIMESTAMP.BODY with the queue's secret
+//
+// A receiver verifies the signature over the bytes that it got, in constant
+// time, and refuses old timestamps (the package's example does so). It shall
+// treat a key that it has seen as accepted: a delivery can be repeated although
+// it arrived.
+//
+// # The answer
+//
+// 2xx is accepted. 429, 5xx, no answer and no connection are tried again with
+// growing, spread pauses, or after the Retry-After of the answer. Everything
+// else is a refusal at once; so is a redirect, which is never followed, because
+// the letter is meant for the address that the operator wrote. All this happens
+// within the deadline of the context: a pause that would outlast it is not
+// begun. What becomes of a refused letter is not decided here.
+//
+// The address may hold a password or a token, so nothing but its scheme, host
+// and path appears in texts. The secret appears nowhere.
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+)
+
+// Webhook is where a queue forwards its dead letters.
+type Webhook struct {
+	URL    string
+	Secret string // signs each request
+	Sending
+}
+
+// Options configure a forwarder. Those without a default are required.
+type Options struct {
+	Hooks  map[string]Webhook      // by queue
+	Keeps  func(queue string) bool // whether a queue without a webhook has a dead-letter queue
+	Random func() float64          // in [0, 1), spreads the pauses; safe for concurrent use
+	Log    *slog.Logger            // nil: nothing is logged
+}
+
+// Forwarder sends dead letters on their way.
+type Forwarder struct {
+	o      Options
+	hooks  map[string]hook
+	client *http.Client
+}
+
+// hook is a webhook, ready to be called.
+type hook struct {
+	Webhook
+	shown string // the address as texts show it: without secrets
+}
+
+// New returns a forwarder, or a *invalid.Error whose field is as
+// "queues.mail.dead_letter.webhook.url". No error repeats an address.
+func New(o Options) (*Forwarder, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Forwarder{o: o, hooks: map[string]hook{}, client: newClient()}
+	for queue, w := range o.Hooks {
+		h, wrong := newHook(w)
+		if wrong != nil {
+			wrong.Field = "queues." + queue + ".dead_letter.webhook." + wrong.Field
+			return nil, wrong
+		}
+		f.hooks[queue] = h
+	}
+	return f, nil
+}
+
+func newHook(w Webhook) (hook, *invalid.Error) {
+	u, err := url.Parse(w.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return hook{}, &invalid.Error{Field: "url", Problem: "is not an address as https://example.org/dead-letters"}
+	case w.Secret == "":
+		return hook{}, &invalid.Error{Field: "secret", Problem: "is empty, and every request is signed with it"}
+	case w.Timeout <= 0:
+		return hook{}, &invalid.Error{Field: "timeout", Problem: fmt.Sprintf("%v is not longer than zero", w.Timeout)}
+	case w.Attempts < 1:
+		return hook{}, &invalid.Error{Field: "attempts", Problem: fmt.Sprintf("%d is no number of tries", w.Attempts)}
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	return hook{w, shown.String()}, nil
+}
+
+// newClient obeys no proxy of the environment and follows no redirect: the
+// receiver is the one that the configuration names.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxIdleConnsPerHost:    32,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: maxAnswer,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Close ends the connections that are kept for the next letter. Call it when no
+// delivery is under way.
+func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
+
+// Kept is the delivery of every dead letter of a queue without a webhook, which
+// keeps them or has no dead-letter queue; not ok: its letters are sent.
+func (f *Forwarder) Kept(queue string) (d job.Delivery, ok bool) {
+	if _, sends := f.hooks[queue]; sends {
+		return job.Delivery{}, false
+	}
+	return job.InDeadLetters(queue, f.o.Keeps(queue)), true
+}
+
+// Deliver sends a dead letter where its queue wants it, until the end of ctx.
+func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLetter) job.Delivery {
+	if d, ok := f.Kept(j.Queue); ok {
+		return d
+	}
+	h := f.hooks[j.Queue]
+	if problem := f.send(ctx, h, j, letter); problem != "" {
+		problem = "POST " + h.shown + ": " + problem
+		f.o.Log.Warn("A dead letter was not accepted. Its job is kept.", "job", j.ID, "run", letter.Run, "queue", j.Queue, "problem", problem)
+		return job.Delivery{Problem: clip.Text(problem, job.MaxNote)}
+	}
+	return job.Delivery{ForwardedTo: h.shown, ForwardedAt: time.Now().UTC()}
+}

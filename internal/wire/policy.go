@@ -1,0 +1,259 @@
+// Package wire is how retry policies, durations and times are written in JSON,
+// in the configuration file and on the command line.
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sosodev/duration"
+
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
+	"redrive/internal/retry"
+)
+
+// ParseDuration reads an ISO 8601 duration, "PT1.5S", exact to the
+// microsecond. Negative ones are refused, and so are years and months: they
+// have no fixed length.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := duration.Parse(s)
+	if err != nil || d.Negative || d.Years != 0 || d.Months != 0 || !strings.ContainsAny(s, "0123456789") {
+		return 0, fmt.Errorf("%q is not a duration as PT1S, PT5M or P7D: ISO 8601 in days and smaller units, not negative", clip.Text(s, 64))
+	}
+	if d.Weeks*7+d.Days > maxDays || d.Hours > maxDays*24 || d.Minutes > maxDays*24*60 || d.Seconds > maxDays*24*60*60 {
+		return 0, fmt.Errorf("%q is longer than %d days", clip.Text(s, 64), maxDays)
+	}
+	return d.ToTimeDuration().Round(time.Microsecond), nil
+}
+
+// maxDays bounds every duration that is written anywhere: ten years.
+const maxDays = 3660
+
+// ParseGoDuration reads an ISO 8601 duration, or Go's form, "1m30s", before
+// which whole days may stand: "180d", "1d12h".
+func ParseGoDuration(s string) (time.Duration, error) {
+	if d, err := inDays(s); err == nil {
+		if d < 0 || d > maxDays*24*time.Hour {
+			return 0, fmt.Errorf("%q is not between zero and %d days", s, maxDays)
+		}
+		return d.Round(time.Microsecond), nil
+	}
+	d, err := ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%w, nor one in Go's form as 1s or 5m", err)
+	}
+	return d, nil
+}
+
+// inDays reads Go's form of a duration with days before it.
+func inDays(s string) (time.Duration, error) {
+	number, rest, ok := strings.Cut(s, "d")
+	days, err := strconv.ParseUint(number, 10, 16)
+	if !ok || err != nil {
+		return time.ParseDuration(s)
+	}
+	d := time.Duration(days) * 24 * time.Hour
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err == nil && (more < 0 || more > maxDays*24*time.Hour) {
+		err = fmt.Errorf("%q is too long, or goes back", rest)
+	}
+	return d + more, err
+}
+
+// FormatDuration writes the ISO 8601 form in days, hours, minutes and seconds,
+// the units that ParseDuration reads back exactly.
+func FormatDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	return (&duration.Duration{
+		Days:    float64(d / day),
+		Hours:   float64(d % day / time.Hour),
+		Minutes: float64(d % time.Hour / time.Minute),
+		Seconds: (d % time.Minute).Seconds(),
+	}).String()
+}
+
+// policyJSON is a policy as people write it. Its field order is the order in
+// which answers show it.
+type policyJSON struct {
+	MaxAttempts     int            `json:"max_attempts"`
+	Strategy        retry.Strategy `json:"strategy"`
+	InitialInterval string         `json:"initial_interval"`
+	Coefficient     float64        `json:"coefficient"`
+	Schedule        []string       `json:"schedule,omitempty"`
+	MaxInterval     string         `json:"max_interval"`
+	Jitter          any            `json:"jitter"` // false, or [low, high]
+	NonRetryable    []string       `json:"non_retryable_errors"`
+	OnExhaustion    retry.Action   `json:"on_exhaustion"`
+}
+
+// EncodePolicy writes a policy as JSON, each field named as people write it.
+// Equal policies give equal bytes.
+func EncodePolicy(p retry.Policy) []byte {
+	w := policyJSON{
+		p.MaxAttempts, p.Strategy, FormatDuration(p.InitialInterval), p.Coefficient, nil,
+		FormatDuration(p.MaxInterval), false, append([]string{}, p.NonRetryable...), p.OnExhaustion,
+	}
+	for _, d := range p.Schedule {
+		w.Schedule = append(w.Schedule, FormatDuration(d))
+	}
+	if p.Jitter.On() {
+		w.Jitter = []float64{p.Jitter.Low, p.Jitter.High}
+	}
+	data, err := json.Marshal(w)
+	if err != nil { // unreachable unless a policy was stored that Validate refuses
+		panic(fmt.Sprintf("wire.EncodePolicy(%+v): %v", p, err))
+	}
+	return data
+}
+
+// DecodePolicy is the inverse of EncodePolicy.
+func DecodePolicy(data []byte) (retry.Policy, error) {
+	patch, err := DecodePatch(data, ParseDuration)
+	return retry.Policy{}.With(patch), err
+}
+
+// DecodePatch reads a partial policy from a JSON object, or from a string that
+// names a whole one; parse reads its durations. It returns a *invalid.Error
+// that names the field, without a prefix. The values are not yet checked against
+// each other: see [retry.Policy.Validate].
+func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.Patch, error) {
+	var patch retry.Patch
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		err := decodePolicyField(&patch, "use", data, parse)
+		if err != nil {
+			err = &invalid.Error{Field: "policy", Problem: err.Error()}
+		}
+		return patch, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
+		return patch, &invalid.Error{Field: "policy", Problem: "must be an object, or the name of a policy"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if err := decodePolicyField(&patch, name, fields[name], parse); err != nil {
+			return retry.Patch{}, &invalid.Error{Field: name, Problem: err.Error()}
+		}
+	}
+	return patch, nil
+}
+
+func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(string) (time.Duration, error)) (err error) {
+	if bytes.Equal(raw, []byte("null")) {
+		return fmt.Errorf("must not be null; leave the field out")
+	}
+	switch name {
+	case "use":
+		p.Use, err = useField(raw)
+	case "max_attempts":
+		p.MaxAttempts, err = field[int](raw, "a whole number")
+	case "strategy":
+		p.Strategy, err = field[retry.Strategy](raw, "a string")
+	case "initial_interval":
+		p.InitialInterval, err = durationField(raw, parse)
+	case "coefficient":
+		p.Coefficient, err = field[float64](raw, "a number")
+	case "schedule":
+		p.Schedule, err = scheduleField(raw, parse)
+	case "max_interval":
+		p.MaxInterval, err = durationField(raw, parse)
+	case "jitter":
+		p.Jitter, err = jitterField(raw)
+	case "non_retryable_errors":
+		p.NonRetryable, err = errorsField(raw)
+	case "on_exhaustion":
+		p.OnExhaustion, err = field[retry.Action](raw, "a string")
+	default:
+		err = fmt.Errorf("no such field in a policy")
+	}
+	return err
+}
+
+func field[T any](raw []byte, want string) (*T, error) {
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("must be %s, not %s", want, clip.Text(string(raw), 64))
+	}
+	return &v, nil
+}
+
+func useField(raw []byte) (string, error) {
+	name, err := field[string](raw, "the name of a policy")
+	if err != nil {
+		return "", err
+	}
+	if *name == "" {
+		return "", fmt.Errorf("must name a policy")
+	}
+	return *name, nil
+}
+
+func durationField(raw []byte, parse func(string) (time.Duration, error)) (*time.Duration, error) {
+	s, err := field[string](raw, "a duration in quotes, as \"PT1S\"")
+	if err != nil {
+		return nil, err
+	}
+	d, err := parse(*s)
+	return &d, err
+}
+
+func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]time.Duration, error) {
+	entries, err := field[[]string](raw, "a list of durations, as [\"PT1S\", \"PT5S\"]")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEntries(len(*entries)); err != nil {
+		return nil, err
+	}
+	schedule := make([]time.Duration, len(*entries))
+	for i, s := range *entries {
+		if schedule[i], err = parse(s); err != nil {
+			return nil, err
+		}
+	}
+	return &schedule, nil
+}
+
+func errorsField(raw []byte) (*[]string, error) {
+	entries, err := field[[]string](raw, "a list of strings")
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range *entries {
+		if len(s) > retry.MaxErrorType {
+			return nil, fmt.Errorf("%q is longer than %d bytes", clip.Text(s, 64), retry.MaxErrorType)
+		}
+	}
+	return entries, checkEntries(len(*entries))
+}
+
+func checkEntries(n int) error {
+	if n > retry.MaxEntries {
+		return fmt.Errorf("has %d entries, at most %d are allowed", n, retry.MaxEntries)
+	}
+	return nil
+}
+
+// jitterField reads true (the Open Job Spec's pair), false, or a pair.
+func jitterField(raw []byte) (*retry.Jitter, error) {
+	if on, err := field[bool](raw, ""); err == nil {
+		if *on {
+			return &retry.Jitter{Low: 0.5, High: 1.5}, nil
+		}
+		return &retry.Jitter{}, nil
+	}
+	pair, err := field[[]float64](raw, "true, false or two factors, as [0.5, 1.5]")
+	if err != nil || len(*pair) != 2 {
+		return nil, fmt.Errorf("must be true, false or two factors, as [0.5, 1.5]")
+	}
+	return &retry.Jitter{Low: (*pair)[0], High: (*pair)[1]}, nil
+}
