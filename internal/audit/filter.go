@@ -10,14 +10,14 @@ import (
 	"redrive/internal/wire"
 )
 
-// ActReveal is the action of who looked at what is redacted. Others see such
+// Reveal is the action of who looked at what is redacted. Others see such
 // entries only if they may manage.
 const Reveal = "job.reveal"
 
-// ActExport is the action of who took a list away as a file.
+// Export is the action of who took a list away as a file.
 const Export = "export"
 
-// AuditFilter selects entries of the audit log. Empty fields select everything.
+// Filter selects entries of the audit log. Empty fields select everything.
 type Filter struct {
 	Actor   string // exact
 	Action  string // exact, or a prefix as "job.*"
@@ -62,13 +62,13 @@ func (f Filter) Check() error {
 	return nil
 }
 
-// AuditList is one page of the audit log, newest first.
+// List is one page of the audit log, newest first.
 type List struct {
 	Entries []Entry
 	Next    int64 // the entry after which the next page begins; 0 on the last page
 }
 
-// BrokenAudit says where the audit log was changed by somebody else.
+// Broken says where the audit log was changed by somebody else.
 type Broken struct {
 	Seq     int64 // the first entry that does not fit
 	Problem string

@@ -19,7 +19,7 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "g.%d.%d.%d", c.Dead, c.Seen.UnixMicro(), c.Number))
 }
 
-// ParseGroupCursor is the inverse of String. It returns a *invalid.Error for
+// ParseCursor is the inverse of String. It returns a *invalid.Error for
 // anything that String did not make.
 func ParseCursor(s string) (Cursor, error) {
 	if s == "" {

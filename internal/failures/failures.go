@@ -24,7 +24,7 @@ const (
 	OtherGroup = "other"
 )
 
-// GroupState is what a person thinks of an error group.
+// State is what a person thinks of an error group.
 type State string
 
 const (
@@ -33,7 +33,7 @@ const (
 	Ignored  State = "ignored"  // a person knows of it and does not want to be told, see Patience
 )
 
-// GroupStates lists all states of a group in the order in which pages show them.
+// States lists all states of a group in the order in which pages show them.
 func States() []State { return []State{Open, Resolved, Ignored} }
 
 // Reopening says why a group opened by itself.
@@ -112,7 +112,7 @@ type Hour struct {
 	Final    int64 // of these, the last attempt of a run
 }
 
-// GroupDetail is everything that is known of a group.
+// Detail is everything that is known of a group.
 type Detail struct {
 	Group
 	Hours  []Hour // the last day, oldest first
@@ -127,7 +127,7 @@ type Sample struct {
 	Attempt job.Attempt // zero for a job that never ran
 }
 
-// GroupSort is the order of a list of groups.
+// Sort is the order of a list of groups.
 type Sort string
 
 const (
@@ -135,7 +135,7 @@ const (
 	NewestSeen Sort = "seen" // what failed last first
 )
 
-// GroupFilter selects groups. Empty fields select everything.
+// Filter selects groups. Empty fields select everything.
 type Filter struct {
 	State State
 	Queue string
@@ -177,26 +177,26 @@ func (f Filter) Without(field string) Filter {
 	return f
 }
 
-// GroupCursor is a place in a list of groups. The zero cursor is the beginning.
+// Cursor is a place in a list of groups. The zero cursor is the beginning.
 type Cursor struct {
 	Dead   int64
 	Seen   time.Time
 	Number int64
 }
 
-// GroupList is one page of groups.
+// List is one page of groups.
 type List struct {
 	Groups []Group
 	Next   Cursor // zero on the last page
 }
 
-// GroupTally is the groups in one state.
+// Tally is the groups in one state.
 type Tally struct {
 	State                  State
 	Groups, Dead, Retrying int64
 }
 
-// Standing is what a person decides about a group.
+// Decision is what a person decides about a group.
 type Decision struct {
 	State State
 	Patience

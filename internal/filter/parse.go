@@ -28,7 +28,7 @@ import (
 // same language is spoken by pages, the API, exports, operations and the command
 // line, and each part can be said once.
 
-// ParseFilter reads the language of filters, "since" counted back from now. Its
+// Parse reads the language of filters, "since" counted back from now. Its
 // error is a *invalid.Error about the field "q".
 func Parse(q string, now time.Time) (Filter, error) {
 	var f Filter

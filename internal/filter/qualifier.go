@@ -159,7 +159,7 @@ func inField(name string, err error) error {
 }
 
 // String writes the filter in the language of filters: parts in a fixed order,
-// times absolute. ParseFilter reads it back as the same filter.
+// times absolute. Parse reads it back as the same filter.
 func (f Filter) String() string {
 	var parts []string
 	for _, q := range qualifiers() {

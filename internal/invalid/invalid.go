@@ -3,7 +3,7 @@
 // field, so that the API can answer 400 with it and a form can show it in place.
 package invalid
 
-// FieldError says which field of some input is wrong, and why. Field is the
+// Error says which field of some input is wrong, and why. Field is the
 // name that the person wrote: "initial_interval", "jobs[3].payload".
 type Error struct{ Field, Problem string }
 

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// BulkAct is what an operation on many jobs did to one of them.
+// Act is what an operation on many jobs did to one of them.
 type Act struct {
 	Operation int64
 	Kind      Kind

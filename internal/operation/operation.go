@@ -15,7 +15,7 @@ import (
 	"redrive/internal/wire"
 )
 
-// OpKind is what an operation does to its jobs.
+// Kind is what an operation does to its jobs.
 type Kind string
 
 // The kinds of operation.
@@ -25,7 +25,7 @@ const (
 	Restore Kind = "restore"
 )
 
-// OpState is where an operation stands.
+// State is where an operation stands.
 //
 //	collecting ─▶ preview ─▶ running ─▶ finished
 //	     │           │        ▲  │
@@ -102,7 +102,7 @@ func (o Operation) Left() (left time.Duration, ok bool) {
 // Subject is how the audit log names an operation.
 func (o Operation) Subject() string { return Subject(o.ID) }
 
-// OperationSubject is how the audit log names the operation with this number.
+// Subject is how the audit log names the operation with this number.
 func Subject(id int64) string { return fmt.Sprintf("operation %d", id) }
 
 // Pace is how fast and how carefully an operation works.
@@ -190,7 +190,7 @@ type Named struct {
 	Run int
 }
 
-// NewOperation asks for an operation. Its scope is one of the three: a filter,
+// Request asks for an operation. Its scope is one of the three: a filter,
 // jobs by name, or what failed again after another operation replayed it.
 type Request struct {
 	Kind     Kind
@@ -313,7 +313,7 @@ type ItemList struct {
 	Next  int64 // the last one's number; 0 on the last page
 }
 
-// OperationList is one page of operations, the newest first.
+// List is one page of operations, the newest first.
 type List struct {
 	Operations []Operation
 	Next       int64 // 0 on the last page
@@ -338,7 +338,7 @@ type SkipCount struct {
 	Count int64
 }
 
-// Worked is what one step of an operation did.
+// Step is what one step of an operation did.
 type Step struct {
 	At        time.Time // when it had its turn
 	Operation Operation // as it is then

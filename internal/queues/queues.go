@@ -8,7 +8,7 @@ import (
 	"redrive/internal/job"
 )
 
-// QueueInfo is one queue as pages show it.
+// Info is one queue as pages show it.
 type Info struct {
 	Name     string
 	Depths   job.Depths
@@ -44,7 +44,7 @@ type Tally struct {
 	Totals      job.Totals
 }
 
-// HeldType is a type of job that waits for a handler, in one queue.
+// Held is a type of job that waits for a handler, in one queue.
 type Held struct {
 	Queue, Type string
 	Count       int64

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Retention bounds the dead-letter queue and the trash. A zero field bounds
+// Limits bounds the dead-letter queue and the trash. A zero field bounds
 // nothing.
 type Limits struct {
 	Age   time.Duration // of a dead letter, of the items of an operation that has ended, and of an error group without a job
@@ -22,7 +22,7 @@ type Pruned struct {
 	Groups         int // error groups
 }
 
-// Fill is how full the dead-letter queue is.
+// Usage is how full the dead-letter queue is.
 type Usage struct {
 	Open    int64     // letters that are neither replayed nor discarded
 	LastDay int64     // of these, failed in this hour or the 23 before

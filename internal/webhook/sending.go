@@ -6,18 +6,18 @@ import (
 	"redrive/internal/retry"
 )
 
-// ForwardWithin is what one dead letter has to leave the house: for all its
+// Deadline is what one dead letter has to leave the house: for all its
 // tries and the pauses between them. It is less than a person waits for the
 // answer who sends a letter again.
 const Deadline = 24 * time.Second
 
-// Forwarding is how patiently a dead letter is sent to a webhook.
+// Sending is how patiently a dead letter is sent to a webhook.
 type Sending struct {
 	Timeout  time.Duration // of one try
 	Attempts int           // tries for one letter
 }
 
-// DefaultForwarding gives a receiver that hangs all its tries.
+// DefaultSending gives a receiver that hangs all its tries.
 func DefaultSending() Sending { return Sending{7 * time.Second, 3} }
 
 // Pause is what follows the try n, spread by random.

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,18 +25,14 @@ func actions(t *testing.T) []string {
 	t.Helper()
 	looks := regexp.MustCompile(`^((job|queue|operation|group|worker|dead_letters|login|session|user|token)\.[a-z]+|login|logout|export)$`)
 	var all []string
-	for _, dir := range []string{"job", "store", "server"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", "internal", dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
+	for _, dir := range []string{"audit", "store", "server"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", "internal", dir), func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -45,6 +42,10 @@ func actions(t *testing.T) []string {
 				}
 				return true
 			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	slices.Sort(all)

@@ -9,10 +9,10 @@ import (
 )
 
 // selects reports whether the filter selects the job whose texts are those of
-// the document. It says in memory what a store answers from its indexes; error
-// groups and operations aside.
+// the document. It says in memory what a store answers from its indexes. None of the
+// jobs belongs to an error group or an operation that a filter could name.
 func selects(f filter.Filter, j job.Job, d job.Document) bool {
-	return matchesState(f, j) && matchesTime(f, j) && f.MatchesType(j.Type) &&
+	return f.Group == "" && f.Operation == 0 && matchesState(f, j) && matchesTime(f, j) && f.MatchesType(j.Type) &&
 		(f.Queue == "" || f.Queue == j.Queue) &&
 		(f.Reason == "" || f.Reason == j.Reason) &&
 		(f.Class == "" || retry.Matches(f.Class, j.Error.Type)) &&
