@@ -25,3 +25,11 @@ type Entry struct {
 	After   string
 	Hash    []byte // SHA-256 over the hash of the entry before and this one
 }
+
+// Name is how texts name the actor of an act that has a name or none.
+func Name(by string) string {
+	if by == "" {
+		return "somebody"
+	}
+	return by
+}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"redrive/internal/audit"
+	"redrive/internal/store/accounts"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
 )
 
 // logged is a store whose audit log has five entries.
@@ -19,7 +22,7 @@ func logged(t *testing.T) *Store {
 	for i := range 5 {
 		by := audit.Actor{Name: []string{"ana", "eve"}[i%2], Address: "192.0.2.1"}
 		at := testTime.Add(time.Duration(i) * time.Hour)
-		check(t, s.Record(t.Context(), audit.Entry{
+		check(t, s.Accounts.Record(t.Context(), audit.Entry{
 			At: at, Actor: by, Action: []string{"job.replay", audit.Reveal, "queue.pause"}[i%3], Subject: fmt.Sprint("s", i%2), Count: int64(i),
 			Filter: "queue:orders", Before: "x", After: "y",
 		}))
@@ -48,7 +51,7 @@ func TestAudit_Filters(t *testing.T) {
 		"by time":     {audit.Filter{From: testTime.Add(time.Hour), To: testTime.Add(3 * time.Hour)}, []int64{3, 2}},
 		"own reveals": {audit.Filter{Reveals: "ana"}, []int64{5, 4, 3, 1}},
 	} {
-		page, err := s.Audit(t.Context(), c.f, 0, 10)
+		page, err := s.Accounts.Audit(t.Context(), c.f, 0, 10)
 		if got := seqsOf(page.Entries); err != nil || !slices.Equal(got, c.want) || page.Next != 0 {
 			t.Errorf("%s: %v next %d, %v; want %v", name, got, page.Next, err, c.want)
 		}
@@ -57,9 +60,9 @@ func TestAudit_Filters(t *testing.T) {
 
 func TestAudit_Pages(t *testing.T) {
 	s := logged(t)
-	first, err := s.Audit(t.Context(), audit.Filter{}, 0, 2)
+	first, err := s.Accounts.Audit(t.Context(), audit.Filter{}, 0, 2)
 	check(t, err)
-	second, err := s.Audit(t.Context(), audit.Filter{}, first.Next, 3)
+	second, err := s.Accounts.Audit(t.Context(), audit.Filter{}, first.Next, 3)
 	check(t, err)
 	if got := append(seqsOf(first.Entries), seqsOf(second.Entries)...); !slices.Equal(got, []int64{5, 4, 3, 2, 1}) || second.Next != 0 {
 		t.Errorf("two pages have %v, next %d", got, second.Next)
@@ -73,8 +76,8 @@ func TestAudit_Pages(t *testing.T) {
 // verify walks the log from its beginning.
 func verify(t *testing.T, s *Store) (n int64, err error) {
 	t.Helper()
-	err = s.consistently(t.Context(), func(src source) (err error) {
-		n, err = verifyAudit(src)
+	err = s.reader.Consistently(t.Context(), func(src db.Source) (err error) {
+		n, err = accounts.Verify(src)
 		return err
 	})
 	return n, err
@@ -84,7 +87,7 @@ func verify(t *testing.T, s *Store) (n int64, err error) {
 // verifies the log.
 func tampered(t *testing.T, s *Store, statements ...string) (n int64, broken *audit.Broken) {
 	t.Helper()
-	other, err := sql.Open("sqlite", dsn(s.path))
+	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
 	defer func() { check(t, other.Close()) }()
 	for _, statement := range statements {
@@ -142,15 +145,15 @@ func TestVerifyAudit_NothingHeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := logged(t)
-			path := s.path
+			path := pathOf(t, s)
 			check(t, s.Close())
-			other, err := sql.Open("sqlite", dsn(path))
+			other, err := sql.Open("sqlite", "file:"+path)
 			check(t, err)
 			_, err = other.Exec(c.change)
 			check(t, errors.Join(err, other.Close()))
-			s = open(t, Options{Path: path})
+			s = open(t, Options{Database: sqlite.File{Path: path}})
 			for range 2 {
-				check(t, s.Record(t.Context(), audit.Entry{At: testTime, Actor: audit.Actor{Name: "ana"}, Action: "queue.pause"}))
+				check(t, s.Accounts.Record(t.Context(), audit.Entry{At: testTime, Actor: audit.Actor{Name: "ana"}, Action: "queue.pause"}))
 			}
 			if _, broken := tampered(t, s); broken == nil || broken.Error() != c.want {
 				t.Errorf("found %v, want %s", broken, c.want)
@@ -161,7 +164,7 @@ func TestVerifyAudit_NothingHeals(t *testing.T) {
 
 func TestAudit_RefusesChanges(t *testing.T) {
 	s := logged(t)
-	other, err := sql.Open("sqlite", dsn(s.path))
+	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
 	defer func() { check(t, other.Close()) }()
 	for _, statement := range []string{`UPDATE audit SET actor = 'x'`, `DELETE FROM audit WHERE seq = 5`} {

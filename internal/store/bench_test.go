@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store/rawtest"
+	"redrive/internal/store/sqlite"
 )
 
 // The benchmarks compare the store with the least that SQLite could do (see
@@ -20,8 +21,7 @@ import (
 func TestRaw_HasTheSettingsOfTheStore(t *testing.T) {
 	s, r := open(t, Options{}), rawtest.Open(t)
 	for name := range rawtest.Pragmas() {
-		var ours string
-		check(t, s.conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&ours))
+		ours := setting(t, s, name)
 		if theirs := r.Setting(name); ours != theirs {
 			t.Errorf("%s is %s in the store, %s in the raw queue", name, ours, theirs)
 		}
@@ -42,7 +42,7 @@ func benchJob() job.Job {
 }
 
 func openBench(b *testing.B) *Store {
-	s, err := Open(context.Background(), Options{Path: filepath.Join(b.TempDir(), "bench.db")})
+	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: filepath.Join(b.TempDir(), "bench.db")}})
 	check(b, err)
 	b.Cleanup(func() { check(b, s.Close()) })
 	return s

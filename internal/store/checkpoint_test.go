@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/store/sqlite"
 )
 
 // What was committed comes into the file while the log is still small, and
@@ -16,13 +16,13 @@ import (
 func TestCheckpointer_MovesPagesBesideTheWriter(t *testing.T) {
 	s := open(t, Options{})
 	size := func() int64 {
-		info, err := os.Stat(s.path)
+		info, err := os.Stat(pathOf(t, s))
 		check(t, err)
 		return info.Size()
 	}
 	before := size()
 	for range 4 {
-		enqueue(t, s, checkpointPages/2)
+		enqueue(t, s, 1000)
 	}
 	wait(t, func() bool { return size() > before })
 }
@@ -39,27 +39,27 @@ func TestCheckpointer_WaitsForRoomByItself(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	check(t, err)
 	t.Cleanup(func() { check(t, log.Close()) })
-	s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "jobs.db"), Log: slog.New(slog.NewTextHandler(log, nil))})
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}, Log: slog.New(slog.NewTextHandler(log, nil))})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
-	enqueue(t, s, checkpointPages/4)
+	enqueue(t, s, 500)
 	filler := filepath.Join(dir, "filler")
 	if err := os.WriteFile(filler, make([]byte, size), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("filling the disk: %v", err)
 	}
-	if err := s.checkpoints.move(); !errors.Is(err, job.ErrStorageFull) || s.Problem() != nil {
-		t.Errorf("moving pages gives %v, the problem is %v", err, s.Problem())
-	}
-	before, err := os.Stat(s.path)
+	before, err := os.Stat(pathOf(t, s))
 	check(t, err)
-	s.checkpoints.due <- struct{}{}
+	s.engine.Committed(10_000) // as many rows as make a checkpoint due
 	wait(t, func() bool {
 		info, err := log.Stat()
 		return err == nil && info.Size() > 0
 	})
+	if s.Problem() != nil {
+		t.Errorf("the problem is %v", s.Problem())
+	}
 	check(t, os.Remove(filler))
 	wait(t, func() bool {
-		after, err := os.Stat(s.path)
+		after, err := os.Stat(pathOf(t, s))
 		return err == nil && after.Size() > before.Size()
 	})
 }

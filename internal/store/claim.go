@@ -8,23 +8,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/queues"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
 )
 
 // claim takes, in each queue that is not paused, as many of the next jobs as
 // can start.
-func (t *tx) claim(c job.Claim) ([]job.Job, error) {
+func (s *Store) claim(t *db.Tx, c job.Claim) ([]job.Job, error) {
 	var claimed []job.Job
 	for _, queue := range slices.Sorted(maps.Keys(c.Free)) {
-		if c.Free[queue] <= 0 || t.isPaused(queue) {
+		if c.Free[queue] <= 0 || s.known.isPaused(queue) {
 			continue
 		}
-		jobs, err := t.claimQueue(c, queue, c.Free[queue])
+		jobs, err := s.claimQueue(t, c, queue, c.Free[queue])
 		if err != nil {
 			return nil, fmt.Errorf("claim from queue %s: %w", queue, err)
 		}
@@ -42,13 +42,6 @@ func joined(a, b []job.Job) []job.Job {
 	return append(a, b...)
 }
 
-func (t *tx) isPaused(queue string) bool {
-	if on, ok := t.paused[queue]; ok {
-		return on
-	}
-	return t.rollup.paused[queue]
-}
-
 // maxHeld bounds how many jobs of unknown types one claim moves aside, so that
 // a flood of them delays nobody else's commit for long. Their changes are told,
 // so the claimer comes again for the rest.
@@ -56,19 +49,19 @@ const maxHeld = 2000
 
 // claimQueue holds the jobs that nobody knows, so that they are not looked at
 // again, and goes on to the next ones until n are found.
-func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
+func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Job, error) {
 	var claimed []job.Job
 	for held := 0; len(claimed) < n && held < maxHeld; {
-		next, err := t.candidates(queue, c.Now, n-len(claimed))
+		next, err := s.candidates(t, queue, c.Now, n-len(claimed))
 		if err != nil {
 			return nil, err
 		}
 		known, unknown := sortOut(next, c.Knows)
-		if err := t.hold(unknown, c.Now); err != nil {
+		if err := s.hold(t, unknown, c.Now); err != nil {
 			return nil, err
 		}
 		held += len(unknown)
-		if err := t.take(c, known); err != nil {
+		if err := s.take(t, c, known); err != nil {
 			return nil, err
 		}
 		claimed = joined(claimed, known)
@@ -83,9 +76,9 @@ func (t *tx) claimQueue(c job.Claim, queue string, n int) ([]job.Job, error) {
 // with the highest priority, of the others those that have been due for the
 // longest, and of all these again those with the highest priority. (SQLite
 // would prepare the statement anew for each value of a bare LIMIT $2.)
-func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
+func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
 	const (
-		from      = `SELECT ` + nextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
+		from      = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
 		due       = from + `shelf IN ('scheduled', 'retryable') AND run_at <= $3 AND `
 		scheduled = due + `shelf = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
@@ -98,16 +91,16 @@ func (t *tx) candidates(queue string, now time.Time, n int) ([]job.Job, error) {
 		args  []any
 	}{
 		{job.Available, available, []any{queue, n}},
-		{job.Scheduled, scheduled, []any{queue, n, micros(now)}},
-		{job.Retryable, retryable, []any{queue, n, micros(now)}},
+		{job.Scheduled, scheduled, []any{queue, n, db.Micros(now)}},
+		{job.Retryable, retryable, []any{queue, n, db.Micros(now)}},
 	} {
-		if t.depth(queue, part.state) == 0 {
+		if !s.known.mayWait(queue, part.state) {
 			continue
 		}
 		known := job.Job{Queue: queue, State: part.state}
-		var found jobRows
-		err := t.query(part.query, func(rows *sql.Rows) error { return found.scanNext(rows, known) }, part.args...)
-		next, err := t.store.policies.complete(t, found, err)
+		var found rows.Found
+		err := t.Query(part.query, func(row *sql.Rows) error { return found.ScanNext(row, known) }, part.args...)
+		next, err := s.policies.Complete(t, found, err)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +128,7 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 }
 
 // take starts executions of the jobs.
-func (t *tx) take(c job.Claim, jobs []job.Job) error {
+func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) error {
 	const (
 		update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
 			worker = $3, lease_until = $4, last_seen = $2`
@@ -144,65 +137,70 @@ func (t *tx) take(c job.Claim, jobs []job.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	now, until := fromMicros(micros(c.Now)), fromMicros(micros(c.Now.Add(c.Lease)))
+	now, until := db.FromMicros(db.Micros(c.Now)), db.FromMicros(db.Micros(c.Now.Add(c.Lease)))
 	query := update + these // the usual one touches no list
 	if slices.ContainsFunc(jobs, func(j job.Job) bool { return j.State != job.Available }) {
 		query = update + `, shelf = ''` + these
 	}
-	if _, err := t.exec(query, seqs(jobs), micros(now), c.Worker, micros(until)); err != nil {
+	if _, err := t.Exec(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
 		return err
 	}
-	if err := t.knowGroups(jobs); err != nil {
+	if err := knowGroups(t, jobs); err != nil {
 		return err
 	}
+	before := slices.Clone(jobs)
 	for i := range jobs {
 		j := &jobs[i]
-		from := *j
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
-		t.moved(from, *j)
+		s.moved(&before[i], j, job.Totals{})
 	}
 	return nil
+}
+
+// knowGroups fills in the error groups of jobs that wait for a claim. Only those
+// that failed before have one.
+func knowGroups(t *db.Tx, jobs []job.Job) error {
+	const query = `SELECT seq, group_id FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	var failed []int64
+	for _, j := range jobs {
+		if j.Attempts > 0 {
+			failed = append(failed, j.Seq)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	groups := make(map[int64]int64, len(failed))
+	err := t.Query(query, func(rows *sql.Rows) error {
+		var seq, id int64
+		err := rows.Scan(&seq, &id)
+		groups[seq] = id
+		return err
+	}, db.Numbers(failed))
+	for i := range jobs {
+		jobs[i].Group = groups[jobs[i].Seq]
+	}
+	return err
 }
 
 // hold makes jobs wait for a handler: they stay available, and no claim sees
 // them.
-func (t *tx) hold(jobs []job.Job, now time.Time) error {
+func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 	const update = `UPDATE jobs SET state = 'available', shelf = '', held = 1, changed_at = $2 WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
 		return nil
 	}
-	if _, err := t.exec(update, seqs(jobs), micros(now)); err != nil {
+	if _, err := t.Exec(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
-	for _, j := range jobs {
-		from := j
-		j.State, j.Held, j.ChangedAt = job.Available, true, fromMicros(micros(now))
-		t.moved(from, j)
+	before := slices.Clone(jobs)
+	for i := range jobs {
+		j := &jobs[i]
+		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
+		s.moved(&before[i], j, job.Totals{})
 	}
 	return nil
-}
-
-// seqs is a JSON array of the jobs' numbers, the form in which many travel to
-// one statement.
-func seqs(jobs []job.Job) string {
-	numbers := make([]int64, len(jobs))
-	for i, j := range jobs {
-		numbers[i] = j.Seq
-	}
-	return array(numbers)
-}
-
-// array is a JSON array of numbers, for json_each.
-func array(numbers []int64) string {
-	text := []byte{'['}
-	for i, n := range numbers {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(text, n, 10)
-	}
-	return string(append(text, ']'))
 }
 
 // unholdChunk is how many jobs one transaction lets go.
@@ -211,7 +209,7 @@ const unholdChunk = 500
 // Unhold makes held jobs claimable again whose type is known now, and returns
 // how many.
 func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
-	held, err := s.Held(ctx)
+	held, err := s.Counters.Held(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -228,7 +226,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 	total := 0
 	var after filter.Cursor
 	for {
-		jobs, err := write(ctx, s.writer, unholdChunk, func(t *tx) ([]job.Job, error) { return t.unhold(string(names), after) })
+		jobs, err := db.Write(ctx, s.writer, unholdChunk, func(t *db.Tx) ([]job.Job, error) { return s.unhold(t, string(names), after) })
 		if err != nil {
 			return total, fmt.Errorf("let held jobs go: %w", err)
 		}
@@ -245,39 +243,26 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 
 // unhold lets the next held jobs of the types go, the longest held first, from
 // a place on, so that those that stay are passed once only.
-func (t *tx) unhold(types string, after filter.Cursor) ([]job.Job, error) {
+func (s *Store) unhold(t *db.Tx, types string, after filter.Cursor) ([]job.Job, error) {
 	const update = `UPDATE jobs SET held = 0 WHERE seq IN (SELECT seq FROM jobs
 			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
 			ORDER BY changed_at, seq LIMIT $4 + 0)
-		RETURNING ` + jobColumns
-	jobs, err := t.store.policies.jobs(t, update, micros(after.At), after.Seq, types, unholdChunk)
-	for _, j := range jobs {
-		from := j
+		RETURNING ` + rows.Columns
+	jobs, err := s.policies.Jobs(t, update, db.Micros(after.At), after.Seq, types, unholdChunk)
+	for i := range jobs {
+		from := jobs[i]
 		from.Held = true
-		t.moved(from, j)
+		s.moved(&from, &jobs[i], job.Totals{})
 	}
 	return jobs, err
-}
-
-// Held tells, by queue and type, how many jobs wait for a handler.
-func (s *Store) Held(ctx context.Context) ([]queues.Held, error) {
-	const query = `SELECT queue, type, n FROM held WHERE n > 0 ORDER BY queue, type`
-	var held []queues.Held
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
-		var h queues.Held
-		err := rows.Scan(&h.Queue, &h.Type, &h.Count)
-		held = append(held, h)
-		return err
-	})
-	return held, err
 }
 
 // Leases returns the active jobs whose lease ends at endedBy or before, all
 // active jobs for the zero time. They come with their payloads: what one process
 // had in memory, the next one can hold.
 func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error) {
-	const query = wholeJobs + ` WHERE state = 'active' AND ($1 = 0 OR lease_until <= $1) ORDER BY started_at, seq`
-	return s.policies.whole(s.reading(ctx), query, micros(endedBy))
+	const query = rows.Whole + ` WHERE state = 'active' AND (CAST($1 AS BIGINT) = 0 OR lease_until <= $1) ORDER BY started_at, seq`
+	return s.policies.Whole(s.reader.In(ctx), query, db.Micros(endedBy))
 }
 
 // NextDue returns the earliest time after a moment at which a scheduled or
@@ -291,6 +276,6 @@ func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error)
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0
 			AND NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = d.queue AND q.paused_at <> 0)) AS next`
 	var due int64
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error { return rows.Scan(&due) }, micros(after))
-	return fromMicros(due), err
+	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&due) }, db.Micros(after))
+	return db.FromMicros(due), err
 }

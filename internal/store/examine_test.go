@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"redrive/internal/audit"
+	"redrive/internal/store/sqlite"
 )
 
 func problems(t *testing.T, path string) (all []string) {
 	t.Helper()
-	found, err := Examine(t.Context(), path)
+	found, err := Examine(t.Context(), sqlite.File{Path: path})
 	check(t, err)
 	if len(found) < 10 {
 		t.Errorf("only %d things were looked at", len(found))
@@ -29,7 +30,7 @@ func problems(t *testing.T, path string) (all []string) {
 func TestExamine_FindsNothingWrongBesideARunningStore(t *testing.T) {
 	s := open(t, Options{})
 	live(t, s)
-	if got := problems(t, s.path); len(got) > 0 {
+	if got := problems(t, pathOf(t, s)); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
 }
@@ -64,11 +65,11 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		live(t, s)
 		_, err := s.Discard(t.Context(), testTime, dead(t, s, 1)[0].ID, 1, audit.Actor{Name: "ana"})
 		check(t, err)
-		other, err := sql.Open("sqlite", dsn(s.path))
+		other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 		check(t, err)
 		_, err = other.Exec(change)
 		check(t, errors.Join(err, other.Close()))
-		if got := problems(t, s.path); len(got) == 0 {
+		if got := problems(t, pathOf(t, s)); len(got) == 0 {
 			t.Errorf("%s was not noticed", change)
 		}
 	}
@@ -83,28 +84,28 @@ func TestExamine_OfWhatIsNoDatabase(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		check(t, os.WriteFile(path, []byte(text), 0o600))
-		if found, err := Examine(t.Context(), path); !errors.Is(err, ErrForeign) || len(found) > 0 {
+		if found, err := Examine(t.Context(), sqlite.File{Path: path}); !errors.Is(err, sqlite.ErrForeign) || len(found) > 0 {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
 	}
-	if found, err := Examine(t.Context(), dir); !errors.Is(err, ErrForeign) || len(found) > 0 {
+	if found, err := Examine(t.Context(), sqlite.File{Path: dir}); !errors.Is(err, sqlite.ErrForeign) || len(found) > 0 {
 		t.Errorf("a directory: %v, %v", found, err)
 	}
-	other, err := sql.Open("sqlite", dsn(filepath.Join(dir, "another")))
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "another"))
 	check(t, err)
 	_, err = other.Exec(`CREATE TABLE t (a)`)
 	check(t, errors.Join(err, other.Close()))
-	if _, err := Examine(t.Context(), filepath.Join(dir, "another")); !errors.Is(err, ErrForeign) {
+	if _, err := Examine(t.Context(), sqlite.File{Path: filepath.Join(dir, "another")}); !errors.Is(err, sqlite.ErrForeign) {
 		t.Errorf("the database of another program: %v", err)
 	}
 }
 
 func TestExamine_OfAnOldDatabase(t *testing.T) {
 	s := open(t, Options{})
-	path := s.path
+	path := pathOf(t, s)
 	check(t, s.Close())
 	edit(t, path, "PRAGMA user_version = 3")
-	if found, err := Examine(t.Context(), path); err == nil || len(found) > 0 || !strings.Contains(err.Error(), "schema 3") {
+	if found, err := Examine(t.Context(), sqlite.File{Path: path}); err == nil || len(found) > 0 || !strings.Contains(err.Error(), "schema 3") {
 		t.Errorf("%v, %v", found, err)
 	}
 }

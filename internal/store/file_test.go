@@ -15,49 +15,20 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
 )
-
-var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func open(t testing.TB, o Options) *Store {
-	t.Helper()
-	if o.Path == "" {
-		o.Path = filepath.Join(t.TempDir(), "jobs.db")
-	}
-	s, err := Open(t.Context(), o)
-	check(t, err)
-	t.Cleanup(func() { check(t, s.Close()) })
-	return s
-}
-
-func testJob(payload string) job.Job {
-	p := retry.Default()
-	p.MaxAttempts = 1
-	return job.Job{Queue: "orders", Type: "email.send", Policy: p, Timeout: time.Minute, Payload: []byte(payload)}
-}
-
-func enqueue(t testing.TB, s *Store, n int) []job.Enqueued {
-	t.Helper()
-	jobs := make([]job.Job, n)
-	for i := range jobs {
-		jobs[i] = testJob(strconv.Itoa(i))
-	}
-	done, err := s.Enqueue(context.Background(), testTime, jobs)
-	check(t, err)
-	return done
-}
 
 func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	dir := filepath.Join(t.TempDir(), "new", "dir")
-	s := open(t, Options{Path: filepath.Join(dir, "jobs.db")})
+	s := open(t, Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
 	enqueue(t, s, 1)
 	for name, want := range map[string]fs.FileMode{
 		"": 0o700 | fs.ModeDir, "jobs.db": 0o600, "jobs.db-wal": 0o600, "jobs.db-shm": 0o600, "jobs.db.lock": 0o600,
@@ -72,7 +43,7 @@ func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
 
 func TestOpen_PathMayHaveAnyCharacter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b?c#d%20e&f=é;.db")
-	s := open(t, Options{Path: path})
+	s := open(t, Options{Database: sqlite.File{Path: path}})
 	enqueue(t, s, 1)
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
@@ -82,10 +53,10 @@ func TestOpen_PathMayHaveAnyCharacter(t *testing.T) {
 func TestOpen_RefusesASecondInstanceAndNamesTheFirst(t *testing.T) {
 	s := open(t, Options{})
 	link := filepath.Join(t.TempDir(), "link.db")
-	check(t, os.Symlink(s.path, link))
-	for _, path := range []string{s.path, link} {
-		_, err := Open(t.Context(), Options{Path: path})
-		var locked *LockedError
+	check(t, os.Symlink(pathOf(t, s), link))
+	for _, path := range []string{pathOf(t, s), link} {
+		_, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+		var locked *db.LockedError
 		if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 			t.Errorf("opening %s again gave %v", path, err)
 		}
@@ -98,7 +69,7 @@ func TestHelperProcess(t *testing.T) {
 	if path == "" {
 		t.Skip("helps other tests")
 	}
-	s, err := Open(context.Background(), Options{Path: path})
+	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	enqueue(t, s, 7)
 	if os.Getenv("STORE_TEST_BREAK") != "" {
@@ -120,7 +91,8 @@ func breakFiles(t *testing.T, s *Store) {
 	_, first := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
 	<-s.Failed()
 	_, second := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
-	fmt.Println("broken:", errors.Is(first, job.ErrBroken), primary(first) == lib.SQLITE_IOERR, errors.Is(second, job.ErrBroken))
+	var sqliteError *driver.Error
+	fmt.Println("broken:", errors.Is(first, job.ErrBroken), errors.As(first, &sqliteError) && sqliteError.Code()&0xff == lib.SQLITE_IOERR, errors.Is(second, job.ErrBroken))
 }
 
 func TestWriter_StopsForGoodAfterAnInputOutputError(t *testing.T) {
@@ -131,7 +103,7 @@ func TestWriter_StopsForGoodAfterAnInputOutputError(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "broken: true true true") {
 		t.Errorf("%v: %s", err, out)
 	}
-	s := open(t, Options{Path: path})
+	s := open(t, Options{Database: sqlite.File{Path: path}})
 	if n := s.Snapshot().Depths.Jobs(); n < 7 || n > 8 { // the outcome of the one that failed is open
 		t.Errorf("%d jobs after a restart, want 7", n)
 	}
@@ -147,8 +119,8 @@ func TestOpen_AfterAKillFindsEverythingAndALooseLock(t *testing.T) {
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), Options{Path: path})
-	var locked *LockedError
+	_, err = Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	var locked *db.LockedError
 	if !errors.As(err, &locked) || locked.PID != other.Process.Pid {
 		t.Errorf("with the other process alive: %v, want its pid %d", err, other.Process.Pid)
 	}
@@ -156,7 +128,7 @@ func TestOpen_AfterAKillFindsEverythingAndALooseLock(t *testing.T) {
 	if err := other.Wait(); err == nil {
 		t.Error("the other process was not killed")
 	}
-	s := open(t, Options{Path: path})
+	s := open(t, Options{Database: sqlite.File{Path: path}})
 	if n := s.Snapshot().Depths.Jobs(); n != 7 {
 		t.Errorf("%d jobs, want 7", n)
 	}
@@ -168,7 +140,7 @@ func unchanged(t *testing.T, path string, want ...string) {
 	t.Helper()
 	before, err := os.ReadFile(path)
 	check(t, err)
-	_, err = Open(t.Context(), Options{Path: path})
+	_, err = Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	for _, text := range append(want, path) {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want an error with %q", err, text)
@@ -184,7 +156,7 @@ func unchanged(t *testing.T, path string, want ...string) {
 // edit runs statements on a file that no store has open.
 func edit(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", dsn(path))
+	db, err := sql.Open("sqlite", "file:"+path)
 	check(t, err)
 	for _, statement := range statements {
 		_, err := db.Exec(statement)
@@ -195,16 +167,18 @@ func edit(t *testing.T, path string, statements ...string) {
 
 func TestOpen_RefusesANewerSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	s, err := Open(t.Context(), Options{Path: path})
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	check(t, s.Close())
-	edit(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
-	unchanged(t, path, fmt.Sprintf("schema %d", schemaVersion+1), fmt.Sprintf("up to %d", schemaVersion))
+	files, err := filepath.Glob("sqlite/migrations/*.sql")
+	check(t, err)
+	edit(t, path, fmt.Sprintf("PRAGMA user_version = %d", len(files)+1))
+	unchanged(t, path, fmt.Sprintf("schema %d", len(files)+1), fmt.Sprintf("up to %d", len(files)))
 }
 
 func TestOpen_RefusesWhatIsNoDatabase(t *testing.T) {
 	for name, content := range map[string]string{
-		"text": strings.Repeat("no database at all\n", 100), "short": "x", "almost": magic,
+		"text": strings.Repeat("no database at all\n", 100), "short": "x", "almost": "SQLite format 3\x00",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "notes.txt")
@@ -231,7 +205,7 @@ func TestOpen_RefusesTheDatabaseOfAnotherProgram(t *testing.T) {
 
 func TestOpen_RefusesADirectory(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(t.Context(), Options{Path: dir}); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: dir}}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -239,21 +213,21 @@ func TestOpen_RefusesADirectory(t *testing.T) {
 func TestOpen_TakesAnEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	check(t, os.WriteFile(path, nil, 0o600))
-	enqueue(t, open(t, Options{Path: path}), 1)
+	enqueue(t, open(t, Options{Database: sqlite.File{Path: path}}), 1)
 }
 
 func TestMigrations_WriteTheirNumber(t *testing.T) {
 	s := open(t, Options{})
 	var version, id, recorded int64
-	check(t, s.reads.QueryRow(`SELECT user_version, application_id, (SELECT max(version_id) FROM goose_db_version)
+	check(t, s.engine.Reads().QueryRow(`SELECT user_version, application_id, (SELECT max(version_id) FROM goose_db_version)
 		FROM pragma_user_version, pragma_application_id`).Scan(&version, &id, &recorded))
-	if version != schemaVersion || recorded != schemaVersion || id != applicationID {
+	if version != recorded || id != 0x52445256 {
 		t.Errorf("user_version %d, recorded %d, application_id %#x", version, recorded, id)
 	}
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	files, err := filepath.Glob("sqlite/migrations/*.sql")
 	check(t, err)
-	if len(files) != schemaVersion {
-		t.Errorf("%d migrations, the program knows %d", len(files), schemaVersion)
+	if len(files) != int(version) {
+		t.Errorf("%d migrations, the program knows %d", len(files), version)
 	}
 }
 
@@ -262,7 +236,7 @@ func TestSQLite_IsNewEnough(t *testing.T) {
 	s := open(t, Options{})
 	var major, minor, patch int
 	var version string
-	check(t, s.reads.QueryRow("SELECT sqlite_version()").Scan(&version))
+	check(t, s.engine.Reads().QueryRow("SELECT sqlite_version()").Scan(&version))
 	_, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch)
 	check(t, err)
 	if major*1_000_000+minor*1000+patch < 3_051_003 {
@@ -272,28 +246,32 @@ func TestSQLite_IsNewEnough(t *testing.T) {
 
 func TestSQLite_SettingsReachEveryConnection(t *testing.T) {
 	s := open(t, Options{})
-	relaxed := open(t, Options{Relaxed: true})
+	relaxed := open(t, Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db"), Relaxed: true}})
 	readers := make([]*sql.Conn, 4)
 	for i := range readers {
 		var err error
-		readers[i], err = s.reads.Conn(t.Context())
+		readers[i], err = s.engine.Reads().Conn(t.Context())
 		check(t, err)
 		defer readers[i].Close()
 	}
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "busy_timeout": "0", "trusted_schema": "0"} {
+		if got := setting(t, s, pragma); got != want {
+			t.Errorf("writer has %s = %s, want %s", pragma, got, want)
+		}
+	}
+	if got := setting(t, relaxed, "synchronous"); got != "1" {
+		t.Errorf("relaxed writer has synchronous = %s, want 1", got)
+	}
 	for _, c := range []struct {
 		conn         *sql.Conn
-		name, pragma string
-		want         string
+		pragma, want string
 	}{
-		{s.conn, "writer", "journal_mode", "wal"}, {s.conn, "writer", "synchronous", "2"}, {s.conn, "writer", "busy_timeout", "0"},
-		{relaxed.conn, "relaxed writer", "synchronous", "1"}, {s.conn, "writer", "trusted_schema", "0"},
-		{readers[0], "reader", "query_only", "1"}, {readers[3], "reader", "query_only", "1"}, {readers[3], "reader", "trusted_schema", "0"},
-		{readers[2], "reader", "mmap_size", "134217728"},
+		{readers[0], "query_only", "1"}, {readers[3], "query_only", "1"}, {readers[3], "trusted_schema", "0"}, {readers[2], "mmap_size", "134217728"},
 	} {
 		var got string
 		check(t, c.conn.QueryRowContext(t.Context(), "PRAGMA "+c.pragma).Scan(&got))
 		if got != c.want {
-			t.Errorf("%s has %s = %s, want %s", c.name, c.pragma, got, c.want)
+			t.Errorf("a reader has %s = %s, want %s", c.pragma, got, c.want)
 		}
 	}
 	if _, err := readers[1].ExecContext(t.Context(), "DELETE FROM jobs"); err == nil {

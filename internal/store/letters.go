@@ -10,31 +10,23 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
 )
 
-// Fill tells how full the dead-letter queue is.
-func (s *Store) Fill(ctx context.Context, now time.Time) (retention.Usage, error) {
+// LetterUsage tells how full the dead-letter queue is.
+func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	const query = `SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1`
-	f := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.openedSince(firstHour(now))}
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+	firstHour := db.Micros(now)/db.MicrosPerHour - 23
+	u := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.Counters.OpenedSince(firstHour)}
+	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var oldest int64
 		err := rows.Scan(&oldest)
-		f.Oldest = fromMicros(oldest)
+		u.Oldest = db.FromMicros(oldest)
 		return err
 	})
-	return f, err
-}
-
-// openedSince counts the open letters whose jobs failed in an hour or later.
-func (s *Store) openedSince(first int64) (n int64) {
-	s.counts.RLock()
-	defer s.counts.RUnlock()
-	for hour, opened := range s.rollup.opened {
-		if hour >= first {
-			n += opened
-		}
-	}
-	return n
+	return u, err
 }
 
 // pruneChunk is how many letters one transaction removes.
@@ -49,28 +41,28 @@ const pruneChunk = 500
 // come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, r retention.Limits) (done retention.Pruned, err error) {
 	if r.Age > 0 {
-		done.ByAge, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now.Add(-r.Age), pruneChunk) })
+		done.ByAge, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.prune(t, now, now.Add(-r.Age), pruneChunk) })
 	}
 	if r.Age > 0 && err == nil {
-		done.Items, err = s.prune(ctx, func(t *tx) (int, error) { return t.pruneItems(now.Add(-r.Age), pruneChunk) })
+		done.Items, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Operations.PruneItems(t, now.Add(-r.Age), pruneChunk) })
 	}
 	if r.Count > 0 && err == nil {
-		done.ByCount, err = s.prune(ctx, func(t *tx) (int, error) { return t.prune(now, now, t.openLetters()-r.Count) })
+		done.ByCount, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.prune(t, now, now, s.Counters.OpenLetters()-r.Count) })
 	}
 	if r.Trash > 0 && err == nil {
-		done.Trash, err = s.purge(ctx, now, now.Add(-r.Trash))
+		done.Trash, err = s.purgeTrash(ctx, now, now.Add(-r.Trash))
 	}
 	if r.Age > 0 && err == nil { // last: what was removed above no longer belongs to any
-		done.Groups, err = s.prune(ctx, func(t *tx) (int, error) { return t.pruneGroups(now.Add(-r.Age), pruneChunk) })
+		done.Groups, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Groups.Prune(t, now.Add(-r.Age), pruneChunk) })
 	}
 	return done, err
 }
 
-// prune removes in one transaction after the other, until one finds less than
-// it may remove.
-func (s *Store) prune(ctx context.Context, some func(*tx) (int, error)) (total int, err error) {
+// repeatedly removes in one transaction after the other, until one finds less
+// than it may remove.
+func (s *Store) repeatedly(ctx context.Context, some func(*db.Tx) (int, error)) (total int, err error) {
 	for {
-		n, err := write(ctx, s.writer, pruneChunk, some)
+		n, err := db.Write(ctx, s.writer, pruneChunk, some)
 		if err != nil {
 			return total, fmt.Errorf("prune what is kept for its time only: %w", err)
 		}
@@ -80,39 +72,29 @@ func (s *Store) prune(ctx context.Context, some func(*tx) (int, error)) (total i
 	}
 }
 
-// openLetters counts them as this transaction sees them.
-func (t *tx) openLetters() int64 {
-	n := t.rollup.depths[job.StatusDeadLetter]
-	for k, d := range t.delta.depths {
-		if k.status == job.StatusDeadLetter {
-			n += d
-		}
-	}
-	return n
-}
-
 // prune removes the oldest letters that failed before a time, at most so many,
 // and says in the audit log how many those were.
-func (t *tx) prune(now, before time.Time, most int64) (int, error) {
+func (s *Store) prune(t *db.Tx, now, before time.Time, most int64) (int, error) {
 	if most <= 0 {
 		return 0, nil
 	}
-	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (
 		SELECT job_seq FROM dead_letters WHERE open = 1 AND failed_at < $1 AND job_seq <> (
 			SELECT job_seq FROM dead_letters WHERE open = 1 ORDER BY failed_at DESC, job_seq DESC LIMIT 1)
 		ORDER BY failed_at, job_seq LIMIT $2 + 0)`
-	jobs, err := t.store.policies.jobs(t, query, micros(before), min(most, pruneChunk))
+	jobs, err := s.policies.Jobs(t, query, db.Micros(before), min(most, pruneChunk))
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}
-	if err := t.remove(jobs); err != nil {
+	if err := s.remove(t, jobs); err != nil {
 		return 0, err
 	}
-	return len(jobs), t.audit(audit.Entry{At: now, Actor: keeper(), Action: "dead_letters.prune", Count: int64(len(jobs))})
+	return len(jobs), s.Accounts.Log(t, audit.Entry{At: now, Actor: retentionActor(), Action: "dead_letters.prune", Count: int64(len(jobs))})
 }
 
 // remove deletes jobs that are over, with everything that is known of them.
-func (t *tx) remove(jobs []job.Job) error {
+func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
+	these := rows.Seqs(jobs)
 	for _, remove := range []string{
 		`DELETE FROM dead_letters WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM attempts WHERE job_seq IN (SELECT value FROM json_each($1))`,
@@ -121,27 +103,24 @@ func (t *tx) remove(jobs []job.Job) error {
 		`DELETE FROM bodies WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,
-		forgetBacklog, forgetSearch,
 	} {
-		if _, err := t.exec(remove, seqs(jobs)); err != nil {
+		if _, err := t.Exec(remove, these); err != nil {
 			return err
 		}
 	}
-	for _, j := range jobs {
-		t.resolved(j)
-		t.delta.depth(j, -1)
-		t.delta.stand(j, -1)
+	for i := range jobs {
+		s.books.Moved(book.Move{From: &jobs[i]})
 	}
-	t.touched = true
-	return nil
+	t.Touch()
+	return s.books.Removed(t, these)
 }
 
 // Forwarded writes down what became of a refused dead letter that was sent once
 // more: it is stored as any other letter, or its problem is a newer one. A run
 // whose letter is not refused (any more) is a *job.Conflict.
 func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error) {
-	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
-		from, err := t.byID(id)
+	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
+		from, err := s.byID(t, id)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -151,39 +130,36 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 		}
 		if d.Problem != "" {
 			const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
-			n, err := t.exec(still, from.Seq, run, clip.Text(d.Problem, job.MaxNote))
-			t.touched = true
-			if err := expect(1, n, err); err != nil {
+			t.Touch()
+			if err := t.ExecExactly(1, still, from.Seq, run, clip.Text(d.Problem, job.MaxNote)); err != nil {
 				return job.Job{}, err
 			}
-			return from, t.audit(about(from, from, "job.forward", now, by))
+			return from, s.Accounts.Log(t, about(from, from, "job.forward", now, by))
 		}
-		to, err := t.accepted(from, d)
+		to, err := s.accepted(t, from, d)
 		if err != nil {
 			return job.Job{}, err
 		}
-		return to, t.audit(about(from, to, "job.forward", now, by))
+		return to, s.Accounts.Log(t, about(from, to, "job.forward", now, by))
 	})
 }
 
 // accepted moves a refused letter into the dead-letter queue. Its job failed when
 // it failed: the list of letters and the scope of an operation both go by that.
-func (t *tx) accepted(from job.Job, d job.Delivery) (job.Job, error) {
+func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error) {
 	const (
 		letter = `UPDATE dead_letters SET open = 1, refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
 			WHERE job_seq = $1 AND run = $2 AND refused = 1`
 		update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
 	)
-	n, err := t.exec(letter, from.Seq, from.Run, d.ForwardedTo, micros(d.ForwardedAt))
-	if err := expect(1, n, err); err != nil {
+	if err := t.ExecExactly(1, letter, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
 		return job.Job{}, err
 	}
-	to, err := t.change(from, update, from.Seq)
+	to, err := s.change(t, from, update, from.Seq)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("store the dead letter of job %s: %w", from.ID, err)
 	}
-	t.opened(to)
-	t.moved(from, to)
+	s.moved(&from, &to, job.Totals{})
 	return to, nil
 }
 
@@ -193,12 +169,12 @@ func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string,
 	const query = `SELECT l.job_seq, l.problem FROM dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq AND j.run = l.run
 		WHERE l.job_seq IN (SELECT value FROM json_each($1)) AND l.refused = 1`
 	all := map[int64]string{}
-	err := s.reading(ctx).query(query, func(rows *sql.Rows) error {
+	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var seq int64
 		var problem string
 		err := rows.Scan(&seq, &problem)
 		all[seq] = problem
 		return err
-	}, seqs(jobs))
+	}, rows.Seqs(jobs))
 	return all, err
 }

@@ -71,7 +71,7 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 	check(t, err)
 	dead(t, s, 2)
 	rows := func(table, seq string) (n int) {
-		err := s.reading(t.Context()).query("SELECT count(*) FROM "+table+" WHERE "+seq+" = $1",
+		err := s.reader.In(t.Context()).Query("SELECT count(*) FROM "+table+" WHERE "+seq+" = $1",
 			func(rows *sql.Rows) error { return rows.Scan(&n) }, old.Seq)
 		check(t, err)
 		return n

@@ -18,9 +18,9 @@ func replayed(t *testing.T, s *Store) (id int64, running job.Job) {
 	t.Helper()
 	j := dead(t, s, 1)[0]
 	by := audit.Actor{Name: "ana"}
-	o, err := s.NewOperation(t.Context(), testTime, operation.Request{Kind: operation.Replay, Named: []operation.Named{{ID: j.ID, Run: 1}}, Start: true}, by)
+	o, err := s.Operations.New(t.Context(), testTime, operation.Request{Kind: operation.Replay, Named: []operation.Named{{ID: j.ID, Run: 1}}, Start: true}, by)
 	check(t, err)
-	_, err = s.Work(t.Context(), func() time.Time { return testTime }, o.ID, 1)
+	_, err = s.Operations.Work(t.Context(), func() time.Time { return testTime }, o.ID, 1)
 	check(t, err)
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{j.Queue: 1}})
 	check(t, err)
@@ -59,9 +59,9 @@ func TestOutcome_OfARunThatIsReplayedInTheSameCommit(t *testing.T) {
 			_, err := s.Replay(ctx, testTime.Add(time.Second), running.ID, 2, audit.Actor{Name: "eve"})
 			return err
 		})
-	o, err := s.Operation(t.Context(), id)
+	o, err := s.Operations.Get(t.Context(), id)
 	check(t, err)
-	items, err := s.Items(t.Context(), id, operation.ItemFilter{}, 0, 9)
+	items, err := s.Operations.Items(t.Context(), id, operation.ItemFilter{}, 0, 9)
 	check(t, err)
 	if o.Relapsed != 1 || o.Dropped != 0 || !items.Items[0].Same {
 		t.Errorf("relapsed %d, dropped %d, the item is %+v", o.Relapsed, o.Dropped, items.Items[0])
@@ -85,7 +85,7 @@ func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
 			_, err := s.Restore(ctx, testTime.Add(time.Second), running.ID, 2, by)
 			return err
 		})
-	if o, err := s.Operation(t.Context(), id); err != nil || o.Dropped != 0 || o.Unsettled() != 1 {
+	if o, err := s.Operations.Get(t.Context(), id); err != nil || o.Dropped != 0 || o.Unsettled() != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

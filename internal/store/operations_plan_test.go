@@ -3,46 +3,66 @@ package store
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retention"
 )
 
 func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
-	s := open(t, Options{})
-	const jobs = 200
+	s, recorded := openRecorded(t)
+	ctx, by := t.Context(), audit.Actor{Name: "ana"}
+	dead(t, s, 200)
 	for range 3 { // as many operations over the same jobs
-		if _, err := write(t.Context(), s.writer, 1, func(tx *tx) (int64, error) {
-			o := operation.Operation{Kind: operation.Replay, State: operation.Preview}
-			var err error
-			if o.ID, err = tx.insertOperation(o); err != nil {
-				return 0, err
-			}
-			all := make([]workItem, jobs)
-			for i := range all {
-				all[i] = workItem{seq: int64(i + 1), run: 1}
-			}
-			_, err = tx.addItems(o, all, testTime)
-			return o.ID, err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		o, err := s.Operations.New(ctx, testTime.Add(time.Hour), operation.Request{Kind: operation.Discard, Filter: filter.Filter{Queue: "orders"}, Start: true}, by)
+		check(t, err)
+		_, err = s.Operations.Collect(ctx, testTime.Add(time.Hour), o.ID)
+		check(t, err)
 	}
-	for _, query := range []string{outcomeQuery, undropQuery} {
-		got := plan(t, s.reads, query)
+	work := func(id int64) {
+		_, err := s.Operations.Work(ctx, func() time.Time { return testTime.Add(time.Hour) }, id, 10)
+		check(t, err)
+	}
+	work(1)
+	replay, err := s.Operations.New(ctx, testTime.Add(time.Hour), operation.Request{
+		Kind: operation.Replay, Filter: filter.Filter{Status: job.StatusDeadLetter}, Start: true,
+	}, by)
+	check(t, err)
+	_, err = s.Operations.Collect(ctx, testTime.Add(time.Hour), replay.ID)
+	check(t, err)
+	work(replay.ID)
+	replayed, err := s.Jobs(ctx, filter.Filter{Status: "available"}, filter.Cursor{}, 1)
+	check(t, err)
+	_, err = s.Discard(ctx, testTime.Add(time.Hour), replayed.Jobs[0].ID, 2, by)
+	check(t, err)
+	_, err = s.Restore(ctx, testTime.Add(time.Hour), replayed.Jobs[0].ID, 2, by)
+	check(t, err)
+	_, err = s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Age: time.Minute})
+	check(t, err)
+	for _, query := range []string{recorded.one(t, "SET outcome = e.outcome"), recorded.one(t, "SET outcome = '', ended_at = 0")} {
+		got := plan(t, s.engine.Reads(), query)
 		if strings.Contains(got, "SCAN operation_items") || strings.Contains(got, "AUTOMATIC") || !strings.Contains(got, "operation_items_job") {
 			t.Errorf("the items of ended runs are found by\n%s", got)
 		}
 	}
-	if got := plan(t, s.reads, nextQuery); got != "SEARCH operation_items USING INDEX operation_items_state (operation_id=? AND state=?)" {
+	next := recorded.one(t, "SELECT n, job_seq, run FROM operation_items")
+	if got := plan(t, s.engine.Reads(), next); got != "SEARCH operation_items USING INDEX operation_items_state (operation_id=? AND state=?)" {
 		t.Errorf("the next items are found by\n%s", got)
 	}
-	if got := plan(t, s.reads, pruneQuery); strings.Contains(got, "SCAN i") || strings.Contains(got, "SCAN operation_items") ||
+	prune := recorded.one(t, "DELETE FROM operation_items")
+	if got := plan(t, s.engine.Reads(), prune); strings.Contains(got, "SCAN i") || strings.Contains(got, "SCAN operation_items") ||
 		!strings.Contains(got, "SEARCH i USING PRIMARY KEY (operation_id=?)") {
 		t.Errorf("the items of old operations are found by\n%s", got)
 	}
 	for _, f := range []operation.ItemFilter{{}, {State: operation.ItemDone}, {State: operation.ItemSkipped}, {Outcome: operation.RunRelapsed}, {Outcome: operation.RunUnsettled}} {
-		query, _ := itemsQuery(1, f, 0, 50)
-		if got := plan(t, s.reads, query); strings.Contains(got, "SCAN i") || strings.Contains(got, "TEMP B-TREE") {
+		recorded.forget()
+		_, err := s.Operations.Items(ctx, 1, f, 0, 50)
+		check(t, err)
+		query := recorded.one(t, "FROM operation_items AS i")
+		if got := plan(t, s.engine.Reads(), query); strings.Contains(got, "SCAN i") || strings.Contains(got, "TEMP B-TREE") {
 			t.Errorf("items of %+v are read by\n%s", f, got)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/store/rows"
 )
 
 // plan returns how SQLite would run a query, one step a line.
@@ -58,6 +59,15 @@ func slow(plan string) string {
 	return scans(plan)
 }
 
+// jobsQuery is the query of a list of jobs, and wholeJobsQuery with their bodies.
+func jobsQuery(s *Store, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+	return rows.Select(s.Search, rows.Columns, "", f, after, limit)
+}
+
+func wholeJobsQuery(s *Store, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+	return rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
+}
+
 func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 	s := open(t, Options{})
 	cursor := filter.Cursor{At: testTime, Seq: 7}
@@ -65,8 +75,8 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 		failure := status == job.Status(job.Discarded) || status == job.Status(job.Retryable)
 		for _, f := range []filter.Filter{{Status: status}, {Status: status, Queue: "q"}, {Status: status, Type: "t"}} {
 			for _, after := range []filter.Cursor{{}, cursor} {
-				query, _ := jobsQuery(f, after, 50)
-				got := plan(t, s.reads, query)
+				query, _ := jobsQuery(s, f, after, 50)
+				got := plan(t, s.engine.Reads(), query)
 				if step := slow(got); step != "" && step != "SCAN j" {
 					t.Errorf("%+v: %s", f, got)
 				}
@@ -86,13 +96,13 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 			}
 		}
 	}
-	query, _ := jobsQuery(filter.Filter{}, cursor, 50)
-	if got := plan(t, s.reads, query); got != "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)" {
+	query, _ := jobsQuery(s, filter.Filter{}, cursor, 50)
+	if got := plan(t, s.engine.Reads(), query); got != "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)" {
 		t.Errorf("all jobs: %s", got)
 	}
 	for _, f := range []filter.Filter{{}, {Queue: "q"}, {Reason: retry.AttemptsExhausted}} {
-		query, _ := lettersQuery(f, cursor, 50)
-		if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "l USING COVERING INDEX dead_letters_") {
+		query, _ := rows.SelectLetters(s.Search, f, cursor, 50)
+		if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "l USING COVERING INDEX dead_letters_") {
 			t.Errorf("letters %+v: %s", f, got)
 		}
 	}
@@ -107,11 +117,11 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		{Text: "timeout"}, {Error: "timeout", Queue: "q", Status: "retryable"}, {Payload: "1042", Sort: filter.Oldest}, {Meta: "acme", From: testTime},
 	} {
 		for _, after := range []filter.Cursor{{}, cursor} {
-			jobs, _ := jobsQuery(f, after, 50)
-			whole, _ := wholeJobsQuery(f, after, 50)
-			letters, _ := lettersQuery(f, after, 50)
+			jobs, _ := jobsQuery(s, f, after, 50)
+			whole, _ := wholeJobsQuery(s, f, after, 50)
+			letters, _ := rows.SelectLetters(s.Search, f, after, 50)
 			for _, query := range []string{jobs, whole, letters} {
-				got := plan(t, s.reads, query)
+				got := plan(t, s.engine.Reads(), query)
 				if slow(got) != "" || !strings.HasPrefix(got, "SCAN s VIRTUAL TABLE INDEX ") || !strings.Contains(got, "SEARCH j USING INTEGER PRIMARY KEY") {
 					t.Errorf("%v: %s", f, got)
 				}
@@ -127,8 +137,8 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		"jobs_group (group_id=? AND shelf=?":                          {Status: "discarded", Group: "g"},
 		"sqlite_autoindex_jobs_1 (id>? AND id<?)":                     {ID: "019ce22a"},
 	} {
-		query, _ := jobsQuery(f, filter.Cursor{}, 50)
-		if got := plan(t, s.reads, query); !strings.Contains(got, index) || f.ID == "" && slow(got) != "" {
+		query, _ := jobsQuery(s, f, filter.Cursor{}, 50)
+		if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, index) || f.ID == "" && slow(got) != "" {
 			t.Errorf("%v is not read by %s: %s", f, index, got)
 		}
 	}
@@ -136,47 +146,41 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 
 func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
-	query, _ := lettersQuery(filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
-	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND shelf=?") {
+	query, _ := rows.SelectLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND shelf=?") {
 		t.Errorf("the letters of a group: %s", got)
 	}
-	query, _ = lettersQuery(filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
-	if got := plan(t, s.reads, query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND shelf=?") {
+	query, _ = rows.SelectLetters(s.Search, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND shelf=?") {
 		t.Errorf("the letters of a type: %s", got)
 	}
 }
 
 func TestPlans_OfUsersFindTheirLoginsBySubject(t *testing.T) {
-	s := open(t, Options{})
-	if got := plan(t, s.reads, usersQuery); !strings.Contains(got, "SEARCH audit USING INDEX audit_subject (subject=?)") {
+	s, recorded := openRecorded(t)
+	_, err := s.Accounts.Users(t.Context())
+	check(t, err)
+	if got := plan(t, s.engine.Reads(), recorded.one(t, "FROM users ORDER BY name")); !strings.Contains(got, "SEARCH audit USING INDEX audit_subject (subject=?)") {
 		t.Errorf("users are read by\n%s", got)
 	}
 }
 
 // Every statement that a busy life of the store prepares is looked at.
 func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
-	s := open(t, Options{})
+	s, recorded := openRecorded(t)
 	live(t, s)
-	other, err := sql.Open("sqlite", dsn(s.path))
+	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
 	defer other.Close()
 	looked := 0
-	for query := range s.stmts {
+	for _, query := range recorded.all() {
 		if strings.HasPrefix(query, "SELECT") || strings.HasPrefix(query, "UPDATE") || strings.HasPrefix(query, "DELETE") {
 			looked++
-			if step := scans(plan(t, other, query)); step != "" {
+			if step := scans(plan(t, other, query)); step != "" && step != "SCAN j" { // all jobs, the newest first
 				t.Errorf("%s\n%s", query, step)
 			}
 		}
 	}
-	s.prepared.Range(func(query, _ any) bool {
-		looked++
-		got := plan(t, s.reads, query.(string))
-		if step := scans(got); step != "" && step != "SCAN j" { // all jobs, the newest first
-			t.Errorf("%s\n%s", query, got)
-		}
-		return true
-	})
 	if looked < 30 {
 		t.Errorf("only %d statements were looked at", looked)
 	}
@@ -256,11 +260,11 @@ func operate(t *testing.T, s *Store, kind operation.Kind) {
 	f, err := kind.Scope(filter.Filter{})
 	check(t, err)
 	n := operation.Request{Kind: kind, Filter: f, Start: true}
-	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), n, audit.Actor{Name: "eve"})
+	o, err := s.Operations.New(t.Context(), testTime.Add(time.Hour), n, audit.Actor{Name: "eve"})
 	check(t, err)
-	_, err = s.Collect(t.Context(), testTime.Add(time.Hour), o.ID)
+	_, err = s.Operations.Collect(t.Context(), testTime.Add(time.Hour), o.ID)
 	check(t, err)
-	done, err := s.Work(t.Context(), func() time.Time { return testTime.Add(time.Hour) }, o.ID, operation.MaxStep)
+	done, err := s.Operations.Work(t.Context(), func() time.Time { return testTime.Add(time.Hour) }, o.ID, operation.MaxStep)
 	check(t, err)
 	if done.Items == 0 || done.Operation.State != operation.Finished {
 		t.Errorf("%s: %+v", kind, done)
@@ -271,24 +275,24 @@ func operate(t *testing.T, s *Store, kind operation.Kind) {
 func look(t *testing.T, s *Store, id string) {
 	t.Helper()
 	ctx, ok := context.Background(), func(_ any, err error) { t.Helper(); check(t, err) }
-	ok(s.Fill(ctx, testTime))
+	ok(s.LetterUsage(ctx, testTime))
 	ok(s.Trashed(ctx, []job.Job{{Seq: 1}}))
 	ok(s.Job(ctx, id))
 	ok(s.Jobs(ctx, filter.Filter{}, filter.Cursor{}, 10))
 	ok(s.Letters(ctx, filter.Filter{}, filter.Cursor{}, 10))
 	ok(s.Changes(ctx, []string{id}))
-	ok(s.Queues(ctx, testTime))
-	ok(s.LastHour(ctx, testTime))
-	ok(s.Series(ctx, testTime, "orders", "email.*", queues.LastDay()))
+	ok(s.Counters.Queues(ctx, testTime))
+	ok(s.Counters.LastHour(ctx, testTime))
+	ok(s.Counters.Series(ctx, testTime, "orders", "email.*", queues.LastDay()))
 	ok(s.Recent(ctx, "email.send", 60))
-	ok(s.Reasons(ctx))
-	ok(s.Held(ctx))
-	ok(s.Tallies(ctx))
+	ok(s.Counters.Reasons(ctx))
+	ok(s.Counters.Held(ctx))
+	ok(s.Counters.Tallies(ctx))
 	ok(s.Leases(ctx, testTime))
 	ok(s.NextDue(ctx, testTime))
-	ok(s.SearchLag(ctx))
-	ok(s.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
-	ok(s.FillSearch(ctx))
+	ok(s.Search.Lag(ctx))
+	ok(s.Counters.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
+	ok(s.Search.Fill(ctx))
 	ok(s.Jobs(ctx, filter.Filter{Text: "service"}, filter.Cursor{}, 10))
 	ok(s.Letters(ctx, filter.Filter{Operation: 1, Group: "g"}, filter.Cursor{}, 10))
 }
@@ -299,11 +303,11 @@ func TestShelf_RepeatsTheState(t *testing.T) {
 	live(t, s)
 	const query = `SELECT state, shelf, count(*) FROM jobs GROUP BY state, shelf`
 	seen := 0
-	err := s.reading(t.Context()).query(query, func(rows *sql.Rows) error {
+	err := s.reader.In(t.Context()).Query(query, func(row *sql.Rows) error {
 		var state, got string
 		var n int
-		err := rows.Scan(&state, &got, &n)
-		if want := shelf(job.State(state)); got != want {
+		err := row.Scan(&state, &got, &n)
+		if want := rows.ListState(job.State(state)); got != want {
 			t.Errorf("%d jobs that are %s lie on the shelf %q, want %q", n, state, got, want)
 		}
 		seen++

@@ -23,7 +23,7 @@ func TestReplayWith_TellsTheAuditLogNoValues(t *testing.T) {
 	check(t, err)
 	var action, before, after string
 	const query = `SELECT action, before, after FROM audit ORDER BY seq DESC LIMIT 1`
-	check(t, s.reading(t.Context()).query(query, func(rows *sql.Rows) error { return rows.Scan(&action, &before, &after) }))
+	check(t, s.reader.In(t.Context()).Query(query, func(rows *sql.Rows) error { return rows.Scan(&action, &before, &after) }))
 	if want := "dead_letter, run 1; queue orders; priority 0"; action != "job.replay" || before != want {
 		t.Errorf("%s: before %q, want job.replay: %q", action, before, want)
 	}

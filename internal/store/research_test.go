@@ -19,19 +19,26 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/store/search"
+	"redrive/internal/store/sqlite"
 )
 
 // hiding are options that take some words out of everything.
-func hiding(path string, words ...string) Options {
+func hiding(t *testing.T, path string, words ...string) Options {
 	text := func(s string) string {
 		for _, word := range words {
 			s = strings.ReplaceAll(s, word, "••••••")
 		}
 		return s
 	}
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "jobs.db")
+	}
 	return Options{
-		Path: path, RedactText: text, Fingerprint: strings.Join(words, " "),
-		Redact: func(_ string, data []byte) []byte { return []byte(text(string(data))) },
+		Database: sqlite.File{Path: path}, Redact: search.Redaction{
+			Data: func(_ string, data []byte) []byte { return []byte(text(string(data))) },
+			Text: text, Fingerprint: strings.Join(words, " "),
+		},
 	}
 }
 
@@ -61,16 +68,16 @@ func TestFillSearch_PassesWhatItCannotIndex(t *testing.T) {
 	var log bytes.Buffer
 	s := open(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	failWith(t, s, 100, "alpha")
-	other, err := sql.Open("sqlite", dsn(s.path))
+	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
 	_, err = other.Exec(`CREATE TRIGGER spoil BEFORE INSERT ON search_docsize WHEN new.id = 77 BEGIN SELECT raise(ABORT, 'no'); END`)
 	check(t, errors.Join(err, other.Close()))
 	for range 2 {
-		if _, err := s.FillSearch(t.Context()); err != nil {
+		if _, err := s.Search.Fill(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
-	lag, err := s.SearchLag(t.Context())
+	lag, err := s.Search.Lag(t.Context())
 	if n := finds(t, s, "alpha"); n != 100 || lag != 0 || err != nil {
 		t.Errorf("%d of 101 jobs are found, %d wait, %v", n, lag, err)
 	}
@@ -84,12 +91,12 @@ func TestFillSearch_JoinsSegments(t *testing.T) {
 	s := open(t, Options{})
 	for range 3 {
 		failWith(t, s, 1, "alpha")
-		_, err := s.FillSearch(t.Context())
+		_, err := s.Search.Fill(t.Context())
 		check(t, err)
 	}
 	const query = `SELECT count(DISTINCT id >> 37) FROM search_data WHERE id > 10` // the number of a page begins with its segment's
 	segments := 0
-	check(t, s.reading(t.Context()).query(query, func(rows *sql.Rows) error { return rows.Scan(&segments) }))
+	check(t, s.reader.In(t.Context()).Query(query, func(rows *sql.Rows) error { return rows.Scan(&segments) }))
 	if n := finds(t, s, "alpha"); n != 6 || segments > 2 {
 		t.Errorf("%d of 6 jobs are found in %d segments, want 2 at most", n, segments)
 	}
@@ -98,10 +105,10 @@ func TestFillSearch_JoinsSegments(t *testing.T) {
 // So is one at which the redaction panics.
 func TestFillSearch_PassesWhatCannotBeRedacted(t *testing.T) {
 	var log bytes.Buffer
-	o := hiding("")
+	o := hiding(t, "")
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
-	hide := o.RedactText
-	o.RedactText = func(s string) string {
+	hide := o.Redact.Text
+	o.Redact.Text = func(s string) string {
 		if s == "bravo" {
 			panic("slice bounds")
 		}
@@ -110,9 +117,9 @@ func TestFillSearch_PassesWhatCannotBeRedacted(t *testing.T) {
 	s := open(t, o)
 	failWith(t, s, 40, "alpha")
 	failWith(t, s, 1, "bravo") // and one that never ran
-	filled, err := s.FillSearch(t.Context())
+	filled, err := s.Search.Fill(t.Context())
 	check(t, err)
-	lag, err := s.SearchLag(t.Context())
+	lag, err := s.Search.Lag(t.Context())
 	if n := finds(t, s, "alpha"); filled != 43 || n != 41 || lag != 0 || err != nil {
 		t.Errorf("%d are filled in, %d of 41 jobs are found, %d wait, %v", filled, n, lag, err)
 	}
@@ -131,10 +138,10 @@ func TestUnsearched_EndsWhereItHasEnough(t *testing.T) {
 	}
 	_, err := s.Enqueue(t.Context(), testTime, jobs)
 	check(t, err)
-	var waiting []unsearched
-	used := allocated(func() { waiting, err = s.unsearched(t.Context()) })
-	if err != nil || len(waiting) == 0 || used > 16<<20 {
-		t.Errorf("%d failures took %d bytes, %v", len(waiting), used, err)
+	waiting := 0
+	used := allocated(func() { waiting, _, err = s.Search.Step(t.Context()) })
+	if err != nil || waiting == 0 || used > 16<<20 {
+		t.Errorf("%d failures took %d bytes, %v", waiting, used, err)
 	}
 }
 
@@ -159,19 +166,19 @@ func finds(t *testing.T, s *Store, text string) int {
 // What another redaction made searchable is found no more as soon as the database
 // is open, and all that is not hidden is found again.
 func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
-	const n = againStep + 10
+	const n = 5000 + 10
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	s, err := Open(t.Context(), hiding(path, "alpha"))
+	s, err := Open(t.Context(), hiding(t, path, "alpha"))
 	check(t, err)
 	failWith(t, s, n, "alpha bravo charlie")
-	_, err = s.FillSearch(t.Context())
+	_, err = s.Search.Fill(t.Context())
 	check(t, err)
 	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); a != 0 || b != n+1 || c != n+1 {
 		t.Fatalf("%d, %d and %d jobs are found", a, b, c)
 	}
 	check(t, s.Close())
 
-	s, err = Open(t.Context(), hiding(path, "bravo"))
+	s, err = Open(t.Context(), hiding(t, path, "bravo"))
 	check(t, err)
 	for _, search := range []func() error{
 		func() error {
@@ -191,25 +198,26 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 			t.Errorf("the old index answers a search: %v", err)
 		}
 	}
-	if lag, err := s.SearchLag(t.Context()); lag == 0 || err != nil {
+	if lag, err := s.Search.Lag(t.Context()); lag == 0 || err != nil {
 		t.Errorf("the lag is %d, %v", lag, err)
 	}
-	check(t, s.refresh(t.Context()))
+	_, _, err = s.Search.Step(t.Context()) // it is empty now
+	check(t, err)
 	check(t, s.Close()) // in the middle of it
 
-	s = open(t, hiding(path, "bravo"))
+	s = open(t, hiding(t, path, "bravo"))
 	if list, err := s.Jobs(t.Context(), filter.Filter{Text: "bravo"}, filter.Cursor{}, 1); len(list.Jobs) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d jobs are found by what is hidden, %v", len(list.Jobs), err)
 	}
-	filled, err := s.FillSearch(t.Context())
+	filled, err := s.Search.Fill(t.Context())
 	check(t, err)
 	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); filled != n+1 || a != n+1 || b != 0 || c != n+1 {
 		t.Errorf("%d jobs were made searchable anew; %d, %d and %d are found", filled, a, b, c)
 	}
-	if lag, err := s.SearchLag(t.Context()); lag != 0 || err != nil {
+	if lag, err := s.Search.Lag(t.Context()); lag != 0 || err != nil {
 		t.Errorf("the lag is %d, %v", lag, err)
 	}
-	if filled, err = s.FillSearch(t.Context()); filled != 0 || err != nil {
+	if filled, err = s.Search.Fill(t.Context()); filled != 0 || err != nil {
 		t.Errorf("%d jobs were made searchable once more, %v", filled, err)
 	}
 }
@@ -217,67 +225,66 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 // While the index is filled anew a list is incomplete, and whatever acts on all
 // that matches waits, also in another process.
 func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
-	const n = againStep + 10
+	const n = 5000 + 10
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	s, err := Open(t.Context(), hiding(path))
+	s, err := Open(t.Context(), hiding(t, path))
 	check(t, err)
 	failWith(t, s, n, "alpha")
-	_, err = s.FillSearch(t.Context())
+	_, err = s.Search.Fill(t.Context())
 	check(t, err)
 	check(t, s.Close())
-	s, err = Open(t.Context(), hiding(path, "bravo"))
+	s, err = Open(t.Context(), hiding(t, path, "bravo"))
 	check(t, err)
-	check(t, s.refresh(t.Context()))
-	_, err = s.again(t.Context())
-	check(t, err)
-	waiting, err := s.unsearched(t.Context())
-	check(t, err)
-	check(t, s.index(t.Context(), waiting)) // the newest can be found
+	waiting := 0 // the newest, that can be found
+	for range 3 {
+		waiting, _, err = s.Search.Step(t.Context())
+		check(t, err)
+	}
 	check(t, s.Close())
 
-	s = open(t, hiding(path, "bravo"))
+	s = open(t, hiding(t, path, "bravo"))
 	f := filter.Filter{Text: "alpha", Status: job.Status(job.Discarded)}
-	o, err := s.NewOperation(t.Context(), testTime.Add(time.Hour), operation.Request{Kind: operation.Replay, Filter: f}, audit.Actor{Name: "eve"})
+	o, err := s.Operations.New(t.Context(), testTime.Add(time.Hour), operation.Request{Kind: operation.Replay, Filter: f}, audit.Actor{Name: "eve"})
 	check(t, err)
 	list, err := s.Jobs(t.Context(), f, filter.Cursor{}, n)
-	if len(list.Jobs) != len(waiting) || !errors.Is(err, context.DeadlineExceeded) {
+	if len(list.Jobs) != waiting || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
 	}
 	letters, err := s.Letters(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, n)
-	if len(letters.Letters) != len(waiting) || !errors.Is(err, context.DeadlineExceeded) {
+	if len(letters.Letters) != waiting || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d letters are listed, %v", len(letters.Letters), err)
 	}
 	for what, do := range map[string]func() error{
 		"an export": func() error { _, err := s.WholeJobs(t.Context(), f, filter.Cursor{}, 1); return err },
 		"a count":   func() error { _, _, err := s.Count(t.Context(), f, 1); return err },
-		"a scope":   func() error { _, err := s.Collect(t.Context(), testTime, o.ID); return err },
+		"a scope":   func() error { _, err := s.Operations.Collect(t.Context(), testTime, o.ID); return err },
 	} {
 		if err := do(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s takes a part for the whole: %v", what, err)
 		}
 	}
-	_, err = s.FillSearch(t.Context())
+	_, err = s.Search.Fill(t.Context())
 	check(t, err)
 	for more := true; more; {
-		more, err = s.Collect(t.Context(), testTime, o.ID)
+		more, err = s.Operations.Collect(t.Context(), testTime, o.ID)
 		check(t, err)
 	}
-	o, err = s.Operation(t.Context(), o.ID)
-	if got := finds(t, s, "alpha"); got != n+1 || o.Total != n+1 || s.Filling() || err != nil {
+	o, err = s.Operations.Get(t.Context(), o.ID)
+	if got := finds(t, s, "alpha"); got != n+1 || o.Total != n+1 || s.Search.Filling() || err != nil {
 		t.Errorf("%d jobs are found and %d in the scope, %v", got, o.Total, err)
 	}
 }
 
 // No error group is found by what is hidden of it, in pages of any size.
 func TestGroups_AreNotFoundByWhatIsHidden(t *testing.T) {
-	s := open(t, hiding("", "bravo", "note-secret"))
+	s := open(t, hiding(t, "", "bravo", "note-secret"))
 	for i := range 5 {
 		failWith(t, s, 1, fmt.Sprintf("alpha%c bravo charlie", 'a'+i))
 	}
-	all, err := s.Groups(t.Context(), testTime, failures.Filter{}, failures.Cursor{}, 100)
+	all, err := s.Groups.List(t.Context(), testTime, failures.Filter{}, failures.Cursor{}, 100)
 	check(t, err)
 	for _, g := range all.Groups {
-		_, err := s.NoteGroup(t.Context(), testTime, g.Fingerprint, "see note-secret in Wiki", audit.Actor{Name: "eve"})
+		_, err := s.Groups.Note(t.Context(), testTime, g.Fingerprint, "see note-secret in Wiki", audit.Actor{Name: "eve"})
 		check(t, err)
 	}
 	for text, want := range map[string]int{"bravo": 0, "BRAV": 0, "alphaa br": 0, "note-secret": 0, "t in wiki": 0, "ALPHAb": 2, "charlie": 10, "in WIKI": 10} {
@@ -285,7 +292,7 @@ func TestGroups_AreNotFoundByWhatIsHidden(t *testing.T) {
 			var after failures.Cursor
 			got := 0
 			for {
-				page, err := s.Groups(t.Context(), testTime, failures.Filter{Text: text}, after, limit)
+				page, err := s.Groups.List(t.Context(), testTime, failures.Filter{Text: text}, after, limit)
 				check(t, err)
 				got += len(page.Groups)
 				if after = page.Next; after == (failures.Cursor{}) {

@@ -9,6 +9,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store/sqlite"
 )
 
 // BenchmarkSearch looks for the newest 50 of a hundred thousand failures by a
@@ -16,7 +17,7 @@ import (
 func BenchmarkSearch(b *testing.B) {
 	const failures = 100_000
 	ctx := context.Background()
-	s, err := Open(ctx, Options{Path: b.TempDir() + "/jobs.db", Relaxed: true})
+	s, err := Open(ctx, Options{Database: sqlite.File{Path: b.TempDir() + "/jobs.db", Relaxed: true}})
 	check(b, err)
 	defer func() { check(b, s.Close()) }()
 	for n := 0; n < failures; n += 1000 {
@@ -31,7 +32,7 @@ func BenchmarkSearch(b *testing.B) {
 		check(b, err)
 	}
 	begin := time.Now()
-	_, err = s.FillSearch(ctx)
+	_, err = s.Search.Fill(ctx)
 	check(b, err)
 	b.Logf("filled %d in %v", failures, time.Since(begin))
 	for name, f := range map[string]filter.Filter{

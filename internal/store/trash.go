@@ -4,12 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/audit"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
 )
 
 // A job that a person discards goes to the trash: it ends as discarded, and a
@@ -21,32 +24,32 @@ import (
 // lies in the trash until it is purged. run is the one that the caller looked
 // at; another run, a job that runs or one that is over is a *job.Conflict.
 func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
-	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
-		from, err := t.byID(id)
+	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
+		from, err := s.byID(t, id)
 		if err != nil {
 			return job.Job{}, err
 		}
 		if from.Run != run {
-			return job.Job{}, t.missed(from, run)
+			return job.Job{}, s.missed(t, from, run)
 		}
 		if !from.Discardable() {
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
 				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.Status())}
 		}
-		if err := t.discardAll([]job.Job{from}, now, by, 0); err != nil {
+		if err := s.DiscardAll(t, []job.Job{from}, now, by, 0); err != nil {
 			return job.Job{}, fmt.Errorf("discard job %s: %w", from.ID, err)
 		}
-		to, err := t.byID(from.ID)
+		to, err := s.byID(t, from.ID)
 		if err != nil {
 			return job.Job{}, err
 		}
-		return to, t.audit(about(from, to, "job.discard", now, by))
+		return to, s.Accounts.Log(t, about(from, to, "job.discard", now, by))
 	})
 }
 
-// discardAll puts jobs that can be discarded into the trash, each as it is in
+// DiscardAll puts jobs that can be discarded into the trash, each as it is in
 // this transaction; bulk is the operation that did so, or 0.
-func (t *tx) discardAll(from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
+func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
 	const (
 		letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
 			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
@@ -55,25 +58,23 @@ func (t *tx) discardAll(from []job.Job, now time.Time, by audit.Actor, bulk int6
 		update = `UPDATE jobs SET state = 'discarded', shelf = 'discarded', letter = 'trashed', held = 0, reason = $3, changed_at = $2, finished_at = $2
 			WHERE seq IN (SELECT value FROM json_each($1))`
 	)
-	these, at := seqs(from), micros(now)
-	if _, err := t.exec(letter, these, at, by.Name); err != nil {
+	these, at := rows.Seqs(from), db.Micros(now)
+	if _, err := t.Exec(letter, these, at, by.Name); err != nil {
 		return fmt.Errorf("mark the dead letters: %w", err)
 	}
-	n, err := t.exec(trash, these, at, by.Name, bulk)
-	if err := expect(int64(len(from)), n, err); err != nil {
+	if err := t.ExecExactly(len(from), trash, these, at, by.Name, bulk); err != nil {
 		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
-	n, err = t.exec(update, these, at, string(retry.Manual))
-	if err := expect(int64(len(from)), n, err); err != nil {
+	if err := t.ExecExactly(len(from), update, these, at, string(retry.Manual)); err != nil {
 		return fmt.Errorf("end discarded jobs: %w", err)
 	}
-	for _, j := range from {
-		to := j
+	after := slices.Clone(from)
+	for i := range after {
+		to := &after[i]
 		to.State, to.Letter, to.Held, to.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
-		to.ChangedAt, to.FinishedAt = fromMicros(at), fromMicros(at)
-		t.resolved(j)
-		t.ended(j, operation.RunDropped, now)
-		t.moved(j, to)
+		to.ChangedAt, to.FinishedAt = db.FromMicros(at), db.FromMicros(at)
+		s.tx.ended(&from[i], operation.RunDropped, now)
+		s.moved(&from[i], to, job.Totals{})
 	}
 	return nil
 }
@@ -84,8 +85,8 @@ func (t *tx) discardAll(from []job.Job, now time.Time, by audit.Actor, bulk int6
 // run is the one that the caller looked at; a job that is not in the trash in
 // this run is a *job.Conflict.
 func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
-	return write(ctx, s.writer, 1, func(t *tx) (job.Job, error) {
-		from, err := t.byID(id)
+	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
+		from, err := s.byID(t, id)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -93,57 +94,52 @@ func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, 
 			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
 				"run %d is not in the trash; the job is %s in run %d", run, from.Status(), from.Run)}
 		}
-		if err := t.restoreAll([]job.Job{from}); err != nil {
+		if err := s.RestoreAll(t, []job.Job{from}); err != nil {
 			return job.Job{}, fmt.Errorf("restore job %s: %w", from.ID, err)
 		}
-		to, err := t.byID(from.ID)
+		to, err := s.byID(t, from.ID)
 		if err != nil {
 			return job.Job{}, err
 		}
-		return to, t.audit(about(from, to, "job.restore", now, by))
+		return to, s.Accounts.Log(t, about(from, to, "job.restore", now, by))
 	})
 }
 
-// restoreAll puts jobs back that can be restored.
-func (t *tx) restoreAll(from []job.Job) error {
+// RestoreAll puts jobs back that can be restored.
+func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	const (
 		letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
 			WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
-		update = `UPDATE jobs SET state = trash.state, shelf = iif(trash.state IN ('available', 'active', 'completed'), '', trash.state),
+		update = `UPDATE jobs SET state = trash.state, shelf = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
 				letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
 			FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
-		query = `SELECT ` + workColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	)
-	these := seqs(from)
-	if _, err := t.exec(letter, these); err != nil {
+	these := rows.Seqs(from)
+	if _, err := t.Exec(letter, these); err != nil {
 		return fmt.Errorf("open the dead letters again: %w", err)
 	}
-	n, err := t.exec(update, these)
-	if err := expect(int64(len(from)), n, err); err != nil {
+	if err := t.ExecExactly(len(from), update, these); err != nil {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
-	restored, err := t.store.policies.toWork(t, len(from), query, these)
+	restored, err := s.policies.ToActOn(t, rows.Numbers(from))
 	if err != nil {
 		return err
 	}
-	before := make(map[int64]job.Job, len(from))
-	for _, j := range from {
-		before[j.Seq] = j
+	before := make(map[int64]*job.Job, len(from))
+	for i := range from {
+		before[from[i].Seq] = &from[i]
 	}
-	for _, to := range restored {
-		if to.Letter == job.LetterStored {
-			t.opened(to)
-		}
-		t.moved(before[to.Seq], to)
+	for i := range restored {
+		s.moved(before[restored[i].Seq], &restored[i], job.Totals{})
 	}
-	if err := t.notDropped(from); err != nil {
+	if err := s.runsResumed(t, from); err != nil {
 		return err
 	}
-	return t.leaveTrash(from...)
+	return s.leaveTrash(t, from...)
 }
 
 // leaveTrash forgets where jobs were that lay in the trash.
-func (t *tx) leaveTrash(from ...job.Job) error {
+func (s *Store) leaveTrash(t *db.Tx, from ...job.Job) error {
 	var trashed []int64
 	for _, j := range from {
 		if j.Restorable() {
@@ -154,8 +150,7 @@ func (t *tx) leaveTrash(from ...job.Job) error {
 		return nil
 	}
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	n, err := t.exec(remove, array(trashed))
-	if err := expect(int64(len(trashed)), n, err); err != nil {
+	if err := t.ExecExactly(len(trashed), remove, db.Numbers(trashed)); err != nil {
 		return fmt.Errorf("take jobs out of the trash: %w", err)
 	}
 	return nil
@@ -164,23 +159,23 @@ func (t *tx) leaveTrash(from ...job.Job) error {
 // Trashed says of jobs in the trash when they came there and where they were,
 // by the job's own number.
 func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error) {
-	return trashed(s.reading(ctx), jobs)
+	return trashed(s.reader.In(ctx), jobs)
 }
 
-func trashed(src source, jobs []job.Job) (map[int64]job.Trashed, error) {
+func trashed(src db.Source, jobs []job.Job) (map[int64]job.Trashed, error) {
 	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
 	all := map[int64]job.Trashed{}
 	if len(jobs) == 0 {
 		return all, nil
 	}
-	err := src.query(query, func(rows *sql.Rows) error {
+	err := src.Query(query, func(rows *sql.Rows) error {
 		var seq, at int64
 		var was job.Trashed
 		err := rows.Scan(&seq, &at, &was.By, &was.Bulk, &was.State, &was.Letter, &was.Reason)
-		was.At = fromMicros(at)
+		was.At = db.FromMicros(at)
 		all[seq] = was
 		return err
-	}, seqs(jobs))
+	}, rows.Seqs(jobs))
 	return all, err
 }
 
@@ -190,13 +185,13 @@ type purged struct {
 	looked, removed int
 }
 
-// purge removes the jobs in the trash that came there before a time. Each
+// purgeTrash removes the jobs in the trash that came there before a time. Each
 // transaction looks at a few.
-func (s *Store) purge(ctx context.Context, now, before time.Time) (total int, err error) {
+func (s *Store) purgeTrash(ctx context.Context, now, before time.Time) (total int, err error) {
 	var last purged
 	for {
 		from := last // the write may still run when nobody waits for it any more
-		last, err = write(ctx, s.writer, pruneChunk, func(t *tx) (purged, error) { return t.purge(now, before, from) })
+		last, err = db.Write(ctx, s.writer, pruneChunk, func(t *db.Tx) (purged, error) { return s.purge(t, now, before, from) })
 		if err != nil {
 			return total, fmt.Errorf("purge the trash: %w", err)
 		}
@@ -210,13 +205,13 @@ func (s *Store) purge(ctx context.Context, now, before time.Time) (total int, er
 // back or to replay: what a person asked for comes first. Each has an entry in the
 // audit log that says so, and who had discarded it: what a person did to a job
 // stays known when the job is gone.
-func (t *tx) purge(now, before time.Time, last purged) (purged, error) {
-	const query = `SELECT ` + jobColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	next, old, err := t.oldTrash(before, last)
+func (s *Store) purge(t *db.Tx, now, before time.Time, last purged) (purged, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	next, old, err := s.oldTrash(t, before, last)
 	if err != nil || len(old) == 0 {
 		return next, err
 	}
-	jobs, err := t.store.policies.jobs(t, query, array(old))
+	jobs, err := s.policies.Jobs(t, query, db.Numbers(old))
 	if err != nil {
 		return next, err
 	}
@@ -224,14 +219,14 @@ func (t *tx) purge(now, before time.Time, last purged) (purged, error) {
 	if err != nil {
 		return next, err
 	}
-	if err := t.remove(jobs); err != nil {
+	if err := s.remove(t, jobs); err != nil {
 		return next, err
 	}
 	for _, j := range jobs {
 		gone := audit.Entry{
-			At: now, Actor: keeper(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
+			At: now, Actor: retentionActor(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
 		}
-		if err := t.audit(gone); err != nil {
+		if err := s.Accounts.Log(t, gone); err != nil {
 			return next, err
 		}
 	}
@@ -241,30 +236,31 @@ func (t *tx) purge(now, before time.Time, last purged) (purged, error) {
 
 // oldTrash looks at the jobs in the trash after the last ones that came there
 // before a time, and names those that nobody needs.
-func (t *tx) oldTrash(before time.Time, last purged) (next purged, old []int64, err error) {
+func (s *Store) oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64, err error) {
 	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))
 		FROM trash WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
 	next = purged{at: last.at, seq: last.seq}
-	err = t.query(query, func(rows *sql.Rows) error {
+	err = t.Query(query, func(rows *sql.Rows) error {
 		var held bool
 		err := rows.Scan(&next.at, &next.seq, &held)
 		if next.looked++; !held {
 			old = append(old, next.seq)
 		}
 		return err
-	}, micros(before), last.at, last.seq, pruneChunk)
+	}, db.Micros(before), last.at, last.seq, pruneChunk)
 	return next, old, err
 }
 
 // discardedBy says who put a job into the trash, and when.
 func discardedBy(was job.Trashed) string {
-	words := "discarded by " + name(was.By)
+	words := "discarded by " + audit.Name(was.By)
 	if was.Bulk != 0 {
 		words += fmt.Sprintf(" with operation %d", was.Bulk)
 	}
 	return words + " at " + was.At.Format("2006-01-02 15:04:05 UTC")
 }
 
-// keeper acts in nobody's name: users have no names of two words.
-func keeper() audit.Actor { return audit.Actor{Name: "the retention"} }
+// retentionActor is who removes what is kept for its time only: no user has a
+// name of two words.
+func retentionActor() audit.Actor { return audit.Actor{Name: "the retention"} }

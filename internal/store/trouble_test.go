@@ -15,6 +15,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/store/sqlite"
 )
 
 // damage overwrites the beginning of the pages that hold jobs, in a database that
@@ -43,14 +44,15 @@ func used(t *testing.T) string {
 	}
 	_, err := s.Enqueue(t.Context(), testTime, jobs)
 	check(t, err)
+	path := pathOf(t, s)
 	check(t, s.Close())
-	return s.path
+	return path
 }
 
 func TestStore_StopsWritingWhenAReaderFindsDamage(t *testing.T) {
 	path := used(t)
 	damage(t, path)
-	s := open(t, Options{Path: path})
+	s := open(t, Options{Database: sqlite.File{Path: path}})
 	_, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 1000)
 	if !errors.Is(err, job.ErrCorrupt) || !errors.Is(err, job.ErrBroken) {
 		t.Fatalf("reading gave %v", err)
@@ -70,7 +72,7 @@ func TestOpen_NamesADamagedFile(t *testing.T) {
 	check(t, err)
 	copy(data[100:4096], bytes.Repeat([]byte{0xff}, 3996)) // the first page, after the header
 	check(t, os.WriteFile(path, data, 0o600))
-	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, job.ErrCorrupt) || !strings.Contains(err.Error(), path) {
+	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); !errors.Is(err, job.ErrCorrupt) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -82,7 +84,7 @@ func TestPing_FindsAFullDisk(t *testing.T) {
 		t.Skip("a small disk cannot be mounted here:", err)
 	}
 	t.Cleanup(func() { check(t, syscall.Unmount(dir, 0)) })
-	s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "jobs.db")})
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
 	filler := filepath.Join(dir, "filler")
@@ -118,14 +120,12 @@ func wait(t *testing.T, holds func() bool) {
 }
 
 func TestProblem_EndsByItself(t *testing.T) {
-	s := open(t, Options{})
-	_, err := s.conn.ExecContext(t.Context(), "PRAGMA query_only = 1")
-	check(t, err)
+	s, readOnly := openSwitchable(t)
+	readOnly.Store(true)
 	if err := s.Ping(t.Context()); !errors.Is(err, job.ErrReadOnly) || !errors.Is(s.Problem(), job.ErrReadOnly) {
 		t.Errorf("Ping gives %v, the problem is %v", err, s.Problem())
 	}
-	_, err = s.conn.ExecContext(t.Context(), "PRAGMA query_only = 0")
-	check(t, err)
+	readOnly.Store(false)
 	wait(t, func() bool { return s.Problem() == nil }) // nobody else writes
 }
 
@@ -167,7 +167,7 @@ func forNobody(t *testing.T, name string) string {
 func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
 	path := forNobody(t, "jobs.db")
 	if os.Getenv("STORE_TEST_NOBODY") == "" {
-		s, err := Open(t.Context(), Options{Path: path})
+		s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 		check(t, err)
 		enqueue(t, s, 1)
 		check(t, s.Close())
@@ -178,7 +178,7 @@ func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
 			return
 		}
 	}
-	s, err := Open(context.Background(), Options{Path: path})
+	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	defer func() { check(t, s.Close()) }()
 	if err := s.Problem(); !errors.Is(err, job.ErrReadOnly) || !strings.Contains(err.Error(), path) {
@@ -198,7 +198,7 @@ func TestOpen_SaysWhatToDoAboutADirectory(t *testing.T) {
 			return
 		}
 	}
-	if _, err := Open(t.Context(), Options{Path: path}); err == nil || !strings.Contains(err.Error(), "give it the right") {
+	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); err == nil || !strings.Contains(err.Error(), "give it the right") {
 		t.Errorf("got %v", err)
 	}
 }

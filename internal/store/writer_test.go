@@ -18,6 +18,8 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
 )
 
 // block makes the writer wait inside an operation until release is called.
@@ -27,7 +29,7 @@ func block(t *testing.T, s *Store) (release func()) {
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		first := true
-		_, err := write(context.Background(), s.writer, 1, func(*tx) (int, error) {
+		_, err := db.Write(context.Background(), s.writer, 1, func(*db.Tx) (int, error) {
 			if first {
 				first = false
 				close(entered)
@@ -46,9 +48,7 @@ func block(t *testing.T, s *Store) (release func()) {
 // queued waits until n operations stand in the queue.
 func queued(s *Store, n int) {
 	for {
-		s.mu.Lock()
-		waiting := len(s.waiting)
-		s.mu.Unlock()
+		waiting := s.writer.Waiting()
 		runtime.Gosched()
 		if waiting >= n {
 			return
@@ -80,22 +80,23 @@ func TestWriter_CommitsWhatHasQueuedTogether(t *testing.T) {
 // Who writes little does not wait for two others in turn who write much.
 func TestWriter_LittleGoesBeforeMuchAfterMuch(t *testing.T) {
 	s := open(t, Options{})
+	const muchRows = 250
 	var order []string // in which the writer runs them
 	var callers sync.WaitGroup
 	queue := func(rows int, do func()) {
 		callers.Go(func() {
-			if _, err := write(context.Background(), s.writer, rows, func(*tx) (int, error) { do(); return 0, nil }); err != nil {
+			if _, err := db.Write(context.Background(), s.writer, rows, func(*db.Tx) (int, error) { do(); return 0, nil }); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	entered, gate := make(chan struct{}), make(chan struct{})
-	queue(heavy, func() { close(entered); <-gate })
+	queue(muchRows, func() { close(entered); <-gate })
 	<-entered
 	for i, o := range []struct {
 		name string
 		rows int
-	}{{"much", heavy}, {"little", 1}, {"more", heavy}, {"too", heavy - 1}} {
+	}{{"much", muchRows}, {"little", 1}, {"more", muchRows}, {"too", muchRows - 1}} {
 		queue(o.rows, func() { order = append(order, o.name) })
 		queued(s, i+1)
 	}
@@ -136,7 +137,7 @@ func sums(t *testing.T, s *Store) {
 	t.Helper()
 	want := s.Snapshot()
 	got := job.Depths{}
-	rows, err := s.reads.Query("SELECT state, count(*) FROM jobs GROUP BY state")
+	rows, err := s.engine.Reads().Query("SELECT state, count(*) FROM jobs GROUP BY state")
 	check(t, err)
 	for rows.Next() {
 		var state string
@@ -175,7 +176,7 @@ func TestWriter_CallerWhoLeavesIsNotHalfServed(t *testing.T) {
 // rival is another process's connection.
 func rival(t *testing.T, s *Store) *sql.Conn {
 	t.Helper()
-	db, err := sql.Open("sqlite", dsn(s.path))
+	db, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
 	conn, err := db.Conn(t.Context())
 	check(t, err)
@@ -211,9 +212,7 @@ func TestWriter_BusyDatabaseThatIsSoonFreeIsNoError(t *testing.T) {
 	check(t, err)
 	var caller sync.WaitGroup
 	caller.Go(func() { enqueue(t, s, 1) })
-	for s.tries.Load() < 3 {
-		runtime.Gosched()
-	}
+	<-time.After(100 * time.Millisecond) // while the writer tries: it waits at most 80 ms before its fifth try
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
 	check(t, err)
 	caller.Wait()
@@ -224,8 +223,8 @@ func TestWriter_FullDiskIsReportedAndSurvived(t *testing.T) {
 	enqueue(t, s, 3)
 	limit := func(pages string) {
 		t.Helper()
-		_, err := write(t.Context(), s.writer, 1, func(tx *tx) (int, error) {
-			_, err := tx.conn.ExecContext(context.Background(), "PRAGMA max_page_count = "+pages)
+		_, err := db.Write(t.Context(), s.writer, 1, func(t *db.Tx) (int, error) {
+			_, err := t.Exec("PRAGMA max_page_count = " + pages)
 			return 0, err
 		})
 		check(t, err)
@@ -247,14 +246,12 @@ func TestWriter_FullDiskIsReportedAndSurvived(t *testing.T) {
 }
 
 func TestWriter_ReadOnlyFileIsReported(t *testing.T) {
-	s := open(t, Options{})
-	_, err := s.conn.ExecContext(t.Context(), "PRAGMA query_only = 1")
-	check(t, err)
+	s, readOnly := openSwitchable(t)
+	readOnly.Store(true)
 	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrReadOnly) {
 		t.Errorf("got %v", err)
 	}
-	_, err = s.conn.ExecContext(t.Context(), "PRAGMA query_only = 0")
-	check(t, err)
+	readOnly.Store(false)
 	enqueue(t, s, 1)
 }
 
@@ -302,7 +299,7 @@ func TestWriter_ReadersDoNotWaitForIt(t *testing.T) {
 func TestClose_FinishesWhatHasQueuedAndLeavesNoGoroutine(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	s, err := Open(context.Background(), Options{Path: path})
+	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	release := block(t, s)
 	var callers sync.WaitGroup
@@ -313,10 +310,10 @@ func TestClose_FinishesWhatHasQueuedAndLeavesNoGoroutine(t *testing.T) {
 	release()
 	check(t, s.Close())
 	callers.Wait()
-	if _, err := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")}); !errors.Is(err, errClosed) {
+	if _, err := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")}); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	s, err = Open(context.Background(), Options{Path: path})
+	s, err = Open(context.Background(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	if n := s.Snapshot().Depths.Jobs(); n != 300 {
 		t.Errorf("%d jobs, want 300", n)

@@ -150,7 +150,7 @@ func ReplayOfARefusedLetter(k *kit) {
 	k.check(err)
 	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(0))
 	k.same("the letter's replay", k.detail(j.ID).Letters[0].ReplayedBy, "eve")
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", len(reasons), 0)
 }
@@ -214,7 +214,7 @@ func DiscardResolvesADeadLetter(k *kit) {
 	k.same("the job", []any{got.State, got.Letter, got.Reason}, []any{job.Discarded, job.LetterTrashed, retry.Manual})
 	letter := k.detail(j.ID).Letters[0]
 	k.same("the letter", []any{letter.DiscardedAt, letter.DiscardedBy, letter.Reason}, []any{k.now, "eve", retry.AttemptsExhausted})
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", len(reasons), 0)
 	_, err = k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
@@ -284,12 +284,12 @@ func PauseKeepsWhoWasFirst(k *kit) {
 	k.check(k.Pause(k.ctx, at, "new", audit.Actor{Name: "eve"}))
 	k.pass(time.Minute)
 	k.check(k.Pause(k.ctx, k.now, "new", audit.Actor{Name: "adam"}))
-	queues, err := k.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now)
 	k.check(err)
 	k.same("queues", len(queues), 1)
 	k.same("the pause", []any{queues[0].Name, queues[0].PausedAt, queues[0].PausedBy}, []any{"new", at, "eve"})
 	k.check(k.Resume(k.ctx, k.now, "new", audit.Actor{Name: "ana"}))
-	queues, err = k.Queues(k.ctx, k.now)
+	queues, err = k.Counters.Queues(k.ctx, k.now)
 	k.check(err)
 	k.same("the pause", []any{queues[0].PausedAt, queues[0].PausedBy}, []any{time.Time{}, ""})
 }

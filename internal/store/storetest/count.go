@@ -77,7 +77,7 @@ func DepthsAreTheStates(k *kit) {
 	jobs := k.variety()
 	k.same("the depths", k.Snapshot().Depths, depths(jobs))
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(len(jobs)))
-	queues, err := k.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now)
 	k.check(err)
 	for _, q := range queues {
 		want := depths(slices.DeleteFunc(slices.Clone(jobs), func(j job.Job) bool { return j.Queue != q.Name }))
@@ -93,9 +93,9 @@ func DepthsAreTheStates(k *kit) {
 // snapshot's, and an hour that adds up to the last hour's.
 func QueuesTellAll(k *kit) {
 	k.variety()
-	queues, err := k.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now)
 	k.check(err)
-	hour, err := k.LastHour(k.ctx, k.now)
+	hour, err := k.Counters.LastHour(k.ctx, k.now)
 	k.check(err)
 	var names []string
 	var totals job.Totals
@@ -116,7 +116,7 @@ func QueuesTellAll(k *kit) {
 // next could run; zero when none could.
 func QueuesSayWhatWaits(k *kit) {
 	oldest := func() time.Time {
-		queues, err := k.Queues(k.ctx, k.now)
+		queues, err := k.Counters.Queues(k.ctx, k.now)
 		k.check(err)
 		return queues[0].Oldest
 	}
@@ -142,7 +142,7 @@ func ReasonsCountOpenLetters(k *kit) {
 		e.Answer.Code = retry.CodeDeadLetter
 		k.settleAs(k.begin(simple()).Settle(e, nil))
 	}
-	got, err := k.Reasons(k.ctx)
+	got, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("the reasons", got, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 3}, {Reason: retry.HandlerDeadLetter, Count: 2}})
 }
@@ -154,7 +154,7 @@ func TalliesByQueueAndType(k *kit) {
 	k.settle(k.begin(j), job.Succeeded)
 	k.settle(k.begin(in("b")), job.Failed)
 	k.dead(in("a"))
-	got, err := k.Tallies(k.ctx)
+	got, err := k.Counters.Tallies(k.ctx)
 	k.check(err)
 	k.same("the tallies", got, []queues.Tally{
 		{Queue: "a", Type: "email.send", Totals: job.Totals{Failed: 1, FailedPermanently: 1}},
@@ -179,7 +179,7 @@ func TalliesAreBounded(k *kit) {
 		k.exchange(settle, "", 0)
 		k.restart()
 	}
-	got, err := k.Tallies(k.ctx)
+	got, err := k.Counters.Tallies(k.ctx)
 	k.check(err)
 	var sum, other int64
 	for _, t := range got {
@@ -206,11 +206,11 @@ func RestartKeepsEverything(k *kit) {
 		for _, j := range k.all(filter.Filter{}, 1000) {
 			add(k.Job(k.ctx, j.ID))
 		}
-		add(k.Queues(k.ctx, k.now))
-		add(k.LastHour(k.ctx, k.now))
-		add(k.Reasons(k.ctx))
-		add(k.Held(k.ctx))
-		add(k.Tallies(k.ctx))
+		add(k.Counters.Queues(k.ctx, k.now))
+		add(k.Counters.LastHour(k.ctx, k.now))
+		add(k.Counters.Reasons(k.ctx))
+		add(k.Counters.Held(k.ctx))
+		add(k.Counters.Tallies(k.ctx))
 		add(k.Leases(k.ctx, time.Time{}))
 		add(k.NextDue(k.ctx, k.now))
 		add(k.Snapshot(), nil)

@@ -42,11 +42,11 @@ func SeriesByQueueAndType(k *kit) {
 	} {
 		want := make([]job.Totals, 60)
 		want[0], want[30] = test.oldest, test.middle
-		got := must(k.Series(k.ctx, k.now, test.queue, test.typ, queues.LastHour()))
+		got := must(k.Counters.Series(k.ctx, k.now, test.queue, test.typ, queues.LastHour()))
 		k.same(fmt.Sprintf("the hour of %q %q", test.queue, test.typ), got, want)
 	}
 	k.pass(time.Minute)
-	k.same("the oldest minute", must(k.Series(k.ctx, k.now, "", "", queues.LastHour()))[0], job.Totals{})
+	k.same("the oldest minute", must(k.Counters.Series(k.ctx, k.now, "", "", queues.LastHour()))[0], job.Totals{})
 }
 
 // SeriesByTheQuarter: a day in quarters of an hour that begin at whole ones.
@@ -58,7 +58,7 @@ func SeriesByTheQuarter(k *kit) {
 	}
 	want := make([]job.Totals, 96)
 	want[0].Succeeded, want[1].Succeeded, want[95].Succeeded = 2, 1, 1
-	k.same("the day", must(k.Series(k.ctx, k.now, "orders", "", queues.LastDay())), want)
+	k.same("the day", must(k.Counters.Series(k.ctx, k.now, "orders", "", queues.LastDay())), want)
 }
 
 // SeriesBoundsTheTypes: past a thousand of them the rest counts as other, and
@@ -77,10 +77,10 @@ func SeriesBoundsTheTypes(k *kit) {
 		k.exchange(settle, "", 0)
 	}
 	count := func(typ string) int64 {
-		return must(k.Series(k.ctx, k.now, "", typ, queues.LastHour()))[59].Succeeded
+		return must(k.Counters.Series(k.ctx, k.now, "", typ, queues.LastHour()))[59].Succeeded
 	}
 	k.same("all, the first, the last, other", []int64{count(""), count("type-0-0"), count("type-2-499"), count("other")}, []int64{1500, 1, 0, 500})
-	k.same("the queue's hour", must(k.Queues(k.ctx, k.now))[0].LastHour[59].Succeeded, int64(1500))
+	k.same("the queue's hour", must(k.Counters.Queues(k.ctx, k.now))[0].LastHour[59].Succeeded, int64(1500))
 }
 
 // RecentOfAType: the newest first, whatever became of them, and not more than

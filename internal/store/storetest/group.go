@@ -31,7 +31,7 @@ func (k *kit) fails(message string) job.Job {
 // group is the error group of a job's newest failure.
 func (k *kit) group(of job.Job) failures.Detail {
 	k.Helper()
-	d, err := k.Group(k.ctx, k.now, k.detail(of.ID).Group.Fingerprint)
+	d, err := k.Groups.Get(k.ctx, k.now, k.detail(of.ID).Group.Fingerprint)
 	k.check(err)
 	return d
 }
@@ -39,7 +39,7 @@ func (k *kit) group(of job.Job) failures.Detail {
 // decide sets the group of a job.
 func (k *kit) decide(of job.Job, to failures.Decision) failures.Group {
 	k.Helper()
-	g, err := k.SetGroup(k.ctx, k.now, k.group(of).Fingerprint, to, audit.Actor{Name: "eve"})
+	g, err := k.Groups.Decide(k.ctx, k.now, k.group(of).Fingerprint, to, audit.Actor{Name: "eve"})
 	k.check(err)
 	return g
 }
@@ -107,11 +107,11 @@ func GroupIsIgnoredUntilADate(k *kit) {
 	k.decide(j, failures.Decision{State: failures.Ignored, Patience: failures.Patience{Until: until}})
 	k.pass(30 * time.Minute)
 	k.fails("x")
-	n, err := k.WakeGroups(k.ctx, k.now)
+	n, err := k.Groups.ReopenDue(k.ctx, k.now)
 	k.check(err)
 	k.same("before", []any{n, k.group(j).Group.State}, []any{0, failures.Ignored})
 	k.pass(30 * time.Minute)
-	n, err = k.WakeGroups(k.ctx, k.now)
+	n, err = k.Groups.ReopenDue(k.ctx, k.now)
 	k.check(err)
 	g := k.group(j).Group
 	k.same("then", []any{n, g.State, g.ReopenedBy, g.ReopenedAt, g.Until}, []any{1, failures.Open, failures.ByDate, until, until})
@@ -152,7 +152,7 @@ func GroupKnowsHowItsReplaysEnded(k *kit) {
 		k.check(err)
 	}
 	counts := func() []int64 {
-		d, err := k.Group(k.ctx, k.now, fingerprint)
+		d, err := k.Groups.Get(k.ctx, k.now, fingerprint)
 		k.check(err)
 		return []int64{d.Dead, d.Replayed, d.Recovered, d.Relapsed}
 	}
@@ -180,7 +180,7 @@ func GroupLosesWhatIsDiscarded(k *kit) {
 func GroupKeepsANote(k *kit) {
 	fingerprint := k.group(k.fails("x")).Fingerprint
 	for _, note := range []string{"they know", ""} {
-		g, err := k.NoteGroup(k.ctx, k.now, fingerprint, note, audit.Actor{Name: "eve"})
+		g, err := k.Groups.Note(k.ctx, k.now, fingerprint, note, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.same("the note", g.Note, note)
 	}
@@ -196,11 +196,11 @@ func GroupsByFilter(k *kit) {
 		{}: 3, {State: failures.Open}: 2, {State: failures.Resolved}: 1, {Queue: "mail"}: 1, {Queue: "none"}: 0,
 		{Type: "email.*"}: 3, {Type: "sms"}: 0, {Text: "% OF"}: 1, {Text: "_"}: 0, {Text: "http."}: 3, {Sort: failures.NewestSeen}: 3,
 	} {
-		page, err := k.Groups(k.ctx, k.now, f, failures.Cursor{}, 10)
+		page, err := k.Groups.List(k.ctx, k.now, f, failures.Cursor{}, 10)
 		k.check(err)
 		k.same(fmt.Sprintf("groups of %+v", f), len(page.Groups), want)
 	}
-	tallies, err := k.GroupTallies(k.ctx)
+	tallies, err := k.Groups.Tallies(k.ctx)
 	k.check(err)
 	k.same("the tallies", tallies, []failures.Tally{
 		{State: failures.Open, Groups: 2, Retrying: 2}, {State: failures.Resolved, Groups: 1, Retrying: 1}, {State: failures.Ignored},
@@ -216,7 +216,7 @@ func GroupsByPage(k *kit) {
 	for _, sort := range []failures.Sort{failures.MostDead, failures.NewestSeen} {
 		var seen string
 		for after, first := (failures.Cursor{}), true; first || after != (failures.Cursor{}); first = false {
-			page, err := k.Groups(k.ctx, k.now, failures.Filter{Sort: sort}, after, 3)
+			page, err := k.Groups.List(k.ctx, k.now, failures.Filter{Sort: sort}, after, 3)
 			k.check(err)
 			for _, g := range page.Groups {
 				seen += g.Message[len(g.Message)-1:]
@@ -230,9 +230,9 @@ func GroupsByPage(k *kit) {
 // GroupOfNobody: an unknown fingerprint is job.ErrNotFound, for whatever is
 // done to it.
 func GroupOfNobody(k *kit) {
-	_, err := k.Group(k.ctx, k.now, "nobody")
-	_, setErr := k.SetGroup(k.ctx, k.now, "nobody", failures.Decision{State: failures.Open}, audit.Actor{})
-	_, noteErr := k.NoteGroup(k.ctx, k.now, "nobody", "x", audit.Actor{})
+	_, err := k.Groups.Get(k.ctx, k.now, "nobody")
+	_, setErr := k.Groups.Decide(k.ctx, k.now, "nobody", failures.Decision{State: failures.Open}, audit.Actor{})
+	_, noteErr := k.Groups.Note(k.ctx, k.now, "nobody", "x", audit.Actor{})
 	for _, err := range []error{err, setErr, noteErr} {
 		if !errors.Is(err, job.ErrNotFound) {
 			k.Errorf("got %v, want job.ErrNotFound", err)
@@ -257,11 +257,11 @@ func GroupsSurviveARestart(k *kit) {
 func GroupsOfLetters(k *kit) {
 	j, twin := k.dead(simple()), k.dead(simple())
 	k.fails("no letter")
-	all, err := k.GroupsOf(k.ctx, k.letters(filter.Filter{}, 10))
+	all, err := k.Groups.Of(k.ctx, k.letters(filter.Filter{}, 10))
 	k.check(err)
 	number := k.detail(j.ID).Job.Group
 	k.same("the groups", []any{len(all), all[number].Fingerprint, all[number].Failures}, []any{1, k.group(twin).Fingerprint, int64(2)})
-	all, err = k.GroupsOf(k.ctx, nil)
+	all, err = k.Groups.Of(k.ctx, nil)
 	k.check(err)
 	k.same("groups of no letter", len(all), 0)
 }
@@ -277,14 +277,14 @@ func TopGroupsOfTheDay(k *kit) {
 	k.fails("twice")
 	k.decide(k.fails("dealt with"), failures.Decision{State: failures.Resolved})
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
-	top, err := k.TopGroups(k.ctx, k.now, 5)
+	top, err := k.Groups.Top(k.ctx, k.now, 5)
 	k.check(err)
 	var got []any
 	for _, g := range top {
 		got = append(got, g.Fingerprint, g.LastDay[22], g.LastDay[23])
 	}
 	k.same("the top", got, []any{k.group(twice).Fingerprint, int64(0), int64(2), k.group(once).Fingerprint, int64(1), int64(0)})
-	top, err = k.TopGroups(k.ctx, k.now, 1)
+	top, err = k.Groups.Top(k.ctx, k.now, 1)
 	k.check(err)
 	k.same("the first alone", len(top), 1)
 }
@@ -302,7 +302,7 @@ func TopGroupsOfThisDay(k *kit) {
 	lately := k.fails("lately")
 	once := k.fails("once")
 	for i, want := range [][]string{{k.group(lately).Fingerprint}, {k.group(lately).Fingerprint, k.group(once).Fingerprint}} {
-		top, err := k.TopGroups(k.ctx, k.now, i+1)
+		top, err := k.Groups.Top(k.ctx, k.now, i+1)
 		k.check(err)
 		var got []string
 		for _, g := range top {
@@ -310,7 +310,7 @@ func TopGroupsOfThisDay(k *kit) {
 		}
 		k.same("the first ones", got, want)
 	}
-	top, err := k.TopGroups(k.ctx, k.now, 9)
+	top, err := k.Groups.Top(k.ctx, k.now, 9)
 	k.check(err)
 	k.same("the last of all", []any{len(top), top[2].Fingerprint, total(top[2].LastDay)}, []any{3, k.group(often).Fingerprint, int64(1)})
 }
@@ -327,7 +327,7 @@ func OldGroupsAreRemoved(k *kit) {
 	}
 	k.decide(resolved, failures.Decision{State: failures.Resolved})
 	k.decide(ignored, failures.Decision{State: failures.Ignored})
-	_, err := k.NoteGroup(k.ctx, k.now, known["noted"], "they know", audit.Actor{Name: "eve"})
+	_, err := k.Groups.Note(k.ctx, k.now, known["noted"], "they know", audit.Actor{Name: "eve"})
 	k.check(err)
 	_, err = k.Replay(k.ctx, k.now, replayed.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
@@ -335,7 +335,7 @@ func OldGroupsAreRemoved(k *kit) {
 	k.failing(in("mail"), "a", "new")
 	left := func() (names []string) {
 		for name, fingerprint := range known {
-			if _, err := k.Group(k.ctx, k.now, fingerprint); err == nil {
+			if _, err := k.Groups.Get(k.ctx, k.now, fingerprint); err == nil {
 				names = append(names, name)
 			} else if !errors.Is(err, job.ErrNotFound) {
 				k.check(err)

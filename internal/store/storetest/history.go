@@ -315,7 +315,7 @@ func (h *random) agree(t *rapid.T) {
 	if got.Totals != h.totals || got.Totals.Failed != got.Totals.Requeued+got.Totals.FailedPermanently {
 		t.Fatalf("totals are %+v, want %+v", got.Totals, h.totals)
 	}
-	if h.kit.Failed() {
+	if h.kit.T.Failed() {
 		t.FailNow()
 	}
 }
@@ -339,13 +339,13 @@ func (h *random) details(*rapid.T) {
 		}
 	}
 	h.countGroups()
-	reasons, err := h.kit.Reasons(h.kit.ctx)
+	reasons, err := h.kit.Counters.Reasons(h.kit.ctx)
 	h.must(err)
 	for _, r := range reasons {
 		open -= r.Count
 	}
 	h.kit.same("letters that are open but not counted", open, int64(0))
-	fill, err := h.kit.Fill(h.kit.ctx, h.kit.now)
+	fill, err := h.kit.LetterUsage(h.kit.ctx, h.kit.now)
 	h.must(err)
 	day := int64(0)
 	for _, l := range h.kit.letters(filter.Filter{}, 1000) {

@@ -50,7 +50,7 @@ func (h *random) countGroups() {
 			}
 		}
 	}
-	page, err := h.kit.Groups(h.kit.ctx, h.kit.now, failures.Filter{}, failures.Cursor{}, 10)
+	page, err := h.kit.Groups.List(h.kit.ctx, h.kit.now, failures.Filter{}, failures.Cursor{}, 10)
 	h.must(err)
 	h.kit.same("the number of groups", len(page.Groups), len(h.groups))
 	for _, g := range page.Groups {

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -12,14 +11,6 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
-
-// Keeper is what looks after the dead-letter queue.
-type Keeper interface {
-	Fill(ctx context.Context, now time.Time) (retention.Usage, error)
-	Prune(ctx context.Context, now time.Time, r retention.Limits) (retention.Pruned, error)
-	Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error)
-	Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error)
-}
 
 var lettering = []func(*kit){
 	QuarantineIsADeadLetterAtOnce, QuarantineCanBeReplayed, MessageOfALiveJobIsARepeat, MessageOfAnEndedJobIsNew,
@@ -158,7 +149,7 @@ func ForwardedLetterIsStored(k *kit) {
 	depths := k.Snapshot().Depths
 	k.same("depths", []int64{depths[job.StatusDLQFailed], depths[job.StatusDeadLetter], depths["discarded"]}, []int64{0, 1, 1})
 	k.same("jobs_dlq_failed", k.Snapshot().Totals.DLQFailed, int64(1))
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
 }
@@ -186,7 +177,7 @@ func ForwardedNeedsARefusedLetter(k *kit) {
 // FillCountsOpenLetters: how many, since when, and how many within a day.
 func FillCountsOpenLetters(k *kit) {
 	fill := func() retention.Usage {
-		f, err := k.Fill(k.ctx, k.now)
+		f, err := k.LetterUsage(k.ctx, k.now)
 		k.check(err)
 		return f
 	}
@@ -209,7 +200,7 @@ func FillOfTheDayFollowsTheFailure(k *kit) {
 	j = k.settle(j, job.Failed)
 	day := func(what string, want int64) {
 		k.Helper()
-		f, err := k.Fill(k.ctx, k.now)
+		f, err := k.LetterUsage(k.ctx, k.now)
 		k.check(err)
 		k.same(what, f.LastDay, want)
 	}
@@ -266,7 +257,7 @@ func PruneByCount(k *kit) {
 	k.same("left", len(left), 2)
 	k.same("the newest", left[0].JobID, k.all(filter.Filter{}, 10)[0].ID)
 	k.same("depths", k.Snapshot().Depths[job.StatusDeadLetter], int64(2))
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 2}})
 }

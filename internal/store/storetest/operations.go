@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -10,34 +9,6 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 )
-
-// Bulk is what acts on many jobs at once.
-type Bulk interface {
-	NewOperation(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error)
-	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
-	StartOperation(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error)
-	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
-	FailItem(ctx context.Context, now time.Time, id int64, why string) error
-	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
-}
-
-// BulkOperator is what a person does to an operation.
-type BulkOperator interface {
-	PauseOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
-	ResumeOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
-	SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error)
-	AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
-}
-
-// BulkReader is what pages show of operations.
-type BulkReader interface {
-	Operation(ctx context.Context, id int64) (operation.Operation, error)
-	Operations(ctx context.Context, before int64, limit int) (operation.List, error)
-	OpenOperations(ctx context.Context) ([]operation.Operation, error)
-	Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error)
-	Breakdown(ctx context.Context, id int64) (operation.Breakdown, error)
-	OperationLog(ctx context.Context, id int64) ([]audit.Entry, error)
-}
 
 var operating = []func(*kit){
 	Operation_WorksInOrderAndAddsUp, Operation_SkipsWhatMovedOn, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
@@ -90,7 +61,7 @@ func (k *kit) operate(kind operation.Kind, f filter.Filter) operation.Operation 
 
 func (k *kit) begun(n operation.Request) operation.Operation {
 	k.Helper()
-	o, err := k.NewOperation(k.ctx, k.now, n, ana)
+	o, err := k.Operations.New(k.ctx, k.now, n, ana)
 	k.check(err)
 	k.collect(o.ID)
 	return k.operation(o.ID)
@@ -100,14 +71,14 @@ func (k *kit) collect(id int64) {
 	k.Helper()
 	for more := true; more; {
 		var err error
-		more, err = k.Collect(k.ctx, k.now, id)
+		more, err = k.Operations.Collect(k.ctx, k.now, id)
 		k.check(err)
 	}
 }
 
 func (k *kit) operation(id int64) operation.Operation {
 	k.Helper()
-	o, err := k.Operation(k.ctx, id)
+	o, err := k.Operations.Get(k.ctx, id)
 	k.check(err)
 	if o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
 		k.Errorf("the meters of %+v do not add up", o)
@@ -117,14 +88,14 @@ func (k *kit) operation(id int64) operation.Operation {
 
 func (k *kit) run(id int64, p operation.Pace) {
 	k.Helper()
-	_, err := k.StartOperation(k.ctx, k.now, id, p, ana)
+	_, err := k.Operations.Start(k.ctx, k.now, id, p, ana)
 	k.check(err)
 }
 
 // work works through n items.
 func (k *kit) work(id int64, n int) operation.Step {
 	k.Helper()
-	w, err := k.Work(k.ctx, func() time.Time { return k.now }, id, n)
+	w, err := k.Operations.Work(k.ctx, func() time.Time { return k.now }, id, n)
 	k.check(err)
 	return w
 }
@@ -140,7 +111,7 @@ func (k *kit) workAll(id int64) operation.Operation {
 
 func (k *kit) items(id int64, f operation.ItemFilter) []operation.Item {
 	k.Helper()
-	list, err := k.Items(k.ctx, id, f, 0, 10_000)
+	list, err := k.Operations.Items(k.ctx, id, f, 0, 10_000)
 	k.check(err)
 	return list.Items
 }
@@ -169,7 +140,7 @@ func Operation_WorksInOrderAndAddsUp(k *kit) {
 	k.same("its replay", []any{d.Replays[0].Run, d.Replays[0].By, d.Letters[0].ReplayedBy}, []any{1, "ana", "ana"})
 	k.same("the end", k.workAll(o.ID).State, operation.Finished)
 	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(0))
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("open letters by reason", len(reasons), 0)
 }
@@ -189,7 +160,7 @@ func Operation_SkipsWhatMovedOn(k *kit) {
 	items := k.items(o.ID, operation.ItemFilter{})
 	k.same("the first item", []any{items[0].State, items[0].Code, items[0].Why}, []any{operation.ItemSkipped, operation.SkipReplayed, "replayed already by sam, run 2"})
 	k.same("replays of the first job", len(k.detail(dead[0].ID).Replays), 1)
-	b, err := k.Breakdown(k.ctx, o.ID)
+	b, err := k.Operations.Breakdown(k.ctx, o.ID)
 	k.check(err)
 	k.same("the first reason to skip", b.Skips[0].Count >= 1, true)
 	k.same("skipped by the breakdown", len(b.Skipped), int(o.Skipped))
@@ -219,12 +190,12 @@ func Operation_AbortLeavesTheRest(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
 	k.work(o.ID, 3)
-	o, err := k.AbortOperation(k.ctx, k.now, o.ID, sam)
+	o, err := k.Operations.Abort(k.ctx, k.now, o.ID, sam)
 	k.check(err)
 	k.same("the operation", []any{o.State, o.Why, o.Pending, o.Done}, []any{operation.Aborted, "aborted by sam", int64(7), int64(3)})
 	k.same("worked after that", k.work(o.ID, 500).Items, 0)
 	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(7))
-	_, err = k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	_, err = k.Operations.Resume(k.ctx, k.now, o.ID, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }
 
@@ -235,13 +206,13 @@ func Operation_PauseSurvivesARestart(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{Rate: 7})
 	k.work(o.ID, 3)
-	_, err := k.PauseOperation(k.ctx, k.now, o.ID, sam)
+	_, err := k.Operations.Pause(k.ctx, k.now, o.ID, sam)
 	k.check(err)
 	k.restart()
 	o = k.operation(o.ID)
 	k.same("the operation", []any{o.State, o.Why, o.Pace.Rate}, []any{operation.Paused, "paused by sam", 7.0})
 	k.same("worked meanwhile", k.work(o.ID, 500).Items, 0)
-	_, err = k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	_, err = k.Operations.Resume(k.ctx, k.now, o.ID, ana)
 	k.check(err)
 	k.same("the end", k.workAll(o.ID).Done, int64(10))
 }
@@ -250,15 +221,15 @@ func Operation_PauseSurvivesARestart(k *kit) {
 func Operation_PreviewExpires(k *kit) {
 	k.deads(2)
 	o := k.operate(operation.Replay, filter.Filter{})
-	next, err := k.ExpireOperations(k.ctx, k.now)
+	next, err := k.Operations.Expire(k.ctx, k.now)
 	k.check(err)
 	k.same("the end of the preview", next.Equal(k.now.Add(operation.PreviewFor)), true)
 	k.pass(operation.PreviewFor)
-	_, err = k.ExpireOperations(k.ctx, k.now)
+	_, err = k.Operations.Expire(k.ctx, k.now)
 	k.check(err)
 	o = k.operation(o.ID)
 	k.same("the operation", []any{o.State, o.Why}, []any{operation.Aborted, "never started"})
-	_, err = k.StartOperation(k.ctx, k.now, o.ID, operation.Pace{}, ana)
+	_, err = k.Operations.Start(k.ctx, k.now, o.ID, operation.Pace{}, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }
 
@@ -270,14 +241,14 @@ func Operation_KeyAnswersWithTheFirst(k *kit) {
 	k.check(err)
 	var seen []operation.Operation
 	for range 2 {
-		o, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f, Key: "once"}, ana)
+		o, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f, Key: "once"}, ana)
 		k.check(err)
 		seen = append(seen, o)
 	}
 	k.same("the second one", seen[1].ID, seen[0].ID)
 	k.same("repeats", []bool{seen[0].Repeat, seen[1].Repeat}, []bool{false, true})
 	var conflict *job.Conflict
-	_, err = k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Discard, Filter: f, Key: "once"}, ana)
+	_, err = k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Discard, Filter: f, Key: "once"}, ana)
 	k.same("another operation under the key is refused", errors.As(err, &conflict), true)
 }
 
@@ -288,7 +259,7 @@ func Operation_SpreadBecomesARate(k *kit) {
 	k.run(o.ID, operation.Pace{Spread: time.Minute})
 	k.same("the rate", k.operation(o.ID).Pace.Rate, 0.5)
 	k.work(o.ID, 10)
-	_, err := k.SetRate(k.ctx, k.now, o.ID, operation.Pace{Spread: 10 * time.Second}, ana)
+	_, err := k.Operations.SetRate(k.ctx, k.now, o.ID, operation.Pace{Spread: 10 * time.Second}, ana)
 	k.check(err)
 	o = k.operation(o.ID)
 	left, ok := o.Left()
@@ -304,7 +275,7 @@ func Operation_FailedItemIsPassed(k *kit) {
 	dead := k.deads(3)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
-	k.check(k.FailItem(k.ctx, k.now, o.ID, "out of luck"))
+	k.check(k.Operations.FailItem(k.ctx, k.now, o.ID, "out of luck"))
 	o = k.workAll(o.ID)
 	k.same("the meters", []int64{o.Failed, o.Done}, []int64{1, 2})
 	k.same("the failed item", k.items(o.ID, operation.ItemFilter{State: operation.ItemFailed})[0].Why, "out of luck")

@@ -21,7 +21,7 @@ func Operation_CanaryPauses(k *kit) {
 	k.run(o.ID, operation.Pace{Canary: -1})
 	o = k.workAll(o.ID)
 	k.same("the canary", []any{o.State, o.Done, o.Pace.Canary}, []any{operation.Paused, int64(operation.UsualCanary), int64(operation.UsualCanary)})
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	_, err := k.Operations.Resume(k.ctx, k.now, o.ID, ana)
 	k.check(err)
 	k.same("the rest", k.workAll(o.ID).Done, int64(150))
 }
@@ -42,7 +42,7 @@ func Operation_GuardPauses(k *kit) {
 	k.same("six of eleven", []any{w.Operation.State, w.Operation.Why, w.Items},
 		[]any{operation.Paused, "6 of the last 11 replays failed for good again as before", 0})
 	k.pass(time.Second)
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, ana)
+	_, err := k.Operations.Resume(k.ctx, k.now, o.ID, ana)
 	k.check(err)
 	k.same("goes on", k.work(o.ID, 10).Items, 10)
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,12 +11,6 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retention"
 )
-
-// BulkWatcher is how operations went so far.
-type BulkWatcher interface {
-	Progress(ctx context.Context, now time.Time, o operation.Operation) (operation.Progress, error)
-	Early(ctx context.Context, o operation.Operation) (operation.Progress, error)
-}
 
 var progressing = []func(*kit){
 	Operation_ItemsArePruned, Operation_TellsHowItGoes, Operation_TellsItsRateForWeeks, Operation_IsAudited, Operation_ListsAreComplete, Operation_CountsThoseUnderWay,
@@ -44,10 +37,10 @@ func Operation_ItemsArePruned(k *kit) {
 	k.same("the old one", k.operation(old.ID), old)
 	k.same("items left", []int{len(k.items(old.ID, operation.ItemFilter{})), len(k.items(waiting.ID, operation.ItemFilter{})), len(k.items(young.ID, operation.ItemFilter{}))},
 		[]int{0, 601, 601})
-	b, err := k.Breakdown(k.ctx, old.ID)
+	b, err := k.Operations.Breakdown(k.ctx, old.ID)
 	k.check(err)
 	k.same("its scope", b.Scope, []operation.ScopePart{{Queue: "orders", Type: "email.send", Count: 601}})
-	_, err = k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Relapsed: old.ID}, ana)
+	_, err = k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Relapsed: old.ID}, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }
 
@@ -56,9 +49,9 @@ func Operation_ItemsArePruned(k *kit) {
 func Operation_TellsHowItGoes(k *kit) {
 	progress := func(id int64) operation.Progress {
 		o := k.operation(id)
-		p, err := k.Progress(k.ctx, k.now, o)
+		p, err := k.Operations.Progress(k.ctx, k.now, o)
 		k.check(err)
-		early, err := k.Early(k.ctx, o)
+		early, err := k.Operations.Early(k.ctx, o)
 		k.check(err)
 		k.same("what is cheap", []any{early.Canary, early.Ended, early.Same}, []any{p.Canary, p.Ended, p.Same})
 		return p
@@ -76,7 +69,7 @@ func Operation_TellsHowItGoes(k *kit) {
 	k.same("after the canary", []any{p.Canary.Done, p.Canary.Succeeded, p.Canary.Relapsed, p.Canary.EndedAt.IsZero(), p.Ended, p.Same},
 		[]any{int64(2), int64(1), int64(1), false, int64(2), int64(1)})
 	k.pass(89 * time.Second)
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, sam)
+	_, err := k.Operations.Resume(k.ctx, k.now, o.ID, sam)
 	k.check(err)
 	k.workAll(o.ID)
 	p = progress(o.ID)
@@ -101,7 +94,7 @@ func Operation_TellsItsRateForWeeks(k *kit) {
 	begin := k.now
 	var at []time.Time
 	look := func() {
-		p, err := k.Progress(k.ctx, k.now, k.operation(o.ID))
+		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
 		want := make([]int64, len(p.Rate.Done))
 		for _, done := range at {
@@ -129,12 +122,12 @@ func Operation_IsAudited(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{Queue: "orders"})
 	k.run(o.ID, operation.Pace{Canary: 2})
 	k.workAll(o.ID)
-	_, err := k.ResumeOperation(k.ctx, k.now, o.ID, sam)
+	_, err := k.Operations.Resume(k.ctx, k.now, o.ID, sam)
 	k.check(err)
-	_, err = k.SetRate(k.ctx, k.now, o.ID, operation.Pace{Rate: 3}, sam)
+	_, err = k.Operations.SetRate(k.ctx, k.now, o.ID, operation.Pace{Rate: 3}, sam)
 	k.check(err)
 	k.workAll(o.ID)
-	log, err := k.OperationLog(k.ctx, o.ID)
+	log, err := k.Operations.Log(k.ctx, o.ID)
 	k.check(err)
 	var lines []string
 	for _, e := range log {
@@ -160,7 +153,7 @@ func Operation_ListsAreComplete(k *kit) {
 		want = append(want, k.operate(operation.Replay, filter.Filter{}).ID)
 	}
 	for before := int64(0); ; {
-		page, err := k.Operations(k.ctx, before, 2)
+		page, err := k.Operations.List(k.ctx, before, 2)
 		k.check(err)
 		for _, o := range page.Operations {
 			got = append(got, o.ID)
@@ -173,7 +166,7 @@ func Operation_ListsAreComplete(k *kit) {
 	k.same("the operations", got, want)
 	var numbers []int64
 	for after := int64(0); ; {
-		page, err := k.Items(k.ctx, want[0], operation.ItemFilter{}, after, 2)
+		page, err := k.Operations.Items(k.ctx, want[0], operation.ItemFilter{}, after, 2)
 		k.check(err)
 		for _, it := range page.Items {
 			numbers = append(numbers, it.N)
@@ -183,7 +176,7 @@ func Operation_ListsAreComplete(k *kit) {
 		}
 	}
 	k.same("the items", numbers, []int64{1, 2, 3, 4, 5})
-	open, err := k.OpenOperations(k.ctx)
+	open, err := k.Operations.Unfinished(k.ctx)
 	k.check(err)
 	k.same("open operations", len(open), 5)
 }

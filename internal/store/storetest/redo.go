@@ -81,7 +81,7 @@ func ReplayWithMovesTheDepths(k *kit) {
 	for range 2 { // as it is in memory, and as it is in the file
 		DepthsOfEachQueue(k)
 		k.same("open letters", len(must(k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)).Letters), 0)
-		k.same("reasons", len(must(k.Reasons(k.ctx))), 0)
+		k.same("reasons", len(must(k.Counters.Reasons(k.ctx))), 0)
 		k.restart()
 	}
 	k.same("totals", k.Snapshot().Totals.Replayed, int64(3))
@@ -90,7 +90,7 @@ func ReplayWithMovesTheDepths(k *kit) {
 // DepthsOfEachQueue compares depths with the jobs.
 func DepthsOfEachQueue(k *kit) {
 	k.Helper()
-	for _, q := range must(k.Queues(k.ctx, k.now)) {
+	for _, q := range must(k.Counters.Queues(k.ctx, k.now)) {
 		want := depths(k.all(filter.Filter{Queue: q.Name}, 1000))
 		for status, n := range want {
 			if q.Depths[status] != n {
@@ -150,7 +150,7 @@ func ReplayWithHappensOnce(k *kit) {
 		k.same("who was first", k.conflict(err).ReplayedBy, d.Replays[0].By)
 	}
 	k.same("replays that happened", won, 1)
-	k.same("queues", len(must(k.Queues(k.ctx, k.now))), 2)
+	k.same("queues", len(must(k.Counters.Queues(k.ctx, k.now))), 2)
 }
 
 // ReplayWithKeepsWhatEachRunHad: over several runs, some of them changed.

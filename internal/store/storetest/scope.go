@@ -26,10 +26,10 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 	f, err := operation.Replay.Scope(filter.Filter{Queue: "orders"})
 	k.check(err)
 	k.pass(time.Second)
-	o, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
+	o, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
 	k.check(err)
 	k.pass(time.Second)
-	_, err = k.Collect(k.ctx, k.now, o.ID)
+	_, err = k.Operations.Collect(k.ctx, k.now, o.ID)
 	k.check(err)
 	k.deads(3)
 	k.collect(o.ID)
@@ -54,15 +54,15 @@ func Operation_CollectsInChunksAcrossRestarts(k *kit) {
 	k.deads(2100)
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
-	o, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
+	o, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
 	k.check(err)
 	for range 2 {
-		more, err := k.Collect(k.ctx, k.now, o.ID)
+		more, err := k.Operations.Collect(k.ctx, k.now, o.ID)
 		k.check(err)
 		k.same("more to collect", more, true)
 		k.restart()
 	}
-	more, err := k.Collect(k.ctx, k.now, o.ID)
+	more, err := k.Operations.Collect(k.ctx, k.now, o.ID)
 	k.check(err)
 	k.same("more to collect", more, false)
 	o = k.operation(o.ID)
@@ -95,7 +95,7 @@ func Operation_NamedJobsBecomeItems(k *kit) {
 func Operation_ReplaysTheRelapsedOnes(k *kit) {
 	k.deads(6)
 	first := k.operate(operation.Replay, filter.Filter{})
-	_, err := k.NewOperation(k.ctx, k.now, operation.Request{Kind: operation.Replay, Relapsed: first.ID}, ana)
+	_, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Relapsed: first.ID}, ana)
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 	k.run(first.ID, operation.Pace{})
 	k.workAll(first.ID)
@@ -119,9 +119,9 @@ func Operation_RefusesWhatDoesNotFit(k *kit) {
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
 	k.same("no state", f.Status, job.StatusDeadLetter)
-	_, err = k.Operation(k.ctx, 99)
+	_, err = k.Operations.Get(k.ctx, 99)
 	k.same("not found", errors.Is(err, job.ErrNotFound), true)
-	_, err = k.AbortOperation(k.ctx, k.now, 99, ana)
+	_, err = k.Operations.Abort(k.ctx, k.now, 99, ana)
 	k.same("not found", errors.Is(err, job.ErrNotFound), true)
 }
 
@@ -158,7 +158,7 @@ type past struct {
 
 // fingerprints are those of the groups of all failures.
 func (p *past) fingerprints() (all []string) {
-	page, err := p.Groups(p.ctx, p.now, failures.Filter{}, failures.Cursor{}, 10)
+	page, err := p.Groups.List(p.ctx, p.now, failures.Filter{}, failures.Cursor{}, 10)
 	p.check(err)
 	for _, g := range page.Groups {
 		all = append(all, g.Fingerprint)

@@ -26,7 +26,7 @@ var searching = []func(*kit){
 // fill makes every failure searchable.
 func (k *kit) fill() {
 	k.Helper()
-	_, err := k.FillSearch(k.ctx)
+	_, err := k.Search.Fill(k.ctx)
 	k.check(err)
 }
 
@@ -113,7 +113,7 @@ func SearchFindsTheNewestFailure(k *kit) {
 func SearchLagsUntilItIsFilled(k *kit) {
 	lag := func(want int) {
 		k.Helper()
-		n, err := k.SearchLag(k.ctx)
+		n, err := k.Search.Lag(k.ctx)
 		k.check(err)
 		k.same("the lag", n, want)
 	}
@@ -130,7 +130,7 @@ func SearchLagsUntilItIsFilled(k *kit) {
 	k.restart()
 	lag(71)
 	k.same("jobs that are found too early", len(k.all(filter.Filter{Text: "service"}, 100)), 0)
-	n, err := k.FillSearch(k.ctx)
+	n, err := k.Search.Fill(k.ctx)
 	k.check(err)
 	k.same("failures that became searchable", n, 71)
 	lag(0)
@@ -154,7 +154,7 @@ func SearchForgetsWhatIsPruned(k *kit) {
 	done, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
 	k.check(err)
 	k.same("letters pruned", done.ByAge, 6)
-	n, err := k.SearchLag(k.ctx)
+	n, err := k.Search.Lag(k.ctx)
 	k.check(err)
 	k.same("the lag", n, 1)
 	k.fill()
@@ -323,7 +323,7 @@ func FacetsFollowTheFilter(k *kit) {
 	k.add(in("later"))
 	facets := func(f filter.Filter) filter.Facets {
 		k.Helper()
-		got, err := k.Facets(k.ctx, f)
+		got, err := k.Counters.Facets(k.ctx, f)
 		k.check(err)
 		return got
 	}

@@ -11,6 +11,7 @@ import (
 )
 
 var settling = []func(*kit){
+	TextsOfAnyBytes,
 	SettleSuccess, SettleRetry, SettleDeadLetter, SettleRefusedLetter, SettleDiscard, SettleInterrupted,
 	SettleSuccessClearsTheError, SettleKeepsTheExplanation, SettleCountsByTheMinute,
 	SettleIsFencedByANewerClaim, SettleIsFencedByCancel, SettleTwiceIsStale, SettleOfStrangersIsStale,
@@ -148,12 +149,12 @@ func SettleCountsByTheMinute(k *kit) {
 		k.pass(time.Minute)
 	}
 	k.pass(57 * time.Minute) // the first is 60 minutes ago: out; the others are in
-	minutes, err := k.LastHour(k.ctx, k.now)
+	minutes, err := k.Counters.LastHour(k.ctx, k.now)
 	k.check(err)
 	want := make([]job.Totals, 60)
 	want[0].Succeeded, want[1].Succeeded = 1, 1
 	k.same("the last hour", minutes, want)
-	queues, err := k.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now)
 	k.check(err)
 	k.same("queue q1's hour", queues[1].LastHour[0], job.Totals{Succeeded: 1})
 	k.same("queue q1's totals", queues[1].Totals, job.Totals{Succeeded: 1})
@@ -256,4 +257,36 @@ func SettleManyAtOnce(k *kit) {
 		k.same("attempts", d.Attempts, []job.Attempt{s.Attempt})
 	}
 	k.same("totals", k.Snapshot().Totals, want)
+}
+
+// TextsOfAnyBytes: whatever bytes a producer, a handler or a person sends as
+// text, the job is enqueued, settled, searched and read. Bytes that no database
+// keeps as text (NUL, and what is not UTF-8) come back as U+FFFD; payloads stay
+// as they are.
+func TextsOfAnyBytes(k *kit) {
+	const dirty, clean = "a\x00b\xffc", "a\uFFFDb\uFFFDc"
+	j := simple()
+	j.Type, j.TraceID, j.Note, j.Payload = "email."+dirty, dirty, dirty, []byte(dirty)
+	j.Policy = policy(1)
+	running := k.begin(j)
+	e := k.ending(job.Failed)
+	e.Error, e.Trace, e.Note = job.ErrorInfo{Type: dirty, Message: dirty}, dirty, dirty
+	dead := k.settleAs(running.Settle(e, nil).Delivered(job.Delivery{Problem: dirty}))
+	k.same("the texts of the job", []string{dead.Type, dead.TraceID, dead.Note, dead.Error.Type, dead.Error.Message},
+		[]string{"email." + clean, clean, clean, clean, clean})
+	k.same("the payload", string(dead.Payload), dirty)
+	d := k.detail(dead.ID)
+	k.same("the attempt", []string{d.Attempts[0].Error.Message, d.Attempts[0].Trace, d.Attempts[0].Note}, []string{clean, clean, clean})
+	k.same("the letter", []string{d.Letters[0].Error, d.Letters[0].Problem}, []string{clean, clean})
+	k.fill()
+	k.same("what a search finds", ids(k.all(filter.Filter{Error: clean}, 10)), []string{dead.ID})
+	_, err := k.Groups.Note(k.ctx, k.now, d.Group.Fingerprint, dirty, audit.Actor{Name: "ana"})
+	k.check(err)
+	k.check(k.Accounts.Record(k.ctx, audit.Entry{At: k.now, Actor: audit.Actor{Name: dirty}, Action: "job.reveal", Subject: dirty}))
+	page, err := k.Accounts.Audit(k.ctx, audit.Filter{}, 0, 1)
+	k.check(err)
+	k.same("the audit log", []string{page.Entries[0].Actor.Name, page.Entries[0].Subject}, []string{clean, clean})
+	_, err = k.Replay(k.ctx, k.now, dead.ID, 1, audit.Actor{Name: dirty})
+	k.check(err)
+	k.same("who replayed it", k.detail(dead.ID).Replays[0].By, clean)
 }

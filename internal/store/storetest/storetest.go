@@ -3,9 +3,9 @@
 // contract. Nothing here knows SQLite.
 //
 //	func TestContract(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) func() storetest.Store {
+//		storetest.Run(t, func(t *testing.T) func() *store.Store {
 //			path := filepath.Join(t.TempDir(), "jobs.db")
-//			return func() storetest.Store { … open path … }
+//			return func() *store.Store { … open path … }
 //		})
 //	}
 package storetest
@@ -19,111 +19,15 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/audit"
-	"redrive/internal/failures"
-	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
-	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/store"
 )
-
-// Store is what the suite tests.
-type Store interface {
-	Worker
-	Operator
-	Reader
-	Counter
-	Searcher
-	Keeper
-	Users
-	Sessions
-	AccessReader
-	Tokens
-	Redoer
-	Drawer
-	Bulk
-	BulkOperator
-	BulkReader
-	BulkWatcher
-	Grouper
-	Close() error
-}
-
-// Worker is what those need who bring jobs and execute them.
-type Worker interface {
-	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
-	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) ([]job.Job, []job.Token, error)
-	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) ([]job.Token, error)
-	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
-	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	Unhold(ctx context.Context, knows func(string) bool) (int, error)
-}
-
-// Operator is what a person does.
-type Operator interface {
-	Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
-	Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
-	Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
-	Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error)
-	Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error
-	Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error
-}
-
-// Reader is what pages show of jobs.
-type Reader interface {
-	Job(ctx context.Context, id string) (history.Detail, error)
-	Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error)
-	Letters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.LetterList, error)
-	GroupsOf(ctx context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error)
-	Changes(ctx context.Context, ids []string) ([]job.Change, error)
-}
-
-// Searcher makes failures searchable, and says what a list can be narrowed to.
-type Searcher interface {
-	FillSearch(ctx context.Context) (int, error)
-	SearchLag(ctx context.Context) (int, error)
-	WholeJobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error)
-	Facets(ctx context.Context, f filter.Filter) (filter.Facets, error)
-	Count(ctx context.Context, f filter.Filter, limit int) (n int, more bool, err error)
-	Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error)
-}
-
-// Counter is what pages show of numbers.
-type Counter interface {
-	Queues(ctx context.Context, now time.Time) ([]queues.Info, error)
-	LastHour(ctx context.Context, now time.Time) ([]job.Totals, error)
-	Reasons(ctx context.Context) ([]filter.ReasonCount, error)
-	Held(ctx context.Context) ([]queues.Held, error)
-	Tallies(ctx context.Context) ([]queues.Tally, error)
-	Snapshot() job.Snapshot
-}
-
-// Redoer is what a person does who replays a job with changes.
-type Redoer interface {
-	ReplayWith(ctx context.Context, now time.Time, id string, run int, redo job.Edit, by audit.Actor) (job.Job, error)
-}
-
-// Drawer is what charts are drawn of.
-type Drawer interface {
-	Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error)
-	Recent(ctx context.Context, typ string, limit int) ([]job.Job, error)
-	TopGroups(ctx context.Context, now time.Time, limit int) ([]failures.Group, error)
-}
-
-// Grouper is what people see of error groups, and decide about them.
-type Grouper interface {
-	Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error)
-	Group(ctx context.Context, now time.Time, fingerprint string) (failures.Detail, error)
-	GroupTallies(ctx context.Context) ([]failures.Tally, error)
-	SetGroup(ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor) (failures.Group, error)
-	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error)
-	WakeGroups(ctx context.Context, now time.Time) (int, error)
-}
 
 // Database makes an empty database and returns the function that opens it, the
 // first time and again after each Close.
-type Database func(t *testing.T) (open func() Store)
+type Database func(t *testing.T) (open func() *store.Store)
 
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
@@ -149,9 +53,9 @@ func nameOf(f func(*kit)) string {
 // kit is one test with its own database and its own time.
 type kit struct {
 	*testing.T
-	Store
+	*store.Store
 	db   Database
-	open func() Store
+	open func() *store.Store
 	ctx  context.Context
 	now  time.Time
 }

@@ -31,7 +31,7 @@ func (k *kit) discard(id string) job.Job {
 func (k *kit) comesBack(id string) {
 	k.Helper()
 	before, depths := k.detail(id), k.Snapshot().Depths
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.pass(time.Minute)
 	k.same("status in the trash", k.discard(id).Status(), job.StatusTrashed)
@@ -44,7 +44,7 @@ func (k *kit) comesBack(id string) {
 	k.same("depths", k.Snapshot().Depths, depths)
 	k.restart()
 	k.same("depths after a restart", k.Snapshot().Depths, depths)
-	after, err := k.Reasons(k.ctx)
+	after, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", after, reasons)
 }
@@ -108,7 +108,7 @@ func RestoreHappensOnce(k *kit) {
 	k.check(err)
 	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
 	k.conflict(err)
-	reasons, err := k.Reasons(k.ctx)
+	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
 }
@@ -208,7 +208,7 @@ func TrashWaitsForOperations(k *kit) {
 	restore := k.operate(operation.Restore, filter.Filter{})
 	k.run(restore.ID, operation.Pace{Rate: 2})
 	k.work(restore.ID, 3)
-	_, err := k.PauseOperation(k.ctx, k.now, restore.ID, sam)
+	_, err := k.Operations.Pause(k.ctx, k.now, restore.ID, sam)
 	k.check(err)
 	purge := func() int {
 		done, err := k.Prune(k.ctx, k.now, retention.Limits{Trash: time.Minute})
@@ -216,11 +216,11 @@ func TrashWaitsForOperations(k *kit) {
 		return done.Trash
 	}
 	k.same("purged beside the operation", purge(), 0)
-	_, err = k.ResumeOperation(k.ctx, k.now, restore.ID, sam)
+	_, err = k.Operations.Resume(k.ctx, k.now, restore.ID, sam)
 	k.check(err)
 	k.work(restore.ID, 500)
 	k.same("purged beside the operation", purge(), 0)
-	_, err = k.AbortOperation(k.ctx, k.now, restore.ID, sam)
+	_, err = k.Operations.Abort(k.ctx, k.now, restore.ID, sam)
 	k.check(err)
 	k.same("purged after the operation", purge(), n+1-503)
 	k.same("restored", k.Snapshot().Depths[job.StatusDeadLetter], int64(503))
@@ -240,7 +240,7 @@ func TrashTellsWhoDiscarded(k *kit) {
 	k.same("where it was", was[dead.Seq].Bulk, o.ID)
 	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
-	log, err := k.Audit(k.ctx, audit.Filter{Subject: dead.ID}, 0, 10)
+	log, err := k.Accounts.Audit(k.ctx, audit.Filter{Subject: dead.ID}, 0, 10)
 	k.check(err)
 	k.same("entries", len(log.Entries), 1)
 	k.same("the entry", []string{log.Entries[0].Actor.Name, log.Entries[0].After},

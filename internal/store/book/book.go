@@ -1,0 +1,121 @@
+// Package book is what the store tells its books. A book keeps one account of
+// what happens to jobs: counters, error groups, operations, the search index. It
+// is registered once, where the store is opened, and hears of an event when it
+// has the event's method. What it gathers it writes as a participant of the
+// transaction (see package db).
+package book
+
+import (
+	"redrive/internal/audit"
+	"redrive/internal/fingerprint"
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// Move is a step of a job from one status to another.
+type Move struct {
+	From   *job.Job // nil: the job is new
+	To     *job.Job // nil: the job was removed
+	Totals job.Totals
+}
+
+// Mover hears of every job that moves.
+type Mover interface{ Moved(m Move) }
+
+// Failure is a failed attempt, or a job that came as a dead letter.
+type Failure struct {
+	Cause     fingerprint.Cause
+	Job       *job.Job // as it is afterwards; a book fills in its error group
+	Execution int      // 0: it never ran
+	Final     bool     // no retry follows
+}
+
+// Failer hears of every failure, before the job moves for it.
+type Failer interface {
+	Failed(t *db.Tx, f Failure) error
+}
+
+// RunEnder hears how the replayed runs of a transaction ended, just before its
+// commit. runs is a JSON array of [job_seq, run, at, outcome, group_id].
+type RunEnder interface {
+	RunsEnded(t *db.Tx, runs string) error
+}
+
+// RunResumer hears that runs go on which a person had ended: jobs were taken out
+// of the trash. runs is a JSON array of [job_seq, run].
+type RunResumer interface {
+	RunsResumed(t *db.Tx, runs string) error
+}
+
+// Remover hears that jobs are removed for good. seqs is a JSON array of their
+// numbers.
+type Remover interface {
+	Removed(t *db.Tx, seqs string) error
+}
+
+// Log is the audit log, to which every act of a person is written in the
+// transaction of the act.
+type Log interface {
+	Log(t *db.Tx, entries ...audit.Entry) error
+}
+
+// Books are all that are registered, by what they hear.
+type Books struct {
+	movers   []Mover
+	failers  []Failer
+	enders   []RunEnder
+	resumers []RunResumer
+	removers []Remover
+}
+
+// Register adds a book.
+func (b *Books) Register(book any) {
+	b.movers = add(b.movers, book)
+	b.failers = add(b.failers, book)
+	b.enders = add(b.enders, book)
+	b.resumers = add(b.resumers, book)
+	b.removers = add(b.removers, book)
+}
+
+func add[T any](all []T, book any) []T {
+	if b, ok := book.(T); ok {
+		return append(all, b)
+	}
+	return all
+}
+
+// Moved tells the books that a job moved.
+func (b *Books) Moved(m Move) {
+	for _, mover := range b.movers {
+		mover.Moved(m)
+	}
+}
+
+// Failed tells the books of a failure.
+func (b *Books) Failed(t *db.Tx, f Failure) error {
+	return each(b.failers, func(book Failer) error { return book.Failed(t, f) })
+}
+
+// RunsEnded tells the books how replayed runs ended.
+func (b *Books) RunsEnded(t *db.Tx, runs string) error {
+	return each(b.enders, func(book RunEnder) error { return book.RunsEnded(t, runs) })
+}
+
+// RunsResumed tells the books that runs go on.
+func (b *Books) RunsResumed(t *db.Tx, runs string) error {
+	return each(b.resumers, func(book RunResumer) error { return book.RunsResumed(t, runs) })
+}
+
+// Removed tells the books that jobs are removed.
+func (b *Books) Removed(t *db.Tx, seqs string) error {
+	return each(b.removers, func(book Remover) error { return book.Removed(t, seqs) })
+}
+
+func each[T any](all []T, tell func(T) error) error {
+	for _, book := range all {
+		if err := tell(book); err != nil {
+			return err
+		}
+	}
+	return nil
+}

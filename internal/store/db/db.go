@@ -1,0 +1,122 @@
+// Package db is what the store knows of a database: a transaction, the one
+// goroutine that writes, the pool that reads, and the seam behind which a
+// database engine lies. Nothing in it knows what a job is.
+//
+// # One writer
+//
+// All writes go through one goroutine with one connection. Callers queue an
+// operation ([Write]) and wait; the writer takes whatever has queued, runs it in
+// one transaction and answers everybody after its commit. One fsync thus serves
+// many callers under load, and nobody waits for a timer when idle. An operation
+// that fails makes the writer roll back and run each of the batch alone, so an
+// operation must give the same result when it is run again, and nobody fails
+// because of another caller's fault. An operation that merely refuses (see
+// [Options]) has written nothing and disturbs nobody.
+//
+// A caller's context bounds its waiting only: a transaction is never cancelled,
+// because a rollback in the middle would let the statements after it commit by
+// themselves. A caller who stops waiting finds its operation done or not done,
+// never half done.
+//
+// # Participants
+//
+// What a transaction gathers on its way belongs to the participants of the
+// writer. They are told when a transaction begins, write what they gathered just
+// before its commit, and make it known after the commit.
+//
+// # Faults
+//
+// A database that another process keeps busy is tried again by its engine
+// (job.ErrBusy); a full disk fails the transaction as a whole and is over as
+// soon as there is room (job.ErrStorageFull). While the disk is full, or the
+// database can only be read, [Health.Problem] says so, and the writer tries a
+// write that changes nothing every second. After an I/O error nobody knows what
+// the disk holds: the writer stops for good (job.ErrBroken, see [Health.Failed]),
+// and the process must open the database again. The writer stops as well when
+// the database turns out to be damaged (job.ErrCorrupt): each further write
+// could do more harm.
+package db
+
+import (
+	"context"
+	"database/sql"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+)
+
+// Database says where the data lies. A database that is opened twice at the
+// same time refuses the second time.
+type Database interface {
+	Open(ctx context.Context, health *Health) (Engine, error)
+	// Inspect runs do on one state of the database, without writing to it, also
+	// while a program has it open. found is what the engine itself looked at.
+	Inspect(ctx context.Context, do func(src Source, found []Finding)) error
+}
+
+// Engine is an open database of one kind. Its methods are safe for concurrent
+// use.
+type Engine interface {
+	// Writer returns the one connection that writes.
+	Writer(ctx context.Context) (Conn, error)
+	// Reads returns the pool of connections that only read.
+	Reads() *sql.DB
+	// Text is a statement as this engine reads it. Statements are written once,
+	// for every engine; each text is asked for once.
+	Text(query string) string
+	// Fault gives an error of the database its kind: a *FileError around one of
+	// the kinds of package job. Other errors come back as they are.
+	Fault(err error) error
+	// Taken reports whether a row was refused because of a unique value that
+	// exists.
+	Taken(err error) bool
+	// Search is the index of texts.
+	Search() Search
+	// Committed notes a commit of roughly so many rows.
+	Committed(rows int)
+	// Announce leaves word of where this process answers requests, for other
+	// programs that find the database in use.
+	Announce(url string) error
+	Close() error
+}
+
+// Conn is a connection that writes. One goroutine uses it.
+type Conn interface {
+	Source
+	// Begin starts a transaction that no other writer can disturb. It waits for
+	// a busy database, as long as ctx allows.
+	Begin(ctx context.Context) error
+	// Exec returns the number of rows that a statement changed.
+	Exec(query string, args ...any) (int64, error)
+	Commit() error
+	// Rollback undoes a transaction that failed for a cause. Its error means
+	// that the connection can no longer be used: it is job.ErrBroken.
+	Rollback(cause error) error
+	Close() error
+}
+
+// Source runs queries: a transaction, or the pool of readers.
+type Source interface {
+	// Query calls each for every row.
+	Query(query string, each func(*sql.Rows) error, args ...any) error
+}
+
+// Search is the index of the texts of failures. A document has the number of its
+// job, so that the index gives the newest first without sorting.
+type Search interface {
+	// Put adds or replaces documents. They come in rising order of their
+	// numbers.
+	Put(t *Tx, seq int64, d job.Document) error
+	// Forget removes the documents of jobs; seqs is a JSON array of numbers.
+	Forget(t *Tx, seqs string) error
+	// Clear removes every document.
+	Clear(t *Tx) error
+	// Tidy puts a part of the index in order and reports whether there was
+	// something to do. It never takes long.
+	Tidy(t *Tx) (more bool, err error)
+	// From is the source of a query in which the index comes first, joined with
+	// the table jobs as j, and its order.
+	From() (from, order string)
+	// Match adds the condition that a document has the texts of the filter.
+	Match(where *Where, f filter.Filter)
+}

@@ -1,0 +1,124 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"redrive/internal/job"
+)
+
+// FileError says what is wrong with the database file, and what to do.
+type FileError struct {
+	Path string
+	Kind error // job.ErrBusy, ErrStorageFull, ErrReadOnly, ErrBroken or ErrCorrupt
+	Err  error // what the engine said
+}
+
+func (e *FileError) Error() string { return fmt.Sprintf("%s (%v)", e.Advice(), e.Err) }
+
+// Unwrap gives the kind and the cause.
+func (e *FileError) Unwrap() []error { return []error{e.Kind, e.Err} }
+
+// Advice is the error in words for people, without those of the engine.
+func (e *FileError) Advice() string {
+	switch e.Kind {
+	case job.ErrBusy:
+		return fmt.Sprintf("another process keeps the database %s busy; try again", e.Path)
+	case job.ErrStorageFull:
+		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing starts again by itself", e.Path)
+	case job.ErrReadOnly:
+		return fmt.Sprintf("the database file %s can only be read; make it writable for the user of this program, then start the program again", e.Path)
+	case job.ErrCorrupt:
+		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
+			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
+	}
+	return fmt.Sprintf("the database file %s failed, and whether the last writes were done is open; look after the disk, then start the program again", e.Path)
+}
+
+// LockedError says that another process works on the database.
+type LockedError struct {
+	Path string // the database
+	PID  int    // the holder; 0 when it could not be told
+	URL  string // where it answers requests, as it announced; may be empty
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is in use by another process: stop it, or use another file", e.Path)
+	}
+	return fmt.Sprintf("%s is in use by the process with pid %d: stop it, or use another file", e.Path, e.PID)
+}
+
+// Health remembers why nothing can be written, for pages and probes: a full disk
+// or a file that can only be read until a write succeeds, anything that breaks
+// the database for good.
+type Health struct {
+	log     *slog.Logger
+	mu      sync.Mutex // held while problem changes
+	problem atomic.Pointer[FileError]
+	failed  chan struct{} // closed when the database can no longer be trusted
+}
+
+// NewHealth is the health of a database that has just been opened.
+func NewHealth(log *slog.Logger) *Health { return &Health{log: log, failed: make(chan struct{})} }
+
+// Log is where the database tells of itself.
+func (h *Health) Log() *slog.Logger { return h.log }
+
+// Problem says why nothing can be written, as far as the last attempt showed,
+// or nil. It costs nothing.
+func (h *Health) Problem() *FileError { return h.problem.Load() }
+
+// Failed is closed after an I/O failure, or when the database was found damaged;
+// Problem says which. Nothing is written any more: stop claiming and exit.
+func (h *Health) Failed() <-chan struct{} { return h.failed }
+
+// Report remembers what an error says of the database, whoever met it, and
+// returns it. The engine has given the error its kind.
+func (h *Health) Report(err error) error {
+	var file *FileError
+	if !errors.As(err, &file) || file.Kind == job.ErrBusy {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.problem.Load()
+	switch {
+	case h.broken():
+		return err
+	case errors.Is(file, job.ErrBroken):
+		h.problem.Store(file)
+		close(h.failed)
+		h.log.Error("The database failed. No more writes.", "path", file.Path, "error", file)
+	case before == nil || before.Kind != file.Kind:
+		h.problem.Store(file)
+		h.log.Warn("The database cannot be written. It is tried again every second.", "path", file.Path, "error", file)
+	}
+	return err
+}
+
+// wrote ends the trouble that a write can end.
+func (h *Health) wrote() {
+	problem := h.Problem()
+	if problem == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.broken() {
+		h.problem.Store(nil)
+		h.log.Info("The database can be written again.", "path", problem.Path)
+	}
+}
+
+func (h *Health) broken() bool {
+	select {
+	case <-h.failed:
+		return true
+	default:
+		return false
+	}
+}

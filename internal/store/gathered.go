@@ -1,0 +1,112 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
+)
+
+// gathered is what one transaction of the core gathers on its way.
+type gathered struct {
+	books    *book.Books
+	changes  []job.Change
+	messages map[message]job.Job // new jobs that came as envelopes
+	runs     map[runKey]endedRun // replayed runs that ended
+	paused   bool                // a queue was paused
+	resumed  bool                // a queue was resumed
+
+	jobs, bodies, completed, attempts db.Batch
+}
+
+func newGathered() gathered {
+	return gathered{jobs: inserting(), bodies: insertingBodies(), completed: completing(), attempts: rows.Recording()}
+}
+
+// Begin starts a transaction. The changes of the one before may still be read by
+// those who were told of them.
+func (g *gathered) Begin() {
+	g.changes, g.messages, g.runs = nil, map[message]job.Job{}, map[runKey]endedRun{}
+	g.paused, g.resumed = false, false
+	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.completed, &g.attempts} {
+		b.Reset()
+	}
+}
+
+// Flush writes the attempts that wait, and tells the books how replayed runs
+// ended.
+func (g *gathered) Flush(t *db.Tx) error {
+	if err := g.attempts.Flush(t); err != nil || len(g.runs) == 0 {
+		return err
+	}
+	ended := make([][5]any, 0, len(g.runs))
+	for k, r := range g.runs {
+		ended = append(ended, [5]any{k.seq, k.run, r.at, r.outcome, r.group})
+	}
+	text, err := db.Rows(ended)
+	if err != nil {
+		return err
+	}
+	return g.books.RunsEnded(t, text)
+}
+
+// Committed has nothing to make known; see news.
+func (g *gathered) Committed(*db.Tx) {}
+
+// moved tells the books that a job went from one status to another, and notes it
+// for those who listen. A new job comes from nil.
+func (s *Store) moved(from, to *job.Job, totals job.Totals) {
+	s.books.Moved(book.Move{From: from, To: to, Totals: totals})
+	change := to.Changed()
+	change.Failed = totals.Failed > 0
+	s.tx.changes = append(s.tx.changes, change)
+}
+
+// runKey names a run of a job.
+type runKey struct {
+	seq int64
+	run int
+}
+
+// endedRun is how a replayed run ended in this transaction.
+type endedRun struct {
+	at      int64
+	outcome operation.RunOutcome
+	group   int64 // of the failure that ended it
+}
+
+// ended notes that a run is over, the first time that somebody says so. First
+// runs belong to no operation, and of a run that was over in an earlier
+// transaction the books know already.
+func (g *gathered) ended(j *job.Job, outcome operation.RunOutcome, now time.Time) {
+	k := runKey{j.Seq, j.Run}
+	if _, known := g.runs[k]; j.Run > 1 && !known {
+		g.runs[k] = endedRun{db.Micros(now), outcome, j.Group}
+	}
+}
+
+// runsResumed takes back that the runs of these jobs were dropped, which they are in.
+func (s *Store) runsResumed(t *db.Tx, jobs []job.Job) error {
+	var runs [][2]int64
+	for _, j := range jobs {
+		if j.Run == 1 {
+			continue
+		}
+		runs = append(runs, [2]int64{j.Seq, int64(j.Run)})
+		if k := (runKey{j.Seq, j.Run}); s.tx.runs[k].outcome == operation.RunDropped {
+			delete(s.tx.runs, k)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	text, err := db.Rows(runs)
+	if err != nil {
+		return fmt.Errorf("take outcomes of replayed runs back: %w", err)
+	}
+	return s.books.RunsResumed(t, text)
+}

@@ -1,0 +1,251 @@
+// Package groups is the book of error groups: every failure is counted in the
+// group of its fingerprint, and a group that a person resolved or ignored opens
+// again when its time has come.
+//
+// What a failure has to be held against (the state of its group and how many
+// failures it has) is kept in memory for every group; failures.MaxGroups bounds
+// them. What one transaction counts is added up and written once for each group,
+// in the order of their numbers.
+package groups
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/fingerprint"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
+)
+
+// Book keeps the error groups.
+type Book struct {
+	writer   *db.Writer
+	reader   *db.Reader
+	policies *rows.Policies
+	log      book.Log
+	redact   func(string) string
+
+	mu           sync.RWMutex      // for those who read the groups beside the writer
+	known        map[string]*group // by fingerprint
+	fingerprints map[int64]string  // of the groups, by their numbers
+	open         int64             // groups that nobody has dealt with
+	newest       int64             // the number of the newest group
+
+	// Of the transaction that is under way.
+	changed   map[string]*group // groups to be known otherwise; nil: removed
+	newestNow int64
+	sums      sums
+}
+
+// New returns a book without groups; Load reads them. redact takes out of an
+// error what nobody may find.
+func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, redact func(string) string) *Book {
+	return &Book{
+		writer: writer, reader: reader, policies: policies, log: log, redact: redact,
+		known: map[string]*group{}, fingerprints: map[int64]string{},
+	}
+}
+
+// group is what is kept in memory of an error group.
+type group struct {
+	id       int64
+	state    failures.State
+	patience failures.Patience
+	failures int64
+	hour     int64 // the newest one that was counted, since 1970
+	inHour   int64
+}
+
+// Begin starts a transaction.
+func (b *Book) Begin() {
+	b.changed, b.newestNow, b.sums = map[string]*group{}, b.newest, newSums()
+}
+
+// Moved counts a job out of its group and in the one that it has now.
+func (b *Book) Moved(m book.Move) {
+	if m.From != nil {
+		b.sums.job(m.From, -1)
+	}
+	if m.To != nil {
+		b.sums.job(m.To, 1)
+	}
+	if m.From != nil && m.To != nil && m.To.Run > m.From.Run && m.From.Group != 0 {
+		b.sums.of(m.From.Group).replayed++
+	}
+}
+
+// Failed counts a failure, and tells the job its group.
+func (b *Book) Failed(t *db.Tx, f book.Failure) error {
+	at := db.Micros(f.Job.ChangedAt)
+	g, err := b.groupOf(t, f.Cause, f.Job.Type, at)
+	if err != nil {
+		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
+	}
+	hour := at / db.MicrosPerHour
+	g.failures++
+	if hour > g.hour {
+		g.hour, g.inHour = hour, 0
+	}
+	if hour == g.hour {
+		g.inHour++
+	}
+	if why := g.opens(db.FromMicros(at)); why != "" {
+		g.state = failures.Open
+		b.sums.reopen(g.id, why, at)
+	}
+	b.sums.failure(g.id, f, at)
+	f.Job.Group = g.id
+	return nil
+}
+
+// opens says why a failure now opens the group by itself.
+func (g *group) opens(now time.Time) failures.Reopening {
+	switch g.state {
+	case failures.Resolved:
+		return failures.ByFailure
+	case failures.Ignored:
+		return g.patience.Over(now, g.failures, g.inHour)
+	}
+	return ""
+}
+
+// groupOf returns the group of a cause as this transaction sees it, a new one
+// for a cause that was never seen. Past the bound, that is the group "other".
+func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*group, error) {
+	if g := b.group(c.Fingerprint); g != nil {
+		return g, nil
+	}
+	if b.count() >= failures.MaxGroups {
+		c = fingerprint.Cause{
+			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup, Message: "whatever was new after the first 10,000 error groups",
+		}
+		if typ = ""; b.group(c.Fingerprint) != nil {
+			return b.group(c.Fingerprint), nil
+		}
+	}
+	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
+			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0)`
+	g := &group{id: b.newestNow + 1, state: failures.Open}
+	_, err := t.Exec(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at)
+	if err != nil {
+		return nil, err
+	}
+	b.newestNow = g.id
+	b.changed[c.Fingerprint] = g
+	return g, nil
+}
+
+// count counts the groups as this transaction sees them.
+func (b *Book) count() int {
+	n := len(b.known)
+	for fingerprint, g := range b.changed {
+		switch known := b.known[fingerprint] != nil; {
+		case g != nil && !known:
+			n++
+		case g == nil && known:
+			n--
+		}
+	}
+	return n
+}
+
+// group returns a known group for this transaction to change, or nil.
+func (b *Book) group(fingerprint string) *group {
+	if g, changed := b.changed[fingerprint]; changed {
+		return g
+	}
+	known := b.known[fingerprint]
+	if known == nil {
+		return nil
+	}
+	g := *known
+	b.changed[fingerprint] = &g
+	return &g
+}
+
+// Committed takes over the groups that the transaction changed, or removed.
+func (b *Book) Committed(*db.Tx) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.learn(b.changed)
+}
+
+func (b *Book) learn(changed map[string]*group) {
+	for fingerprint, g := range changed {
+		if before := b.known[fingerprint]; before != nil {
+			if before.state == failures.Open {
+				b.open--
+			}
+			delete(b.known, fingerprint)
+			delete(b.fingerprints, before.id)
+		}
+		if g == nil {
+			continue
+		}
+		if g.state == failures.Open {
+			b.open++
+		}
+		b.newest = max(b.newest, g.id)
+		b.known[fingerprint], b.fingerprints[g.id] = g, fingerprint
+	}
+}
+
+// Open is how many groups nobody has dealt with, as of the last commit. The
+// writer's goroutine alone may ask.
+func (b *Book) Open() int64 { return b.open }
+
+// Load reads the groups at the start.
+func (b *Book) Load(src db.Source) error {
+	const query = `SELECT fingerprint, id, state, until, until_count, until_rate, failures,
+			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
+			coalesce((SELECT failures FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0)
+		FROM groups`
+	loaded := map[string]*group{}
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var fingerprint string
+		var until int64
+		g := new(group)
+		err := rows.Scan(&fingerprint, &g.id, &g.state, &until, &g.patience.Count, &g.patience.Rate, &g.failures, &g.hour, &g.inHour)
+		g.patience.Until = db.FromMicros(until)
+		loaded[fingerprint] = g
+		return err
+	})
+	b.learn(loaded)
+	if err != nil {
+		return fmt.Errorf("read the error groups: %w", err)
+	}
+	return nil
+}
+
+// Of returns the error groups to which the jobs of dead letters belong, by their
+// numbers, from memory: of each its fingerprint, and how many failures it has.
+func (b *Book) Of(_ context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	all := make(map[int64]failures.Group, len(letters))
+	for _, l := range letters {
+		fingerprint := b.fingerprints[l.Job.Group]
+		if g := b.known[fingerprint]; g != nil {
+			known := failures.Group{Number: g.id, Failures: g.failures}
+			known.Fingerprint = fingerprint
+			all[g.id] = known
+		}
+	}
+	return all, nil
+}
+
+// snapshot is a copy of the groups as this transaction sees them.
+func (b *Book) snapshot() map[string]*group {
+	all := maps.Clone(b.known)
+	maps.Copy(all, b.changed)
+	return all
+}

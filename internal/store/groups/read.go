@@ -1,0 +1,344 @@
+package groups
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
+)
+
+const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames, g.state, g.state_at, g.state_by,
+	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
+	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
+
+// scanGroup reads groupColumns, whose further columns go to extra.
+func scanGroup(rows *sql.Rows, extra ...any) (g failures.Group, err error) {
+	var frames string
+	var stateAt, reopened, until, first, last int64
+	err = rows.Scan(append([]any{
+		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, &frames, &g.State, &stateAt, &g.StateBy,
+		&reopened, &g.ReopenedBy, &until, &g.Patience.Count, &g.Rate, &g.Note, &first, &last,
+		&g.Failures, &g.Dead, &g.Retrying, &g.Replayed, &g.Recovered, &g.Relapsed,
+	}, extra...)...)
+	if frames != "" {
+		g.Frames = strings.Split(frames, "\n")
+	}
+	g.StateAt, g.ReopenedAt, g.Until = db.FromMicros(stateAt), db.FromMicros(reopened), db.FromMicros(until)
+	g.FirstSeen, g.LastSeen = db.FromMicros(first), db.FromMicros(last)
+	return g, err
+}
+
+// List returns one page of the error groups that the filter selects, in its
+// order.
+func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
+	ctx, cancel := context.WithTimeout(ctx, db.Patience)
+	defer cancel()
+	var page failures.List
+	err := b.reader.Consistently(ctx, func(src db.Source) error {
+		query, args := groupsQuery(f, after, limit)
+		err := src.Query(query, func(rows *sql.Rows) error {
+			if len(page.Groups) > limit {
+				return db.ErrEnough
+			}
+			g, err := scanGroup(rows)
+			if f.Text == "" || f.Finds(b.findable(g)) {
+				page.Groups = append(page.Groups, g)
+			}
+			return err
+		}, args...)
+		if err := db.Enough(err); err != nil {
+			return err
+		}
+		if len(page.Groups) > limit {
+			page.Groups = page.Groups[:limit]
+			last := page.Groups[limit-1]
+			page.Next = failures.Cursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
+		}
+		return addParts(src, now, page.Groups)
+	})
+	return page, db.TimedOut(ctx, err)
+}
+
+// findable is a group as it can be searched.
+func (b *Book) findable(g failures.Group) failures.Group {
+	g.Class, g.Message, g.Note = b.redact(g.Class), b.redact(g.Message), b.redact(g.Note)
+	return g
+}
+
+// groupsQuery selects groups; of those that may hold a text, as far as that is not
+// hidden, all.
+func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
+	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
+	var where db.Where
+	if f.State != "" {
+		where.Add("g.state = %s", string(f.State))
+	}
+	if f.Queue != "" {
+		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
+	}
+	where.Pattern("g.type", f.Type)
+	if f.Text != "" {
+		pattern := "%" + db.Like(f.Text) + "%"
+		where.Add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
+	}
+	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
+	next := after != failures.Cursor{}
+	if f.Sort == failures.NewestSeen {
+		order = "g.last_seen DESC, g.id DESC"
+		if next {
+			where.Add("(g.last_seen, g.id) < (%s, %s)", db.Micros(after.Seen), after.Number)
+		}
+	} else if next {
+		where.Add("(g.dead, g.last_seen, g.id) < (%s, %s, %s)", after.Dead, db.Micros(after.Seen), after.Number)
+	}
+	if f.Text != "" {
+		return columns + where.String() + " ORDER BY " + order, where.Args
+	}
+	last, args := where.Limit(limit + 1)
+	return columns + where.String() + " ORDER BY " + order + last, args
+}
+
+// Top returns the open error groups with the most failures in the last
+// day, the most first.
+func (b *Book) Top(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
+	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
+	ctx, cancel := context.WithTimeout(ctx, db.Patience)
+	defer cancel()
+	var all []failures.Group
+	err := b.reader.Consistently(ctx, func(src db.Source) error {
+		numbers, err := topGroups(src, firstHour(now), limit)
+		if err != nil {
+			return err
+		}
+		all = make([]failures.Group, len(numbers))
+		err = src.Query(query, func(rows *sql.Rows) error {
+			g, err := scanGroup(rows)
+			all[slices.Index(numbers, g.Number)] = g
+			return err
+		}, db.Numbers(numbers))
+		if err != nil {
+			return err
+		}
+		return addParts(src, now, all)
+	})
+	return all, db.TimedOut(ctx, err)
+}
+
+// topGroups returns the numbers of the groups that failed most since an hour. It
+// goes by what they failed in the day before their newest failure, which is
+// never less, and so needs no look at most of them.
+func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
+	const query = `SELECT id, last_seen, day, (SELECT coalesce(sum(failures), 0) FROM group_hours WHERE group_id = id AND hour >= $1)
+		FROM groups WHERE state = 'open' ORDER BY day DESC`
+	type top struct{ number, seen, failures int64 }
+	var all []top
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var t top
+		var most int64
+		if err := rows.Scan(&t.number, &t.seen, &most, &t.failures); err != nil {
+			return err
+		}
+		if most == 0 || len(all) == limit && most < all[limit-1].failures {
+			return db.ErrEnough
+		}
+		if t.failures > 0 {
+			all = append(all, t)
+			slices.SortFunc(all, func(a, b top) int {
+				return cmp.Or(cmp.Compare(b.failures, a.failures), cmp.Compare(b.seen, a.seen), cmp.Compare(b.number, a.number))
+			})
+			all = all[:min(len(all), limit)]
+		}
+		return nil
+	}, first)
+	numbers := make([]int64, len(all))
+	for i, t := range all {
+		numbers[i] = t.number
+	}
+	return numbers, db.Enough(err)
+}
+
+// lastDay is how many hours a group shows.
+const lastDay = 24
+
+// addParts gives groups their queues and their last day.
+func addParts(src db.Source, now time.Time, groups []failures.Group) error {
+	const (
+		queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
+			ORDER BY failures DESC, queue`
+		hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
+	)
+	if len(groups) == 0 {
+		return nil
+	}
+	byNumber, numbers := map[int64]*failures.Group{}, make([]int64, len(groups))
+	for i := range groups {
+		g := &groups[i]
+		g.LastDay = make([]int64, lastDay)
+		byNumber[g.Number], numbers[i] = g, g.Number
+	}
+	theirs, first := db.Numbers(numbers), firstHour(now)
+	var number int64
+	err := src.Query(queues, func(rows *sql.Rows) error {
+		var share failures.Share
+		err := rows.Scan(&number, &share.Name, &share.Count)
+		byNumber[number].Queues = append(byNumber[number].Queues, share)
+		return err
+	}, theirs)
+	if err != nil {
+		return err
+	}
+	return src.Query(hours, func(rows *sql.Rows) error {
+		var hour, n int64
+		err := rows.Scan(&number, &hour, &n)
+		if i := hour - first; i < lastDay {
+			byNumber[number].LastDay[i] = n
+		}
+		return err
+	}, theirs, first)
+}
+
+// firstHour is the oldest of the hours that are shown.
+func firstHour(now time.Time) int64 { return db.Micros(now)/db.MicrosPerHour - lastDay + 1 }
+
+// Tallies counts the groups by state, in the order of failures.States.
+func (b *Book) Tallies(ctx context.Context) ([]failures.Tally, error) {
+	const query = `SELECT state, count(*), sum(dead), sum(retrying) FROM groups GROUP BY state`
+	var all []failures.Tally
+	for _, state := range failures.States() {
+		all = append(all, failures.Tally{State: state})
+	}
+	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+		var t failures.Tally
+		err := rows.Scan(&t.State, &t.Groups, &t.Dead, &t.Retrying)
+		if i := slices.Index(failures.States(), t.State); i >= 0 {
+			all[i] = t
+		}
+		return err
+	})
+	return all, err
+}
+
+// shownJobs is how many jobs the page of a group shows, and wholePayload how
+// large a payload may be to be shown with it.
+const (
+	shownJobs    = 25
+	wholePayload = 16 << 10
+)
+
+// Get returns everything that is known of an error group, as of one commit,
+// or job.ErrNotFound.
+func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d failures.Detail, err error) {
+	ctx, cancel := context.WithTimeout(ctx, db.Patience)
+	defer cancel()
+	err = b.reader.Consistently(ctx, func(src db.Source) error {
+		var seq, execution int64
+		if d.Group, err = One(src, `fingerprint = $1`, fingerprint, &seq, &execution); err != nil {
+			return err
+		}
+		groups := []failures.Group{d.Group}
+		if err := addParts(src, now, groups); err != nil {
+			return err
+		}
+		d.Group = groups[0]
+		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
+			return err
+		}
+		if d.Sample, err = b.sample(src, seq, execution); err != nil {
+			return err
+		}
+		d.Jobs, err = b.jobs(src, d.Number)
+		return err
+	})
+	return d, db.TimedOut(ctx, err)
+}
+
+// One returns the group that a fixed condition selects, or
+// job.ErrNotFound; sample gets the failure that stands for all.
+func One(src db.Source, condition string, value any, sample ...any) (g failures.Group, err error) {
+	query := `SELECT ` + groupColumns + `, g.sample_seq, g.sample_execution FROM groups AS g WHERE g.` + condition
+	if len(sample) == 0 {
+		sample = []any{new(int64), new(int64)}
+	}
+	found := false
+	err = src.Query(query, func(rows *sql.Rows) (err error) {
+		found = true
+		g, err = scanGroup(rows, sample...)
+		return err
+	}, value)
+	if err == nil && !found {
+		err = fmt.Errorf("error group %s: %w", clip.Text(fmt.Sprint(value), 64), job.ErrNotFound)
+	}
+	return g, err
+}
+
+func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
+	const query = `SELECT hour, failures, final FROM group_hours WHERE group_id = $1 AND hour >= $2`
+	hours := make([]failures.Hour, lastDay)
+	for i := range hours {
+		hours[i].At = db.FromMicros((first + int64(i)) * db.MicrosPerHour)
+	}
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var hour, failures, final int64
+		err := rows.Scan(&hour, &failures, &final)
+		if i := hour - first; i < lastDay {
+			hours[i].Failures, hours[i].Final = failures, final
+		}
+		return err
+	}, number, first)
+	return hours, err
+}
+
+// sample returns the failure that stands for all, the zero Sample when its job
+// was removed.
+func (b *Book) sample(src db.Source, seq, execution int64) (failures.Sample, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq = $1`
+	jobs, err := b.policies.Jobs(src, query, seq)
+	if err != nil || len(jobs) == 0 {
+		return failures.Sample{}, err
+	}
+	all, err := rows.Attempts(src, seq)
+	found := failures.Sample{Job: jobs[0]}
+	for _, a := range all {
+		if int64(a.Execution) == execution {
+			found.Attempt = a
+		}
+	}
+	return found, err
+}
+
+// jobs returns the newest jobs that are dead for a group, or wait to be
+// tried again, with their payloads unless these are large: the beginning is
+// enough to be shown then.
+func (b *Book) jobs(src db.Source, number int64) ([]job.Job, error) {
+	const query = `SELECT ` + rows.Columns + `, CASE WHEN length(payload) <= $3 THEN payload ELSE substr(payload, 1, 2048) END FROM jobs
+		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND shelf = $2
+			AND letter <> 'trashed' ORDER BY changed_at DESC, seq DESC LIMIT $4 + 0`
+	var found rows.Found
+	for _, state := range []job.State{job.Discarded, job.Retryable} {
+		err := src.Query(query, func(row *sql.Rows) error {
+			var payload []byte
+			err := found.Scan(row, &payload)
+			if err == nil {
+				found.Jobs[len(found.Jobs)-1].Payload = payload
+			}
+			return err
+		}, number, string(state), wholePayload, shownJobs)
+		if err != nil {
+			return nil, err
+		}
+	}
+	jobs, err := b.policies.Complete(src, found, nil)
+	slices.SortStableFunc(jobs, func(a, b job.Job) int {
+		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
+	})
+	return jobs[:min(len(jobs), shownJobs)], err
+}

@@ -1,0 +1,199 @@
+package groups
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+
+	"redrive/internal/failures"
+	"redrive/internal/job"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+)
+
+// sums is what one transaction counts for error groups.
+type sums struct {
+	groups map[int64]*sum
+	hours  map[hourKey]hourSum
+	queues map[queueKey]int64
+}
+
+// sum is what one transaction counts for a group.
+type sum struct {
+	failures, dead, retrying, replayed, recovered, relapsed int64
+	seen, sampleSeq, sampleExecution                        int64 // of the newest failure
+	opened                                                  failures.Reopening
+	openedAt                                                int64
+}
+
+type hourKey struct{ group, hour int64 }
+
+type hourSum struct{ failures, final int64 }
+
+type queueKey struct {
+	group int64
+	queue string
+}
+
+func newSums() sums {
+	return sums{map[int64]*sum{}, map[hourKey]hourSum{}, map[queueKey]int64{}}
+}
+
+// of returns the sums of a group, for which there may be none yet.
+func (s *sums) of(id int64) *sum {
+	g := s.groups[id]
+	if g == nil {
+		g = new(sum)
+		s.groups[id] = g
+	}
+	return g
+}
+
+// job counts n jobs as j under the group of its newest failure: as dead, or as
+// one that is not over yet.
+func (s *sums) job(j *job.Job, n int64) {
+	switch {
+	case j.Group == 0:
+	case j.Letter == job.LetterStored || j.Letter == job.LetterRefused:
+		s.of(j.Group).dead += n
+	case j.Cancellable():
+		s.of(j.Group).retrying += n
+	}
+}
+
+// failure counts a failure that belongs to a group.
+func (s *sums) failure(id int64, f book.Failure, at int64) {
+	d := s.of(id)
+	d.failures++
+	if at >= d.seen {
+		d.seen, d.sampleSeq, d.sampleExecution = at, f.Job.Seq, int64(f.Execution)
+	}
+	k := hourKey{id, at / db.MicrosPerHour}
+	hour := s.hours[k]
+	hour.failures++
+	if f.Final {
+		hour.final++
+	}
+	s.hours[k] = hour
+	s.queues[queueKey{id, f.Job.Queue}]++
+}
+
+// reopen notes that a group opened by itself.
+func (s *sums) reopen(id int64, why failures.Reopening, at int64) {
+	d := s.of(id)
+	d.opened, d.openedAt = why, at
+}
+
+// RunsEnded counts, for the groups from which replayed runs came, how they
+// ended.
+func (b *Book) RunsEnded(t *db.Tx, runs string) error {
+	const query = `SELECT r.group_id, count(*) FILTER (WHERE e.value ->> 3 = 'succeeded'), count(*) FILTER (WHERE e.value ->> 3 = 'relapsed')
+		FROM json_each($1) AS e JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = (e.value ->> 1) - 1
+		WHERE r.group_id IN (SELECT id FROM groups) GROUP BY r.group_id`
+	err := t.Query(query, func(rows *sql.Rows) error {
+		var id, recovered, relapsed int64
+		err := rows.Scan(&id, &recovered, &relapsed)
+		d := b.sums.of(id)
+		d.recovered += recovered
+		d.relapsed += relapsed
+		return err
+	}, runs)
+	if err != nil {
+		return fmt.Errorf("count the outcomes of replayed runs: %w", err)
+	}
+	return nil
+}
+
+// Flush writes the sums.
+func (b *Book) Flush(t *db.Tx) error {
+	for _, step := range []func(*db.Tx) error{b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest} {
+		if err := step(t); err != nil {
+			return fmt.Errorf("write the error groups: %w", err)
+		}
+	}
+	return nil
+}
+
+// flushGroups adds to the sums of groups. An act on many jobs touches hundreds.
+func (b *Book) flushGroups(t *db.Tx) error {
+	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
+	rows := db.Batch{
+		Head: `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
+			replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
+		Row: `(?, ?, ?, ?, ?, ?, ?)`, Columns: 7,
+		Tail: `) AS d WHERE groups.id = d.column1`,
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
+		d := b.sums.groups[id]
+		if err := rows.Add(t, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed); err != nil {
+			return err
+		}
+		if d.opened != "" {
+			if _, err := t.Exec(open, id, d.openedAt, string(d.opened)); err != nil {
+				return err
+			}
+		}
+	}
+	return rows.Flush(t)
+}
+
+// keptHours is how much of a group's history is kept: a month.
+const keptHours = 31 * 24
+
+func (b *Book) flushHours(t *db.Tx) error {
+	const (
+		add = `INSERT INTO group_hours (group_id, hour, failures, final) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (group_id, hour) DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`
+		forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
+	)
+	keys := slices.SortedFunc(maps.Keys(b.sums.hours), func(a, b hourKey) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.hour, b.hour))
+	})
+	for _, k := range keys {
+		d := b.sums.hours[k]
+		if _, err := t.Exec(add, k.group, k.hour, d.failures, d.final); err != nil {
+			return err
+		}
+		if _, err := t.Exec(forget, k.group, k.hour-keptHours); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Book) flushQueues(t *db.Tx) error {
+	const add = `INSERT INTO group_queues (group_id, queue, failures) VALUES ($1, $2, $3)
+		ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`
+	keys := slices.SortedFunc(maps.Keys(b.sums.queues), func(a, b queueKey) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.queue, b.queue))
+	})
+	for _, k := range keys {
+		if _, err := t.Exec(add, k.group, k.queue, b.sums.queues[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushNewest writes what is known of the newest failure of each group, when its
+// hours are written.
+func (b *Book) flushNewest(t *db.Tx) error {
+	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
+			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,
+			sample_execution = CASE WHEN last_seen <= $2 THEN $4 ELSE sample_execution END,
+			day = (SELECT sum(failures) FROM group_hours WHERE group_id = $1
+				AND hour > CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END / $5 - $6)
+		WHERE id = $1`
+	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
+		d := b.sums.groups[id]
+		if d.seen == 0 {
+			continue
+		}
+		if _, err := t.Exec(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay); err != nil {
+			return err
+		}
+	}
+	return nil
+}

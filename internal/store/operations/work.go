@@ -1,0 +1,303 @@
+package operations
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/audit"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/store/db"
+)
+
+// workItem is an item on its way through a transaction.
+type workItem struct {
+	n     int64
+	seq   int64
+	run   int
+	id    string   // as it was named, when it was
+	job   *job.Job // as it was read; nil: not yet, or there is none
+	code  operation.Skip
+	why   string
+	other int64
+}
+
+// Work takes the next n items of a running operation, as far as its canary and
+// its guard let it, and says how many it worked through. An item whose job is
+// no longer what the person saw is skipped, and says why. The clock is read when
+// the step has its turn.
+func (b *Book) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
+	n = min(n, operation.MaxStep)
+	return db.Write(ctx, b.writer, 2*n, func(t *db.Tx) (done operation.Step, err error) {
+		done.At = clock()
+		done.Operation, done.Items, err = b.work(t, id, n, done.At)
+		return done, err
+	})
+}
+
+func (b *Book) work(t *db.Tx, id int64, n int, now time.Time) (o operation.Operation, worked int, err error) {
+	o, err = byID(t, id)
+	if err != nil || o.State != operation.Running {
+		return o, 0, err
+	}
+	if why, err := b.guarded(t, o); why != "" || err != nil {
+		if err == nil {
+			o, err = b.pause(t, o, why, now, audit.Actor{Name: "the guard"})
+		}
+		return o, 0, err
+	}
+	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
+		n = min(n, int(o.Pace.Canary-o.Done))
+	}
+	items, err := b.nextItems(t, id, n)
+	if err != nil {
+		return o, 0, err
+	}
+	if o, err = b.workThrough(t, o, items, now); err != nil {
+		return o, 0, fmt.Errorf("operation %d: %w", id, err)
+	}
+	o, err = b.worked(t, o, now)
+	return o, len(items), err
+}
+
+// nextQuery must name its index: SQLite would rather follow the key, past every
+// item that was done before.
+const nextQuery = `SELECT n, job_seq, run FROM operation_items INDEXED BY operation_items_state
+	WHERE operation_id = $1 AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT $2 + 0`
+
+// nextItems reads pending items in the order of work.
+func (b *Book) nextItems(t *db.Tx, id int64, n int) ([]workItem, error) {
+	all := make([]workItem, 0, n)
+	err := t.Query(nextQuery, func(rows *sql.Rows) error {
+		var it workItem
+		err := rows.Scan(&it.n, &it.seq, &it.run)
+		all = append(all, it)
+		return err
+	}, id, n)
+	return all, err
+}
+
+// workThrough does what the operation is for, and counts it.
+func (b *Book) workThrough(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
+	if err := b.judge(t, o, items); err != nil {
+		return o, err
+	}
+	fit := make([]job.Job, 0, len(items))
+	skips := map[operation.Skip]int64{}
+	for _, it := range items {
+		o.Pending--
+		if it.code != "" {
+			skips[it.code]++
+			o.Skipped++
+			continue
+		}
+		o.Done++
+		fit = append(fit, *it.job)
+	}
+	if err := b.actOn(t, o, fit, now); err != nil {
+		return o, err
+	}
+	if err := b.markItems(t, o.ID, items, now); err != nil {
+		return o, err
+	}
+	if err := b.countPace(t, o, len(fit), now); err != nil {
+		return o, err
+	}
+	return o, b.countScope(t, o.ID, nil, skips)
+}
+
+// actOn does to the jobs what the operation is for. They fit: nothing can have
+// changed since they were read in this transaction.
+func (b *Book) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.Time) (err error) {
+	if len(jobs) == 0 {
+		return nil
+	}
+	by := audit.Actor{Name: o.StartedBy}
+	switch o.Kind {
+	case operation.Replay:
+		err = b.acts.ReplayAll(t, jobs, now, by, o.ID)
+	case operation.Discard:
+		err = b.acts.DiscardAll(t, jobs, now, by, o.ID)
+	case operation.Restore:
+		err = b.acts.RestoreAll(t, jobs)
+	default: // unreachable: Kind.Check has refused it
+		err = fmt.Errorf("%q is no kind of operation", o.Kind)
+	}
+	return err
+}
+
+// markItems writes down what became of the pending items from the first to the
+// last of these: some were skipped, all others are done.
+func (b *Book) markItems(t *db.Tx, id int64, items []workItem, now time.Time) error {
+	const (
+		skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
+			WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
+		done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
+	)
+	if len(items) == 0 {
+		return nil
+	}
+	left := int64(len(items))
+	for _, it := range items {
+		if it.code == "" {
+			continue
+		}
+		if err := t.ExecExactly(1, skip, id, it.n, string(it.code), it.why, it.other, db.Micros(now)); err != nil {
+			return err
+		}
+		left--
+	}
+	n, err := t.Exec(done, id, items[0].n, items[len(items)-1].n, db.Micros(now))
+	return db.Expect(left, n, err)
+}
+
+// countPace counts items that are done by the step of the operation's time in
+// which they were.
+func (b *Book) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) error {
+	const count = `INSERT INTO operation_pace (operation_id, second, n) VALUES ($1, $2, $3)
+		ON CONFLICT (operation_id, second) DO UPDATE SET n = operation_pace.n + excluded.n`
+	if n == 0 {
+		return nil
+	}
+	r := o.Pacing(now)
+	begin := time.Duration(len(r.Done)-1) * r.Step
+	_, err := t.Exec(count, o.ID, int64(begin/time.Second), n)
+	return err
+}
+
+// worked is the operation after a step: it goes on, pauses after its canary, or
+// is finished.
+func (b *Book) worked(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
+	if o.Pending == 0 {
+		o.State, o.Why, o.FinishedAt = operation.Finished, "", now
+		if err := b.save(t, operation.Running, o); err != nil {
+			return o, err
+		}
+		return o, b.log.Log(t, entry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
+	}
+	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
+		o.CanaryAt = now
+		return b.pause(t, o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary), now, audit.Actor{Name: "the canary"})
+	}
+	return o, b.save(t, operation.Running, o)
+}
+
+// guarded says why an operation should not go on: its replays keep failing as
+// before. What had ended before a person resumed it counts no more.
+func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) {
+	if !o.Pace.Guard || o.Kind != operation.Replay {
+		return "", nil
+	}
+	ended, same, err := guardSees(t, o)
+	if err != nil || ended < operation.GuardLeast || 2*same <= ended {
+		return "", err
+	}
+	return fmt.Sprintf("%d of the last %d replays failed for good again as before", same, ended), nil
+}
+
+// guardSees counts the replays that ended last, and those of them that failed
+// in the same group as before.
+func guardSees(src db.Source, o operation.Operation) (ended, same int64, err error) {
+	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
+		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0) AS newest`
+	err = src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, db.Micros(o.ResumedAt), operation.GuardWindow)
+	return ended, same, err
+}
+
+// judge holds items against their jobs, which it reads unless they are known,
+// and says why some do not fit.
+func (b *Book) judge(t *db.Tx, o operation.Operation, items []workItem) error {
+	if err := b.readJobs(t, items); err != nil {
+		return err
+	}
+	late := map[int64]*workItem{}
+	for i := range items {
+		it := &items[i]
+		if it.job == nil {
+			it.code, it.why = operation.SkipGone, gone(it.id)
+			continue
+		}
+		it.code = o.Kind.Unfit(*it.job, it.run)
+		it.why = unfit(it.code, *it.job, it.run)
+		if it.code == operation.SkipReplayed {
+			late[it.seq] = it
+		}
+	}
+	return b.whoWasFirst(t, late)
+}
+
+// readJobs gives items their jobs as they are in this transaction.
+func (b *Book) readJobs(t *db.Tx, items []workItem) error {
+	unknown := make([]int64, 0, len(items))
+	for _, it := range items {
+		if it.job == nil {
+			unknown = append(unknown, it.seq)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	jobs, err := b.policies.ToActOn(t, unknown)
+	bySeq := make(map[int64]*job.Job, len(jobs))
+	for i := range jobs {
+		bySeq[jobs[i].Seq] = &jobs[i]
+	}
+	for i := range items {
+		if it := &items[i]; it.job == nil {
+			it.job = bySeq[it.seq]
+		}
+	}
+	return err
+}
+
+func gone(id string) string {
+	if id == "" {
+		return "the job was removed"
+	}
+	return "there is no job " + id
+}
+
+// unfit says in words why a job does not take part.
+func unfit(code operation.Skip, j job.Job, run int) string {
+	switch code {
+	case "":
+		return ""
+	case operation.SkipReplayed:
+		return fmt.Sprintf("replayed already, run %d", j.Run)
+	case operation.SkipNoRun:
+		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
+	case operation.Skip(job.StatusTrashed):
+		return "discarded, it lies in the trash"
+	case operation.Skip(job.Completed):
+		return fmt.Sprintf("run %d succeeded", j.Run)
+	}
+	return fmt.Sprintf("%s, run %d", j.Status(), j.Run)
+}
+
+// whoWasFirst says of items that came too late who replayed their runs.
+func (b *Book) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
+	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
+		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+	if len(late) == 0 {
+		return nil
+	}
+	var rows [][2]int64
+	for seq, it := range late {
+		rows = append(rows, [2]int64{seq, int64(it.run)})
+	}
+	text, err := db.Rows(rows)
+	if err != nil {
+		return err
+	}
+	return t.Query(query, func(rows *sql.Rows) error {
+		var seq, other int64
+		var by string
+		err := rows.Scan(&seq, &by, &other)
+		if it := late[seq]; it != nil {
+			it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(by), it.run+1), other
+		}
+		return err
+	}, text)
+}

@@ -1,0 +1,225 @@
+// Package rows is how jobs lie in their tables: the columns and how they are
+// read, the policies that jobs share, and the queries of lists. It decides
+// nothing; the store and its books do.
+package rows
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store/db"
+)
+
+// The columns of a job in the order in which scan reads them, and those of its
+// body as scanWhole does. Most lists do without bodies.
+const (
+	Columns = `seq, id, queue, type, state, letter, held, run, attempts, execution, priority, policy_id, ttr,
+		run_at, enqueued_at, started_at, finished_at, changed_at, worker, lease_until, last_seen,
+		reason, error_type, error_message, key, group_id`
+	BodyColumns = `expires_at, trace_id, message_id, note, meta, payload, envelope`
+	Whole       = `SELECT ` + Columns + `, ` + BodyColumns + ` FROM jobs JOIN bodies ON job_seq = seq`
+)
+
+// Found gathers jobs as they lie in the table, each with the number of its
+// policy. [Policies.Complete] makes jobs of them.
+type Found struct {
+	Jobs     []job.Job
+	policies []int64
+	row      *row
+}
+
+// FoundFor has room for a page of so many: jobs are large, and a slice that
+// grows copies them.
+func FoundFor(limit int) Found {
+	n := min(limit, 100) + 1
+	return Found{Jobs: make([]job.Job, 0, n), policies: make([]int64, 0, n)}
+}
+
+// row is where the columns of one row come to lie, for every row anew.
+type row struct {
+	job                                                                 job.Job
+	policy                                                              int64
+	state, letter, reason                                               string
+	held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
+	fields                                                              []any // of Columns, in their order
+}
+
+func newRow() *row {
+	r := new(row)
+	j := &r.job
+	r.fields = []any{
+		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
+		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
+		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
+	}
+	return r
+}
+
+// Scan appends the job of a row, whose further columns go to extra.
+func (f *Found) Scan(rows *sql.Rows, extra ...any) error {
+	if f.row == nil {
+		f.row = newRow()
+	}
+	if err := rows.Scan(append(f.row.fields, extra...)...); err != nil {
+		return err
+	}
+	f.Jobs, f.policies = append(f.Jobs, f.row.read()), append(f.policies, f.row.policy)
+	return nil
+}
+
+// read is the job whose columns were scanned.
+func (r *row) read() job.Job {
+	j := r.job
+	j.State, j.Letter, j.Reason, j.Held = job.State(r.state), job.Letter(r.letter), retry.Reason(r.reason), r.held != 0
+	j.Timeout = time.Duration(r.ttr) * time.Microsecond
+	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
+	j.StartedAt, j.FinishedAt = db.FromMicros(r.started), db.FromMicros(r.finished)
+	j.ChangedAt, j.LeaseUntil, j.LastSeen = db.FromMicros(r.changed), db.FromMicros(r.lease), db.FromMicros(r.seen)
+	if j.State != job.Active { // what the last claim left behind
+		j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
+	}
+	switch j.State {
+	case job.Active:
+		j.ChangedAt = j.StartedAt
+	case job.Completed:
+		j.ChangedAt = j.FinishedAt
+	}
+	return j
+}
+
+// ScanWhole appends the job of a row with its body.
+func (f *Found) ScanWhole(rows *sql.Rows) error {
+	var body job.Job
+	var expires int64
+	var meta []byte
+	err := f.Scan(rows, &expires, &body.TraceID, &body.MessageID, &body.Note, &meta, &body.Payload, &body.Envelope)
+	if err != nil {
+		return err
+	}
+	j := &f.Jobs[len(f.Jobs)-1]
+	j.ExpiresAt, j.TraceID, j.MessageID, j.Note = db.FromMicros(expires), body.TraceID, body.MessageID, body.Note
+	j.Meta, j.Payload, j.Envelope = meta, body.Payload, body.Envelope
+	return nil
+}
+
+// NextColumns are what is worth reading of a job that waits to be claimed, in
+// the order in which ScanNext reads them: its run has not ended, nobody holds
+// it, and the claim overwrites when it entered its state. Workers have no use
+// for its newest error, its keys and its note. Each column of each row has its
+// price.
+const NextColumns = `seq, id, type, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
+	expires_at, trace_id, meta, payload, envelope`
+
+// ScanNext appends the job of a row that waits to be claimed; known has its
+// queue and state.
+func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
+	j, policy := f.grow(known)
+	var ttr, runAt, enqueued, expires int64
+	var meta []byte
+	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Run, &j.Attempts, &j.Execution, &j.Priority, policy, &ttr,
+		&runAt, &enqueued, &expires, &j.TraceID, &meta, &j.Payload, &j.Envelope)
+	j.Meta, j.Timeout, j.ExpiresAt = meta, time.Duration(ttr)*time.Microsecond, db.FromMicros(expires)
+	j.RunAt, j.EnqueuedAt = db.FromMicros(runAt), db.FromMicros(enqueued)
+	return err
+}
+
+// ActColumns are what has to be known of a job to act on it together with many
+// others, in the order in which scanAct reads them.
+const ActColumns = `seq, id, queue, type, state, letter, held, run, attempts, execution, policy_id, run_at, changed_at, reason, group_id`
+
+// scanAct appends the job of a row that has ActColumns.
+func (f *Found) scanAct(rows *sql.Rows) error {
+	j, policy := f.grow(job.Job{})
+	var runAt, changed int64
+	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &j.Attempts, &j.Execution,
+		policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
+	j.RunAt, j.ChangedAt = db.FromMicros(runAt), db.FromMicros(changed)
+	return err
+}
+
+// grow appends a job to be scanned into, and the place of its policy's number.
+func (f *Found) grow(j job.Job) (*job.Job, *int64) {
+	f.Jobs, f.policies = append(f.Jobs, j), append(f.policies, 0)
+	last := len(f.Jobs) - 1
+	return &f.Jobs[last], &f.policies[last]
+}
+
+// Whole runs a query that selects [Whole], and completes each job with its
+// policy.
+func (p *Policies) Whole(src db.Source, query string, args ...any) ([]job.Job, error) {
+	var found Found
+	err := src.Query(query, found.ScanWhole, args...)
+	return p.Complete(src, found, err)
+}
+
+// Jobs runs a query that selects [Columns].
+func (p *Policies) Jobs(src db.Source, query string, args ...any) ([]job.Job, error) {
+	return p.Page(src, 0, query, args...)
+}
+
+// Page runs a query that selects [Columns] of so many jobs, and of one more.
+func (p *Policies) Page(src db.Source, limit int, query string, args ...any) ([]job.Job, error) {
+	found := FoundFor(limit)
+	err := src.Query(query, func(rows *sql.Rows) error { return found.Scan(rows) }, args...)
+	return p.Complete(src, found, err)
+}
+
+// ToActOn reads the jobs with these numbers as far as an act on many needs it.
+func (p *Policies) ToActOn(src db.Source, seqs []int64) ([]job.Job, error) {
+	const query = `SELECT ` + ActColumns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	found := Found{Jobs: make([]job.Job, 0, len(seqs)), policies: make([]int64, 0, len(seqs))}
+	err := src.Query(query, found.scanAct, db.Numbers(seqs))
+	return p.Complete(src, found, err)
+}
+
+// Complete gives the jobs their policies. What was found before an error is
+// kept.
+func (p *Policies) Complete(src db.Source, found Found, err error) ([]job.Job, error) {
+	for i := range found.Jobs {
+		policy, policyErr := p.get(src, found.policies[i])
+		if policyErr != nil {
+			return found.Jobs[:i], errors.Join(err, policyErr)
+		}
+		found.Jobs[i].Policy, found.Jobs[i].Origins = policy.Policy, policy.Origins
+	}
+	return found.Jobs, err
+}
+
+// ByID returns a whole job, or job.ErrNotFound.
+func (p *Policies) ByID(src db.Source, id string) (job.Job, error) {
+	const query = Whole + ` WHERE id = $1`
+	j, err := One(p.Whole(src, query, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%w with the id %s", job.ErrNotFound, clip.Text(id, 64))
+	}
+	return j, err
+}
+
+// One is the only job that a query found, or sql.ErrNoRows.
+func One(jobs []job.Job, err error) (job.Job, error) {
+	if err == nil && len(jobs) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return job.Job{}, err
+	}
+	return jobs[0], nil
+}
+
+// Numbers are the numbers of jobs.
+func Numbers(jobs []job.Job) []int64 {
+	numbers := make([]int64, len(jobs))
+	for i, j := range jobs {
+		numbers[i] = j.Seq
+	}
+	return numbers
+}
+
+// Seqs is a JSON array of the jobs' numbers, the form in which many travel to
+// one statement.
+func Seqs(jobs []job.Job) string { return db.Numbers(Numbers(jobs)) }

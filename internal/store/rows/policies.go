@@ -1,0 +1,161 @@
+package rows
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store/db"
+	"redrive/internal/wire"
+)
+
+// maxPolicies bounds the memory that policies take. Most systems have a handful.
+const maxPolicies = 4096
+
+// Policies remembers the rows of the table policies, which never change, in both
+// directions. Decoded policies are shared by all jobs that have them: nobody may
+// write to their slices and maps.
+type Policies struct {
+	mu      sync.RWMutex
+	decoded map[int64]effective
+	byText  map[PolicyText]int64
+	fresh   map[PolicyText]int64 // stored in the transaction that is under way
+}
+
+// effective is a policy and the origin of each of its fields.
+type effective struct {
+	retry.Policy
+	job.Origins
+}
+
+// PolicyText is a policy with its origins as they are stored.
+type PolicyText struct{ policy, origins string }
+
+// TextOf is the policy of a job as it is stored.
+func TextOf(j job.Job) (PolicyText, error) {
+	t := PolicyText{policy: string(wire.EncodePolicy(j.Policy))}
+	if len(j.Origins) == 0 {
+		return t, nil
+	}
+	origins, err := json.Marshal(j.Origins)
+	if err != nil {
+		return t, fmt.Errorf("write the policy of job %s: %w", j.ID, err)
+	}
+	t.origins = string(origins)
+	return t, nil
+}
+
+// TextsOf writes the policies of jobs, once for neighbours that share one, as
+// most jobs of a batch do.
+func TextsOf(jobs []job.Job) ([]PolicyText, error) {
+	texts := make([]PolicyText, len(jobs))
+	for i, j := range jobs {
+		if i > 0 && j.Policy.Equal(jobs[i-1].Policy) && maps.Equal(j.Origins, jobs[i-1].Origins) {
+			texts[i] = texts[i-1]
+			continue
+		}
+		var err error
+		if texts[i], err = TextOf(j); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+func (t PolicyText) decode() (e effective, err error) {
+	if e.Policy, err = wire.DecodePolicy([]byte(t.policy)); err != nil {
+		return e, err
+	}
+	if len(e.NonRetryable) == 0 {
+		e.NonRetryable = nil // as it was before it was written
+	}
+	if t.origins != "" {
+		err = json.Unmarshal([]byte(t.origins), &e.Origins)
+	}
+	return e, err
+}
+
+// ID returns the number under which a policy is stored; it stores one that is
+// new.
+func (p *Policies) ID(t *db.Tx, text PolicyText) (int64, error) {
+	if id, ok := p.id(text); ok {
+		return id, nil
+	}
+	if id, ok := p.fresh[text]; ok {
+		return id, nil
+	}
+	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
+		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
+	var id int64
+	err := t.Query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text.policy, text.origins)
+	if err != nil {
+		return 0, fmt.Errorf("store a policy: %w", err)
+	}
+	p.fresh[text] = id
+	return id, nil
+}
+
+// Begin forgets policies of a transaction that failed.
+func (p *Policies) Begin() { p.fresh = map[PolicyText]int64{} }
+
+// Flush writes nothing: policies are stored at once.
+func (p *Policies) Flush(*db.Tx) error { return nil }
+
+// Committed remembers the policies of the transaction.
+func (p *Policies) Committed(*db.Tx) {
+	for text, id := range p.fresh {
+		p.add(id, text)
+	}
+}
+
+func (p *Policies) id(text PolicyText) (int64, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	id, ok := p.byText[text]
+	return id, ok
+}
+
+func (p *Policies) add(id int64, text PolicyText) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byText == nil || len(p.byText) >= maxPolicies {
+		p.byText, p.decoded = map[PolicyText]int64{}, map[int64]effective{}
+	}
+	p.byText[text] = id
+}
+
+// get returns the policy with the number id; src is asked for what is not
+// remembered.
+func (p *Policies) get(src db.Source, id int64) (effective, error) {
+	p.mu.RLock()
+	policy, ok := p.decoded[id]
+	p.mu.RUnlock()
+	if ok {
+		return policy, nil
+	}
+	const query = `SELECT policy, origins FROM policies WHERE id = $1`
+	var text PolicyText
+	err := src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&text.policy, &text.origins) }, id)
+	if err == nil {
+		policy, err = text.decode()
+	}
+	if err != nil {
+		return policy, fmt.Errorf("read policy %d: %w", id, err)
+	}
+	p.add(id, text)
+	p.mu.Lock()
+	p.decoded[id] = policy
+	p.mu.Unlock()
+	return policy, nil
+}
+
+// Give fills in the policy that an earlier run had.
+func (p *Policies) Give(src db.Source, id int64, e *job.Earlier) error {
+	policy, err := p.get(src, id)
+	e.Policy, e.Origins = policy.Policy, policy.Origins
+	return err
+}

@@ -1,0 +1,198 @@
+package rows
+
+import (
+	"slices"
+	"strings"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// ListState is the state of a job in the lists that the schema keeps apart: ”
+// for the states that every job passes through.
+func ListState(s job.State) string {
+	switch s {
+	case job.Available, job.Active, job.Completed:
+		return ""
+	}
+	return string(s)
+}
+
+// statusTerm is the condition for a status. It repeats the conditions of the
+// partial indexes word for word, without which they could not be used.
+func statusTerm(s job.Status) string {
+	switch s {
+	case job.StatusDeadLetter:
+		return "j.letter = 'stored' AND j.letter <> ''"
+	case job.StatusDLQFailed:
+		return "j.letter = 'refused' AND j.letter <> ''"
+	case job.StatusTrashed:
+		return "j.letter = 'trashed' AND j.letter <> ''"
+	case job.StatusHeld:
+		return "j.held = 1"
+	}
+	switch state := job.State(s); {
+	case !slices.Contains(job.States(), state):
+		return "0 = 1"
+	case ListState(state) == "":
+		return "j.state = '" + string(s) + "'"
+	case state == job.Discarded || state == job.Retryable:
+		return "j.shelf = '" + string(s) + "' AND j.shelf <> '' AND j.shelf IN ('discarded', 'retryable')"
+	}
+	return "j.shelf = '" + string(s) + "' AND j.shelf <> ''"
+}
+
+// subject names the columns by which jobs and dead letters are filtered alike.
+type subject struct {
+	table   string // has the queue, the reason and the attempts
+	class   string // the error's type
+	changed string // when the job came where it is
+}
+
+// match adds the conditions by which jobs and dead letters are filtered alike.
+func match(where *db.Where, f filter.Filter, in subject) {
+	if f.Queue != "" {
+		where.Add(in.table+".queue = %s", f.Queue)
+	}
+	if f.Reason != "" {
+		where.Add(in.table+".reason = %s", string(f.Reason))
+	}
+	where.Pattern("j.type", f.Type)
+	where.Pattern(in.class, f.Class)
+	span(where, in.table+".attempts", f.Attempts)
+	span(where, in.table+".run", f.Run)
+	if !f.From.IsZero() {
+		where.Add(in.changed+" >= %s", db.Micros(f.From))
+	}
+	if !f.To.IsZero() {
+		where.Add(in.changed+" < %s", db.Micros(f.To))
+	}
+	if f.ID != "" {
+		where.Add("j.id >= %s AND j.id < %s", f.ID, f.ID+"~") // '~' follows everything in an id
+	}
+	if f.Group != "" {
+		where.Add("j.group_id <> 0 AND j.group_id = (SELECT id FROM groups WHERE fingerprint = %s)", f.Group)
+	}
+	if f.Operation != 0 {
+		where.Add("j.seq IN (SELECT job_seq FROM operation_items WHERE operation_id = %s AND state = 'done')", f.Operation)
+	}
+}
+
+func span(where *db.Where, column string, s filter.Span) {
+	if s.Min > 0 {
+		where.Add(column+" >= %s", s.Min)
+	}
+	if s.Max > 0 {
+		where.Add(column+" <= %s", s.Max)
+	}
+}
+
+// Select is the query of one page of the jobs that the filter selects, in its
+// order, and of one job more. join adds tables to jobs AS j.
+func Select(search db.Search, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
+	var where db.Where
+	if f.Searches() {
+		from, order[0] = search.From()
+		search.Match(&where, f)
+	}
+	if f.Status != "" {
+		where.Add(statusTerm(f.Status))
+	}
+	changed := changedAt(f.Status)
+	match(&where, f, subject{"j", "j.error_type", changed})
+	if !f.ByEnqueueing() {
+		order = []string{changed, "j.seq"}
+	}
+	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, after, limit)
+}
+
+// indexFor names the index of a list of failures. Between two times SQLite takes
+// the one for all queues and types otherwise, and reads past what the filter
+// does not want.
+func indexFor(f filter.Filter) string {
+	failure := f.Status == job.Status(job.Discarded) || f.Status == job.Status(job.Retryable)
+	switch {
+	case !failure || f.Group != "" || f.ID != "" || f.Operation != 0:
+		return ""
+	case f.Queue != "":
+		return " INDEXED BY jobs_failed_queue"
+	case exact(f.Type):
+		return " INDEXED BY jobs_failed_type"
+	}
+	return ""
+}
+
+// exact reports whether a pattern names one type.
+func exact(pattern string) bool { return pattern != "" && !strings.HasSuffix(pattern, ".*") }
+
+// changedAt is when a job of this status came where it is.
+func changedAt(s job.Status) string {
+	switch s {
+	case job.Status(job.Active):
+		return "j.started_at"
+	case job.Status(job.Completed):
+		return "j.finished_at"
+	case "":
+		return "CASE j.state WHEN 'active' THEN j.started_at WHEN 'completed' THEN j.finished_at ELSE j.changed_at END"
+	}
+	return "j.changed_at"
+}
+
+// page completes a query: what lies behind the cursor, in order, the newest
+// first unless the filter says otherwise, and one row more than the page has.
+func page(where *db.Where, columns string, f filter.Filter, order []string, after filter.Cursor, limit int) (string, []any) {
+	before, direction := "<", " DESC"
+	if f.Sort == filter.Oldest {
+		before, direction = ">", ""
+	}
+	switch {
+	case after == filter.Cursor{}:
+	case len(order) == 1:
+		where.Add(order[0]+" "+before+" %s", after.Seq)
+	default:
+		where.Add("("+strings.Join(order, ", ")+") "+before+" (%s, %s)", db.Micros(after.At), after.Seq)
+	}
+	last, args := where.Limit(limit + 1)
+	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
+}
+
+const letterColumns = `SELECT j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.run, j.attempts, j.execution, j.priority,
+	j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
+	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
+	substr(b.payload, 1, 2048), l.failed_at, l.cause, l.forwarded_at, l.forwarded_to FROM `
+
+// ByJob reports whether letters are found by what their jobs know: the group or
+// the type. They come in the order in which these were discarded, which is when
+// they failed.
+func ByJob(f filter.Filter) bool { return !f.Searches() && (f.Group != "" || exact(f.Type)) }
+
+// SelectLetters is the query of one page of open dead letters, and of one more:
+// [Columns] of each job, the first 2048 bytes of its payload, and of the letter
+// failed_at, cause, forwarded_at and forwarded_to.
+func SelectLetters(search db.Search, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+	from, order := "dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq", []string{"l.failed_at", "l.job_seq"}
+	facts := subject{"l", "l.exception", "l.failed_at"}
+	var where db.Where
+	switch {
+	case f.Searches(): // a job is found sooner than a letter, and says the same
+		order = order[:1]
+		from, order[0] = search.From()
+		from += " CROSS JOIN dead_letters AS l ON l.job_seq = j.seq"
+		facts = subject{"j", "j.error_type", "j.changed_at"}
+		search.Match(&where, f)
+		where.Add("j.letter = 'stored'")
+	case ByJob(f):
+		index := "jobs_failed_type"
+		if f.Group != "" {
+			index = "jobs_group"
+		}
+		from = "jobs AS j INDEXED BY " + index + " CROSS JOIN dead_letters AS l ON l.job_seq = j.seq"
+		order = []string{"j.changed_at", "j.seq"}
+		where.Add(statusTerm(job.Status(job.Discarded)))
+	}
+	where.Add("l.open = 1")
+	match(&where, f, facts)
+	return page(&where, letterColumns+from+" JOIN bodies AS b ON b.job_seq = l.job_seq", f, order, after, limit)
+}

@@ -1,0 +1,108 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"redrive/internal/filter"
+	"redrive/internal/store/db"
+)
+
+// When the configuration hides something else than before, the texts in the
+// index are no longer what they should be. Nothing of them is found any more (see
+// Current), Fill empties the index, and every failure is made searchable anew:
+// the database keeps how far that came. Until then lists are incomplete, and what
+// needs every job waits (see Complete).
+
+// refillStep is how many jobs one transaction looks through for failures.
+const refillStep = 5000
+
+// Load notes whether the index was made by another redaction.
+func (b *Book) Load(src db.Source) error {
+	const query = `SELECT fingerprint <> $1, again <> 0 FROM redaction`
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var stale, filling bool
+		err := rows.Scan(&stale, &filling)
+		b.stale.Store(stale)
+		b.filling.Store(stale || filling)
+		return err
+	}, b.redact.Fingerprint)
+	if err != nil {
+		return fmt.Errorf("read the redaction of the search index: %w", err)
+	}
+	return nil
+}
+
+// Filling reports whether the index is filled anew, because something else is
+// hidden than before.
+func (b *Book) Filling() bool { return b.filling.Load() }
+
+// Complete returns context.DeadlineExceeded for a search that does not find every
+// job that it should, because the index is filled anew.
+func (b *Book) Complete(f filter.Filter) error {
+	if f.Searches() && b.Filling() {
+		return fmt.Errorf("search an index that is filled anew: %w", context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// Current returns context.DeadlineExceeded for a search that cannot be answered
+// because the index has to be emptied first, which is about to happen.
+func (b *Book) Current(f filter.Filter) error {
+	if f.Searches() && b.stale.Load() {
+		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// empty empties an index that another redaction made.
+func (b *Book) empty(ctx context.Context) error {
+	const begin = `UPDATE redaction SET fingerprint = $1, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
+	err := b.writer.Do(ctx, 1, func(t *db.Tx) error {
+		if err := b.Clear(t); err != nil {
+			return err
+		}
+		t.Wrote()
+		return t.ExecExactly(1, begin, b.redact.Fingerprint)
+	})
+	if err == nil {
+		b.stale.Store(false)
+	}
+	return err
+}
+
+// refill notes the next failures that have to be made searchable anew, those of
+// the newest jobs first, and reports whether there may be more. It is asked when
+// those of before can be found.
+func (b *Book) refill(ctx context.Context) (more bool, err error) {
+	const (
+		query = `SELECT again FROM redaction`
+		note  = `INSERT INTO search_backlog (job_seq, execution)
+			SELECT job_seq, max(execution) FROM (
+				SELECT job_seq, execution FROM attempts WHERE job_seq >= $1 AND job_seq < $2 AND number > 0
+				UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq >= $1 AND job_seq < $2
+			) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
+		move = `UPDATE redaction SET again = $1`
+	)
+	var before int64
+	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&before) })
+	if err != nil || before == 0 {
+		return false, err
+	}
+	first := max(1, before-refillStep)
+	if before == 1 {
+		first = 0
+	}
+	err = b.writer.Do(ctx, refillStep, func(t *db.Tx) error {
+		if _, err := t.Exec(note, first, before); err != nil {
+			return err
+		}
+		t.Wrote()
+		return t.ExecExactly(1, move, first)
+	})
+	if err == nil && first == 0 {
+		b.filling.Store(false)
+	}
+	return true, err
+}

@@ -1,0 +1,281 @@
+// Package search is the book that makes failures searchable.
+//
+// Feeding the index of texts costs as much as recording the failure itself, so
+// it is fed apart: the transaction that records a failure leaves a row in
+// search_backlog, and [Book.Fill] turns those rows into documents in small
+// transactions, between which claims and settlements pass.
+//
+// The index holds texts from which secrets were taken out, as the configuration
+// said when they came (see refill.go for when that changes).
+package search
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"redrive/internal/job"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+)
+
+// Redaction takes out of texts what nobody may find. Data takes it out of the
+// payload or meta of a type of job, Text out of an error. Fingerprint changes
+// with what they take out; everything is then made searchable anew. The zero
+// value takes nothing out.
+type Redaction struct {
+	Data        func(typ string, data []byte) []byte
+	Text        func(string) string
+	Fingerprint string
+}
+
+// Complete fills in what is not set.
+func (r Redaction) Complete() Redaction {
+	if r.Data == nil {
+		r.Data = func(_ string, data []byte) []byte { return data }
+	}
+	if r.Text == nil {
+		r.Text = func(text string) string { return text }
+	}
+	return r
+}
+
+// document is what a search finds of a failure. A failure that stops the
+// redaction with a panic is left out of the index; nothing else ends for it.
+func (r Redaction) document(j job.Job) (d job.Document, fault error) {
+	defer func() {
+		if why := recover(); why != nil {
+			d, fault = job.Document{ID: j.ID}, fmt.Errorf("hide the secrets of job %s: panic: %v", j.ID, why)
+		}
+	}()
+	j.Payload, j.Meta = r.Data(j.Type, j.Payload), r.Data(j.Type, j.Meta)
+	j.Error = job.ErrorInfo{Type: r.Text(j.Error.Type), Message: r.Text(j.Error.Message)}
+	return j.Document(), nil
+}
+
+// Book feeds the index.
+type Book struct {
+	db.Search
+	writer  *db.Writer
+	reader  *db.Reader
+	log     *slog.Logger
+	redact  Redaction
+	stale   atomic.Bool // the index was made by another redaction
+	filling atomic.Bool // so it was, and not every failure has come to it anew
+
+	failed  []failed // in the transaction that is under way
+	backlog db.Batch
+}
+
+// failed is a failure that has to be made searchable.
+type failed struct{ seq, execution int64 }
+
+// New returns a book; Load reads whether the index has to be made anew.
+func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Book {
+	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact, backlog: db.Batch{
+		Head: `INSERT INTO search_backlog (job_seq, execution) VALUES `, Row: `(?, ?)`, Columns: 2,
+		Tail: ` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`,
+	}}
+}
+
+// Begin starts a transaction.
+func (b *Book) Begin() {
+	b.failed = b.failed[:0]
+	b.backlog.Reset()
+}
+
+// Failed notes that a job failed anew.
+func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
+	b.failed = append(b.failed, failed{f.Job.Seq, int64(f.Execution)})
+	return nil
+}
+
+// Flush writes down which failures cannot be searched yet, each job once: the
+// newest failure of a job is the one that is searched.
+func (b *Book) Flush(t *db.Tx) error {
+	slices.SortFunc(b.failed, func(a, b failed) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.execution, b.execution)) })
+	for i, f := range b.failed {
+		if i+1 < len(b.failed) && b.failed[i+1].seq == f.seq {
+			continue
+		}
+		if err := b.backlog.Add(t, f.seq, f.execution); err != nil {
+			return err
+		}
+	}
+	return b.backlog.Flush(t)
+}
+
+// Committed has nothing to make known.
+func (b *Book) Committed(*db.Tx) {}
+
+// Removed forgets jobs.
+func (b *Book) Removed(t *db.Tx, seqs string) error {
+	const forget = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
+	if _, err := t.Exec(forget, seqs); err != nil {
+		return err
+	}
+	return b.Forget(t, seqs)
+}
+
+// The bounds of one transaction of Fill: they are what a claim may have to wait
+// for.
+const (
+	fillRows  = 64
+	fillBytes = 64 << 10
+)
+
+// unsearched is a failure that waits to become searchable.
+type unsearched struct {
+	failed
+	document job.Document
+	fault    error // why there is no document
+}
+
+func (u unsearched) size() int {
+	d := u.document
+	return len(d.ID) + len(d.Type) + len(d.Error) + len(d.Payload) + len(d.Meta)
+}
+
+// Fill makes every failure searchable that is not yet, the newest first, and
+// returns how many it did. Then it puts the index in order, which makes searches
+// several times quicker, until the next failure waits. Other writers come in
+// between.
+func (b *Book) Fill(ctx context.Context) (total int, err error) {
+	for more := true; more; {
+		var n int
+		if n, more, err = b.Step(ctx); err != nil {
+			return total, fmt.Errorf("fill the search index: %w", err)
+		}
+		total += n
+	}
+	return total, b.tidy(ctx)
+}
+
+// Step makes some failures searchable, at most one transaction's worth, and
+// returns how many; more is false once none waits.
+func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
+	if b.stale.Load() {
+		return 0, true, b.empty(ctx)
+	}
+	waiting, err := b.unsearched(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	if len(waiting) == 0 {
+		more, err = b.refill(ctx)
+		return 0, more, err
+	}
+	return len(waiting), true, b.add(ctx, waiting)
+}
+
+// tidy puts the index in order, a little in each transaction, until there is
+// nothing to do or the next failure waits to be filled in.
+func (b *Book) tidy(ctx context.Context) error {
+	for {
+		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
+			return err
+		}
+		more, err := db.Write(ctx, b.writer, fillRows, b.Tidy)
+		if err != nil {
+			return fmt.Errorf("put the search index in order: %w", err)
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// add makes failures searchable. One that the index refuses for its own fault is
+// left out, so that it keeps no others from being found.
+func (b *Book) add(ctx context.Context, all []unsearched) error {
+	err := b.writer.Do(ctx, len(all)*8, func(t *db.Tx) error { return b.index(t, all) })
+	if err == nil || ctx.Err() != nil || db.Common(err) || errors.Is(err, job.ErrStorageFull) {
+		return err
+	}
+	if half := len(all) / 2; half > 0 {
+		if err := b.add(ctx, all[:half]); err != nil {
+			return err
+		}
+		return b.add(ctx, all[half:])
+	}
+	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
+	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
+		_, err := waited(t, all[0].failed)
+		return err
+	})
+}
+
+// index makes failures searchable, unless they failed again or are gone by now.
+func (b *Book) index(t *db.Tx, all []unsearched) error {
+	for _, u := range slices.Backward(all) { // in rising order of their numbers, see db.Search
+		waits, err := waited(t, u.failed)
+		if err != nil {
+			return err
+		}
+		if !waits {
+			continue
+		}
+		if u.fault != nil {
+			return u.fault
+		}
+		if err := b.Put(t, u.seq, u.document); err != nil {
+			return fmt.Errorf("make job %s searchable: %w", u.document.ID, err)
+		}
+	}
+	t.Wrote()
+	return nil
+}
+
+// waited takes a failure out of those that wait, and reports whether it was there.
+func waited(t *db.Tx, f failed) (bool, error) {
+	const remove = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
+	n, err := t.Exec(remove, f.seq, f.execution)
+	return n > 0, err
+}
+
+// unsearched reads the failures of one transaction: as few as the bounds say,
+// and one at least.
+func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
+	const query = `SELECT w.job_seq, w.execution, j.id, j.type, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
+			b.payload, b.meta
+		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
+		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
+		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
+		ORDER BY w.job_seq DESC LIMIT $1 + 0`
+	size := 0
+	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+		var u unsearched
+		var j job.Job
+		var meta []byte
+		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, &meta)
+		if err != nil {
+			return err
+		}
+		j.Meta = meta
+		u.document, u.fault = b.redact.document(j)
+		all = append(all, u)
+		if size += u.size(); size >= fillBytes {
+			return db.ErrEnough
+		}
+		return nil
+	}, fillRows)
+	return all, db.Enough(err)
+}
+
+// maxLag is how far Lag counts.
+const maxLag = 100_000
+
+// Lag is how many failures cannot be searched yet. It counts to a hundred
+// thousand, and those that are made searchable anew as they come.
+func (b *Book) Lag(ctx context.Context) (int, error) {
+	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
+		FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0) AS waiting`
+	var n int
+	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }, maxLag, b.redact.Fingerprint)
+	return n, err
+}

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// checkpointer moves committed pages from the log into the file, beside the
+// writer. SQLite would do so by itself at the end of a commit, thousands of
+// pages at once, for which everybody waits. It still does when the log is large
+// all the same, because only a commit can begin the log anew; there is little
+// left to move then.
+type checkpointer struct {
+	engine *engine
+	db     *sql.DB
+	due    chan struct{} // one slot; closed at the end
+	ended  sync.WaitGroup
+	grown  int // pages since the last checkpoint, roughly; owned by the writer
+}
+
+const (
+	checkpointPages = 2000 // to move at once
+	commitPages     = 8    // that a commit writes beside those of its rows
+	tryAgain        = time.Second
+)
+
+func openCheckpointer(e *engine) (*checkpointer, error) {
+	db, err := sql.Open("sqlite", checkpointerDSN(e.path))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return &checkpointer{engine: e, db: db, due: make(chan struct{}, 1)}, nil
+}
+
+func (c *checkpointer) start() { c.ended.Go(c.loop) }
+
+// stop comes after the last commit.
+func (c *checkpointer) stop() error {
+	close(c.due)
+	c.ended.Wait()
+	return c.db.Close()
+}
+
+func (c *checkpointer) loop() {
+	var again <-chan time.Time
+	for {
+		tried := again != nil
+		select {
+		case _, open := <-c.due:
+			if !open {
+				return
+			}
+		case <-again:
+		}
+		again = nil
+		err := c.move()
+		if errors.Is(err, job.ErrStorageFull) {
+			again = time.After(tryAgain)
+		}
+		if err != nil && !tried {
+			c.engine.health.Log().Warn("Committed pages stay in the log of the database for now.", "path", c.engine.path, "error", err)
+		}
+	}
+}
+
+// move moves pages. That the file cannot grow is no problem of the store's yet:
+// the log may have room for a while, and the writer finds out by itself.
+func (c *checkpointer) move() error {
+	const query = `PRAGMA wal_checkpoint(PASSIVE)`
+	_, err := c.db.ExecContext(context.Background(), query)
+	err = classify(c.engine.path, err)
+	switch {
+	case errors.Is(err, job.ErrBusy): // somebody else moves them
+		return nil
+	case errors.Is(err, job.ErrStorageFull):
+		return err
+	}
+	return c.engine.health.Report(err)
+}
+
+// wrote notes a commit of so many rows.
+func (c *checkpointer) wrote(rows int) {
+	if c.grown += rows + commitPages; c.grown < checkpointPages {
+		return
+	}
+	select {
+	case c.due <- struct{}{}:
+		c.grown = 0
+	default: // it is under way, and another one is due
+	}
+}

@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	lib "modernc.org/sqlite/lib"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// conn is the connection that writes, with a prepared statement for each text.
+type conn struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func (c *conn) stmt(query string) (*sql.Stmt, error) {
+	if stmt, ok := c.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := c.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", query, err)
+	}
+	c.stmts[query] = stmt
+	return stmt, nil
+}
+
+func (c *conn) Exec(query string, args ...any) (int64, error) {
+	stmt, err := c.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (c *conn) Query(query string, each func(*sql.Rows) error, args ...any) error {
+	stmt, err := c.stmt(query)
+	if err != nil {
+		return err
+	}
+	return db.Scan(stmt.QueryContext(context.Background(), args...))(each)
+}
+
+// How long the writer waits for a database that another process keeps busy.
+const (
+	maxTries  = 10
+	firstWait = 5 * time.Millisecond
+	maxWait   = 500 * time.Millisecond
+)
+
+// Begin takes the write lock at once, so that no statement after it can find the
+// database busy.
+func (c *conn) Begin(ctx context.Context) error {
+	for try := 1; ; try++ {
+		_, err := c.Exec("BEGIN IMMEDIATE")
+		if !busy(err) || try == maxTries || !pause(ctx, try) {
+			return err
+		}
+	}
+}
+
+// pause waits before the next try: twice as long each time, spread by chance
+// between half and all of it. It reports false once ctx has ended.
+func pause(ctx context.Context, try int) bool {
+	wait := min(firstWait<<(try-1), maxWait)
+	timer := time.NewTimer(wait/2 + rand.N(wait/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *conn) Commit() error {
+	_, err := c.Exec("COMMIT")
+	return err
+}
+
+// Rollback undoes a failed transaction. SQLite has already done so after some
+// errors; anything else that keeps it from working breaks the connection,
+// because the next operation would become part of this transaction.
+func (c *conn) Rollback(cause error) error {
+	_, err := c.Exec("ROLLBACK")
+	if err == nil || code(err) == lib.SQLITE_ERROR && endsTransaction(cause) {
+		return nil
+	}
+	return fmt.Errorf("%w: roll back: %w", job.ErrBroken, err)
+}
+
+// endsTransaction reports whether SQLite itself may roll back after the error.
+func endsTransaction(err error) bool {
+	switch primary(err) {
+	case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_NOMEM, lib.SQLITE_BUSY, lib.SQLITE_INTERRUPT:
+		return true
+	}
+	return false
+}
+
+func (c *conn) Close() error {
+	var errs []error
+	for _, stmt := range c.stmts {
+		errs = append(errs, stmt.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close())...)
+}

@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	lib "modernc.org/sqlite/lib"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// Inspect runs do on one state of the file, without writing to it, also while a
+// program has it open, and tells it what SQLite itself finds. SQLite may leave
+// its files for the log beside it, empty. It returns an error that is
+// job.ErrCorrupt when the file cannot be read as a whole, and ErrForeign for what
+// is none of ours.
+func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
+	path := f.Path
+	if err := examinable(ctx, path); err != nil {
+		return err
+	}
+	pool, err := sql.Open("sqlite", dsn(path, append(safety(), "mode=ro", pragma("busy_timeout", "2000"), pragma("query_only", "1"))...))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one state, whoever writes meanwhile
+	if err != nil {
+		return classify(path, err)
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	src := inspected{ctx, tx}
+	whole := integrity(src)
+	do(src, []db.Finding{whole, guarded().Examine(src)})
+	if whole.Problem != "" {
+		return &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(whole.Problem)}
+	}
+	return nil
+}
+
+// examinable returns an error for what cannot be looked at: another thing than a
+// database of this program, or one with another schema. It opens no file itself,
+// because that would drop the locks of a store in this process.
+func examinable(ctx context.Context, path string) error {
+	what, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if what.IsDir() {
+		return fmt.Errorf("%s is %w: it is a directory", path, ErrForeign)
+	}
+	version, err := checkVersion(ctx, path, schemaVersion)
+	switch {
+	case primary(err) == lib.SQLITE_NOTADB:
+		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
+	case err != nil:
+		return classify(path, err)
+	case version == 0:
+		return fmt.Errorf("%s is %w: it is empty", path, ErrForeign)
+	case version < schemaVersion:
+		return fmt.Errorf("%s has schema %d, this program looks at schema %d: start the dashboard with it once", path, version, schemaVersion)
+	}
+	return nil
+}
+
+// inspected runs queries on the state that is looked at.
+type inspected struct {
+	ctx context.Context
+	tx  *sql.Tx
+}
+
+func (i inspected) Query(query string, each func(*sql.Rows) error, args ...any) error {
+	return db.Scan(i.tx.QueryContext(i.ctx, query, args...))(each)
+}
+
+// integrity asks SQLite about the file, page by page.
+func integrity(src db.Source) db.Finding {
+	f, first := db.Finding{What: "the file is sound"}, ""
+	err := src.Query(`PRAGMA integrity_check(1)`, func(rows *sql.Rows) error { return rows.Scan(&first) })
+	if err != nil {
+		f.Problem = err.Error()
+	} else if first != "ok" {
+		f.Problem = first
+	}
+	return f
+}
+
+// guarded finds out whether the triggers are there that keep the audit log.
+func guarded() db.Invariant {
+	return db.Invariant{What: "the audit log refuses every change", Query: `SELECT column1 AS id FROM (VALUES ('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'),
+				('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
+			WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = column1
+				AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`}
+}

@@ -1,0 +1,123 @@
+// Package sqlite is the store's database in one SQLite file: how the file is
+// opened, locked, migrated and checkpointed, what its errors mean, and the index
+// of texts (FTS5). It is all that the store has of SQLite; see package db for
+// the seam.
+//
+// The file has one writer. Its lock lies on a file of its own beside it (see
+// lock), for as long as the process lives. SQLite itself would let a second
+// program write, and the store takes much for known that only its own writes
+// change.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"redrive/internal/store/db"
+)
+
+// File is a database in a file.
+type File struct {
+	Path    string // it is created when there is none
+	Relaxed bool   // faster, but a power cut may lose the last moments
+}
+
+// Open opens the file, makes it when there is none, and brings its schema up to
+// date. It returns a *db.LockedError when another process has it open, and
+// refuses, without writing a byte, a file that is no database or has a newer
+// schema. A full disk or a file that can only be read is no reason to refuse:
+// what is there can be looked at.
+func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
+	path, err := resolve(f.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", f.Path, err)
+	}
+	held, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{path: path, lock: held, health: health, dsn: writerDSN(path, f.Relaxed)}
+	if err := e.open(ctx); err != nil {
+		if err = e.Fault(err); !errors.As(err, new(*db.FileError)) {
+			err = fmt.Errorf("open %s: %w", path, err)
+		}
+		return nil, errors.Join(err, held.abandon())
+	}
+	return e, nil
+}
+
+// engine is an open file.
+type engine struct {
+	path        string
+	lock        *lockFile
+	health      *db.Health
+	dsn         string  // of the connection that writes
+	writes      *sql.DB // holds that connection
+	reads       *sql.DB
+	checkpoints *checkpointer
+	close       func() error
+}
+
+// readers is the size of the pool that serves pages.
+const readers = 4
+
+// open does everything that needs the lock.
+func (e *engine) open(ctx context.Context) (err error) {
+	if err := prepare(e.path); err != nil {
+		return err
+	}
+	version, err := checkVersion(ctx, e.path, schemaVersion)
+	if err != nil {
+		return err
+	}
+	if e.writes, err = sql.Open("sqlite", e.dsn); err != nil {
+		return err
+	}
+	e.writes.SetMaxOpenConns(1)
+	if version < schemaVersion {
+		err = migrate(ctx, e.writes)
+	}
+	if err == nil {
+		e.checkpoints, err = openCheckpointer(e)
+	}
+	if err != nil {
+		return errors.Join(err, e.writes.Close())
+	}
+	if e.reads, err = sql.Open("sqlite", readerDSN(e.path)); err != nil {
+		return errors.Join(err, e.checkpoints.db.Close(), e.writes.Close())
+	}
+	e.reads.SetMaxOpenConns(readers)
+	e.reads.SetMaxIdleConns(readers)
+	e.checkpoints.start()
+	e.close = sync.OnceValue(func() error {
+		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.lock.Close())
+	})
+	return nil
+}
+
+func (e *engine) Reads() *sql.DB { return e.reads }
+
+// Text returns a statement as it is: the store writes SQLite's dialect where the
+// engines differ.
+func (e *engine) Text(query string) string { return query }
+
+func (e *engine) Fault(err error) error { return classify(e.path, err) }
+
+func (e *engine) Search() db.Search { return index{} }
+
+func (e *engine) Committed(rows int) { e.checkpoints.wrote(rows) }
+
+// Close is called after the writer's connection was closed.
+func (e *engine) Close() error { return e.close() }
+
+// Writer returns the one connection that writes.
+func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
+	c, err := e.writes.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{conn: c, stmts: map[string]*sql.Stmt{}}, nil
+}
