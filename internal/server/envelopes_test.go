@@ -69,7 +69,7 @@ type genuine struct{ place, reason, came, original string }
 
 func corpus(t *testing.T) (all []genuine) {
 	t.Helper()
-	data, err := os.ReadFile("../babel/testdata/golden.txt")
+	data, err := os.ReadFile("../envelope/testdata/golden.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
