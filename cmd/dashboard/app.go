@@ -22,6 +22,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/server"
+	"redrive/internal/server/view"
 	"redrive/internal/store"
 	"redrive/internal/webhook"
 )
@@ -244,7 +245,7 @@ func workerName() string {
 
 func (a *app) buildServer(context.Context) (err error) {
 	a.server, err = server.New(server.Options{
-		Store: a.store, Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
+		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
 		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,

@@ -104,7 +104,7 @@ func (s *Server) showMe(c echo.Context) error {
 
 // listUsers is GET /users.
 func (s *Server) listUsers(c echo.Context) error {
-	users, err := s.Store.Users(c.Request().Context())
+	users, err := s.View.Users(c.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *Server) newUser(c echo.Context, u access.User, password, through string
 		return u, inField("password", err)
 	}
 	u.Created, u.Changed = now, now
-	if err := s.Store.AddUser(ctx, now, u, s.actor(through, c)); err != nil {
+	if err := s.View.AddUser(ctx, now, u, s.actor(through, c)); err != nil {
 		return u, err
 	}
 	s.Hub.Recheck()
@@ -167,7 +167,7 @@ func (s *Server) changeRole(c echo.Context, role access.Role, through string) er
 	if err := inField("role", access.CheckUserRole(role)); err != nil {
 		return err
 	}
-	return s.recheck(s.Store.SetRole(c.Request().Context(), time.Now(), c.Param("name"), role, s.actor(through, c)))
+	return s.recheck(s.View.SetRole(c.Request().Context(), time.Now(), c.Param("name"), role, s.actor(through, c)))
 }
 
 // recheck looks again at who has a connection open, after rights have changed.
@@ -196,7 +196,7 @@ func (s *Server) changePassword(c echo.Context, password, through string) error 
 	if err != nil {
 		return inField("password", err)
 	}
-	return s.recheck(s.Store.SetPassword(c.Request().Context(), time.Now(), c.Param("name"), hash, s.actor(through, c)))
+	return s.recheck(s.View.SetPassword(c.Request().Context(), time.Now(), c.Param("name"), hash, s.actor(through, c)))
 }
 
 // removeUser is POST /users/{name}/remove.
@@ -205,7 +205,7 @@ func (s *Server) removeUser(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.recheck(s.Store.RemoveUser(c.Request().Context(), time.Now(), name, s.actor("api", c))); err != nil {
+	if err := s.recheck(s.View.RemoveUser(c.Request().Context(), time.Now(), name, s.actor("api", c))); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("removed", encode(name)))
@@ -217,7 +217,7 @@ func paramAny(c echo.Context) (string, error) { return c.Param("id"), nil }
 
 // listSessions is GET /sessions: who is logged in.
 func (s *Server) listSessions(c echo.Context) error {
-	sessions, err := s.Store.Sessions(c.Request().Context(), time.Now())
+	sessions, err := s.View.Sessions(c.Request().Context(), time.Now())
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (s *Server) endSession(c echo.Context) error {
 // end ends the login with an id.
 func (s *Server) end(c echo.Context, id, through string) error {
 	ctx, now := c.Request().Context(), time.Now()
-	all, err := s.Store.Sessions(ctx, now)
+	all, err := s.View.Sessions(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -251,12 +251,12 @@ func (s *Server) end(c echo.Context, id, through string) error {
 	if i < 0 {
 		return &failure{notFound, "", "there is no such session; it may be over", nil}
 	}
-	return s.recheck(s.Store.EndSession(ctx, now, all[i].Hash, s.actor(through, c)))
+	return s.recheck(s.View.EndSession(ctx, now, all[i].Hash, s.actor(through, c)))
 }
 
 // listTokens is GET /tokens.
 func (s *Server) listTokens(c echo.Context) error {
-	tokens, err := s.Store.Tokens(c.Request().Context())
+	tokens, err := s.View.Tokens(c.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (s *Server) newToken(c echo.Context, name string, role access.Role, expires
 	by := s.actor(through, c)
 	t = access.Token{Name: name, Role: role, Created: now, CreatedBy: by.Name, Expires: now.Add(lasts)}
 	t.ID, text, t.Hash = access.NewToken()
-	if err := s.Store.CreateToken(c.Request().Context(), now, t, by); err != nil {
+	if err := s.View.CreateToken(c.Request().Context(), now, t, by); err != nil {
 		return t, "", err
 	}
 	s.Hub.Recheck()
@@ -311,7 +311,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.recheck(s.Store.RevokeToken(c.Request().Context(), time.Now(), id, s.actor("api", c))); err != nil {
+	if err := s.recheck(s.View.RevokeToken(c.Request().Context(), time.Now(), id, s.actor("api", c))); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("revoked", encode(id)))

@@ -25,13 +25,13 @@ func (s *Server) showAccess(c echo.Context, status int, v templates.Access) (err
 	ctx, who := c.Request().Context(), callerOf(c)
 	v.Frame = s.frame(c, "Access", "access")
 	v.Open, v.Proxied = s.open(), s.proxy != nil
-	if v.Users, err = s.Store.Users(ctx); err != nil {
+	if v.Users, err = s.View.Users(ctx); err != nil {
 		return err
 	}
-	if v.Sessions, err = s.Store.Sessions(ctx, v.Now); err != nil {
+	if v.Sessions, err = s.View.Sessions(ctx, v.Now); err != nil {
 		return err
 	}
-	if v.Tokens, err = s.Store.Tokens(ctx); err != nil {
+	if v.Tokens, err = s.View.Tokens(ctx); err != nil {
 		return err
 	}
 	slices.SortStableFunc(v.Tokens, func(a, b access.Token) int { return cmp.Compare(over(a, v.Now), over(b, v.Now)) })
@@ -89,13 +89,13 @@ func (s *Server) passwordForm(c echo.Context) error {
 }
 
 func (s *Server) removeForm(c echo.Context) error {
-	return s.recheck(s.Store.RemoveUser(c.Request().Context(), time.Now(), c.Param("name"), s.actor("dashboard", c)))
+	return s.recheck(s.View.RemoveUser(c.Request().Context(), time.Now(), c.Param("name"), s.actor("dashboard", c)))
 }
 
 func (s *Server) endSessionForm(c echo.Context) error { return s.end(c, c.Param("id"), "dashboard") }
 
 func (s *Server) revokeForm(c echo.Context) error {
-	return s.recheck(s.Store.RevokeToken(c.Request().Context(), time.Now(), c.Param("id"), s.actor("dashboard", c)))
+	return s.recheck(s.View.RevokeToken(c.Request().Context(), time.Now(), c.Param("id"), s.actor("dashboard", c)))
 }
 
 // tokenForm makes a token. The answer is the page itself and no way to another:

@@ -30,7 +30,7 @@ func (s *Server) replayForm(c echo.Context) error {
 		if err != nil {
 			return job.Job{}, "", err
 		}
-		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
+		j, err := s.View.Replay(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, fmt.Sprintf("Replayed, run %d · %s", j.Run, j.Status()), err
 	})
 }
@@ -41,7 +41,7 @@ func (s *Server) discardForm(c echo.Context) error {
 		if err != nil {
 			return job.Job{}, "", err
 		}
-		j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
+		j, err := s.View.Discard(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, "Discarded", err
 	})
 }
@@ -52,7 +52,7 @@ func (s *Server) cancelForm(c echo.Context) error {
 		if err != nil {
 			return job.Job{}, "", err
 		}
-		j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
+		j, err := s.View.Cancel(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, "Cancelled", err
 	})
 }
@@ -70,13 +70,13 @@ func (s *Server) forwardForm(c echo.Context) error {
 
 func (s *Server) pauseForm(c echo.Context) error {
 	return s.actOnQueue(c, "Paused", func(name string) error {
-		return s.Store.Pause(c.Request().Context(), time.Now(), name, s.actor("dashboard", c))
+		return s.View.Pause(c.Request().Context(), time.Now(), name, s.actor("dashboard", c))
 	})
 }
 
 func (s *Server) resumeForm(c echo.Context) error {
 	return s.actOnQueue(c, "Resumed", func(name string) error {
-		return s.resume(c, name, s.actor("dashboard", c))
+		return s.View.Resume(c.Request().Context(), time.Now(), name, s.actor("dashboard", c))
 	})
 }
 
@@ -147,7 +147,7 @@ func (s *Server) acted(c echo.Context) *job.Change {
 	if err != nil {
 		return nil
 	}
-	changes, err := s.Store.Changes(c.Request().Context(), []string{id})
+	changes, err := s.View.Changes(c.Request().Context(), []string{id})
 	if err != nil || len(changes) == 0 {
 		return nil // the page itself is worth more than this line
 	}

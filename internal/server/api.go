@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/invalid"
@@ -37,7 +35,7 @@ func (s *Server) listJobs(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
+	page, err := s.View.Jobs(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
@@ -75,7 +73,7 @@ func (s *Server) detail(c echo.Context) (history.Detail, error) {
 	if err != nil {
 		return history.Detail{}, err
 	}
-	d, err := s.Store.Job(c.Request().Context(), id)
+	d, err := s.View.Job(c.Request().Context(), id)
 	d.Job = s.sinceItBegan(d.Job)
 	return d, err
 }
@@ -103,7 +101,7 @@ func (s *Server) paramQueue(c echo.Context) (string, error) {
 	if err := job.CheckQueue(name); err != nil {
 		return "", inAddress(err)
 	}
-	if !slices.Contains(s.Store.QueueNames(), name) && !slices.Contains(s.Config.Queues(), name) {
+	if !slices.Contains(s.View.QueueNames(), name) && !slices.Contains(s.Config.Queues(), name) {
 		return "", job.ErrNotFound
 	}
 	return name, nil
@@ -114,7 +112,7 @@ func (s *Server) paramQueue(c echo.Context) (string, error) {
 // replayed, discarded and pruned.
 func (s *Server) showFill(c echo.Context) error {
 	now := time.Now()
-	f, err := s.Store.Fill(c.Request().Context(), now)
+	f, err := s.View.Usage(c.Request().Context(), now)
 	if err != nil {
 		return err
 	}
@@ -123,12 +121,12 @@ func (s *Server) showFill(c echo.Context) error {
 
 // showCounters is GET /counters.
 func (s *Server) showCounters(c echo.Context) error {
-	return c.JSON(http.StatusOK, s.Store.Snapshot().Totals)
+	return c.JSON(http.StatusOK, s.View.Snapshot().Totals)
 }
 
 // listQueues is GET /queues.
 func (s *Server) listQueues(c echo.Context) error {
-	queues, err := s.Store.Queues(c.Request().Context(), time.Now())
+	queues, err := s.View.Queues(c.Request().Context(), time.Now())
 	if err != nil {
 		return err
 	}
@@ -146,7 +144,7 @@ func (s *Server) showQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.Store.Queues(c.Request().Context(), time.Now())
+	all, err := s.View.Queues(c.Request().Context(), time.Now())
 	if err != nil {
 		return err
 	}
@@ -234,10 +232,10 @@ func (s *Server) replayJob(c echo.Context) error {
 		return err
 	}
 	if want.empty() {
-		j, err := s.Store.Replay(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+		j, err := s.View.Replay(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 		return answerJob(c, j, err)
 	}
-	d, err := s.Store.original(c.Request().Context(), id)
+	d, err := s.View.Original(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
@@ -245,7 +243,7 @@ func (s *Server) replayJob(c echo.Context) error {
 	if len(wrong) > 0 {
 		return wrong[0]
 	}
-	j, err := s.Store.ReplayWith(c.Request().Context(), time.Now(), id, run, redo, s.actor("api", c))
+	j, err := s.View.ReplayEdited(c.Request().Context(), time.Now(), id, run, redo, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
@@ -271,7 +269,7 @@ func (s *Server) discardJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Discard(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+	j, err := s.View.Discard(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
@@ -281,7 +279,7 @@ func (s *Server) cancelJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Cancel(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+	j, err := s.View.Cancel(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }
 
@@ -291,7 +289,7 @@ func (s *Server) pauseQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Store.Pause(c.Request().Context(), time.Now(), name, s.actor("api", c)); err != nil {
+	if err := s.View.Pause(c.Request().Context(), time.Now(), name, s.actor("api", c)); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("true")))
@@ -303,19 +301,10 @@ func (s *Server) resumeQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.resume(c, name, s.actor("api", c)); err != nil {
+	if err := s.View.Resume(c.Request().Context(), time.Now(), name, s.actor("api", c)); err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, object("queue", encode(name), "paused", []byte("false")))
-}
-
-// resume lets a queue run. One that is only configured runs already.
-func (s *Server) resume(c echo.Context, name string, by audit.Actor) error {
-	err := s.Store.Resume(c.Request().Context(), time.Now(), name, by)
-	if errors.Is(err, job.ErrNotFound) {
-		return nil
-	}
-	return err
 }
 
 // bareAct reads an act that says everything in its address. A body may only be

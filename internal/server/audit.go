@@ -72,7 +72,7 @@ func (s *Server) audit(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
-	v.List, err = s.Store.Audit(c.Request().Context(), f, after, pageLimit)
+	v.List, err = s.View.Audit(c.Request().Context(), f, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Server) listAudit(c echo.Context) error {
 	if err != nil {
 		return inAddress(err)
 	}
-	page, err := s.Store.Audit(c.Request().Context(), f, after, limit)
+	page, err := s.View.Audit(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *Server) auditSheet(c echo.Context) (sheet, error) {
 		return sheet{}, inAddress(err)
 	}
 	next := func(ctx context.Context) (leaf, error) {
-		page, err := s.Store.Audit(ctx, f, after, auditPage)
+		page, err := s.View.Audit(ctx, f, after, auditPage)
 		slow, err := tolerate(err)
 		after = page.Next
 		return leafOf(page.Entries, shapeEntry, after != 0, slow), err
@@ -163,14 +163,7 @@ func (s *Server) reveal(c echo.Context, through string) (history.Detail, error) 
 	if err != nil {
 		return history.Detail{}, err
 	}
-	ctx := c.Request().Context()
-	d, err := s.Store.original(ctx, id)
-	if err != nil {
-		return history.Detail{}, err
-	}
-	err = s.Store.Record(ctx, audit.Entry{
-		At: time.Now(), Actor: s.actor(through, c), Action: audit.Reveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
-	})
+	d, err := s.View.Reveal(c.Request().Context(), time.Now(), id, s.actor(through, c))
 	d.Job = s.sinceItBegan(d.Job)
 	return d, err
 }
@@ -208,7 +201,7 @@ func (s *Server) trail(c echo.Context, id string) ([]audit.Entry, error) {
 	if who := callerOf(c); who.name != "" && !who.role.May(access.Manage) {
 		f.Reveals = who.name
 	}
-	page, err := s.Store.Audit(c.Request().Context(), f, 0, pageLimit)
+	page, err := s.View.Audit(c.Request().Context(), f, 0, pageLimit)
 	_, err = tolerate(err)
 	return page.Entries, err
 }

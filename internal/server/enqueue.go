@@ -39,7 +39,7 @@ func (s *Server) enqueue(c echo.Context) error {
 	if j.Key, err = key(c); err != nil {
 		return err
 	}
-	done, err := s.Store.Enqueue(c.Request().Context(), time.Now(), []job.Job{j})
+	done, err := s.View.Enqueue(c.Request().Context(), time.Now(), []job.Job{j})
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *Server) enqueueBatch(c echo.Context) error {
 			jobs[i].Key = fmt.Sprintf("%s\n%d", key, i) // no header holds a line break, so no single job's key is like it
 		}
 	}
-	done, err := s.Store.Enqueue(c.Request().Context(), time.Now(), jobs)
+	done, err := s.View.Enqueue(c.Request().Context(), time.Now(), jobs)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *Server) enqueueEnvelopes(c echo.Context) error {
 			return err
 		}
 	}
-	done, err := s.Store.Enqueue(c.Request().Context(), time.Now(), jobs)
+	done, err := s.View.Enqueue(c.Request().Context(), time.Now(), jobs)
 	if err != nil {
 		return err
 	}

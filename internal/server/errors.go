@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/rules"
-	"redrive/internal/store"
+	"redrive/internal/server/view"
 	"redrive/web/templates"
 )
 
@@ -125,10 +126,7 @@ func describe(err error) failure {
 		no     *access.Refusal
 	)
 	advice := func(otherwise string) string {
-		if file := new(store.FileError); errors.As(err, &file) {
-			return file.Advice()
-		}
-		return otherwise
+		return cmp.Or(view.Advice(err), otherwise)
 	}
 	switch {
 	case errors.As(err, &own):

@@ -109,7 +109,7 @@ func (s *Server) export(c echo.Context, to exporter, of func(echo.Context) (shee
 	// would cut a long export short.
 	ctx := context.WithoutCancel(c.Request().Context())
 	count, err := stream(ctx, http.NewResponseController(c.Response()), to, sh, first)
-	audit := s.Store.Record(ctx, audit.Entry{
+	audit := s.View.Record(ctx, audit.Entry{
 		At: now, Actor: s.actor("dashboard", c), Action: audit.Export, Subject: sh.name + "." + to.ending(), Filter: sh.filter, Count: count,
 	})
 	if audit != nil {
@@ -157,7 +157,7 @@ func (s *Server) jobSheet(c echo.Context) (sheet, error) {
 	}
 	left := exportLimit
 	next := func(ctx context.Context) (leaf, error) {
-		page, err := s.Store.WholeJobs(ctx, f, after, min(exportPage, left))
+		page, err := s.View.WholeJobs(ctx, f, after, min(exportPage, left))
 		slow, err := tolerate(err)
 		if err != nil {
 			return leaf{}, err
@@ -165,7 +165,7 @@ func (s *Server) jobSheet(c echo.Context) (sheet, error) {
 		after, left = page.Next, left-len(page.Jobs)
 		l := leafOf(page.Jobs, func(j job.Job) jobRow { return jobRow{j} }, after != filter.Cursor{}, slow)
 		switch {
-		case slow && f.Searches() && s.Store.Filling():
+		case slow && f.Searches() && s.View.Reindexing():
 			l.stop = "the search index is filled anew: export once more in a while"
 		case l.more && left == 0:
 			l.stop = fmt.Sprintf("%d jobs are the limit of an export; go on with after=%s", exportLimit, after)

@@ -67,18 +67,18 @@ func groupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wr
 func (s *Server) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
-	v := templates.Failures{Frame: s.frame(c, "Failures", "failures"), Queues: s.Store.QueueNames(), After: values.Get("after")}
+	v := templates.Failures{Frame: s.frame(c, "Failures", "failures"), Queues: s.View.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := groupQuery(values)
 	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, typedGroups(values), byField(wrong)
 	var err error
-	if v.Tallies, err = s.Store.GroupTallies(ctx); err != nil {
+	if v.Tallies, err = s.View.GroupTallies(ctx); err != nil {
 		return err
 	}
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
-	v.List, err = s.Store.Groups(ctx, now, filter, after, pageLimit)
+	v.List, err = s.View.Groups(ctx, now, filter, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -88,13 +88,13 @@ func (s *Server) failures(c echo.Context) error {
 // failure is the page /failures/{fingerprint}.
 func (s *Server) failure(c echo.Context) error {
 	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
-	d, err := s.Store.Group(ctx, time.Now(), fingerprint)
+	d, err := s.View.Group(ctx, time.Now(), fingerprint)
 	if err != nil {
 		return err
 	}
 	v := templates.Failure{Frame: s.frame(c, d.Class, "failures"), Detail: d}
 	v.Keys, v.Read = commonest(d.Jobs)
-	if v.Operations, err = s.Store.GroupOperations(ctx, fingerprint); err != nil {
+	if v.Operations, err = s.View.GroupOperations(ctx, fingerprint); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())
@@ -109,7 +109,7 @@ func (s *Server) standingForm(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	g, err := s.Store.SetGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), to, s.actor("dashboard", c))
+	g, err := s.View.SetGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), to, s.actor("dashboard", c))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *Server) noted(c echo.Context, note, through string) (failures.Group, er
 	if len(note) > job.MaxNote {
 		return failures.Group{}, &invalid.Error{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
 	}
-	return s.Store.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), strings.ToValidUTF8(note, "\uFFFD"), s.actor(through, c))
+	return s.View.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), strings.ToValidUTF8(note, "\uFFFD"), s.actor(through, c))
 }
 
 // readStanding reads what a person decides. A form that ignores says how in one

@@ -75,7 +75,7 @@ func (s *Server) listGroups(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Groups(c.Request().Context(), time.Now(), f, after, limit)
+	page, err := s.View.Groups(c.Request().Context(), time.Now(), f, after, limit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Server) listGroups(c echo.Context) error {
 // showGroup is GET /failures/{fingerprint}. Its jobs are a list of their own:
 // GET /jobs?group=FINGERPRINT.
 func (s *Server) showGroup(c echo.Context) error {
-	d, err := s.Store.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
+	d, err := s.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *Server) setStanding(c echo.Context) error {
 	if err := to.Check(now); err != nil {
 		return err
 	}
-	g, err := s.Store.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, s.actor("api", c))
+	g, err := s.View.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, s.actor("api", c))
 	if err != nil {
 		return err
 	}

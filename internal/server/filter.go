@@ -76,13 +76,13 @@ func (s *Server) queryAbove(c echo.Context, f filter.Filter, wrong map[string]st
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
 	}
-	v.Queues = s.Store.QueueNames()
-	if v.Facets, err = s.Store.Facets(ctx, f); err != nil {
+	v.Queues = s.View.QueueNames()
+	if v.Facets, err = s.View.Facets(ctx, f); err != nil {
 		return v, err
 	}
-	if v.Dead, err = s.Store.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
-		v.Filling = s.Store.Filling()
-		v.Lag, err = s.Store.SearchLag(ctx)
+	if v.Dead, err = s.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
+		v.Filling = s.View.Reindexing()
+		v.Lag, err = s.View.SearchLag(ctx)
 	}
 	return v, err
 }
@@ -115,7 +115,7 @@ func pageSize(values url.Values) (int, error) {
 func (s *Server) listed(c echo.Context, name string, all [][]byte, f filter.Filter, next filter.Cursor, slow bool) error {
 	more := endOf(next.String(), slow)
 	if f.Searches() {
-		lag, err := s.Store.SearchLag(c.Request().Context())
+		lag, err := s.View.SearchLag(c.Request().Context())
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (s *Server) listLetters(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Letters(c.Request().Context(), f, after, limit)
+	page, err := s.View.Letters(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *Server) listFacets(c echo.Context) error {
 	if len(wrong) > 0 {
 		return inAddress(wrong[0])
 	}
-	facets, err := s.Store.Facets(c.Request().Context(), f)
+	facets, err := s.View.Facets(c.Request().Context(), f)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (s *Server) countJobs(c echo.Context) error {
 	if len(wrong) > 0 {
 		return inAddress(wrong[0])
 	}
-	n, more, err := s.Store.Count(c.Request().Context(), f, countLimit)
+	n, more, err := s.View.Count(c.Request().Context(), f, countLimit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err

@@ -37,20 +37,20 @@ func (s *Server) forward(ctx context.Context, id string, run int, by audit.Actor
 }
 
 func (s *Server) forwardOnce(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
-	d, err := s.Store.original(ctx, id) // the webhook gets the real thing
+	d, err := s.View.Original(ctx, id) // the webhook gets the real thing
 	if err != nil {
 		return job.Job{}, err
 	}
 	letter, err := refusedLetter(d, run)
 	if err != nil {
-		return s.Store.acted(d.Job, err)
+		return s.View.HideJob(d.Job), s.View.HideConflict(err)
 	}
 	sending, cancel := context.WithTimeout(ctx, webhook.Deadline)
 	defer cancel()
 	delivery := s.Deliver(sending, d.Job, letter)
-	j, err := s.Store.Forwarded(ctx, time.Now(), id, run, delivery, by)
+	j, err := s.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
-		err = &failure{notForwarded, "", strings.TrimRight(s.Store.redactor.Text(delivery.Problem), ".") + "; the job is kept", nil}
+		err = &failure{notForwarded, "", strings.TrimRight(s.View.Text(delivery.Problem), ".") + "; the job is kept", nil}
 	}
 	return j, err
 }

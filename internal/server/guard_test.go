@@ -214,7 +214,7 @@ func TestLive_PollingTwinRefusesAsTheAPIDoes(t *testing.T) {
 func TestNew_NamesTheOptionThatIsMissing(t *testing.T) {
 	whole := start(t).opts
 	for name, leaveOut := range map[string]func(*Options){
-		"Store": func(o *Options) { o.Store = nil }, "Config": func(o *Options) { o.Config = nil }, "Hub": func(o *Options) { o.Hub = nil },
+		"View": func(o *Options) { o.View = nil }, "Config": func(o *Options) { o.Config = nil }, "Hub": func(o *Options) { o.Hub = nil },
 		"Metrics": func(o *Options) { o.Metrics = nil }, "Running": func(o *Options) { o.Running = nil },
 		"Knows": func(o *Options) { o.Knows = nil }, "Ready": func(o *Options) { o.Ready = nil },
 	} {

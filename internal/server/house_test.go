@@ -16,6 +16,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/live"
+	"redrive/internal/server/view"
 	"redrive/internal/store"
 	"redrive/web/templates"
 )
@@ -35,28 +36,36 @@ type house struct {
 	t     *testing.T
 	path  string
 	store *store.Store
+	hub   *live.Hub
 	http  *httptest.Server
 	opts  Options
 	base  string // path below which the server is
 }
 
+// start is a house with a database of its own.
 func start(t testing.TB, change ...func(*Options)) *house {
+	t.Helper()
+	var h *house
+	path := filepath.Join(t.TempDir(), "redrive.db")
+	s, err := store.Open(t.Context(), store.Options{Path: path, OnCommit: func(c []job.Change) { h.hub.Changed(c) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = startOn(t, s, change...)
+	h.path = path
+	return h
+}
+
+// startOn is a house on a database, which it closes.
+func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	t.Helper()
 	c, err := config.Parse("redrive.yaml", []byte(settings))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var hub *live.Hub
-	path := filepath.Join(t.TempDir(), "redrive.db")
-	s, err := store.Open(t.Context(), store.Options{
-		Path: path, OnCommit: func(c []job.Change) { hub.Changed(c) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	hub = live.New(s, live.Options{CheckOrigin: CheckOrigin(c.Hosts)})
+	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c.Hosts)})
 	o := Options{
-		Store: s, Config: c, Hub: hub, Metrics: NewMetrics(),
+		Config: c, Hub: hub, Metrics: NewMetrics(),
 		Running: func() map[string]int { return map[string]int{"orders": 1} },
 		Knows:   func(typ string) bool { return typ != "unknown" },
 		Ready:   func() error { return nil },
@@ -64,11 +73,12 @@ func start(t testing.TB, change ...func(*Options)) *house {
 	for _, f := range change {
 		f(&o)
 	}
+	o.View = view.New(s, o.Config.Redactor())
 	server, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{path: path, store: s, opts: o, http: httptest.NewUnstartedServer(server)}
+	h := &house{store: s, hub: hub, opts: o, http: httptest.NewUnstartedServer(server)}
 	h.t, _ = t.(*testing.T)
 	h.http.Config = server.HTTP()
 	h.http.Start()

@@ -105,7 +105,7 @@ func (s *Server) allow(c echo.Context, who caller, need access.Permission) error
 }
 
 func (s *Server) howToLogIn() string {
-	if s.Store.Guarded() || s.proxy != nil {
+	if s.View.Guarded() || s.proxy != nil {
 		return "log in, or send a token as Authorization: Bearer"
 	}
 	return "there is no user yet; on the machine of the database, run: dashboard user add NAME --role admin"
@@ -141,7 +141,7 @@ func (s *Server) identify(c echo.Context) (caller, error) {
 }
 
 // open reports whether whoever gets here may do everything.
-func (s *Server) open() bool { return !s.Closed && s.proxy == nil && !s.Store.Guarded() }
+func (s *Server) open() bool { return !s.Closed && s.proxy == nil && !s.View.Guarded() }
 
 // bearer is the token that a request carries; ok is true for an empty one, too.
 func bearer(r *http.Request) (text string, ok bool) {
@@ -159,7 +159,7 @@ func (s *Server) byToken(ctx context.Context, text string) (caller, error) {
 	if !ok {
 		return caller{}, &failure{unknownCaller, "", wrong, nil}
 	}
-	t, err := s.Store.Token(ctx, id)
+	t, err := s.View.Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
 		return caller{}, &failure{unknownCaller, "", wrong, nil}
 	}
@@ -178,7 +178,7 @@ func (s *Server) bySession(c echo.Context) (caller, error) {
 	if !ok {
 		return caller{}, nil
 	}
-	found, err := s.Store.Session(c.Request().Context(), time.Now(), hash)
+	found, err := s.View.Session(c.Request().Context(), time.Now(), hash)
 	if errors.Is(err, access.ErrUnknown) {
 		return caller{}, nil
 	}
@@ -202,9 +202,9 @@ func (s *Server) noteUse(c echo.Context, who caller) {
 	defer cancel()
 	var err error
 	if who.session != nil {
-		err = s.Store.SeeSession(ctx, now, who.session)
+		err = s.View.SeeSession(ctx, now, who.session)
 	} else {
-		err = s.Store.UseToken(ctx, now, who.token)
+		err = s.View.UseToken(ctx, now, who.token)
 	}
 	if err != nil {
 		s.Log.Debug("the use of a login was not noted", "request", requestID(c), "error", err)
@@ -218,10 +218,10 @@ func (s *Server) stillAllowed(ctx context.Context, who caller, need access.Permi
 	case byOpenness:
 		return s.open()
 	case byToken:
-		t, err := s.Store.Token(ctx, who.token)
+		t, err := s.View.Token(ctx, who.token)
 		return err == nil && t.Live(now) && t.Role.May(need)
 	case bySession:
-		found, err := s.Store.Session(ctx, now, who.session)
+		found, err := s.View.Session(ctx, now, who.session)
 		return err == nil && found.Role.May(need)
 	case byProxy:
 		return s.proxied.may(who, need, now)

@@ -34,7 +34,7 @@ func nextPage(text string) string {
 }
 
 func (s *Server) loginForm(c echo.Context, status int, next, name, problem string) error {
-	v := templates.Login{Frame: s.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !s.Store.Guarded()}
+	v := templates.Login{Frame: s.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !s.View.Guarded()}
 	v.Stranger = true
 	return s.page(c, status, v.Page())
 }
@@ -70,13 +70,13 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 	text, hash := access.NewSession()
 	by := audit.Actor{Name: u.Name, Address: c.RealIP()}
 	n := access.Session{Hash: hash, User: u.Name, Address: by.Address}
-	if err := s.Store.StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
+	if err := s.View.StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
 		return wrongPassword()
 	} else if err != nil {
 		return err
 	}
 	if old := callerOf(c); old.means == bySession { // one login ends the other
-		if err := s.Store.EndSession(ctx, now, old.session, by); err != nil {
+		if err := s.View.EndSession(ctx, now, old.session, by); err != nil {
 			return err
 		}
 		s.Hub.Recheck()
@@ -101,7 +101,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
 		return access.User{}, &failure{tooMany, "", fmt.Sprintf("too many tries; the next one counts in %d s", seconds), nil}
 	}
-	u, err := s.Store.User(ctx, name)
+	u, err := s.View.User(ctx, name)
 	if err != nil && !errors.Is(err, access.ErrUnknown) {
 		return u, err
 	}
@@ -122,7 +122,7 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 	if !s.logins.Audits(now) {
 		return
 	}
-	if err := s.Store.LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
+	if err := s.View.LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
 		s.Log.Warn("a failed login was not written down", "error", err)
 	}
 }
@@ -133,7 +133,7 @@ func (s *Server) logout(c echo.Context) error {
 		return err
 	}
 	if who := callerOf(c); who.means == bySession {
-		if err := s.Store.EndSession(c.Request().Context(), time.Now(), who.session, s.actor("dashboard", c)); err != nil {
+		if err := s.View.EndSession(c.Request().Context(), time.Now(), who.session, s.actor("dashboard", c)); err != nil {
 			return err
 		}
 		s.Hub.Recheck()

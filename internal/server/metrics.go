@@ -177,12 +177,12 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if tallies, err := c.Store.Tallies(ctx); err != nil {
+	if tallies, err := c.View.Tallies(ctx); err != nil {
 		out <- prometheus.NewInvalidMetric(c.counters[0], err)
 	} else {
 		c.collectTallies(tallies, out)
 	}
-	if queues, err := c.Store.Queues(ctx, time.Now()); err != nil {
+	if queues, err := c.View.Queues(ctx, time.Now()); err != nil {
 		out <- prometheus.NewInvalidMetric(c.jobs, err)
 	} else {
 		c.collectQueues(queues, out)
@@ -247,7 +247,7 @@ func (s *Server) ready(c echo.Context) error {
 	if err := s.Ready(); err != nil {
 		return c.String(http.StatusServiceUnavailable, "the engine does not run: "+err.Error()+"\n")
 	}
-	if err := s.Store.Ping(ctx); err != nil {
+	if err := s.View.Ping(ctx); err != nil {
 		return c.String(http.StatusServiceUnavailable, "the database cannot be written: "+describe(err).text+"\n")
 	}
 	return c.String(http.StatusOK, "ready\n")

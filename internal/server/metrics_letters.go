@@ -42,8 +42,8 @@ func (d letterDescs) all() []*prometheus.Desc {
 // collectLetters reads how many dead letters there are and what bounds them.
 // Each known reason is there, also at zero, so that its first letter is a rise.
 func (c *collector) collectLetters(ctx context.Context, now time.Time, out chan<- prometheus.Metric) {
-	out <- gauge(c.letters.refused, float64(c.Store.Snapshot().Depths[job.StatusDLQFailed]))
-	if counts, err := c.Store.Reasons(ctx); err != nil {
+	out <- gauge(c.letters.refused, float64(c.View.Snapshot().Depths[job.StatusDLQFailed]))
+	if counts, err := c.View.Reasons(ctx); err != nil {
 		out <- prometheus.NewInvalidMetric(c.letters.byReason, err)
 	} else {
 		all := map[retry.Reason]int64{}
@@ -57,12 +57,12 @@ func (c *collector) collectLetters(ctx context.Context, now time.Time, out chan<
 			out <- gauge(c.letters.byReason, float64(n), label(string(reason)))
 		}
 	}
-	if lag, err := c.Store.SearchLag(ctx); err != nil {
+	if lag, err := c.View.SearchLag(ctx); err != nil {
 		out <- prometheus.NewInvalidMetric(c.letters.unsearched, err)
 	} else {
 		out <- gauge(c.letters.unsearched, float64(lag))
 	}
-	if f, err := c.Store.Fill(ctx, now); err != nil {
+	if f, err := c.View.Usage(ctx, now); err != nil {
 		out <- prometheus.NewInvalidMetric(c.letters.open, err)
 	} else {
 		c.collectFill(f, now, out)

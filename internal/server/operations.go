@@ -82,7 +82,7 @@ func (s *Server) actOnOperation(c echo.Context, way string, read paceReader,
 	if err != nil {
 		return operation.Operation{}, err
 	}
-	o, err := s.Store.Operation(c.Request().Context(), id)
+	o, err := s.View.Operation(c.Request().Context(), id)
 	if err != nil {
 		return o, err
 	}
@@ -103,23 +103,23 @@ func (s *Server) startOperation(c echo.Context, o operation.Operation, p operati
 	if err := confirmed(c, o); err != nil {
 		return o, err
 	}
-	return s.Store.StartOperation(c.Request().Context(), time.Now(), o.ID, p, by)
+	return s.View.StartOperation(c.Request().Context(), time.Now(), o.ID, p, by)
 }
 
 func (s *Server) rateOperation(c echo.Context, o operation.Operation, p operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return s.Store.SetRate(c.Request().Context(), time.Now(), o.ID, p, by)
+	return s.View.SetRate(c.Request().Context(), time.Now(), o.ID, p, by)
 }
 
 func (s *Server) pauseOperation(c echo.Context, o operation.Operation, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return s.Store.PauseOperation(c.Request().Context(), time.Now(), o.ID, by)
+	return s.View.PauseOperation(c.Request().Context(), time.Now(), o.ID, by)
 }
 
 func (s *Server) resumeOperation(c echo.Context, o operation.Operation, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return s.Store.ResumeOperation(c.Request().Context(), time.Now(), o.ID, by)
+	return s.View.ResumeOperation(c.Request().Context(), time.Now(), o.ID, by)
 }
 
 func (s *Server) abortOperation(c echo.Context, o operation.Operation, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return s.Store.AbortOperation(c.Request().Context(), time.Now(), o.ID, by)
+	return s.View.AbortOperation(c.Request().Context(), time.Now(), o.ID, by)
 }
 
 // confirmed refuses to start a large operation by a form in which nobody typed
@@ -150,7 +150,7 @@ func (s *Server) operations(c echo.Context) error {
 		return err
 	}
 	v := templates.Operations{Frame: s.frame(c, "Operations", "operations"), After: after}
-	if v.List, err = s.Store.Operations(c.Request().Context(), after, pageLimit); err != nil {
+	if v.List, err = s.View.Operations(c.Request().Context(), after, pageLimit); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())
@@ -159,7 +159,7 @@ func (s *Server) operations(c echo.Context) error {
 // openOperations are those that the overview shows: a preview concerns who asked
 // for it alone.
 func (s *Server) openOperations(ctx context.Context) ([]operation.Operation, error) {
-	all, err := s.Store.OpenOperations(ctx)
+	all, err := s.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	return all[:min(len(all), openLimit)], err
 }
@@ -188,7 +188,7 @@ func (s *Server) operation(c echo.Context) error {
 		return err
 	}
 	v := templates.OperationPage{Show: c.QueryParam("state")}
-	if v.Operation, v.Filter, err = s.Store.scoped(ctx, id); err != nil {
+	if v.Operation, v.Filter, err = s.View.OperationAndScope(ctx, id); err != nil {
 		return err
 	}
 	if v.After, err = number(c, "after"); err != nil {
@@ -200,21 +200,21 @@ func (s *Server) operation(c echo.Context) error {
 	}
 	v.Frame = s.frame(c, fmt.Sprintf("Operation %d", id), "operations")
 	if v.Filter.Searches() {
-		v.Filling = s.Store.Filling()
-		if v.Lag, err = s.Store.SearchLag(ctx); err != nil {
+		v.Filling = s.View.Reindexing()
+		if v.Lag, err = s.View.SearchLag(ctx); err != nil {
 			return err
 		}
 	}
-	if v.Breakdown, err = s.Store.Breakdown(ctx, id); err != nil {
+	if v.Breakdown, err = s.View.Breakdown(ctx, id); err != nil {
 		return err
 	}
-	if v.Items, err = s.Store.Items(ctx, id, show, v.After, pageLimit); err != nil {
+	if v.Items, err = s.View.Items(ctx, id, show, v.After, pageLimit); err != nil {
 		return err
 	}
-	if v.Log, err = s.Store.OperationLog(ctx, id); err != nil {
+	if v.Log, err = s.View.OperationLog(ctx, id); err != nil {
 		return err
 	}
-	if v.Progress, err = s.Store.Progress(ctx, v.Frame.Now, v.Operation); err != nil {
+	if v.Progress, err = s.View.Progress(ctx, v.Frame.Now, v.Operation); err != nil {
 		return err
 	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide
@@ -294,7 +294,7 @@ func (s *Server) begin(c echo.Context, n operation.Request, by audit.Actor) (o o
 	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
 		return o, err
 	}
-	o, err = s.Store.NewOperation(c.Request().Context(), time.Now(), n, by)
+	o, err = s.View.NewOperation(c.Request().Context(), time.Now(), n, by)
 	s.Wake()
 	return o, err
 }

@@ -100,7 +100,7 @@ func (s *Server) listOperations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Operations(c.Request().Context(), after, limit)
+	page, err := s.View.Operations(c.Request().Context(), after, limit)
 	if err != nil {
 		return err
 	}
@@ -140,19 +140,19 @@ func (s *Server) showOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.Store.Operation(c.Request().Context(), id)
+	o, err := s.View.Operation(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	b, err := s.Store.Breakdown(c.Request().Context(), id)
+	b, err := s.View.Breakdown(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	p, err := s.Store.Early(c.Request().Context(), o)
+	p, err := s.View.QuickProgress(c.Request().Context(), o)
 	if err != nil {
 		return err
 	}
-	log, err := s.Store.OperationLog(c.Request().Context(), id)
+	log, err := s.View.OperationLog(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
@@ -183,11 +183,11 @@ func (s *Server) showRate(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.Store.Operation(c.Request().Context(), id)
+	o, err := s.View.Operation(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	p, err := s.Store.Progress(c.Request().Context(), time.Now(), o)
+	p, err := s.View.Progress(c.Request().Context(), time.Now(), o)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (s *Server) paramItems(c echo.Context) (id int64, f operation.ItemFilter, e
 	if f, err = itemFilter(c.QueryParam("state")); err != nil {
 		return 0, f, err
 	}
-	_, err = s.Store.Operation(c.Request().Context(), id)
+	_, err = s.View.Operation(c.Request().Context(), id)
 	return id, f, err
 }
 
@@ -82,7 +82,7 @@ func (s *Server) listItems(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Items(c.Request().Context(), id, f, after, limit)
+	page, err := s.View.Items(c.Request().Context(), id, f, after, limit)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Server) itemSheet(c echo.Context) (sheet, error) {
 		return sheet{}, err
 	}
 	next := func(ctx context.Context) (leaf, error) {
-		page, err := s.Store.Items(ctx, id, f, after, itemsPage)
+		page, err := s.View.Items(ctx, id, f, after, itemsPage)
 		after = page.Next
 		return leafOf(page.Items, itemOf, after != 0, false), err
 	}

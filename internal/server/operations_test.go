@@ -17,10 +17,8 @@ import (
 func operated(t *testing.T) *house {
 	t.Helper()
 	var runner *bulk.Runner
-	h := start(t, func(o *Options) {
-		runner = bulk.Start(o.Store, nil)
-		o.Wake = runner.Wake
-	})
+	h := start(t, func(o *Options) { o.Wake = func() { runner.Wake() } })
+	runner = bulk.Start(h.store, nil)
 	t.Cleanup(runner.Close)
 	return h
 }

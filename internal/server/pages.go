@@ -39,13 +39,13 @@ func (s *Server) overview(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
 	v := templates.Overview{Frame: s.frame(c, "Overview", "overview")}
 	var err error
-	if v.LastHour, err = s.Store.LastHour(ctx, now); err != nil {
+	if v.LastHour, err = s.View.LastHour(ctx, now); err != nil {
 		return err
 	}
-	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
+	if v.Queues, err = s.View.Queues(ctx, now); err != nil {
 		return err
 	}
-	if v.Reasons, err = s.Store.Reasons(ctx); err != nil {
+	if v.Reasons, err = s.View.Reasons(ctx); err != nil {
 		return err
 	}
 	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
@@ -54,7 +54,7 @@ func (s *Server) overview(c echo.Context) error {
 	if v.Operations, err = s.openOperations(ctx); err != nil {
 		return err
 	}
-	v.Groups, err = s.Store.TopGroups(ctx, now, causesLimit)
+	v.Groups, err = s.View.TopGroups(ctx, now, causesLimit)
 	slowGroups, err := tolerate(err)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Server) overview(c echo.Context) error {
 // one queue or of all.
 func (s *Server) failing(ctx context.Context, queue string) (all []job.Job, slow bool, err error) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
-		page, err := s.Store.Jobs(ctx, filter.Filter{Status: job.Status(state), Queue: queue}, filter.Cursor{}, failingLimit)
+		page, err := s.View.Jobs(ctx, filter.Filter{Status: job.Status(state), Queue: queue}, filter.Cursor{}, failingLimit)
 		late, err := tolerate(err)
 		if err != nil {
 			return nil, false, err
@@ -90,15 +90,15 @@ func (s *Server) failing(ctx context.Context, queue string) (all []job.Job, slow
 
 // refused are the newest jobs whose dead letter was refused, and why it was.
 func (s *Server) refused(ctx context.Context, f filter.Filter) (all []templates.Refused, slow bool, err error) {
-	if s.Store.Snapshot().Depths[job.StatusDLQFailed] == 0 {
+	if s.View.Snapshot().Depths[job.StatusDLQFailed] == 0 {
 		return nil, false, nil
 	}
 	f.Status = job.StatusDLQFailed
-	page, err := s.Store.Jobs(ctx, f, filter.Cursor{}, refusedLimit)
+	page, err := s.View.Jobs(ctx, f, filter.Cursor{}, refusedLimit)
 	if slow, err = tolerate(err); err != nil || len(page.Jobs) == 0 {
 		return nil, slow, err
 	}
-	problems, err := s.Store.Problems(ctx, page.Jobs)
+	problems, err := s.View.Problems(ctx, page.Jobs)
 	for _, j := range page.Jobs {
 		all = append(all, templates.Refused{Job: j, Problem: problems[j.Seq]})
 	}
@@ -107,7 +107,7 @@ func (s *Server) refused(ctx context.Context, f filter.Filter) (all []templates.
 
 // letterRoom is how full the dead-letter queue is.
 func (s *Server) letterRoom(ctx context.Context, now time.Time) (templates.LetterRoom, error) {
-	f, err := s.Store.Fill(ctx, now)
+	f, err := s.View.Usage(ctx, now)
 	return templates.LetterRoom{Usage: f, Limits: s.Config.Retention()}, err
 }
 
@@ -140,7 +140,7 @@ func (s *Server) jobs(c echo.Context) error {
 	if v.Chart, err = s.chart(c.Request().Context(), time.Now(), filter); err != nil {
 		return err
 	}
-	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
+	v.List, err = s.View.Jobs(c.Request().Context(), filter, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *Server) deadLetters(c echo.Context) error {
 	if v.Letters, err = s.letterRoom(ctx, now); err != nil {
 		return err
 	}
-	v.Configs = s.queueConfigs(s.Store.QueueNames()...)
+	v.Configs = s.queueConfigs(s.View.QueueNames()...)
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
@@ -179,12 +179,12 @@ func (s *Server) deadLetters(c echo.Context) error {
 	if v.Refused, slow, err = s.refused(ctx, filter.Filter{Queue: f.Queue, Type: f.Type}); err != nil {
 		return err
 	}
-	v.List, err = s.Store.Letters(ctx, f, after, pageLimit)
+	v.List, err = s.View.Letters(ctx, f, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
 	v.Slow = v.Slow || slow
-	if v.Groups, err = s.Store.GroupsOf(ctx, v.List.Letters); err != nil {
+	if v.Groups, err = s.View.GroupsOf(ctx, v.List.Letters); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())
@@ -196,10 +196,10 @@ func (s *Server) queues(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
 	v := templates.Queues{Frame: s.frame(c, "Queues", "queues")}
 	var err error
-	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
+	if v.Queues, err = s.View.Queues(ctx, now); err != nil {
 		return err
 	}
-	if v.Held, err = s.Store.Held(ctx); err != nil {
+	if v.Held, err = s.View.Held(ctx); err != nil {
 		return err
 	}
 	known := map[string]bool{}
@@ -262,10 +262,10 @@ func (s *Server) jobPage(c echo.Context, d history.Detail, revealed bool) (err e
 	if v.Trail, err = s.trail(c, j.ID); err != nil {
 		return err
 	}
-	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
+	if v.PausedAt, v.PausedBy, err = s.View.Paused(c.Request().Context(), j.Queue); err != nil {
 		return err
 	}
-	v.Recent, err = s.Store.Recent(c.Request().Context(), j.Type, templates.RecentJobs)
+	v.Recent, err = s.View.Recent(c.Request().Context(), j.Type, templates.RecentJobs)
 	if v.RecentSlow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -305,8 +305,8 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 		return templates.Frame{Title: title, Now: time.Now().UTC(), Stranger: true, User: who.name, LogOut: who.means == bySession}
 	}
 	f := templates.Frame{
-		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
-		QueueCount: len(s.Store.QueueNames()),
+		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.View.Snapshot(),
+		QueueCount: len(s.View.QueueNames()),
 		Insecure:   s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c), Here: here(c.Request()),
 		User: who.name, LogOut: who.means == bySession, Quiet: s.rest.now(),
 	}
@@ -321,8 +321,7 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 
 // problem says why nothing can be changed, or nothing.
 func (s *Server) problem() string {
-	if file := s.Store.Problem(); file != nil {
-		text := file.Advice()
+	if text := s.View.Problem(); text != "" {
 		return strings.ToUpper(text[:1]) + text[1:] + "."
 	}
 	return ""

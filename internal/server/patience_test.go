@@ -134,15 +134,10 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = refilled.Close() })
 	var runner *bulk.Runner
-	h := start(t, func(o *Options) {
-		o.Store = refilled
-		runner = bulk.Start(o.Store, nil)
-		o.Wake = runner.Wake
-	})
+	h := startOn(t, refilled, func(o *Options) { o.Wake = func() { runner.Wake() } })
+	runner = bulk.Start(refilled, nil)
 	t.Cleanup(runner.Close)
-	h.store = refilled
 	h.failed(1, "orders", []byte("{}"))
 	const q = "?q=error:type"
 	for path, words := range map[string]string{

@@ -24,7 +24,7 @@ func (s *Server) queue(c echo.Context) error {
 	}
 	ctx, now := c.Request().Context(), time.Now()
 	v := templates.Queue{Frame: s.frame(c, name, "queues"), Queue: queues.Info{Name: name}}
-	all, err := s.Store.Queues(ctx, now)
+	all, err := s.View.Queues(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -39,13 +39,13 @@ func (s *Server) queue(c echo.Context) error {
 	if v.Failing, v.Slow, err = s.failing(ctx, name); err != nil {
 		return err
 	}
-	groups, err := s.Store.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit)
+	groups, err := s.View.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
 	}
 	v.Groups, v.Slow = groups.Groups, v.Slow || slow
-	if v.Held, err = s.Store.Held(ctx); err != nil {
+	if v.Held, err = s.View.Held(ctx); err != nil {
 		return err
 	}
 	v.Held = slices.DeleteFunc(v.Held, func(h queues.Held) bool { return h.Queue != name })
@@ -66,12 +66,12 @@ func (s *Server) chart(ctx context.Context, now time.Time, f filter.Filter) (*te
 	default:
 		return nil, nil
 	}
-	hour, err := s.Store.Series(ctx, now, f.Queue, f.Type, queues.LastHour())
+	hour, err := s.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour())
 	slow, err := tolerate(err)
 	if err != nil {
 		return nil, err
 	}
-	day, err := s.Store.Series(ctx, now, f.Queue, f.Type, queues.LastDay())
+	day, err := s.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay())
 	late, err := tolerate(err)
 	if err != nil {
 		return nil, err

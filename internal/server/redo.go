@@ -1,23 +1,19 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
-	"redrive/internal/envelope"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/rawjson"
 	"redrive/internal/retry"
+	"redrive/internal/server/view"
 	"redrive/web/templates"
 )
 
@@ -82,7 +78,7 @@ func (s *Server) redo(j job.Job, w wanted) (r job.Edit, wrong []error) {
 	r = job.Edit{RunAt: w.runAt.UTC().Truncate(time.Microsecond), Priority: w.priority}
 	var err error
 	if w.payload != nil {
-		r.Body, r.Paths, err = s.rewrite(j, w.payload)
+		r.Body, r.Paths, err = s.View.Rewrite(j, w.payload)
 		note(err)
 	}
 	if w.queue != "" {
@@ -102,7 +98,7 @@ func (s *Server) checkKnown(queue string) error {
 	if err := job.CheckQueue(queue); err != nil {
 		return err
 	}
-	if !slices.Contains(s.Store.QueueNames(), queue) && !slices.Contains(s.Config.Queues(), queue) {
+	if !slices.Contains(s.View.QueueNames(), queue) && !slices.Contains(s.Config.Queues(), queue) {
 		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
 			"%q is unknown: no job was ever in it, and the configuration does not mention it", clip.Text(queue, 64))}
 	}
@@ -130,119 +126,12 @@ func (s *Server) redoPolicy(r *job.Edit, j job.Job, patch retry.Patch) error {
 	return err
 }
 
-// rewrite is the body of a job with a payload that somebody edited as it was
-// shown, and where it differs from that; nil when it does not. What was hidden is
-// put back. It is never compared with what was typed in its place: that differs
-// from its mask, whether it was guessed or not.
-func (s *Server) rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
-	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
-		return nil, nil, &invalid.Error{Field: "payload", Problem: problem}
-	}
-	redactor := s.Store.redactor.For(j.Type)
-	shown := redactor.Payload(j.Payload)
-	if bytes.Equal(compact(edited), compact(shown)) {
-		return nil, nil, nil
-	}
-	merged, err := redactor.Merge(edited, j.Payload)
-	if err != nil {
-		return nil, nil, &invalid.Error{Field: "payload", Problem: err.Error()}
-	}
-	b, err := rewrite(j, merged)
-	if err != nil {
-		return nil, nil, err
-	}
-	if b.Type != j.Type {
-		return b, []string{"$"}, nil
-	}
-	return b, changedPaths(shown, edited), nil
-}
-
-// rewrite is the body of a job with another payload. An envelope gets the payload
-// as its data; one that could not be read is read again.
-func rewrite(j job.Job, edited []byte) (*job.Body, error) {
-	wrong := func(problem string) error { return &invalid.Error{Field: "payload", Problem: problem} }
-	b := j.Body()
-	isJSON := json.Valid(j.Payload)
-	switch {
-	case len(edited) > job.MaxPayload:
-		return nil, wrong(fmt.Sprintf("has %d bytes, at most %d are kept", len(edited), job.MaxPayload))
-	case j.Type == envelope.Unread && j.Envelope != nil:
-		e, poison := envelope.Parse(edited)
-		if poison != nil {
-			return nil, wrong("is still no envelope that can be read: " + poison.Problem)
-		}
-		return &job.Body{Type: e.URN, TraceID: e.TraceID, MessageID: e.ID, Meta: e.Meta, Payload: e.Data, Envelope: edited}, nil
-	case isJSON || j.Envelope != nil:
-		if problem := notJSON(edited); problem != "" {
-			return nil, wrong(problem)
-		}
-		edited = laidOut(edited, j.Payload)
-	}
-	b.Payload = edited
-	if j.Envelope != nil {
-		given, ok := envelope.WithData(j.Envelope, edited)
-		if !ok {
-			return nil, wrong("cannot be changed: the envelope that it came in has no place for it")
-		}
-		e, poison := envelope.Parse(given)
-		if poison != nil {
-			return nil, wrong("does not fit into the envelope: " + poison.Problem)
-		}
-		b.Payload, b.Envelope = e.Data, given
-	}
-	return &b, nil
-}
-
-// laidOut is JSON in the layout of the original: in one line if that was, and
-// byte for byte the original where only the layout differs. Nothing but white
-// space between tokens is ever touched.
-func laidOut(edited, original []byte) []byte {
-	one, was := compact(edited), compact(original)
-	switch {
-	case bytes.Equal(one, was):
-		return original
-	case bytes.Equal(was, original):
-		return one
-	}
-	return edited
-}
-
-func compact(data []byte) []byte {
-	var b bytes.Buffer
-	if json.Compact(&b, data) != nil {
-		return data
-	}
-	return b.Bytes()
-}
-
-// notJSON says why a text is not one JSON value, and in which line, or nothing.
-func notJSON(text []byte) string {
-	if !utf8.Valid(text) {
-		return "is not valid UTF-8"
-	}
-	if rawjson.Depth(text) > job.MaxDepth {
-		return fmt.Sprintf("is nested deeper than %d levels", job.MaxDepth)
-	}
-	err := json.Unmarshal(text, new(json.RawMessage))
-	if at := new(json.SyntaxError); errors.As(err, &at) {
-		line := 1 + bytes.Count(text[:min(max(0, int(at.Offset)-1), len(text))], []byte("\n"))
-		return fmt.Sprintf("is not JSON: %v, in line %d", err, line)
-	}
-	if err != nil {
-		return "is not JSON: " + err.Error()
-	}
-	if half := rawjson.HalfPair(text); half != "" {
-		return fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)
-	}
-	return ""
-}
-
 // typed is a text as a form sent it: browsers end each line with two
 // characters. One that is as the editor showed it changes nothing.
 func typed(text string, j job.Job) []byte {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	shown, _ := templates.EditorText(j.Payload)
-	if text == shown || bytes.Equal(compact([]byte(text)), compact([]byte(shown))) {
+	if text == shown || view.SameJSON([]byte(text), []byte(shown)) {
 		return j.Payload
 	}
 	return []byte(text)

@@ -45,11 +45,11 @@ func (s *Server) redoForm(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.Store.original(c.Request().Context(), id)
+	d, err := s.View.Original(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	v := s.redoView(c, s.Store.job(d.Job), c.Request().PostForm)
+	v := s.redoView(c, s.View.HideJob(d.Job), c.Request().PostForm)
 	redo := s.readRedoForm(&v, d.Job, c.Request().PostForm)
 	switch {
 	case len(v.Errors) > 0:
@@ -58,7 +58,7 @@ func (s *Server) redoForm(c echo.Context) error {
 		v.Checked = true
 		return s.redoAnswer(c, http.StatusOK, v, nil)
 	}
-	j, err := s.Store.ReplayWith(c.Request().Context(), time.Now(), id, run, redo, s.actor("dashboard", c))
+	j, err := s.View.ReplayEdited(c.Request().Context(), time.Now(), id, run, redo, s.actor("dashboard", c))
 	if first := new(job.Conflict); errors.As(err, &first) {
 		v.Conflict = first.Problem
 		return s.redoAnswer(c, http.StatusConflict, v, err)
@@ -92,7 +92,7 @@ func (s *Server) redoView(c echo.Context, j job.Job, form url.Values) templates.
 		Frame: s.frame(c, "Replay "+j.Type, "jobs"), Job: j, Form: map[string]string{}, Errors: map[string]string{},
 		Policy: j.Policy, Uses: s.policyNames(),
 	}
-	v.Queues = slices.Compact(slices.Sorted(slices.Values(append(s.Config.Queues(), s.Store.QueueNames()...))))
+	v.Queues = slices.Compact(slices.Sorted(slices.Values(append(s.Config.Queues(), s.View.QueueNames()...))))
 	v.Was, v.Fixed = templates.EditorText(j.Payload)
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
@@ -138,7 +138,7 @@ func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job
 	}
 	if redo.Body != nil {
 		v.Type = redo.Body.Type
-		if text, fixed := templates.EditorText(s.Store.body(j.Type, *redo.Body).Payload); fixed == "" && redo.Body.Type == j.Type {
+		if text, fixed := templates.EditorText(s.View.HideBody(j.Type, *redo.Body).Payload); fixed == "" && redo.Body.Type == j.Type {
 			v.Will = text
 		}
 	} else if v.Errors["payload"] == "" {

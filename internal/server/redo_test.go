@@ -198,23 +198,6 @@ func TestRedo_ReadsAMendedEnvelope(t *testing.T) {
 	}
 }
 
-func TestChangedPaths_NameTheSmallestParts(t *testing.T) {
-	for _, test := range []struct{ was, is, want string }{
-		{`{"a":1,"b":{"c":[1,{"d":2}]}}`, `{"a":1,"b":{"c":[1,{"d":3}]}}`, "$.b.c[1].d"},
-		{`{"a":1}`, `{"b":1}`, "$.a $.b"},
-		{`{"a b":1}`, `{}`, `$["a b"]`},
-		{`[1,2]`, `[1]`, "$[1]"},
-		{`1`, `"1"`, "$"},
-		{`1.0`, `1.00`, "$"},
-		{"text", "other", "$"},
-		{`{"a":1,"a":2}`, `{"a":2}`, "$"},
-	} {
-		if got := strings.Join(changedPaths([]byte(test.was), []byte(test.is)), " "); got != test.want {
-			t.Errorf("%s to %s differ at %s, want %s", test.was, test.is, got, test.want)
-		}
-	}
-}
-
 // A secret is locked in the editor: it stays when it is left alone, is never on
 // the page, and its lock is worth nothing at another place.
 func TestRedo_PutsLockedSecretsBack(t *testing.T) {

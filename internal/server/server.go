@@ -37,7 +37,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/live"
-	"redrive/internal/store"
+	"redrive/internal/server/view"
 	"redrive/web/templates"
 )
 
@@ -50,7 +50,7 @@ type Demo interface {
 
 // Options are the parts of a server. Those without a default are required.
 type Options struct {
-	Store   *store.Store
+	View    *view.View
 	Config  *config.Config
 	Hub     *live.Hub
 	Metrics *Metrics
@@ -85,8 +85,8 @@ type Options struct {
 // missing names a required option that is not set, or nothing.
 func (o Options) missing() string {
 	switch {
-	case o.Store == nil:
-		return "Store"
+	case o.View == nil:
+		return "View"
 	case o.Config == nil:
 		return "Config"
 	case o.Hub == nil:
@@ -133,7 +133,6 @@ func (o *Options) fill() {
 // Server is an http.Handler.
 type Server struct {
 	Options
-	Store    reader // in front of Options.Store, which nothing reads by itself
 	echo     *echo.Echo
 	hosts    hosts
 	cross    *http.CrossOriginProtection
@@ -157,7 +156,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.fill()
 	s := &Server{
-		Options: o, Store: reader{o.Store, o.Config.Redactor()}, echo: echo.New(), began: time.Now(),
+		Options: o, echo: echo.New(), began: time.Now(),
 		hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
 		large: make(chan struct{}, maxLarge), exports: make(chan struct{}, maxExports), needs: map[route]access.Permission{},
 		proxy: o.Config.Proxy(), logins: access.NewLimiter(), secrets: access.NewPasswords(),

@@ -3,12 +3,14 @@ package server
 import (
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
 
 	"redrive/internal/live"
+	"redrive/internal/store"
 )
 
 // sockets opens websockets until one is refused, and returns how many there are.
@@ -47,8 +49,12 @@ func TestLive_AnAddressHasSoManyWebsockets(t *testing.T) {
 
 // Behind the trusted proxy it is the browser's address that counts.
 func TestLive_BehindAProxyBrowsersAreCounted(t *testing.T) {
-	h := start(t, withProxy, func(o *Options) {
-		o.Hub = live.New(o.Store, live.Options{MaxPerIP: 3})
+	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "redrive.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := startOn(t, s, withProxy, func(o *Options) {
+		o.Hub = live.New(s, live.Options{MaxPerIP: 3})
 		t.Cleanup(o.Hub.Close)
 	})
 	for _, browser := range []string{"192.0.2.1", "192.0.2.2"} {

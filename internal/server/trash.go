@@ -48,11 +48,11 @@ func (s *Server) trash(c echo.Context) error {
 	if len(wrong) > 0 {
 		return s.page(c, http.StatusBadRequest, v.Page())
 	}
-	v.List, err = s.Store.Jobs(c.Request().Context(), filter, after, pageLimit)
+	v.List, err = s.View.Jobs(c.Request().Context(), filter, after, pageLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
-	if v.Was, err = s.Store.Trashed(c.Request().Context(), v.List.Jobs); err != nil {
+	if v.Was, err = s.View.Trashed(c.Request().Context(), v.List.Jobs); err != nil {
 		return err
 	}
 	return s.page(c, http.StatusOK, v.Page())
@@ -77,12 +77,12 @@ func (s *Server) listTrash(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Jobs(c.Request().Context(), f, after, limit)
+	page, err := s.View.Jobs(c.Request().Context(), f, after, limit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err
 	}
-	was, err := s.Store.Trashed(c.Request().Context(), page.Jobs)
+	was, err := s.View.Trashed(c.Request().Context(), page.Jobs)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Server) restoreForm(c echo.Context) error {
 		if err != nil {
 			return job.Job{}, "", err
 		}
-		j, err := s.Store.Restore(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
+		j, err := s.View.Restore(c.Request().Context(), time.Now(), id, run, s.actor("dashboard", c))
 		return j, "Restored · " + string(j.Status()), err
 	})
 }
@@ -119,6 +119,6 @@ func (s *Server) restoreJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Store.Restore(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
+	j, err := s.View.Restore(c.Request().Context(), time.Now(), id, run, s.actor("api", c))
 	return answerJob(c, j, err)
 }

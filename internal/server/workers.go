@@ -45,7 +45,7 @@ func (s *Server) hush(ctx context.Context, on bool, by audit.Actor) error {
 		action = "worker.quiet"
 	}
 	now := time.Now().UTC()
-	if err := s.Store.Record(ctx, audit.Entry{At: now, Actor: by, Action: action, Subject: s.Worker, Count: 1}); err != nil {
+	if err := s.View.Record(ctx, audit.Entry{At: now, Actor: by, Action: action, Subject: s.Worker, Count: 1}); err != nil {
 		return err
 	}
 	s.Quiet(on)
@@ -64,7 +64,7 @@ func (s *Server) workers(c echo.Context) error {
 	if v.Queues, err = s.workerQueues(c.Request().Context()); err != nil {
 		return err
 	}
-	page, err := s.Store.Jobs(c.Request().Context(), filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
+	page, err := s.View.Jobs(c.Request().Context(), filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
 	if v.Slow, err = tolerate(err); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *Server) workers(c echo.Context) error {
 // workerQueues are the queues that have workers or jobs, those with workers
 // first.
 func (s *Server) workerQueues(ctx context.Context) ([]templates.WorkerQueue, error) {
-	infos, err := s.Store.Queues(ctx, time.Now())
+	infos, err := s.View.Queues(ctx, time.Now())
 	running, known := s.Running(), map[string]bool{}
 	var all []templates.WorkerQueue
 	add := func(q queues.Info) {
@@ -180,7 +180,7 @@ func (s *Server) listWorkers(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Store.Jobs(c.Request().Context(), filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
+	page, err := s.View.Jobs(c.Request().Context(), filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
 	slow, err := tolerate(err)
 	if err != nil {
 		return err

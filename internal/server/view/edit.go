@@ -1,0 +1,125 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"redrive/internal/envelope"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/rawjson"
+)
+
+// Rewrite is the body of a job with a payload that somebody edited as it was
+// shown, and where it differs from that; nil when it does not. What was hidden is
+// put back. It is never compared with what was typed in its place: that differs
+// from its mask, whether it was guessed or not.
+func (v *View) Rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
+	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
+		return nil, nil, &invalid.Error{Field: "payload", Problem: problem}
+	}
+	redactor := v.redactor.For(j.Type)
+	shown := redactor.Payload(j.Payload)
+	if SameJSON(edited, shown) {
+		return nil, nil, nil
+	}
+	merged, err := redactor.Merge(edited, j.Payload)
+	if err != nil {
+		return nil, nil, &invalid.Error{Field: "payload", Problem: err.Error()}
+	}
+	b, err := rewrite(j, merged)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.Type != j.Type {
+		return b, []string{"$"}, nil
+	}
+	return b, changedPaths(shown, edited), nil
+}
+
+// rewrite is the body of a job with another payload. An envelope gets the payload
+// as its data; one that could not be read is read again.
+func rewrite(j job.Job, edited []byte) (*job.Body, error) {
+	wrong := func(problem string) error { return &invalid.Error{Field: "payload", Problem: problem} }
+	b := j.Body()
+	isJSON := json.Valid(j.Payload)
+	switch {
+	case len(edited) > job.MaxPayload:
+		return nil, wrong(fmt.Sprintf("has %d bytes, at most %d are kept", len(edited), job.MaxPayload))
+	case j.Type == envelope.Unread && j.Envelope != nil:
+		e, poison := envelope.Parse(edited)
+		if poison != nil {
+			return nil, wrong("is still no envelope that can be read: " + poison.Problem)
+		}
+		return &job.Body{Type: e.URN, TraceID: e.TraceID, MessageID: e.ID, Meta: e.Meta, Payload: e.Data, Envelope: edited}, nil
+	case isJSON || j.Envelope != nil:
+		if problem := notJSON(edited); problem != "" {
+			return nil, wrong(problem)
+		}
+		edited = laidOut(edited, j.Payload)
+	}
+	b.Payload = edited
+	if j.Envelope != nil {
+		given, ok := envelope.WithData(j.Envelope, edited)
+		if !ok {
+			return nil, wrong("cannot be changed: the envelope that it came in has no place for it")
+		}
+		e, poison := envelope.Parse(given)
+		if poison != nil {
+			return nil, wrong("does not fit into the envelope: " + poison.Problem)
+		}
+		b.Payload, b.Envelope = e.Data, given
+	}
+	return &b, nil
+}
+
+// laidOut is JSON in the layout of the original: in one line if that was, and
+// byte for byte the original where only the layout differs. Nothing but white
+// space between tokens is ever touched.
+func laidOut(edited, original []byte) []byte {
+	one, was := compact(edited), compact(original)
+	switch {
+	case bytes.Equal(one, was):
+		return original
+	case bytes.Equal(was, original):
+		return one
+	}
+	return edited
+}
+
+// SameJSON reports whether two documents differ in their layout at most, or are
+// the same where they are no JSON.
+func SameJSON(a, b []byte) bool { return bytes.Equal(compact(a), compact(b)) }
+
+func compact(data []byte) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, data) != nil {
+		return data
+	}
+	return b.Bytes()
+}
+
+// notJSON says why a text is not one JSON value, and in which line, or nothing.
+func notJSON(text []byte) string {
+	if !utf8.Valid(text) {
+		return "is not valid UTF-8"
+	}
+	if rawjson.Depth(text) > job.MaxDepth {
+		return fmt.Sprintf("is nested deeper than %d levels", job.MaxDepth)
+	}
+	err := json.Unmarshal(text, new(json.RawMessage))
+	if at := new(json.SyntaxError); errors.As(err, &at) {
+		line := 1 + bytes.Count(text[:min(max(0, int(at.Offset)-1), len(text))], []byte("\n"))
+		return fmt.Sprintf("is not JSON: %v, in line %d", err, line)
+	}
+	if err != nil {
+		return "is not JSON: " + err.Error()
+	}
+	if half := rawjson.HalfPair(text); half != "" {
+		return fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)
+	}
+	return ""
+}
