@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 	"redrive/internal/server"
 	"redrive/internal/server/view"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
 	"redrive/internal/webhook"
 )
 
@@ -86,7 +89,7 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
 		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer, a.listenAndServe, a.startEngine,
-		a.startPruner, a.startWaker, a.startSearcher,
+		a.startPruner, a.startReopener, a.startSearcher,
 	} {
 		if err := start(ctx); err != nil {
 			hurry, cancel := context.WithCancel(ctx)
@@ -140,18 +143,16 @@ func (a *app) readHandlers(context.Context) error {
 }
 
 func (a *app) openStore(ctx context.Context) (err error) {
-	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.FillSearch(ctx) }, a.log)
+	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.Search.Fill(ctx) }, a.log)
 	a.store, err = store.Open(ctx, store.Options{
-		Path: a.db, Relaxed: a.relaxed, Log: a.log,
-		Redact:     func(typ string, data []byte) []byte { return a.config.Redactor().For(typ).Payload(data) },
-		RedactText: a.config.Redactor().Text, Fingerprint: a.config.Redactor().Fingerprint(),
+		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
 		OnCommit: func(changes []job.Change) { // nothing is written before both exist
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)
 			a.search.changed(changes)
 		},
 	})
-	if errors.As(err, new(*store.LockedError)) {
+	if errors.As(err, new(*db.LockedError)) {
 		return usageError{err}
 	}
 	if err == nil {
@@ -170,7 +171,7 @@ func (a *app) checkReach(context.Context) error {
 	if a.local() {
 		return nil
 	}
-	return checkListen(a.listen, a.open || a.store.Guarded() || a.config.Proxy() != nil)
+	return checkListen(a.listen, a.open || a.store.Accounts.Guarded() || a.config.Proxy() != nil)
 }
 
 // localURL is where the dashboard is for programs on this machine.
@@ -190,7 +191,7 @@ func (a *app) openHub(context.Context) error {
 
 // startBulk begins to carry operations on many jobs through.
 func (a *app) startBulk(context.Context) error {
-	a.bulk = bulk.Start(a.store, a.log)
+	a.bulk = bulk.Start(a.store.Operations, a.log)
 	a.onStop("operations", func(context.Context) error { a.bulk.Close(); return nil })
 	return nil
 }
@@ -335,34 +336,33 @@ func (a *app) startEngine(ctx context.Context) error {
 	return nil
 }
 
-// startPruner begins to remove dead letters that are too old or too many.
-func (a *app) startPruner(context.Context) error {
+// inBackground runs a task until the stop.
+func (a *app) inBackground(name string, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		pruner{a.store.Prune, a.config.Retention(), a.log}.run(ctx)
-	}()
-	a.onStop("pruner", func(context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	a.onStop(name, func(context.Context) error {
 		cancel()
-		<-done
+		running.Wait()
 		return nil
 	})
+}
+
+// startPruner begins to remove dead letters that are too old or too many.
+func (a *app) startPruner(context.Context) error {
+	a.inBackground("pruner", pruner{a.store.Prune, a.config.Retention(), a.log}.run)
+	return nil
+}
+
+// startReopener begins to open error groups that were ignored until a time that
+// has come.
+func (a *app) startReopener(context.Context) error {
+	a.inBackground("error groups", reopener{a.store.Groups.ReopenDue, a.log}.run)
 	return nil
 }
 
 // startSearcher begins to make failures searchable.
 func (a *app) startSearcher(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.search.run(ctx)
-	}()
-	a.onStop("search index", func(context.Context) error {
-		cancel()
-		<-done
-		return nil
-	})
+	a.inBackground("search index", a.search.run)
 	return nil
 }

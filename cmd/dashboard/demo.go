@@ -14,6 +14,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 	"redrive/web/templates"
 )
 
@@ -124,12 +125,12 @@ func (w world) Reset(context.Context) error {
 
 // writeHistory writes the day before, and says how far it is.
 func (w world) writeHistory(ctx context.Context, c console, db string, settings *config.Config) error {
-	s, err := store.Open(ctx, store.Options{Path: db, Relaxed: true})
+	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {
 		return err
 	}
 	told := time.Now()
-	err = w.History(ctx, s, s, time.Now(), func(done, all int) {
+	err = w.History(ctx, s, demo.Desk{Operations: s.Operations, Groups: s.Groups}, time.Now(), func(done, all int) {
 		if time.Since(told) > 200*time.Millisecond {
 			told = time.Now()
 			fmt.Fprintf(c.stderr, "\rWriting a day of history: job %d of %d ", done, all)

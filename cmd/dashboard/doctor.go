@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // doctor looks at a database without changing it. It works beside a running
@@ -19,7 +20,7 @@ func (d *doctor) Run(c console) error {
 	if _, err := os.Stat(d.DB); err != nil {
 		return usage("there is no database to look at: %v", err)
 	}
-	found, err := store.Examine(context.Background(), d.DB)
+	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
 	bad := 0
 	for _, f := range found {
 		verdict := "ok      "

@@ -16,6 +16,8 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
 )
 
 // A door leads to users and tokens: into the database itself while no dashboard
@@ -46,8 +48,8 @@ func (d door) openOrMake(c console, local func(context.Context, *store.Store) er
 	if d.Server != "" {
 		return through(ctx, d.Server, remote)
 	}
-	s, err := store.Open(ctx, store.Options{Path: d.DB})
-	var locked *store.LockedError
+	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: d.DB}})
+	var locked *db.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
 		fmt.Fprintf(c.stderr, "%s is in use by the process with pid %d; asking it at %s.\n", d.DB, locked.PID, locked.URL)
 		return through(ctx, locked.URL, remote)

@@ -17,6 +17,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // shop is a database in which every word stands in every field that a producer,
@@ -37,7 +38,7 @@ func openShop(t *testing.T, words []string) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "redrive.db"), Relaxed: true})
+	st, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(dir, "redrive.db"), Relaxed: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +98,15 @@ func (s shop) operate(words []string) {
 		if f.Check() != nil { // nobody gets that far with a * in a type
 			continue
 		}
-		o, err := s.store.NewOperation(ctx, now, operation.Request{Kind: operation.Replay, Filter: f, Start: i%2 == 0, Key: word}, by)
+		o, err := s.store.Operations.New(ctx, now, operation.Request{Kind: operation.Replay, Filter: f, Start: i%2 == 0, Key: word}, by)
 		for more := true; more && err == nil; {
-			more, err = s.store.Collect(ctx, now, o.ID)
+			more, err = s.store.Operations.Collect(ctx, now, o.ID)
 		}
 		if err == nil {
-			_, err = s.store.Work(ctx, func() time.Time { return now }, o.ID, 10)
+			_, err = s.store.Operations.Work(ctx, func() time.Time { return now }, o.ID, 10)
 		}
 		if err == nil && i%4 == 3 {
-			_, err = s.store.AbortOperation(ctx, now, o.ID, by)
+			_, err = s.store.Operations.Abort(ctx, now, o.ID, by)
 		}
 		if err != nil {
 			s.t.Fatalf("%q: %v", word, err)
@@ -116,15 +117,15 @@ func (s shop) operate(words []string) {
 // judge writes notes on groups of failures, and says what becomes of them.
 func (s shop) judge(words []string) {
 	s.t.Helper()
-	groups, err := s.store.Groups(s.t.Context(), s.now, failures.Filter{}, failures.Cursor{}, 60)
+	groups, err := s.store.Groups.List(s.t.Context(), s.now, failures.Filter{}, failures.Cursor{}, 60)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for i, g := range groups.Groups {
 		by := audit.Actor{Name: words[i], Address: words[i]}
-		_, noted := s.store.NoteGroup(s.t.Context(), s.now, g.Fingerprint, words[i]+" "+words[i], by)
+		_, noted := s.store.Groups.Note(s.t.Context(), s.now, g.Fingerprint, words[i]+" "+words[i], by)
 		to := failures.Decision{State: failures.States()[i%3]}
-		_, stands := s.store.SetGroup(s.t.Context(), s.now, g.Fingerprint, to, by)
+		_, stands := s.store.Groups.Decide(s.t.Context(), s.now, g.Fingerprint, to, by)
 		if noted != nil || stands != nil && i%3 != 0 {
 			s.t.Fatal(noted, stands)
 		}

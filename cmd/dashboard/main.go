@@ -26,7 +26,7 @@ import (
 
 	"redrive/internal/config"
 	"redrive/internal/job"
-	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // version is set by the linker.
@@ -111,7 +111,7 @@ func fail(c console, err error) int {
 	if errors.As(err, new(usageError)) {
 		return 2
 	}
-	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, store.ErrForeign) { // starting again does not help
+	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) { // starting again does not help
 		return 3
 	}
 	return 1

@@ -27,6 +27,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // measured is one line of the table: what is asked for, and what it may cost.
@@ -241,7 +242,7 @@ const leases = 10_000
 // holdLeases leaves jobs behind that a process held which was killed.
 func holdLeases(b *testing.B, db string) {
 	b.Helper()
-	s, err := store.Open(b.Context(), store.Options{Path: db, Relaxed: true})
+	s, err := store.Open(b.Context(), store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {
 		b.Fatal(err)
 	}

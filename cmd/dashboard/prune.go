@@ -8,9 +8,6 @@ import (
 	"redrive/internal/retention"
 )
 
-// pruneEvery is how often the dead-letter queue is held against its retention.
-const pruneEvery = time.Minute
-
 // pruner keeps the dead-letter queue within its retention.
 type pruner struct {
 	prune     func(context.Context, time.Time, retention.Limits) (retention.Pruned, error)
@@ -20,18 +17,7 @@ type pruner struct {
 
 // run prunes now and every minute, until the end of ctx. What fails is tried
 // again the next time.
-func (p pruner) run(ctx context.Context) {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
-		p.once(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
+func (p pruner) run(ctx context.Context) { everyMinute(ctx, p.once) }
 
 func (p pruner) once(ctx context.Context) {
 	done, err := p.prune(ctx, time.Now(), p.retention)
@@ -49,6 +35,6 @@ func (p pruner) once(ctx context.Context) {
 		p.log.Info("Error groups were removed in which nothing failed for long and to which no job belongs.", "groups", done.Groups, "age", p.retention.Age)
 	}
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("The dead-letter queue and the trash could not be pruned. It is tried again.", "error", err, "again_in", pruneEvery)
+		p.log.Warn("The dead-letter queue and the trash could not be pruned. It is tried again.", "error", err, "again_in", time.Minute)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // startPruning prunes a real database of five dead letters until the test ends;
 // the first calls fail. bury adds a dead letter, open tells how many are left.
 func startPruning(t *testing.T, r retention.Limits, failures int, log *strings.Builder) (bury func(), open func() int64) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "q.db")})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "q.db")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func startPruning(t *testing.T, r retention.Limits, failures int, log *strings.B
 	synctest.Wait()
 	return bury, func() int64 {
 		synctest.Wait()
-		fill, err := s.Fill(t.Context(), time.Now())
+		fill, err := s.LetterUsage(t.Context(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/seed"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // seedCommand writes a large database, to see how the pages fare on it.
@@ -50,20 +51,16 @@ func (s *seedCommand) Run(c console) error {
 }
 
 func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) error {
-	hide := config.Default().Redactor()
-	db, err := store.Open(ctx, store.Options{
-		Path: s.DB, Relaxed: true,
-		Redact: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, RedactText: hide.Text, Fingerprint: hide.Fingerprint(),
-	})
+	large, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: s.DB, Relaxed: true}, Redact: redaction(config.Default())})
 	if err != nil {
 		return err
 	}
 	told := begin
-	err = seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}.Write(ctx, db, func(done, all int) {
+	err = seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}.Write(ctx, large, large.Search, func(done, all int) {
 		if time.Since(told) > 200*time.Millisecond {
 			told = time.Now()
 			fmt.Fprintf(c.stderr, "\rWriting job %d of %d ", done, all)
 		}
 	})
-	return errors.Join(err, db.Close())
+	return errors.Join(err, large.Close())
 }

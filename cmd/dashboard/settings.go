@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/config"
 	"redrive/internal/handler"
+	"redrive/internal/store/search"
 )
 
 const usualConfig = "redrive.yaml"
@@ -103,4 +104,12 @@ func isLoopback(address string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// redaction takes out of what can be searched what the configuration hides.
+func redaction(c *config.Config) search.Redaction {
+	hide := c.Redactor()
+	return search.Redaction{
+		Data: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, Text: hide.Text, Fingerprint: hide.Fingerprint(),
+	}
 }

@@ -42,10 +42,10 @@ func (t *tokenCreate) Run(c console) error {
 	var made struct{ Secret string }
 	err = t.openOrMake(c, func(ctx context.Context, s *store.Store) error {
 		now, by := time.Now(), commandLine()
-		by.Open = !s.Guarded()
+		by.Open = !s.Accounts.Guarded()
 		n := access.Token{Name: t.Name, Role: role, CreatedBy: by.Name, Expires: now.Add(lasts)}
 		n.ID, made.Secret, n.Hash = access.NewToken()
-		return s.CreateToken(ctx, now, n, by)
+		return s.Accounts.CreateToken(ctx, now, n, by)
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "tokens",
 			map[string]string{"name": t.Name, "role": t.Role, "expires": wire.FormatDuration(lasts)}, &made)
@@ -73,7 +73,7 @@ type listed struct {
 func (t *tokenList) Run(c console) error {
 	var found struct{ Tokens []listed }
 	err := t.open(c, func(ctx context.Context, s *store.Store) error {
-		tokens, err := s.Tokens(ctx)
+		tokens, err := s.Accounts.Tokens(ctx)
 		for _, t := range tokens {
 			found.Tokens = append(found.Tokens, listed{t.ID, t.Name, string(t.Role), t.Expires, t.Used, t.Revoked})
 		}
@@ -107,7 +107,7 @@ type tokenRevoke struct {
 // Run revokes the token.
 func (t *tokenRevoke) Run(c console) error {
 	err := t.open(c, func(ctx context.Context, s *store.Store) error {
-		return s.RevokeToken(ctx, time.Now(), t.ID, commandLine())
+		return s.Accounts.RevokeToken(ctx, time.Now(), t.ID, commandLine())
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "tokens/"+url.PathEscape(t.ID)+"/revoke", nil, nil)
 	})

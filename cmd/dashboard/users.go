@@ -17,6 +17,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
 	"redrive/internal/wire"
 )
 
@@ -51,7 +52,7 @@ func (u *userAdd) Run(c console) error {
 		if err != nil {
 			return err
 		}
-		return s.AddUser(ctx, time.Now(), access.User{Name: u.Name, Role: role, Password: hash}, commandLine())
+		return s.Accounts.AddUser(ctx, time.Now(), access.User{Name: u.Name, Role: role, Password: hash}, commandLine())
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "users", map[string]string{"name": u.Name, "role": u.Role, "password": password}, nil)
 	})
@@ -70,7 +71,7 @@ func (u *userList) Run(c console) error {
 		}
 	}
 	err := u.open(c, func(ctx context.Context, s *store.Store) error {
-		users, err := s.Users(ctx)
+		users, err := s.Accounts.Users(ctx)
 		for _, u := range users {
 			found.Users = append(found.Users, struct {
 				Name, Role string
@@ -110,7 +111,7 @@ func (u *userRole) Run(c console) error {
 		return usageError{err}
 	}
 	err := u.open(c, func(ctx context.Context, s *store.Store) error {
-		return s.SetRole(ctx, time.Now(), u.Name, role, commandLine())
+		return s.Accounts.SetRole(ctx, time.Now(), u.Name, role, commandLine())
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "users/"+url.PathEscape(u.Name)+"/role", map[string]string{"role": u.Role}, nil)
 	})
@@ -134,7 +135,7 @@ func (u *userPassword) Run(c console) error {
 		if err != nil {
 			return err
 		}
-		return s.SetPassword(ctx, time.Now(), u.Name, hash, commandLine())
+		return s.Accounts.SetPassword(ctx, time.Now(), u.Name, hash, commandLine())
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "users/"+url.PathEscape(u.Name)+"/password", map[string]string{"password": password}, nil)
 	})
@@ -150,7 +151,7 @@ type userRemove struct {
 // Run removes the user.
 func (u *userRemove) Run(c console) error {
 	err := u.open(c, func(ctx context.Context, s *store.Store) error {
-		return s.RemoveUser(ctx, time.Now(), u.Name, commandLine())
+		return s.Accounts.RemoveUser(ctx, time.Now(), u.Name, commandLine())
 	}, func(ctx context.Context, a api) error {
 		return a.call(ctx, http.MethodPost, "users/"+url.PathEscape(u.Name)+"/remove", nil, nil)
 	})
@@ -167,7 +168,7 @@ func said(c console, err error, format string, args ...any) error {
 
 // refusalOr makes what was asked wrongly a usage error.
 func refusalOr(err error) error {
-	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*store.LockedError)) {
+	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*db.LockedError)) {
 		return usageError{err}
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/seed"
 	"redrive/internal/store"
 	"redrive/internal/store/rawtest"
+	"redrive/internal/store/sqlite"
 )
 
 const crowded = 20_000 // dead letters of one measurement
@@ -53,7 +54,7 @@ func BenchmarkRaw_Replay(b *testing.B) {
 func crowdedStore(b *testing.B) (s *store.Store, told <-chan struct{}) {
 	b.Helper()
 	commits := make(chan struct{}, 1)
-	s, err := store.Open(b.Context(), store.Options{Path: filepath.Join(b.TempDir(), "q.db"), OnCommit: func([]job.Change) {
+	s, err := store.Open(b.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(b.TempDir(), "q.db")}, OnCommit: func([]job.Change) {
 		select {
 		case commits <- struct{}{}:
 		default:
@@ -64,7 +65,7 @@ func crowdedStore(b *testing.B) (s *store.Store, told <-chan struct{}) {
 	}
 	b.Cleanup(func() { s.Close() })
 	all := seed.Plan{Jobs: crowded, Dead: crowded, Seed: 1, Now: time.Now()}
-	if err := all.Write(b.Context(), s, func(int, int) {}); err != nil {
+	if err := all.Write(b.Context(), s, s.Search, func(int, int) {}); err != nil {
 		b.Fatal(err)
 	}
 	return s, commits
@@ -78,10 +79,10 @@ func replayCrowd(b *testing.B, s *store.Store, told <-chan struct{}) (took time.
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := bulk.Start(s, nil)
+	r := bulk.Start(s.Operations, nil)
 	defer r.Close()
 	begin := time.Now()
-	o, err := s.NewOperation(b.Context(), begin, operation.Request{Kind: operation.Replay, Filter: f, Start: true}, ana)
+	o, err := s.Operations.New(b.Context(), begin, operation.Request{Kind: operation.Replay, Filter: f, Start: true}, ana)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func replayCrowd(b *testing.B, s *store.Store, told <-chan struct{}) (took time.
 	took = time.Since(begin)
 	close(done)
 	other.Wait()
-	if o, err = s.Operation(b.Context(), o.ID); err != nil || o.Done != crowded {
+	if o, err = s.Operations.Get(b.Context(), o.ID); err != nil || o.Done != crowded {
 		b.Fatalf("%d of %d jobs were replayed, %v", o.Done, crowded, err)
 	}
 	return took, others

@@ -30,11 +30,11 @@ import (
 
 // Store is what a runner asks of the store.
 type Store interface {
-	OpenOperations(ctx context.Context) ([]operation.Operation, error)
+	Unfinished(ctx context.Context) ([]operation.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
 	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
-	ExpireOperations(ctx context.Context, now time.Time) (next time.Time, err error)
+	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
 }
 
 const (
@@ -104,7 +104,7 @@ func (r *Runner) round(ctx context.Context) (next time.Time) {
 	next, err := r.expire(ctx)
 	var open []operation.Operation
 	if err == nil {
-		open, err = r.store.OpenOperations(ctx)
+		open, err = r.store.Unfinished(ctx)
 	}
 	if err != nil {
 		r.warn(ctx, err, "operations cannot be read")
@@ -145,7 +145,7 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 // expire ends previews that are too old, and says when to look again.
 func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 	now := time.Now()
-	next, err := r.store.ExpireOperations(ctx, now)
+	next, err := r.store.Expire(ctx, now)
 	if latest := now.Add(rarely); next.IsZero() || next.After(latest) {
 		next = latest
 	}

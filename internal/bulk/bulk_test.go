@@ -19,6 +19,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,11 +47,11 @@ func bubble(t *testing.T, test func(r *rig)) {
 
 func (r *rig) open() {
 	r.Helper()
-	s, err := store.Open(r.Context(), store.Options{Path: r.path, Relaxed: true})
+	s, err := store.Open(r.Context(), store.Options{Database: sqlite.File{Path: r.path, Relaxed: true}})
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.store, r.runner = s, bulk.Start(s, nil)
+	r.store, r.runner = s, bulk.Start(s.Operations, nil)
 }
 
 func (r *rig) close() {
@@ -89,7 +90,7 @@ func (r *rig) operate(queue string, p operation.Pace) int64 {
 	if err != nil {
 		r.Fatal(err)
 	}
-	o, err := r.store.NewOperation(r.Context(), time.Now(), operation.Request{Kind: operation.Replay, Filter: f, Pace: p, Start: true}, ana)
+	o, err := r.store.Operations.New(r.Context(), time.Now(), operation.Request{Kind: operation.Replay, Filter: f, Pace: p, Start: true}, ana)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func (r *rig) operate(queue string, p operation.Pace) int64 {
 
 func (r *rig) operation(id int64) operation.Operation {
 	r.Helper()
-	o, err := r.store.Operation(r.Context(), id)
+	o, err := r.store.Operations.Get(r.Context(), id)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -165,13 +166,13 @@ func TestRunner_PauseRateAndAbortActAtOnce(t *testing.T) {
 			}
 			r.runner.Wake()
 		}
-		act(r.store.PauseOperation(r.Context(), time.Now(), id, ana))
+		act(r.store.Operations.Pause(r.Context(), time.Now(), id, ana))
 		r.after(time.Hour, id, 11)
-		act(r.store.ResumeOperation(r.Context(), time.Now(), id, ana))
+		act(r.store.Operations.Resume(r.Context(), time.Now(), id, ana))
 		r.after(time.Second+time.Millisecond, id, 13)
-		act(r.store.SetRate(r.Context(), time.Now(), id, operation.Pace{Rate: 5}, ana))
+		act(r.store.Operations.SetRate(r.Context(), time.Now(), id, operation.Pace{Rate: 5}, ana))
 		r.after(10*time.Second+time.Millisecond, id, 13+51)
-		act(r.store.AbortOperation(r.Context(), time.Now(), id, ana))
+		act(r.store.Operations.Abort(r.Context(), time.Now(), id, ana))
 		r.after(time.Hour, id, 13+51)
 		if n := r.store.Snapshot().Depths[job.StatusDeadLetter]; n != 1000-13-51 {
 			t.Errorf("%d dead letters are left", n)
@@ -200,7 +201,7 @@ func TestRunner_GoesOnAfterARestart(t *testing.T) {
 		id := r.operate("a", operation.Pace{Rate: 10})
 		paused := r.operate("b", operation.Pace{Rate: 10})
 		r.after(time.Second+time.Millisecond, id, 11)
-		if _, err := r.store.PauseOperation(r.Context(), time.Now(), paused, ana); err != nil {
+		if _, err := r.store.Operations.Pause(r.Context(), time.Now(), paused, ana); err != nil {
 			t.Fatal(err)
 		}
 		r.close()
@@ -221,7 +222,7 @@ func TestRunner_EndsPreviewsThatNobodyStarts(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 3)
 		f := filter.Filter{Queue: "a", Status: job.StatusDeadLetter}
-		o, err := r.store.NewOperation(r.Context(), time.Now(), operation.Request{Kind: operation.Replay, Filter: f}, ana)
+		o, err := r.store.Operations.New(r.Context(), time.Now(), operation.Request{Kind: operation.Replay, Filter: f}, ana)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +267,7 @@ func TestRunner_OneBadItemDoesNotStopTheOthers(t *testing.T) {
 		if o.State != operation.Finished || o.Failed != 1 {
 			t.Errorf("it is %s with %d failed", o.State, o.Failed)
 		}
-		list, err := r.store.Items(r.Context(), id, operation.ItemFilter{State: operation.ItemFailed}, 0, 10)
+		list, err := r.store.Operations.Items(r.Context(), id, operation.ItemFilter{State: operation.ItemFailed}, 0, 10)
 		if err != nil || len(list.Items) != 1 || list.Items[0].Job.ID != bad.ID || list.Items[0].Why == "" {
 			t.Errorf("failed items: %+v, %v", list.Items, err)
 		}
@@ -294,7 +295,7 @@ func TestRunner_WaitsForADatabaseThatCannotBeWritten(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.dead("a", 20)
 			r.runner.Close()
-			f := &flaky{Store: r.store, err: fmt.Errorf("work: %w", fault)}
+			f := &flaky{Store: r.store.Operations, err: fmt.Errorf("work: %w", fault)}
 			r.runner = bulk.Start(f, nil)
 			id := r.operate("a", operation.Pace{})
 			r.after(time.Minute, id, 0)

@@ -14,6 +14,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 var now = time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
@@ -31,7 +32,7 @@ func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "demo.db"), Relaxed: true, OnCommit: changed})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "demo.db"), Relaxed: true}, OnCommit: changed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 func history(t *testing.T, seed uint64) shop {
 	t.Helper()
 	s := open(t, seed, nil)
-	if err := s.History(t.Context(), s.Store, s.Store, now, func(int, int) {}); err != nil {
+	if err := s.History(t.Context(), s.Store, demo.Desk{Operations: s.Operations, Groups: s.Groups}, now, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -85,7 +86,7 @@ func countsSomething(t *testing.T, s shop) {
 }
 
 func failedDifferently(t *testing.T, s shop) {
-	reasons, err := s.Reasons(t.Context())
+	reasons, err := s.Counters.Reasons(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func start(t *testing.T, s shop) *engine.Engine {
 
 func check(t *testing.T, s shop, broken bool) {
 	t.Helper()
-	tallies, err := s.Tallies(t.Context())
+	tallies, err := s.Counters.Tallies(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

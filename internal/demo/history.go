@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"redrive/internal/audit"
-	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -18,7 +17,6 @@ type Store interface {
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
 	Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error
 	Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error
-	Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error)
 }
 
 // The day before the demo starts: 20,000 jobs, most of them in the last hour,

@@ -11,14 +11,25 @@ import (
 	"redrive/internal/operation"
 )
 
-// Desk is where people act on many jobs and on groups of failures.
-type Desk interface {
-	NewOperation(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error)
+// Desk is where people act on many jobs and on error groups.
+type Desk struct {
+	Operations Operations
+	Groups     Groups
+}
+
+// Operations are acts on many jobs.
+type Operations interface {
+	New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
 	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
-	AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
-	SetGroup(ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor) (failures.Group, error)
-	NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error)
+	Abort(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error)
+}
+
+// Groups are error groups.
+type Groups interface {
+	List(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error)
+	Decide(ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor) (failures.Group, error)
+	Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error)
 }
 
 // act is something that a person did on the day before the demo.
@@ -71,16 +82,16 @@ func resume(queue string, by audit.Actor) func(*history, context.Context, time.T
 func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		f.Status = job.StatusDeadLetter
-		o, err := h.desk.NewOperation(ctx, t, operation.Request{Kind: kind, Filter: f, Start: true}, by)
+		o, err := h.desk.Operations.New(ctx, t, operation.Request{Kind: kind, Filter: f, Start: true}, by)
 		for more := true; more && err == nil; {
-			more, err = h.desk.Collect(ctx, t, o.ID)
+			more, err = h.desk.Operations.Collect(ctx, t, o.ID)
 		}
 		if err != nil {
 			return err
 		}
-		done, err := h.desk.Work(ctx, func() time.Time { return t }, o.ID, most)
+		done, err := h.desk.Operations.Work(ctx, func() time.Time { return t }, o.ID, most)
 		if err == nil && done.Operation.Open() {
-			_, err = h.desk.AbortOperation(ctx, t.Add(20*time.Second), o.ID, by)
+			_, err = h.desk.Operations.Abort(ctx, t.Add(20*time.Second), o.ID, by)
 		}
 		return err
 	}
@@ -91,7 +102,7 @@ func stand(typ string, to failures.Decision, by audit.Actor) func(*history, cont
 	return func(h *history, ctx context.Context, t time.Time) error {
 		fingerprint, err := h.group(ctx, t, typ)
 		if err == nil {
-			_, err = h.desk.SetGroup(ctx, t, fingerprint, to, by)
+			_, err = h.desk.Groups.Decide(ctx, t, fingerprint, to, by)
 		}
 		return err
 	}
@@ -101,7 +112,7 @@ func note(typ, text string, by audit.Actor) func(*history, context.Context, time
 	return func(h *history, ctx context.Context, t time.Time) error {
 		fingerprint, err := h.group(ctx, t, typ)
 		if err == nil {
-			_, err = h.desk.NoteGroup(ctx, t, fingerprint, text, by)
+			_, err = h.desk.Groups.Note(ctx, t, fingerprint, text, by)
 		}
 		return err
 	}
@@ -109,7 +120,7 @@ func note(typ, text string, by audit.Actor) func(*history, context.Context, time
 
 // group is the fingerprint of the largest group of a type.
 func (h *history) group(ctx context.Context, t time.Time, typ string) (string, error) {
-	groups, err := h.store.Groups(ctx, t, failures.Filter{Type: typ}, failures.Cursor{}, 1)
+	groups, err := h.desk.Groups.List(ctx, t, failures.Filter{Type: typ}, failures.Cursor{}, 1)
 	if err != nil || len(groups.Groups) == 0 {
 		return "", err
 	}

@@ -19,7 +19,7 @@ func TestWorldHistory_HasPeople(t *testing.T) {
 }
 
 func theyOperated(t *testing.T, s shop) {
-	list, err := s.Operations(t.Context(), 0, 10)
+	list, err := s.Operations.List(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func theyOperated(t *testing.T, s shop) {
 }
 
 func theyJudged(t *testing.T, s shop) {
-	groups, err := s.Groups(t.Context(), now, failures.Filter{}, failures.Cursor{}, 50)
+	groups, err := s.Groups.List(t.Context(), now, failures.Filter{}, failures.Cursor{}, 50)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/rawtest"
+	"redrive/internal/store/sqlite"
 )
 
 // The benchmarks compare the engine, end to end, with the least that SQLite
@@ -58,7 +59,7 @@ type bench struct {
 func newBench(b *testing.B) *bench {
 	b.Helper()
 	r := &bench{B: b}
-	s, err := store.Open(b.Context(), store.Options{Path: filepath.Join(b.TempDir(), "q.db"), OnCommit: func(c []job.Change) {
+	s, err := store.Open(b.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(b.TempDir(), "q.db")}, OnCommit: func(c []job.Change) {
 		if now := time.Now(); len(c) > 0 && c[0].State == job.Available {
 			r.at.Store(&now)
 		}

@@ -18,6 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // options keeps test tables short.
@@ -53,7 +54,7 @@ func newRigAt(t *testing.T, path string) *rig {
 	t.Helper()
 	r := &rig{T: t, path: path, handlers: map[string]engine.Handler{}}
 	r.all.Store(&[]*engine.Engine{})
-	s, err := store.Open(t.Context(), store.Options{Path: path, OnCommit: func(changes []job.Change) {
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path}, OnCommit: func(changes []job.Change) {
 		for _, e := range *r.all.Load() {
 			e.Changed(changes)
 		}

@@ -20,7 +20,11 @@ import (
 type Store interface {
 	Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error)
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	FillSearch(ctx context.Context) (int, error)
+}
+
+// Index makes failures searchable.
+type Index interface {
+	Fill(ctx context.Context) (int, error)
 }
 
 // Plan says how many jobs to write.
@@ -38,7 +42,7 @@ const (
 // Write enqueues the jobs and runs them: Dead of them fail for good, one in
 // twenty of the others fails once before it succeeds. progress is told how many
 // of all jobs are over.
-func (c Plan) Write(ctx context.Context, store Store, progress func(done, all int)) error {
+func (c Plan) Write(ctx context.Context, store Store, index Index, progress func(done, all int)) error {
 	w := writer{c, store, rand.New(rand.NewPCG(c.Seed, 3))}
 	for n := 0; n < c.Jobs; n += batch {
 		if err := w.batch(ctx, n, min(batch, c.Jobs-n)); err != nil {
@@ -47,7 +51,7 @@ func (c Plan) Write(ctx context.Context, store Store, progress func(done, all in
 		progress(n, c.Jobs)
 	}
 	progress(c.Jobs, c.Jobs)
-	_, err := store.FillSearch(ctx)
+	_, err := index.Fill(ctx)
 	return err
 }
 

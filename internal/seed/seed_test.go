@@ -10,13 +10,14 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/seed"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 var now = time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
 
 func write(t *testing.T, c seed.Plan) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "crowd.db"), Relaxed: true})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "crowd.db"), Relaxed: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func write(t *testing.T, c seed.Plan) *store.Store {
 		}
 	})
 	told := 0
-	if err := c.Write(t.Context(), s, func(done, _ int) { told = done }); err != nil {
+	if err := c.Write(t.Context(), s, s.Search, func(done, _ int) { told = done }); err != nil {
 		t.Fatal(err)
 	}
 	if told != c.Jobs {
@@ -68,7 +69,7 @@ func newest(t *testing.T, s *store.Store) job.Job {
 // What died can be searched.
 func TestCrowd_CanBeSearched(t *testing.T) {
 	s := write(t, seed.Plan{Jobs: 500, Dead: 50, Seed: 5, Now: now})
-	if n, err := s.FillSearch(t.Context()); n != 0 || err != nil {
+	if n, err := s.Search.Fill(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d failures were not searchable, %v", n, err)
 	}
 	all, err := s.Jobs(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 1)

@@ -71,7 +71,7 @@ func TestAccessPage_ShowsATokenOnce(t *testing.T) {
 		t.Errorf("the page shows the token again, or not when it ends:\n%s", page.body)
 	}
 	h.form("/access/tokens", "name=ci&role=viewer&expires=P7D", ana...).want(t, http.StatusConflict)
-	tokens, err := h.store.Tokens(t.Context())
+	tokens, err := h.store.Accounts.Tokens(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAccessPage_ShowsATokenOnce(t *testing.T) {
 // audited is the newest of the audit log: what was done to what by whom.
 func (h *house) audited(t *testing.T) string {
 	t.Helper()
-	list, err := h.store.Audit(t.Context(), audit.Filter{}, 0, 100)
+	list, err := h.store.Accounts.Audit(t.Context(), audit.Filter{}, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (h *house) user(name string, role access.Role) {
 	h.t.Helper()
 	hash, err := h.server().secrets.Hash(h.t.Context(), password)
 	if err == nil {
-		err = h.store.AddUser(h.t.Context(), time.Now(), access.User{Name: name, Role: role, Password: hash}, tester)
+		err = h.store.Accounts.AddUser(h.t.Context(), time.Now(), access.User{Name: name, Role: role, Password: hash}, tester)
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -51,7 +51,7 @@ func (h *house) token(name string, role access.Role, lasts time.Duration) string
 	n := access.Token{Name: name, Role: role, Expires: now.Add(lasts)}
 	var text string
 	n.ID, text, n.Hash = access.NewToken()
-	if err := h.store.CreateToken(h.t.Context(), now, n, tester); err != nil {
+	if err := h.store.Accounts.CreateToken(h.t.Context(), now, n, tester); err != nil {
 		h.t.Fatal(err)
 	}
 	return text
@@ -60,10 +60,10 @@ func (h *house) token(name string, role access.Role, lasts time.Duration) string
 // session begins a session past the login and returns its cookie.
 func (h *house) session(name string) string {
 	h.t.Helper()
-	u, err := h.store.User(h.t.Context(), name)
+	u, err := h.store.Accounts.User(h.t.Context(), name)
 	text, hash := access.NewSession()
 	if err == nil {
-		err = h.store.StartSession(h.t.Context(), time.Now(), access.Session{Hash: hash, User: name}, u, tester)
+		err = h.store.Accounts.StartSession(h.t.Context(), time.Now(), access.Session{Hash: hash, User: name}, u, tester)
 	}
 	if err != nil {
 		h.t.Fatal(err)

@@ -17,7 +17,7 @@ const hush = "hush-4711"
 // entries are the newest entries of the log about a subject.
 func (h *house) entries(subject string) []audit.Entry {
 	h.t.Helper()
-	page, err := h.store.Audit(h.t.Context(), audit.Filter{Subject: subject}, 0, 10)
+	page, err := h.store.Accounts.Audit(h.t.Context(), audit.Filter{Subject: subject}, 0, 10)
 	if err != nil {
 		h.t.Fatal(err)
 	}

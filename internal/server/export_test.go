@@ -157,7 +157,7 @@ func TestExport_OfTheAuditLogIsWrittenIntoTheAuditLog(t *testing.T) {
 	if err != nil || len(rows) != 3 || rows[0][4] != "action" || rows[1][4] != "queue.pause" || rows[1][5] != "orders" {
 		t.Errorf("the file is %q, %v", rows, err)
 	}
-	page, err := h.store.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
+	page, err := h.store.Accounts.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
 	if err != nil || len(page.Entries) != 1 {
 		t.Fatalf("%d entries, %v; want one", len(page.Entries), err)
 	}
@@ -175,7 +175,7 @@ func TestExport_HeadReadsNothing(t *testing.T) {
 			t.Errorf("HEAD %s: %d %v %q", path, w.Code, w.Header(), w.Body)
 		}
 	}
-	page, err := h.store.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
+	page, err := h.store.Accounts.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
 	if err != nil || len(page.Entries) != 0 {
 		t.Errorf("%d entries about files that nobody got, %v", len(page.Entries), err)
 	}
@@ -234,7 +234,7 @@ func TestExport_TakesLongerThanARequestMay(t *testing.T) {
 	const many = auditPage + 100
 	for range many {
 		e := audit.Entry{At: time.Now(), Actor: audit.Actor{Name: "ana"}, Action: "queue.pause", Subject: "orders", Count: 1}
-		if err := h.store.Record(t.Context(), e); err != nil {
+		if err := h.store.Accounts.Record(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}

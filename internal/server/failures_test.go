@@ -30,7 +30,7 @@ func (h *house) failing() (fingerprint, id string) {
 
 func (h *house) group(fingerprint string) failures.Group {
 	h.t.Helper()
-	d, err := h.store.Group(h.t.Context(), time.Now(), fingerprint)
+	d, err := h.store.Groups.Get(h.t.Context(), time.Now(), fingerprint)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func TestQueues_UnknownOnesAreNotMade(t *testing.T) {
 		h.post("/api/v1/queues/ordres/"+act, `{}`).want(t, http.StatusNotFound)
 		h.form("/queues/ordres/"+act, "").want(t, http.StatusNotFound)
 	}
-	if names := h.store.QueueNames(); len(names) > 0 {
+	if names := h.store.Counters.QueueNames(); len(names) > 0 {
 		t.Errorf("queues %q were made", names)
 	}
 	h.post("/api/v1/queues/orders/resume", `{}`).want(t, http.StatusOK) // configured, and it runs

@@ -18,6 +18,7 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/server/view"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 	"redrive/web/templates"
 )
 
@@ -47,7 +48,7 @@ func start(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
 	var h *house
 	path := filepath.Join(t.TempDir(), "redrive.db")
-	s, err := store.Open(t.Context(), store.Options{Path: path, OnCommit: func(c []job.Change) { h.hub.Changed(c) }})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path}, OnCommit: func(c []job.Change) { h.hub.Changed(c) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func (h *house) fail(queue, errorType, message, trace string) {
 	if _, _, err := h.store.Exchange(context.Background(), all, job.Claim{}); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.store.FillSearch(context.Background()); err != nil {
+	if _, err := h.store.Search.Fill(context.Background()); err != nil {
 		h.t.Fatal(err)
 	}
 }

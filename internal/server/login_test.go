@@ -137,7 +137,7 @@ func TestLogin_OpenSocketsEndWithTheLogin(t *testing.T) {
 			return nil
 		},
 	} {
-		if _, err := h.store.User(t.Context(), "viewer"); err != nil {
+		if _, err := h.store.Accounts.User(t.Context(), "viewer"); err != nil {
 			h.user("viewer", access.Viewer)
 		}
 		cookie := h.session("viewer")

@@ -47,7 +47,7 @@ func TestOperations_ItemsAreExported(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != many+1 || first.N != 1 || first.State != operation.ItemPending {
 		t.Errorf("%d lines, the first is %s, %v", len(lines), lines[0], err)
 	}
-	page, err := h.store.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
+	page, err := h.store.Accounts.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 10)
 	if err != nil || len(page.Entries) != 2 {
 		t.Fatalf("%+v, %v", page.Entries, err)
 	}

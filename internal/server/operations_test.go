@@ -18,7 +18,7 @@ func operated(t *testing.T) *house {
 	t.Helper()
 	var runner *bulk.Runner
 	h := start(t, func(o *Options) { o.Wake = func() { runner.Wake() } })
-	runner = bulk.Start(h.store, nil)
+	runner = bulk.Start(h.store.Operations, nil)
 	t.Cleanup(runner.Close)
 	return h
 }
@@ -27,7 +27,7 @@ func operated(t *testing.T) *house {
 func (h *house) reaches(id int64, state operation.State) operation.Operation {
 	h.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		o, err := h.store.Operation(h.t.Context(), id)
+		o, err := h.store.Operations.Get(h.t.Context(), id)
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/operation"
 	"redrive/internal/store"
+	"redrive/internal/store/search"
+	"redrive/internal/store/sqlite"
 )
 
 // late is a context whose time is over.
@@ -111,7 +113,7 @@ func TestAPI_ABatchEndsWithItsTime(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, clip.Text(w.Body.String(), 500))
 		}
 	}
-	if names := h.store.QueueNames(); len(names) != 0 {
+	if names := h.store.Counters.QueueNames(); len(names) != 0 {
 		t.Errorf("enqueued to %q", names)
 	}
 }
@@ -130,13 +132,13 @@ func TestAPI_EveryListThatRanOutOfTimeIsIncomplete(t *testing.T) {
 // While the index of texts is filled anew nothing takes what can be found for
 // all that matches, and everything says so.
 func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
-	refilled, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "redrive.db"), Fingerprint: "other"})
+	refilled, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}, Redact: search.Redaction{Fingerprint: "other"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var runner *bulk.Runner
 	h := startOn(t, refilled, func(o *Options) { o.Wake = func() { runner.Wake() } })
-	runner = bulk.Start(refilled, nil)
+	runner = bulk.Start(refilled.Operations, nil)
 	t.Cleanup(runner.Close)
 	h.failed(1, "orders", []byte("{}"))
 	const q = "?q=error:type"
@@ -153,7 +155,7 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "It waits for the search index") {
 		t.Errorf("the operation waits for %s", clip.Text(got, 3000))
 	}
-	if _, err := refilled.FillSearch(t.Context()); err != nil {
+	if _, err := refilled.Search.Fill(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if o := h.reaches(1, operation.Preview); o.Total != 1 {

@@ -35,7 +35,7 @@ func TestAPI_ARuleRefuses(t *testing.T) {
 	if f.Error.Code != "refused_by_rule" || f.Error.Field != "jobs[1]" {
 		t.Errorf("error %+v, want it to name jobs[1]", f.Error)
 	}
-	if names := h.store.QueueNames(); len(names) != 0 {
+	if names := h.store.Counters.QueueNames(); len(names) != 0 {
 		t.Errorf("a refused job was enqueued to %q", names)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/live"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 // sockets opens websockets until one is refused, and returns how many there are.
@@ -49,7 +50,7 @@ func TestLive_AnAddressHasSoManyWebsockets(t *testing.T) {
 
 // Behind the trusted proxy it is the browser's address that counts.
 func TestLive_BehindAProxyBrowsersAreCounted(t *testing.T) {
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "redrive.db")})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}})
 	if err != nil {
 		t.Fatal(err)
 	}

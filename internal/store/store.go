@@ -158,6 +158,10 @@ func (s *Store) Failed() <-chan struct{} { return s.health.Failed() }
 // that takes the database's lock and room on the disk, and changes nothing.
 func (s *Store) Ping(ctx context.Context) error { return s.writer.Probe(ctx) }
 
+// QueueNames returns the names of all queues that ever had a job or were
+// paused, sorted, from memory.
+func (s *Store) QueueNames() []string { return s.Counters.QueueNames() }
+
 // Announce leaves word of where this process answers requests, for other
 // programs on this machine that find the database in use.
 func (s *Store) Announce(url string) error { return s.engine.Announce(url) }

@@ -66,14 +66,14 @@ func (v *View) Count(ctx context.Context, f filter.Filter, limit int) (n int, mo
 
 // Facets is what a list can be narrowed to.
 func (v *View) Facets(ctx context.Context, f filter.Filter) (filter.Facets, error) {
-	return v.store.Facets(ctx, f)
+	return v.store.Counters.Facets(ctx, f)
 }
 
 // SearchLag counts the jobs whose newest failure cannot be searched yet.
-func (v *View) SearchLag(ctx context.Context) (int, error) { return v.store.SearchLag(ctx) }
+func (v *View) SearchLag(ctx context.Context) (int, error) { return v.store.Search.Lag(ctx) }
 
 // Reindexing reports whether the index of texts is being filled anew.
-func (v *View) Reindexing() bool { return v.store.Filling() }
+func (v *View) Reindexing() bool { return v.store.Search.Filling() }
 
 // Enqueue writes new jobs.
 func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {

@@ -10,7 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retention"
-	"redrive/internal/store"
+	"redrive/internal/store/db"
 )
 
 // Nothing of what these methods return came with a job, so they hide nothing.
@@ -19,37 +19,39 @@ import (
 func (v *View) Snapshot() job.Snapshot { return v.store.Snapshot() }
 
 // QueueNames lists the queues that had a job.
-func (v *View) QueueNames() []string { return v.store.QueueNames() }
+func (v *View) QueueNames() []string { return v.store.Counters.QueueNames() }
 
 // Queues lists the queues that had a job, with their numbers.
 func (v *View) Queues(ctx context.Context, now time.Time) ([]queues.Info, error) {
-	return v.store.Queues(ctx, now)
+	return v.store.Counters.Queues(ctx, now)
 }
 
 // Held counts the jobs that wait for others with their key.
-func (v *View) Held(ctx context.Context) ([]queues.Held, error) { return v.store.Held(ctx) }
+func (v *View) Held(ctx context.Context) ([]queues.Held, error) { return v.store.Counters.Held(ctx) }
 
 // Tallies is the counters by queue and type.
-func (v *View) Tallies(ctx context.Context) ([]queues.Tally, error) { return v.store.Tallies(ctx) }
+func (v *View) Tallies(ctx context.Context) ([]queues.Tally, error) {
+	return v.store.Counters.Tallies(ctx)
+}
 
 // LastHour is the totals of the last hour by the minute.
 func (v *View) LastHour(ctx context.Context, now time.Time) ([]job.Totals, error) {
-	return v.store.LastHour(ctx, now)
+	return v.store.Counters.LastHour(ctx, now)
 }
 
 // Series is the totals of a queue, a type or both over a time.
 func (v *View) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
-	return v.store.Series(ctx, now, queue, typ, scale)
+	return v.store.Counters.Series(ctx, now, queue, typ, scale)
 }
 
 // Reasons counts the open dead letters by reason.
 func (v *View) Reasons(ctx context.Context) ([]filter.ReasonCount, error) {
-	return v.store.Reasons(ctx)
+	return v.store.Counters.Reasons(ctx)
 }
 
 // Usage is how full the dead-letter queue is.
 func (v *View) Usage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	return v.store.Fill(ctx, now)
+	return v.store.LetterUsage(ctx, now)
 }
 
 // Paused says since when a queue is paused, and by whom.
@@ -84,7 +86,7 @@ func (v *View) Problem() string {
 // Advice says what to do about an error of the database file; empty for any
 // other error.
 func Advice(err error) string {
-	if file := new(store.FileError); errors.As(err, &file) {
+	if file := new(db.FileError); errors.As(err, &file) {
 		return file.Advice()
 	}
 	return ""

@@ -51,7 +51,7 @@ func (v *View) Reveal(ctx context.Context, now time.Time, id string, by audit.Ac
 	if err != nil {
 		return history.Detail{}, err
 	}
-	return d, v.store.Record(ctx, audit.Entry{
+	return d, v.store.Accounts.Record(ctx, audit.Entry{
 		At: now, Actor: by, Action: audit.Reveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"redrive/internal/redact"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
 )
 
 const (
@@ -47,7 +48,7 @@ func newWorld(t *testing.T, keys ...string) *world {
 	t.Helper()
 	r, err := redact.New(redact.Options{Keys: keys})
 	must(t, err)
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "redrive.db"), OnCommit: func([]job.Change) {}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}, OnCommit: func([]job.Change) {}})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	w := &world{t: t, store: s, view: New(s, r), now: time.Now()}
@@ -57,14 +58,14 @@ func newWorld(t *testing.T, keys ...string) *world {
 	d, err := s.Job(t.Context(), w.dead)
 	must(t, err)
 	w.fingerprint = d.Group.Fingerprint
-	_, err = s.NoteGroup(t.Context(), w.now, w.fingerprint, hides, by)
+	_, err = s.Groups.Note(t.Context(), w.now, w.fingerprint, hides, by)
 	must(t, err)
 	w.operation = w.collected()
 	replayed := w.body()
 	replayed.Payload = []byte(`{"n":2}`)
 	_, err = s.ReplayWith(t.Context(), w.now, w.replayed, 1, job.Edit{Body: &replayed, Paths: []string{"$"}}, by)
 	must(t, err)
-	must(t, s.Record(t.Context(), audit.Entry{At: w.now, Actor: by, Action: audit.Export, Subject: w.dead, Filter: `error:"` + hides + `"`}))
+	must(t, s.Accounts.Record(t.Context(), audit.Entry{At: w.now, Actor: by, Action: audit.Export, Subject: w.dead, Filter: `error:"` + hides + `"`}))
 	return w
 }
 
@@ -113,12 +114,12 @@ func (w *world) failed(d job.Delivery) string {
 // collected is an operation whose jobs are known.
 func (w *world) collected() int64 {
 	w.t.Helper()
-	_, err := w.store.FillSearch(w.t.Context())
+	_, err := w.store.Search.Fill(w.t.Context())
 	must(w.t, err)
-	o, err := w.store.NewOperation(w.t.Context(), w.now, w.request(), by)
+	o, err := w.store.Operations.New(w.t.Context(), w.now, w.request(), by)
 	must(w.t, err)
 	for more := true; more; {
-		more, err = w.store.Collect(w.t.Context(), w.now, o.ID)
+		more, err = w.store.Operations.Collect(w.t.Context(), w.now, o.ID)
 		must(w.t, err)
 	}
 	return o.ID
@@ -235,13 +236,13 @@ func (w *world) refusedJob(ctx context.Context) job.Job {
 }
 
 func (w *world) running(ctx context.Context) int64 {
-	_, err := w.store.StartOperation(ctx, w.now, w.operation, operation.Pace{}, by)
+	_, err := w.store.Operations.Start(ctx, w.now, w.operation, operation.Pace{}, by)
 	must(w.t, err)
 	return w.operation
 }
 
 func (w *world) paused(ctx context.Context) int64 {
-	_, err := w.store.PauseOperation(ctx, w.now, w.running(ctx), by)
+	_, err := w.store.Operations.Pause(ctx, w.now, w.running(ctx), by)
 	must(w.t, err)
 	return w.operation
 }
@@ -250,7 +251,7 @@ func (w *world) paused(ctx context.Context) int64 {
 func (w *world) grouped(ctx context.Context) string {
 	r := w.request()
 	r.Filter.Group = w.fingerprint
-	_, err := w.store.NewOperation(ctx, w.now, r, by)
+	_, err := w.store.Operations.New(ctx, w.now, r, by)
 	must(w.t, err)
 	return w.fingerprint
 }
@@ -259,10 +260,10 @@ func (w *world) grouped(ctx context.Context) string {
 func (w *world) skipping(ctx context.Context) int64 {
 	_, err := w.store.Discard(ctx, w.now, w.dead, 1, by)
 	must(w.t, err)
-	o, err := w.store.NewOperation(ctx, w.now, operation.Request{Kind: operation.Replay, Named: []operation.Named{{ID: w.dead, Run: 1}}}, by)
+	o, err := w.store.Operations.New(ctx, w.now, operation.Request{Kind: operation.Replay, Named: []operation.Named{{ID: w.dead, Run: 1}}}, by)
 	must(w.t, err)
 	for more := true; more; {
-		more, err = w.store.Collect(ctx, w.now, o.ID)
+		more, err = w.store.Operations.Collect(ctx, w.now, o.ID)
 		must(w.t, err)
 	}
 	return o.ID
