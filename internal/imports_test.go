@@ -64,6 +64,7 @@ var owners = map[string][]string{
 	"github.com/a-h/templ":                {"templates", "server"},
 	"github.com/alecthomas/kong":          {"dashboard"},
 	"github.com/expr-lang/expr":           {"rules"},
+	"github.com/go-json-experiment/json":  {"rawjson"},
 	"github.com/goccy/go-yaml":            {"config"},
 	"github.com/google/uuid":              {"job"},
 	"github.com/sosodev/duration":         {"wire"},
