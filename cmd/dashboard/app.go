@@ -251,18 +251,18 @@ func (a *app) buildServer(context.Context) (err error) {
 		Ready:   a.ready,
 		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
 		Wake:   a.bulk.Wake,
-		Worker: a.worker, Quiet: a.quiet, Stuck: a.engine.Stuck,
+		Worker: a.worker, Quiet: a.pause, Stuck: a.engine.Stuck,
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})
 	return err
 }
 
-// quiet ends the claiming of jobs, or begins it again.
-func (a *app) quiet(on bool) {
+// pause ends the claiming of jobs, or begins it again.
+func (a *app) pause(on bool) {
 	if on {
-		a.engine.Quiet()
+		a.engine.Pause()
 	} else {
-		a.engine.Wake()
+		a.engine.Resume()
 	}
 }
 

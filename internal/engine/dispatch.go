@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
+	"fmt"
 	"time"
 
 	"redrive/internal/job"
@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	firstPause = 100 * time.Millisecond // after a failed call of the store
-	maxPause   = 5 * time.Second
+	minBackoff = 100 * time.Millisecond // after a failed call of the store
+	maxBackoff = 5 * time.Second
 	lookAgain  = time.Second // after the store could not tell when the next job is due
 	// maxSleep makes the dispatcher compare its timer with the clock now and
 	// then, because the clock can be set and the machine can sleep.
@@ -26,12 +26,11 @@ type dispatcher struct {
 	pending []outcome     // to be written
 	due     time.Time     // when the next waiting job may run; zero: never
 	asks    bool          // the store knows better when that is
-	limit   time.Time     // when the next handler may have to be given up, or was waited for long enough; zero: never
-	pause   time.Duration // after the last call, which failed; zero: it did not
-	until   time.Time     // the end of the pause
+	limit   time.Time     // when to look for handlers to give up, or that were waited for long enough; zero: never
+	backoff time.Duration // after the last call, which failed; zero: it did not
+	again   time.Time     // the end of the backoff
 	problem error         // of the last call
 	broken  bool          // that call ended the store: there is no further one
-	empty   bool          // drained is closed
 	timer   *time.Timer
 }
 
@@ -69,11 +68,11 @@ func (d *dispatcher) lookEverywhere() {
 }
 
 func (d *dispatcher) loop() {
-	defer close(d.settled)
+	defer close(d.life.settled)
 	defer d.timer.Stop()
 	for !d.over() {
 		d.collect()
-		if !d.broken && !time.Now().Before(d.until) {
+		if !d.broken && !time.Now().Before(d.again) {
 			d.work()
 		}
 		d.sleep()
@@ -83,71 +82,51 @@ func (d *dispatcher) loop() {
 // over reports whether nothing is left to do. Only the loop starts handlers,
 // so only it can tell that none will run any more, nor send a dead letter.
 func (d *dispatcher) over() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.phase >= stopping && len(d.busy) == 0 && d.letters == 0 && !d.empty {
-		d.empty = true
-		close(d.drained)
+	stops, flushes := d.life.reached(stopping), d.life.reached(flushing)
+	sent := d.outbox.empty()
+	busy, left := d.active.left()
+	if stops && sent && busy == 0 && !closed(d.life.drained) {
+		close(d.life.drained)
 	}
-	left := len(d.pending) + len(d.box.ended)
-	hopeless := d.broken || d.hurried && d.pause > 0
-	if d.phase < flushing || left > 0 && !hopeless {
+	left += len(d.pending)
+	hopeless := d.broken || d.backoff > 0 && closed(d.life.hurry)
+	if !flushes || left > 0 && !hopeless {
 		return false
 	}
-	d.unwritten(left, d.problem)
+	if left > 0 {
+		d.life.err = fmt.Errorf("stop the engine: %d outcomes were not written, and their jobs will be settled as lost at the next start: %w",
+			left, d.problem)
+	}
 	return true
 }
 
-// collect empties the mailbox.
+// collect takes in what ended and what moved since the last round.
 func (d *dispatcher) collect() {
-	box := d.take()
+	ended, news := d.active.take(), d.news.take()
 	now := time.Now()
 	if len(d.pending) == 0 {
-		d.pending = box.ended
+		d.pending = ended
 	} else {
-		d.pending = append(d.pending, box.ended...)
+		d.pending = append(d.pending, ended...)
 	}
-	for _, o := range box.ended {
+	for _, o := range ended {
 		if at := o.settlement.RunAt; !at.IsZero() && !at.After(now) {
 			d.queue(o.job.Queue).ready = true // claimed again in the call that settles it
 		}
 	}
-	for name, ready := range box.queues {
+	for name, ready := range news.queues {
 		q := d.queue(name)
 		q.ready = q.ready || ready
 	}
-	d.due = earlier(d.due, box.due)
-	if box.look || reached(d.due, now) {
+	d.due = earlier(d.due, news.due)
+	if news.look || reached(d.due, now) {
 		d.lookEverywhere()
 	}
 	if reached(d.limit, now) {
-		d.overdue(now)
-		d.limit = d.nextLimit(now)
+		d.giveUp(now)
+		d.limit = d.active.nextLimit(now)
 	}
-	d.resume(now)
-}
-
-// reached reports whether a moment has come; zero never does.
-func reached(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
-
-// take returns the mail. Before it does, it lets handlers run that are about
-// to return, for as long as that brings more: what ends at the same time
-// shares one commit.
-func (d *dispatcher) take() mailbox {
-	for seen := -1; ; {
-		d.mu.Lock()
-		if n := len(d.box.ended); n == seen || len(d.busy) == 0 {
-			break
-		} else {
-			seen = n
-		}
-		d.mu.Unlock()
-		runtime.Gosched()
-	}
-	box := d.box
-	d.box = newMailbox(cap(box.ended))
-	d.mu.Unlock()
-	return box
+	d.startWaiting(now)
 }
 
 // work is one try of what the store is to do next.
@@ -160,10 +139,7 @@ func (d *dispatcher) work() {
 
 // catchUp does what the start could not, and reports whether that is done.
 func (d *dispatcher) catchUp() bool {
-	d.mu.Lock()
-	done := !d.behind || d.phase >= stopping // the next start does it; what has ended since is written
-	d.mu.Unlock()
-	if done {
+	if !d.behind.Load() || d.life.reached(stopping) { // the next start does it; what has ended since is written
 		return true
 	}
 	letters, err := d.takeOver(context.Background())
@@ -191,14 +167,14 @@ func (d *dispatcher) exchange() {
 	d.pending = nil
 	d.recovered()
 	d.start(claimed)
-	d.release(batch)
+	d.active.release(batch)
 	d.announce(batch, stale)
-	d.notice(claim, claimed)
+	d.noteEmpty(claim, claimed)
 	if d.asks && len(claim.Free) > 0 {
 		d.askDue(claim.Now)
 	}
-	if d.stopping() {
-		d.nudge() // this may have been the last of it
+	if d.life.reached(stopping) {
+		d.notify() // this may have been the last of it
 	}
 }
 
@@ -209,22 +185,23 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	if d.o.UnknownType == retry.UnknownHold {
 		c.Knows = d.knows
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.phase >= stopping || d.quiet || d.pause > 0 && len(d.pending) > 0 {
+	if d.life.reached(stopping) || d.paused.Load() || d.backoff > 0 && len(d.pending) > 0 {
 		return c
 	}
 	for name, q := range d.queues {
-		if free := q.workers - d.busy[name]; q.ready && free > 0 {
+		if !q.ready {
+			continue
+		}
+		if free := q.workers - d.active.inUse(name); free > 0 {
 			c.Free[name] = free
 		}
 	}
 	return c
 }
 
-// notice remembers the queues that gave less than was asked for: they are
+// noteEmpty remembers the queues that gave less than was asked for: they are
 // empty until somebody says otherwise.
-func (d *dispatcher) notice(claim job.Claim, claimed []job.Job) {
+func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	got := make(map[string]int, len(claim.Free))
 	for _, j := range claimed {
 		got[j.Queue]++
@@ -251,68 +228,24 @@ func (d *dispatcher) start(claimed []job.Job) {
 	now := time.Now()
 	for i := range claimed {
 		x := d.newExecution(claimed[i], now)
-		w, ok := d.admit(x, now)
+		w, ok := d.active.admit(x, now.Add(d.o.StuckAfter))
 		switch {
 		case !ok:
-			x.drop()
+			x.stopClock()
 			d.pending = append(d.pending, d.settle(&x.job, x.interrupted()))
 		case w != nil:
-			x.drop()
+			x.stopClock()
 			d.limit = earlier(d.limit, w.until)
 			d.o.Log.Info("A job waits, because the handler of an earlier execution has not returned.",
 				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue, "until", w.until)
 		default:
 			d.limit = earlier(d.limit, x.limit)
-			d.hand(x)
+			d.handlers.hand(x)
 		}
 	}
 	if len(d.pending) > 0 {
-		d.nudge()
+		d.notify()
 	}
-}
-
-// admit takes a worker for the execution, unless it has to wait for an earlier
-// one; ok is false when the engine began to stop while the job was being
-// claimed.
-func (d *dispatcher) admit(x *execution, now time.Time) (w *wait, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.phase >= stopping {
-		return nil, false
-	}
-	if w := d.postpone(x, now); w != nil {
-		return w, true
-	}
-	d.held[x.job.Token] = x
-	d.busy[x.job.Queue]++
-	return nil, true
-}
-
-// release forgets the leases of executions that are settled.
-func (d *dispatcher) release(batch []outcome) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, o := range batch {
-		delete(d.held, o.job.Token)
-	}
-}
-
-// nextLimit is the first moment at which a handler may have to be given up, or
-// has been waited for long enough.
-func (d *dispatcher) nextLimit(now time.Time) (limit time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, x := range d.held {
-		if !x.ended && !x.returned {
-			limit = earlier(limit, x.limit)
-		}
-	}
-	for _, w := range d.waiting {
-		if w.until.After(now) { // otherwise it waits for a worker
-			limit = earlier(limit, w.until)
-		}
-	}
-	return limit
 }
 
 // fail keeps everything for a later try, or for none when the store broke.
@@ -324,27 +257,27 @@ func (d *dispatcher) fail(err error) {
 		d.o.Log.Error("The store broke. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
 		return
 	}
-	d.pause = min(max(2*d.pause, firstPause), maxPause)
-	d.until = time.Now().Add(d.pause)
+	d.backoff = min(max(2*d.backoff, minBackoff), maxBackoff)
+	d.again = time.Now().Add(d.backoff)
 	d.o.Log.Warn("The store refused. Outcomes are kept and tried again; nothing is claimed meanwhile.",
-		"error", err, "unwritten", len(d.pending), "again_in", d.pause)
+		"error", err, "unwritten", len(d.pending), "again_in", d.backoff)
 }
 
 // recovered ends a series of failures. The call that ended it may have claimed
 // nothing for caution.
 func (d *dispatcher) recovered() {
-	if d.pause > 0 {
-		d.pause, d.problem = 0, nil
-		d.nudge()
+	if d.backoff > 0 {
+		d.backoff, d.problem = 0, nil
+		d.notify()
 	}
 }
 
-// sleep waits for mail, or for the next moment at which there is work.
+// sleep waits until it is woken, or for the next moment at which there is work.
 func (d *dispatcher) sleep() {
 	now := time.Now()
 	next := earlier(d.limit, now.Add(maxSleep))
-	if d.until.After(now) {
-		next = earlier(next, d.until)
+	if d.again.After(now) {
+		next = earlier(next, d.again)
 	} else {
 		next = earlier(next, d.due)
 	}

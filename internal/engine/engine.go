@@ -3,10 +3,10 @@
 //
 // # The loop
 //
-// One goroutine, the dispatcher, talks to the store. Handlers that return put
-// their settlement into a mailbox; the dispatcher empties it, and in one call
-// of Exchange settles what ended and claims as much as can start at once. One
-// call is in flight at a time, so under load the settlements of a whole batch
+// One goroutine, the dispatcher, talks to the store. Handlers that return leave
+// an outcome behind; the dispatcher collects what has ended, and in one call of
+// Exchange settles it and claims as much as can start at once. One call is in
+// flight at a time, so under load the settlements of a whole batch
 // and the next claim share one commit, and when idle a single job waits for
 // nobody. It never claims more than it has free workers: a job that never
 // started must not be charged an attempt after a crash.
@@ -42,10 +42,10 @@
 // What becomes of the dead letters of a queue that keeps them is known at once.
 // Where they are sent to a receiver, a settlement that leaves one is written
 // when the answer is known, and one that hangs could hold up everything. Nothing
-// waits for it but the job: the handler's goroutine delivers before it gives
-// its worker back, which slows down a queue whose receiver is slow; letters of
-// executions that ended otherwise (given up, lost) go by couriers, goroutines
-// that the engine waits for. The lease is kept until then.
+// waits for it but the job: it lies in the outbox meanwhile. The handler's
+// goroutine delivers before it gives its worker back, which slows down a queue
+// whose receiver is slow; letters of executions that ended otherwise (given up,
+// lost) go by goroutines of the outbox. The lease is kept until then.
 //
 // In a graceful stop deliveries share the grace. One that is cut short counts
 // as refused: the job is settled with its real error and attempt, marked
@@ -54,14 +54,14 @@
 //
 // # Leases
 //
-// The keeper goroutine extends all leases three times within their length, and
+// The heartbeat goroutine extends all leases three times within their length, and
 // only when that has succeeded looks for leases of others that ran out: a
 // machine that slept must not take its own running jobs for dead. At the start
 // every active job belongs to a dead process, since the store's lock lets only
 // one have the file: all of them are settled as lost before the first claim.
 // When the store is full, read-only or busy then, the engine starts all the
 // same and the dispatcher tries that again before anything else; until then the
-// keeper leaves what ran out to it.
+// heartbeat leaves what ran out to it.
 //
 // # Faults of the store
 //
@@ -72,161 +72,33 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
 
-// Store is what the engine needs of a database. Its methods are atomic and
-// finish what they began whatever becomes of ctx, which bounds the waiting
-// only.
-type Store interface {
-	// Exchange settles, then claims, in one transaction. Executions that were
-	// fenced off change nothing and are reported as stale.
-	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	// Extend moves the end of leases; those that were fenced off are stale.
-	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)
-	// Leases returns the active jobs whose lease ends by then; all for the zero time.
-	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
-	// NextDue is the earliest time after a moment at which a waiting job may run;
-	// zero for none.
-	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	// Unhold frees the jobs that were held for want of a handler.
-	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
-	// QueueNames lists the queues that have, or had, jobs.
-	QueueNames() []string
-}
-
-// Options configure an engine. Those without a default are required.
-type Options struct {
-	Store         Store
-	Handlers      func(typ string) (Handler, bool)
-	Workers       func(queue string) int                                        // how many jobs of a queue run at once; asked once for each; zero: none
-	Rules         func(job.Job, job.Ending) (ruling *retry.Ruling, note string) // what the operator's rules say about a failure; nil: nothing
-	Kept          func(queue string) (d job.Delivery, ok bool)                  // the delivery of every dead letter of a queue that sends none; not ok: ask Deliver; nil: all queues send
-	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery   // sends a dead letter on its way, until the end of the context; nil: no queue sends, all are kept
-	DeliverWithin time.Duration                                                 // what Deliver has for one dead letter; default 24 s
-	Expired       func(queue string) retry.Action                               // what becomes of a job whose time to live ended before it ran: dead_letter (the default) or discard
-	Random        func() float64                                                // in [0, 1), for jitter; safe for concurrent use
-	Name          string                                                        // of this worker, as attempts show it
-	UnknownType   retry.Unknown                                                 // default hold
-	Timeout       time.Duration                                                 // ttr of jobs that bring none; default 5 minutes
-	Lease         time.Duration                                                 // how long a sign of life counts; default 30 seconds
-	StuckAfter    time.Duration                                                 // how long a job waits for an earlier handler of it that has not returned, before it runs all the same as soon as a worker is free; default 5 minutes
-	Grace         time.Duration                                                 // what running jobs have to end in a graceful stop; default none
-	Settled       func(job.Job, job.Settlement)                                 // called after each commit, in order; must be quick; may be nil
-	Log           *slog.Logger                                                  // nil: nothing is logged
-}
-
-// minLease keeps the heartbeat's ticker from running wild.
-const minLease = 10 * time.Millisecond
-
-func (o Options) withDefaults() Options {
-	o.UnknownType = cmp.Or(o.UnknownType, retry.UnknownHold)
-	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
-	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
-	o.DeliverWithin = cmp.Or(o.DeliverWithin, 24*time.Second)
-	if o.Expired == nil {
-		o.Expired = func(string) retry.Action { return retry.DeadLetter }
-	}
-	if o.Rules == nil {
-		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
-	}
-	if keeps := o.Deliver == nil; o.Kept == nil {
-		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
-	}
-	if o.Settled == nil {
-		o.Settled = func(job.Job, job.Settlement) {}
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
-
-// validate returns a *invalid.Error for the first field that cannot be.
-func (o Options) validate() error {
-	missing := func(field string) error { return &invalid.Error{Field: field, Problem: "is required"} }
-	switch {
-	case o.Store == nil:
-		return missing("store")
-	case o.Handlers == nil:
-		return missing("handlers")
-	case o.Workers == nil:
-		return missing("workers")
-	case o.Random == nil:
-		return missing("random")
-	case o.Name == "":
-		return missing("name")
-	case !o.UnknownType.Valid():
-		return &invalid.Error{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
-	case o.Lease < minLease:
-		return &invalid.Error{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
-	}
-	for field, d := range map[string]time.Duration{
-		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
-	} {
-		if d < 0 {
-			return &invalid.Error{Field: field, Problem: fmt.Sprintf("%v is negative", d)}
-		}
-	}
-	return nil
-}
-
 // Engine runs the jobs of one store. Its methods can be used by many
 // goroutines.
 type Engine struct {
-	o        Options
-	wake     chan struct{}   // one slot: the mailbox holds something new
-	tasks    chan *execution // to handlers' goroutines that are idle
-	failed   chan error      // one slot: the store broke
-	settled  chan struct{}   // closed when the dispatcher has ended
-	hurry    chan struct{}   // closed when a stop shall wait no longer
-	done     chan struct{}   // closed when everything has ended
-	handlers sync.WaitGroup
-	keeper   sync.WaitGroup
-	couriers sync.WaitGroup
-
-	bags      chan struct{}           // one for each courier under way
-	sending   context.Context         // of all deliveries
-	interrupt context.CancelCauseFunc // ends it
-
-	mu      sync.Mutex
-	phase   phase
-	hurried bool
-	quiet   bool // no claims until somebody wakes it
-	behind  bool // what a dead process left is not settled yet: the dispatcher does it, and nobody else
-	stopErr error
-	box     mailbox
-	held    map[job.Token]*execution // leases that are ours, until their settlement is written
-	busy    map[string]int           // workers in use, by queue
-	letters int                      // dead letters on the way, and outcomes that may become one
-	stuck   map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
-	waiting map[string]*wait         // jobs that wait for one of these, by their id
-	drained chan struct{}            // closed when the engine is stopping, no handler runs and no letter is on the way
+	o         Options
+	life      life
+	news      news       // of jobs that moved
+	active    executions // of ours
+	handlers  pool
+	outbox    *outbox
+	heartbeat sync.WaitGroup
+	wake      chan struct{} // one slot: there is something for the dispatcher
+	failed    chan error    // one slot: the store broke
+	paused    atomic.Bool   // no claims until somebody resumes it
+	behind    atomic.Bool   // what a dead process left is not settled yet: the dispatcher does it, and nobody else
 }
-
-// phase only rises.
-type phase int
-
-const (
-	fresh    phase = iota
-	starting       // Start is at work
-	running
-	stopping // no more claims
-	flushing // no more handlers and deliveries: write what is in memory, and end
-)
 
 // New returns an engine that does nothing yet, or a *invalid.Error.
 func New(o Options) (*Engine, error) {
@@ -234,72 +106,74 @@ func New(o Options) (*Engine, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	sending, interrupt := context.WithCancelCause(context.Background())
-	return &Engine{
-		o: o, wake: make(chan struct{}, 1), tasks: make(chan *execution), failed: make(chan error, 1),
-		bags: make(chan struct{}, couriers), sending: sending, interrupt: interrupt,
-		settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}), drained: make(chan struct{}),
-		box: newMailbox(0), held: map[job.Token]*execution{}, busy: map[string]int{},
-		stuck: map[string]*execution{}, waiting: map[string]*wait{}, behind: true,
-	}, nil
+	e := &Engine{
+		o: o, wake: make(chan struct{}, 1), failed: make(chan error, 1),
+		active: executions{
+			leased: map[job.Token]*execution{}, busy: map[string]int{}, stuck: map[string]*execution{}, waiting: map[string]*wait{},
+		},
+		life: life{
+			drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
+		},
+	}
+	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
+	e.handlers = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
+	e.behind.Store(true)
+	return e, nil
+}
+
+// add takes an outcome that is to be written.
+func (e *Engine) add(o outcome) {
+	e.active.add(o)
+	e.notify()
+}
+
+// notify wakes the dispatcher, however often it is called meanwhile.
+func (e *Engine) notify() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Start settles what a dead process left behind and begins to run jobs. ctx
 // bounds the start only. A store that is full, read-only or busy does not keep
 // it from starting. An engine can be started once.
 func (e *Engine) Start(ctx context.Context) error {
-	if !e.advance(fresh, starting) {
+	if !e.life.advance(fresh, starting) {
 		return errors.New("start the engine: it was started or stopped before")
 	}
 	d := newDispatcher(e)
 	letters, err := e.takeOver(ctx)
-	behind := passing(err)
+	behind := temporary(err)
 	if behind {
 		d.fail(err)
 		err = nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.phase != starting { // Stop waits for this
-		close(e.done)
+	next := running
+	if err != nil {
+		next = fresh
+	}
+	if !e.life.advance(starting, next) { // Stop waits for this
+		close(e.life.done)
 		return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
 	}
 	if err != nil {
-		e.phase = fresh
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	e.phase = running
+	e.heartbeat.Go(e.beat)
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
 		}
 		d.loop()
 	}()
-	e.keeper.Go(e.keep)
 	return nil
 }
 
-// passing reports whether an error of the store is no reason not to start:
+// temporary reports whether an error of the store is no reason not to start:
 // people can look at pages meanwhile, and the dispatcher tries again.
-func passing(err error) bool {
+func temporary(err error) bool {
 	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrBusy)
-}
-
-// advance moves from one phase to another; false when it is not in the first.
-func (e *Engine) advance(from, to phase) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.phase != from {
-		return false
-	}
-	e.phase = to
-	return true
-}
-
-func (e *Engine) stopping() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.phase >= stopping
 }
 
 // takeOver ends the executions of the process that had the file before, in
@@ -312,11 +186,17 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 		return nil, err
 	}
 	for batch := range slices.Chunk(orphans, 500) {
-		if e.stopping() {
+		if e.life.reached(stopping) {
 			return nil, errStopping
 		}
-		outcomes, dead := partLetters(e.lose(batch, time.Now()))
-		letters = append(letters, dead...)
+		var outcomes []outcome
+		for _, o := range e.settleLost(batch, time.Now()) {
+			if o.sends {
+				letters = append(letters, o)
+			} else {
+				outcomes = append(outcomes, o)
+			}
+		}
 		_, stale, err := e.o.Store.Exchange(ctx, settlements(outcomes), job.Claim{})
 		if err != nil {
 			return nil, err
@@ -339,15 +219,39 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 // tookOver ends the taking over: from now on leases that ran out are looked
 // for, so the letters that are on the way have to be known by then.
 func (e *Engine) tookOver(letters []outcome) {
-	e.sendLost(letters)
-	e.mu.Lock()
-	e.behind = false
-	e.mu.Unlock()
+	e.post(letters)
+	e.behind.Store(false)
 }
 
 func (e *Engine) knows(typ string) bool {
 	_, ok := e.o.Handlers(typ)
 	return ok
+}
+
+// Changed tells the engine that jobs moved: it claims what became available
+// and stops what a person cancelled. It never blocks. Call it after every
+// commit, and without changes when something else let jobs run, as the end of
+// a queue's pause. A cancellation that comes between a claim and its start is
+// noticed at the next heartbeat.
+func (e *Engine) Changed(changes []job.Change) {
+	for _, c := range changes {
+		if c.State == job.Cancelled {
+			e.active.fence(c.Token, errCancelled)
+		}
+	}
+	if e.news.add(changes) {
+		e.notify()
+	}
+}
+
+// Pause ends the claiming of jobs until Resume: what runs goes on and is
+// settled. It survives no restart.
+func (e *Engine) Pause() { e.paused.Store(true) }
+
+// Resume ends a pause. Jobs that became available meanwhile are claimed.
+func (e *Engine) Resume() {
+	e.paused.Store(false)
+	e.Changed(nil)
 }
 
 // Err gives one error when the store broke: the engine claims nothing any
@@ -356,8 +260,18 @@ func (e *Engine) Err() <-chan error { return e.failed }
 
 // Running counts the handlers at work by queue, those that were given up
 // included.
-func (e *Engine) Running() map[string]int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return maps.Clone(e.busy)
-}
+func (e *Engine) Running() map[string]int { return e.active.running() }
+
+// Stuck lists the handlers that go on although their executions have ended, the
+// oldest first.
+func (e *Engine) Stuck() []job.Stuck { return e.active.stuckHandlers() }
+
+// Waiting reports whether a claimed job has not begun because of the handler of
+// an earlier execution: since when that one should have returned, and until
+// when the job waits for it. Both are zero when this wait is over, and the job
+// waits for a worker.
+func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.active.waitOf(id) }
+
+// Began is when an execution began that is ours: later than its claim, when it
+// had to wait.
+func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.active.began(token) }

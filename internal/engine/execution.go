@@ -28,8 +28,8 @@ const (
 )
 
 // execution is one job that we hold: its handler at work, its dead letter on
-// the way, or the wait for an earlier handler. Its fields below the line are
-// guarded by the engine's mutex.
+// the way, or the wait for an earlier handler. The fields below the line are
+// guarded by the mutex of [executions].
 type execution struct {
 	job     job.Job
 	handler Handler // nil: none is to run, ending says why
@@ -40,18 +40,17 @@ type execution struct {
 	limit   time.Time // when it is given up; zero: never
 	ending  job.Ending
 
-	returned bool      // its handler: the rules are asked about how it ended
-	ended    bool      // its outcome is decided
-	cause    error     // why it was decided before its handler returned; nil: it was not
-	letter   *outcome  // set while its dead letter is on the way
-	gone     time.Time // when it was given up, or fenced, before its handler returned
-	waited   bool      // the next execution waited for its handler long enough
+	returned  bool      // its handler: the rules are asked about how it ended
+	ended     bool      // its outcome is decided
+	cause     error     // why it was decided before its handler returned; nil: it was not
+	gone      time.Time // when it was given up, or fenced, before its handler returned
+	waitedFor bool      // the next execution waited for its handler long enough
 }
 
 // newExecution prepares what is to be done for a claimed job.
 func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
 	h, ok := e.o.Handlers(j.Type)
-	x := e.without(j)
+	x := withoutHandler(j)
 	switch {
 	case !ok:
 		x.ending = e.unknown(j, now)
@@ -59,18 +58,18 @@ func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
 		x.ending = e.expired(j, now)
 	default:
 		x.handler = h
-		x.begin(cmp.Or(max(j.Timeout, 0), e.o.Timeout), now)
+		x.startClock(cmp.Or(max(j.Timeout, 0), e.o.Timeout), now)
 	}
 	return x
 }
 
-// without returns an execution of which no handler is to know.
-func (e *Engine) without(j job.Job) *execution {
+// withoutHandler returns an execution of which no handler is to know.
+func withoutHandler(j job.Job) *execution {
 	return &execution{job: j, cancel: func(error) {}}
 }
 
-// begin sets the clock of the ttr.
-func (x *execution) begin(ttr time.Duration, now time.Time) {
+// startClock begins the ttr.
+func (x *execution) startClock(ttr time.Duration, now time.Time) {
 	x.ctx.deadline = now.Add(ttr)
 	x.ttr, x.limit = ttr, x.ctx.deadline.Add(patience)
 	x.ctx.Context, x.cancel = context.WithCancelCause(context.Background())
@@ -93,31 +92,6 @@ func (c *runContext) Err() error {
 		return context.DeadlineExceeded
 	}
 	return err
-}
-
-// hand gives an execution to a goroutine that is idle, or to a new one: a new
-// one spends more time on growing its stack than on a small job.
-func (e *Engine) hand(x *execution) {
-	select {
-	case e.tasks <- x:
-	default:
-		e.handlers.Add(1)
-		go e.work(x)
-	}
-}
-
-// work runs handlers until the engine needs no more. One that calls
-// runtime.Goexit takes the goroutine with it.
-func (e *Engine) work(x *execution) {
-	defer e.handlers.Done()
-	for {
-		e.run(x)
-		select {
-		case x = <-e.tasks:
-		case <-e.settled:
-			return
-		}
-	}
 }
 
 // run executes a handler, if there is one. It may end by a panic or by
@@ -208,116 +182,50 @@ func (x *execution) addition(said job.Ending) string {
 	return ": " + said.Error.Message
 }
 
-// finish hands on the outcome of an execution whose handler returned, unless
-// somebody has decided it before, and frees its worker. A worker is not free
-// before its dead letter is delivered: a receiver that is slow slows down what
-// it receives from.
-func (e *Engine) finish(x *execution) {
-	x.drop()
-	var done outcome
-	if e.returns(x) == nil {
-		done = e.settle(&x.job, x.ending)
-	}
-	e.mu.Lock()
-	cause := x.cause // it can have come just now
-	delivers := cause == nil && e.conclude(x, done)
-	if e.stuck[x.job.ID] == x {
-		delete(e.stuck, x.job.ID)
-	}
-	if !delivers {
-		e.free(x)
-	}
-	e.mu.Unlock()
-	if delivers {
-		e.deliver(x, done)
-		e.mu.Lock()
-		e.free(x)
-		e.mu.Unlock()
-	}
-	if cause != nil {
-		e.o.Log.Info("A handler returned after its execution had ended. Its result was dropped.",
-			"job", x.job.ID, "type", x.job.Type, "outcome", x.ending.Outcome, "cause", cause)
-	}
-	e.nudge()
-}
-
-// returns notes that a handler has returned: from now on its ttr is over,
-// however long the rules take. It gives the reason for which the execution has
-// ended before, if it has.
-func (e *Engine) returns(x *execution) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	x.returned = true
-	return x.cause
-}
-
-// free gives back the worker of an execution. The caller holds the mutex.
-func (e *Engine) free(x *execution) {
-	if e.busy[x.job.Queue]--; e.busy[x.job.Queue] == 0 {
-		delete(e.busy, x.job.Queue)
-	}
-}
-
-// drop frees what the context holds.
-func (x *execution) drop() {
+// stopClock frees what the context holds.
+func (x *execution) stopClock() {
 	if x.timer != nil {
 		x.timer.Stop()
 	}
 	x.cancel(nil)
 }
 
-// fence stops an execution that somebody else has ended. A context that ended
-// before keeps its first cause.
-func (e *Engine) fence(x *execution, cause error) {
-	e.mu.Lock()
-	mine := !x.ended
-	if mine {
-		e.abandon(x, cause)
-		delete(e.held, x.job.Token)
+// finish hands on the outcome of an execution whose handler returned, unless
+// somebody has decided it before, and frees its worker. A worker is not free
+// before its dead letter is delivered: a receiver that is slow slows down what
+// it receives from.
+func (e *Engine) finish(x *execution) {
+	x.stopClock()
+	var o outcome
+	if !e.active.returned(x) {
+		o = e.settle(&x.job, x.ending)
 	}
-	e.mu.Unlock()
-	if mine {
-		x.cancel(cause)
+	cause := e.active.finish(x, o)
+	switch {
+	case cause != nil: // it can have come just now
+		e.o.Log.Info("A handler returned after its execution had ended. Its result was dropped.",
+			"job", x.job.ID, "type", x.job.Type, "outcome", x.ending.Outcome, "cause", cause)
+	case o.sends:
+		e.outbox.deliver(o)
+		e.active.freeLater(x)
+	}
+	e.notify()
+}
+
+// giveUp ends the executions whose handlers should have returned by now. They
+// keep their workers. The rules are asked beside the dispatcher, who waits for
+// nobody.
+func (e *Engine) giveUp(now time.Time) {
+	overdue := e.abandon(errTimeout, func(x *execution) bool { return !x.returned && reached(x.limit, now) })
+	for _, x := range overdue {
+		e.outbox.postLater(func() outcome { return e.settle(&x.job, x.outlasted()) })
 	}
 }
 
-// overdue gives up the handlers that should have returned by now. They keep
-// their workers. The rules are asked beside the dispatcher, who waits for nobody.
-func (e *Engine) overdue(now time.Time) {
-	given := e.abandonAll(errTimeout, func(x *execution) bool { return !x.returned && reached(x.limit, now) })
-	for _, x := range given {
-		e.mu.Lock()
-		e.letters++ // it may become one
-		e.mu.Unlock()
-		e.couriers.Go(func() {
-			e.send(x, e.settle(&x.job, x.outlasted()))
-			e.mu.Lock()
-			e.letters--
-			e.mu.Unlock()
-			e.nudge()
-		})
-	}
-}
-
-// releaseAll ends executions because the engine stops. Those with a handler keep
-// their workers.
-func (e *Engine) releaseAll(which func(*execution) bool) {
-	for _, x := range e.abandonAll(errStopping, which) {
-		e.send(x, e.settle(&x.job, x.interrupted()))
-	}
-}
-
-// abandonAll decides that executions have ended, whatever their handlers will
-// say.
-func (e *Engine) abandonAll(cause error, which func(*execution) bool) (all []*execution) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.held {
-		if x.ended || !which(x) {
-			continue
-		}
-		e.abandon(x, cause)
-		all = append(all, x)
+// abandon decides that executions have ended, whatever their handlers will say.
+func (e *Engine) abandon(cause error, which func(*execution) bool) []*execution {
+	all := e.active.abandonAll(cause, which)
+	for _, x := range all {
 		if x.handler != nil {
 			e.o.Log.Warn("A handler ignores the end of its context. It was given up and keeps its worker until it returns.",
 				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue)

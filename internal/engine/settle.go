@@ -1,18 +1,32 @@
 package engine
 
 import (
-	"context"
-	"errors"
+	"fmt"
+	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
-// couriers is how many dead letters are on the way at once, beside those that
-// workers deliver themselves.
-const couriers = 32
+// outcome is an execution that ended, and how that is written down.
+type outcome struct {
+	job        *job.Job // as it was claimed
+	settlement job.Settlement
+	sends      bool // its dead letter is still to be sent, and to become part of the settlement
+}
 
-// errBudget is why a delivery ends whose receiver did not answer in time.
-var errBudget = errors.New("the time for its delivery was over")
+// delivered returns the outcome with what became of its dead letter.
+func (o outcome) delivered(d job.Delivery) outcome {
+	return outcome{job: o.job, settlement: o.settlement.Delivered(d)}
+}
+
+func settlements(outcomes []outcome) []job.Settlement {
+	list := make([]job.Settlement, len(outcomes))
+	for i, o := range outcomes {
+		list[i] = o.settlement
+	}
+	return list
+}
 
 // settle decides what becomes of a job whose execution ended. A dead letter
 // that it leaves may still have to be sent.
@@ -28,96 +42,20 @@ func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
 	return o
 }
 
-// partLetters parts the outcomes that can be written at once from those whose
-// dead letters are to be sent before.
-func partLetters(all []outcome) (plain, letters []outcome) {
-	for _, o := range all {
-		if o.sends {
-			letters = append(letters, o)
-		} else {
-			plain = append(plain, o)
-		}
+// unknown is the end of a claimed job that no handler knows. Under the strategy
+// hold the store gives out no such jobs.
+func (e *Engine) unknown(j job.Job, now time.Time) job.Ending {
+	return job.Ending{
+		Outcome: job.Failed, FinishedAt: now.UTC(), Unknown: e.o.UnknownType,
+		Error: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf("no handler is configured for the type %q", j.Type)},
 	}
-	return plain, letters
 }
 
-// conclude decides the outcome of an execution. It reports whether a dead
-// letter is to be sent before that can be written; the caller does so. The
-// lease is kept until then. After a stop has ended all deliveries there are no
-// new ones. The caller holds the mutex.
-func (e *Engine) conclude(x *execution, o outcome) (delivers bool) {
-	x.ended = true
-	switch {
-	case !o.sends:
-	case e.phase >= flushing:
-		o.settlement = o.settlement.Delivered(undelivered())
-	default:
-		letter := o // o itself stays off the heap: most outcomes leave none
-		x.letter = &letter
-		e.held[x.job.Token] = x
-		e.letters++
-		return true
+// expired is the end of a claimed job whose time to live was over before its
+// first attempt.
+func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
+	return job.Ending{
+		Outcome: job.Failed, FinishedAt: now.UTC(), Expired: e.o.Expired(j.Queue),
+		Error: job.ErrorInfo{Type: "expired", Message: "its time to live ended at " + wire.FormatTime(j.ExpiresAt) + ", before it ran"},
 	}
-	e.box.ended = append(e.box.ended, o)
-	return false
-}
-
-// send hands on the outcome of an execution; its dead letter, if it leaves one,
-// goes by a courier.
-func (e *Engine) send(x *execution, o outcome) {
-	e.mu.Lock()
-	delivers := e.conclude(x, o)
-	e.mu.Unlock()
-	if !delivers {
-		e.nudge()
-		return
-	}
-	e.couriers.Go(func() {
-		select {
-		case e.bags <- struct{}{}:
-			defer func() { <-e.bags }()
-		case <-e.sending.Done():
-		}
-		e.deliver(x, o)
-	})
-}
-
-// deliver takes a dead letter where it belongs, then hands on the outcome.
-func (e *Engine) deliver(x *execution, o outcome) {
-	letter, _ := o.settlement.DeadLetter(o.job.Queue)
-	ctx, cancel := context.WithTimeoutCause(e.sending, e.o.DeliverWithin, errBudget)
-	d := e.o.Deliver(ctx, *o.job, letter)
-	cancel()
-	e.mu.Lock()
-	e.delivered(x, d)
-	e.mu.Unlock()
-	e.nudge()
-}
-
-// delivered hands on an outcome whose dead letter was accepted or refused,
-// unless that was done before. The caller holds the mutex.
-func (e *Engine) delivered(x *execution, d job.Delivery) {
-	if x.letter == nil {
-		return
-	}
-	o := outcome{job: x.letter.job, settlement: x.letter.settlement.Delivered(d)}
-	x.letter = nil
-	e.letters--
-	e.box.ended = append(e.box.ended, o)
-}
-
-// flush begins the end: what was not delivered by now is refused and kept. Only
-// writing is left.
-func (e *Engine) flush() {
-	e.mu.Lock()
-	e.phase = flushing
-	for _, x := range e.held {
-		e.delivered(x, undelivered())
-	}
-	e.mu.Unlock()
-	e.nudge()
-}
-
-func undelivered() job.Delivery {
-	return job.Delivery{Problem: "the engine stopped before it was known whether the dead letter was accepted"}
 }

@@ -2,7 +2,8 @@ package engine
 
 import (
 	"context"
-	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"redrive/internal/job"
@@ -10,6 +11,33 @@ import (
 
 // flushLimit bounds how long a stop tries to write the last outcomes.
 const flushLimit = 10 * time.Second
+
+// phase is how far an engine has come. It only rises, unless the start fails.
+type phase int32
+
+const (
+	fresh    phase = iota
+	starting       // Start is at work
+	running
+	stopping // no more claims
+	flushing // no more handlers and deliveries: write what is in memory, and end
+)
+
+// life has the phase of an engine and the signals of its end.
+type life struct {
+	phase   atomic.Int32
+	drained chan struct{} // closed when the engine is stopping, no handler runs and no letter is on the way
+	settled chan struct{} // closed when the dispatcher has ended
+	hurry   chan struct{} // closed when a stop shall wait no longer
+	rush    sync.Once     // closes it
+	done    chan struct{} // closed when everything has ended
+	err     error         // of the dispatcher; to be read when it has ended
+}
+
+// advance moves from one phase to another; false when it is not in the first.
+func (l *life) advance(from, to phase) bool { return l.phase.CompareAndSwap(int32(from), int32(to)) }
+
+func (l *life) reached(p phase) bool { return l.phase.Load() >= int32(p) }
 
 // Stop ends the engine gracefully. It claims no more at once, lets handlers
 // run for the grace, ends the contexts of the rest, releases what did not
@@ -20,24 +48,23 @@ const flushLimit = 10 * time.Second
 func (e *Engine) Stop(ctx context.Context) error {
 	e.beginStop()
 	select {
-	case <-e.done:
+	case <-e.life.done:
 	case <-ctx.Done():
 		e.rush()
-		<-e.done
+		<-e.life.done
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stopErr
+	return e.life.err
 }
 
 func (e *Engine) beginStop() {
-	e.mu.Lock()
-	before := e.phase
-	e.phase = max(before, stopping)
-	e.mu.Unlock()
+	e.active.close()
+	before := phase(e.life.phase.Load())
+	for before < stopping && !e.life.advance(before, stopping) {
+		before = phase(e.life.phase.Load())
+	}
 	switch before {
 	case fresh: // there is no loop, and there will be none
-		close(e.done)
+		close(e.life.done)
 	case starting: // Start sees it, and closes done
 	case running:
 		go e.shutdown()
@@ -48,36 +75,33 @@ func (e *Engine) beginStop() {
 
 // rush ends every wait that is only for politeness.
 func (e *Engine) rush() {
-	e.mu.Lock()
-	first := !e.hurried
-	e.hurried = true
-	e.mu.Unlock()
-	if first {
-		close(e.hurry)
-		e.nudge()
-	}
+	e.life.rush.Do(func() { close(e.life.hurry) })
+	e.notify()
 }
 
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
-	defer close(e.done)
-	e.releaseAll(e.waits)
-	e.nudge()
-	drained := await(e.drained, e.o.Grace, e.hurry)
+	defer close(e.life.done)
+	e.interrupt(e.active.waits)
+	e.notify()
+	drained := await(e.life.drained, e.o.Grace, e.life.hurry)
 	if !drained {
-		e.interruptAll()
-		drained = await(e.drained, patience, nil)
-		e.releaseAll(func(*execution) bool { return true })
+		e.outbox.interrupt(errStopping)
+		e.active.cancelAll(errStopping)
+		drained = await(e.life.drained, patience, nil)
+		e.interrupt(func(*execution) bool { return true })
 	}
-	e.flush()
-	if !await(e.settled, flushLimit, nil) {
+	e.outbox.close()
+	e.life.advance(stopping, flushing)
+	e.notify()
+	if !await(e.life.settled, flushLimit, nil) {
 		e.rush()
-		<-e.settled
+		<-e.life.settled
 	}
-	e.keeper.Wait()
+	e.heartbeat.Wait()
 	if drained {
-		e.handlers.Wait()
-		e.couriers.Wait()
+		e.handlers.all.Wait()
+		e.outbox.senders.Wait()
 	}
 }
 
@@ -90,6 +114,10 @@ func await(done <-chan struct{}, limit time.Duration, hurry <-chan struct{}) boo
 	case <-hurry:
 	case <-timer.C:
 	}
+	return closed(done)
+}
+
+func closed(done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
@@ -98,17 +126,11 @@ func await(done <-chan struct{}, limit time.Duration, hurry <-chan struct{}) boo
 	}
 }
 
-// interruptAll ends the contexts of all handlers and deliveries.
-func (e *Engine) interruptAll() {
-	e.interrupt(errStopping)
-	e.mu.Lock()
-	var all []*execution
-	for _, x := range e.held {
-		all = append(all, x)
-	}
-	e.mu.Unlock()
-	for _, x := range all {
-		x.cancel(errStopping)
+// interrupt ends executions because the engine stops. Those with a handler keep
+// their workers.
+func (e *Engine) interrupt(which func(*execution) bool) {
+	for _, x := range e.abandon(errStopping, which) {
+		e.outbox.post(e.settle(&x.job, x.interrupted()))
 	}
 }
 
@@ -117,12 +139,4 @@ func (x *execution) interrupted() job.Ending {
 	return job.Ending{Outcome: job.Interrupted, FinishedAt: time.Now().UTC(), Error: job.ErrorInfo{
 		Type: "interrupted", Message: "the engine was stopped before the job ended",
 	}}
-}
-
-// unwritten notes, for Stop, what the dispatcher leaves behind. The caller
-// holds the mutex.
-func (e *Engine) unwritten(left int, problem error) {
-	if left > 0 {
-		e.stopErr = fmt.Errorf("stop the engine: %d outcomes were not written, and their jobs will be settled as lost at the next start: %w", left, problem)
-	}
 }

@@ -40,6 +40,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 )
 
@@ -156,7 +157,7 @@ func text(value []byte, limit int) (string, bool) {
 	if len(value) == 0 || value[0] != '"' {
 		return "", false
 	}
-	s := unquote(value)
+	s := rawjson.Text(value)
 	if s == "" || len(s) > limit {
 		return "", false
 	}

@@ -33,11 +33,11 @@ func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
 	if problem != "" {
 		return nil, false
 	}
-	block := encode(letter)
+	block := encode(blockOf(letter))
 	m, there := d.find("dead_letter")
-	at := edit{m.value, m.to, block}
+	at := rawjson.Edit{From: m.Value, To: m.To, Text: block}
 	if !there {
-		at = d.append(`"dead_letter":` + block)
+		at = d.append(`"dead_letter":` + string(block))
 	}
 	return d.splice(append(d.attempts(letter.Attempts), at)), true
 }
@@ -61,36 +61,30 @@ func WithData(raw, data []byte) (edited []byte, ok bool) {
 	if problem != "" || !there {
 		return nil, false
 	}
-	edited = d.splice([]edit{{m.value, m.to, string(data)}})
+	edited = d.splice([]rawjson.Edit{{From: m.Value, To: m.To, Text: data}})
 	frame := inside(raw)
 	if body, framed := frame.find("body"); framed && string(frame.value("__bq_frame")) == "1" {
-		return frame.splice([]edit{{body.value, body.to, quote(string(edited))}}), true
+		return frame.splice([]rawjson.Edit{{From: body.Value, To: body.To, Text: encode(string(edited))}}), true
 	}
 	return edited, true
 }
 
-// quote writes a string as JSON, with nothing escaped that need not be.
-func quote(s string) string {
+// encode writes JSON with nothing escaped that need not be.
+func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // unreachable: every string can be written
-		panic(fmt.Sprintf("envelope.quote(%q): %v", s, err))
+	if err := e.Encode(v); err != nil { // unreachable: there are only texts and numbers in it
+		panic(fmt.Sprintf("envelope.encode(%+v): %v", v, err))
 	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func encode(l job.DeadLetter) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(letterShape{
+func blockOf(l job.DeadLetter) letterShape {
+	return letterShape{
 		Reason: reasonWord(l.Reason), Error: orNull(l.Error), Exception: orNull(l.Exception),
 		FailedAt: l.FailedAt.UnixMilli(), OriginalQueue: l.Queue, Attempts: l.Attempts, Lang: "go",
-	}); err != nil { // unreachable: the block holds texts and numbers
-		panic(fmt.Sprintf("envelope.encode(%+v): %v", l, err))
 	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
 // reasonWord is the word of BabelQueue for a reason. It has two of its own.
@@ -111,57 +105,50 @@ func orNull(s string) *string {
 	return &s
 }
 
-// edit puts a text in the place of raw[from:to].
-type edit struct {
-	from, to int
-	text     string
-}
-
-func (d document) splice(edits []edit) []byte {
-	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
-	var out []byte
-	done := 0
-	for _, e := range edits {
-		out = append(append(out, d.raw[done:e.from]...), e.text...)
-		done = e.to
-	}
-	return append(out, d.raw[done:]...)
+func (d document) splice(edits []rawjson.Edit) []byte {
+	slices.SortFunc(edits, func(a, b rawjson.Edit) int { return cmp.Compare(a.From, b.From) })
+	return rawjson.Splice(d.raw, slices.Values(edits))
 }
 
 // attempts is the edit that sets the attempts, if they are a count.
-func (d document) attempts(n int) []edit {
+func (d document) attempts(n int) []rawjson.Edit {
 	m, there := d.find("attempts")
 	if !there {
 		return nil
 	}
-	if _, ok := count(d.raw[m.value:m.to]); !ok {
+	if _, ok := count(d.raw[m.Value:m.To]); !ok {
 		return nil
 	}
-	return []edit{{m.value, m.to, strconv.Itoa(n)}}
+	return []rawjson.Edit{{From: m.Value, To: m.To, Text: []byte(strconv.Itoa(n))}}
 }
 
 // append is the edit that adds a member after the last one.
-func (d document) append(text string) edit {
-	if len(d.members) == 0 {
-		at := rawjson.Space(d.raw, 0) + 1
-		return edit{at, at, text}
+func (d document) append(text string) rawjson.Edit {
+	at := bytes.IndexByte(d.raw, '{') + 1
+	if n := len(d.members); n > 0 {
+		at, text = d.members[n-1].To, ","+text
 	}
-	at := d.members[len(d.members)-1].to
-	return edit{at, at, "," + text}
+	return rawjson.Edit{From: at, To: at, Text: []byte(text)}
 }
 
 // remove is the edit that takes a member away, and the comma that joined it to
 // its neighbour: the one before it, or else the one after it.
-func (d document) remove(name string) []edit {
-	i := slices.IndexFunc(d.members, func(m member) bool { return m.name == name })
+func (d document) remove(name string) []rawjson.Edit {
+	i := d.index(name)
 	if i < 0 {
 		return nil
 	}
-	from, to := d.members[i].from, d.members[i].to
+	from, to := d.members[i].From, d.members[i].To
 	if i > 0 {
-		from = rawjson.Space(d.raw, d.members[i-1].to)
+		from = d.comma(i - 1)
 	} else if len(d.members) > 1 {
-		to = rawjson.Space(d.raw, to) + 1
+		to = d.comma(0) + 1
 	}
-	return []edit{{from, to, ""}}
+	return []rawjson.Edit{{From: from, To: to}}
+}
+
+// comma is where the comma after a member lies.
+func (d document) comma(i int) int {
+	to := d.members[i].To
+	return to + bytes.IndexByte(d.raw[to:], ',')
 }

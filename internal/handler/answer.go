@@ -3,18 +3,14 @@ package handler
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"redrive/internal/clip"
+	"redrive/internal/httpclient"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -26,7 +22,9 @@ const maxExcerpt = 512
 func (s *service) refused(response *http.Response, body []byte) error {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 	f := s.failure(fmt.Sprintf("http.%d", response.StatusCode), status)
-	f.Answer.RetryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
+	if wait, ok := httpclient.RetryAfter(response); ok {
+		f.Answer.RetryAfter = &wait
+	}
 	if said, ok := parseRefusal(body); ok {
 		said.refine(f)
 	} else if text := excerpt(body); text != "" {
@@ -43,7 +41,7 @@ func target(response *http.Response) string {
 	if err != nil {
 		return ""
 	}
-	return " (to " + withoutSecrets(url.URL(*location)) + ")"
+	return " (to " + httpclient.WithoutSecrets(location) + ")"
 }
 
 // refusal is the JSON object "error" of an answer. Its fields are read one by
@@ -99,21 +97,6 @@ func (r refusal) refine(f *job.Failure) {
 	if len(r.Details) > 0 && json.Indent(&details, r.Details, "", "  ") == nil {
 		f.Trace += details.String()
 	}
-}
-
-// retryAfter reads a Retry-After header: seconds, or a date. A number that is
-// too large to hold is a very long wait.
-func retryAfter(value string, now time.Time) *time.Duration {
-	value = strings.TrimSpace(value)
-	var wait time.Duration
-	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		wait = time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
-	} else if date, err := http.ParseTime(value); err == nil {
-		wait = max(0, date.Sub(now))
-	} else {
-		return nil
-	}
-	return &wait
 }
 
 // excerpt is the beginning of a body on one line, or nothing when the body is

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 )
 
@@ -57,7 +58,7 @@ type Set struct {
 // "report.*". An unusable one is a *invalid.Error, whose field is
 // "handlers.PATTERN", followed by the part that is wrong.
 func New(configs map[string]Config) (*Set, error) {
-	s := &Set{exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: newClient()}
+	s := &Set{exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: httpclient.New(128)}
 	for pattern, config := range configs {
 		handler, err := config.build(s.client, "handlers."+pattern)
 		if err != nil {

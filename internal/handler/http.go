@@ -8,11 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 )
@@ -20,25 +20,6 @@ import (
 // maxAnswer is how much of an answer is read; a service that says more than
 // that loses its connection, not its outcome.
 const maxAnswer = 1 << 20
-
-// newClient returns the client that all HTTP handlers share. It obeys no proxy
-// of the environment and follows no redirect: the service that does the work
-// is the one that the configuration names.
-func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			ForceAttemptHTTP2:      true,
-			TLSHandshakeTimeout:    10 * time.Second,
-			MaxIdleConns:           512,
-			MaxIdleConnsPerHost:    128,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
 
 // service does the work of jobs by requests to one address.
 type service struct {
@@ -49,8 +30,8 @@ type service struct {
 }
 
 func newHTTP(client *http.Client, config HTTP, field string) (engine.Handler, error) {
-	address, err := url.Parse(config.URL)
-	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+	address, err := httpclient.Parse(config.URL)
+	if err != nil {
 		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
 	}
 	if port := address.Port(); port != "" {
@@ -61,14 +42,8 @@ func newHTTP(client *http.Client, config HTTP, field string) (engine.Handler, er
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
-	s := &service{client: client, url: config.URL, shown: withoutSecrets(*address), timeout: config.Timeout}
+	s := &service{client: client, url: config.URL, shown: httpclient.WithoutSecrets(address), timeout: config.Timeout}
 	return s.run, nil
-}
-
-// withoutSecrets leaves out the parts of an address in which people put
-// passwords and keys.
-func withoutSecrets(u url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
 // run is an [engine.Handler].
@@ -132,10 +107,7 @@ func (s *service) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var wrapped *url.Error // its text holds the whole address
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
+	err = httpclient.WithoutAddress(err)
 	var network net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

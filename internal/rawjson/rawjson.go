@@ -1,112 +1,193 @@
-// Package rawjson finds its way through JSON without decoding it. What a
-// decoder and an encoder would change, big numbers, 1.0 and the order of
-// members, is kept to the byte by those who only need to know where a value
-// begins and ends.
+// Package rawjson reads JSON without decoding it, and changes it without
+// encoding it again. What a decoder and an encoder would change, big numbers,
+// 1.0, white space, the order of members and names that come twice, is kept to
+// the byte by those who only need to know where a value begins and ends.
 //
-// Unless said otherwise, data is valid JSON, and i the index of a byte in it.
+// The tokens come from jsontext, so that nobody here has to know what a string
+// or a number looks like. A [Cursor] goes through them one by one; [Members] and
+// [Elements] list the parts of one value; [Splice] puts other text in the place
+// of parts. They read as JSON what the standard library does: a name may come
+// twice, and text may be invalid UTF-8. Who is stricter asks [Check], [HalfPair]
+// and [Repeated].
 package rawjson
 
 import (
 	"bytes"
-	"strconv"
-	"unicode/utf16"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Depth is how deep the deepest bracket lies. The data may be anything.
-func Depth(data []byte) (deepest int) {
-	level := 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			i = AfterString(data, i) - 1
-		case '{', '[':
-			level++
-			deepest = max(deepest, level)
-		case '}', ']':
-			level--
-		}
+// Check says what is wrong with data that should be one JSON value in UTF-8, at
+// most so many levels deep; nothing if it is that.
+func Check(data []byte, levels int) (problem string) {
+	if !utf8.Valid(data) {
+		return "is not valid UTF-8"
 	}
-	return deepest
-}
-
-// Space returns the index of the first byte from i on that is no white space.
-func Space(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r' || data[i] == '\n') {
-		i++
+	if Depth(data) > levels {
+		return fmt.Sprintf("is nested deeper than %d levels", levels)
 	}
-	return i
-}
-
-// AfterString returns the index after the string that begins at i.
-func AfterString(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
-}
-
-// AfterValue returns the index after the value that begins at i.
-func AfterValue(data []byte, i int) int {
-	level := 0
-	for ; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			if i = AfterString(data, i); level == 0 {
-				return i
-			}
-			i--
-		case '{', '[':
-			level++
-		case '}', ']':
-			if level--; level == 0 {
-				return i + 1
-			} else if level < 0 {
-				return i
-			}
-		case ',', ':', ' ', '\t', '\r', '\n':
-			if level == 0 {
-				return i
-			}
-		}
-	}
-	return i
-}
-
-// HalfPair returns the first escape that is half of a surrogate pair, as
-// "\ud800", or nothing. It is no character, and a decoder would silently make
-// another one of it.
-func HalfPair(data []byte) string {
-	for i := bytes.IndexByte(data, '\\'); i >= 0 && i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
-		}
-		unit, next := escaped(data[i:]), escaped(data[min(i+6, len(data)):])
-		switch {
-		case utf16.DecodeRune(unit, next) != utf8.RuneError:
-			i += 11
-		case utf16.IsSurrogate(unit):
-			return string(data[i : i+6])
-		default:
-			i++ // what is escaped may be a backslash
-		}
+	if !Valid(data) {
+		at := new(json.SyntaxError)
+		err := json.Unmarshal(data, new(json.RawMessage)) // says it in words that people know
+		errors.As(err, &at)
+		return fmt.Sprintf("is not JSON: %v, at byte %d", err, at.Offset)
 	}
 	return ""
 }
 
-// escaped is the UTF-16 unit with which a text begins, or zero.
-func escaped(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
+// Valid reports whether data is one JSON value.
+func Valid(data []byte) bool {
+	return jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// Depth is how deep the deepest bracket lies, as far as data is JSON.
+func Depth(data []byte) (deepest int) {
+	c := NewCursor(data)
+	defer c.Close()
+	for {
+		if kind, _, _ := c.Next(); kind == 0 {
+			return deepest
+		}
+		deepest = max(deepest, c.tokens.StackDepth())
 	}
-	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil { // unreachable in valid JSON
-		return 0
+}
+
+// HalfPair returns the first escape in valid JSON that is half of a surrogate
+// pair, as "\ud800", or nothing. It is no character, and a decoder would silently
+// make another one of it.
+func HalfPair(data []byte) string {
+	if bytes.IndexByte(data, '\\') < 0 {
+		return ""
 	}
-	return rune(unit)
+	wrong := strictly(data, jsontext.AllowDuplicateNames(true))
+	if wrong == nil {
+		return ""
+	}
+	escape := data[wrong.ByteOffset:]
+	return string(escape[:min(len(escape), len(`\ud800`))])
+}
+
+// Repeated returns the first name that stands twice in one object.
+func Repeated(data []byte) (name string, ok bool) {
+	wrong := strictly(data, jsontext.AllowInvalidUTF8(true))
+	if wrong == nil || !errors.Is(wrong, jsontext.ErrDuplicateName) {
+		return "", false
+	}
+	return wrong.JSONPointer.LastToken(), true
+}
+
+// strictly returns what jsontext has against data, if only one thing is allowed.
+func strictly(data []byte, allowed jsontext.Options) *jsontext.SyntacticError {
+	if jsontext.Value(data).IsValid(allowed) {
+		return nil
+	}
+	wrong := new(jsontext.SyntacticError)
+	if _, err := jsontext.NewDecoder(bytes.NewBuffer(data), allowed).ReadValue(); !errors.As(err, &wrong) {
+		return nil
+	}
+	return wrong
+}
+
+// Text is what a string of JSON says, also one that is cut off. Of one that is
+// not JSON it is what stands between the quotes, and of anything else all of it.
+func Text(raw []byte) string {
+	inside, quoted := bytes.CutPrefix(raw, []byte(`"`))
+	if !quoted {
+		return string(raw)
+	}
+	inside, closed := bytes.CutSuffix(inside, []byte(`"`))
+	if closed && bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside)
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || Valid(raw) {
+		return string(text)
+	}
+	return string(inside)
+}
+
+// Quote writes a text as a string of JSON. What is not UTF-8 in it is replaced.
+func Quote(text string) []byte {
+	quoted, _ := jsontext.AppendQuote(nil, text)
+	return quoted
+}
+
+// Kind is the kind of the value that data begins with, see [Cursor.Peek].
+func Kind(data []byte) byte {
+	c := NewCursor(data)
+	defer c.Close()
+	kind, _ := c.Peek()
+	return kind
+}
+
+// Member is a member of an object: its name begins at From, its value is that
+// from Value to To.
+type Member struct {
+	Name            string
+	From, Value, To int
+}
+
+// Members yields the members of the object that data is.
+func Members(data []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		c := NewCursor(data)
+		defer c.Close()
+		for c.Next(); ; {
+			kind, from, named := c.Next()
+			if kind != '"' {
+				return
+			}
+			_, value := c.Peek()
+			to, ok := c.Skip()
+			if !ok || !yield(Member{Text(data[from:named]), from, value, to}) {
+				return
+			}
+		}
+	}
+}
+
+// Elements yields the elements of the array that data is.
+func Elements(data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		c := NewCursor(data)
+		defer c.Close()
+		for c.Next(); ; {
+			_, from := c.Peek()
+			to, ok := c.Skip()
+			if !ok || !yield(data[from:to:to]) {
+				return
+			}
+		}
+	}
+}
+
+// AfterValue returns the index after the value that begins at i.
+func AfterValue(data []byte, i int) int {
+	c := NewCursor(data[i:])
+	defer c.Close()
+	to, _ := c.Skip()
+	return i + to
+}
+
+// Edit puts a text in the place of the bytes from From to To.
+type Edit struct {
+	From, To int
+	Text     []byte
+}
+
+// Splice returns data with the edits, which come in their order.
+func Splice(data []byte, edits iter.Seq[Edit]) []byte {
+	var out []byte
+	done := 0
+	for e := range edits {
+		out = append(append(out, data[done:e.From]...), e.Text...)
+		done = e.To
+	}
+	return append(out, data[done:]...)
 }

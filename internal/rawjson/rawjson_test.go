@@ -21,11 +21,11 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-func TestAfterValue(t *testing.T) {
+func TestCursor_SkipsOneValue(t *testing.T) {
 	for _, value := range []string{`1`, `-1.5e3`, `null`, `""`, `"a\"b,]"`, `"\\"`, `[]`, `[1, "]" ]`, `{ "a" : {"}":[]} }`} {
 		for _, rest := range []string{``, `,2]`, ` ,2`, `}`, `]`, "\n}", `:`} {
-			if got := AfterValue([]byte(value+rest), 0); got != len(value) {
-				t.Errorf("%s%s: ends at %d, want %d", value, rest, got, len(value))
+			if got, ok := NewCursor([]byte(value + rest)).Skip(); got != len(value) || !ok {
+				t.Errorf("%s%s: ends at %d, %t, want %d", value, rest, got, ok, len(value))
 			}
 		}
 	}
@@ -48,12 +48,16 @@ func FuzzParts(f *testing.F) {
 	f.Add([]byte(`[ 1, {"a":"\"}"} ,[] ]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		Depth(data) // must not panic
+		if Valid(data) != json.Valid(data) {
+			t.Fatalf("%q is valid: %t", data, Valid(data))
+		}
 		if !json.Valid(data) {
 			return
 		}
-		i := Space(data, 0)
-		if end := AfterValue(data, i); !bytes.Equal(data[i:end], bytes.Trim(data, " \t\r\n")) {
-			t.Fatalf("%q ends at %d", data, end)
+		c := NewCursor(data)
+		_, i := c.Peek()
+		if end, ok := c.Skip(); !ok || !bytes.Equal(data[i:end], bytes.Trim(data, " \t\r\n")) {
+			t.Fatalf("%q ends at %d, %t", data, end, ok)
 		}
 		var text string
 		if data[i] == '"' && json.Unmarshal(data, &text) == nil {

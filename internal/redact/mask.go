@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,11 +14,10 @@ import (
 // Hidden is what stands for a secret in a text. In a document a number follows.
 const Hidden = "••••••"
 
-// lock is a hidden value of a document, from to to in it.
+// lock is a hidden value of a document, and what is shown instead.
 type lock struct {
-	place    int // where it stands, when somebody wants to know
-	from, to int
-	mask     []byte // what is shown instead
+	rawjson.Edit
+	place int // where it stands, when somebody wants to know
 }
 
 // Payload hides the secrets of a document, also of the beginning of one. What is
@@ -28,7 +26,7 @@ func (r *Redactor) Payload(document []byte) []byte {
 	if document == nil {
 		return nil
 	}
-	return splice(document, r.locks(document, nil))
+	return splice(document, (&masker{redactor: r}).document(document, make(path, 0, 8)))
 }
 
 // splice puts masks in the places of what they hide.
@@ -36,19 +34,13 @@ func splice(document []byte, locks []lock) []byte {
 	if len(locks) == 0 {
 		return document
 	}
-	var out []byte
-	from := 0
-	for _, l := range locks {
-		out = append(append(out, document[from:l.from]...), l.mask...)
-		from = l.to
-	}
-	return append(out, document[from:]...)
-}
-
-// locks finds the secrets of a document, in their order, and with places where
-// they stand.
-func (r *Redactor) locks(document []byte, at places) []lock {
-	return (&masker{redactor: r, places: at}).document(document, nil)
+	return rawjson.Splice(document, func(yield func(rawjson.Edit) bool) {
+		for _, l := range locks {
+			if !yield(l.Edit) {
+				return
+			}
+		}
+	})
 }
 
 // masker finds the secrets of JSON.
@@ -70,14 +62,18 @@ const maxNested = 8
 // JSON as a whole is a text too, from its beginning: nobody knows where its names
 // and values belong together.
 func (m *masker) document(data []byte, at path) []lock {
-	valid := json.Valid(data)
+	valid := rawjson.Valid(data)
 	if valid || looksLikeJSON(data) {
-		m.walker = walker{data: data, src: string(data), at: at, visit: m.visit, named: m.visitNamed, names: m.redactor.names}
-		m.walker.value(rawjson.Space(data, 0))
+		m.walker = walker{data: data, src: string(data), at: at, redactor: m.redactor, visit: m.visit, named: m.visitNamed}
+		if valid {
+			m.walker.walk(data)
+		} else {
+			m.walker.walk(mended(data))
+		}
 	}
 	if !valid {
 		for from, to := range m.redactor.secrets(string(data)) {
-			m.locks = append(m.locks, lock{0, from, to, []byte(m.next())})
+			m.locks = append(m.locks, lock{Edit: rawjson.Edit{From: from, To: to, Text: []byte(m.next())}})
 		}
 	}
 	if !valid || len(m.pairs) > 0 {
@@ -89,11 +85,11 @@ func (m *masker) document(data []byte, at path) []lock {
 // looksLikeJSON reports whether a text can be JSON, or the beginning of it: what
 // begins with a bracket, or is all one string.
 func looksLikeJSON(data []byte) bool {
-	i := rawjson.Space(data, 0)
-	if i == len(data) || data[i] != '"' {
-		return i < len(data) && (data[i] == '{' || data[i] == '[')
+	data = bytes.Trim(data, " \t\r\n")
+	if len(data) > 0 && data[0] == '"' {
+		return afterString(data, 0) == len(data)
 	}
-	return rawjson.Space(data, rawjson.AfterString(data, i)) == len(data)
+	return len(data) > 0 && (data[0] == '{' || data[0] == '[')
 }
 
 // opens reports whether a text begins as JSON in a string does.
@@ -104,10 +100,10 @@ func opens(s string) bool {
 
 // joined puts locks in order, and makes one of those that overlap: the first.
 func joined(locks []lock) (all []lock) {
-	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.From, b.From) })
 	for _, l := range locks {
-		if n := len(all); n > 0 && l.from < all[n-1].to {
-			all[n-1].to = max(l.to, all[n-1].to)
+		if n := len(all); n > 0 && l.From < all[n-1].To {
+			all[n-1].To = max(l.To, all[n-1].To)
 		} else {
 			all = append(all, l)
 		}
@@ -122,30 +118,15 @@ func (m *masker) next() string {
 	return tokenOf(len(m.locks) + len(m.pairs) + 1)
 }
 
-// visit hides the value at i, or lets the walker look into it. Nobody looks into
-// what lies too deep.
-func (m *masker) visit(i int) (after int) {
-	data := m.walker.data
-	bracket := data[i] == '{' || data[i] == '['
-	if m.isSecret() || bracket && m.walker.depth >= maxDepth {
-		if j := rawjson.AfterValue(data, i); j > i && !harmless(data[i:j]) {
-			m.locks = append(m.locks, m.lock(i, j, m.next()))
-			return j
-		}
+// visit hides a value that nobody looks into, because it is a secret or lies too
+// deep, and what is secret in a string.
+func (m *masker) visit(from, to int, whole bool) {
+	switch data := m.walker.data; {
+	case whole && !harmless(data[from:to]):
+		m.locks = append(m.locks, m.lock(from, to, m.next()))
+	case data[from] == '"':
+		m.search(from, to)
 	}
-	if data[i] == '"' {
-		after = rawjson.AfterString(data, i)
-		m.search(i, after)
-	}
-	return after
-}
-
-func (m *masker) isSecret() bool {
-	at := m.walker.at
-	if n := len(at); n > 0 && !at[n-1].element && m.redactor.names.hide(at[n-1].name) {
-		return true
-	}
-	return slices.ContainsFunc(m.redactor.paths, func(p path) bool { return p.leads(at) })
 }
 
 // harmless reports whether a value can be no secret.
@@ -165,11 +146,11 @@ func (m *masker) visitNamed(i, j int) {
 }
 
 func (m *masker) lock(i, j int, shown string) lock {
-	place := 0
+	l := lock{Edit: rawjson.Edit{From: i, To: j, Text: rawjson.Quote(shown)}}
 	if m.places != nil {
-		place = m.places.of(&m.walker)
+		l.place = m.places.of(&m.walker)
 	}
-	return lock{place, i, j, quote(shown)}
+	return l
 }
 
 // search looks for secrets within a string.
@@ -211,12 +192,12 @@ func (e *Moved) Error() string {
 // places where their masks still stand. It returns a *Moved when a mask, or a
 // part of one, stands anywhere else.
 func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
-	at := places{}
-	locks := r.locks(original, at)
+	m := &masker{redactor: r, places: places{}}
+	locks := m.document(original, nil)
 	if bytes.Equal(edited, splice(original, locks)) {
 		return original, nil
 	}
-	if !json.Valid(edited) || !json.Valid(original) {
+	if !rawjson.Valid(edited) || !rawjson.Valid(original) {
 		if bytes.Contains(edited, []byte(Hidden)) {
 			return nil, &Moved{"$"}
 		}
@@ -228,15 +209,15 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 	}
 	secrets, known := map[mask][]byte{}, map[mask]bool{}
 	for _, l := range locks {
-		secrets[mask{l.place, text(l.mask)}] = original[l.from:l.to]
+		secrets[mask{l.place, rawjson.Text(l.Text)}] = original[l.From:l.To]
 	}
-	masks(original, func(w *walker, shown string, _ lock) { known[mask{at.of(w), shown}] = true })
+	masks(original, func(w *walker, shown string, _ lock) { known[mask{m.places.of(w), shown}] = true })
 	var back []lock
 	var wrong error
 	masks(edited, func(w *walker, shown string, l lock) {
-		id := mask{at.of(w), shown}
+		id := mask{m.places.of(w), shown}
 		if secret, ok := secrets[id]; ok {
-			l.mask = secret
+			l.Text = secret
 			back = append(back, l)
 		} else if !known[id] && wrong == nil {
 			wrong = &Moved{Path(w.at.String())}
@@ -251,14 +232,12 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 // masks finds the strings of a document that look like masks.
 func masks(document []byte, found func(w *walker, shown string, l lock)) {
 	w := &walker{data: document, src: string(document)}
-	w.visit = func(i int) (after int) {
-		if document[i] == '"' {
-			j := rawjson.AfterString(document, i)
-			if shown := w.text(i, j); strings.Contains(shown, Hidden) {
-				found(w, shown, lock{from: i, to: j})
+	w.visit = func(from, to int, _ bool) {
+		if document[from] == '"' {
+			if shown := w.text(from, to); strings.Contains(shown, Hidden) {
+				found(w, shown, lock{Edit: rawjson.Edit{From: from, To: to}})
 			}
 		}
-		return 0
 	}
-	w.value(rawjson.Space(document, 0))
+	w.walk(document)
 }

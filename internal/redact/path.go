@@ -1,7 +1,7 @@
 package redact
 
 import (
-	"encoding/json"
+	"redrive/internal/rawjson"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,19 +89,8 @@ func (p path) String() string {
 		case s.name != "" && !strings.ContainsAny(s.name, ".[]*\"' "):
 			b.WriteString("." + s.name)
 		default:
-			b.WriteString("[" + string(quote(s.name)) + "]")
+			b.WriteString("[" + string(rawjson.Quote(s.name)) + "]")
 		}
 	}
 	return b.String()
-}
-
-// quote writes a text as JSON, each character as it is.
-func quote(s string) []byte {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // unreachable: every string can be written
-		return []byte(`""`)
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }

@@ -353,3 +353,18 @@ func TestPayload_WrappedHidesThePathsOfAllTypes(t *testing.T) {
 		t.Errorf("a job of another type becomes %s", got)
 	}
 }
+
+// What is JSON but for a few bytes is read to its end, as programs write it that
+// know NaN and None, and people who forget a comma.
+func TestPayload_ReadsWhatIsNearlyJSON(t *testing.T) {
+	const pair, masked = `{"name":"pin","value":"abc"}`, `{"name":"pin","value":"` + Hidden + `#1"}`
+	for _, document := range []string{
+		`{"score":NaN,"headers":[%s]}`, `[None, undefined, %s]`, `[1e, -, %s]`, `[tru,%s,]`, `{"a":[1,],"b":%s}`,
+		"[\"two\nlines\",%s]", `["x\x41y",%s]`, `["\u12",%s]`, "[1\n%s]", `{"a":1 "b":%s}`,
+	} {
+		data, want := strings.Replace(document, "%s", pair, 1), strings.Replace(document, "%s", masked, 1)
+		if got := string(Default().Payload([]byte(data))); got != want {
+			t.Errorf("%s\n is shown as %s", data, got)
+		}
+	}
+}

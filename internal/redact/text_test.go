@@ -2,6 +2,7 @@ package redact
 
 import (
 	"fmt"
+	"redrive/internal/rawjson"
 	"strings"
 	"testing"
 )
@@ -63,7 +64,7 @@ func TestText_HidesInWhateverIsCutOffAnywhere(t *testing.T) {
 		early := strings.Contains(said, "@tcp(") || strings.HasPrefix(said, "Bearer")
 		for cut := range len(said) + 1 {
 			shown := []string{r.Text(said[:cut])}
-			for _, document := range []string{said[:cut], `["` + said[:cut], string(quote(said[:cut]))} {
+			for _, document := range []string{said[:cut], `["` + said[:cut], string(rawjson.Quote(said[:cut]))} {
 				shown = append(shown, string(r.Payload([]byte(document))))
 			}
 			if strings.ContainsAny(strings.Join(shown, " "), "QZ") && (!early || cut == len(said)) {

@@ -1,25 +1,35 @@
 package redact
 
 import (
-	"bytes"
-	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"redrive/internal/rawjson"
 )
 
-// walker goes through the values of a document, which may be cut off or be no
-// JSON at all: then it stops early.
+// walker goes through the values of a document, as far as it is JSON.
 type walker struct {
-	data  []byte
-	src   string                  // the same, of which names and texts are parts
-	at    path                    // where it is
-	visit func(i int) (after int) // is shown where each value begins; the index after it when that is done with
-	named func(i, end int)        // is shown the value of a pair whose name is secret, see pair; may be nil
-	names *names
-	depth int
-	known []int // the places of the first steps of at, see places
+	data     []byte
+	src      string // the same, of which names and texts are parts
+	next     *rawjson.Cursor
+	at       path                           // where it is
+	redactor *Redactor                      // nil: nothing is secret
+	visit    func(from, to int, whole bool) // is shown each value but those into which it goes; whole: it does not want to
+	named    func(from, to int)             // is shown the value of a pair whose name is secret, see pair
+	depth    int
+	known    []int // the places of the first steps of at, see places
+}
+
+// isSecret reports whether the value that comes next is one.
+func (w *walker) isSecret() bool {
+	if w.redactor == nil {
+		return false
+	}
+	if n := len(w.at); n > 0 && !w.at[n-1].element && w.redactor.names.hide(w.at[n-1].name) {
+		return true
+	}
+	return slices.ContainsFunc(w.redactor.paths, func(p path) bool { return p.leads(w.at) })
 }
 
 // places numbers the places of documents. To write each of them out would take
@@ -52,26 +62,43 @@ func (p places) of(w *walker) (n int) {
 // value.
 const maxDepth = 512
 
-// value goes through the value that begins at i, and returns the index after
-// it; ok is false where there is none.
-func (w *walker) value(i int) (end int, ok bool) {
-	if i >= len(w.data) {
-		return i, false
+// walk goes through the document, whose tokens lie where those of JSON do.
+func (w *walker) walk(json []byte) {
+	w.next = rawjson.NewCursor(json)
+	defer w.next.Close()
+	w.value(w.next.Peek())
+}
+
+// value goes through the value that comes next, and tells where it ends; ok is
+// false where the document ends before it does.
+func (w *walker) value(kind byte, from int) (to int, ok bool) {
+	if kind == 0 || kind == '}' || kind == ']' {
+		return len(w.data), false
 	}
-	if after := w.visit(i); after > i {
-		return after, true
+	bracket := kind == '{' || kind == '['
+	whole := w.isSecret() || bracket && w.depth >= maxDepth
+	if bracket && !whole {
+		w.next.Next()
+		w.depth++
+		if kind == '{' {
+			to, ok = w.members()
+		} else {
+			to, ok = w.elements()
+		}
+		w.depth--
+		return to, ok
 	}
-	deeper := w.depth < maxDepth
-	w.depth++
-	defer func() { w.depth-- }()
-	switch {
-	case deeper && w.data[i] == '{':
-		return w.members(i + 1)
-	case deeper && w.data[i] == '[':
-		return w.elements(i + 1)
+	if bracket {
+		to, ok = w.next.Skip()
+	} else {
+		kind, _, to = w.next.Next()
+		ok = kind != 0
 	}
-	end = rawjson.AfterValue(w.data, i)
-	return end, end > i
+	if !ok {
+		to = len(w.data)
+	}
+	w.visit(from, to, whole)
+	return to, ok
 }
 
 // pair is an object that says what its value is called: {"name": "pin", "value": 1}.
@@ -81,15 +108,15 @@ type pair struct {
 }
 
 type member struct {
-	name   string
-	i, end int
+	name     string
+	from, to int
 }
 
 // member looks at a member of what may be a pair.
 func (w *walker) member(p *pair, m member) {
 	switch strings.ToLower(m.name) {
 	case "name", "key", "field", "header", "k":
-		p.secret = p.secret || w.data[m.i] == '"' && w.names.hide(w.text(m.i, m.end))
+		p.secret = p.secret || w.data[m.from] == '"' && w.redactor.names.hide(w.text(m.from, m.to))
 	case "value", "values", "val", "v":
 		p.values = append(p.values, m)
 	}
@@ -97,70 +124,55 @@ func (w *walker) member(p *pair, m member) {
 
 // members goes through an object, and then once more to the values of a pair:
 // their name may come behind them.
-func (w *walker) members(i int) (end int, ok bool) {
+func (w *walker) members() (end int, ok bool) {
 	var p pair
-	end, ok = w.each(i, &p)
+	end, ok = w.each(&p)
 	if p.secret {
 		for _, m := range p.values {
 			w.enter(step{name: m.name})
-			w.named(m.i, m.end)
+			w.named(m.from, m.to)
 			w.leave()
 		}
 	}
 	return end, ok
 }
 
-func (w *walker) each(i int, p *pair) (end int, ok bool) {
+func (w *walker) each(p *pair) (end int, ok bool) {
 	for {
-		i = rawjson.Space(w.data, i)
-		if i < len(w.data) && w.data[i] == '}' {
-			return i + 1, true
+		kind, from, to := w.next.Next()
+		if kind == '}' {
+			return to, true
+		} else if kind == 0 {
+			return len(w.data), false
 		}
-		if i >= len(w.data) || w.data[i] != '"' {
-			return i, false
-		}
-		after := rawjson.AfterString(w.data, i)
-		name := w.text(i, after)
-		i = rawjson.Space(w.data, after)
-		if i >= len(w.data) || w.data[i] != ':' {
-			return i, false
-		}
-		begin := rawjson.Space(w.data, i+1)
-		i, ok = w.step(step{name: name}, begin)
-		if w.named != nil && begin < i {
-			w.member(p, member{name, begin, begin + len(bytes.TrimRight(w.data[begin:i], " \t\r\n"))})
+		m := member{name: w.text(from, to)}
+		kind, m.from = w.next.Peek()
+		w.enter(step{name: m.name})
+		m.to, ok = w.value(kind, m.from)
+		w.leave()
+		if w.redactor != nil && m.from < m.to {
+			w.member(p, m)
 		}
 		if !ok {
-			return i, false
+			return m.to, false
 		}
-		if i >= len(w.data) || w.data[i] != ',' {
-			continue
-		}
-		i++
 	}
 }
 
-func (w *walker) elements(i int) (end int, ok bool) {
+func (w *walker) elements() (end int, ok bool) {
 	for n := 0; ; n++ {
-		i = rawjson.Space(w.data, i)
-		if i < len(w.data) && w.data[i] == ']' {
-			return i + 1, true
+		kind, from := w.next.Peek()
+		if kind == ']' {
+			_, _, end = w.next.Next()
+			return end, true
 		}
-		if i, ok = w.step(step{element: true, n: n}, i); !ok {
-			return i, false
-		}
-		if i < len(w.data) && w.data[i] == ',' {
-			i++
+		w.enter(step{element: true, n: n})
+		end, ok = w.value(kind, from)
+		w.leave()
+		if !ok {
+			return end, false
 		}
 	}
-}
-
-// step goes through a value within another, and the white space after it.
-func (w *walker) step(s step, i int) (end int, ok bool) {
-	w.enter(s)
-	end, ok = w.value(i)
-	w.leave()
-	return rawjson.Space(w.data, end), ok
 }
 
 func (w *walker) enter(s step) { w.at = append(w.at, s) }
@@ -177,29 +189,5 @@ func (w *walker) text(i, j int) string {
 			return inside
 		}
 	}
-	return text(w.data[i:j])
-}
-
-// text is what a string of JSON says, also one that is cut off; of one that is
-// none, its bytes.
-func text(raw []byte) string {
-	inside, quoted := bytes.CutPrefix(raw, []byte(`"`))
-	inside, closed := bytes.CutSuffix(inside, []byte(`"`))
-	if quoted && bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
-		return string(inside)
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	if !quoted || closed && rawjson.AfterString(raw, 0) == len(raw) && json.Valid(raw) {
-		return string(raw)
-	}
-	for cut := range min(len(raw), len(`\u0000`)+1) { // the end may be half an escape
-		whole := append(bytes.Clone(raw[:len(raw)-cut]), '"')
-		if json.Unmarshal(whole, &s) == nil {
-			return s
-		}
-	}
-	return string(raw)
+	return rawjson.Text(w.data[i:j])
 }

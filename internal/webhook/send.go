@@ -6,17 +6,15 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"redrive/internal/clip"
+	"redrive/internal/httpclient"
 	"redrive/internal/job"
 )
 
@@ -78,7 +76,7 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	defer cancel()
 	request, err := h.request(own, key, body)
 	if err != nil { // unreachable unless New let a bad address pass
-		return verdict{problem: "cannot be called: " + withoutAddress(err)}
+		return verdict{problem: "cannot be called: " + reason(err)}
 	}
 	response, err := f.client.Do(request)
 	switch {
@@ -88,7 +86,7 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	case own.Err() != nil:
 		return verdict{again: true, problem: fmt.Sprintf("got no answer within %v", h.Timeout)}
 	default:
-		return verdict{again: true, problem: "failed: " + withoutAddress(err)}
+		return verdict{again: true, problem: "failed: " + reason(err)}
 	}
 	// Reading to the end lets the connection be used again. An error is no
 	// reason to doubt the status.
@@ -132,31 +130,11 @@ func judge(response *http.Response) verdict {
 	case status/100 == 3:
 		v.problem += ", a redirect, and none is followed: name the address to which it leads in the configuration"
 	case status == http.StatusTooManyRequests || status >= 500:
-		v.again, v.after = true, retryAfter(response.Header.Get("Retry-After"), time.Now())
+		v.again = true
+		v.after, _ = httpclient.RetryAfter(response)
 	}
 	return v
 }
 
-// retryAfter reads a Retry-After header: seconds, or a date. A number that is
-// too large to hold is a very long wait, anything else none.
-func retryAfter(value string, now time.Time) time.Duration {
-	value = strings.TrimSpace(value)
-	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
-	}
-	date, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	return date.Sub(now)
-}
-
-// withoutAddress is the text of an error of the client, which would begin with
-// the whole address.
-func withoutAddress(err error) string {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	return clip.Text(err.Error(), maxReason)
-}
+// reason is the text of an error of the client.
+func reason(err error) string { return clip.Text(httpclient.WithoutAddress(err).Error(), maxReason) }

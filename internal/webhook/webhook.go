@@ -42,12 +42,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"redrive/internal/clip"
+	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 )
@@ -86,7 +85,7 @@ func New(o Options) (*Forwarder, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Forwarder{o: o, hooks: map[string]hook{}, client: newClient()}
+	f := &Forwarder{o: o, hooks: map[string]hook{}, client: httpclient.New(32)}
 	for queue, w := range o.Hooks {
 		h, wrong := newHook(w)
 		if wrong != nil {
@@ -99,9 +98,9 @@ func New(o Options) (*Forwarder, error) {
 }
 
 func newHook(w Webhook) (hook, *invalid.Error) {
-	u, err := url.Parse(w.URL)
+	u, err := httpclient.Parse(w.URL)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+	case err != nil:
 		return hook{}, &invalid.Error{Field: "url", Problem: "is not an address as https://example.org/dead-letters"}
 	case w.Secret == "":
 		return hook{}, &invalid.Error{Field: "secret", Problem: "is empty, and every request is signed with it"}
@@ -110,25 +109,7 @@ func newHook(w Webhook) (hook, *invalid.Error) {
 	case w.Attempts < 1:
 		return hook{}, &invalid.Error{Field: "attempts", Problem: fmt.Sprintf("%d is no number of tries", w.Attempts)}
 	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return hook{w, shown.String()}, nil
-}
-
-// newClient obeys no proxy of the environment and follows no redirect: the
-// receiver is the one that the configuration names.
-func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			ForceAttemptHTTP2:      true,
-			TLSHandshakeTimeout:    10 * time.Second,
-			MaxIdleConnsPerHost:    32,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: maxAnswer,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return hook{w, httpclient.WithoutSecrets(u)}, nil
 }
 
 // Close ends the connections that are kept for the next letter. Call it when no

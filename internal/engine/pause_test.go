@@ -10,7 +10,7 @@ import (
 	"redrive/internal/job"
 )
 
-func TestEngine_ClaimsNothingWhileItIsQuiet(t *testing.T) {
+func TestEngine_ClaimsNothingWhileItIsPaused(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("ok", succeed)
 		r.on("slow", func(context.Context, job.Job) error { time.Sleep(time.Minute); return nil })
@@ -18,7 +18,7 @@ func TestEngine_ClaimsNothingWhileItIsQuiet(t *testing.T) {
 		e := r.start()
 		slow, bad := r.enqueue(ofType("slow"))[0], r.enqueue(ofType("bad"))[0]
 		synctest.Wait()
-		e.Quiet()
+		e.Pause()
 		waits := r.enqueue(ofType("ok"))[0]
 		later := ofType("ok")
 		later.RunAt = time.Now().Add(time.Second)
@@ -29,7 +29,7 @@ func TestEngine_ClaimsNothingWhileItIsQuiet(t *testing.T) {
 		r.want(bad, "retryable", 1)
 		r.want(waits, "available", 0)
 		r.want(due, "scheduled", 0)
-		e.Wake()
+		e.Resume()
 		synctest.Wait()
 		r.want(waits, "completed", 1)
 		r.want(due, "completed", 1)
@@ -37,11 +37,11 @@ func TestEngine_ClaimsNothingWhileItIsQuiet(t *testing.T) {
 	})
 }
 
-func TestEngine_StopsWhileItIsQuiet(t *testing.T) {
+func TestEngine_StopsWhileItIsPaused(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("ok", succeed)
 		e := r.start()
-		e.Quiet()
+		e.Pause()
 		id := r.enqueue(ofType("ok"))[0]
 		synctest.Wait()
 		if err := e.Stop(r.Context()); err != nil {

@@ -9,19 +9,19 @@ import (
 	"redrive/internal/wire"
 )
 
-// keep extends our leases and ends those of others that ran out, until the
+// beat extends our leases and reaps those of others that ran out, until the
 // last outcome is written.
-func (e *Engine) keep() {
+func (e *Engine) beat() {
 	ticker := time.NewTicker(e.o.Lease / 3)
 	defer ticker.Stop()
-	lost := map[job.Token]bool{}
+	reaped := map[job.Token]bool{}
 	for {
 		select {
-		case <-e.settled:
+		case <-e.life.settled:
 			return
 		case <-ticker.C:
 			if e.extend() {
-				lost = e.reap(lost)
+				reaped = e.reap(reaped)
 			}
 		}
 	}
@@ -30,7 +30,7 @@ func (e *Engine) keep() {
 // extend gives a sign of life for all leases in one call, and reports whether
 // all that are ours can be told from those that ran out.
 func (e *Engine) extend() bool {
-	tokens := e.leases()
+	tokens := e.active.tokens()
 	if len(tokens) == 0 {
 		return true
 	}
@@ -41,25 +41,9 @@ func (e *Engine) extend() bool {
 		return false
 	}
 	for _, token := range stale {
-		e.mu.Lock()
-		x := e.held[token]
-		e.mu.Unlock()
-		if x != nil {
-			e.fence(x, errLeaseLost)
-		}
+		e.active.fence(token, errLeaseLost)
 	}
 	return true
-}
-
-// leases lists what we hold, outcomes that are not yet written included.
-func (e *Engine) leases() []job.Token {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	tokens := make([]job.Token, 0, len(e.held))
-	for token := range e.held {
-		tokens = append(tokens, token)
-	}
-	return tokens
 }
 
 // reap ends the executions whose leases ran out, except those that it ended
@@ -74,31 +58,32 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	seen := make(map[job.Token]bool, len(jobs))
 	var lost []job.Job
 	for _, j := range jobs {
-		if seen[j.Token] = true; !before[j.Token] && !e.holds(j.Token) {
+		if seen[j.Token] = true; !before[j.Token] && e.reapable(j.Token) {
 			lost = append(lost, j)
 		}
 	}
-	e.sendLost(e.lose(lost, now))
+	e.post(e.settleLost(lost, now))
 	return seen
 }
 
-// sendLost hands on the outcomes of executions that others had.
-func (e *Engine) sendLost(outcomes []outcome) {
+// reapable reports whether an execution is nobody's: not ours, and not one that
+// the dispatcher is about to take over.
+func (e *Engine) reapable(token job.Token) bool {
+	return !e.behind.Load() && !e.life.reached(stopping) && !e.active.has(token)
+}
+
+// post hands on the outcomes of executions that others had.
+func (e *Engine) post(outcomes []outcome) {
 	for _, o := range outcomes {
-		e.send(e.without(*o.job), o)
+		if o.sends {
+			e.active.keep(withoutHandler(*o.job))
+		}
+		e.outbox.post(o)
 	}
 }
 
-// holds reports whether an execution is ours, or not to be ended by the reaper
-// for another reason.
-func (e *Engine) holds(token job.Token) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.held[token] != nil || e.behind || e.phase > running
-}
-
-// lose settles executions whose workers are gone.
-func (e *Engine) lose(jobs []job.Job, now time.Time) []outcome {
+// settleLost settles executions whose workers are gone.
+func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 	outcomes := make([]outcome, len(jobs))
 	for i, j := range jobs {
 		verb := "ran out"

@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// executions are those that this process has: from the claim of a job until its
+// settlement is written, and until its handler has returned.
+type executions struct {
+	mu      sync.Mutex
+	closed  bool                     // no more begin
+	leased  map[job.Token]*execution // whose leases are ours, until their settlements are written
+	busy    map[string]int           // workers in use, by queue
+	ended   []outcome                // to be written
+	stuck   map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
+	waiting map[string]*wait         // jobs that wait for one of these, by their id
+}
+
+// close lets no more executions begin.
+func (s *executions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// begin takes a worker for an execution. The caller holds the mutex.
+func (s *executions) begin(x *execution) {
+	s.leased[x.job.Token] = x
+	s.busy[x.job.Queue]++
+}
+
+// free gives back the worker of an execution. The caller holds the mutex.
+func (s *executions) free(x *execution) {
+	if s.busy[x.job.Queue]--; s.busy[x.job.Queue] == 0 {
+		delete(s.busy, x.job.Queue)
+	}
+}
+
+// freeLater gives back a worker that finish left in use.
+func (s *executions) freeLater(x *execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free(x)
+}
+
+// keep holds the lease of an execution that somebody else had, until its
+// settlement is written.
+func (s *executions) keep(x *execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.ended = true
+	s.leased[x.job.Token] = x
+}
+
+// returned notes that a handler has returned: from now on its ttr is over,
+// however long the rules take. It reports whether the execution has ended
+// before.
+func (s *executions) returned(x *execution) (ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.returned = true
+	return x.cause != nil
+}
+
+// finish takes the outcome of an execution whose handler returned, unless its
+// end was decided before, for the cause that it gives. It frees the worker,
+// unless the dead letter is to be sent first.
+func (s *executions) finish(x *execution, o outcome) (cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck[x.job.ID] == x {
+		delete(s.stuck, x.job.ID)
+	}
+	if x.cause == nil {
+		x.ended = true
+		if o.sends {
+			return nil
+		}
+		s.ended = append(s.ended, o)
+	}
+	s.free(x)
+	return x.cause
+}
+
+// add takes an outcome that is to be written.
+func (s *executions) add(o outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, o)
+}
+
+// take returns the outcomes that are to be written. Before it does, it lets
+// handlers run that are about to return, for as long as that brings more: what
+// ends at the same time shares one commit.
+func (s *executions) take() []outcome {
+	for seen := -1; ; {
+		s.mu.Lock()
+		n := len(s.ended)
+		if n == seen || len(s.busy) == 0 {
+			break
+		}
+		seen = n
+		s.mu.Unlock()
+		runtime.Gosched()
+	}
+	ended := s.ended
+	s.ended = make([]outcome, 0, cap(ended)) // as many will come again
+	s.mu.Unlock()
+	return ended
+}
+
+// left counts the workers in use and the outcomes that are to be written.
+func (s *executions) left() (busy, unwritten int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.busy), len(s.ended)
+}
+
+// running counts the workers in use by queue.
+func (s *executions) running() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.busy)
+}
+
+// inUse counts the workers of a queue that are in use.
+func (s *executions) inUse(queue string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy[queue]
+}
+
+// release forgets the leases of executions that are settled.
+func (s *executions) release(batch []outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range batch {
+		delete(s.leased, o.job.Token)
+	}
+}
+
+// tokens lists the leases, those of outcomes that are not yet written included.
+func (s *executions) tokens() []job.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.leased))
+}
+
+// has reports whether a lease is ours.
+func (s *executions) has(token job.Token) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leased[token] != nil
+}
+
+// fence stops an execution that somebody else has ended. A context that ended
+// before keeps its first cause.
+func (s *executions) fence(token job.Token, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.leased[token]; x != nil && !x.ended {
+		s.abandon(x, cause)
+		delete(s.leased, token)
+		x.cancel(cause)
+	}
+}
+
+// cancelAll ends the contexts of all executions.
+func (s *executions) cancelAll(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.leased {
+		x.cancel(cause)
+	}
+}
+
+// abandon decides that an execution has ended, whatever its handler will say.
+// The caller holds the mutex.
+func (s *executions) abandon(x *execution, cause error) {
+	x.ended, x.cause = true, cause
+	id := x.job.ID
+	if x.handler != nil {
+		x.gone = time.Now()
+		s.stuck[id] = x
+	} else if s.waits(x) {
+		delete(s.waiting, id)
+	}
+}
+
+// abandonAll does so for all that have not ended and are chosen by which, which
+// is called with the mutex held.
+func (s *executions) abandonAll(cause error, which func(*execution) bool) (all []*execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.leased {
+		if !x.ended && which(x) {
+			s.abandon(x, cause)
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// nextLimit is the first moment at which a handler may have to be given up, or
+// has been waited for long enough.
+func (s *executions) nextLimit(now time.Time) (limit time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.leased {
+		if !x.ended && !x.returned {
+			limit = earlier(limit, x.limit)
+		}
+	}
+	for _, w := range s.waiting {
+		if w.until.After(now) { // otherwise it waits for a worker
+			limit = earlier(limit, w.until)
+		}
+	}
+	return limit
+}
+
+// began is when an execution began that is ours.
+func (s *executions) began(token job.Token) (at time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.leased[token]
+	if x == nil || s.waits(x) {
+		return time.Time{}, false
+	}
+	return x.job.StartedAt, true
+}
+
+// stuckHandlers lists those that go on although their executions have ended,
+// the oldest first.
+func (s *executions) stuckHandlers() []job.Stuck {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []job.Stuck
+	for _, x := range s.stuck {
+		all = append(all, job.Stuck{Job: x.job, Since: x.gone})
+	}
+	slices.SortFunc(all, func(a, b job.Stuck) int { return a.Since.Compare(b.Since) })
+	return all
+}

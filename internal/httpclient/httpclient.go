@@ -1,0 +1,69 @@
+// Package httpclient is how this program calls the services that an operator
+// names: with the same client, addresses that are shown without their secrets,
+// and the same reading of Retry-After.
+package httpclient
+
+import (
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// New returns a client that keeps so many idle connections to each host. It
+// obeys no proxy of the environment and follows no redirect: the service that is
+// meant is the one that the configuration names.
+func New(idlePerHost int) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxIdleConns:           512,
+			MaxIdleConnsPerHost:    idlePerHost,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Parse reads the address of a service. No error repeats it.
+func Parse(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("is not the address of a service")
+	}
+	return u, nil
+}
+
+// WithoutSecrets leaves out the parts of an address in which people put
+// passwords and keys.
+func WithoutSecrets(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+// WithoutAddress returns what is wrong in an error of the client, whose text
+// begins with the whole address.
+func WithoutAddress(err error) error {
+	if wrapped := new(url.Error); errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// RetryAfter reads the header of an answer: seconds, or a date. A number that is
+// too large to hold is a very long wait.
+func RetryAfter(answer *http.Response) (wait time.Duration, ok bool) {
+	value := strings.TrimSpace(answer.Header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second, true
+	}
+	date, err := http.ParseTime(value)
+	return max(0, time.Until(date)), err == nil
+}
