@@ -40,9 +40,12 @@ var rooms = map[string][]string{
 	"redrive/internal/seed":            {},
 	"redrive/web/static":               {},
 	"redrive/web/templates":            {"access", "static"},
-	"redrive/internal/server":          {"access", "config", "envelope", "live", "rawjson", "redact", "rules", "static", "templates", "view", "webhook"},
 	"redrive/internal/server/view":     {"access", "envelope", "rawjson", "redact", "store"},
-	"redrive/cmd/dashboard":            {"access", "bulk", "config", "demo", "engine", "handler", "live", "seed", "server", "static", "store", "templates", "view", "webhook"},
+	"redrive/internal/server/web":      {"access", "config", "live", "rules", "view"},
+	"redrive/internal/server/api":      {"access", "envelope", "rawjson", "rules", "web", "webhook"},
+	"redrive/internal/server/pages":    {"access", "api", "redact", "static", "templates", "view", "web"},
+	"redrive/internal/server":          {"access", "api", "config", "live", "pages", "view", "web"},
+	"redrive/cmd/dashboard":            {"access", "bulk", "config", "demo", "engine", "handler", "live", "pages", "seed", "server", "static", "store", "templates", "view", "web", "webhook"},
 }
 
 // allowed lists what a package may import of the house; known is false for one
@@ -59,10 +62,10 @@ func allowed(path string) (all []string, known bool) {
 var owners = map[string][]string{
 	"modernc.org/sqlite":                  {"store", "rawtest"},
 	"github.com/pressly/goose":            {"store"},
-	"github.com/labstack/echo":            {"server"},
+	"github.com/labstack/echo":            {"server", "web", "api", "pages"},
 	"github.com/gorilla/websocket":        {"live"},
 	"github.com/prometheus/client_golang": {"server", "dashboard"},
-	"github.com/a-h/templ":                {"templates", "server"},
+	"github.com/a-h/templ":                {"templates", "pages"},
 	"github.com/alecthomas/kong":          {"dashboard"},
 	"github.com/expr-lang/expr":           {"rules"},
 	"github.com/goccy/go-yaml":            {"config"},
@@ -71,7 +74,7 @@ var owners = map[string][]string{
 	"golang.org/x/crypto":                 {"access"},
 	"golang.org/x/net":                    {"dashboard"},
 	"golang.org/x/term":                   {"dashboard"},
-	"golang.org/x/sync":                   {"server"},
+	"golang.org/x/sync":                   {"api"},
 	"pgregory.net/rapid":                  {"storetest"},
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"redrive/internal/bulk"
 	"redrive/internal/clip"
-	"redrive/internal/filter"
 	"redrive/internal/operation"
 	"redrive/internal/store"
 )
@@ -66,18 +65,6 @@ func TestAPI_SlowListIsIncomplete(t *testing.T) {
 	}
 	if p := decode[page](t, h.get("/api/v1/jobs")); p.Incomplete || len(p.Jobs) != 1 {
 		t.Errorf("%+v, want a complete list", p)
-	}
-}
-
-func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
-	h := start(t)
-	h.refuse()
-	s := h.http.Config.Handler.(*Server)
-	if _, slow, err := s.failing(late(t), ""); !slow || err != nil {
-		t.Errorf("failing: slow %v, %v", slow, err)
-	}
-	if _, slow, err := s.refused(late(t), filter.Filter{}); !slow || err != nil {
-		t.Errorf("refused: slow %v, %v", slow, err)
 	}
 }
 
@@ -135,7 +122,7 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	var runner *bulk.Runner
-	h := startOn(t, refilled, func(o *Options) { o.Wake = func() { runner.Wake() } })
+	h := startOn(t, refilled, func(o *Options) { o.Engine.Notify = func() { runner.Wake() } })
 	runner = bulk.Start(refilled, nil)
 	t.Cleanup(runner.Close)
 	h.failed(1, "orders", []byte("{}"))
