@@ -284,7 +284,7 @@ func TestErrors_EachKindHasItsStatus(t *testing.T) {
 	tests := []struct {
 		err    error
 		status int
-		code   web.Kind
+		code   string
 	}{
 		{job.ErrBusy, 503, "busy"}, {job.ErrStorageFull, 507, "storage_full"}, {job.ErrReadOnly, 503, "read_only"},
 		{job.ErrBroken, 503, "storage_failed"}, {job.ErrNotFound, 404, "not_found"}, {&job.Conflict{Problem: "x"}, 409, "conflict"},
@@ -293,8 +293,8 @@ func TestErrors_EachKindHasItsStatus(t *testing.T) {
 	}
 	for _, test := range tests {
 		f := web.Describe(test.err)
-		if status, title := f.Kind.Answer(); status != test.status || f.Kind != test.code || title == "" || f.Text == "" {
-			t.Errorf("%v: %d %s %q, want %d %s", test.err, status, f.Kind, f.Text, test.status, test.code)
+		if f.Kind.Status != test.status || f.Kind.Code != test.code || f.Kind.Title == "" || f.Text == "" {
+			t.Errorf("%v: %d %s %q, want %d %s", test.err, f.Kind.Status, f.Kind.Code, f.Text, test.status, test.code)
 		}
 	}
 }

@@ -48,8 +48,7 @@ func (s *Server) login(c echo.Context) error {
 	case err == nil:
 		return c.Redirect(http.StatusSeeOther, next)
 	case errors.As(err, &f) && !web.WantsJSON(c.Request()):
-		status, _ := f.Kind.Answer()
-		return s.pages.Login(c, status, next, clip.Text(name, 64), f.Text)
+		return s.pages.Login(c, f.Kind.Status, next, clip.Text(name, 64), f.Text)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return
 	}
 	f := *web.Describe(err)
-	status, _ := f.Kind.Answer()
+	status := f.Kind.Status
 	if status >= http.StatusInternalServerError && f.Kind != web.Overloaded {
 		s.Log.Error("request failed", "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
 	}

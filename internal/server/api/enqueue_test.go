@@ -17,7 +17,7 @@ func TestBody_LargeBatchesWaitTheirTurn(t *testing.T) {
 		a.large <- struct{}{}
 	}
 	large := `{"jobs":[{"type":"t","payload":"` + strings.Repeat("x", maxBody/2) + `"}` + strings.Repeat(" ", maxBody) + `]}`
-	if status, kind := send("POST", v1+"/jobs/batch", large); status != http.StatusServiceUnavailable || kind != web.Overloaded {
+	if status, kind := send("POST", v1+"/jobs/batch", large); status != http.StatusServiceUnavailable || kind != web.Overloaded.Code {
 		t.Errorf("%d %s", status, kind)
 	}
 	for _, body := range []string{`{"jobs":[{"type":"t"}]}`, large} {

@@ -66,20 +66,16 @@ func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
 	return p
 }
 
-// format writes the rows of an export.
-type format interface {
-	begin(columns []string) error
-	row(row) error
-	end(why string) error // why is empty when nothing is missing
-}
+// format writes a row.
+type format func(row) error
 
 // export adds the routes of an export in every format.
 func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error)) {
 	r.Get(path+".csv", access.View, func(c echo.Context) error {
-		return a.write(c, of, "csv", "text/csv; charset=utf-8", csvFormat{csv.NewWriter(c.Response())})
+		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV(c.Response()))
 	})
 	r.Get(path+".ndjson", access.View, func(c echo.Context) error {
-		return a.write(c, of, "ndjson", "application/x-ndjson", ndjsonFormat{c.Response()})
+		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON(c.Response()))
 	})
 }
 
@@ -125,7 +121,7 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 
 // stream writes the pages of an export and returns how many rows they had.
 func stream(ctx context.Context, out *http.ResponseController, to format, e export, p exportPage) (count int64, err error) {
-	if err := to.begin(e.columns); err != nil {
+	if err := to(row{cells: e.columns}); err != nil {
 		return 0, err
 	}
 	for {
@@ -133,13 +129,16 @@ func stream(ctx context.Context, out *http.ResponseController, to format, e expo
 			return count, err
 		}
 		for _, r := range p.rows {
-			if err := to.row(r); err != nil {
+			if err := to(r); err != nil {
 				return count, err
 			}
 			count++
 		}
-		if p.stop != "" || !p.more {
-			return count, to.end(p.stop)
+		if p.stop != "" {
+			return count, to(incomplete(p.stop))
+		}
+		if !p.more {
+			return count, nil
 		}
 		if err := out.Flush(); err != nil {
 			return count, err
@@ -150,48 +149,35 @@ func stream(ctx context.Context, out *http.ResponseController, to format, e expo
 	}
 }
 
-// ndjsonFormat writes each row as the API does, a line each.
-type ndjsonFormat struct{ w io.Writer }
-
-func (f ndjsonFormat) begin([]string) error { return nil }
-
-func (f ndjsonFormat) row(r row) error {
-	_, err := f.w.Write(append(r.json, '\n'))
-	return err
+// incomplete is the last row of a file that ends too early.
+func incomplete(why string) row {
+	return row{bytes.TrimSpace(web.Object{"incomplete", why}.Encode()), []string{"incomplete: " + why}}
 }
 
-func (f ndjsonFormat) end(why string) error {
-	if why == "" {
-		return nil
-	}
-	_, err := f.w.Write(web.Object{"incomplete", why}.Encode())
-	return err
-}
-
-// csvFormat writes each row under the names of the API.
-type csvFormat struct{ w *csv.Writer }
-
-func (f csvFormat) begin(columns []string) error { return f.w.Write(columns) }
-
-func (f csvFormat) row(r row) error {
-	for i, cell := range r.cells {
-		r.cells[i] = harmless(cell)
-	}
-	if err := f.w.Write(r.cells); err != nil {
+// asNDJSON writes each row as the API does, a line each, and no columns.
+func asNDJSON(w io.Writer) format {
+	return func(r row) error {
+		if r.json == nil {
+			return nil
+		}
+		_, err := w.Write(append(r.json, '\n'))
 		return err
 	}
-	f.w.Flush()
-	return f.w.Error()
 }
 
-func (f csvFormat) end(why string) error {
-	if why != "" {
-		if err := f.w.Write([]string{"incomplete: " + why}); err != nil {
+// asCSV writes each row under the names of the API.
+func asCSV(w io.Writer) format {
+	out := csv.NewWriter(w)
+	return func(r row) error {
+		for i, cell := range r.cells {
+			r.cells[i] = harmless(cell)
+		}
+		if err := out.Write(r.cells); err != nil {
 			return err
 		}
+		out.Flush()
+		return out.Error()
 	}
-	f.w.Flush()
-	return f.w.Error()
 }
 
 // harmless keeps a spreadsheet from taking a cell for a formula.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/csv"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,8 +11,8 @@ import (
 
 func TestExport_SaysWhereItEndsTooEarly(t *testing.T) {
 	var b strings.Builder
-	for _, to := range []format{csvFormat{csv.NewWriter(&b)}, ndjsonFormat{&b}} {
-		if err := to.end("that is the limit"); err != nil {
+	for _, to := range []format{asCSV(&b), asNDJSON(&b)} {
+		if err := to(incomplete("that is the limit")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +30,7 @@ func TestExport_WaitsForItsTurn(t *testing.T) {
 		a.exports <- struct{}{}
 	}
 	for _, path := range []string{"/export.csv", "/audit.ndjson"} {
-		if status, kind := send("GET", path, ""); status != http.StatusServiceUnavailable || kind != web.Overloaded {
+		if status, kind := send("GET", path, ""); status != http.StatusServiceUnavailable || kind != web.Overloaded.Code {
 			t.Errorf("%s: %d %s", path, status, kind)
 		}
 	}

@@ -22,7 +22,7 @@ func FuzzNewJob(f *testing.F) {
 		}
 		j, err := a.newJob("", data)
 		if err != nil {
-			if status, _ := web.Describe(err).Kind.Answer(); status < 400 || status > 499 {
+			if status := web.Describe(err).Kind.Status; status < 400 || status > 499 {
 				t.Errorf("%s: %v is no 4xx", data, err)
 			}
 			return

@@ -70,18 +70,17 @@ var tester = audit.Actor{Name: "test"}
 
 // serve answers by the routes of the API alone, over real HTTP, and returns a
 // function that sends a request and returns the status and the kind of its error.
-func serve(t *testing.T, a *API) func(method, path, body string) (int, web.Kind) {
+func serve(t *testing.T, a *API) func(method, path, body string) (int, string) {
 	t.Helper()
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		f := web.Describe(err)
-		status, _ := f.Kind.Answer()
-		_ = c.JSONBlob(status, f.Encode())
+		_ = c.JSONBlob(f.Kind.Status, f.Encode())
 	}
 	a.Routes(web.NewRoutes(e))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	return func(method, path, body string) (int, web.Kind) {
+	return func(method, path, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
 		if err != nil {
@@ -93,7 +92,7 @@ func serve(t *testing.T, a *API) func(method, path, body string) (int, web.Kind)
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
-		var answer struct{ Error struct{ Code web.Kind } }
+		var answer struct{ Error struct{ Code string } }
 		_ = json.NewDecoder(response.Body).Decode(&answer) // a file has none
 		return response.StatusCode, answer.Error.Code
 	}

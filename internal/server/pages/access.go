@@ -23,18 +23,16 @@ func (p *Pages) access(c echo.Context) error {
 }
 
 // showAccess shows the page with what an act on it has to say.
-func (p *Pages) showAccess(c echo.Context, status int, v templates.Access) (err error) {
+func (p *Pages) showAccess(c echo.Context, status int, v templates.Access) error {
 	ctx, who := c.Request().Context(), web.CallerOf(c)
 	v.Frame = p.frame(c, "Access", "access")
 	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy() != nil
-	if v.Users, err = p.View.Users(ctx); err != nil {
-		return err
-	}
-	if v.Sessions, err = p.View.Sessions(ctx, v.Now); err != nil {
-		return err
-	}
-	if v.Tokens, err = p.View.Tokens(ctx); err != nil {
-		return err
+	var r reads
+	into(&r, &v.Users)(p.View.Users(ctx))
+	into(&r, &v.Sessions)(p.View.Sessions(ctx, v.Now))
+	into(&r, &v.Tokens)(p.View.Tokens(ctx))
+	if r.err != nil {
+		return r.err
 	}
 	slices.SortStableFunc(v.Tokens, func(a, b access.Token) int { return cmp.Compare(over(a, v.Now), over(b, v.Now)) })
 	v.Own = access.Session{Hash: who.Session}.ID()
@@ -78,8 +76,24 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 		return err
 	}
 	f := web.Describe(err)
-	status, _ := f.Kind.Answer()
-	return p.showAccess(c, status, templates.Access{
+	return p.showAccess(c, f.Kind.Status, templates.Access{
 		Problem: f.Text, Field: f.Field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
 	})
+}
+
+// audit is the page /audit.
+func (p *Pages) audit(c echo.Context) error {
+	f, after, err := web.AuditQuery(c)
+	v := templates.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
+	if wrong := new(invalid.Error); errors.As(err, &wrong) {
+		v.Errors = byField([]*invalid.Error{wrong})
+		return p.Show(c, http.StatusBadRequest, v.Page())
+	} else if err != nil {
+		return err
+	}
+	v.List, err = p.View.Audit(c.Request().Context(), f, after, web.PageLimit)
+	if v.Slow, err = web.Tolerate(err); err != nil {
+		return err
+	}
+	return p.Show(c, http.StatusOK, v.Page())
 }

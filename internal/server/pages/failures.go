@@ -24,18 +24,14 @@ func (p *Pages) failures(c echo.Context) error {
 	filter, after, wrong := web.GroupQuery(values)
 	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
-	var err error
-	if v.Tallies, err = p.View.GroupTallies(ctx); err != nil {
-		return err
-	}
-	if len(wrong) > 0 {
+	var r reads
+	into(&r, &v.Tallies)(p.View.GroupTallies(ctx))
+	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
-	v.List, err = p.View.Groups(ctx, now, filter, after, web.PageLimit)
-	if v.Slow, err = web.Tolerate(err); err != nil {
-		return err
-	}
-	return p.Show(c, http.StatusOK, v.Page())
+	inTime(&r, &v.List)(p.View.Groups(ctx, now, filter, after, web.PageLimit))
+	v.Slow = r.slow
+	return p.show(c, r, v.Page())
 }
 
 // failure is the page /failures/{fingerprint}.

@@ -43,26 +43,17 @@ func (p *Pages) operation(c echo.Context) error {
 		return err
 	}
 	v.Frame = p.frame(c, fmt.Sprintf("Operation %d", id), "operations")
+	var r reads
 	if v.Filter.Searches() {
 		v.Filling = p.View.Reindexing()
-		if v.Lag, err = p.View.SearchLag(ctx); err != nil {
-			return err
-		}
+		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
-	if v.Breakdown, err = p.View.Breakdown(ctx, id); err != nil {
-		return err
-	}
-	if v.Items, err = p.View.Items(ctx, id, show, v.After, web.PageLimit); err != nil {
-		return err
-	}
-	if v.Log, err = p.View.OperationLog(ctx, id); err != nil {
-		return err
-	}
-	if v.Progress, err = p.View.Progress(ctx, v.Frame.Now, v.Operation); err != nil {
-		return err
-	}
+	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
+	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
+	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
+	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 	if v.Operation.State == operation.Collecting { // until there is something to decide
 		c.Response().Header().Set("Refresh", "1")
 	}
-	return p.Show(c, http.StatusOK, v.Page())
+	return p.show(c, r, v.Page())
 }

@@ -3,7 +3,6 @@ package pages
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/server/web"
 	"redrive/web/templates"
 )
 
@@ -27,71 +25,49 @@ const (
 func (p *Pages) overview(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
 	v := templates.Overview{Frame: p.frame(c, "Overview", "overview")}
-	var err error
-	if v.LastHour, err = p.View.LastHour(ctx, now); err != nil {
-		return err
-	}
-	if v.Queues, err = p.View.Queues(ctx, now); err != nil {
-		return err
-	}
-	if v.Reasons, err = p.View.Reasons(ctx); err != nil {
-		return err
-	}
-	if v.Letters, err = p.letterRoom(ctx, now); err != nil {
-		return err
-	}
-	if v.Operations, err = p.openOperations(ctx); err != nil {
-		return err
-	}
-	v.Groups, err = p.View.TopGroups(ctx, now, causesLimit)
-	slowGroups, err := web.Tolerate(err)
-	if err != nil {
-		return err
-	}
-	var slowFailing, slowRefused bool
-	if v.Failing, slowFailing, err = p.failing(ctx, ""); err != nil {
-		return err
-	}
-	if v.Refused, slowRefused, err = p.refused(ctx, filter.Filter{}); err != nil {
-		return err
-	}
-	v.Slow = slowGroups || slowFailing || slowRefused
+	var r reads
+	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
+	into(&r, &v.Queues)(p.View.Queues(ctx, now))
+	into(&r, &v.Reasons)(p.View.Reasons(ctx))
+	into(&r, &v.Letters)(p.letterRoom(ctx, now))
+	into(&r, &v.Operations)(p.openOperations(ctx))
+	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
+	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
+	v.Slow = r.slow
 	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
-	return p.Show(c, http.StatusOK, v.Page())
+	return p.show(c, r, v.Page())
 }
 
 // failing are the newest jobs that wait for a retry or ended without success, of
 // one queue or of all.
-func (p *Pages) failing(ctx context.Context, queue string) (all []job.Job, slow bool, err error) {
+func (p *Pages) failing(ctx context.Context, r *reads, queue string) (all []job.Job) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
-		page, err := p.View.Jobs(ctx, filter.Filter{Status: job.Status(state), Queue: queue}, filter.Cursor{}, failingLimit)
-		late, err := web.Tolerate(err)
-		if err != nil {
-			return nil, false, err
-		}
-		all, slow = append(all, page.Jobs...), slow || late
+		var page filter.List
+		inTime(r, &page)(p.View.Jobs(ctx, filter.Filter{Status: job.Status(state), Queue: queue}, filter.Cursor{}, failingLimit))
+		all = append(all, page.Jobs...)
 	}
 	slices.SortFunc(all, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
 	})
-	return all[:min(len(all), failingLimit)], slow, nil
+	return all[:min(len(all), failingLimit)]
 }
 
 // refused are the newest jobs whose dead letter was refused, and why it was.
-func (p *Pages) refused(ctx context.Context, f filter.Filter) (all []templates.Refused, slow bool, err error) {
+func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []templates.Refused) {
 	if p.View.Snapshot().Depths[job.StatusDLQFailed] == 0 {
-		return nil, false, nil
+		return nil
 	}
 	f.Status = job.StatusDLQFailed
-	page, err := p.View.Jobs(ctx, f, filter.Cursor{}, refusedLimit)
-	if slow, err = web.Tolerate(err); err != nil || len(page.Jobs) == 0 {
-		return nil, slow, err
+	var page filter.List
+	inTime(r, &page)(p.View.Jobs(ctx, f, filter.Cursor{}, refusedLimit))
+	var problems map[int64]string
+	if len(page.Jobs) > 0 {
+		into(r, &problems)(p.View.Problems(ctx, page.Jobs))
 	}
-	problems, err := p.View.Problems(ctx, page.Jobs)
 	for _, j := range page.Jobs {
 		all = append(all, templates.Refused{Job: j, Problem: problems[j.Seq]})
 	}
-	return all, slow, err
+	return all
 }
 
 // letterRoom is how full the dead-letter queue is.

@@ -67,10 +67,12 @@ func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
 	p := &Pages{Site: site}
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if _, slow, err := p.failing(late, ""); !slow || err != nil {
-		t.Errorf("failing: slow %v, %v", slow, err)
+	var r reads
+	if p.failing(late, &r, ""); !r.slow || r.err != nil {
+		t.Errorf("failing: %+v", r)
 	}
-	if _, slow, err := p.refused(late, filter.Filter{}); !slow || err != nil {
-		t.Errorf("refused: slow %v, %v", slow, err)
+	r = reads{}
+	if p.refused(late, &r, filter.Filter{}); !r.slow || r.err != nil {
+		t.Errorf("refused: %+v", r)
 	}
 }

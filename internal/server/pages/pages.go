@@ -94,6 +94,34 @@ func (p *Pages) Routes(r *web.Routes) {
 	}
 }
 
+// reads collects what goes wrong while a page is read: the first error, and
+// whether a list took too long and shows what was found.
+type reads struct {
+	err  error
+	slow bool
+}
+
+// into puts what was read where the page has it.
+func into[T any](r *reads, to *T) func(T, error) {
+	return func(found T, err error) { *to, r.err = found, cmp.Or(r.err, err) }
+}
+
+// inTime does so with what may take too long.
+func inTime[T any](r *reads, to *T) func(T, error) {
+	return func(found T, err error) {
+		slow, err := web.Tolerate(err)
+		*to, r.err, r.slow = found, cmp.Or(r.err, err), r.slow || slow
+	}
+}
+
+// show draws a page that was read.
+func (p *Pages) show(c echo.Context, r reads, page templ.Component) error {
+	if r.err != nil {
+		return r.err
+	}
+	return p.Show(c, http.StatusOK, page)
+}
+
 // Show renders into a buffer first, so that an error never arrives after half a
 // page. What is to be shown is there by now, so the request's deadline no longer
 // matters.
@@ -176,13 +204,12 @@ func (p *Pages) Login(c echo.Context, status int, next, name, problem string) er
 
 // Problem shows why a request was refused.
 func (p *Pages) Problem(c echo.Context, f web.Failure) error {
-	status, title := f.Kind.Answer()
-	frame := p.frame(c, title, "")
+	frame := p.frame(c, f.Kind.Title, "")
 	if f.First != nil && f.First.Job.ID != "" {
-		return p.Show(c, status, templates.Conflict{Frame: frame, Action: web.LastSegment(c.Path()), Err: f.First}.Page())
+		return p.Show(c, f.Kind.Status, templates.Conflict{Frame: frame, Action: web.LastSegment(c.Path()), Err: f.First}.Page())
 	}
-	view := templates.Problem{Frame: frame, Status: status, Title: title, Text: f.Error(), RequestID: web.RequestID(c)}
-	return p.Show(c, status, view.Page())
+	view := templates.Problem{Frame: frame, Status: f.Kind.Status, Title: f.Kind.Title, Text: f.Error(), RequestID: web.RequestID(c)}
+	return p.Show(c, f.Kind.Status, view.Page())
 }
 
 // static sends an embedded file. Its address changes with its content, so it may

@@ -11,7 +11,6 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/queues"
-	"redrive/internal/server/web"
 	"redrive/web/templates"
 )
 
@@ -20,15 +19,11 @@ import (
 func (p *Pages) queues(c echo.Context) error {
 	ctx := c.Request().Context()
 	v := templates.Queues{Frame: p.frame(c, "Queues", "queues")}
-	var err error
-	if v.Queues, err = p.Queues(ctx); err != nil {
-		return err
-	}
-	if v.Held, err = p.View.Held(ctx); err != nil {
-		return err
-	}
-	v.Configs = p.queueConfigs(namesOf(v.Queues)...)
-	return p.Show(c, http.StatusOK, v.Page())
+	var r reads
+	into(&r, &v.Queues)(p.Queues(ctx))
+	into(&r, &v.Held)(p.View.Held(ctx))
+	v.Configs = p.queueConfigs(p.QueueNames()...)
+	return p.show(c, r, v.Page())
 }
 
 // queueConfigs is what the configuration says about these queues.
@@ -43,14 +38,6 @@ func (p *Pages) queueConfigs(queues ...string) map[string]templates.QueueConfig 
 	return all
 }
 
-func namesOf(queues []queues.Info) []string {
-	names := make([]string, len(queues))
-	for i, q := range queues {
-		names[i] = q.Name
-	}
-	return names
-}
-
 // queue is the page /queues/{name}.
 func (p *Pages) queue(c echo.Context) error {
 	name, err := p.ParamQueue(c)
@@ -59,28 +46,18 @@ func (p *Pages) queue(c echo.Context) error {
 	}
 	ctx, now := c.Request().Context(), time.Now()
 	v := templates.Queue{Frame: p.frame(c, name, "queues")}
-	if v.Queue, err = p.Queue(ctx, name); err != nil {
-		return err
-	}
+	var r reads
+	into(&r, &v.Queue)(p.Queue(ctx, name))
 	v.Config = p.queueConfigs(name)[name]
 	v.Configured = slices.Contains(p.Config.Queues(), name)
-	if v.Chart, err = p.chart(ctx, now, filter.Filter{Queue: name}); err != nil {
-		return err
-	}
-	if v.Failing, v.Slow, err = p.failing(ctx, name); err != nil {
-		return err
-	}
-	groups, err := p.View.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit)
-	slow, err := web.Tolerate(err)
-	if err != nil {
-		return err
-	}
-	v.Groups, v.Slow = groups.Groups, v.Slow || slow
-	if v.Held, err = p.View.Held(ctx); err != nil {
-		return err
-	}
+	into(&r, &v.Chart)(p.chart(ctx, now, filter.Filter{Queue: name}))
+	v.Failing = p.failing(ctx, &r, name)
+	var groups failures.List
+	inTime(&r, &groups)(p.View.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit))
+	into(&r, &v.Held)(p.View.Held(ctx))
+	v.Groups, v.Slow = groups.Groups, r.slow
 	v.Held = slices.DeleteFunc(v.Held, func(h queues.Held) bool { return h.Queue != name })
-	return p.Show(c, http.StatusOK, v.Page())
+	return p.show(c, r, v.Page())
 }
 
 // chart is what became of the jobs that a filter selects by queue and type; nil
@@ -97,20 +74,13 @@ func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*tem
 	default:
 		return nil, nil
 	}
-	hour, err := p.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour())
-	slow, err := web.Tolerate(err)
-	if err != nil {
-		return nil, err
+	var r reads
+	inTime(&r, &chart.Hour)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour()))
+	inTime(&r, &chart.Day)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay()))
+	if chart.Slow = r.slow; r.slow {
+		chart.Hour, chart.Day = nil, nil
 	}
-	day, err := p.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay())
-	late, err := web.Tolerate(err)
-	if err != nil {
-		return nil, err
-	}
-	if chart.Slow = slow || late; !chart.Slow {
-		chart.Hour, chart.Day = hour, day
-	}
-	return chart, nil
+	return chart, r.err
 }
 
 // workers is the page /workers.

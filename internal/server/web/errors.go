@@ -17,70 +17,41 @@ import (
 	"redrive/internal/wire"
 )
 
-// Kind is the kind of an error, as an answer's code names it.
-type Kind string
-
-// The kinds of errors.
-const (
-	Malformed     Kind = "malformed"
-	BadParameter  Kind = "invalid_parameter" // in the address
-	CrossOrigin   Kind = "cross_origin"
-	UnknownCaller Kind = "unauthorized"
-	UnknownLogin  Kind = "wrong_login"
-	Forbidden     Kind = "forbidden"
-	TooMany       Kind = "too_many"
-	NotFound      Kind = "not_found"
-	WrongMethod   Kind = "method_not_allowed"
-	Conflict      Kind = "conflict"
-	TooLarge      Kind = "too_large"
-	MediaType     Kind = "unsupported_media_type"
-	WrongHost     Kind = "wrong_host"
-	InvalidValue  Kind = "invalid_value" // in the body
-	Refused       Kind = "refused_by_rule"
-	NotForwarded  Kind = "dead_letter_refused"
-	Unexpected    Kind = "internal"
-	Busy          Kind = "busy"
-	Overloaded    Kind = "overloaded"
-	TooSlow       Kind = "too_slow"
-	ReadOnly      Kind = "read_only"
-	Broken        Kind = "storage_failed"
-	Corrupt       Kind = "storage_damaged"
-	StorageFull   Kind = "storage_full"
-)
-
-// answers is the status of each kind, and the headline of its page.
-var answers = map[Kind]struct {
-	status int
-	title  string
-}{
-	Malformed:     {http.StatusBadRequest, "This request cannot be read"},
-	BadParameter:  {http.StatusBadRequest, "This address is not right"},
-	CrossOrigin:   {http.StatusForbidden, "Refused: the request came from another site"},
-	UnknownCaller: {http.StatusUnauthorized, "Log in first"},
-	UnknownLogin:  {http.StatusUnauthorized, "Log in first"},
-	Forbidden:     {http.StatusForbidden, "Your role does not allow this"},
-	TooMany:       {http.StatusTooManyRequests, "Too many tries"},
-	NotFound:      {http.StatusNotFound, "Nothing is here"},
-	WrongMethod:   {http.StatusMethodNotAllowed, "This cannot be done here"},
-	Conflict:      {http.StatusConflict, "This cannot be done as things stand"},
-	TooLarge:      {http.StatusRequestEntityTooLarge, "This is too large"},
-	MediaType:     {http.StatusUnsupportedMediaType, "This kind of content is not accepted"},
-	WrongHost:     {http.StatusMisdirectedRequest, "Not known under this name"},
-	InvalidValue:  {http.StatusUnprocessableEntity, "A value is not right"},
-	Refused:       {http.StatusUnprocessableEntity, "Refused by a rule"},
-	NotForwarded:  {http.StatusConflict, "The dead letter was refused again"},
-	Unexpected:    {http.StatusInternalServerError, "Something went wrong"},
-	Busy:          {http.StatusServiceUnavailable, "The database is busy"},
-	Overloaded:    {http.StatusServiceUnavailable, "Too much at once"},
-	TooSlow:       {http.StatusServiceUnavailable, "This took too long"},
-	ReadOnly:      {http.StatusServiceUnavailable, "The database can only be read"},
-	Broken:        {http.StatusServiceUnavailable, "The database has failed"},
-	Corrupt:       {http.StatusServiceUnavailable, "The database is damaged"},
-	StorageFull:   {http.StatusInsufficientStorage, "The disk is full"},
+// Kind is the kind of an error: what an answer's code names it, its status, and
+// the headline of its page.
+type Kind struct {
+	Code   string
+	Status int
+	Title  string
 }
 
-// Answer is the status of a kind, and the headline of its page.
-func (k Kind) Answer() (status int, title string) { return answers[k].status, answers[k].title }
+// The kinds of errors.
+var (
+	Malformed     = Kind{"malformed", http.StatusBadRequest, "This request cannot be read"}
+	BadParameter  = Kind{"invalid_parameter", http.StatusBadRequest, "This address is not right"} // in the address
+	CrossOrigin   = Kind{"cross_origin", http.StatusForbidden, "Refused: the request came from another site"}
+	UnknownCaller = Kind{"unauthorized", http.StatusUnauthorized, "Log in first"}
+	UnknownLogin  = Kind{"wrong_login", http.StatusUnauthorized, "Log in first"}
+	Forbidden     = Kind{"forbidden", http.StatusForbidden, "Your role does not allow this"}
+	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Too many tries"}
+	NotFound      = Kind{"not_found", http.StatusNotFound, "Nothing is here"}
+	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "This cannot be done here"}
+	Conflict      = Kind{"conflict", http.StatusConflict, "This cannot be done as things stand"}
+	TooLarge      = Kind{"too_large", http.StatusRequestEntityTooLarge, "This is too large"}
+	MediaType     = Kind{"unsupported_media_type", http.StatusUnsupportedMediaType, "This kind of content is not accepted"}
+	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
+	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "A value is not right"} // in the body
+	Refused       = Kind{"refused_by_rule", http.StatusUnprocessableEntity, "Refused by a rule"}
+	NotForwarded  = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
+	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
+	Busy          = Kind{"busy", http.StatusServiceUnavailable, "The database is busy"}
+	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}
+	TooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
+	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database can only be read"}
+	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
+	Corrupt       = Kind{"storage_damaged", http.StatusServiceUnavailable, "The database is damaged"}
+	StorageFull   = Kind{"storage_full", http.StatusInsufficientStorage, "The disk is full"}
+)
 
 // Failure is an error with all that its answer says.
 type Failure struct {
@@ -181,7 +152,7 @@ func Tolerate(err error) (slow bool, _ error) {
 // Encode writes a failure, and who was first if somebody was.
 func (f *Failure) Encode() []byte {
 	type fault struct {
-		Code    Kind   `json:"code"`
+		Code    string `json:"code"`
 		Message string `json:"message"`
 		Field   string `json:"field,omitempty"`
 	}
@@ -189,7 +160,7 @@ func (f *Failure) Encode() []byte {
 		Error      fault  `json:"error"`
 		ReplayedBy string `json:"replayed_by,omitempty"`
 		ReplayedAt string `json:"replayed_at,omitempty"`
-	}{Error: fault{f.Kind, f.Text, f.Field}}
+	}{Error: fault{f.Kind.Code, f.Text, f.Field}}
 	if f.First != nil {
 		answer.ReplayedBy, answer.ReplayedAt = f.First.ReplayedBy, wire.FormatTime(f.First.ReplayedAt)
 	}
