@@ -23,7 +23,9 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/server"
+	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
+	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
@@ -49,7 +51,7 @@ type parts struct {
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
 	letters  letters                                 // default: the webhooks of the configuration
-	demo     server.Demo                             // default: none
+	demo     pages.Demo                              // default: none
 	worker   string                                  // name of the worker, default: of this machine and process
 }
 
@@ -246,12 +248,12 @@ func workerName() string {
 
 func (a *app) buildServer(context.Context) (err error) {
 	a.server, err = server.New(server.Options{
-		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics, Running: a.engine.Running,
-		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
-		Ready:   a.ready,
-		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
-		Wake:   a.bulk.Wake,
-		Worker: a.worker, Quiet: a.pause, Stuck: a.engine.Stuck,
+		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics,
+		Engine: web.Engine{
+			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.letters.Deliver,
+			Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
+			Waiting: a.engine.Waiting, Began: a.engine.Began, Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Wake,
+		},
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})
 	return err

@@ -22,7 +22,7 @@ func (h *house) server() *Server { return h.http.Config.Handler.(*Server) }
 // user adds a user, by default after an admin.
 func (h *house) user(name string, role access.Role) {
 	h.t.Helper()
-	hash, err := h.server().secrets.Hash(h.t.Context(), password)
+	hash, err := h.server().passwords.Hash(h.t.Context(), password)
 	if err == nil {
 		err = h.store.Accounts.AddUser(h.t.Context(), time.Now(), access.User{Name: name, Role: role, Password: hash}, tester)
 	}
@@ -81,14 +81,14 @@ func (h *house) logIn(name string) string {
 	return a.Cookies()[0].Name + "=" + a.Cookies()[0].Value
 }
 
-// A route that was added past Server.route has no permission. It is never
+// A route that was added past web.Routes has no permission. It is never
 // reached, and this test names it.
 func TestAccess_EveryRouteHasAPermission(t *testing.T) {
 	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{}} })
 	s := h.server()
 	for _, r := range s.echo.Routes() {
-		if need, ok := s.needs[route{r.Method, r.Path}]; !ok || need == "" {
-			t.Errorf("%s %s needs no permission: add it by Server.get or Server.post", r.Method, r.Path)
+		if need, ok := s.Need(r.Method, r.Path); !ok || need == "" {
+			t.Errorf("%s %s needs no permission: add it by Routes.Get or Routes.Post", r.Method, r.Path)
 		}
 	}
 	s.echo.GET("/backdoor", func(c echo.Context) error { return c.String(http.StatusOK, "open") })
@@ -100,15 +100,16 @@ func TestAccess_EveryRouteHasAPermission(t *testing.T) {
 // public are the routes that strangers may use, each named here again so that
 // none joins them by a slip of the pen.
 func TestAccess_TheseAloneArePublic(t *testing.T) {
-	want := map[route]bool{
+	want := map[[2]string]bool{
 		{"GET", "/login"}: true, {"HEAD", "/login"}: true, {"POST", "/login"}: true, {"POST", "/logout"}: true,
 		{"GET", "/static/:hash/*"}: true, {"HEAD", "/static/:hash/*"}: true,
 		{"GET", "/healthz"}: true, {"HEAD", "/healthz"}: true, {"GET", "/readyz"}: true, {"HEAD", "/readyz"}: true,
 		{"GET", "/api/v1/me"}: true, {"HEAD", "/api/v1/me"}: true, // answers 401 by itself
 	}
-	for r, need := range start(t).server().needs {
-		if (need == access.Public) != want[r] {
-			t.Errorf("%s %s needs %q", r.method, r.path, need)
+	s := start(t).server()
+	for _, r := range s.echo.Routes() {
+		if need, _ := s.Need(r.Method, r.Path); (need == access.Public) != want[[2]string{r.Method, r.Path}] {
+			t.Errorf("%s %s needs %q", r.Method, r.Path, need)
 		}
 	}
 }
@@ -120,7 +121,7 @@ func TestAccess_RouteByRole(t *testing.T) {
 	id := h.dead()
 	tokens := h.staff()
 	for _, r := range h.server().echo.Routes() {
-		need := h.server().needs[route{r.Method, r.Path}]
+		need, _ := h.server().Need(r.Method, r.Path)
 		if need == access.Public {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
+	"redrive/internal/server/web"
 )
 
 const hush = "hush-4711"
@@ -88,7 +89,7 @@ func TestAudit_TellsWhatOneMaySee(t *testing.T) {
 // The log is filtered by who, what and when, and paged.
 func TestAudit_FiltersAndPages(t *testing.T) {
 	h := start(t)
-	for range pageLimit + 1 {
+	for range web.PageLimit + 1 {
 		h.post("/api/v1/queues/orders/pause", "").want(t, http.StatusOK)
 		h.post("/api/v1/queues/orders/resume", "").want(t, http.StatusOK)
 	}
@@ -97,14 +98,14 @@ func TestAudit_FiltersAndPages(t *testing.T) {
 		Next    int64
 	}
 	all := decode[log](t, h.get("/api/v1/audit?action=queue.pause").want(t, http.StatusOK))
-	if len(all.Entries) != pageLimit || all.Next == 0 || all.Entries[0].Action != "queue.pause" || all.Entries[0].Actor != "api at 127.0.0.1" {
+	if len(all.Entries) != web.PageLimit || all.Next == 0 || all.Entries[0].Action != "queue.pause" || all.Entries[0].Actor != "api at 127.0.0.1" {
 		t.Errorf("the first page has %d entries, next %d: %+v", len(all.Entries), all.Next, all.Entries[0])
 	}
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	if late := decode[log](t, h.get("/api/v1/audit?from="+soon).want(t, http.StatusOK)); len(late.Entries) != 0 {
 		t.Errorf("%d entries are from the future", len(late.Entries))
 	}
-	if lines := strings.Count(h.get("/audit.csv?action=queue.*").want(t, http.StatusOK).body, "\n"); lines != 2*(pageLimit+1)+1 {
+	if lines := strings.Count(h.get("/audit.csv?action=queue.*").want(t, http.StatusOK).body, "\n"); lines != 2*(web.PageLimit+1)+1 {
 		t.Errorf("the export has %d lines, want all and a head", lines)
 	}
 	for _, query := range []string{"from=yesterday", "after=x"} {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -17,17 +16,17 @@ import (
 // rebase takes the base path off a request, and puts it before where its answer
 // sends the browser. Whatever is not below the base path does not exist.
 func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
-	if s.BasePath == "" {
+	if s.basePath == "" {
 		return next
 	}
 	return func(c echo.Context) error {
 		answer, u := c.Response(), c.Request().URL
 		answer.Before(func() {
 			if to := answer.Header().Get(echo.HeaderLocation); strings.HasPrefix(to, "/") {
-				answer.Header().Set(echo.HeaderLocation, s.BasePath+to)
+				answer.Header().Set(echo.HeaderLocation, s.basePath+to)
 			}
 		})
-		if u.Path == s.BasePath || u.Path == "/" { // the front page, where people look for it
+		if u.Path == s.basePath || u.Path == "/" { // the front page, where people look for it
 			return c.Redirect(308, "/")
 		}
 		if !s.strip(u) {
@@ -39,23 +38,11 @@ func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 
 // strip takes the base path off an address, and reports whether it was there.
 func (s *Server) strip(u *url.URL) bool {
-	path, ok := strings.CutPrefix(u.Path, s.BasePath)
-	raw, also := strings.CutPrefix(u.RawPath, s.BasePath)
+	path, ok := strings.CutPrefix(u.Path, s.basePath)
+	raw, also := strings.CutPrefix(u.RawPath, s.basePath)
 	if !ok || !strings.HasPrefix(path, "/") || u.RawPath != "" && !also {
 		return false
 	}
 	u.Path, u.RawPath = path, raw
 	return true
-}
-
-// address is an attribute that holds an address on this server. A quote within
-// data is escaped everywhere on a page, so that no data can look like one.
-var address = regexp.MustCompile(`(\s(?:href|src|action|formaction|data-live|data-on|data-off|data-[a-z-]+-url)=")/`)
-
-// rebased is a page whose addresses begin with the base path.
-func rebased(base string, page []byte) []byte {
-	if base == "" {
-		return page
-	}
-	return address.ReplaceAll(page, []byte("${1}"+base+"/"))
 }

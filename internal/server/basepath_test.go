@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"redrive/internal/access"
+	"redrive/internal/server/web"
 )
 
 const base = "/redrive"
@@ -135,8 +136,8 @@ func TestBasePath_DataStaysAsItIs(t *testing.T) {
 	hostile := ` href="/x" src="/y" action='/z' data-live="/w" data-x-url="/v" href=/u `
 	show := func(change ...func(*Options)) string {
 		h := start(t, change...)
-		h.base = h.server().BasePath
-		payload := string(encode(hostile))
+		h.base = h.server().basePath
+		payload := string(web.Encode(hostile))
 		id := h.enqueue(`{"type":"a.href=\"/t\"","queue":"orders","payload":` + payload + `}`)
 		h.fail("orders", hostile, hostile, hostile)
 		var text strings.Builder

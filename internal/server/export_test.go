@@ -133,18 +133,6 @@ func TestExport_IsRefusedAndEmptyLikeAList(t *testing.T) {
 	}
 }
 
-func TestExport_SaysWhereItEndsTooEarly(t *testing.T) {
-	var b strings.Builder
-	for _, to := range []exporter{&csvExport{csv.NewWriter(&b)}, ndjsonExport{&b}} {
-		if err := to.end("that is the limit"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := "incomplete: that is the limit\n{\"incomplete\":\"that is the limit\"}\n"; b.String() != want {
-		t.Errorf("the end is %q, want %q", b.String(), want)
-	}
-}
-
 func TestExport_OfTheAuditLogIsWrittenIntoTheAuditLog(t *testing.T) {
 	h := start(t)
 	h.dead()
@@ -202,25 +190,6 @@ func TestExport_ThatCannotBeginIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestExport_WaitsForItsTurn(t *testing.T) {
-	h := start(t)
-	h.dead()
-	s := h.http.Config.Handler.(*Server)
-	for range cap(s.exports) {
-		s.exports <- struct{}{}
-	}
-	for _, path := range []string{"/export.csv", "/audit.ndjson"} {
-		a := h.get(path, "Accept", "application/json").want(t, http.StatusServiceUnavailable)
-		if decode[fault](t, a).Error.Code != "overloaded" || a.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: %s", path, a.body)
-		}
-	}
-	<-s.exports
-	for range 2 { // each gives its place back
-		h.get("/export.csv").want(t, http.StatusOK)
-	}
-}
-
 // hasty is somebody whose request has run out of time once its answer begins.
 type hasty struct {
 	*httptest.ResponseRecorder
@@ -231,19 +200,19 @@ func (w hasty) SetWriteDeadline(time.Time) error { w.end(); return nil }
 
 func TestExport_TakesLongerThanARequestMay(t *testing.T) {
 	h := start(t)
-	const many = auditPage + 100
+	const many, jobs = 600, 60 // more than are read at once
 	for range many {
 		e := audit.Entry{At: time.Now(), Actor: audit.Actor{Name: "ana"}, Action: "queue.pause", Subject: "orders", Count: 1}
 		if err := h.store.Accounts.Record(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.failed(exportPage+10, "orders", []byte(`{}`))
+	h.failed(jobs, "orders", []byte(`{}`))
 	// The audit log comes first: each file is an entry of it.
 	for _, file := range []struct {
 		path string
 		rows int
-	}{{"/audit.ndjson", many}, {"/export.ndjson", exportPage + 10}} {
+	}{{"/audit.ndjson", many}, {"/export.ndjson", jobs}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := hasty{httptest.NewRecorder(), cancel}
 		h.http.Config.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+file.path, nil))

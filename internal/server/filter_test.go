@@ -1,13 +1,10 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
-
-	"redrive/internal/invalid"
 )
 
 func TestLists_SpeakTheLanguageOfFilters(t *testing.T) {
@@ -93,16 +90,6 @@ func TestLists_SayWhatIsNotSearchableYet(t *testing.T) {
 	}
 	if a := h.get("/api/v1/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, `"not_searchable_yet":2`) {
 		t.Errorf("the API does not say so: %s", a.body)
-	}
-}
-
-// Whatever is wrong with a filter, nobody gets a wider one.
-func TestFilter_EveryErrorIsAboutAField(t *testing.T) {
-	if f := fieldOf(errors.New("it broke")); f.Field != "q" || f.Problem != "it broke" {
-		t.Errorf("%+v", f)
-	}
-	if f := fieldOf(&invalid.Error{Field: "queue", Problem: "is wrong"}); f.Field != "queue" {
-		t.Errorf("%+v", f)
 	}
 }
 

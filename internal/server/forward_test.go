@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/job"
 )
@@ -36,7 +35,7 @@ func (h *house) refuse() string {
 
 func TestForward_StoresALetterThatIsAcceptedNow(t *testing.T) {
 	r := &receiver{answer: job.Delivery{ForwardedTo: "https://dlq.example", ForwardedAt: time.Now()}}
-	h := start(t, func(o *Options) { o.Deliver = r.deliver })
+	h := start(t, func(o *Options) { o.Engine.Deliver = r.deliver })
 	id := h.refuse()
 	type shown struct {
 		Job     map[string]any
@@ -75,25 +74,9 @@ func (g *gate) deliver(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Del
 	return job.Delivery{}
 }
 
-func TestForward_OutlivesWhoAskedForIt(t *testing.T) {
-	g := &gate{reached: make(chan struct{}, 1), answer: make(chan struct{})}
-	close(g.answer)
-	h := start(t, func(o *Options) { o.Deliver = g.deliver })
-	id := h.refuse()
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	j, err := h.http.Config.Handler.(*Server).forward(gone, id, 1, audit.Actor{Name: "ana"})
-	if err != nil || j.Status() != job.StatusDeadLetter {
-		t.Errorf("the job is %s, %v; want its letter stored", j.Status(), err)
-	}
-	if g.ended.Load() {
-		t.Error("the delivery ended with its caller")
-	}
-}
-
 func TestForward_IsSharedByAllWhoAskAtOnce(t *testing.T) {
 	g := &gate{reached: make(chan struct{}, 20), answer: make(chan struct{})}
-	h := start(t, func(o *Options) { o.Deliver = g.deliver })
+	h := start(t, func(o *Options) { o.Engine.Deliver = g.deliver })
 	id := h.refuse()
 	var callers sync.WaitGroup
 	ask := func() {
@@ -116,7 +99,7 @@ func TestForward_IsSharedByAllWhoAskAtOnce(t *testing.T) {
 
 func TestForward_KeepsTheJobWhenItIsRefusedAgain(t *testing.T) {
 	r := &receiver{answer: job.Delivery{Problem: "https://dlq.example answered 500."}}
-	h := start(t, func(o *Options) { o.Deliver = r.deliver })
+	h := start(t, func(o *Options) { o.Engine.Deliver = r.deliver })
 	id := h.refuse()
 	f := decode[fault](t, h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict))
 	if f.Error.Code != "dead_letter_refused" || f.Error.Message != "https://dlq.example answered 500; the job is kept" {
@@ -134,7 +117,7 @@ func TestForward_KeepsTheJobWhenItIsRefusedAgain(t *testing.T) {
 func TestForward_AnswersInTime(t *testing.T) {
 	var sending time.Duration
 	h := start(t, func(o *Options) {
-		o.Deliver = func(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
+		o.Engine.Deliver = func(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
 			end, _ := ctx.Deadline()
 			sending = time.Until(end)
 			return job.Delivery{}
@@ -182,7 +165,7 @@ func TestForward_SaysWhyItCannot(t *testing.T) {
 func TestJobPage_SaysForWhatAClaimedJobWaits(t *testing.T) {
 	since := time.Now().Add(-9 * time.Second)
 	h := start(t, func(o *Options) {
-		o.Waiting = func(string) (time.Time, time.Time, bool) { return since, since.Add(time.Minute), true }
+		o.Engine.Waiting = func(string) (time.Time, time.Time, bool) { return since, since.Add(time.Minute), true }
 	})
 	id := h.enqueue(`{"type":"t","queue":"orders"}`)
 	if text := h.get("/jobs/" + id).dom(t).text(); strings.Contains(text, "previous execution") {
@@ -197,7 +180,7 @@ func TestJobPage_SaysForWhatAClaimedJobWaits(t *testing.T) {
 // A job that waited after its claim runs since it began.
 func TestJob_TellsWhenItBegan(t *testing.T) {
 	began := time.Now().Add(-3 * time.Hour).UTC().Truncate(time.Microsecond)
-	h := start(t, func(o *Options) { o.Began = func(job.Token) (time.Time, bool) { return began, true } })
+	h := start(t, func(o *Options) { o.Engine.Began = func(job.Token) (time.Time, bool) { return began, true } })
 	id := h.enqueue(`{"type":"t","queue":"orders"}`)
 	h.claim("orders")
 	type shape struct {
@@ -258,7 +241,7 @@ func TestAPI_FillForecasts(t *testing.T) {
 func TestForward_HidesWhatTheReceiverSaid(t *testing.T) {
 	r := &receiver{}
 	r.answer.Problem = "https://dlq.example answered 401: password=hunter2-canary"
-	h := start(t, func(o *Options) { o.Deliver = r.deliver })
+	h := start(t, func(o *Options) { o.Engine.Deliver = r.deliver })
 	id := h.refuse()
 	a := h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict)
 	if strings.Contains(a.body, "hunter2-canary") || !strings.Contains(a.body, "the job is kept") {
@@ -266,18 +249,5 @@ func TestForward_HidesWhatTheReceiverSaid(t *testing.T) {
 	}
 	if a := h.form("/jobs/"+id+"/forward", "run=1").want(t, http.StatusConflict); strings.Contains(a.body, "hunter2-canary") {
 		t.Error("the page shows what the receiver said")
-	}
-}
-
-// What the conflict of a run that is over tells of the job is redacted.
-func TestForward_HidesTheJobOfAConflict(t *testing.T) {
-	h := start(t)
-	id := h.enqueue(`{"type":"order.ship","queue":"orders","payload":{"password":"hunter2-canary"}}`)
-	j, err := h.server().forward(context.Background(), id, 1, tester)
-	if err == nil {
-		t.Fatal("a letter that there is not was forwarded")
-	}
-	if f := describe(err); strings.Contains(string(j.Payload)+string(f.first.Job.Payload), "hunter2-canary") || f.first.Job.ID != id {
-		t.Errorf("%s, %+v", j.Payload, f.first.Job)
 	}
 }

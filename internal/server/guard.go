@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
+	"redrive/internal/server/web"
 )
 
 // policy of every answer: a page may load its own scripts, styles, images and
@@ -27,8 +28,6 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // patience is how long a request may wait for the database: less than the
 // server's WriteTimeout, so that the answer still gets out.
 const patience = 25 * time.Second
-
-const headerRequestID = "X-Request-Id"
 
 // observe sets the headers of every answer, whatever comes of the request,
 // names the request and logs it.
@@ -42,11 +41,11 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		h.Set(headerRequestID, newRequestID())
+		h.Set(echo.HeaderXRequestID, newRequestID())
 		if err := next(c); err != nil {
 			s.refuse(err, c)
 		}
-		s.Log.Debug("request", "request", requestID(c), "method", clip.Text(c.Request().Method, 16),
+		s.Log.Debug("request", "request", web.RequestID(c), "method", clip.Text(c.Request().Method, 16),
 			"path", strconv.QuoteToASCII(clip.Text(c.Request().URL.Path, 256)),
 			"status", c.Response().Status, "took", time.Since(begin), "peer", c.RealIP())
 		return nil
@@ -86,14 +85,14 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 // suspect says why a request is not even routed, or nothing.
 func (s *Server) suspect(r *http.Request) error {
 	if !s.hosts.allow(r) {
-		return &failure{wrongHost, "", fmt.Sprintf(
-			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)), nil}
+		return web.Fail(web.WrongHost, fmt.Sprintf(
+			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
 	if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
-		return &failure{crossOrigin, "", "a page of another site sent this; open the dashboard itself and try again", nil}
+		return web.Fail(web.CrossOrigin, "a page of another site sent this; open the dashboard itself and try again")
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
-		return &failure{badParameter, "", "what follows the question mark cannot be read: " + err.Error(), nil}
+		return web.Fail(web.BadParameter, "what follows the question mark cannot be read: "+err.Error())
 	}
 	return nil
 }
@@ -103,8 +102,6 @@ func newRequestID() string {
 	rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
-
-func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
 
 // hosts is the list of names under which the server may be addressed, beside
 // the address that it is reached at and the names of this machine.

@@ -18,6 +18,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/server/web"
 	"redrive/web/static"
 )
 
@@ -215,8 +216,8 @@ func TestNew_NamesTheOptionThatIsMissing(t *testing.T) {
 	whole := start(t).opts
 	for name, leaveOut := range map[string]func(*Options){
 		"View": func(o *Options) { o.View = nil }, "Config": func(o *Options) { o.Config = nil }, "Hub": func(o *Options) { o.Hub = nil },
-		"Metrics": func(o *Options) { o.Metrics = nil }, "Running": func(o *Options) { o.Running = nil },
-		"Knows": func(o *Options) { o.Knows = nil }, "Ready": func(o *Options) { o.Ready = nil },
+		"Metrics": func(o *Options) { o.Metrics = nil }, "Running": func(o *Options) { o.Engine.Running = nil },
+		"Knows": func(o *Options) { o.Engine.Knows = nil }, "Ready": func(o *Options) { o.Engine.Ready = nil },
 	} {
 		o := whole
 		leaveOut(&o)
@@ -247,7 +248,7 @@ func (l *lines) all() string {
 func TestGuard_PanicsAnswerWithARequestID(t *testing.T) {
 	var log lines
 	h := start(t, func(o *Options) {
-		o.Running = func() map[string]int { panic("secret detail") }
+		o.Engine.Running = func() map[string]int { panic("secret detail") }
 		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	})
 	for _, path := range []string{"/queues", "/api/v1/queues"} {
@@ -283,7 +284,7 @@ func TestErrors_EachKindHasItsStatus(t *testing.T) {
 	tests := []struct {
 		err    error
 		status int
-		code   kind
+		code   string
 	}{
 		{job.ErrBusy, 503, "busy"}, {job.ErrStorageFull, 507, "storage_full"}, {job.ErrReadOnly, 503, "read_only"},
 		{job.ErrBroken, 503, "storage_failed"}, {job.ErrNotFound, 404, "not_found"}, {&job.Conflict{Problem: "x"}, 409, "conflict"},
@@ -291,9 +292,9 @@ func TestErrors_EachKindHasItsStatus(t *testing.T) {
 		{&http.MaxBytesError{Limit: 1}, 413, "too_large"},
 	}
 	for _, test := range tests {
-		f := describe(test.err)
-		if status, title := f.kind.answer(); status != test.status || f.kind != test.code || title == "" || f.text == "" {
-			t.Errorf("%v: %d %s %q, want %d %s", test.err, status, f.kind, f.text, test.status, test.code)
+		f := web.Describe(test.err)
+		if f.Kind.Status != test.status || f.Kind.Code != test.code || f.Kind.Title == "" || f.Text == "" {
+			t.Errorf("%v: %d %s %q, want %d %s", test.err, f.Kind.Status, f.Kind.Code, f.Text, test.status, test.code)
 		}
 	}
 }
@@ -311,7 +312,7 @@ func TestErrors_BusySaysWhenToTryAgain(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	var problem error
-	h := start(t, func(o *Options) { o.Ready = func() error { return problem } })
+	h := start(t, func(o *Options) { o.Engine.Ready = func() error { return problem } })
 	h.get("/healthz").want(t, http.StatusOK)
 	h.get("/readyz").want(t, http.StatusOK)
 	problem = errNotReady

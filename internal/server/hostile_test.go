@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -65,47 +64,6 @@ func TestBody_EndsEarlyOrIsBadlyChunked(t *testing.T) {
 	}
 	if said := log.all(); said != "" {
 		t.Errorf("logged: %s", said)
-	}
-}
-
-// announced is a body that was announced and of which nothing has come yet.
-type announced struct{ grown uint64 }
-
-func (a *announced) Read([]byte) (int, error) {
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	a.grown = now.TotalAlloc
-	return 0, io.EOF
-}
-
-func TestBody_GrowsWithWhatArrives(t *testing.T) {
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	body := &announced{}
-	if _, err := readAll(body, maxBatch); err != nil {
-		t.Fatal(err)
-	}
-	if grown := body.grown - before.TotalAlloc; grown > 1<<20 {
-		t.Errorf("%d bytes are held for a body of which nothing came", grown)
-	}
-}
-
-func TestBody_LargeBatchesWaitTheirTurn(t *testing.T) {
-	h := start(t)
-	s := h.http.Config.Handler.(*Server)
-	for range cap(s.large) {
-		s.large <- struct{}{}
-	}
-	large := `{"jobs":[{"type":"t","payload":"` + strings.Repeat("x", maxBody/2) + `"}` + strings.Repeat(" ", maxBody) + `]}`
-	a := h.post("/api/v1/jobs/batch", large).want(t, http.StatusServiceUnavailable)
-	if f := decode[fault](t, a); f.Error.Code != "overloaded" || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%+v, Retry-After %q", f, a.Header.Get("Retry-After"))
-	}
-	h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"t"}]}`).want(t, http.StatusCreated)
-	<-s.large
-	h.post("/api/v1/jobs/batch", large).want(t, http.StatusCreated)
-	if n := len(s.large); n != cap(s.large)-1 {
-		t.Errorf("%d places are taken after the answer, want %d", n, cap(s.large)-1)
 	}
 }
 

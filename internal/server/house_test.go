@@ -17,6 +17,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/server/view"
+	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/web/templates"
@@ -31,6 +32,13 @@ types:
   email.send: {ttr: PT30S}
 hosts: [redrive.example]
 `
+
+// What programs and forms may send at most.
+const (
+	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10
+	maxBatch = 64 << 20
+	maxEdit  = 6*templates.MaxEditor + web.MaxSmall
+)
 
 // house is the server on a real database, behind real HTTP.
 type house struct {
@@ -67,9 +75,11 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c.Hosts)})
 	o := Options{
 		Config: c, Hub: hub, Metrics: NewMetrics(),
-		Running: func() map[string]int { return map[string]int{"orders": 1} },
-		Knows:   func(typ string) bool { return typ != "unknown" },
-		Ready:   func() error { return nil },
+		Engine: web.Engine{
+			Running: func() map[string]int { return map[string]int{"orders": 1} },
+			Knows:   func(typ string) bool { return typ != "unknown" },
+			Ready:   func() error { return nil },
+		},
 	}
 	for _, f := range change {
 		f(&o)

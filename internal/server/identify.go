@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/audit"
+	"redrive/internal/server/web"
 )
 
 // Who sends a request is found out before anything else is done for it, and
@@ -25,50 +25,17 @@ import (
 // reaches this machine's own address is its admin, as the person is who could
 // read the database file as well.
 
-// means is how somebody is known.
-type means int
-
-const (
-	byNothing means = iota // a stranger
-	byOpenness
-	byToken
-	byProxy
-	bySession
-)
-
-// ambient reports whether a browser sends the proof along by itself, also when
-// a page of somebody else makes it send a request.
-func (m means) ambient() bool { return m == byProxy || m == bySession }
-
-// caller is who sends a request. The zero caller may do nothing.
-type caller struct {
-	means   means
-	name    string // as histories show it
-	role    access.Role
-	session []byte    // the hash of the session's secret
-	token   string    // the id of the token
-	seen    time.Time // a session or a token: last; by the proxy: now
-}
-
-const callerKey = "redrive.caller"
-
-// callerOf is who sends the request, as far as it was found out.
-func callerOf(c echo.Context) caller {
-	who, _ := c.Get(callerKey).(caller)
-	return who
-}
-
 // permit runs a handler only for whom its route allows.
 func (s *Server) permit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		need, known := s.needs[route{r.Method, c.Path()}]
+		need, known := s.Need(r.Method, c.Path())
 		who, err := s.identify(c)
-		c.Set(callerKey, who)
+		web.SetCaller(c, who)
 		if !known {
 			return noRoute(c)
 		}
-		if need == access.Public && who.means == byNothing { // whatever is wrong with the proof does not matter here
+		if need == access.Public && who.Means == web.ByNothing { // whatever is wrong with the proof does not matter here
 			return next(c)
 		}
 		if err == nil {
@@ -92,14 +59,14 @@ func noRoute(c echo.Context) error {
 }
 
 // allow says why a caller may not use a route, or nothing.
-func (s *Server) allow(c echo.Context, who caller, need access.Permission) error {
+func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) error {
 	switch {
-	case who.means == byNothing:
-		return &failure{unknownCaller, "", s.howToLogIn(), nil}
-	case !who.role.May(need):
-		return &failure{forbidden, "", fmt.Sprintf("your role %s does not allow this; ask %s", who.role, need.Asks()), nil}
-	case who.means.ambient() && !fromOwnPage(c.Request()):
-		return &failure{crossOrigin, "", "a login is only good for requests that say which page they come from (Sec-Fetch-Site or Origin); programs use a token", nil}
+	case who.Means == web.ByNothing:
+		return web.Fail(web.UnknownCaller, s.howToLogIn())
+	case !who.Role.May(need):
+		return web.Fail(web.Forbidden, fmt.Sprintf("your role %s does not allow this; ask %s", who.Role, need.Asks()))
+	case who.Means.Ambient() && !fromOwnPage(c.Request()):
+		return web.Fail(web.CrossOrigin, "a login is only good for requests that say which page they come from (Sec-Fetch-Site or Origin); programs use a token")
 	}
 	return nil
 }
@@ -117,31 +84,31 @@ func fromOwnPage(r *http.Request) bool {
 	if isUpgrade(r) {
 		return r.Header.Get("Origin") != ""
 	}
-	return isRead(r) || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
+	return web.IsRead(r) || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 }
 
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // identify finds out who sends a request. An error comes with the zero caller.
-func (s *Server) identify(c echo.Context) (caller, error) {
+func (s *Server) identify(c echo.Context) (web.Caller, error) {
 	r := c.Request()
 	if text, ok := bearer(r); ok {
 		return s.byToken(r.Context(), text)
 	}
-	if who, err := s.byProxy(r); who.means != byNothing || err != nil {
+	if who, err := s.byProxy(r); who.Means != web.ByNothing || err != nil {
 		return who, err
 	}
-	if who, err := s.bySession(c); who.means != byNothing || err != nil {
+	if who, err := s.bySession(c); who.Means != web.ByNothing || err != nil {
 		return who, err
 	}
 	if s.open() {
-		return caller{means: byOpenness, role: access.Admin}, nil
+		return web.Caller{Means: web.ByOpenness, Role: access.Admin}, nil
 	}
-	return caller{}, nil
+	return web.Caller{}, nil
 }
 
 // open reports whether whoever gets here may do everything.
-func (s *Server) open() bool { return !s.Closed && s.proxy == nil && !s.View.Guarded() }
+func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Guarded() }
 
 // bearer is the token that a request carries; ok is true for an empty one, too.
 func bearer(r *http.Request) (text string, ok bool) {
@@ -153,39 +120,39 @@ func bearer(r *http.Request) (text string, ok bool) {
 	return "", false
 }
 
-func (s *Server) byToken(ctx context.Context, text string) (caller, error) {
+func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	const wrong = "the token is wrong, expired or revoked; an admin makes another one"
 	id, hash, ok := access.ParseToken(text)
 	if !ok {
-		return caller{}, &failure{unknownCaller, "", wrong, nil}
+		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
 	t, err := s.View.Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
-		return caller{}, &failure{unknownCaller, "", wrong, nil}
+		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
 	if err != nil {
-		return caller{}, err
+		return web.Caller{}, err
 	}
-	return caller{means: byToken, name: "token " + t.Name, role: t.Role, token: t.ID, seen: t.Used}, nil
+	return web.Caller{Means: web.ByToken, Name: "token " + t.Name, Role: t.Role, Token: t.ID, Seen: t.Used}, nil
 }
 
-func (s *Server) bySession(c echo.Context) (caller, error) {
+func (s *Server) bySession(c echo.Context) (web.Caller, error) {
 	cookie, err := c.Request().Cookie(s.cookieName(c))
 	if err != nil {
-		return caller{}, nil
+		return web.Caller{}, nil
 	}
 	hash, ok := access.ParseSession(cookie.Value)
 	if !ok {
-		return caller{}, nil
+		return web.Caller{}, nil
 	}
 	found, err := s.View.Session(c.Request().Context(), time.Now(), hash)
 	if errors.Is(err, access.ErrUnknown) {
-		return caller{}, nil
+		return web.Caller{}, nil
 	}
 	if err != nil {
-		return caller{}, err
+		return web.Caller{}, err
 	}
-	return caller{means: bySession, name: found.User, role: found.Role, session: hash, seen: found.Seen}, nil
+	return web.Caller{Means: web.BySession, Name: found.User, Role: found.Role, Session: hash, Seen: found.Seen}, nil
 }
 
 // noteEvery is how exactly it is known when a session or token was used last.
@@ -193,57 +160,61 @@ const noteEvery = time.Minute
 
 // noteUse writes down that a session or token is in use. Where that is not
 // possible now, the request is answered all the same.
-func (s *Server) noteUse(c echo.Context, who caller) {
+func (s *Server) noteUse(c echo.Context, who web.Caller) {
 	now := time.Now()
-	if who.session == nil && who.token == "" || now.Sub(who.seen) < noteEvery {
+	if who.Session == nil && who.Token == "" || now.Sub(who.Seen) < noteEvery {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), time.Second)
 	defer cancel()
 	var err error
-	if who.session != nil {
-		err = s.View.SeeSession(ctx, now, who.session)
+	if who.Session != nil {
+		err = s.View.SeeSession(ctx, now, who.Session)
 	} else {
-		err = s.View.UseToken(ctx, now, who.token)
+		err = s.View.UseToken(ctx, now, who.Token)
 	}
 	if err != nil {
-		s.Log.Debug("the use of a login was not noted", "request", requestID(c), "error", err)
+		s.Log.Debug("the use of a login was not noted", "request", web.RequestID(c), "error", err)
 	}
 }
 
 // stillAllowed reports whether somebody whose connection stays open may go on.
-func (s *Server) stillAllowed(ctx context.Context, who caller, need access.Permission) bool {
+func (s *Server) stillAllowed(ctx context.Context, who web.Caller, need access.Permission) bool {
 	now := time.Now()
-	switch who.means {
-	case byOpenness:
+	switch who.Means {
+	case web.ByOpenness:
 		return s.open()
-	case byToken:
-		t, err := s.View.Token(ctx, who.token)
+	case web.ByToken:
+		t, err := s.View.Token(ctx, who.Token)
 		return err == nil && t.Live(now) && t.Role.May(need)
-	case bySession:
-		found, err := s.View.Session(ctx, now, who.session)
+	case web.BySession:
+		found, err := s.View.Session(ctx, now, who.Session)
 		return err == nil && found.Role.May(need)
-	case byProxy:
+	case web.ByProxy:
 		return s.proxied.may(who, need, now)
 	}
 	return false
 }
 
-// actor names who acts, as far as it is known: by their name, or without a
-// login through what and from where.
-func (s *Server) actor(through string, c echo.Context) audit.Actor {
-	who := callerOf(c)
-	by := audit.Actor{Name: who.name, Address: c.RealIP(), Open: who.means == byOpenness}
-	if by.Name == "" {
-		by.Name = through + " at " + by.Address
-	}
-	return by
-}
-
 // toLogin is where a browser goes that has to log in first, and comes back from.
 func toLogin(r *http.Request) string {
-	if !isRead(r) || r.URL.RequestURI() == "/" {
+	if !web.IsRead(r) || r.URL.RequestURI() == "/" {
 		return "/login"
 	}
 	return "/login?next=" + url.QueryEscape(r.URL.RequestURI())
+}
+
+// me is GET /me: who the caller is, and what they may do.
+func (s *Server) me(c echo.Context) error {
+	who := web.CallerOf(c)
+	if who.Means == web.ByNothing {
+		return web.Fail(web.UnknownCaller, s.howToLogIn())
+	}
+	var may []access.Permission
+	for _, p := range access.Permissions() {
+		if p != access.Public && who.Role.May(p) {
+			may = append(may, p)
+		}
+	}
+	return c.JSONBlob(http.StatusOK, web.Object{"name", who.Name, "role", who.Role, "may", may}.Encode())
 }

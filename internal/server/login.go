@@ -13,49 +13,42 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
-	"redrive/web/templates"
+	"redrive/internal/server/web"
 )
 
 // loginPage is the page /login. Whoever is known already is sent on.
 func (s *Server) loginPage(c echo.Context) error {
 	next := nextPage(c.QueryParam("next"))
-	if who := callerOf(c); who.role.May(access.View) {
+	if who := web.CallerOf(c); who.Role.May(access.View) {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
-	return s.loginForm(c, http.StatusOK, next, "", "")
+	return s.pages.Login(c, http.StatusOK, next, "", "")
 }
 
 // nextPage is where a login leads: a page here, or the overview.
 func nextPage(text string) string {
-	if next, ok := localPath(text); ok {
+	if next, ok := web.LocalPath(text); ok {
 		return next
 	}
 	return "/"
 }
 
-func (s *Server) loginForm(c echo.Context, status int, next, name, problem string) error {
-	v := templates.Login{Frame: s.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !s.View.Guarded()}
-	v.Stranger = true
-	return s.page(c, status, v.Page())
-}
-
 // login is POST /login. It says the same whether the name or the password is
 // wrong, after the same work.
 func (s *Server) login(c echo.Context) error {
-	if err := readForm(c); err != nil {
+	if err := web.ReadForm(c); err != nil {
 		return err
 	}
 	name, next := c.FormValue("name"), nextPage(c.FormValue("next"))
 	err := s.logIn(c, name, c.FormValue("password"))
-	var f *failure
+	var f *web.Failure
 	switch {
-	case err == nil && wantsJSON(c.Request()):
-		return c.JSONBlob(http.StatusOK, object("user", encode(name)))
+	case err == nil && web.WantsJSON(c.Request()):
+		return c.JSONBlob(http.StatusOK, web.Object{"user", name}.Encode())
 	case err == nil:
 		return c.Redirect(http.StatusSeeOther, next)
-	case errors.As(err, &f) && !wantsJSON(c.Request()):
-		status, _ := f.kind.answer()
-		return s.loginForm(c, status, next, clip.Text(name, 64), f.text)
+	case errors.As(err, &f) && !web.WantsJSON(c.Request()):
+		return s.pages.Login(c, f.Kind.Status, next, clip.Text(name, 64), f.Text)
 	}
 	return err
 }
@@ -75,8 +68,8 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 	} else if err != nil {
 		return err
 	}
-	if old := callerOf(c); old.means == bySession { // one login ends the other
-		if err := s.View.EndSession(ctx, now, old.session, by); err != nil {
+	if old := web.CallerOf(c); old.Means == web.BySession { // one login ends the other
+		if err := s.View.EndSession(ctx, now, old.Session, by); err != nil {
 			return err
 		}
 		s.Hub.Recheck()
@@ -86,7 +79,7 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 }
 
 func wrongPassword() error {
-	return &failure{unknownLogin, "", "the name or the password is wrong", nil}
+	return web.Fail(web.UnknownLogin, "the name or the password is wrong")
 }
 
 // checkPassword returns the user whose password this is. A name that nobody has
@@ -99,13 +92,13 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 	if wait := s.logins.Try(now, name, address); wait > 0 {
 		seconds := int(wait.Seconds()) + 1
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
-		return access.User{}, &failure{tooMany, "", fmt.Sprintf("too many tries; the next one counts in %d s", seconds), nil}
+		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many tries; the next one counts in %d s", seconds))
 	}
 	u, err := s.View.User(ctx, name)
 	if err != nil && !errors.Is(err, access.ErrUnknown) {
 		return u, err
 	}
-	ok, err := s.secrets.Match(ctx, u.Password, password)
+	ok, err := s.passwords.Match(ctx, u.Password, password)
 	if err != nil {
 		return u, err
 	}
@@ -129,17 +122,17 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 
 // logout is POST /logout: the session ends here, not only in this browser.
 func (s *Server) logout(c echo.Context) error {
-	if err := readForm(c); err != nil {
+	if err := web.ReadForm(c); err != nil {
 		return err
 	}
-	if who := callerOf(c); who.means == bySession {
-		if err := s.View.EndSession(c.Request().Context(), time.Now(), who.session, s.actor("dashboard", c)); err != nil {
+	if who := web.CallerOf(c); who.Means == web.BySession {
+		if err := s.View.EndSession(c.Request().Context(), time.Now(), who.Session, web.Actor(c)); err != nil {
 			return err
 		}
 		s.Hub.Recheck()
 	}
 	c.SetCookie(s.cookie(c, "", -1))
-	return done(c, "/login", "text", encode("Logged out"))
+	return web.Done(c, "/login", "text", "Logged out")
 }
 
 // cookieName is the name of the session's cookie. Its prefix makes browsers
@@ -148,7 +141,7 @@ func (s *Server) cookieName(c echo.Context) string {
 	switch {
 	case !s.overHTTPS(c.Request()):
 		return "redrive"
-	case s.BasePath != "": // __Host- demands the path /
+	case s.basePath != "": // __Host- demands the path /
 		return "__Secure-redrive"
 	}
 	return "__Host-redrive"
@@ -156,7 +149,7 @@ func (s *Server) cookieName(c echo.Context) string {
 
 func (s *Server) cookie(c echo.Context, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
-		Name: s.cookieName(c), Value: value, Path: s.BasePath + "/", MaxAge: maxAge,
+		Name: s.cookieName(c), Value: value, Path: s.basePath + "/", MaxAge: maxAge,
 		HttpOnly: true, Secure: s.overHTTPS(c.Request()), SameSite: http.SameSiteLaxMode,
 	}
 }
@@ -165,11 +158,11 @@ func (s *Server) cookie(c echo.Context, value string, maxAge int) *http.Cookie {
 // that one is needed.
 func forBrowsers(c echo.Context) bool {
 	_, withToken := bearer(c.Request())
-	return !withToken && !wantsJSON(c.Request()) && c.Path() != "/metrics"
+	return !withToken && !web.WantsJSON(c.Request()) && c.Path() != "/metrics"
 }
 
 func (s *Server) sendToLogin(c echo.Context) {
 	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil {
-		s.Log.Warn("an error could not be shown", "request", requestID(c), "error", err)
+		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/config"
+	"redrive/internal/server/web"
 )
 
 // The attributes that keep a session's cookie from scripts, other sites and
@@ -312,7 +313,7 @@ func TestProxy_OpenSocketsEndWithTheRole(t *testing.T) {
 	if _, _, err := stays.ReadMessage(); err != nil {
 		t.Errorf("somebody else's is closed: %v", err)
 	}
-	who, now := caller{means: byProxy, name: "bo", role: access.Viewer, seen: time.Now()}, time.Now()
+	who, now := web.Caller{Means: web.ByProxy, Name: "bo", Role: access.Viewer, Seen: time.Now()}, time.Now()
 	var p proxied
 	if !p.may(who, access.View, now) || p.may(who, access.View, now.Add(proxiedFor)) {
 		t.Error("a connection does not last as long as it should")

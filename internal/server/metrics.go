@@ -3,22 +3,22 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"redrive/internal/access"
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/server/web"
 )
 
 // Metrics is what /metrics shows: the counters of package job as the database
@@ -116,27 +116,27 @@ func (l *labels) bound(value string) string {
 }
 
 // watch adds what is read from the database and the engine at each scrape.
-func (m *Metrics) watch(s *Server) error {
+func (m *Metrics) watch(s *web.Site) error {
 	if err := m.registry.Register(newCollector(s)); err != nil {
 		return fmt.Errorf("server: these metrics belong to another server: %w", err)
 	}
 	return nil
 }
 
-func (m *Metrics) handler(s *Server) http.Handler {
+func (m *Metrics) handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{s},
+		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{log},
 	})
 }
 
 // scrapeLog tells what a scrape could not read.
-type scrapeLog struct{ *Server }
+type scrapeLog struct{ *slog.Logger }
 
-func (l scrapeLog) Println(v ...any) { l.Log.Warn("metrics are incomplete", "error", fmt.Sprint(v...)) }
+func (l scrapeLog) Println(v ...any) { l.Warn("metrics are incomplete", "error", fmt.Sprint(v...)) }
 
 // collector reads the numbers that live in the database.
 type collector struct {
-	*Server
+	*web.Site
 	counters []*prometheus.Desc // in the order of Totals.Counters
 	jobs     *prometheus.Desc
 	workers  *prometheus.Desc
@@ -144,9 +144,9 @@ type collector struct {
 	letters  letterDescs
 }
 
-func newCollector(s *Server) *collector {
+func newCollector(s *web.Site) *collector {
 	c := &collector{
-		Server:  s,
+		Site:    s,
 		jobs:    prometheus.NewDesc("redrive_jobs", "Jobs by queue and state.", []string{"queue", "state"}, nil),
 		workers: prometheus.NewDesc("redrive_workers", "Workers by queue, busy or free.", []string{"queue", "state"}, nil),
 		ready:   prometheus.NewDesc("redrive_ready", "Whether jobs are taken and run: 1 or 0.", nil, nil),
@@ -188,7 +188,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		c.collectQueues(queues, out)
 	}
 	ready := 0.
-	if c.Ready() == nil {
+	if c.Engine.Ready() == nil {
 		ready = 1
 	}
 	out <- gauge(c.ready, ready)
@@ -210,7 +210,7 @@ func (c *collector) collectTallies(tallies []queues.Tally, out chan<- prometheus
 func (c *collector) collectQueues(queues []queues.Info, out chan<- prometheus.Metric) {
 	type key struct{ queue, state string }
 	jobs, workers := map[key]int64{}, map[key]int64{}
-	running := c.Running()
+	running := c.Engine.Running()
 	for i, q := range queues {
 		name := q.Name
 		if i >= maxLabels {
@@ -233,22 +233,3 @@ func (c *collector) collectQueues(queues []queues.Info, out chan<- prometheus.Me
 
 // label is a value that every reader of metrics accepts.
 func label(s string) string { return clip.Text(s, job.MaxType) }
-
-func (s *Server) probes() {
-	s.get("/metrics", access.View, echo.WrapHandler(s.Metrics.handler(s)))
-	s.get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	s.get("/readyz", access.Public, s.ready)
-}
-
-// ready is GET /readyz: whether jobs are taken and run.
-func (s *Server) ready(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
-	defer cancel()
-	if err := s.Ready(); err != nil {
-		return c.String(http.StatusServiceUnavailable, "the engine does not run: "+err.Error()+"\n")
-	}
-	if err := s.View.Ping(ctx); err != nil {
-		return c.String(http.StatusServiceUnavailable, "the database cannot be written: "+describe(err).text+"\n")
-	}
-	return c.String(http.StatusOK, "ready\n")
-}

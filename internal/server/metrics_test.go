@@ -104,7 +104,7 @@ func TestMetrics_TellHowFullTheDeadLetterQueueIs(t *testing.T) {
 }
 
 func TestMetrics_ReadyFallsToZero(t *testing.T) {
-	h := start(t, func(o *Options) { o.Ready = func() error { return errNotReady } })
+	h := start(t, func(o *Options) { o.Engine.Ready = func() error { return errNotReady } })
 	if a := h.get("/metrics"); !strings.Contains(a.body, "\nredrive_ready 0\n") {
 		t.Error("a server whose engine does not run is ready by its metric")
 	}

@@ -12,7 +12,6 @@ import (
 
 	"redrive/internal/bulk"
 	"redrive/internal/clip"
-	"redrive/internal/filter"
 	"redrive/internal/operation"
 	"redrive/internal/store"
 	"redrive/internal/store/search"
@@ -71,18 +70,6 @@ func TestAPI_SlowListIsIncomplete(t *testing.T) {
 	}
 }
 
-func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
-	h := start(t)
-	h.refuse()
-	s := h.http.Config.Handler.(*Server)
-	if _, slow, err := s.failing(late(t), ""); !slow || err != nil {
-		t.Errorf("failing: slow %v, %v", slow, err)
-	}
-	if _, slow, err := s.refused(late(t), filter.Filter{}); !slow || err != nil {
-		t.Errorf("refused: slow %v, %v", slow, err)
-	}
-}
-
 func TestErrors_AClientThatLeavesIsNoFailure(t *testing.T) {
 	var log lines
 	h := start(t, func(o *Options) {
@@ -137,7 +124,7 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	var runner *bulk.Runner
-	h := startOn(t, refilled, func(o *Options) { o.Wake = func() { runner.Wake() } })
+	h := startOn(t, refilled, func(o *Options) { o.Engine.Notify = func() { runner.Wake() } })
 	runner = bulk.Start(refilled.Operations, nil)
 	t.Cleanup(runner.Close)
 	h.failed(1, "orders", []byte("{}"))

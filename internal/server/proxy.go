@@ -15,6 +15,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/config"
+	"redrive/internal/server/web"
 )
 
 const (
@@ -45,35 +46,35 @@ func (p *proxied) note(name string, role access.Role) (changed bool) {
 }
 
 // may reports whether somebody whom the proxy let in at a time may go on.
-func (p *proxied) may(who caller, need access.Permission, now time.Time) bool {
+func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	role, known := p.roles[who.name]
-	return (!known || role.May(need)) && now.Sub(who.seen) < proxiedFor
+	role, known := p.roles[who.Name]
+	return (!known || role.May(need)) && now.Sub(who.Seen) < proxiedFor
 }
 
 // byProxy is who a trusted proxy says sends the request. Nobody else is
 // listened to. A proxy that names nobody leaves it to the session.
-func (s *Server) byProxy(r *http.Request) (caller, error) {
+func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	if s.proxy == nil || !trusts(s.proxy.Networks, r) {
-		return caller{}, nil
+		return web.Caller{}, nil
 	}
 	names := r.Header.Values(s.proxy.UserHeader)
 	if len(names) == 0 {
-		return caller{}, nil
+		return web.Caller{}, nil
 	}
 	if len(names) > 1 || !isName(names[0]) {
-		return caller{}, &failure{unknownCaller, "", fmt.Sprintf(
-			"the proxy sent no usable name in %s: one, without spaces, of at most %d bytes", s.proxy.UserHeader, maxProxyName), nil}
+		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
+			"the proxy sent no usable name in %s: one, without spaces, of at most %d bytes", s.proxy.UserHeader, maxProxyName))
 	}
 	role := proxyRole(*s.proxy, r.Header)
 	if s.proxied.note(names[0], role) { // what is open may be so no longer
 		s.Hub.Recheck()
 	}
 	if role == "" {
-		return caller{}, &failure{forbidden, "", "the proxy gives you no role here; an admin names it under access.proxy.roles", nil}
+		return web.Caller{}, web.Fail(web.Forbidden, "the proxy gives you no role here; an admin names it under access.proxy.roles")
 	}
-	return caller{means: byProxy, name: names[0], role: role, seen: time.Now()}, nil
+	return web.Caller{Means: web.ByProxy, Name: names[0], Role: role, Seen: time.Now()}, nil
 }
 
 // proxyRole is the strongest role that the header gives, or the one that

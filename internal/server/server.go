@@ -1,11 +1,9 @@
-// Package server answers HTTP: pages, the actions on them, the JSON API, the
-// live connection, metrics and probes.
+// Package server answers HTTP: pages, the acts on them, the JSON API, the live
+// connection, metrics and probes.
 //
-// A page handler reads what the page shows, top to bottom, into one typed view
-// and hands it to [Server.page], which renders into a buffer first: an error
-// never arrives after half a page. A handler that cannot answer returns an
-// error; [describe] is the one table from errors to answers, for browsers and
-// for the API alike.
+// Here is what every request passes. The rooms behind it are view, the only way
+// to the store; web, what handlers have in common; api, which answers programs
+// and does what is asked for; and pages, which draws.
 //
 // Every request passes the same guards, in this order (see guard.go): headers
 // that forbid everything a page does not need, a request id, recovery from
@@ -25,60 +23,33 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/singleflight"
 
 	"redrive/internal/access"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/live"
+	"redrive/internal/server/api"
+	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
-	"redrive/web/templates"
+	"redrive/internal/server/web"
 )
 
-// Demo is what the demo's banner shows and does.
-type Demo interface {
-	Faults() []templates.Fault
-	SetFault(name string, broken bool) error
-	Reset(ctx context.Context) error
-}
-
-// Options are the parts of a server. Those without a default are required.
+// Options are the parts of a server. Those without a default are required, of the
+// engine: Running, Knows and Ready.
 type Options struct {
 	View    *view.View
 	Config  *config.Config
 	Hub     *live.Hub
 	Metrics *Metrics
-	Running func() map[string]int // executions at this moment, by queue
-	Knows   func(typ string) bool // whether a handler knows a type of job
-	Ready   func() error          // why no jobs are run, or nil
-
-	// Deliver sends a dead letter that was refused once more; default: into
-	// the built-in dead-letter queue, where the job's queue has one.
-	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
-	// Waiting reports whether a claimed job has not begun because of the handler
-	// of an earlier execution: since when that one should have returned, and
-	// until when the job waits for it; both zero when it waits for a worker by
-	// now. Default: none waits.
-	Waiting func(id string) (since, until time.Time, ok bool)
-	// Began is when an execution that is under way began: later than its claim,
-	// when it had to wait; default: at its claim.
-	Began func(job.Token) (at time.Time, ok bool)
-
-	Wake   func()             // tells who carries operations through that one was made or changed; default: nobody is told
-	Worker string             // name of the worker in this process
-	Quiet  func(on bool)      // ends its claiming, or begins it again; default: nothing happens
-	Stuck  func() []job.Stuck // its handlers that do not return; default: none
+	Engine  web.Engine
 
 	Insecure bool         // reachable from the network, and said to be open to everybody
 	Closed   bool         // without any user nobody is let in, instead of everybody
 	BasePath string       // below which everything is, as "/redrive"; default: the root
-	Demo     Demo         // nil outside demo mode
+	Demo     pages.Demo   // nil outside demo mode
 	Log      *slog.Logger // default: none
 }
 
@@ -93,37 +64,39 @@ func (o Options) missing() string {
 		return "Hub"
 	case o.Metrics == nil:
 		return "Metrics"
-	case o.Running == nil:
+	case o.Engine.Running == nil:
 		return "Running"
-	case o.Knows == nil:
+	case o.Engine.Knows == nil:
 		return "Knows"
-	case o.Ready == nil:
+	case o.Engine.Ready == nil:
 		return "Ready"
 	}
 	return ""
 }
 
-// fill sets the defaults.
-func (o *Options) fill() {
-	if o.Deliver == nil {
-		o.Deliver = func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+// defaults of an engine that has nothing to say: a refused dead letter goes into
+// the built-in dead-letter queue where the job's queue has one, and nothing waits.
+func (o *Options) defaults() {
+	e := &o.Engine
+	if e.Deliver == nil {
+		e.Deliver = func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
 			return job.InDeadLetters(j.Queue, o.Config.DeadLetters(j.Queue))
 		}
 	}
-	if o.Waiting == nil {
-		o.Waiting = func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false }
+	if e.Waiting == nil {
+		e.Waiting = func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false }
 	}
-	if o.Began == nil {
-		o.Began = func(job.Token) (at time.Time, ok bool) { return time.Time{}, false }
+	if e.Began == nil {
+		e.Began = func(job.Token) (at time.Time, ok bool) { return time.Time{}, false }
 	}
-	if o.Wake == nil {
-		o.Wake = func() {}
+	if e.Notify == nil {
+		e.Notify = func() {}
 	}
-	if o.Quiet == nil {
-		o.Quiet = func(bool) {}
+	if e.Pause == nil {
+		e.Pause = func(bool) {}
 	}
-	if o.Stuck == nil {
-		o.Stuck = func() []job.Stuck { return nil }
+	if e.Stuck == nil {
+		e.Stuck = func() []job.Stuck { return nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -132,21 +105,20 @@ func (o *Options) fill() {
 
 // Server is an http.Handler.
 type Server struct {
-	Options
-	echo     *echo.Echo
-	hosts    hosts
-	cross    *http.CrossOriginProtection
-	buffers  sync.Pool          // of *bytes.Buffer, for pages
-	large    chan struct{}      // a place for each large body that is held
-	exports  chan struct{}      // a place for each file that is written
-	forwards singleflight.Group // of refused dead letters, by job and run
-	needs    map[route]access.Permission
-	proxy    *config.Proxy // nil: none is trusted
-	proxied  proxied
-	logins   *access.Limiter
-	secrets  *access.Passwords
-	rest     rest
-	began    time.Time
+	*web.Site
+	*web.Routes
+	closed    bool
+	basePath  string
+	metrics   *Metrics
+	api       *api.API
+	pages     *pages.Pages
+	echo      *echo.Echo
+	hosts     hosts
+	cross     *http.CrossOriginProtection
+	proxy     *config.Proxy // nil: none is trusted
+	proxied   proxied
+	logins    *access.Limiter
+	passwords *access.Passwords
 }
 
 // New builds a server.
@@ -154,31 +126,57 @@ func New(o Options) (*Server, error) {
 	if name := o.missing(); name != "" {
 		return nil, fmt.Errorf("server: the option %s is missing", name)
 	}
-	o.fill()
-	s := &Server{
-		Options: o, echo: echo.New(), began: time.Now(),
-		hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(),
-		large: make(chan struct{}, maxLarge), exports: make(chan struct{}, maxExports), needs: map[route]access.Permission{},
-		proxy: o.Config.Proxy(), logins: access.NewLimiter(), secrets: access.NewPasswords(),
-	}
 	if !config.IsBasePath(o.BasePath) {
 		return nil, fmt.Errorf("server: the base path %q is not one as /redrive", o.BasePath)
 	}
-	if err := o.Metrics.watch(s); err != nil {
+	o.defaults()
+	e, began := echo.New(), time.Now()
+	s := &Server{
+		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Log: o.Log},
+		Routes: web.NewRoutes(e), closed: o.Closed, basePath: o.BasePath, metrics: o.Metrics, echo: e,
+		hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(), proxy: o.Config.Proxy(),
+		logins: access.NewLimiter(), passwords: access.NewPasswords(),
+	}
+	s.api = api.New(s.Site, s.passwords, began)
+	s.pages = pages.New(s.Site, s.api, began, pages.Options{
+		Open: s.open, Insecure: o.Insecure, BasePath: o.BasePath, Demo: o.Demo,
+	})
+	if err := o.Metrics.watch(s.Site); err != nil {
 		return nil, err
 	}
-	s.echo.IPExtractor = realIP(s.proxy)
-	s.echo.HTTPErrorHandler = s.refuse
-	s.echo.Pre(s.observe, s.recover, s.guard, s.rebase)
-	s.echo.Use(s.permit)
-	s.pages()
-	s.api()
-	s.operationRoutes()
-	s.accessRoutes()
-	s.trashRoutes()
-	s.auditRoutes()
-	s.probes()
+	e.IPExtractor = realIP(s.proxy)
+	e.HTTPErrorHandler = s.refuse
+	e.Pre(s.observe, s.recover, s.guard, s.rebase)
+	e.Use(s.permit)
+	s.routes()
+	s.api.Routes(s.Routes)
+	s.pages.Routes(s.Routes)
 	return s, nil
+}
+
+// routes are those that concern the server itself.
+func (s *Server) routes() {
+	s.Get("/login", access.Public, s.loginPage)
+	s.Post("/login", access.Public, s.login)
+	s.Post("/logout", access.Public, s.logout)
+	s.Get("/api/v1/me", access.Public, s.me)
+	s.Get("/live", access.View, s.live)
+	s.Get("/metrics", access.View, echo.WrapHandler(s.metrics.handler(s.Log)))
+	s.Get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	s.Get("/readyz", access.Public, s.ready)
+}
+
+// ready is GET /readyz: whether jobs are taken and run.
+func (s *Server) ready(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
+	defer cancel()
+	if err := s.Engine.Ready(); err != nil {
+		return c.String(http.StatusServiceUnavailable, "the engine does not run: "+err.Error()+"\n")
+	}
+	if err := s.View.Ping(ctx); err != nil {
+		return c.String(http.StatusServiceUnavailable, "the database cannot be written: "+web.Describe(err).Text+"\n")
+	}
+	return c.String(http.StatusOK, "ready\n")
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
@@ -195,96 +193,4 @@ func (s *Server) HTTP() *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
-}
-
-func (s *Server) pages() {
-	s.get("/", access.View, s.overview)
-	s.get("/jobs", access.View, s.jobs)
-	s.exportRoutes("/export", s.jobSheet)
-	s.get("/jobs/:id", access.View, s.job)
-	s.get("/jobs/:id/payload", access.View, s.payload)
-	s.get("/jobs/:id/replay", access.View, s.redoPage)
-	s.get("/dead-letters", access.View, s.deadLetters)
-	s.groupRoutes()
-	s.get("/queues", access.View, s.queues)
-	s.get("/queues/:name", access.View, s.queue)
-	s.get("/workers", access.View, s.workers)
-	s.get("/policies", access.View, s.policies)
-	s.get("/static/:hash/*", access.Public, s.static)
-	s.get("/live", access.View, s.live)
-	s.post("/jobs/:id/replay", access.Operate, s.replayForm)
-	s.post("/jobs/:id/discard", access.Operate, s.discardForm)
-	s.post("/jobs/:id/cancel", access.Operate, s.cancelForm)
-	s.post("/jobs/:id/forward", access.Operate, s.forwardForm)
-	s.post("/queues/:name/pause", access.Operate, s.pauseForm)
-	s.post("/workers/quiet", access.Operate, s.quietForm)
-	s.post("/workers/resume", access.Operate, s.wakeForm)
-	s.post("/queues/:name/resume", access.Operate, s.resumeForm)
-	if s.Demo != nil {
-		s.post("/demo/faults/:name", access.Operate, s.faultForm)
-		s.post("/demo/reset", access.Operate, s.resetForm)
-	}
-}
-
-func (s *Server) api() {
-	const v1 = "/api/v1"
-	s.get(v1+"/jobs", access.View, s.listJobs)
-	s.get(v1+"/jobs/count", access.View, s.countJobs)
-	s.get(v1+"/jobs/:id", access.View, s.showJob)
-	s.get(v1+"/counters", access.View, s.showCounters)
-	s.get(v1+"/dead-letters", access.View, s.listLetters)
-	s.get(v1+"/dead-letters/fill", access.View, s.showFill)
-	s.get(v1+"/facets", access.View, s.listFacets)
-	s.get(v1+"/queues", access.View, s.listQueues)
-	s.get(v1+"/queues/:name", access.View, s.showQueue)
-	s.get(v1+"/policies", access.View, s.listPolicies)
-	s.get(v1+"/workers", access.View, s.listWorkers)
-	s.post(v1+"/workers/quiet", access.Operate, s.quietWorkers)
-	s.post(v1+"/workers/resume", access.Operate, s.wakeWorkers)
-	s.post(v1+"/jobs", access.Enqueue, s.enqueue)
-	s.post(v1+"/jobs/batch", access.Enqueue, s.enqueueBatch)
-	s.get(v1+"/jobs/:id/envelope", access.View, s.showEnvelope)
-	s.post(v1+"/queues/:name/envelopes", access.Enqueue, s.enqueueEnvelopes)
-	s.post(v1+"/jobs/:id/replay", access.Operate, s.replayJob)
-	s.post(v1+"/jobs/:id/discard", access.Operate, s.discardJob)
-	s.post(v1+"/jobs/:id/cancel", access.Operate, s.cancelJob)
-	s.post(v1+"/jobs/:id/forward", access.Operate, s.forwardJob)
-	s.post(v1+"/queues/:name/pause", access.Operate, s.pauseQueue)
-	s.post(v1+"/queues/:name/resume", access.Operate, s.resumeQueue)
-}
-
-// get and post add a route and what a person needs to be allowed to use it.
-func (s *Server) get(path string, need access.Permission, h echo.HandlerFunc) {
-	s.route(http.MethodGet, path, need, h)
-	s.route(http.MethodHead, path, need, h)
-}
-
-func (s *Server) post(path string, need access.Permission, h echo.HandlerFunc) {
-	s.route(http.MethodPost, path, need, h)
-}
-
-func (s *Server) route(method, path string, need access.Permission, h echo.HandlerFunc) {
-	s.needs[route{method, path}] = need
-	s.echo.Add(method, path, h)
-}
-
-// route is a way into the server as echo matches it.
-type route struct{ method, path string }
-
-// Gets lists the paths that are answered by GET, as their routes name them:
-// /jobs/:id.
-func (s *Server) Gets() []string {
-	var all []string
-	for r := range s.needs {
-		if r.method == http.MethodGet {
-			all = append(all, r.path)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// wantsJSON reports whether the answer is for a program.
-func wantsJSON(r *http.Request) bool {
-	return r.URL.Path == "/live" || strings.HasPrefix(r.URL.Path, "/api/") || strings.Contains(r.Header.Get("Accept"), "application/json")
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,11 +33,11 @@ type workersSaid struct {
 // awake notes what the server tells the worker.
 func awake(log *[]bool) func(*Options) {
 	return func(o *Options) {
-		o.Worker, o.Quiet = "shop-1", func(on bool) { *log = append(*log, on) }
-		o.Stuck = func() []job.Stuck {
+		o.Engine.Worker, o.Engine.Pause = "shop-1", func(on bool) { *log = append(*log, on) }
+		o.Engine.Stuck = func() []job.Stuck {
 			return []job.Stuck{{Job: job.Job{Token: job.Token{ID: unknownID}, Type: "deaf"}, Since: time.Now()}}
 		}
-		o.Waiting = func(string) (since, until time.Time, ok bool) { return time.Now(), time.Now(), true }
+		o.Engine.Waiting = func(string) (since, until time.Time, ok bool) { return time.Now(), time.Now(), true }
 	}
 }
 
@@ -89,13 +90,22 @@ func TestWorkers_AreQuietUntilSomebodyResumes(t *testing.T) {
 }
 
 func TestWorkers_PagesDoNotWaitForTheAuditLog(t *testing.T) {
-	var log []bool
-	h := start(t, awake(&log))
+	changing, changed := make(chan struct{}), make(chan struct{})
+	h := start(t, func(o *Options) {
+		o.Engine.Pause = func(on bool) {
+			if !on { // somebody changes it, and that takes its time
+				changing <- struct{}{}
+				<-changed
+			}
+		}
+	})
 	h.form("/workers/quiet", "").want(t, http.StatusSeeOther)
-	rest := &h.server().rest
-	rest.changes.Lock() // somebody changes it, and the database is busy
-	defer rest.changes.Unlock()
+	var resuming sync.WaitGroup
+	resuming.Go(func() { h.form("/workers/resume", "") })
+	<-changing
 	if text := h.get("/policies").want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, "The worker is quiet.") {
 		t.Error("the page does not say that the worker is quiet")
 	}
+	close(changed)
+	resuming.Wait()
 }

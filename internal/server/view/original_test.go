@@ -34,9 +34,9 @@ func sources(t *testing.T) (all []*ast.File) {
 // Only those that write, or were allowed to, see a job as it is.
 func TestOriginal_IsForThoseThatWrite(t *testing.T) {
 	allowed := map[string][]string{
-		"Original": {"forwardOnce", "replayJob", "redoForm"},
-		"Reveal":   {"reveal"},
-		"Rewrite":  {"redo"},
+		"Original": {"resendOnce", "replay", "replayEdited"},
+		"Reveal":   {"Reveal"},
+		"Rewrite":  {"Edit"},
 	}
 	found := 0
 	for _, file := range sources(t) {

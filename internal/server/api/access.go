@@ -1,0 +1,217 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/invalid"
+	"redrive/internal/server/web"
+	"redrive/internal/wire"
+)
+
+// userShape is a user as the API shows it.
+type userShape struct {
+	Name    string      `json:"name"`
+	Role    access.Role `json:"role"`
+	Created string      `json:"created_at,omitempty"`
+	Changed string      `json:"changed_at,omitempty"`
+	Login   string      `json:"last_login_at,omitempty"`
+}
+
+func shapeUser(u access.User) userShape {
+	return userShape{u.Name, u.Role, wire.FormatTime(u.Created), wire.FormatTime(u.Changed), wire.FormatTime(u.LoggedIn)}
+}
+
+// sessionShape is a login as the API shows it: never its secret.
+type sessionShape struct {
+	ID      string      `json:"id"`
+	User    string      `json:"user"`
+	Role    access.Role `json:"role"`
+	Address string      `json:"address,omitempty"`
+	Created string      `json:"created_at"`
+	Seen    string      `json:"seen_at"`
+	Ends    string      `json:"ends_at"`
+}
+
+func shapeSession(n access.Session) sessionShape {
+	return sessionShape{n.ID(), n.User, n.Role, n.Address, wire.FormatTime(n.Created), wire.FormatTime(n.Seen), wire.FormatTime(n.Ends())}
+}
+
+// tokenShape is a token as the API shows it: never its secret.
+type tokenShape struct {
+	ID        string      `json:"id"`
+	Name      string      `json:"name"`
+	Role      access.Role `json:"role"`
+	Created   string      `json:"created_at"`
+	CreatedBy string      `json:"created_by"`
+	Expires   string      `json:"expires_at"`
+	Used      string      `json:"used_at,omitempty"`
+	Revoked   string      `json:"revoked_at,omitempty"`
+}
+
+func shapeToken(t access.Token) tokenShape {
+	return tokenShape{t.ID, t.Name, t.Role, wire.FormatTime(t.Created), t.CreatedBy,
+		wire.FormatTime(t.Expires), wire.FormatTime(t.Used), wire.FormatTime(t.Revoked)}
+}
+
+// users is GET /users.
+func (a *API) users(c echo.Context) (web.Object, error) {
+	all, err := a.View.Users(c.Request().Context())
+	return web.Object{"users", web.List(all, shapeUser)}, err
+}
+
+// sessions is GET /sessions: who is logged in.
+func (a *API) sessions(c echo.Context) (web.Object, error) {
+	all, err := a.View.Sessions(c.Request().Context(), time.Now())
+	return web.Object{"sessions", web.List(all, shapeSession)}, err
+}
+
+// tokens is GET /tokens.
+func (a *API) tokens(c echo.Context) (web.Object, error) {
+	all, err := a.View.Tokens(c.Request().Context())
+	return web.Object{"tokens", web.List(all, shapeToken)}, err
+}
+
+// AccessActs are the acts on users, sessions and tokens. Those that change what
+// somebody may do have open connections looked at again.
+func (a *API) AccessActs() []Act {
+	acts := []Act{
+		{"/users", a.addUser}, {"/users/:name/role", a.setRole}, {"/users/:name/password", a.setPassword},
+		{"/users/:name/remove", a.removeUser}, {"/sessions/:id/end", a.endSession},
+		{"/tokens", a.createToken}, {"/tokens/:id/revoke", a.revokeToken},
+	}
+	for i, act := range acts {
+		acts[i].Do = func(c echo.Context) (Outcome, error) {
+			out, err := act.Do(c)
+			if err == nil {
+				a.Hub.Recheck()
+			}
+			out.Text, out.Page = "Done", "/access"
+			return out, err
+		}
+	}
+	return acts
+}
+
+// addUser adds a user. Whoever used the dashboard without a login is asked for one
+// from then on.
+func (a *API) addUser(c echo.Context) (out Outcome, err error) {
+	ctx, now := c.Request().Context(), time.Now().UTC()
+	u, password := access.User{Created: now, Changed: now}, ""
+	if err := readTexts(c, text{"name", aString, &u.Name}, text{"role", aString, (*string)(&u.Role)}, text{"password", aString, &password}); err != nil {
+		return out, err
+	}
+	if err := cmp.Or(inField("name", access.CheckUser(u.Name)), inField("role", access.CheckUserRole(u.Role))); err != nil {
+		return out, err
+	}
+	if u.Password, err = a.passwords.Hash(ctx, password); err != nil {
+		return out, inField("password", err)
+	}
+	err = a.View.AddUser(ctx, now, u, web.Actor(c))
+	return Outcome{Status: http.StatusCreated, Program: web.Object{"user", shapeUser(u)}}, err
+}
+
+// setRole gives the user in the address another role.
+func (a *API) setRole(c echo.Context) (out Outcome, err error) {
+	name, role := c.Param("name"), access.Role("")
+	if err := readTexts(c, text{"role", aString, (*string)(&role)}); err != nil {
+		return out, err
+	}
+	if err := inField("role", access.CheckUserRole(role)); err != nil {
+		return out, err
+	}
+	err = a.View.SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
+	return Outcome{Program: web.Object{"user", userShape{Name: name, Role: role}}}, err
+}
+
+// setPassword gives the user in the address another password.
+func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
+	name, password := c.Param("name"), ""
+	if err := readTexts(c, text{"password", aString, &password}); err != nil {
+		return out, err
+	}
+	hash, err := a.passwords.Hash(c.Request().Context(), password)
+	if err != nil {
+		return out, inField("password", err)
+	}
+	err = a.View.SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
+	return Outcome{Program: web.Object{"changed", name}}, err
+}
+
+func (a *API) removeUser(c echo.Context) (Outcome, error) {
+	return named(c, "removed", "name", a.View.RemoveUser)
+}
+
+func (a *API) revokeToken(c echo.Context) (Outcome, error) {
+	return named(c, "revoked", "id", a.View.RevokeToken)
+}
+
+func (a *API) endSession(c echo.Context) (Outcome, error) { return named(c, "ended", "id", a.end) }
+
+// named does what needs no more than a name in the address.
+func named(c echo.Context, done, param string, do func(context.Context, time.Time, string, audit.Actor) error) (Outcome, error) {
+	err := readNothing(c)
+	if err == nil {
+		err = do(c.Request().Context(), time.Now(), c.Param(param), web.Actor(c))
+	}
+	return Outcome{Program: web.Object{done, c.Param(param)}}, err
+}
+
+// end ends the session with an id.
+func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor) error {
+	all, err := a.View.Sessions(ctx, now)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(n access.Session) bool { return n.ID() == id })
+	if i < 0 {
+		return web.Fail(web.NotFound, "there is no such session; it may be over")
+	}
+	return a.View.EndSession(ctx, now, all[i].Hash, by)
+}
+
+// createToken makes a token. The answer is the only place where its secret ever
+// stands.
+func (a *API) createToken(c echo.Context) (out Outcome, err error) {
+	var expires string
+	t, now, by, lasts := access.Token{}, time.Now().UTC(), web.Actor(c), access.TokenDefault
+	if err := readTexts(c, text{"name", aString, &t.Name}, text{"role", aString, (*string)(&t.Role)},
+		text{"expires", "a duration, as P90D", &expires}); err != nil {
+		return out, err
+	}
+	if expires != "" {
+		if lasts, err = wire.ParseGoDuration(expires); err != nil {
+			return out, &invalid.Error{Field: "expires", Problem: err.Error()}
+		}
+	}
+	if err := cmp.Or(
+		inField("name", access.CheckToken(t.Name)), inField("role", access.CheckTokenRole(t.Role)), inField("expires", access.CheckExpiry(lasts)),
+	); err != nil {
+		return out, err
+	}
+	t.Created, t.CreatedBy, t.Expires = now, by.Name, now.Add(lasts)
+	t.ID, out.Secret, t.Hash = access.NewToken()
+	out.Status, out.Says = http.StatusCreated, web.Object{"token", shapeToken(t), "secret", out.Secret}
+	return out, a.View.CreateToken(c.Request().Context(), now, t, by)
+}
+
+// inField names the field that a refusal is about.
+func inField(field string, err error) error {
+	var no *access.Refusal
+	if err == nil {
+		return nil
+	}
+	if errors.As(err, &no) {
+		return &invalid.Error{Field: field, Problem: no.Problem}
+	}
+	return fmt.Errorf("check the %s: %w", field, err)
+}

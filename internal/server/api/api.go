@@ -1,0 +1,117 @@
+// Package api answers programs in JSON, and does what people and programs ask
+// for.
+//
+// What is read has a handler that returns an object; [API.Routes] lists them.
+// What changes something is an [Act], and there is one for both ways to it: a
+// program sends a body, a page sends a form, and only the reading of what they
+// say differs. The pages get the acts from [API.Acts] and draw what came of them.
+//
+// The shapes of the answers are apart from the nouns of package job and its
+// neighbours, because the names of shapes may not change and those of nouns may.
+// A payload goes in and out as the bytes that were received: an encoder would
+// change them.
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/singleflight"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/internal/server/web"
+)
+
+const (
+	v1       = "/api/v1"
+	maxLimit = 200 // rows of a list that a program can ask for
+
+	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10 // of one job: all its limits, with room
+	maxBatch = 64 << 20                               // of a batch, in bytes
+	maxTicks = 512 << 10                              // of a request that names many jobs
+
+	maxLarge   = 4 // bodies larger than maxBody that are held at once
+	maxExports = 4 // files that are written at once
+)
+
+// API answers programs.
+type API struct {
+	*web.Site
+	passwords *access.Passwords
+	began     time.Time
+	large     web.Places         // for each large body that is held
+	exports   web.Places         // for each file that is written
+	resends   singleflight.Group // of refused dead letters, by job and run
+}
+
+// New returns the API of a site that began at a time.
+func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
+	return &API{
+		Site: site, passwords: passwords, began: began,
+		large: make(web.Places, maxLarge), exports: make(web.Places, maxExports),
+	}
+}
+
+// Routes adds the API and the exports.
+func (a *API) Routes(r *web.Routes) {
+	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error)) {
+		r.Get(v1+path, need, answered(h))
+	}
+	get("/jobs", access.View, a.jobs)
+	get("/jobs/count", access.View, a.countJobs)
+	get("/jobs/:id", access.View, a.job)
+	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope)
+	get("/dead-letters", access.View, a.letters)
+	r.Get(v1+"/dead-letters/fill", access.View, a.usage)
+	get("/trash", access.View, a.trash)
+	get("/facets", access.View, a.facets)
+	r.Get(v1+"/counters", access.View, a.counters)
+	get("/queues", access.View, a.queues)
+	get("/queues/:name", access.View, a.queue)
+	get("/workers", access.View, a.workers)
+	get("/policies", access.View, a.policies)
+	get("/failures", access.View, a.groups)
+	get("/failures/:fingerprint", access.View, a.group)
+	get("/operations", access.View, a.operations)
+	get("/operations/:id", access.View, a.operation)
+	get("/operations/:id/items", access.View, a.items)
+	get("/operations/:id/rate", access.View, a.rate)
+	get("/audit", access.View, a.audit)
+	get("/users", access.Manage, a.users)
+	get("/sessions", access.Manage, a.sessions)
+	get("/tokens", access.Manage, a.tokens)
+
+	r.Post(v1+"/jobs", access.Enqueue, a.enqueue)
+	r.Post(v1+"/jobs/batch", access.Enqueue, a.enqueueBatch)
+	r.Post(v1+"/queues/:name/envelopes", access.Enqueue, a.enqueueEnvelopes)
+	r.Post(v1+"/jobs/:id/reveal", access.Reveal, answered(func(c echo.Context) (web.Object, error) {
+		d, err := a.Reveal(c)
+		if err != nil {
+			return nil, err
+		}
+		return a.Detail(c, d)
+	}))
+	for _, act := range a.Acts() {
+		r.Post(v1+act.Path, access.Operate, act.answer)
+	}
+	for _, act := range a.AccessActs() {
+		r.Post(v1+act.Path, access.Manage, act.answer)
+	}
+
+	a.export(r, "/export", a.exportJobs)
+	a.export(r, "/audit", a.exportAudit)
+	a.export(r, "/operations/:id/items", a.exportItems)
+}
+
+// answered is a handler that answers with an object.
+func answered(h func(echo.Context) (web.Object, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		says, err := h(c)
+		if err != nil {
+			return err
+		}
+		return c.JSONBlob(http.StatusOK, says.Encode())
+	}
+}

@@ -1,0 +1,287 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/server/web"
+	"redrive/internal/wire"
+)
+
+// An export is a list as a file. It is written page by page, each from its own
+// short look at the database, so that a large export neither holds a snapshot
+// for long nor fills the memory. What changes meanwhile may be missed or be
+// there in its newer state, never twice.
+const (
+	jobsAtOnce    = 50  // are read with their payloads; many large ones make a shorter page
+	entriesAtOnce = 500 // of the audit log
+	itemsAtOnce   = 200 // of an operation
+	exportLimit   = 100_000
+)
+
+// export is a list that is exported.
+type export struct {
+	name    string   // of the list, as the file is called
+	filter  string   // what it was narrowed to, for the audit log
+	columns []string // their names
+	next    func(context.Context) (exportPage, error)
+}
+
+// exportPage is a page of an export.
+type exportPage struct {
+	rows []row
+	more bool
+	stop string // why the file ends here although there may be more
+}
+
+// row is what is exported, in either format.
+type row struct {
+	json  web.Raw
+	cells []string
+}
+
+// pageOf is a page that was found, in time or not.
+func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
+	p := exportPage{more: more}
+	for _, x := range found {
+		p.rows = append(p.rows, as(x))
+	}
+	if slow && !more {
+		p.stop = "a search took longer than 2 s: more may match; narrow the filter"
+	}
+	return p
+}
+
+// format writes a row.
+type format func(row) error
+
+// export adds the routes of an export in every format.
+func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error)) {
+	r.Get(path+".csv", access.View, func(c echo.Context) error {
+		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV(c.Response()))
+	})
+	r.Get(path+".ndjson", access.View, func(c echo.Context) error {
+		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON(c.Response()))
+	})
+}
+
+// write answers with an export as a file. What keeps it from beginning is an
+// answer like any other; what ends it early ends the connection.
+func (a *API) write(c echo.Context, of func(echo.Context) (export, error), ending, kind string, to format) error {
+	e, err := of(c)
+	if err != nil {
+		return err
+	}
+	release, err := a.exports.Take(c.Request().Context(), "other exports are being written; try again")
+	if err != nil {
+		return err
+	}
+	defer release()
+	first, err := e.next(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	now, h := time.Now(), c.Response().Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, e.name, now.UTC().Format("20060102-150405"), ending))
+	c.Response().WriteHeader(http.StatusOK)
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	// A reader who left is noticed by the next write; the deadline of a request
+	// would cut a long export short.
+	ctx := context.WithoutCancel(c.Request().Context())
+	count, err := stream(ctx, http.NewResponseController(c.Response()), to, e, first)
+	unaudited := a.View.Record(ctx, audit.Entry{
+		At: now, Actor: web.Actor(c), Action: audit.Export, Subject: e.name + "." + ending, Filter: e.filter, Count: count,
+	})
+	if unaudited != nil {
+		a.Log.Error("An export could not be written into the audit log.", "request", web.RequestID(c), "error", unaudited)
+	}
+	if err != nil {
+		a.Log.Warn("An export ended early.", "request", web.RequestID(c), "rows", count, "error", err)
+		panic(http.ErrAbortHandler) // a file that looks whole must not be half of one
+	}
+	return nil
+}
+
+// stream writes the pages of an export and returns how many rows they had.
+func stream(ctx context.Context, out *http.ResponseController, to format, e export, p exportPage) (count int64, err error) {
+	if err := to(row{cells: e.columns}); err != nil {
+		return 0, err
+	}
+	for {
+		if err := out.SetWriteDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			return count, err
+		}
+		for _, r := range p.rows {
+			if err := to(r); err != nil {
+				return count, err
+			}
+			count++
+		}
+		if p.stop != "" {
+			return count, to(incomplete(p.stop))
+		}
+		if !p.more {
+			return count, nil
+		}
+		if err := out.Flush(); err != nil {
+			return count, err
+		}
+		if p, err = e.next(ctx); err != nil {
+			return count, err
+		}
+	}
+}
+
+// incomplete is the last row of a file that ends too early.
+func incomplete(why string) row {
+	return row{bytes.TrimSpace(web.Object{"incomplete", why}.Encode()), []string{"incomplete: " + why}}
+}
+
+// asNDJSON writes each row as the API does, a line each, and no columns.
+func asNDJSON(w io.Writer) format {
+	return func(r row) error {
+		if r.json == nil {
+			return nil
+		}
+		_, err := w.Write(append(r.json, '\n'))
+		return err
+	}
+}
+
+// asCSV writes each row under the names of the API.
+func asCSV(w io.Writer) format {
+	out := csv.NewWriter(w)
+	return func(r row) error {
+		for i, cell := range r.cells {
+			r.cells[i] = harmless(cell)
+		}
+		if err := out.Write(r.cells); err != nil {
+			return err
+		}
+		out.Flush()
+		return out.Error()
+	}
+}
+
+// harmless keeps a spreadsheet from taking a cell for a formula.
+func harmless(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// exportJobs is the list of jobs that the address selects.
+func (a *API) exportJobs(c echo.Context) (export, error) {
+	f, after, wrong := web.Query(c.QueryParams())
+	if len(wrong) > 0 {
+		return export{}, web.InAddress(wrong[0])
+	}
+	left := exportLimit
+	next := func(ctx context.Context) (exportPage, error) {
+		found, err := a.View.WholeJobs(ctx, f, after, min(jobsAtOnce, left))
+		slow, err := web.Tolerate(err)
+		if err != nil {
+			return exportPage{}, err
+		}
+		after, left = found.Next, left-len(found.Jobs)
+		p := pageOf(found.Jobs, jobRow, after != filter.Cursor{}, slow)
+		switch {
+		case slow && f.Searches() && a.View.Reindexing():
+			p.stop = "the search index is filled anew: export once more in a while"
+		case p.more && left == 0:
+			p.stop = fmt.Sprintf("%d jobs are the limit of an export; go on with after=%s", exportLimit, after)
+		}
+		return p, nil
+	}
+	return export{"jobs", f.String(), []string{
+		"id", "type", "queue", "status", "reason", "error_type", "error_message", "attempts", "run", "priority",
+		"enqueued_at", "changed_at", "run_at", "finished_at", "payload", "meta",
+	}, next}, nil
+}
+
+func jobRow(j job.Job) row {
+	return row{encodeJob(j, true), []string{
+		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
+		strconv.Itoa(j.Attempts), strconv.Itoa(j.Run), strconv.Itoa(j.Priority),
+		wire.FormatTime(j.EnqueuedAt), wire.FormatTime(j.ChangedAt), wire.FormatTime(j.RunAt), wire.FormatTime(j.FinishedAt),
+		strings.ToValidUTF8(string(j.Payload), "\uFFFD"), strings.ToValidUTF8(string(bytes.TrimSpace(j.Meta)), "\uFFFD"),
+	}}
+}
+
+// exportAudit is the log as far as the address selects it, newest first.
+func (a *API) exportAudit(c echo.Context) (export, error) {
+	f, after, err := web.AuditQuery(c)
+	if err != nil {
+		return export{}, web.InAddress(err)
+	}
+	next := func(ctx context.Context) (exportPage, error) {
+		found, err := a.View.Audit(ctx, f, after, entriesAtOnce)
+		slow, err := web.Tolerate(err)
+		after = found.Next
+		return pageOf(found.Entries, entryRow, after != 0, slow), err
+	}
+	return export{"audit", f.String(), []string{
+		"seq", "at", "actor", "address", "action", "subject", "filter", "count", "before", "after", "hash",
+	}, next}, nil
+}
+
+func entryRow(entry audit.Entry) row {
+	e := shapeEntry(entry)
+	return row{web.Encode(e), []string{
+		strconv.FormatInt(e.Seq, 10), e.At, e.Actor, e.Address, e.Action, e.Subject, e.Filter,
+		strconv.FormatInt(e.Count, 10), e.Before, e.After, e.Hash,
+	}}
+}
+
+// exportItems is the items of an operation, in the order of work.
+func (a *API) exportItems(c echo.Context) (export, error) {
+	id, f, err := a.paramItems(c)
+	if err != nil {
+		return export{}, err
+	}
+	after, err := web.Number(c, "after")
+	if err != nil {
+		return export{}, err
+	}
+	next := func(ctx context.Context) (exportPage, error) {
+		found, err := a.View.Items(ctx, id, f, after, itemsAtOnce)
+		after = found.Next
+		return pageOf(found.Items, itemRow, after != 0, false), err
+	}
+	e := export{name: fmt.Sprintf("operation-%d-items", id), next: next, columns: []string{
+		"n", "job_id", "type", "queue", "run", "state", "code", "why", "other_operation", "at", "outcome", "ended_at",
+	}}
+	if state := c.QueryParam("state"); state != "" {
+		e.filter = "state:" + state
+	}
+	return e, nil
+}
+
+func itemRow(item operation.Item) row {
+	i, other := shapeItem(item), ""
+	if i.Other != 0 {
+		other = strconv.FormatInt(i.Other, 10)
+	}
+	return row{web.Encode(i), []string{
+		strconv.FormatInt(i.N, 10), i.JobID, i.Type, i.Queue, strconv.Itoa(i.Run), string(i.State), string(i.Code), i.Why,
+		other, i.At, string(i.Outcome), i.EndedAt,
+	}}
+}

@@ -1,0 +1,225 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/server/web"
+	"redrive/internal/wire"
+)
+
+type groupShape struct {
+	Fingerprint string             `json:"fingerprint"`
+	Type        string             `json:"type"`
+	Class       string             `json:"class"`
+	Message     string             `json:"message"` // with placeholders
+	Frames      []string           `json:"frames,omitempty"`
+	State       failures.State     `json:"state"`
+	StateAt     string             `json:"state_at,omitempty"`
+	StateBy     string             `json:"state_by,omitempty"`
+	ReopenedAt  string             `json:"reopened_at,omitempty"`
+	ReopenedBy  failures.Reopening `json:"reopened_by,omitempty"` // failure, date, count or rate
+	Until       string             `json:"until,omitempty"`
+	UntilCount  int64              `json:"until_failures,omitempty"`
+	UntilRate   int64              `json:"until_failures_an_hour,omitempty"`
+	Note        string             `json:"note,omitempty"`
+	FirstSeen   string             `json:"first_seen"`
+	LastSeen    string             `json:"last_seen"`
+	Failures    int64              `json:"failures"`
+	Dead        int64              `json:"dead"`
+	Retrying    int64              `json:"retrying"`
+	Replayed    int64              `json:"replayed"`
+	Recovered   int64              `json:"recovered"`
+	Relapsed    int64              `json:"relapsed"`
+	Queues      []shareShape       `json:"queues,omitempty"`
+	LastDay     []int64            `json:"last_day,omitempty"` // failures by the hour, the oldest first
+}
+
+type shareShape struct {
+	Queue    string `json:"queue"`
+	Failures int64  `json:"failures"`
+}
+
+type hourShape struct {
+	At       string `json:"at"`
+	Failures int64  `json:"failures"`
+	Final    int64  `json:"final"` // of these, the last attempt of a run
+}
+
+func shapeGroup(g failures.Group) groupShape {
+	shape := groupShape{
+		Fingerprint: g.Fingerprint, Type: g.Type, Class: g.Class, Message: g.Message, Frames: g.Frames,
+		State: g.State, StateAt: wire.FormatTime(g.StateAt), StateBy: g.StateBy,
+		ReopenedAt: wire.FormatTime(g.ReopenedAt), ReopenedBy: g.ReopenedBy,
+		Until: wire.FormatTime(g.Until), UntilCount: g.Patience.Count, UntilRate: g.Rate, Note: g.Note,
+		FirstSeen: wire.FormatTime(g.FirstSeen), LastSeen: wire.FormatTime(g.LastSeen),
+		Failures: g.Failures, Dead: g.Dead, Retrying: g.Retrying,
+		Replayed: g.Replayed, Recovered: g.Recovered, Relapsed: g.Relapsed, LastDay: g.LastDay,
+	}
+	for _, q := range g.Queues {
+		shape.Queues = append(shape.Queues, shareShape{q.Name, q.Count})
+	}
+	return shape
+}
+
+// groups is GET /failures: groups in every state, unless one is named.
+func (a *API) groups(c echo.Context) (web.Object, error) {
+	f, after, limit, err := selected(c, web.GroupQuery)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.View.Groups(c.Request().Context(), time.Now(), f, after, limit)
+	slow, err := web.Tolerate(err)
+	return page("groups", web.List(found.Groups, shapeGroup), found.Next.String(), slow), err
+}
+
+// group is GET /failures/{fingerprint}. Its jobs are a list of their own:
+// GET /jobs?group=FINGERPRINT.
+func (a *API) group(c echo.Context) (web.Object, error) {
+	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
+	hours := web.List(d.Hours, func(h failures.Hour) hourShape { return hourShape{wire.FormatTime(h.At), h.Failures, h.Final} })
+	return web.Object{"group", shapeGroup(d.Group), "hours", hours, "sample", d.Sample.Job.ID}, err
+}
+
+// groupActs are what people decide about error groups.
+func (a *API) groupActs() []Act {
+	acts := []Act{{"/failures/:fingerprint/note", a.noteGroup}}
+	for _, name := range []string{"resolve", "ignore", "reopen"} {
+		acts = append(acts, Act{"/failures/:fingerprint/" + name, a.decideGroup})
+	}
+	return acts
+}
+
+func groupOutcome(g failures.Group, text string) Outcome {
+	return Outcome{Says: web.Object{"group", shapeGroup(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
+}
+
+// noteGroup writes a note on the group that the address names.
+func (a *API) noteGroup(c echo.Context) (Outcome, error) {
+	var note string
+	if err := readTexts(c, text{"note", aString, &note}); err != nil {
+		return Outcome{}, err
+	}
+	note = strings.ReplaceAll(strings.TrimSpace(note), "\r\n", "\n")
+	if len(note) > job.MaxNote {
+		return Outcome{}, &invalid.Error{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
+	}
+	note = strings.ToValidUTF8(note, "\uFFFD")
+	g, err := a.View.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), note, web.Actor(c))
+	return groupOutcome(g, "Note kept"), err
+}
+
+// decideGroup resolves, ignores or opens the group that the address names.
+func (a *API) decideGroup(c echo.Context) (Outcome, error) {
+	now := time.Now()
+	to, err := readDecision(c, now)
+	if err == nil {
+		err = to.Check(now)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	g, err := a.View.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, web.Actor(c))
+	return groupOutcome(g, "Group is "+string(g.State)), err
+}
+
+// readDecision reads what somebody decides. Only to ignore has more to say: until
+// when, all of it optional.
+func readDecision(c echo.Context, now time.Time) (to failures.Decision, err error) {
+	switch web.LastSegment(c.Path()) {
+	case "resolve":
+		to.State = failures.Resolved
+		return to, readNothing(c)
+	case "reopen":
+		to.State = failures.Open
+		return to, readNothing(c)
+	}
+	to.State = failures.Ignored
+	if !web.IsForm(c) {
+		return to, readOptional(c, patienceFields(&to, now))
+	}
+	if err := web.ReadForm(c); err != nil {
+		return to, err
+	}
+	return to, formPatience(&to, c.FormValue, now)
+}
+
+// formPatience reads a form that says how to ignore in one field and until when in
+// another: what the others hold does not count.
+func formPatience(to *failures.Decision, field func(string) string, now time.Time) (err error) {
+	switch field("how") {
+	case "", "always":
+	case "for":
+		to.Until, err = fromNow("for", field("for"), now)
+	case "count":
+		to.More, err = atLeastOne("count", field("count"))
+	case "rate":
+		to.Rate, err = atLeastOne("rate", field("rate"))
+	default:
+		err = &invalid.Error{Field: "how", Problem: "must be always, for, count or rate"}
+	}
+	return err
+}
+
+// fromNow is the end of a duration that begins now.
+func fromNow(name, text string, now time.Time) (time.Time, error) {
+	d, err := wire.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be longer than zero")
+	}
+	if err != nil {
+		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
+	}
+	return now.Add(d).UTC(), nil
+}
+
+func atLeastOne(name, text string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 1 {
+		return 0, &invalid.Error{Field: name, Problem: strconv.Quote(clip.Text(text, 64)) + " is not a whole number above zero"}
+	}
+	return n, nil
+}
+
+// patienceFields read until when a group is ignored.
+func patienceFields(to *failures.Decision, now time.Time) fields {
+	return fields{
+		"until": func(path string, raw json.RawMessage) error { return ending(to, path, raw, moment(&to.Until)) },
+		"for": func(path string, raw json.RawMessage) error {
+			var d time.Duration
+			err := ending(to, path, raw, positive(&d))
+			to.Until = now.Add(d).UTC()
+			return err
+		},
+		"failures": failureCount(&to.More), "failures_an_hour": failureCount(&to.Rate),
+	}
+}
+
+// ending reads a time at which a group opens again. There is one at most.
+func ending(to *failures.Decision, path string, raw json.RawMessage, read reader) error {
+	if !to.Until.IsZero() {
+		return &invalid.Error{Field: path, Problem: "stands beside the other of until and for; say one of them"}
+	}
+	return read(path, raw)
+}
+
+// failureCount reads a number of failures.
+func failureCount(to *int64) reader {
+	return checked(to, "a number", func(n int64) string {
+		if n < 1 || n > failures.MaxPatience {
+			return fmt.Sprintf("must be between 1 and %d", failures.MaxPatience)
+		}
+		return ""
+	})
+}

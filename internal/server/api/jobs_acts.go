@@ -1,0 +1,163 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/audit"
+	"redrive/internal/history"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/server/web"
+	"redrive/internal/webhook"
+)
+
+// jobActs are the acts on one run of a job: the one that whoever acts looked at.
+// A second click, a second person or a repeated request finds that it came second.
+func (a *API) jobActs() []Act {
+	acts := []Act{{"/jobs/:id/replay", a.replay}}
+	for _, act := range []struct {
+		name string
+		do   func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
+		text string
+	}{
+		{"discard", a.View.Discard, "Discarded"},
+		{"cancel", a.View.Cancel, "Cancelled"},
+		{"restore", a.View.Restore, "Restored · {status}"},
+		{"forward", a.resend, "Forwarded · {status}"},
+	} {
+		acts = append(acts, Act{"/jobs/:id/" + act.name, func(c echo.Context) (Outcome, error) {
+			id, err := web.ParamID(c)
+			if err != nil {
+				return Outcome{}, err
+			}
+			run, err := ReadRun(c)
+			if err != nil {
+				return Outcome{}, err
+			}
+			j, err := act.do(c.Request().Context(), time.Now(), id, run, web.Actor(c))
+			return jobOutcome(j, act.text), err
+		}})
+	}
+	return acts
+}
+
+// jobOutcome is what came of an act on a job.
+func jobOutcome(j job.Job, text string) Outcome {
+	return Outcome{
+		Says: web.Object{"job", encodeJob(j, true)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
+		Text: strings.NewReplacer("{status}", string(j.Status()), "{run}", strconv.Itoa(j.Run)).Replace(text),
+	}
+}
+
+// ReadRun reads the run that a form or a body names.
+func ReadRun(c echo.Context) (run int, err error) {
+	if !web.IsForm(c) {
+		err = readSmall(c, fields{"run": value(&run, "a whole number")})
+	} else if err = web.ReadForm(c); err == nil {
+		run = formRun(c)
+	}
+	return run, cmp.Or(err, checkRun(run))
+}
+
+// formRun is the run that a form names, 0 where that is none.
+func formRun(c echo.Context) int {
+	run, err := strconv.Atoi(c.FormValue("run"))
+	if err != nil {
+		return 0
+	}
+	return run
+}
+
+func checkRun(run int) error {
+	if run < 1 {
+		return &invalid.Error{Field: "run", Problem: "must name the run that you looked at, 1 or higher"}
+	}
+	return nil
+}
+
+// replay starts the next run. A program can say in the same body what shall be
+// different about it; for people there is a page.
+func (a *API) replay(c echo.Context) (Outcome, error) {
+	id, err := web.ParamID(c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var run int
+	var want Change
+	if web.IsForm(c) {
+		run, err = ReadRun(c)
+	} else {
+		run, want, err = readChange(c)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	if want.empty() {
+		j, err := a.View.Replay(c.Request().Context(), time.Now(), id, run, web.Actor(c))
+		return jobOutcome(j, replayed), err
+	}
+	d, err := a.View.Original(c.Request().Context(), id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	edit, wrong := a.Edit(d.Job, want)
+	if len(wrong) > 0 {
+		return Outcome{}, wrong[0]
+	}
+	return a.ReplayEdited(c, id, run, edit)
+}
+
+const replayed = "Replayed, run {run} · {status}"
+
+// ReplayEdited starts the next run of a job with changes.
+func (a *API) ReplayEdited(c echo.Context, id string, run int, edit job.Edit) (Outcome, error) {
+	j, err := a.View.ReplayEdited(c.Request().Context(), time.Now(), id, run, edit, web.Actor(c))
+	return jobOutcome(j, replayed), err
+}
+
+// resend sends a refused dead letter once more and writes down what became of it,
+// whether or not somebody still waits for the answer: the receiver may have taken
+// it by then. All who do so at once share one delivery and its outcome.
+func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by audit.Actor) (job.Job, error) {
+	j, err, _ := a.resends.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
+		return a.resendOnce(context.WithoutCancel(ctx), id, run, by)
+	})
+	return j.(job.Job), err
+}
+
+func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
+	d, err := a.View.Original(ctx, id) // the webhook gets the real thing
+	if err != nil {
+		return job.Job{}, err
+	}
+	letter, err := refusedLetter(d, run)
+	if err != nil {
+		return a.View.HideJob(d.Job), a.View.HideConflict(err)
+	}
+	sending, cancel := context.WithTimeout(ctx, webhook.Deadline)
+	defer cancel()
+	delivery := a.Engine.Deliver(sending, d.Job, letter)
+	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
+	if err == nil && delivery.Problem != "" {
+		err = web.Fail(web.NotForwarded, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
+	}
+	return j, err
+}
+
+// refusedLetter is the dead letter to send again.
+func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
+	for _, l := range d.Letters {
+		if l.Run == run && d.Job.Run == run && d.Job.Letter == job.LetterRefused {
+			return l, nil
+		}
+	}
+	return job.DeadLetter{}, &job.Conflict{Job: d.Job, Problem: fmt.Sprintf(
+		"the dead letter of run %d is not refused; the job is %s in run %d", run, d.Job.Status(), d.Job.Run)}
+}

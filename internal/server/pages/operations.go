@@ -1,0 +1,59 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/operation"
+	"redrive/internal/server/web"
+	"redrive/web/templates"
+)
+
+// operations is the page /operations.
+func (p *Pages) operations(c echo.Context) error {
+	after, err := web.Number(c, "after")
+	if err != nil {
+		return err
+	}
+	v := templates.Operations{Frame: p.frame(c, "Operations", "operations"), After: after}
+	if v.List, err = p.View.Operations(c.Request().Context(), after, web.PageLimit); err != nil {
+		return err
+	}
+	return p.Show(c, http.StatusOK, v.Page())
+}
+
+// operation is the page /operations/{id}: a preview, or how far it is.
+func (p *Pages) operation(c echo.Context) error {
+	ctx := c.Request().Context()
+	id, err := web.ParamOperation(c)
+	if err != nil {
+		return err
+	}
+	v := templates.OperationPage{Show: c.QueryParam("state")}
+	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
+		return err
+	}
+	if v.After, err = web.Number(c, "after"); err != nil {
+		return err
+	}
+	show, err := web.ItemQuery(c)
+	if err != nil {
+		return err
+	}
+	v.Frame = p.frame(c, fmt.Sprintf("Operation %d", id), "operations")
+	var r reads
+	if v.Filter.Searches() {
+		v.Filling = p.View.Reindexing()
+		into(&r, &v.Lag)(p.View.SearchLag(ctx))
+	}
+	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
+	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
+	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
+	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+	if v.Operation.State == operation.Collecting { // until there is something to decide
+		c.Response().Header().Set("Refresh", "1")
+	}
+	return p.show(c, r, v.Page())
+}

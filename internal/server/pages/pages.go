@@ -1,0 +1,225 @@
+// Package pages draws the pages and answers their forms.
+//
+// A handler reads what its page shows, top to bottom, into one typed view and
+// hands it to [Pages.Show], which renders into a buffer first: an error never
+// arrives after half a page. The acts behind the forms are those of package api.
+// With scripts a form asks for JSON, and the answer is shown in place; without,
+// the browser is sent back to where it was.
+package pages
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/internal/server/api"
+	"redrive/internal/server/web"
+	"redrive/web/static"
+	"redrive/web/templates"
+)
+
+// Demo is what the demo's banner shows and does.
+type Demo interface {
+	Faults() []templates.Fault
+	SetFault(name string, broken bool) error
+	Reset(ctx context.Context) error
+}
+
+// Pages draws pages.
+type Pages struct {
+	*web.Site
+	options Options
+	api     *api.API
+	began   time.Time
+	buffers sync.Pool // of *bytes.Buffer
+}
+
+// Options are what pages say about the server.
+type Options struct {
+	Open     func() bool // whether nobody has to log in
+	Insecure bool        // reachable from the network, and said to be open to everybody
+	BasePath string      // below which everything is
+	Demo     Demo        // nil outside demo mode
+}
+
+// New returns the pages of a site that began at a time.
+func New(site *web.Site, a *api.API, began time.Time, o Options) *Pages {
+	return &Pages{Site: site, options: o, api: a, began: began}
+}
+
+// Routes adds the pages and their forms.
+func (p *Pages) Routes(r *web.Routes) {
+	r.Get("/", access.View, p.overview)
+	r.Get("/jobs", access.View, p.jobs)
+	r.Get("/jobs/:id", access.View, p.job)
+	r.Get("/jobs/:id/payload", access.View, p.payload)
+	r.Get("/jobs/:id/replay", access.View, p.edit)
+	r.Post("/jobs/:id/reveal", access.Reveal, p.reveal)
+	r.Get("/dead-letters", access.View, p.deadLetters)
+	r.Get("/trash", access.View, p.trash)
+	r.Get("/failures", access.View, p.failures)
+	r.Get("/failures/:fingerprint", access.View, p.failure)
+	r.Get("/operations", access.View, p.operations)
+	r.Get("/operations/:id", access.View, p.operation)
+	r.Get("/queues", access.View, p.queues)
+	r.Get("/queues/:name", access.View, p.queue)
+	r.Get("/workers", access.View, p.workers)
+	r.Get("/policies", access.View, p.policies)
+	r.Get("/audit", access.View, p.audit)
+	r.Get("/access", access.Manage, p.access)
+	r.Get("/static/:hash/*", access.Public, p.static)
+	for _, act := range p.api.Acts() {
+		r.Post(act.Path, access.Operate, p.form(act))
+	}
+	for _, act := range p.api.AccessActs() {
+		r.Post("/access"+act.Path, access.Manage, p.accessForm(act))
+	}
+	if p.options.Demo != nil {
+		r.Post("/demo/faults/:name", access.Operate, p.setFault)
+		r.Post("/demo/reset", access.Operate, p.resetDemo)
+	}
+}
+
+// reads collects what goes wrong while a page is read: the first error, and
+// whether a list took too long and shows what was found.
+type reads struct {
+	err  error
+	slow bool
+}
+
+// into puts what was read where the page has it.
+func into[T any](r *reads, to *T) func(T, error) {
+	return func(found T, err error) { *to, r.err = found, cmp.Or(r.err, err) }
+}
+
+// inTime does so with what may take too long.
+func inTime[T any](r *reads, to *T) func(T, error) {
+	return func(found T, err error) {
+		slow, err := web.Tolerate(err)
+		*to, r.err, r.slow = found, cmp.Or(r.err, err), r.slow || slow
+	}
+}
+
+// show draws a page that was read.
+func (p *Pages) show(c echo.Context, r reads, page templ.Component) error {
+	if r.err != nil {
+		return r.err
+	}
+	return p.Show(c, http.StatusOK, page)
+}
+
+// Show renders into a buffer first, so that an error never arrives after half a
+// page. What is to be shown is there by now, so the request's deadline no longer
+// matters.
+func (p *Pages) Show(c echo.Context, status int, page templ.Component) error {
+	b, ok := p.buffers.Get().(*bytes.Buffer)
+	if !ok {
+		b = new(bytes.Buffer)
+	}
+	defer p.buffers.Put(b)
+	b.Reset()
+	if err := page.Render(context.WithoutCancel(c.Request().Context()), b); err != nil {
+		return fmt.Errorf("render %s: %w", c.Path(), err)
+	}
+	return c.HTMLBlob(status, rebased(p.options.BasePath, b.Bytes()))
+}
+
+// address is an attribute that holds an address on this server. A quote within
+// data is escaped everywhere on a page, so that no data can look like one.
+var address = regexp.MustCompile(`(\s(?:href|src|action|formaction|data-live|data-on|data-off|data-[a-z-]+-url)=")/`)
+
+// rebased is a page whose addresses begin with the base path.
+func rebased(base string, page []byte) []byte {
+	if base == "" {
+		return page
+	}
+	return address.ReplaceAll(page, []byte("${1}"+base+"/"))
+}
+
+// frame is what surrounds a page.
+func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
+	who := web.CallerOf(c)
+	if !who.Role.May(access.View) { // what the product shows is nothing for strangers
+		return templates.Frame{Title: title, Now: time.Now().UTC(), Stranger: true, User: who.Name, LogOut: who.Means == web.BySession}
+	}
+	f := templates.Frame{
+		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: p.View.Snapshot(), QueueCount: len(p.View.QueueNames()),
+		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
+		User: who.Name, LogOut: who.Means == web.BySession, Quiet: (*templates.Quiet)(p.Paused()),
+	}
+	if web.IsRead(c.Request()) {
+		f.Here = c.Request().URL.RequestURI()
+	}
+	if who.Means != web.ByOpenness {
+		f.Role = who.Role
+	}
+	if p.options.Demo != nil {
+		f.Demo = &templates.Demo{Faults: p.options.Demo.Faults(), Until: "The database of this demo is deleted when the demo stops."}
+	}
+	return f
+}
+
+// problem says why nothing can be changed, or nothing.
+func (p *Pages) problem() string {
+	if text := p.View.Problem(); text != "" {
+		return strings.ToUpper(text[:1]) + text[1:] + "."
+	}
+	return ""
+}
+
+// acted is where the job stands that a form just acted on: the page answers with
+// what the database says, whatever the link says.
+func (p *Pages) acted(c echo.Context) *job.Change {
+	id, err := job.ParseID(c.QueryParam("acted"))
+	if err != nil {
+		return nil
+	}
+	changes, err := p.View.Changes(c.Request().Context(), []string{id})
+	if err != nil || len(changes) == 0 {
+		return nil // the page itself is worth more than this line
+	}
+	return &changes[0]
+}
+
+// Login shows the form of the login, and why it was refused.
+func (p *Pages) Login(c echo.Context, status int, next, name, problem string) error {
+	v := templates.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Guarded()}
+	v.Stranger = true
+	return p.Show(c, status, v.Page())
+}
+
+// Problem shows why a request was refused.
+func (p *Pages) Problem(c echo.Context, f web.Failure) error {
+	frame := p.frame(c, f.Kind.Title, "")
+	if f.First != nil && f.First.Job.ID != "" {
+		return p.Show(c, f.Kind.Status, templates.Conflict{Frame: frame, Action: web.LastSegment(c.Path()), Err: f.First}.Page())
+	}
+	view := templates.Problem{Frame: frame, Status: f.Kind.Status, Title: f.Kind.Title, Text: f.Error(), RequestID: web.RequestID(c)}
+	return p.Show(c, f.Kind.Status, view.Page())
+}
+
+// static sends an embedded file. Its address changes with its content, so it may
+// be kept for ever.
+func (p *Pages) static(c echo.Context) error {
+	name := path.Clean(c.Param("*"))
+	data, err := fs.ReadFile(static.FS(), name)
+	if err != nil || "/static/"+c.Param("hash")+"/" != static.Prefix() {
+		return echo.ErrNotFound
+	}
+	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	return c.Blob(http.StatusOK, cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream"), data)
+}

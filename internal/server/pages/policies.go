@@ -1,0 +1,191 @@
+package pages
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
+	"redrive/internal/retry"
+	"redrive/internal/server/web"
+	"redrive/internal/wire"
+	"redrive/web/templates"
+)
+
+// policies is the page /policies. Its address names a policy and says what
+// would be different about it; nothing is stored. What is wrong is shown beside
+// its field: somebody is still typing.
+func (p *Pages) policies(c echo.Context) error {
+	v := templates.Policies{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
+	v.InUse, v.Presets = entries(p.Policies()), entries(web.Presets())
+	values := c.QueryParams()
+	name := cmp.Or(values.Get("preset"), "default")
+	policy, ttr, err := p.Config.Find(name)
+	if err != nil {
+		v.Errors["preset"], name = err.Error(), "default"
+		policy, ttr, err = p.Config.Find(name)
+	}
+	if err != nil { // unreachable: there is always a default
+		return err
+	}
+	v.From = templates.PolicyEntry{Name: name, Policy: policy, TTR: ttr}
+	v.Title = v.Title + ": " + name
+	q := whatIf{values, v.Errors}
+	v.Form, v.Policy = q.form(policy), q.policy(policy)
+	if len(v.Errors) == 0 {
+		v.Herd = herd(v.Policy)
+		if v.Changed() {
+			v.FromHerd = herd(v.From.Policy)
+		}
+	}
+	return p.Show(c, http.StatusOK, v.Page())
+}
+
+// herd simulates with numbers that are always the same, so that a page differs
+// from another only where the policies do.
+func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
+
+// entries are policies as the page names them.
+func entries(policies []web.Policy) []templates.PolicyEntry {
+	all := make([]templates.PolicyEntry, len(policies))
+	for i, p := range policies {
+		all[i] = templates.PolicyEntry(p)
+	}
+	return all
+}
+
+// whatIf reads the form of the page. A field that is empty or not there says
+// nothing; only jitter is off when both of its fields are there and empty.
+type whatIf struct {
+	values url.Values
+	wrong  map[string]string
+}
+
+// form is what stands in the fields: what was written, or what the policy says.
+func (q whatIf) form(p retry.Policy) map[string]string {
+	all := templates.WhatIfFields(p)
+	for name := range all {
+		if q.values.Has(name) {
+			all[name] = clip.Text(q.values.Get(name), templates.MaxWhatIf)
+		}
+	}
+	return all
+}
+
+// policy is p with what the form says otherwise.
+func (q whatIf) policy(p retry.Policy) retry.Policy {
+	p = p.With(q.patch())
+	q.noteField(p.Validate())
+	return p
+}
+
+// noteField notes what is wrong with a policy beside its field.
+func (q whatIf) noteField(err error) {
+	var wrong *invalid.Error
+	if errors.As(err, &wrong) {
+		field := strings.TrimPrefix(wrong.Field, "policy.")
+		if field == "jitter" {
+			field = "jitter_low"
+		}
+		q.wrong[field] = cmp.Or(q.wrong[field], wrong.Problem)
+	}
+}
+
+// patch is what the form says of a policy.
+func (q whatIf) patch() retry.Patch {
+	return retry.Patch{
+		Strategy:        read(q, "strategy", func(s string) (retry.Strategy, error) { return retry.Strategy(s), nil }),
+		MaxAttempts:     read(q, "max_attempts", wholeNumber),
+		InitialInterval: read(q, "initial_interval", spokenDuration),
+		Coefficient:     read(q, "coefficient", anyNumber),
+		Schedule:        read(q, "schedule", durations),
+		MaxInterval:     read(q, "max_interval", spokenDuration),
+		Jitter:          q.jitter(),
+	}
+}
+
+// read reads one field, or notes what is wrong with it.
+func read[T any](q whatIf, name string, parse func(string) (T, error)) *T {
+	text := strings.TrimSpace(q.values.Get(name))
+	if text == "" {
+		return nil
+	}
+	if len(text) > templates.MaxWhatIf || !utf8.ValidString(text) {
+		q.wrong[name] = fmt.Sprintf("must be valid UTF-8 of at most %d bytes", templates.MaxWhatIf)
+		return nil
+	}
+	value, err := parse(text)
+	if err != nil {
+		q.wrong[name] = err.Error()
+		return nil
+	}
+	return &value
+}
+
+// jitter reads a pair: both factors, or neither.
+func (q whatIf) jitter() *retry.Jitter {
+	low, high := read(q, "jitter_low", anyNumber), read(q, "jitter_high", anyNumber)
+	switch {
+	case low != nil && high != nil:
+		return &retry.Jitter{Low: *low, High: *high}
+	case q.wrong["jitter_low"] != "" || q.wrong["jitter_high"] != "":
+	case low != nil:
+		q.wrong["jitter_high"] = "is empty; write both factors, or neither for no jitter"
+	case high != nil:
+		q.wrong["jitter_low"] = "is empty; write both factors, or neither for no jitter"
+	case q.values.Has("jitter_low") && q.values.Has("jitter_high"):
+		return &retry.Jitter{}
+	}
+	return nil
+}
+
+func wholeNumber(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number of reasonable size", clip.Text(s, 32))
+	}
+	return n, nil
+}
+
+func anyNumber(s string) (float64, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", clip.Text(s, 32))
+	}
+	return x, nil
+}
+
+// spokenDuration reads a duration as the pages write it, too: "5 s", "2 min".
+func spokenDuration(s string) (time.Duration, error) {
+	d, err := wire.ParseGoDuration(strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "min", "m"))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration as 5s, 2m, 7d or PT1H, of at most ten years", clip.Text(s, 32))
+	}
+	return d, nil
+}
+
+// durations reads a list of durations.
+func durations(s string) ([]time.Duration, error) {
+	words := strings.Split(s, ",")
+	if len(words) > retry.MaxEntries {
+		return nil, fmt.Errorf("has %d entries, at most %d are allowed", len(words), retry.MaxEntries)
+	}
+	all := make([]time.Duration, len(words))
+	for i, word := range words {
+		var err error
+		if all[i], err = spokenDuration(strings.TrimSpace(word)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

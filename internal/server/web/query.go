@@ -1,0 +1,186 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+)
+
+// ParamID is the job that the address names.
+func ParamID(c echo.Context) (string, error) {
+	id, err := job.ParseID(c.Param("id"))
+	return id, InAddress(err)
+}
+
+// ParamOperation is the operation that the address names.
+func ParamOperation(c echo.Context) (int64, error) {
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil || id < 1 {
+		return 0, FailIn(BadParameter, "id", "is not the number of an operation")
+	}
+	return id, nil
+}
+
+// Number is a number in the query of the address, 0 when there is none.
+func Number(c echo.Context, name string) (int64, error) {
+	text := c.QueryParam(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, FailIn(BadParameter, name, "is not a number that a list returned")
+	}
+	return n, nil
+}
+
+// Query reads the filter and the cursor of a list of jobs, and returns what is
+// wrong with each field. The filter is what q says in the language of filters
+// together with the parameters that have the names of its qualifiers. Parameters
+// that are not known are ignored.
+func Query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
+	now := time.Now()
+	check := func(err error) bool {
+		if err != nil {
+			wrong = append(wrong, fieldOf(err))
+		}
+		return err == nil
+	}
+	f, err := filter.Parse(values.Get("q"), now)
+	check(err)
+	for _, q := range filter.Qualifiers() {
+		part, err := filter.ReadPart(q.Name, values.Get(q.Name), now)
+		if !check(err) {
+			continue
+		}
+		if sum, err := f.Combine(part); check(err) {
+			f = sum
+		}
+	}
+	if len(wrong) == 0 {
+		check(f.Check())
+	}
+	after, err = filter.ParseCursor(values.Get("after"))
+	check(err)
+	return f, after, wrong
+}
+
+// fieldOf is what is wrong with a field of a filter. An error about none is one
+// about all that was typed: half of a filter is another filter.
+func fieldOf(err error) *invalid.Error {
+	if field := new(invalid.Error); errors.As(err, &field) {
+		return field
+	}
+	return &invalid.Error{Field: "q", Problem: err.Error()}
+}
+
+// LettersQuery is Query for the list of dead letters, whose filter leaves the
+// state out.
+func LettersQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
+	f, after, wrong = queryOf(values, job.StatusDeadLetter, "dead letter")
+	f.Status = ""
+	return f, after, wrong
+}
+
+// TrashQuery is Query for the trash.
+func TrashQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
+	return queryOf(values, job.StatusTrashed, "discarded job")
+}
+
+// queryOf is Query for a list whose rows are all in one state.
+func queryOf(values url.Values, only job.Status, row string) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
+	f, after, wrong = Query(values)
+	if f.Status != "" && f.Status != only {
+		wrong = append(wrong, &invalid.Error{Field: "q", Problem: fmt.Sprintf(
+			"state: every row here is a %s; look for %s jobs in the list of jobs", row, f.Status)})
+	}
+	f.Status = only
+	return f, after, wrong
+}
+
+// TypedGroups is the filter of a list of error groups as an address has it.
+func TypedGroups(values url.Values) failures.Filter {
+	return failures.Filter{
+		State: failures.State(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
+		Text: strings.TrimSpace(values.Get("q")), Sort: failures.Sort(values.Get("sort")),
+	}
+}
+
+// GroupQuery reads the filter and the cursor of a list of error groups, and
+// returns what is wrong with each field. A field that is wrong is not in the
+// filter, so that no link of the page leads to it again.
+func GroupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wrong []*invalid.Error) {
+	f = TypedGroups(values)
+	for err := f.Check(); err != nil; err = f.Check() {
+		field := fieldOf(err)
+		wrong = append(wrong, field)
+		was := f
+		if f = f.Without(field.Field); f == was { // it is about none of them
+			f = failures.Filter{}
+		}
+	}
+	after, err := failures.ParseCursor(values.Get("after"))
+	if err != nil {
+		wrong = append(wrong, fieldOf(err))
+	}
+	return f, after, wrong
+}
+
+// AuditQuery reads the filter of the audit log. Those who may not manage see of
+// the reveals their own.
+func AuditQuery(c echo.Context) (f audit.Filter, after int64, err error) {
+	f = audit.Filter{
+		Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject"), Reveals: ownReveals(c),
+	}
+	if f.From, err = paramTime(c, "from"); err != nil {
+		return f, 0, err
+	}
+	if f.To, err = paramTime(c, "to"); err != nil {
+		return f, 0, err
+	}
+	if after, err = Number(c, "after"); err != nil {
+		return f, 0, err
+	}
+	return f, after, f.Check()
+}
+
+// paramTime is a time in the query of the address, zero when there is none.
+func paramTime(c echo.Context, name string) (time.Time, error) {
+	text := c.QueryParam(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, &invalid.Error{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", clip.Text(text, 64))}
+	}
+	return at.UTC(), nil
+}
+
+// ItemQuery reads which items of an operation to show.
+func ItemQuery(c echo.Context) (operation.ItemFilter, error) {
+	text := c.QueryParam("state")
+	switch o := operation.RunOutcome(text); o {
+	case operation.RunSucceeded, operation.RunRelapsed, operation.RunDropped, operation.RunUnsettled:
+		return operation.ItemFilter{Outcome: o}, nil
+	}
+	switch s := operation.ItemState(text); s {
+	case "", operation.ItemPending, operation.ItemDone, operation.ItemSkipped, operation.ItemFailed:
+		return operation.ItemFilter{State: s}, nil
+	}
+	return operation.ItemFilter{}, FailIn(BadParameter, "state",
+		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped or unsettled")
+}
