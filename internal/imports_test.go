@@ -31,6 +31,7 @@ var rooms = map[string]string{
 	"live":             "",
 	"rules":            "",
 	"seed":             "",
+	"client":           "httpclient",
 	"envelope":         "rawjson",
 	"redact":           "rawjson",
 	"webhook":          "envelope httpclient",
@@ -56,7 +57,7 @@ var rooms = map[string]string{
 	"server":           "access config live server/api server/pages server/view server/web",
 	"web/static":       "",
 	"web/templates":    "access web/static",
-	"cmd/dashboard": "access bulk config demo engine handler live seed server server/pages server/view server/web store store/db store/search store/sqlite " +
+	"cmd/dashboard": "access bulk client config demo engine handler live seed server server/pages server/view server/web store store/db store/search store/sqlite " +
 		"web/static web/templates webhook",
 }
 

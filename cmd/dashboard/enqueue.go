@@ -2,13 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"unicode"
 
+	"redrive/internal/client"
 	"redrive/internal/job"
 	"redrive/internal/wire"
 )
@@ -34,24 +36,25 @@ func (e *enqueue) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	server, err := newAPI(e.Server)
+	dashboard, err := connect(e.Server)
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequest(http.MethodPost, server.base.JoinPath("jobs").String(), bytes.NewReader(body))
-	if err != nil {
+	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
+	var answer *client.Error
+	switch {
+	case errors.As(err, &answer) && answer.Refused():
+		return usage("the job was refused: %s", answer.Problem())
+	case answer != nil:
+		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
+	case err != nil:
 		return err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if e.Key != "" {
-		r.Header.Set("Idempotency-Key", e.Key)
+	if made.Repeat {
+		made.State += " (enqueued before, under this key)"
 	}
-	response, err := server.do(r)
-	if err != nil {
-		return fmt.Errorf("the job was not sent: %w; is a dashboard running there?", err)
-	}
-	defer response.Body.Close()
-	return report(response, c.stdout)
+	fmt.Fprintln(c.stdout, made.ID, made.State)
+	return nil
 }
 
 // check refuses what cannot be sent as it was written.
@@ -108,28 +111,4 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 		return nil, usage(`the payload is not JSON; a text needs quotes, as '"text"'`)
 	}
 	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
-}
-
-// report prints what the server said.
-func report(response *http.Response, stdout io.Writer) error {
-	var answer struct {
-		Job   struct{ ID, State string }
-		Error struct{ Field, Message string }
-	}
-	err := json.NewDecoder(io.LimitReader(response.Body, 4<<20)).Decode(&answer)
-	switch {
-	case err != nil || answer.Job.ID == "" && answer.Error.Message == "":
-		return fmt.Errorf("%s answered %s, which is no dashboard's answer", response.Request.URL.Host, response.Status)
-	case answer.Error.Message != "":
-		text := strings.TrimPrefix(answer.Error.Field+": "+answer.Error.Message, ": ")
-		if response.StatusCode < http.StatusInternalServerError {
-			return usage("the job was refused: %s", text)
-		}
-		return fmt.Errorf("the job was not enqueued: %s", text)
-	case response.StatusCode == http.StatusOK:
-		fmt.Fprintf(stdout, "%s %s (enqueued before, under this key)\n", answer.Job.ID, answer.Job.State)
-	default:
-		fmt.Fprintf(stdout, "%s %s\n", answer.Job.ID, answer.Job.State)
-	}
-	return nil
 }

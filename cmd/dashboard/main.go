@@ -24,6 +24,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"redrive/internal/client"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
@@ -46,12 +47,6 @@ type commands struct {
 	Seed    seedCommand    `cmd:"" help:"Write a large database, to measure on."`
 	Doctor  doctor         `cmd:"" help:"Look at a database without changing it: the file, the counts, the audit log."`
 	Version show           `cmd:"" help:"Print the version."`
-}
-
-// console is the outside world of a command.
-type console struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
 }
 
 // usageError is a wrong flag or value: exit code 2.
@@ -108,7 +103,8 @@ func hint(args []string) string {
 func fail(c console, err error) int {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
-	if errors.As(err, new(usageError)) {
+	var answer *client.Error
+	if errors.As(err, new(usageError)) || errors.As(err, &answer) && answer.Refused() {
 		return 2
 	}
 	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) { // starting again does not help
@@ -221,14 +217,22 @@ func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
 const failureGrace = 2 * time.Second
 
 func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, usageError{err}
 	}
-	options.Level = l
+	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, options)), nil
+}
+
+// show is the command version.
+type show struct{}
+
+// Run prints the version.
+func (*show) Run(c console) error {
+	fmt.Fprintln(c.stdout, "redrive "+version)
+	return nil
 }

@@ -4,14 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
+	"redrive/internal/client"
 	"redrive/internal/config"
 	"redrive/internal/handler"
 	"redrive/internal/store/search"
+	"redrive/web/templates"
 )
 
 const usualConfig = "redrive.yaml"
@@ -29,15 +34,6 @@ func loadConfig(path string) (*config.Config, error) {
 		return nil, usageError{err}
 	}
 	return c, nil
-}
-
-// handlerConfigs hands the handlers of the file to the package that runs them.
-func handlerConfigs(c *config.Config) map[string]handler.Config {
-	all := map[string]handler.Config{}
-	for pattern, h := range c.Handlers {
-		all[pattern] = handler.Config{HTTP: (*handler.HTTP)(h.HTTP), Exec: (*handler.Exec)(h.Exec)}
-	}
-	return all
 }
 
 // check is the command that reads a configuration file, tries the examples of
@@ -71,13 +67,52 @@ func (k *check) Run(c console) error {
 	return nil
 }
 
-// show is the command version.
-type show struct{}
+// policy is the command that shows what a policy does, without a server.
+type policy struct {
+	Name   string `arg:"" help:"A preset (as daycry), a policy of the configuration, default, queue:NAME, type:NAME, or a file that holds a policy."`
+	Config string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+}
 
-// Run prints the version.
-func (*show) Run(c console) error {
-	fmt.Fprintln(c.stdout, "redrive "+version)
-	return nil
+// Run prints the delays of the policy, and what they add up to.
+func (p *policy) Run(c console) error {
+	settings, err := loadConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	entry, err := p.find(settings)
+	if err != nil {
+		return usageError{err}
+	}
+	// The numbers are those of the page, so that both show the same herd.
+	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
+	return templates.WritePolicy(c.stdout, entry, herd)
+}
+
+// find takes the name as one of the configuration first, then as a file's.
+func (p *policy) find(settings *config.Config) (templates.PolicyEntry, error) {
+	named, ttr, err := settings.Find(p.Name)
+	if err == nil {
+		return templates.PolicyEntry{Name: p.Name, Policy: named, TTR: ttr}, nil
+	}
+	if _, missing := os.Stat(p.Name); errors.Is(missing, fs.ErrNotExist) && !isFileName(p.Name) {
+		return templates.PolicyEntry{}, err
+	}
+	read, err := settings.ReadPolicy(p.Name)
+	return templates.PolicyEntry{Name: "file:" + p.Name, Policy: read}, err
+}
+
+// isFileName reports whether a name can only be meant as a file's.
+func isFileName(name string) bool {
+	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+// handlerConfigs hands the handlers of the file to the package that runs them.
+func handlerConfigs(c *config.Config) map[string]handler.Config {
+	all := map[string]handler.Config{}
+	for pattern, h := range c.Handlers {
+		all[pattern] = handler.Config{HTTP: (*handler.HTTP)(h.HTTP), Exec: (*handler.Exec)(h.Exec)}
+	}
+	return all
 }
 
 // checkListen refuses to be reached from the network, unless it is allowed: by
@@ -104,6 +139,20 @@ func isLoopback(address string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// connect returns a client that sends the token of the environment: a command
+// line can be seen by everybody on the machine.
+func connect(server string) (*client.Client, error) {
+	dashboard, err := client.New(server)
+	if err != nil {
+		return nil, usage("--server %w", err)
+	}
+	token, set := os.LookupEnv("REDRIVE_TOKEN")
+	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
+		return nil, usage("REDRIVE_TOKEN is empty; write the token into it, or unset it")
+	}
+	return dashboard, nil
 }
 
 // redaction takes out of what can be searched what the configuration hides.

@@ -13,6 +13,33 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
+// doctor looks at a database without changing it. It works beside a running
+// dashboard.
+type doctor struct {
+	DB string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+}
+
+// Run prints a line for each thing that was looked at.
+func (d *doctor) Run(c console) error {
+	if _, err := os.Stat(d.DB); err != nil {
+		return usage("there is no database to look at: %v", err)
+	}
+	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
+	bad := 0
+	for _, f := range found {
+		verdict := "ok      "
+		if f.Problem != "" {
+			bad++
+			verdict, f.What = "PROBLEM ", f.What+": "+f.Problem
+		}
+		fmt.Fprintln(c.stdout, verdict+f.What)
+	}
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%d of %d checks of %s found a problem; keep a copy of the file before anything else", bad, len(found), d.DB)
+	}
+	return err
+}
+
 // seedCommand writes a large database, to see how the pages fare on it.
 type seedCommand struct {
 	DB   string `name:"db" help:"Database file to make; it must not exist." required:"" placeholder:"FILE"`
@@ -55,12 +82,7 @@ func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) err
 	if err != nil {
 		return err
 	}
-	told := begin
-	err = seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}.Write(ctx, large, large.Search, func(done, all int) {
-		if time.Since(told) > 200*time.Millisecond {
-			told = time.Now()
-			fmt.Fprintf(c.stderr, "\rWriting job %d of %d ", done, all)
-		}
-	})
+	plan := seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}
+	err = plan.Write(ctx, large, large.Search, c.progress("Writing"))
 	return errors.Join(err, large.Close())
 }
