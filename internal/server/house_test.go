@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -73,13 +74,23 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 		t.Fatal(err)
 	}
 	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c.Hosts)})
-	o := Options{
+	var o Options
+	o = Options{
 		Config: c, Hub: hub, Metrics: NewMetrics(),
 		Engine: web.Engine{
 			Running: func() map[string]int { return map[string]int{"orders": 1} },
 			Knows:   func(typ string) bool { return typ != "unknown" },
 			Ready:   func() error { return nil },
+			Deliver: func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+				return job.InDeadLetters(j.Queue, o.Config.DeadLetters(j.Queue))
+			},
+			Waiting: func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false },
+			Began:   func(job.Token) (at time.Time, ok bool) { return time.Time{}, false },
+			Stuck:   func() []job.Stuck { return nil },
+			Pause:   func(bool) {},
+			Notify:  func() {},
 		},
+		Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&o)

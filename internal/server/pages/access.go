@@ -91,9 +91,8 @@ func (p *Pages) audit(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
-	v.List, err = p.View.Audit(c.Request().Context(), f, after, web.PageLimit)
-	if v.Slow, err = web.Tolerate(err); err != nil {
-		return err
-	}
-	return p.Show(c, http.StatusOK, v.Page())
+	var r reads
+	inTime(&r, &v.List)(p.View.Audit(c.Request().Context(), f, after, web.PageLimit))
+	v.Slow = r.slow
+	return p.show(c, r, v.Page())
 }
