@@ -35,7 +35,7 @@ var rooms = map[string][]string{
 	"redrive/internal/rules":           {},
 	"redrive/internal/httpclient":      {},
 	"redrive/internal/webhook":         {"envelope", "httpclient"},
-	"redrive/internal/config":          {"access", "envelope", "redact", "rules", "webhook"},
+	"redrive/internal/config":          {"access", "envelope", "handler", "redact", "rules", "webhook"},
 	"redrive/internal/handler":         {"engine", "envelope", "httpclient"},
 	"redrive/internal/demo":            {"engine"},
 	"redrive/internal/seed":            {},

@@ -129,7 +129,7 @@ func (a *app) readHandlers(context.Context) error {
 		a.handlers = handler.Envelopes(a.handlers)
 		return nil
 	}
-	set, err := handler.New(handlerConfigs(a.config))
+	set, err := handler.New(a.config.Handlers)
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
@@ -248,7 +248,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 		Ready:   a.ready,
 		Deliver: a.letters.Deliver, Waiting: a.engine.Waiting, Began: a.engine.Began,
-		Wake:   a.bulk.Wake,
+		Wake:   a.bulk.Notify,
 		Worker: a.worker, Quiet: a.pause, Stuck: a.engine.Stuck,
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})

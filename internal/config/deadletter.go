@@ -142,13 +142,7 @@ func webhookURL(v value) (string, error) {
 	return s, nil
 }
 
-func attempts(v value) (int, error) {
-	n, err := v.integer()
-	if err == nil && (n < 1 || n > maxAttempts) {
-		err = v.wrong("%d is not a number of requests, 1 to %d", n, maxAttempts)
-	}
-	return n, err
-}
+func attempts(v value) (int, error) { return v.upTo(maxAttempts, "requests") }
 
 func secretEnv(v value) (string, error) {
 	name, err := v.text()

@@ -51,7 +51,7 @@ func (c Plan) Write(ctx context.Context, store Store, progress func(done, all in
 	return err
 }
 
-// writer is the state of one crowd.
+// writer is the state of one plan.
 type writer struct {
 	Plan
 	store  Store

@@ -19,7 +19,7 @@ func operated(t *testing.T) *house {
 	var runner *bulk.Runner
 	h := start(t, func(o *Options) {
 		runner = bulk.Start(o.Store, nil)
-		o.Wake = runner.Wake
+		o.Wake = runner.Notify
 	})
 	t.Cleanup(runner.Close)
 	return h

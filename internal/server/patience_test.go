@@ -139,7 +139,7 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 	h := start(t, func(o *Options) {
 		o.Store = refilled
 		runner = bulk.Start(o.Store, nil)
-		o.Wake = runner.Wake
+		o.Wake = runner.Notify
 	})
 	t.Cleanup(runner.Close)
 	h.store = refilled
