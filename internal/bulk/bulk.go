@@ -198,7 +198,9 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 // ownFault reports whether a step failed for what it does, and not for the state
 // of the database or for want of time.
 func ownFault(err error) bool {
-	for _, common := range []error{job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrBroken, context.Canceled, context.DeadlineExceeded} {
+	for _, common := range []error{
+		job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrBroken, context.Canceled, context.DeadlineExceeded,
+	} {
 		if errors.Is(err, common) {
 			return false
 		}

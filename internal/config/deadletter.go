@@ -122,7 +122,8 @@ func readWebhook(v value) (w Webhook, err error) {
 	case len(secrets) != 1:
 		return w, v.wrong("needs exactly one of secret, secret_env and secret_file, to sign with")
 	case !w.Fits():
-		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v that a dead letter has; lower timeout or attempts",
+		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v "+
+			"that a dead letter has; lower timeout or attempts",
 			w.Attempts, w.Timeout, w.Pauses(), webhook.Deadline)
 	}
 	w.Secret = secrets[0]

@@ -34,7 +34,8 @@ func acts() []act {
 	return []act{
 		{9*time.Hour + 40*time.Minute, pause("reports", ben)},
 		{9 * time.Hour, resume("reports", ben)},
-		{5*time.Hour + 30*time.Minute, note("image.thumbnail", "Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
+		{5*time.Hour + 30*time.Minute, note("image.thumbnail",
+			"Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
 		{5*time.Hour + 25*time.Minute, bulk(operation.Discard, filter.Filter{Queue: "images"}, 500, ana)},
 		{5 * time.Hour, decide("image.thumbnail", failures.Decision{State: failures.Resolved}, ana)},
 		{3*time.Hour + 20*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 8, ben)}, // too early, and taken back

@@ -192,7 +192,8 @@ func (r *failureRule) compile(names map[string]bool) *invalid.Error {
 		return wrong
 	}
 	if r.Action != retry.Retry && r.Action != retry.DeadLetter && r.Action != retry.Discard {
-		return &invalid.Error{Field: "action", Problem: fmt.Sprintf("%q is unknown; use retry, dead_letter or discard", clip.Text(string(r.Action), 64))}
+		return &invalid.Error{Field: "action", Problem: fmt.Sprintf(
+			"%q is unknown; use retry, dead_letter or discard", clip.Text(string(r.Action), 64))}
 	}
 	if r.Action != retry.Retry && r.Delay != "" {
 		return &invalid.Error{Field: "delay", Problem: "belongs to the action retry"}
