@@ -35,7 +35,7 @@ var rooms = map[string]string{
 	"redact":           "rawjson",
 	"webhook":          "envelope httpclient",
 	"handler":          "engine envelope httpclient",
-	"config":           "access envelope redact rules webhook",
+	"config":           "access envelope handler redact rules webhook",
 	"demo":             "engine",
 	"store/db":         "",
 	"store/sqlite":     "store/db",

@@ -31,15 +31,6 @@ func loadConfig(path string) (*config.Config, error) {
 	return c, nil
 }
 
-// handlerConfigs hands the handlers of the file to the package that runs them.
-func handlerConfigs(c *config.Config) map[string]handler.Config {
-	all := map[string]handler.Config{}
-	for pattern, h := range c.Handlers {
-		all[pattern] = handler.Config{HTTP: (*handler.HTTP)(h.HTTP), Exec: (*handler.Exec)(h.Exec)}
-	}
-	return all
-}
-
 // check is the command that reads a configuration file, tries the examples of
 // its rules, and says what it found.
 type check struct {
@@ -52,7 +43,7 @@ func (k *check) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	set, err := handler.New(handlerConfigs(settings))
+	set, err := handler.New(settings.Handlers)
 	if err != nil {
 		return usageError{settings.Locate(err)}
 	}
