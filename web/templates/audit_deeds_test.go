@@ -24,7 +24,7 @@ func actions(t *testing.T) []string {
 	t.Helper()
 	looks := regexp.MustCompile(`^((job|queue|operation|group|worker|dead_letters|login|session|user|token)\.[a-z]+|login|logout|export)$`)
 	var all []string
-	for _, dir := range []string{"job", "store", "server"} {
+	for _, dir := range []string{"audit", "job", "operation", "store", "server"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "internal", dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/a-h/templ"
 
@@ -92,9 +91,6 @@ func (b bulk) query() string {
 	}
 	return f.String()
 }
-
-// item is the value of the box of a row: the job, and the run that is shown.
-func item(id string, run int) string { return id + ":" + strconv.Itoa(run) }
 
 // operationsURL is the list of operations on many jobs; posting there begins one.
 func operationsURL() templ.SafeURL { return "/operations" }

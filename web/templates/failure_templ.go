@@ -104,11 +104,11 @@ func (v Failure) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = operationOn(v.Frame, v.Group, "discard", "button danger", "Discard…").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = operationForm(v.Frame, v.Group, "discard", "button danger", "Discard…").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = operationOn(v.Frame, v.Group, "replay", "button primary", allDead("Replay", v.Group)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = operationForm(v.Frame, v.Group, "replay", "button primary", allDead("Replay", v.Group)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"redrive/internal/job"
@@ -17,22 +16,6 @@ type recentBar struct {
 	class, x, y, height string
 	failed, open        bool
 	title               string
-}
-
-var (
-	hollowBars = sync.OnceValue(func() stencil { return cut(recentBarOf(hole, hole, hole, hole, hole, true, false)) })
-	filledBars = sync.OnceValue(func() stencil { return cut(recentBarOf(hole, hole, hole, hole, hole, false, false)) })
-	failedBars = sync.OnceValue(func() stencil { return cut(recentBarOf(hole, hole, hole, hole, hole, false, true)) })
-)
-
-func (b recentBar) drawing() filled {
-	switch {
-	case b.open:
-		return hollowBars().with(b.class, b.title, b.x, b.y, b.height)
-	case b.failed:
-		return failedBars().with(b.class, b.title, b.x, b.y, b.height, b.x)
-	}
-	return filledBars().with(b.class, b.title, b.x, b.y, b.height)
 }
 
 // recent is the strip of the newest jobs of a type.

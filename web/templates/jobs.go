@@ -6,7 +6,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"redrive/internal/access"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 )
@@ -31,14 +30,14 @@ func timeHeading(f filter.Filter) string {
 }
 
 // rowReplay is the replay button of a row.
-func rowReplay(f Frame, j job.Job, back templ.SafeURL) filled {
-	return rowForm(rowFace{kind: "replay", class: "row", hidden: !j.Replayable()}, j, back, f.off(access.Operate, "replay"))
+func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
+	return jobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
 }
 
 // rowDiscard is the discard button of a row: an icon, since the keys and the
 // bar above the list offer it too.
-func rowDiscard(f Frame, j job.Job, back templ.SafeURL) filled {
-	return rowForm(rowFace{kind: "discard", class: "row square", hidden: !j.Discardable()}, j, back, f.off(access.Operate, "discard"))
+func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
+	return jobAct(f, j, "discard", "row square", back).shownIf(j.Discardable())
 }
 
 // narrowedBy names the facets of a list of jobs.

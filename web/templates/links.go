@@ -39,10 +39,7 @@ func deadLettersURL(f filter.Filter, after string) templ.SafeURL {
 
 // jobAction is where a form acts on a job: "replay", "discard", "cancel",
 // "forward".
-func jobAction(id, action string) templ.SafeURL { return actionOn(url.PathEscape(id), action) }
-
-// actionOn is jobAction of an id that is escaped already.
-func actionOn(id, action string) templ.SafeURL { return templ.SafeURL("/jobs/" + id + "/" + action) }
+func jobAction(id, action string) templ.SafeURL { return jobURL(id) + templ.SafeURL("/"+action) }
 
 // queueAction is where a form acts on a queue: "pause", "resume".
 func queueAction(name, action string) templ.SafeURL {

@@ -732,7 +732,7 @@ func newestFailures(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = attemptsCell(jobPips(j), true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = attemptsCell(j, true).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1253,7 +1253,7 @@ func deadLetterFacts(v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, r := range v.Reasons {
-				templ_7745c5c3_Err = facet(lookOfReason(r.Reason).icon, lookOfReason(r.Reason).word, r.Count, largest(v.Reasons), deadLettersURL(filter.Filter{Reason: r.Reason}, ""), false).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = facet(reasonFacet(r, filter.Filter{}, deadLettersURL), largest(v.Reasons)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

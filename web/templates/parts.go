@@ -46,6 +46,12 @@ func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	return a
 }
 
+// shownIf hides a button that does not apply now.
+func (a act) shownIf(applies bool) act {
+	a.hidden = !applies
+	return a
+}
+
 // aboutJob names a job to readers who hear a button alone.
 func aboutJob(j job.Job) string { return visible(j.Type) + " " + brief(j.ID) }
 
@@ -93,7 +99,7 @@ func fit(used, limit int) (int, int) {
 
 // pipsOf draws a run of limit attempts in 38 pixels.
 func pipsOf(used, limit int) []pip {
-	used, limit = fit(used, limit)
+	used, limit = fit(max(used, 0), max(limit, 0))
 	pitch, gap := 7, 2
 	if limit > 8 {
 		pitch, gap = 3, 1

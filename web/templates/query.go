@@ -126,11 +126,7 @@ func (g facetGroup) largest() int64 {
 func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []facetGroup {
 	reasons := facetGroup{title: "Reason", label: "Reasons"}
 	for _, r := range facets.Reasons {
-		look, with, current := lookOfReason(r.Reason), f, f.Reason == r.Reason
-		if with.Reason = r.Reason; current {
-			with.Reason = ""
-		}
-		reasons.all = append(reasons.all, facetOf{look.icon, look.word, r.Count, to(with, ""), current})
+		reasons.all = append(reasons.all, reasonFacet(r, f, to))
 	}
 	queues := namedFacets("Queue", "queues", facets.Queues, f.Queue, func(name string) templ.SafeURL {
 		with := f
@@ -143,6 +139,15 @@ func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, s
 		return to(with, "")
 	})
 	return []facetGroup{reasons, queues, types}
+}
+
+// reasonFacet leads to the dead letters with a reason, or from them to all.
+func reasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) facetOf {
+	current := f.Reason == r.Reason
+	if f.Reason = r.Reason; current {
+		f.Reason = ""
+	}
+	return facetOf{becauseOf(r.Reason).icon, becauseOf(r.Reason).word, r.Count, to(f, ""), current}
 }
 
 // namedFacets are the facets of a field of the filter, of which one name may be
@@ -204,7 +209,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "state":
 		return name, statusWord(f.Status)
 	case "reason":
-		return name, lookOfReason(retry.Reason(value)).word
+		return name, becauseOf(retry.Reason(value)).word
 	case "from":
 		return "since", stamp(f.From)
 	case "to":

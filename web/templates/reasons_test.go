@@ -16,13 +16,16 @@ import (
 
 // Whoever adds a reason finds here that pages have no words for it.
 func TestReasons_AllHaveWords(t *testing.T) {
-	sprite := drawing(t, sprite())
+	var icons strings.Builder
+	if err := sprite().Render(t.Context(), &icons); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range retry.Reasons() {
 		b := becauseOf(r)
 		if strings.Contains(b.word+b.short+b.means, string(r)) && r != retry.RuleDecided && r != retry.Expired {
 			t.Errorf("%s is shown by its code: %+v", r, b)
 		}
-		if b.icon == "info" || !strings.Contains(sprite, `id="i-`+b.icon+`"`) {
+		if b.icon == "info" || !strings.Contains(icons.String(), `id="i-`+b.icon+`"`) {
 			t.Errorf("%s has the icon %q, which is not its own or not in the sprite", r, b.icon)
 		}
 		if b.word == "" || b.short == "" || !strings.HasSuffix(b.means, ".") || !strings.HasSuffix(b.todo, ".") {

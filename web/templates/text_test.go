@@ -27,3 +27,12 @@ func TestVisibleLines_KeepsLinesAndTabs(t *testing.T) {
 		t.Errorf("visibleLines = %q, want %q", got, want)
 	}
 }
+func TestFullStop_EndsASentenceOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "done": "Done.", "Done.": "Done.", "ärger": "Ärger.", "\"x\" is no name": "\"x\" is no name.",
+	} {
+		if got := fullStop(text); got != want {
+			t.Errorf("fullStop(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"redrive/internal/access"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 )
@@ -75,8 +74,8 @@ func (v Trash) purged(at time.Time) string {
 }
 
 // rowRestore is the button of a row of the trash.
-func rowRestore(f Frame, j job.Job, back templ.SafeURL) filled {
-	return rowForm(rowFace{kind: "restore", class: "row", hidden: !j.Restorable()}, j, back, f.off(access.Operate, "restore"))
+func rowRestore(f Frame, j job.Job, back templ.SafeURL) act {
+	return jobAct(f, j, "restore", "row", back).shownIf(j.Restorable())
 }
 
 func runText(j job.Job) string { return strconv.Itoa(j.Run) }

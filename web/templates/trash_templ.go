@@ -357,7 +357,7 @@ func trashTable(v Trash) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tickCell(j.ID, j.Run, visible(j.Type)+" "+brief(j.ID)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -6,10 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
-
-	"github.com/a-h/templ"
 )
 
 // A payload is shown as it was received: the tree below points into its bytes
@@ -32,22 +29,6 @@ const (
 	literalNode nodeKind = "lit"
 	rawNode     nodeKind = "raw" // a value too deep to unfold, as text
 )
-
-var (
-	treeKeys   = sync.OnceValue(func() stencil { return cut(treeKeyOf(hole)) })
-	treeLeaves = sync.OnceValue(func() stencil { return cut(treeLeafOf(hole, hole)) })
-)
-
-// treeKey stands before a value that has a key.
-func treeKey(key string) templ.Component {
-	if key == "" {
-		return still("")
-	}
-	return treeKeys().with(key)
-}
-
-// treeLeaf is a value that is not unfolded.
-func treeLeaf(n node) filled { return treeLeaves().with(string(n.kind), visibleLines(n.text)) }
 
 // node is one value of a payload.
 type node struct {

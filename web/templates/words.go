@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // number writes a count with its thousands apart: 1,261,402.
@@ -111,10 +110,4 @@ func lookOf(s job.Status) look {
 		}
 	}
 	return look{"is-pending", "unknown", visible(string(s))}
-}
-
-// lookOfReason draws a reason: an icon and a word, never a colour.
-func lookOfReason(r retry.Reason) look {
-	b := becauseOf(r)
-	return look{"", b.icon, b.word}
 }
