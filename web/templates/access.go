@@ -1,14 +1,11 @@
 package templates
 
 import (
-	"net/url"
 	"strconv"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"redrive/internal/access"
-	"redrive/internal/audit"
+	"redrive/web/templates/format"
 )
 
 // Access is the page /access: who may use the dashboard and the API.
@@ -28,13 +25,6 @@ type Access struct {
 	Role     access.Role // as it was chosen
 }
 
-func accessURL() templ.SafeURL { return local("/access", nil) }
-
-// accessAction is where a form acts on a user, a session or a token.
-func accessAction(kind, name, action string) templ.SafeURL {
-	return local("/access/"+kind+"/"+url.PathEscape(name)+"/"+action, nil)
-}
-
 // denied says why whoever looks cannot change access now, or nothing.
 func (v Access) denied() string { return v.off(access.Manage, "manage users and tokens") }
 
@@ -44,7 +34,7 @@ func (v Access) kept(u access.User) string {
 		return why
 	}
 	if access.Last(u, v.Users) {
-		return visible(u.Name) + " is the last admin: make somebody else one first"
+		return format.Visible(u.Name) + " is the last admin: make somebody else one first"
 	}
 	return ""
 }
@@ -62,9 +52,9 @@ func (v Access) logins(name string) (n int64) {
 // removal says what removing a user does.
 func (v Access) removal(u access.User) string {
 	if n := v.logins(u.Name); n > 0 {
-		return "Remove " + visible(u.Name) + " and end " + counted(n, "session", "sessions")
+		return "Remove " + format.Visible(u.Name) + " and end " + format.Counted(n, "session", "sessions")
 	}
-	return "Remove " + visible(u.Name)
+	return "Remove " + format.Visible(u.Name)
 }
 
 // roleAbout says what a role is for.
@@ -99,15 +89,10 @@ func lookOfToken(t access.Token, now time.Time) look {
 func lifetimes() [][2]string {
 	all := [][2]string{}
 	for _, days := range []int{1, 7, 30, 90, 365} {
-		all = append(all, [2]string{"P" + strconv.Itoa(days) + "D", counted(days, "day", "days")})
+		all = append(all, [2]string{"P" + strconv.Itoa(days) + "D", format.Counted(days, "day", "days")})
 	}
 	return all
 }
 
 // usualLifetime is chosen before a person chooses.
 func usualLifetime() string { return "P" + strconv.Itoa(int(access.TokenDefault/(24*time.Hour))) + "D" }
-
-// accessLog is what the audit log knows of users, or of tokens.
-func accessLog(action string) templ.SafeURL {
-	return auditURL("/audit", audit.Filter{Action: action}, 0)
-}

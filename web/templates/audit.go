@@ -1,16 +1,14 @@
 package templates
 
 import (
-	"net/url"
-	"strconv"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/wire"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // Audit is the page /audit: who did what, and when.
@@ -32,29 +30,13 @@ type Gone struct {
 	Entries []audit.Entry
 }
 
-// auditURL is the log as far as it matches f, from the entry after one on.
-func auditURL(path string, f audit.Filter, after int64) templ.SafeURL {
-	q := url.Values{}
-	for name, value := range map[string]string{
-		"actor": f.Actor, "action": f.Action, "subject": f.Subject, "from": wire.FormatTime(f.From), "to": wire.FormatTime(f.To),
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if after > 0 {
-		q.Set("after", strconv.FormatInt(after, 10))
-	}
-	return local(path, q)
-}
-
 func (v Audit) chips() []chip {
 	var all []chip
 	add := func(name, value string, clear func(*audit.Filter)) {
 		if value != "" {
 			f := v.Filter
 			clear(&f)
-			all = append(all, chip{name, visible(value), auditURL("/audit", f, 0)})
+			all = append(all, chip{name, format.Visible(value), link.Audit(f, 0)})
 		}
 	}
 	add("by", v.Filter.Actor, func(f *audit.Filter) { f.Actor = "" })
@@ -68,14 +50,14 @@ func (v Audit) chips() []chip {
 // subjectWord is what an act was done to, as short as can be told apart.
 func subjectWord(e audit.Entry) string {
 	if _, err := job.ParseID(e.Subject); err == nil {
-		return brief(e.Subject)
+		return format.BriefID(e.Subject)
 	}
-	return visible(e.Subject)
+	return format.Visible(e.Subject)
 }
 
 // change says what was before and what came of it.
 func change(e audit.Entry) string {
-	before, after := visible(clip.Text(e.Before, 300)), visible(clip.Text(e.After, 300))
+	before, after := format.Visible(clip.Text(e.Before, 300)), format.Visible(clip.Text(e.After, 300))
 	switch {
 	case before != "" && after != "" && before != after:
 		return before + " → " + after

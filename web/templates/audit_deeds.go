@@ -9,6 +9,8 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // deedKind is the actions on one kind of thing, each in words.
@@ -59,7 +61,7 @@ func deed(action string) string {
 			}
 		}
 	}
-	return visible(strings.ReplaceAll(action, ".", " "))
+	return format.Visible(strings.ReplaceAll(action, ".", " "))
 }
 
 // subjectURL leads to what an act was done to, where there is a page of it.
@@ -67,16 +69,16 @@ func subjectURL(e audit.Entry) templ.SafeURL {
 	switch kind, _, _ := strings.Cut(e.Action, "."); kind {
 	case "job":
 		if _, err := job.ParseID(e.Subject); err == nil {
-			return jobURL(e.Subject)
+			return link.Job(e.Subject)
 		}
 	case "queue":
-		return queueURL(e.Subject)
+		return link.Queue(e.Subject)
 	case "group":
-		return failureURL(e.Subject)
+		return link.Failure(e.Subject)
 	case "operation":
 		_, number, _ := strings.Cut(e.Subject, " ")
 		if id, err := strconv.ParseInt(number, 10, 64); err == nil && operation.Subject(id) == e.Subject {
-			return operationURL(id)
+			return link.Operation(id)
 		}
 	}
 	return ""

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 
 	"github.com/a-h/templ"
@@ -11,6 +10,8 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // bulk is what the bar above a list offers for several of its rows at once.
@@ -71,7 +72,7 @@ func (b bulk) matching() string {
 	if b.known < 0 {
 		return "all " + noun + " " + as
 	}
-	return "all " + number(b.known) + " " + noun + " " + as
+	return "all " + format.Number(b.known) + " " + noun + " " + as
 }
 
 // counting is where the scripts ask how many match; empty when it is known.
@@ -79,7 +80,7 @@ func (b bulk) counting() string {
 	if b.known >= 0 || len(b.whole()) == 0 {
 		return ""
 	}
-	return string(local("/api/v1/jobs/count", url.Values{"q": {b.query()}}))
+	return string(link.Count(b.query()))
 }
 
 // query is the filter of the list, ended where the page was drawn: what fails
@@ -91,9 +92,6 @@ func (b bulk) query() string {
 	}
 	return f.String()
 }
-
-// operationsURL is the list of operations on many jobs; posting there begins one.
-func operationsURL() templ.SafeURL { return "/operations" }
 
 // matchingJobs is how many jobs a filter selects, where the totals and the
 // facets know it without counting; -1 where they do not.
@@ -134,7 +132,7 @@ func queueCount(facets filter.Facets, queue string) int64 {
 func jobsBulk(v Jobs) bulk {
 	return bulk{
 		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		list: jobsURL(v.Filter, ""), back: jobsURL(v.Filter, v.After), kinds: []string{"discard", "replay"},
+		list: link.Jobs(v.Filter, ""), back: link.Jobs(v.Filter, v.After), kinds: []string{"discard", "replay"},
 	}
 }
 
@@ -144,6 +142,6 @@ func lettersBulk(v DeadLetters) bulk {
 	f.Status = job.StatusDeadLetter
 	return bulk{
 		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot, v.Query.Facets),
-		list: deadLettersURL(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
+		list: link.DeadLetters(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/web/templates/format"
 )
 
 // Chart is what became of jobs over the last hour and the last day.
@@ -64,17 +65,17 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 		p.totals = p.totals.Add(t)
 		most = max(most, executions(t))
 	}
-	p.label = fmt.Sprintf("%s of %s: %s", p.title, visible(of), plotWords(p.totals))
+	p.label = fmt.Sprintf("%s of %s: %s", p.title, format.Visible(of), plotWords(p.totals))
 	top := ceiling(most)
 	for _, share := range []float64{0.5, 1} {
 		y := plotFloor - plotHeight*share
-		p.grid = append(p.grid, gridLine{coord(y), coord(y - 3), number(int64(float64(top) * share))})
+		p.grid = append(p.grid, gridLine{format.Coord(y), format.Coord(y - 3), format.Number(int64(float64(top) * share))})
 	}
 	first, step := scale.First(now), 100/float64(len(all))
 	for i, t := range all {
 		at, x := first.Add(time.Duration(i)*scale.Step), step*float64(i)
 		if i%every == 0 {
-			p.ticks = append(p.ticks, plotTick{wide(x), at.Format(layout)})
+			p.ticks = append(p.ticks, plotTick{format.Percent(x), at.Format(layout)})
 		}
 		if t != (job.Totals{}) {
 			p.bars = append(p.bars, barOf(t, at.Format(layout), x, step*0.8, float64(top)))
@@ -93,7 +94,7 @@ func barOf(t job.Totals, at string, x, width, top float64) plotBar {
 		if part.n > 0 {
 			height := max(1, plotHeight*float64(part.n)/top)
 			y -= height
-			b.parts = append(b.parts, plotPart{part.class, wide(x), coord(y), wide(width), coord(height)})
+			b.parts = append(b.parts, plotPart{part.class, format.Percent(x), format.Coord(y), format.Percent(width), format.Coord(height)})
 		}
 	}
 	return b
@@ -111,9 +112,9 @@ func ceiling(n int64) int64 {
 }
 
 func plotWords(t job.Totals) string {
-	words := []string{number(t.Succeeded) + " succeeded", number(t.Requeued) + " requeued", number(t.FailedPermanently) + " failed for good"}
+	words := []string{format.Number(t.Succeeded) + " succeeded", format.Number(t.Requeued) + " requeued", format.Number(t.FailedPermanently) + " failed for good"}
 	if t.Replayed > 0 {
-		words = append(words, number(t.Replayed)+" replayed")
+		words = append(words, format.Number(t.Replayed)+" replayed")
 	}
 	return strings.Join(words, ", ")
 }

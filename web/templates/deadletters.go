@@ -5,10 +5,12 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // lettersBack is the page that a form returns to without scripts.
-func lettersBack(v DeadLetters) templ.SafeURL { return deadLettersURL(v.Filter, v.After) }
+func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
 
 // rowForward is the button of a row that sends a refused dead letter again.
 func rowForward(v DeadLetters, j job.Job) act {
@@ -21,12 +23,12 @@ func rowForward(v DeadLetters, j job.Job) act {
 
 // whyNoForward is why a dead letter of this queue cannot be sent again.
 func whyNoForward(j job.Job) string {
-	return "the queue " + visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
+	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
 }
 
 // letterFrom is where a letter came from, and what else is remarkable about it.
 func letterFrom(l job.DeadLetter) string {
-	s := visible(l.Queue)
+	s := format.Visible(l.Queue)
 	if l.Cause != "" {
 		s += " · " + lookOfOutcome(l.Cause).word
 	}

@@ -3,6 +3,8 @@ package templates
 import (
 	"slices"
 	"strings"
+
+	"redrive/web/templates/format"
 )
 
 // diffLine is a line of the difference between two texts.
@@ -25,7 +27,7 @@ func diffOf(was, will string) []diffLine {
 	}
 	all := shorten(compare(strings.Split(was, "\n"), strings.Split(will, "\n")))
 	if more := len(all) - maxDiffLines; more > 0 {
-		all = append(all[:maxDiffLines], diffLine{kind: "skip", before: counted(more, "more line", "more lines")})
+		all = append(all[:maxDiffLines], diffLine{kind: "skip", before: format.Counted(more, "more line", "more lines")})
 	}
 	return all
 }
@@ -43,11 +45,11 @@ func compare(a, b []string) []diffLine {
 	}
 	var all []diffLine
 	for i, line := range a[:from] {
-		all = append(all, diffLine{n: number(i + 1), before: line})
+		all = append(all, diffLine{n: format.Number(i + 1), before: line})
 	}
 	all = append(all, changedLines(a[from:endA], b[from:endB], from)...)
 	for i, line := range b[endB:] {
-		all = append(all, diffLine{n: number(endB + i + 1), before: line})
+		all = append(all, diffLine{n: format.Number(endB + i + 1), before: line})
 	}
 	return all
 }
@@ -67,13 +69,13 @@ func changedLines(a, b []string, after int) []diffLine {
 		switch {
 		case i < len(a) && j < len(b) && a[i] == b[j] && common != nil:
 			flush()
-			all = append(all, diffLine{n: number(after + j + 1), before: b[j]})
+			all = append(all, diffLine{n: format.Number(after + j + 1), before: b[j]})
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && (common == nil || common[i+1][j] >= common[i][j+1]):
-			gone = append(gone, diffLine{kind: "del", n: number(after + i + 1), before: a[i]})
+			gone = append(gone, diffLine{kind: "del", n: format.Number(after + i + 1), before: a[i]})
 			i++
 		default:
-			come = append(come, diffLine{kind: "add", n: number(after + j + 1), before: b[j]})
+			come = append(come, diffLine{kind: "add", n: format.Number(after + j + 1), before: b[j]})
 			j++
 		}
 	}
@@ -141,7 +143,7 @@ func shorten(all []diffLine) []diffLine {
 			continue
 		}
 		end := i + 1 + max(0, slices.Index(append(near[i+1:len(near):len(near)], true), true))
-		short = append(short, diffLine{kind: "skip", before: counted(end-i, "line is the same", "lines are the same")})
+		short = append(short, diffLine{kind: "skip", before: format.Counted(end-i, "line is the same", "lines are the same")})
 		i = end - 1
 	}
 	return short

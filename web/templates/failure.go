@@ -11,6 +11,8 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // hourBar is one hour of the chart of a group: its two parts, and its name on
@@ -44,11 +46,11 @@ func hourBars(hours []failures.Hour) []hourBar {
 		final, requeued := height(h.Final, scale), height(again, scale)
 		x := float64(i) * step
 		bars[i] = hourBar{
-			title: fmt.Sprintf("%s: %s final, %s requeued", h.At.Format("15:04"), number(h.Final), number(again)),
-			x:     wide(x + step*0.15), middle: wide(x + step/2),
-			finalY: tenth(chartBase - final), final: tenth(final), hasFinal: h.Final > 0,
-			requeuedY: tenth(chartBase - final - requeued), requeued: tenth(requeued), hasRequeued: again > 0,
-			hour: h.At.Format("2 Jan 15:04"), finals: number(h.Final), requeueds: number(again),
+			title: fmt.Sprintf("%s: %s final, %s requeued", h.At.Format("15:04"), format.Number(h.Final), format.Number(again)),
+			x:     format.Percent(x + step*0.15), middle: format.Percent(x + step/2),
+			finalY: format.Tenth(chartBase - final), final: format.Tenth(final), hasFinal: h.Final > 0,
+			requeuedY: format.Tenth(chartBase - final - requeued), requeued: format.Tenth(requeued), hasRequeued: again > 0,
+			hour: h.At.Format("2 Jan 15:04"), finals: format.Number(h.Final), requeueds: format.Number(again),
 		}
 		if h.At.Hour()%4 == 0 && i > 0 && i < len(hours)-1 {
 			bars[i].label = h.At.Format("15:04")
@@ -58,7 +60,7 @@ func hourBars(hours []failures.Hour) []hourBar {
 }
 
 // barWidth is the width of each hour's bar.
-func barWidth(hours []failures.Hour) string { return wide(70 / float64(max(1, len(hours)))) }
+func barWidth(hours []failures.Hour) string { return format.Percent(70 / float64(max(1, len(hours)))) }
 
 // height is that of a part of a bar: what happened can be seen.
 func height(n int64, scale float64) float64 {
@@ -90,7 +92,7 @@ func hourLines(hours []failures.Hour) []hourLine {
 	var lines []hourLine
 	for n := step; n <= most && len(lines) < 3; n += step {
 		y := chartBase - (chartBase-chartTop)*float64(n)/float64(most)
-		lines = append(lines, hourLine{tenth(y), tenth(y - 4), number(n)})
+		lines = append(lines, hourLine{format.Tenth(y), format.Tenth(y - 4), format.Number(n)})
 	}
 	return lines
 }
@@ -116,7 +118,7 @@ func chartSentence(hours []failures.Hour) string {
 	for _, h := range hours {
 		if h.Failures == most {
 			return fmt.Sprintf("Failures by hour over 24 hours: %s, most of them (%s) in the hour of %s UTC",
-				number(finals(hours)+requeues(hours)), number(most), h.At.Format("15:04"))
+				format.Number(finals(hours)+requeues(hours)), format.Number(most), h.At.Format("15:04"))
 		}
 	}
 	return "Failures by hour over 24 hours: none"
@@ -146,9 +148,9 @@ func traceLines(d failures.Detail) []traceText {
 		trace = sampleMessage(d)
 	}
 	var all []traceText
-	for line := range strings.Lines(visibleLines(clip.Text(strings.TrimRight(trace, "\n"), maxTraceShown))) {
+	for line := range strings.Lines(format.VisibleLines(clip.Text(strings.TrimRight(trace, "\n"), maxTraceShown))) {
 		kind := tracePlain
-		named := func(frame string) bool { return strings.Contains(line, visible(frame)) }
+		named := func(frame string) bool { return strings.Contains(line, format.Visible(frame)) }
 		if slices.ContainsFunc(d.Frames, named) {
 			kind = traceFrame
 		} else if len(all) == 0 {
@@ -172,12 +174,12 @@ func sampleMessage(d failures.Detail) string {
 // whyMessage says what the messages of a group share.
 func whyMessage(g failures.Group) string {
 	if g.Fingerprint == failures.OtherGroup {
-		return fmt.Sprintf("nothing: whatever is new after %s groups falls into this one", number(failures.MaxGroups))
+		return fmt.Sprintf("nothing: whatever is new after %s groups falls into this one", format.Number(failures.MaxGroups))
 	}
 	if len(g.Replaced()) == 0 {
-		return fmt.Sprintf("the same in all %s", number(g.Failures))
+		return fmt.Sprintf("the same in all %s", format.Number(g.Failures))
 	}
-	return fmt.Sprintf("after normalising, the same in all %s", number(g.Failures))
+	return fmt.Sprintf("after normalising, the same in all %s", format.Number(g.Failures))
 }
 
 // maxGroupJobs is how many jobs the page of a group lists; more of them are read
@@ -188,13 +190,13 @@ func (v Failure) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Job
 
 // jobsShown says how many of the group's jobs the page lists.
 func jobsShown(v Failure) string {
-	return fmt.Sprintf("%d newest of %s", len(v.newest()), number(v.Group.Jobs()))
+	return fmt.Sprintf("%d newest of %s", len(v.newest()), format.Number(v.Group.Jobs()))
 }
 
 // groupBulk is the bar of the jobs of a group: several of those shown, or all
 // that are dead for it.
 func groupBulk(v Failure) bulk {
-	here := failureURL(v.Fingerprint)
+	here := link.Failure(v.Fingerprint)
 	return bulk{
 		frame: v.Frame, filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, known: v.Dead, noun: "dead",
 		list: here, back: here, kinds: []string{"discard", "replay"},
@@ -206,11 +208,11 @@ func allDead(verb string, g failures.Group) string {
 	if g.Dead <= 1 {
 		return verb + "…"
 	}
-	return verb + " all " + number(g.Dead) + " dead…"
+	return verb + " all " + format.Number(g.Dead) + " dead…"
 }
 
 // valueShown is a value of a payload on one line.
-func valueShown(v string) string { return visible(clip.Text(v, 60)) }
+func valueShown(v string) string { return format.Visible(clip.Text(v, 60)) }
 
 func keyShare(k PayloadKey, read int) string {
 	return fmt.Sprintf("%d %%", 100*k.Jobs/max(1, read))
@@ -218,9 +220,9 @@ func keyShare(k PayloadKey, read int) string {
 
 // opWords says what an operation has come to.
 func opWords(o operation.Operation) string {
-	words := fmt.Sprintf("%s %s: %s of %s", o.Kind, o.State, number(o.Done), number(o.Total))
+	words := fmt.Sprintf("%s %s: %s of %s", o.Kind, o.State, format.Number(o.Done), format.Number(o.Total))
 	if o.Kind == operation.Replay && o.Done > 0 {
-		words += fmt.Sprintf(", %s succeeded, %s failed again", number(o.Succeeded), number(o.Relapsed))
+		words += fmt.Sprintf(", %s succeeded, %s failed again", format.Number(o.Succeeded), format.Number(o.Relapsed))
 	}
 	return words
 }
@@ -235,7 +237,7 @@ func ignoreChoices() []ignoreChoice {
 }
 
 // seenText is when something was seen, by the clock and from now.
-func seenText(t, now time.Time) string { return ", " + relative(t, now) }
+func seenText(t, now time.Time) string { return ", " + format.Relative(t, now) }
 
 // replaysLong is the success rate of replays, in words.
 func replaysLong(g failures.Group) string {
@@ -250,5 +252,5 @@ func likeThis(g failures.Group) string {
 	if g.Failures <= 1 {
 		return "the first of its kind"
 	}
-	return "one of " + number(g.Failures) + " failures like this"
+	return "one of " + format.Number(g.Failures) + " failures like this"
 }

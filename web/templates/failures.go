@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // Failures is the page /failures.
@@ -45,38 +46,6 @@ type PayloadKey struct {
 	Jobs      int    // that have it
 }
 
-// failuresURL is the list of the error groups that match f, from a place on.
-func failuresURL(f failures.Filter, after string) templ.SafeURL {
-	q := url.Values{}
-	if f.State == failures.Open {
-		f.State = "" // what the page shows by itself
-	}
-	for name, value := range map[string]string{
-		"state": string(f.State), "queue": f.Queue, "type": f.Type, "q": f.Text, "sort": string(f.Sort), "after": after,
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return local("/failures", q)
-}
-
-// failureURL is the page of an error group.
-func failureURL(fingerprint string) templ.SafeURL {
-	return local("/failures/"+url.PathEscape(fingerprint), nil)
-}
-
-// failureAction is where a form acts on a group: "resolve", "ignore", "reopen",
-// "note".
-func failureAction(fingerprint, action string) templ.SafeURL {
-	return local("/failures/"+url.PathEscape(fingerprint)+"/"+action, nil)
-}
-
-// groupJobsURL is the list of all jobs of a group.
-func groupJobsURL(fingerprint string) templ.SafeURL {
-	return local("/jobs", url.Values{"q": {filter.Filter{Group: fingerprint}.String()}})
-}
-
 // scopeOf is the filter by which an operation takes the dead jobs of a group,
 // ended where the page was drawn: what fails later is never swept in.
 func scopeOf(f Frame, g failures.Group) string {
@@ -106,7 +75,7 @@ func groupTabs(v Failures) []groupTab {
 	for _, t := range v.Tallies {
 		f := v.Filter
 		f.State = t.State
-		all = append(all, groupTab{failuresURL(f, ""), upperFirst(string(t.State)) + " " + number(t.Groups), t.State == v.Filter.State})
+		all = append(all, groupTab{link.Failures(f, ""), format.UpperFirst(string(t.State)) + " " + format.Number(t.Groups), t.State == v.Filter.State})
 	}
 	return all
 }
@@ -116,7 +85,7 @@ func groupSummary(v Failures) string {
 	for _, t := range v.Tallies {
 		if t.State == v.Filter.State {
 			return fmt.Sprintf("%s: %s dead, %s retrying",
-				counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), number(t.Dead), number(t.Retrying))
+				format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), format.Number(t.Dead), format.Number(t.Retrying))
 		}
 	}
 	return ""
@@ -127,7 +96,7 @@ func groupChips(f failures.Filter) []chip {
 	var all []chip
 	add := func(name, value string, without failures.Filter) {
 		if value != "" {
-			all = append(all, chip{name, visible(value), failuresURL(without, "")})
+			all = append(all, chip{name, format.Visible(value), link.Failures(without, "")})
 		}
 	}
 	add("queue", f.Queue, f.Without("queue"))
@@ -136,14 +105,8 @@ func groupChips(f failures.Filter) []chip {
 	return all
 }
 
-// sorted is the same list in another order.
-func sorted(f failures.Filter, by failures.Sort) templ.SafeURL {
-	f.Sort = by
-	return failuresURL(f, "")
-}
-
 func groupsCaption(f failures.Filter) string {
-	return upperFirst(string(f.State)) + " error groups, " + groupOrder(f.Sort)
+	return format.UpperFirst(string(f.State)) + " error groups, " + groupOrder(f.Sort)
 }
 
 func groupOrder(s failures.Sort) string {
@@ -157,7 +120,7 @@ func groupType(g failures.Group) string {
 	if g.Type == "" {
 		return "any type"
 	}
-	return visible(g.Type)
+	return format.Visible(g.Type)
 }
 
 // groupQueues names the queue with the most failures, and says how many more
@@ -167,20 +130,20 @@ func groupQueues(g failures.Group) string {
 	case 0:
 		return ""
 	case 1:
-		return visible(g.Queues[0].Name)
+		return format.Visible(g.Queues[0].Name)
 	}
-	return fmt.Sprintf("%s +%d", visible(g.Queues[0].Name), len(g.Queues)-1)
+	return fmt.Sprintf("%s +%d", format.Visible(g.Queues[0].Name), len(g.Queues)-1)
 }
 
 // noteLine is a note on one line.
-func noteLine(note string) string { return visible(strings.Join(strings.Fields(note), " ")) }
+func noteLine(note string) string { return format.Visible(strings.Join(strings.Fields(note), " ")) }
 
 // replaysText is the success rate of replays.
 func replaysText(g failures.Group) string {
 	if g.Replayed == 0 {
 		return "never replayed"
 	}
-	return fmt.Sprintf("%s of %s", number(g.Recovered), number(g.Replayed))
+	return fmt.Sprintf("%s of %s", format.Number(g.Recovered), format.Number(g.Replayed))
 }
 
 // barsPath draws the failures of a day as one path in a box of 96 by 18; an hour
@@ -196,15 +159,15 @@ func barsPath(hours []int64) string {
 		if n > 0 {
 			height = max(1.5, 18*float64(n)/float64(most))
 		}
-		b = appendDecimal(append(b, 'M'), float64(i)*96/float64(len(hours)), 1)
-		b = appendDecimal(append(b, ' '), 18-height, 1)
+		b = format.AppendDecimal(append(b, 'M'), float64(i)*96/float64(len(hours)), 1)
+		b = format.AppendDecimal(append(b, ' '), 18-height, 1)
 		b = append(b, "h3V18h-3z"...)
 	}
 	return string(b)
 }
 
 func dayText(hours []int64) string {
-	return fmt.Sprintf("%s in the last 24 hours", counted(sum(hours), "failure", "failures"))
+	return fmt.Sprintf("%s in the last 24 hours", format.Counted(sum(hours), "failure", "failures"))
 }
 
 // standing is what a person does first about a group: resolve an open one, or
@@ -230,12 +193,12 @@ func groupLine(g failures.Group, now time.Time) string {
 	if by == "" {
 		by = "somebody"
 	}
-	said := fmt.Sprintf("%s by %s at %s", upperFirst(pastOf(g)), visible(by), clock(g.StateAt, now))
+	said := fmt.Sprintf("%s by %s at %s", format.UpperFirst(pastOf(g)), format.Visible(by), format.Clock(g.StateAt, now))
 	switch {
 	case g.ReopenedBy == failures.ByFailure:
-		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, clock(g.ReopenedAt, now))
+		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, format.Clock(g.ReopenedAt, now))
 	case g.ReopenedBy != "":
-		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.", said, patienceText(g.Patience, now), clock(g.ReopenedAt, now))
+		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.", said, patienceText(g.Patience, now), format.Clock(g.ReopenedAt, now))
 	case g.StateAt.IsZero():
 		return ""
 	case g.State == failures.Resolved:
@@ -261,16 +224,22 @@ func pastOf(g failures.Group) string {
 func patienceText(p failures.Patience, now time.Time) string {
 	var ends []string
 	if !p.Until.IsZero() {
-		ends = append(ends, "until "+clock(p.Until, now))
+		ends = append(ends, "until "+format.Clock(p.Until, now))
 	}
 	if p.Count > 0 {
-		ends = append(ends, fmt.Sprintf("until it has failed %s times", number(p.Count)))
+		ends = append(ends, fmt.Sprintf("until it has failed %s times", format.Number(p.Count)))
 	}
 	if p.Rate > 0 {
-		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", number(p.Rate)))
+		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", format.Number(p.Rate)))
 	}
 	if len(ends) == 0 {
 		return ", for ever"
 	}
 	return ", " + strings.Join(ends, " or ")
+}
+
+// sorted is the same list in another order.
+func sorted(f failures.Filter, by failures.Sort) templ.SafeURL {
+	f.Sort = by
+	return link.Failures(f, "")
 }

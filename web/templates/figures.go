@@ -1,6 +1,10 @@
 package templates
 
-import "redrive/internal/job"
+import (
+	"redrive/internal/job"
+
+	"redrive/web/templates/format"
+)
 
 // sparkLine draws values as the points of a line in a box of 100 by 18, the
 // oldest on the left. It is empty when there is nothing to draw.
@@ -18,9 +22,9 @@ func sparkLine(values []int64) string {
 		if i > 0 {
 			points = append(points, ' ')
 		}
-		points = appendDecimal(points, 100*float64(i)/float64(len(values)-1), 1)
+		points = format.AppendDecimal(points, 100*float64(i)/float64(len(values)-1), 1)
 		points = append(points, ',')
-		points = appendDecimal(points, floor-(floor-ceiling)*float64(max(v, 0))/float64(most), 1)
+		points = format.AppendDecimal(points, floor-(floor-ceiling)*float64(max(v, 0))/float64(most), 1)
 	}
 	return string(points)
 }
@@ -42,7 +46,7 @@ func heading(s job.State) string {
 	if s == job.Scheduled {
 		return "Sched."
 	}
-	return upperFirst(string(s))
+	return format.UpperFirst(string(s))
 }
 
 // segments divides a bar among the live states of a queue.
@@ -59,7 +63,7 @@ func segments(d job.Depths) []segment {
 			continue
 		}
 		width := 100 * float64(n) / float64(total)
-		all = append(all, segment{"fill is-" + string(s), wide(x), wide(width), x > 0})
+		all = append(all, segment{"fill is-" + string(s), format.Percent(x), format.Percent(width), x > 0})
 		x += width
 	}
 	return all
@@ -81,6 +85,3 @@ func series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
 	}
 	return values
 }
-
-// wide is a length as a part of the figure's width.
-func wide(percent float64) string { return coord(percent) + "%" }

@@ -6,28 +6,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/a-h/templ"
 
 	"redrive/internal/job"
 	"redrive/internal/wire"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
-
-// payloadURL is the payload of a job, as its exact bytes.
-func payloadURL(id string) templ.SafeURL { return jobAction(id, "payload") }
-
-// envelopeURL is the envelope that a job came in, marked with what became of it.
-func envelopeURL(id string) templ.SafeURL { return "/api/v1" + jobAction(id, "envelope") }
-
-// apiURL is the whole job as JSON, with nothing left out.
-func apiURL(id string) templ.SafeURL { return "/api/v1" + jobURL(id) }
 
 // actsOf lists the actions on a job, the primary one last. What is not allowed
 // now is there too and says why.
 func actsOf(v JobPage) []act {
-	back := jobURL(v.Job.ID)
+	back := link.Job(v.Job.ID)
 	discard := jobAct(v.Frame, v.Job, "discard", "danger", back)
 	cancel := jobAct(v.Frame, v.Job, "cancel", "", back)
 	replay := jobAct(v.Frame, v.Job, "replay", "primary", back)
@@ -84,7 +74,7 @@ func whatIsOff(acts []act) string {
 	var off []string
 	for _, a := range acts {
 		if a.denied != "" {
-			off = append(off, fmt.Sprintf("%s is off: %s.", upperFirst(a.kind), strings.TrimRight(a.denied, ".")))
+			off = append(off, fmt.Sprintf("%s is off: %s.", format.UpperFirst(a.kind), strings.TrimRight(a.denied, ".")))
 		}
 	}
 	return strings.Join(off, " ")
@@ -96,7 +86,7 @@ const maxCurlPayload = 16 << 10
 // replayCommand replays the run that the page shows, from a shell.
 func replayCommand(j job.Job) string {
 	return fmt.Sprintf("curl -X POST \"$REDRIVE%s\" \\\n  -H 'Content-Type: application/json' \\\n  -d '{\"run\":%d}'",
-		"/api/v1"+string(jobAction(j.ID, "replay")), j.Run)
+		"/api/v1"+string(link.JobAction(j.ID, "replay")), j.Run)
 }
 
 // enqueueCommand sends the same job again as a new one. It is empty when the
@@ -119,7 +109,7 @@ func enqueueCommand(j job.Job) string {
 	}
 	fmt.Fprintf(&b, `,"payload":%s}`, j.Payload)
 	return "curl -X POST \"$REDRIVE/api/v1/jobs\" \\\n  -H 'Content-Type: application/json' \\\n  -d '" +
-		strings.ReplaceAll(escapeHidden(b.String()), "'", `'\''`) + "'"
+		strings.ReplaceAll(format.EscapeHidden(b.String()), "'", `'\''`) + "'"
 }
 
 func quoteJSON(s string) string {
@@ -128,23 +118,4 @@ func quoteJSON(s string) string {
 		return `""`
 	}
 	return string(quoted)
-}
-
-// escapeHidden writes characters that a reader could not see as JSON escapes:
-// nobody shall paste into a shell what the page does not show. In valid JSON
-// they stand inside strings only, where the escape means the same.
-func escapeHidden(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case !hides(r) || strings.ContainsRune("\n\t\r", r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 func tapeText(cells []cell) string {
@@ -197,7 +198,7 @@ func TestEnqueueCommand_CannotEscapeItsQuotes(t *testing.T) {
 	if strings.Contains(strings.ReplaceAll(body, `'\''`, ""), "'") {
 		t.Errorf("an unquoted quote in %s", got)
 	}
-	if !strings.Contains(body, `\u202e\udb40\udc01`) || strings.ContainsFunc(body, hides) {
+	if !strings.Contains(body, `\u202e\udb40\udc01`) || strings.ContainsFunc(body, format.Hides) {
 		t.Errorf("hidden characters are not written as escapes in %s", got)
 	}
 	if j.Payload = []byte("no json"); enqueueCommand(j) != "" {

@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // forecast says what the policy will do if every attempt to come fails.
@@ -28,7 +29,7 @@ type coming struct {
 // beyond, the end is said to be open.
 const (
 	maxForecast = 1000
-	farForecast = 100 * 365 * day
+	farForecast = 100 * 365 * format.Day
 )
 
 // forecastOf computes the attempts to come of a job as of now; deadLetters

@@ -5,6 +5,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // rung is one of those who may decide about a failed attempt, and what it said.
@@ -39,7 +40,7 @@ func ladderOf(a job.Attempt) []rung {
 			return []rung{{text: noRules}, inked("Handler: "+text, a), {text: policyAfter(a)}}
 		}
 	case who == "rule":
-		return []rung{inked("Rules: "+visible(what)+" "+ruled(a.Action), a), {text: handlerOverruled(a)}, {text: policyAfter(a)}}
+		return []rung{inked("Rules: "+format.Visible(what)+" "+ruled(a.Action), a), {text: handlerOverruled(a)}, {text: policyAfter(a)}}
 	case who == "envelope":
 		return []rung{{text: noRules}, inked("Envelope: set aside, "+becauseOf(retry.Reason(what)).short, a), {text: notAsked}}
 	}
@@ -54,7 +55,7 @@ func ladderUnrun(a job.Attempt, who string) []rung {
 	case "expired":
 		return []rung{inked("Time to live: ended before it ran, so "+actionWord(a.Action), a), {text: "Rules: not asked"}, {text: unasked}, {text: notAsked}}
 	}
-	return []rung{inked(upperFirst(actionWord(a.Action)), a)}
+	return []rung{inked(format.UpperFirst(actionWord(a.Action)), a)}
 }
 
 // ruled is what a rule did with a job: "retried it".
@@ -79,7 +80,7 @@ func handlerOverruled(a job.Attempt) string {
 }
 
 func inked(text string, a job.Attempt) rung {
-	return rung{text: text, code: visible(a.DecidedBy), decided: true}
+	return rung{text: text, code: format.Visible(a.DecidedBy), decided: true}
 }
 
 // policySaid is empty for a code that is not known.
@@ -87,11 +88,11 @@ func policySaid(a job.Attempt, kind, detail string) string {
 	switch kind {
 	case "retry":
 		used, limit, _ := strings.Cut(detail, "/")
-		return "retry, attempt " + visible(used) + " of " + visible(limit)
+		return "retry, attempt " + format.Visible(used) + " of " + format.Visible(limit)
 	case "exhausted":
 		return actionWord(a.Action) + ", exhausted"
 	case "non_retryable":
-		return actionWord(a.Action) + ", " + visible(detail) + " is never retried"
+		return actionWord(a.Action) + ", " + format.Visible(detail) + " is never retried"
 	}
 	return ""
 }
@@ -136,7 +137,7 @@ func handlerSaid(a job.Attempt, what string) string {
 		return "fail for good, no dead letter"
 	case string(retry.CodeRetry), "retry_after", "retryable":
 		if a.Delay != nil && a.Delay.Source == retry.FromHandler {
-			return "retry after " + duration(a.Delay.Raw)
+			return "retry after " + format.Duration(a.Delay.Raw)
 		}
 		return "retry"
 	}

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // sentence answers, at the top of the page, when the job runs again and why
@@ -37,9 +38,9 @@ type in time.Time
 
 // phrases formats text in which %v stands for a time, an in, or text that may
 // come from data.
-func phrases(format string, args []any) []phrase {
+func phrases(text string, args []any) []phrase {
 	all := make([]phrase, 0, 1+2*len(args))
-	for i, text := range strings.Split(format, "%v") {
+	for i, piece := range strings.Split(text, "%v") {
 		if i > 0 {
 			switch arg := args[i-1].(type) {
 			case time.Time:
@@ -47,13 +48,13 @@ func phrases(format string, args []any) []phrase {
 			case in:
 				all = append(all, phrase{time: time.Time(arg), down: true})
 			case string:
-				all = append(all, phrase{text: visible(arg)})
+				all = append(all, phrase{text: format.Visible(arg)})
 			default:
-				all = append(all, phrase{text: visible(fmt.Sprint(arg))})
+				all = append(all, phrase{text: format.Visible(fmt.Sprint(arg))})
 			}
 		}
-		if text != "" {
-			all = append(all, phrase{text: text})
+		if piece != "" {
+			all = append(all, phrase{text: piece})
 		}
 	}
 	return all
@@ -88,7 +89,7 @@ func sentenceOf(v JobPage, f forecast) sentence {
 
 // when is the preposition before a time, which has a date unless it is today.
 func (s *sentence) when(t time.Time) string {
-	if sameDay(t.UTC(), s.now.UTC()) {
+	if format.SameDay(t.UTC(), s.now.UTC()) {
 		return "at"
 	}
 	return "on"
@@ -97,9 +98,9 @@ func (s *sentence) when(t time.Time) string {
 // nth is an attempt among those that the policy allows: "Attempt 4 of 5".
 func nth(n int, p retry.Policy) string {
 	if n > p.Limit() {
-		return "Attempt " + number(n)
+		return "Attempt " + format.Number(n)
 	}
-	return "Attempt " + number(n) + " of " + number(p.Limit())
+	return "Attempt " + format.Number(n) + " of " + format.Number(p.Limit())
 }
 
 // around is when for a time that is only expected.
@@ -150,7 +151,7 @@ func (s *sentence) available(v JobPage) {
 	}
 	s.expires(v)
 	if r := replayOf(v.Replays, v.Job.Run-1); r != nil && v.Job.Attempts == 0 {
-		s.says(" %v replayed it "+s.when(r.At)+" %v.", someone(r.By), r.At)
+		s.says(" %v replayed it "+s.when(r.At)+" %v.", format.Someone(r.By), r.At)
 	}
 	if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted {
 		s.says(" A graceful stop released it; that does not count as an attempt.")
@@ -163,10 +164,10 @@ func (s *sentence) active(v JobPage, f forecast) {
 		s.begins(v)
 		return
 	}
-	s.answers("%v runs for %v", nth(j.Attempts+1, j.Policy), about(s.now.Sub(j.StartedAt)))
+	s.answers("%v runs for %v", nth(j.Attempts+1, j.Policy), format.About(s.now.Sub(j.StartedAt)))
 	s.says(", since %v, on %v.", j.StartedAt, j.Worker)
 	if j.Timeout > 0 {
-		s.says(" It may take %v, until %v.", duration(j.Timeout), j.StartedAt.Add(j.Timeout))
+		s.says(" It may take %v, until %v.", format.Duration(j.Timeout), j.StartedAt.Add(j.Timeout))
 	}
 	switch {
 	case j.LeaseUntil.IsZero():
@@ -180,7 +181,7 @@ func (s *sentence) active(v JobPage, f forecast) {
 		s.says(" It is the last attempt: if it fails, %v.", fate(v))
 		return
 	}
-	s.says(" If it fails, attempt %v follows after %v.", number(f.coming[0].number), waitRange(f.coming[0]))
+	s.says(" If it fails, attempt %v follows after %v.", format.Number(f.coming[0].number), waitRange(f.coming[0]))
 }
 
 // begins says for what a claimed job waits that has not begun.
@@ -201,7 +202,7 @@ func waitRange(c coming) string {
 	if c.high == 0 {
 		return "no delay"
 	}
-	return durationRange(c.low, c.high)
+	return format.DurationRange(c.low, c.high)
 }
 
 func (s *sentence) retryable(v JobPage, f forecast) {
@@ -218,18 +219,18 @@ func (s *sentence) whyThen(v JobPage) {
 	if a == nil || a.Delay == nil {
 		return
 	}
-	s.says(" Attempt %v %v; ", number(a.Number), failedHow(a.Outcome))
+	s.says(" Attempt %v %v; ", format.Number(a.Number), failedHow(a.Outcome))
 	switch {
 	case a.Delay.Source == retry.FromHandler:
 		s.says("the handler asked to wait %v", wait(a.Delay.Final))
 	case ruleOf(a) != "" && a.Delay.Final == 0:
 		s.says("the rule %v retries at once", ruleOf(a))
 	case ruleOf(a) != "":
-		s.says("the rule %v retries it after %v", ruleOf(a), duration(a.Delay.Final))
+		s.says("the rule %v retries it after %v", ruleOf(a), format.Duration(a.Delay.Final))
 	case a.Delay.Final == 0:
 		s.says("the policy retries at once")
 	default:
-		s.says("the policy waits %v", duration(a.Delay.Final))
+		s.says("the policy waits %v", format.Duration(a.Delay.Final))
 	}
 	if a.Outcome == job.Lost {
 		s.says(", counted from the worker's last sign of life")
@@ -253,7 +254,7 @@ func (s *sentence) ifAllFail(v JobPage, f forecast) {
 	first, last := f.coming[0].number, v.Job.Policy.Limit()
 	switch {
 	case first == 1 && last > 1:
-		s.says(" If all %v fail, ", number(last))
+		s.says(" If all %v fail, ", format.Number(last))
 	case first == 1:
 		s.says(" If it fails, ")
 	case first == last:
@@ -261,7 +262,7 @@ func (s *sentence) ifAllFail(v JobPage, f forecast) {
 	case first+1 == last:
 		s.says(" If %v and %v fail too, ", first, last)
 	default:
-		s.says(" If %v to %v fail too, ", first, number(last))
+		s.says(" If %v to %v fail too, ", first, format.Number(last))
 	}
 	if f.ends.IsZero() {
 		s.says("%v.", fate(v))
@@ -307,14 +308,14 @@ func hurdle(v JobPage) (why string, args []any) {
 	case v.NoHandler || v.Job.Held:
 		return "no handler is configured for %v; name one under handlers in the configuration and start again", []any{v.Job.Type}
 	case !v.PausedAt.IsZero():
-		return "queue %v is paused by %v since %v", []any{v.Job.Queue, by(v.PausedBy), v.PausedAt}
+		return "queue %v is paused by %v since %v", []any{v.Job.Queue, format.By(v.PausedBy), v.PausedAt}
 	}
 	return "", nil
 }
 
 func (s *sentence) completed(v JobPage) {
 	s.answers("It succeeded "+s.when(v.Job.FinishedAt)+" %v", v.Job.FinishedAt)
-	s.says(", %v, at attempt %v of run %v.", relative(v.Job.FinishedAt, s.now), number(v.Job.Attempts), v.Job.Run)
+	s.says(", %v, at attempt %v of run %v.", format.Relative(v.Job.FinishedAt, s.now), format.Number(v.Job.Attempts), v.Job.Run)
 	if v.Job.Run > 1 {
 		s.says(" The replay worked.")
 	}

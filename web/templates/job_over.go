@@ -7,6 +7,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // discarded says how a job ended that failed for good.
@@ -24,16 +25,16 @@ func (s *sentence) discarded(v JobPage) {
 		s.says(". The configuration says so for unknown types.")
 	case v.Job.Reason == retry.HandlerDiscard:
 		s.answers("Its handler discarded it "+s.when(ended)+" %v", ended)
-		s.says(", %v, after attempt %v: it asked for no dead letter.", relative(ended, s.now), number(v.Job.Attempts))
+		s.says(", %v, after attempt %v: it asked for no dead letter.", format.Relative(ended, s.now), format.Number(v.Job.Attempts))
 	case v.Job.Reason == retry.RuleDecided:
 		s.answers("A rule discarded it "+s.when(ended)+" %v", ended)
-		s.says(", %v: %v. It asks for no dead letter.", relative(ended, s.now), whyOver(v))
+		s.says(", %v: %v. It asks for no dead letter.", format.Relative(ended, s.now), whyOver(v))
 	case v.Job.Reason == retry.Expired:
 		s.answers("It was discarded "+s.when(ended)+" %v: %v", ended, whyOver(v))
 		s.says(". The configuration says so for expired jobs.")
 	default:
 		s.answers("Its policy discarded it "+s.when(ended)+" %v", ended)
-		s.says(", %v: %v. The policy asks for no dead letter.", relative(ended, s.now), whyOver(v))
+		s.says(", %v: %v. The policy asks for no dead letter.", format.Relative(ended, s.now), whyOver(v))
 	}
 	s.replayStarts(v)
 }
@@ -44,7 +45,7 @@ func (s *sentence) stored(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	if poisoned(v.Job) {
 		s.answers("It was set aside "+s.when(ended)+" %v: %v", ended, becauseOf(v.Job.Reason).short)
-		s.says(", %v", relative(ended, s.now))
+		s.says(", %v", format.Relative(ended, s.now))
 		if m := v.Job.Error.Message; m != "" {
 			s.says(": %v", clip.Text(m, 300))
 		}
@@ -53,11 +54,11 @@ func (s *sentence) stored(v JobPage) {
 	}
 	if setAside(v) {
 		s.answers("A rule refused it "+s.when(ended)+" %v", ended)
-		s.says(", %v, before it ran: %v. Replay it to run it all the same.", relative(ended, s.now), clip.Text(v.Job.Error.Message, 300))
+		s.says(", %v, before it ran: %v. Replay it to run it all the same.", format.Relative(ended, s.now), clip.Text(v.Job.Error.Message, 300))
 		return
 	}
 	s.answers("It was dead-lettered "+s.when(ended)+" %v", ended)
-	s.says(", %v: %v.", relative(ended, s.now), whyOver(v))
+	s.says(", %v: %v.", format.Relative(ended, s.now), whyOver(v))
 	if l := letterOf(v); l != nil && l.ForwardedTo != "" {
 		s.says(" A copy was sent to %v "+s.when(l.ForwardedAt)+" %v.", l.ForwardedTo, l.ForwardedAt)
 	}
@@ -70,7 +71,7 @@ func (s *sentence) refused(v JobPage) {
 		problem = strings.TrimRight(l.Problem, ".")
 	}
 	s.answers("Its dead letter was refused: %v", problem)
-	s.says(". The job is kept; nothing is lost. It failed for good "+s.when(ended)+" %v, %v: %v.", ended, relative(ended, s.now), whyOver(v))
+	s.says(". The job is kept; nothing is lost. It failed for good "+s.when(ended)+" %v, %v: %v.", ended, format.Relative(ended, s.now), whyOver(v))
 	switch {
 	case v.ForwardedTo != "":
 		s.says(" Forward it again once %v takes it.", v.ForwardedTo)
@@ -95,12 +96,12 @@ func (s *sentence) byHand(v JobPage) {
 	i := slices.IndexFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == v.Job.Run && !l.DiscardedAt.IsZero() })
 	if i < 0 {
 		s.answers("It was discarded by hand "+s.when(at)+" %v", at)
-		s.says(", %v.", relative(at, s.now))
+		s.says(", %v.", format.Relative(at, s.now))
 		return
 	}
 	at, by = v.Letters[i].DiscardedAt, v.Letters[i].DiscardedBy
-	s.answers("%v discarded its dead letter "+s.when(at)+" %v", someone(by), at)
-	s.says(", %v. It had failed for good "+s.when(v.Letters[i].FailedAt)+" %v.", relative(at, s.now), v.Letters[i].FailedAt)
+	s.answers("%v discarded its dead letter "+s.when(at)+" %v", format.Someone(by), at)
+	s.says(", %v. It had failed for good "+s.when(v.Letters[i].FailedAt)+" %v.", format.Relative(at, s.now), v.Letters[i].FailedAt)
 }
 
 // whyOver is the reason in words, as far as the last attempt tells.
@@ -109,7 +110,7 @@ func whyOver(v JobPage) string {
 	case retry.AttemptsExhausted:
 		return allFailed(v.Job.Attempts) + lastly(v)
 	case retry.NonRetryable:
-		return "errors of the type " + visible(v.Job.Error.Type) + " are never retried"
+		return "errors of the type " + format.Visible(v.Job.Error.Type) + " are never retried"
 	case retry.HandlerDeadLetter:
 		if a := lastAttempt(v); a != nil && a.DecidedBy == "handler:not_retryable" {
 			return "its handler said that retrying is futile"
@@ -117,7 +118,7 @@ func whyOver(v JobPage) string {
 		return "its handler asked for it"
 	case retry.RuleDecided:
 		if name := ruleOf(lastAttempt(v)); name != "" {
-			return "the rule " + visible(name) + " decided so" + lastly(v)
+			return "the rule " + format.Visible(name) + " decided so" + lastly(v)
 		}
 	case retry.UnknownType:
 		return "no handler is configured for its type"
@@ -138,7 +139,7 @@ func allFailed(attempts int) string {
 	case 2:
 		return "both attempts failed"
 	}
-	return "all " + number(attempts) + " attempts failed"
+	return "all " + format.Number(attempts) + " attempts failed"
 }
 
 // lastly adds how the last attempt ended, where that says more than that it

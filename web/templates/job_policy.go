@@ -5,6 +5,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // said is a field of a job's effective policy, and whose word it is.
@@ -23,20 +24,20 @@ func policyFields(j job.Job) []said {
 	add := func(field, name, value string) {
 		all = append(all, said{name: name, value: value, origin: originWords(j.Origins[field])})
 	}
-	add("max_attempts", "Attempts", number(p.Limit()))
-	add("strategy", "Strategy", visible(string(p.Strategy)))
+	add("max_attempts", "Attempts", format.Number(p.Limit()))
+	add("strategy", "Strategy", format.Visible(string(p.Strategy)))
 	switch p.Strategy {
 	case retry.Immediate:
 	case retry.Schedule:
 		add("schedule", "Delays", scheduleList(p.Schedule))
 	default:
-		add("initial_interval", "First delay", duration(p.InitialInterval))
+		add("initial_interval", "First delay", format.Duration(p.InitialInterval))
 	}
 	if p.Strategy == retry.Exponential || p.Strategy == retry.Polynomial {
-		add("coefficient", "Coefficient", factor(p.Coefficient))
+		add("coefficient", "Coefficient", format.Factor(p.Coefficient))
 	}
 	if p.Strategy != retry.Immediate {
-		add("max_interval", "Cap", duration(p.MaxInterval))
+		add("max_interval", "Cap", format.Duration(p.MaxInterval))
 		add("jitter", "Jitter", jitterWords(p.Jitter))
 	}
 	add("non_retryable_errors", "Never retried", "nothing")
@@ -52,7 +53,7 @@ func jitterWords(j retry.Jitter) string {
 	if !j.On() {
 		return "off"
 	}
-	return factor(j.Low) + " to " + factor(j.High)
+	return format.Factor(j.Low) + " to " + format.Factor(j.High)
 }
 
 // originWords says whose word a field is; see [job.Origins].
@@ -64,7 +65,7 @@ func originWords(code string) string {
 		}
 	}
 	if kind != "" {
-		return kind + " " + visible(name) + ", named by " + placeWords(place)
+		return kind + " " + format.Visible(name) + ", named by " + placeWords(place)
 	}
 	switch who, what, _ := strings.Cut(place, ":"); who {
 	case "":
@@ -72,7 +73,7 @@ func originWords(code string) string {
 	case "built_in":
 		return "built in"
 	case "rule":
-		return "set by the rule " + visible(what)
+		return "set by the rule " + format.Visible(what)
 	}
 	return "from " + placeWords(place)
 }
@@ -84,9 +85,9 @@ func placeWords(place string) string {
 	case "replay":
 		return "a replay"
 	case "type", "queue", "rule":
-		return "the " + who + " " + visible(what)
+		return "the " + who + " " + format.Visible(what)
 	case "default":
 		return "the configured default"
 	}
-	return visible(place)
+	return format.Visible(place)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/web/templates/format"
 )
 
 // RecentJobs is how many jobs of a type the page of one of them draws.
@@ -42,7 +43,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 	for i, j := range jobs {
 		height := max(2, recentHeight*float64(spent(j, now))/float64(longest))
 		b := recentBar{
-			class: "is-" + string(j.State), x: wide(step * float64(RecentJobs-1-i)), y: coord(recentFloor - height), height: coord(height),
+			class: "is-" + string(j.State), x: format.Percent(step * float64(RecentJobs-1-i)), y: format.Coord(recentFloor - height), height: format.Coord(height),
 		}
 		switch j.State {
 		case job.Completed:
@@ -55,13 +56,13 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 			waiting++
 			b.open = true
 		}
-		b.title = short(j.ID) + " " + lookOf(j.Status()).word
+		b.title = format.ShortID(j.ID) + " " + lookOf(j.Status()).word
 		if took := spent(j, now); took > 0 {
-			b.title += ", " + duration(took)
+			b.title += ", " + format.Duration(took)
 		}
 		r.bars = append(r.bars, b)
 	}
-	r.words = fmt.Sprintf("%s succeeded, %s failed, %s neither yet", number(succeeded), number(failed), number(waiting))
+	r.words = fmt.Sprintf("%s succeeded, %s failed, %s neither yet", format.Number(succeeded), format.Number(failed), format.Number(waiting))
 	return r
 }
 

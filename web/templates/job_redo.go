@@ -8,6 +8,8 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // redoLink leads to the page that replays with changes, at one of its fields.
@@ -21,7 +23,7 @@ func redoLinks(j job.Job) []redoLink {
 	if !j.Replayable() {
 		return nil
 	}
-	to := redoURL(j.ID)
+	to := link.Edit(j.ID)
 	return []redoLink{{to + "#later", "later", "Later"}, {to + "#to-queue", "move", "Another queue"}, {to, "edit", "With changes"}}
 }
 
@@ -40,9 +42,9 @@ func redoneOf(d history.Detail, run int) []redone {
 			all = append(all, redone{name, was, is})
 		}
 	}
-	add("Type", visible(was.Type), visible(is.Type))
-	add("Queue", visible(was.Queue), visible(is.Queue))
-	add("Priority", number(was.Priority), number(is.Priority))
+	add("Type", format.Visible(was.Type), format.Visible(is.Type))
+	add("Queue", format.Visible(was.Queue), format.Visible(is.Queue))
+	add("Priority", format.Number(was.Priority), format.Number(is.Priority))
 	before := map[string]string{}
 	for _, f := range policyFields(was) {
 		before[f.name] = f.words()
@@ -60,7 +62,7 @@ func redoneOf(d history.Detail, run int) []redone {
 // words is what a field of a policy says, whoever said it.
 func (s said) words() string {
 	if len(s.codes) > 0 {
-		return visible(strings.Join(s.codes, ", "))
+		return format.Visible(strings.Join(s.codes, ", "))
 	}
 	return s.value
 }
@@ -101,5 +103,5 @@ func payloadText(payload []byte) string {
 	if why != "" {
 		return why
 	}
-	return visibleLines(clip.Text(text, maxShownTrace))
+	return format.VisibleLines(clip.Text(text, maxShownTrace))
 }

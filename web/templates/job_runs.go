@@ -11,6 +11,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // What one page shows of a job that lived long; the whole is in the API.
@@ -117,13 +118,13 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 // progress says how far the run got: "3 of 5 attempts".
 func (r jobRun) progress(limit int) string {
 	if !r.current {
-		s := counted(r.used(), "attempt", "attempts")
+		s := format.Counted(r.used(), "attempt", "attempts")
 		if took := r.took(); took > 0 {
-			s += ", " + duration(took)
+			s += ", " + format.Duration(took)
 		}
 		return s
 	}
-	return fmt.Sprintf("%s of %s", number(r.used()), counted(limit, "attempt", "attempts"))
+	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(limit, "attempt", "attempts"))
 }
 
 // anchor is where an attempt stands on the page.
@@ -137,9 +138,9 @@ func anchor(a job.Attempt) string {
 // attemptName is what an attempt is called.
 func attemptName(a job.Attempt) string {
 	if a.Number > 0 {
-		return "Attempt " + number(a.Number)
+		return "Attempt " + format.Number(a.Number)
 	}
-	return "Execution " + number(a.Execution)
+	return "Execution " + format.Number(a.Execution)
 }
 
 // running is the execution in progress as an attempt, which it will become.
@@ -151,9 +152,9 @@ func running(j job.Job) job.Attempt {
 
 // tookOn is how long an attempt took, and where.
 func tookOn(a job.Attempt) string {
-	s := duration(max(0, a.FinishedAt.Sub(a.StartedAt)))
+	s := format.Duration(max(0, a.FinishedAt.Sub(a.StartedAt)))
 	if a.Worker != "" {
-		s += " on " + visible(a.Worker)
+		s += " on " + format.Visible(a.Worker)
 	}
 	return s
 }
@@ -166,7 +167,7 @@ func (r jobRun) beginning(now time.Time) sentence {
 	case r.number == 1:
 		s.says("; enqueued "+s.when(r.began)+" %v", r.began)
 	default:
-		s.says("; %v replayed it "+s.when(r.began)+" %v", by(r.by), r.began)
+		s.says("; %v replayed it "+s.when(r.began)+" %v", format.By(r.by), r.began)
 	}
 	return s
 }
@@ -186,10 +187,10 @@ func noAttempt(r jobRun) string {
 func leftOut(runs, attempts int) string {
 	var parts []string
 	if runs > 0 {
-		parts = append(parts, counted(runs, "older run", "older runs"))
+		parts = append(parts, format.Counted(runs, "older run", "older runs"))
 	}
 	if attempts > 0 {
-		parts = append(parts, counted(attempts, "older attempt", "older attempts"))
+		parts = append(parts, format.Counted(attempts, "older attempt", "older attempts"))
 	}
 	return strings.Join(parts, " and ")
 }
@@ -199,7 +200,7 @@ func traceOf(trace string) (first, rest string) {
 	if len(trace) > maxShownTrace {
 		trace = clip.Text(trace, maxShownTrace)
 	}
-	first, rest, found := strings.Cut(visibleLines(trace), "\n")
+	first, rest, found := strings.Cut(format.VisibleLines(trace), "\n")
 	if found {
 		rest = "\n" + rest
 	}

@@ -12,17 +12,19 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // letterWay says where a dead letter of the job would go, or went.
 func letterWay(v JobPage) string {
 	switch l := letterOf(v); {
 	case l != nil && l.ForwardedTo != "":
-		return "kept here, a copy sent to " + visible(l.ForwardedTo)
+		return "kept here, a copy sent to " + format.Visible(l.ForwardedTo)
 	case setAside(v):
 		return "always kept here: it was set aside before it ran"
 	case v.ForwardedTo != "":
-		return "forwarded to " + visible(v.ForwardedTo) + ", then kept here"
+		return "forwarded to " + format.Visible(v.ForwardedTo) + ", then kept here"
 	case v.DeadLetters:
 		return "kept here"
 	}
@@ -44,7 +46,7 @@ func setAside(v JobPage) bool {
 const maxShownEnvelope = 4 << 10
 
 func envelopeText(envelope []byte) string {
-	return visibleLines(clip.Text(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
+	return format.VisibleLines(clip.Text(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
 }
 
 // timeLimit is the longest that an attempt may take.
@@ -52,7 +54,7 @@ func timeLimit(d time.Duration) string {
 	if d <= 0 {
 		return "none"
 	}
-	return duration(d) + " per attempt"
+	return format.Duration(d) + " per attempt"
 }
 
 // metaFacts are the top-level entries of a job's meta object, as they were
@@ -70,7 +72,7 @@ func (n node) scalar() string {
 	if n.kind == objectNode || n.kind == arrayNode {
 		return n.summary()
 	}
-	return visible(strings.Trim(n.text, `"`))
+	return format.Visible(strings.Trim(n.text, `"`))
 }
 
 // event is an entry of a job's history.
@@ -95,7 +97,7 @@ func historyOf(v JobPage) []event {
 	j := v.Job
 	enqueued := "enqueued"
 	if j.Key != "" {
-		enqueued += ", key " + visible(clip.Text(j.Key, 80))
+		enqueued += ", key " + format.Visible(clip.Text(j.Key, 80))
 	}
 	add(j.EnqueuedAt, "", enqueued)
 	for _, l := range v.Letters {
@@ -109,22 +111,22 @@ func historyOf(v JobPage) []event {
 		default:
 			add(l.FailedAt, "", "dead-lettered: "+becauseOf(l.Reason).short)
 		}
-		add(l.ForwardedAt, "", "dead letter sent to "+visible(l.ForwardedTo))
+		add(l.ForwardedAt, "", "dead letter sent to "+format.Visible(l.ForwardedTo))
 		if !v.byOperation(operation.Discard, l.DiscardedAt) {
-			add(l.DiscardedAt, by(l.DiscardedBy), "discarded its dead letter")
+			add(l.DiscardedAt, format.By(l.DiscardedBy), "discarded its dead letter")
 		}
 	}
 	for _, r := range v.Replays {
 		if !v.byOperation(operation.Replay, r.At) {
-			add(r.At, by(r.By), "replayed it, run "+number(r.Run+1))
+			add(r.At, format.By(r.By), "replayed it, run "+format.Number(r.Run+1))
 		}
 	}
 	for _, a := range v.Bulk {
-		all = append(all, event{at: a.At, who: by(a.By), what: bulkWord(a), bulk: a.Operation})
+		all = append(all, event{at: a.At, who: format.By(a.By), what: bulkWord(a), bulk: a.Operation})
 	}
 	for _, e := range v.Trail {
 		if word := trailWord(e); word != "" {
-			add(e.At, visible(e.Actor.Name), word)
+			add(e.At, format.Visible(e.Actor.Name), word)
 		}
 	}
 	switch {
@@ -149,7 +151,7 @@ func (v JobPage) byOperation(kind operation.Kind, at time.Time) bool {
 func bulkWord(a operation.Act) string {
 	switch a.Kind {
 	case operation.Replay:
-		return "replayed it, run " + number(a.Run+1) + ", with"
+		return "replayed it, run " + format.Number(a.Run+1) + ", with"
 	case operation.Discard:
 		return "put it into the trash with"
 	}
@@ -188,7 +190,7 @@ func (v JobPage) redacted() bool {
 // revealAct is the button that shows what is hidden, and says so.
 func revealAct(v JobPage) act {
 	return act{
-		kind: "reveal", url: jobAction(v.Job.ID, "reveal"), word: "Reveal", icon: "lock", class: "row",
+		kind: "reveal", url: link.JobAction(v.Job.ID, "reveal"), word: "Reveal", icon: "lock", class: "row",
 		about: "what is redacted; who looks is written down", denied: v.off(access.Reveal, "see what is redacted"),
 	}
 }

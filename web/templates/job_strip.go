@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/web/templates/format"
 )
 
 // The attempt strip is drawn in percentages of its width, so that it stretches
@@ -113,7 +114,7 @@ func stripOf(j job.Job, runs []jobRun, f forecast, now time.Time) strip {
 	if j.State == job.Active {
 		attempts++
 	}
-	s.title = upperFirst(inWords(j.Run, "run", "runs")) + ", " + inWords(attempts, "attempt", "attempts")
+	s.title = format.UpperFirst(format.InWords(j.Run, "run", "runs")) + ", " + format.InWords(attempts, "attempt", "attempts")
 	s.draw(total, f, now)
 	return s
 }
@@ -159,12 +160,12 @@ func delayBefore(attempts []job.Attempt, i int) string {
 func waited(a job.Attempt, next time.Time) string {
 	gap := max(0, next.Sub(a.FinishedAt))
 	if a.Delay == nil {
-		return duration(gap)
+		return format.Duration(gap)
 	}
 	if late := gap - a.Delay.Final; late > max(time.Second, gap/20) || late < -time.Second {
-		return duration(gap)
+		return format.Duration(gap)
 	}
-	return duration(a.Delay.Final)
+	return format.Duration(a.Delay.Final)
 }
 
 func (l *lane) add(a job.Attempt, look look, end time.Time, delay string) {
@@ -172,11 +173,11 @@ func (l *lane) add(a job.Attempt, look look, end time.Time, delay string) {
 	to := max(from, end.Sub(l.zero))
 	b := bar{look: look, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), look.word)}
 	if a.Number > 0 {
-		b.number = number(a.Number)
+		b.number = format.Number(a.Number)
 	}
-	b.title += " after " + duration(to-from)
+	b.title += " after " + format.Duration(to-from)
 	if look.word == string(job.Active) {
-		b.title = fmt.Sprintf("Run %d, attempt %d: running for %s", a.Run, a.Number, duration(to-from))
+		b.title = fmt.Sprintf("Run %d, attempt %d: running for %s", a.Run, a.Number, format.Duration(to-from))
 	}
 	l.spans = append(l.spans, span{from: from, to: to, bar: b, delay: delay})
 }
@@ -196,11 +197,11 @@ func (l *lane) foresee(f forecast, now time.Time, longest time.Duration) {
 			break
 		}
 		s := span{from: from, to: from + f.length, bar: bar{
-			hollow: true, number: number(c.number), title: fmt.Sprintf("Attempt %d, still to come", c.number),
+			hollow: true, number: format.Number(c.number), title: fmt.Sprintf("Attempt %d, still to come", c.number),
 		}}
 		if c.high > 0 {
 			middle := (c.low + c.high) / 2
-			s.low, s.high, s.delay = middle-c.low, c.high-middle, durationRange(c.low, c.high)
+			s.low, s.high, s.delay = middle-c.low, c.high-middle, format.DurationRange(c.low, c.high)
 		} else if n := len(l.run.attempts); n > 0 && i == 0 {
 			s.delay = waited(l.run.attempts[n-1], c.at)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/web/templates/format"
 )
 
 // draw turns time into percentages, one scale for all lanes.
@@ -147,7 +148,7 @@ func endOf(l lane, f forecast) endMark {
 	m.open = true
 	switch {
 	case l.more > 0:
-		m.text = "and " + counted(l.more, "more attempt", "more attempts")
+		m.text = "and " + format.Counted(l.more, "more attempt", "more attempts")
 	case len(f.coming) > 0 || !f.ends.IsZero():
 		m.class, m.text = f.fate.class, "or "+f.fate.word
 	}
@@ -171,9 +172,9 @@ func endWord(r jobRun) (class, text string) {
 // saidOf is the lane as a sentence, for readers who do not see it.
 func saidOf(l lane) string {
 	n := len(l.run.attempts)
-	s := fmt.Sprintf("Run %d: %s", l.run.number, inWords(n, "attempt", "attempts"))
+	s := fmt.Sprintf("Run %d: %s", l.run.number, format.InWords(n, "attempt", "attempts"))
 	if took := l.run.took(); took > 0 {
-		s += " in " + duration(took)
+		s += " in " + format.Duration(took)
 	}
 	if l.run.over {
 		if _, text := endWord(l.run); text != "" {
@@ -223,7 +224,7 @@ func ticksOf(total time.Duration, scale scaleOf) []tick {
 	step := roundStep(total / 6)
 	ticks := []tick{{0, "0 s"}}
 	for d := step; scale.at(d) <= 82 && len(ticks) < 12; d += step {
-		ticks = append(ticks, tick{scale.at(d), duration(d)})
+		ticks = append(ticks, tick{scale.at(d), format.Duration(d)})
 	}
 	return ticks
 }
@@ -246,7 +247,7 @@ func roundStep(d time.Duration) time.Duration {
 			}
 		}
 	}
-	step := day
+	step := format.Day
 	for step < d && step < 1<<61 {
 		step *= 2
 	}

@@ -10,6 +10,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 var noon = time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
@@ -36,7 +37,7 @@ func anyLife(t *rapid.T) history.Detail {
 	}
 	clock := noon
 	step := func(name string) time.Duration {
-		most := rapid.SampledFrom([]time.Duration{1, time.Second, time.Hour, 90 * day}).Draw(t, name+" size")
+		most := rapid.SampledFrom([]time.Duration{1, time.Second, time.Hour, 90 * format.Day}).Draw(t, name+" size")
 		return time.Duration(rapid.Int64Range(-1, int64(most)).Draw(t, name))
 	}
 	for run := 1; run <= d.Job.Run; run++ {
@@ -55,7 +56,7 @@ func anyLife(t *rapid.T) history.Detail {
 func TestStrip_BarsAreInOrderAndOnThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyLife(t)
-		now := latestOf(d).Add(time.Duration(rapid.Int64Range(0, int64(day)).Draw(t, "now")))
+		now := latestOf(d).Add(time.Duration(rapid.Int64Range(0, int64(format.Day)).Draw(t, "now")))
 		runs, _ := runsOf(d)
 		s := stripOf(d.Job, runs, forecastOf(d.Job, d.Attempts, true, now), now)
 		for _, l := range s.lanes {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // cell is one step of a calculation: text, raised text, text, small text, text.
@@ -15,23 +16,23 @@ type cell struct{ text, power, rest, note, tail string }
 // the delay. entries is the schedule of the job's policy, if it has one.
 func tapeOf(d retry.Delay, entries []time.Duration) []cell {
 	if d.Source == retry.FromHandler {
-		return finish(d, []cell{{text: "handler", note: retryNumber(d)}, {text: "Retry-After: " + duration(d.Raw)}})
+		return finish(d, []cell{{text: "handler", note: retryNumber(d)}, {text: "Retry-After: " + format.Duration(d.Raw)}})
 	}
 	if d.Source == retry.FromRule {
 		return finish(d, []cell{{text: "rule", note: retryNumber(d)}, {text: "asks for " + rawDelay(d)}})
 	}
-	cells := []cell{{text: visible(string(d.Strategy)), note: retryNumber(d)}}
+	cells := []cell{{text: format.Visible(string(d.Strategy)), note: retryNumber(d)}}
 	result := " = " + rawDelay(d)
-	initial := duration(d.Initial)
+	initial := format.Duration(d.Initial)
 	switch d.Strategy {
 	case retry.Immediate:
 		return append(cells, cell{text: "none"})
 	case retry.Linear:
-		cells = append(cells, cell{text: initial + " × " + number(d.Retry) + result})
+		cells = append(cells, cell{text: initial + " × " + format.Number(d.Retry) + result})
 	case retry.Exponential:
-		cells = append(cells, cell{text: initial + " × " + factor(d.Coefficient), power: strconv.Itoa(d.Retry - 1), rest: result})
+		cells = append(cells, cell{text: initial + " × " + format.Factor(d.Coefficient), power: strconv.Itoa(d.Retry - 1), rest: result})
 	case retry.Polynomial:
-		cells = append(cells, cell{text: initial + " × " + number(d.Retry), power: factor(d.Coefficient), rest: result})
+		cells = append(cells, cell{text: initial + " × " + format.Number(d.Retry), power: format.Factor(d.Coefficient), rest: result})
 	case retry.Schedule:
 		cells = append(cells, cell{text: entryName(d, entries) + result})
 	default:
@@ -42,14 +43,14 @@ func tapeOf(d retry.Delay, entries []time.Duration) []cell {
 
 // finish adds the cap, the jitter and the sum.
 func finish(d retry.Delay, cells []cell) []cell {
-	cells = append(cells, cell{text: "cap " + duration(d.Cap), note: reached(d.Raw > d.Cap)})
+	cells = append(cells, cell{text: "cap " + format.Duration(d.Cap), note: reached(d.Raw > d.Cap)})
 	if d.Jitter.On() {
 		cells = append(cells, cell{
-			text: "jitter " + factor(d.Jitter.Low) + " to " + factor(d.Jitter.High), note: "drew",
-			tail: "×" + decimal(d.Factor, 2),
+			text: "jitter " + format.Factor(d.Jitter.Low) + " to " + format.Factor(d.Jitter.High), note: "drew",
+			tail: "×" + format.Decimal(d.Factor, 2),
 		})
 		if float64(d.Capped)*d.Factor > float64(d.Cap) {
-			cells = append(cells, cell{text: "cap " + duration(d.Cap), note: "reached again"})
+			cells = append(cells, cell{text: "cap " + format.Duration(d.Cap), note: "reached again"})
 		}
 	}
 	return append(cells, cell{text: wait(d.Final)})
@@ -62,7 +63,7 @@ func reached(yes bool) string {
 	return "not reached"
 }
 
-func retryNumber(d retry.Delay) string { return "retry " + number(d.Retry) }
+func retryNumber(d retry.Delay) string { return "retry " + format.Number(d.Retry) }
 
 // rawDelay is the strategy's own delay. Past what a clock can hold there is no
 // figure to give.
@@ -70,15 +71,15 @@ func rawDelay(d retry.Delay) string {
 	if d.Raw == math.MaxInt64 {
 		return "more than 292 years"
 	}
-	return duration(d.Raw)
+	return format.Duration(d.Raw)
 }
 
 // entryName says which entry of a schedule was used; the last one repeats.
 func entryName(d retry.Delay, entries []time.Duration) string {
 	if n := len(entries); n > 0 && d.Retry > n && entries[n-1] == d.Raw {
-		return "entry " + number(n) + ", the last, again"
+		return "entry " + format.Number(n) + ", the last, again"
 	}
-	return "entry " + number(d.Retry)
+	return "entry " + format.Number(d.Retry)
 }
 
 // wait is a delay in words.
@@ -86,5 +87,5 @@ func wait(d time.Duration) string {
 	if d == 0 {
 		return "none"
 	}
-	return duration(d)
+	return format.Duration(d)
 }

@@ -5,6 +5,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // thenOf says what happened after attempt i of a run: the fate that was
@@ -40,7 +41,7 @@ func (s *sentence) retried(v *JobPage, r *jobRun, i int) {
 	case r.current && v.Job.State == job.Active:
 		s.says("retried "+s.when(v.Job.StartedAt)+" %v", v.Job.StartedAt)
 	case r.replay != nil:
-		s.says("before that, %v replayed the job "+s.when(r.replay.At)+" %v", by(r.replay.By), r.replay.At)
+		s.says("before that, %v replayed the job "+s.when(r.replay.At)+" %v", format.By(r.replay.By), r.replay.At)
 	case r.current:
 		s.says("but the job left the wait: it is %v", lookOf(r.status).word)
 	}
@@ -69,9 +70,9 @@ func (s *sentence) lettered(r *jobRun) {
 // followed says what a person did about the end of a run.
 func (s *sentence) followed(r *jobRun) {
 	if l := r.letter; l != nil && !l.DiscardedAt.IsZero() {
-		s.says("; %v discarded it "+s.when(l.DiscardedAt)+" %v", by(l.DiscardedBy), l.DiscardedAt)
+		s.says("; %v discarded it "+s.when(l.DiscardedAt)+" %v", format.By(l.DiscardedBy), l.DiscardedAt)
 	}
 	if r.replay != nil {
-		s.says("; %v replayed it "+s.when(r.replay.At)+" %v, run %v", by(r.replay.By), r.replay.At, r.number+1)
+		s.says("; %v replayed it "+s.when(r.replay.At)+" %v, run %v", format.By(r.replay.By), r.replay.At, r.number+1)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
 )
 
 // jobsCaption names the list for readers who hear it.
@@ -61,7 +62,7 @@ func queueChoices(names []string, chosen string) []string {
 func sortedErrors(errors map[string]string) []string {
 	var all []string
 	for _, field := range slices.Sorted(maps.Keys(errors)) {
-		all = append(all, fullStop(visible(field+": "+errors[field])))
+		all = append(all, format.Sentence(format.Visible(field+": "+errors[field])))
 	}
 	return all
 }

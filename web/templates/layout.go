@@ -12,6 +12,8 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // entry is one line of the navigation.
@@ -28,25 +30,25 @@ type entry struct {
 // entries is the navigation: failed work first, then the rest.
 func entries(f Frame) []entry {
 	all := []entry{
-		{section: "overview", url: overviewURL(), icon: "overview", word: "Overview"},
-		{section: "failures", url: failuresURL(failures.Filter{}, ""), icon: "failures", word: "Failures", count: number(f.Snapshot.OpenGroups), counter: "open_groups"},
+		{section: "overview", url: link.Overview(), icon: "overview", word: "Overview"},
+		{section: "failures", url: link.Failures(failures.Filter{}, ""), icon: "failures", word: "Failures", count: format.Number(f.Snapshot.OpenGroups), counter: "open_groups"},
 		{
-			section: "dead-letters", url: deadLettersURL(filter.Filter{}, ""), icon: "dead", word: "Dead letters",
-			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
+			section: "dead-letters", url: link.DeadLetters(filter.Filter{}, ""), icon: "dead", word: "Dead letters",
+			count: format.Number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
 		},
-		{section: "operations", url: operationsURL(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
+		{section: "operations", url: link.Operations(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
 		{
-			section: "trash", url: trashURL(filter.Filter{}, ""), icon: "discarded", word: "Trash",
-			count: number(f.Snapshot.Depths[job.StatusTrashed]), status: job.StatusTrashed,
+			section: "trash", url: link.Trash(filter.Filter{}, ""), icon: "discarded", word: "Trash",
+			count: format.Number(f.Snapshot.Depths[job.StatusTrashed]), status: job.StatusTrashed,
 		},
-		{section: "jobs", url: jobsURL(filter.Filter{}, ""), icon: "jobs", word: "Jobs"},
-		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
-		{section: "workers", url: workersURL(), icon: "workers", word: "Workers"},
-		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
-		{section: "audit", url: auditURL("/audit", audit.Filter{}, 0), icon: "manual", word: "Audit"},
+		{section: "jobs", url: link.Jobs(filter.Filter{}, ""), icon: "jobs", word: "Jobs"},
+		{section: "queues", url: link.Queues(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
+		{section: "workers", url: link.Workers(), icon: "workers", word: "Workers"},
+		{section: "policies", url: link.Policies(""), icon: "policies", word: "Policies"},
+		{section: "audit", url: link.Audit(audit.Filter{}, 0), icon: "manual", word: "Audit"},
 	}
 	if f.May(access.Manage) {
-		all = append(all, entry{section: "access", url: accessURL(), icon: "lock", word: "Access"})
+		all = append(all, entry{section: "access", url: link.Access(), icon: "lock", word: "Access"})
 	}
 	for i := range all {
 		all[i].current = all[i].section == f.Section
@@ -64,7 +66,7 @@ func underWay(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return number(n)
+	return format.Number(n)
 }
 
 // dot is a state of the live connection.
@@ -121,16 +123,16 @@ func onOff(on bool) string {
 
 // faultFlip is the Break / Fix switch of one fault.
 func faultFlip(f Frame, fault Fault) flipAct {
-	to := faultURL(fault.Name)
+	to := link.Fault(fault.Name)
 	return flipAct{
-		is: fault.Broken, about: visible(fault.Title), denied: f.off(access.Operate, "break or fix the demo"),
-		on:  face{to, "check", "Fix", append(back(overviewURL()), field{"broken", "false"})},
-		off: face{to, "panicked", "Break", append(back(overviewURL()), field{"broken", "true"})},
+		is: fault.Broken, about: format.Visible(fault.Title), denied: f.off(access.Operate, "break or fix the demo"),
+		on:  face{to, "check", "Fix", append(back(link.Overview()), field{"broken", "false"})},
+		off: face{to, "panicked", "Break", append(back(link.Overview()), field{"broken", "true"})},
 	}
 }
 
 func demoReset(f Frame) act {
-	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: f.off(access.Operate, "start the demo over"), fields: back(overviewURL())}
+	return act{kind: "reset", url: link.DemoReset(), word: "Start over", icon: "replay", denied: f.off(access.Operate, "start the demo over"), fields: back(link.Overview())}
 }
 
 // shortcut is a key and what it does.

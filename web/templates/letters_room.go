@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/retention"
+	"redrive/web/templates/format"
 )
 
 // bounded reports whether anything ends the stay of a dead letter.
@@ -15,9 +16,9 @@ func (r LetterRoom) bounded() bool { return r.Count > 0 || r.Age > 0 }
 // title says how many letters there are, of how many.
 func (r LetterRoom) title() string {
 	if r.Count <= 0 {
-		return counted(r.Open, "dead letter", "dead letters")
+		return format.Counted(r.Open, "dead letter", "dead letters")
 	}
-	return "of " + number(r.Count)
+	return "of " + format.Number(r.Count)
 }
 
 // share is how full it is.
@@ -51,8 +52,8 @@ func (r LetterRoom) forecast(now time.Time) sentence {
 		s.answers("Full")
 		s.says(": each new one removes the oldest")
 	case fills:
-		s.answers("Full in %v", about(full.Sub(now)))
-		s.says(" at +%v a day: ", number(r.LastDay))
+		s.answers("Full in %v", format.About(full.Sub(now)))
+		s.says(" at +%v a day: ", format.Number(r.LastDay))
 		if warns.After(now) {
 			s.says("warns "+s.when(warns)+" %v, ", warns)
 		}
@@ -62,7 +63,7 @@ func (r LetterRoom) forecast(now time.Time) sentence {
 		s.says(": none in the last 24 h")
 	default:
 		s.answers("Not filling up")
-		s.says(" at +%v a day", number(r.LastDay))
+		s.says(" at +%v a day", format.Number(r.LastDay))
 	}
 	return s
 }
@@ -71,25 +72,25 @@ func (r LetterRoom) forecast(now time.Time) sentence {
 func (r LetterRoom) age(now time.Time) string {
 	var s string
 	if !r.Oldest.IsZero() {
-		s = "oldest " + about(now.Sub(r.Oldest))
+		s = "oldest " + format.About(now.Sub(r.Oldest))
 	}
 	switch {
 	case r.Age <= 0:
 		return s
 	case s == "":
-		return "kept for " + about(r.Age)
+		return "kept for " + format.About(r.Age)
 	}
-	return s + " of " + about(r.Age)
+	return s + " of " + format.About(r.Age)
 }
 
 // pruning says what happens to the letters that are too old or too many.
 func (r LetterRoom) pruning() string {
 	var bounds []string
 	if r.Age > 0 {
-		bounds = append(bounds, "older than "+about(r.Age))
+		bounds = append(bounds, "older than "+format.About(r.Age))
 	}
 	if r.Count > 0 {
-		bounds = append(bounds, "beyond "+number(r.Count))
+		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
 	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. The newest one always stays."
 }

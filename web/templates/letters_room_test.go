@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"redrive/internal/retention"
+	"redrive/web/templates/format"
 )
 
 func spoken(s sentence) string {
 	var b strings.Builder
 	for _, p := range append(s.lead[:len(s.lead):len(s.lead)], s.rest...) {
 		if b.WriteString(p.text); !p.time.IsZero() {
-			b.WriteString(clock(p.time, s.now))
+			b.WriteString(format.Clock(p.time, s.now))
 		}
 	}
 	return b.String()
@@ -20,7 +21,7 @@ func spoken(s sentence) string {
 
 func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
-	kept := retention.Limits{Age: 180 * day, Count: 10_000}
+	kept := retention.Limits{Age: 180 * format.Day, Count: 10_000}
 	for _, test := range []struct {
 		fill  retention.Usage
 		keeps retention.Limits
@@ -32,7 +33,7 @@ func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 		{retention.Usage{Open: 8000, LastDay: 2000}, kept, "Full in 24 h at +2,000 a day: full on 13 Mar 14:00, then prunes the oldest", true},
 		{retention.Usage{Open: 9000}, kept, "Not filling up: none in the last 24 h", true},
 		{retention.Usage{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
-		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: day}, "", false},
+		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: format.Day}, "", false},
 	} {
 		r := LetterRoom{test.fill, test.keeps}
 		if got := spoken(r.forecast(now)); got != test.want || r.warns() != test.warns {
@@ -47,11 +48,11 @@ func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
 		keeps        retention.Limits
 		age, pruning string
 	}{
-		{retention.Limits{Age: 180 * day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
-		{retention.Limits{Age: 180 * day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
+		{retention.Limits{Age: 180 * format.Day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
+		{retention.Limits{Age: 180 * format.Day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
 		{retention.Limits{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
 	} {
-		r := LetterRoom{retention.Usage{Open: 9, Oldest: now.Add(-12 * day)}, test.keeps}
+		r := LetterRoom{retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, test.keeps}
 		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
 			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
 		}

@@ -9,6 +9,8 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // chip is a filter in use, and the way out of it.
@@ -23,7 +25,7 @@ func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []chip
 	var all []chip
 	for _, name := range f.Has() {
 		word, value := partWord(f, name)
-		all = append(all, chip{word, visible(value), to(f.Without(name), "")})
+		all = append(all, chip{word, format.Visible(value), to(f.Without(name), "")})
 	}
 	return all
 }
@@ -43,7 +45,7 @@ func noMatch(noun string, filters int) string {
 	if filters == 2 {
 		return "No " + noun + " matches both filters"
 	}
-	return fmt.Sprintf("No %s matches all %s", noun, inWords(filters, "filter", "filters"))
+	return fmt.Sprintf("No %s matches all %s", noun, format.InWords(filters, "filter", "filters"))
 }
 
 // tab is one saved filter of the list of jobs.
@@ -59,11 +61,11 @@ type tab struct {
 func tabs(v Jobs) []tab {
 	f := v.Filter
 	f.Status = ""
-	all := []tab{{url: jobsURL(f, ""), word: "All", current: v.Filter.Status == ""}}
+	all := []tab{{url: link.Jobs(f, ""), word: "All", current: v.Filter.Status == ""}}
 	for _, s := range job.Statuses() {
 		f.Status = s
 		all = append(all, tab{
-			url: jobsURL(f, ""), word: lookOf(s).word, status: s,
+			url: link.Jobs(f, ""), word: lookOf(s).word, status: s,
 			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
 		})
 	}
@@ -80,7 +82,7 @@ func waits(j job.Job) bool {
 func whyText(j job.Job) string {
 	switch {
 	case waits(j) && j.State == job.Retryable:
-		return "waits " + about(j.RunAt.Sub(j.ChangedAt).Round(time.Second))
+		return "waits " + format.About(j.RunAt.Sub(j.ChangedAt).Round(time.Second))
 	case j.Run > 1 && j.State != job.Discarded:
 		return "replayed"
 	}
@@ -89,15 +91,15 @@ func whyText(j job.Job) string {
 
 // preview is the beginning of a payload on one line.
 func preview(payload []byte) string {
-	return visible(clip.Text(string(payload), 120))
+	return format.Visible(clip.Text(string(payload), 120))
 }
 
 // share is a count as a part of the largest one, for the bar of a facet.
 func share(count, largest int64) string {
 	if largest <= 0 {
-		return wide(0)
+		return format.Percent(0)
 	}
-	return wide(100 * float64(count) / float64(largest))
+	return format.Percent(100 * float64(count) / float64(largest))
 }
 
 // follows reports whether the scripts can tell which jobs newly enter a list:
@@ -138,4 +140,4 @@ func newerIdle(f filter.Filter, after string) string {
 func keeps(f filter.Filter) string { return string(f.Status) }
 
 // rowsShown says how many rows the page has.
-func rowsShown(n int, order string) string { return counted(n, "row", "rows") + ", " + order }
+func rowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }

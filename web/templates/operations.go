@@ -2,17 +2,14 @@ package templates
 
 import (
 	"fmt"
-	"net/url"
-	"strconv"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates/format"
 )
 
 // Operations is the page /operations.
@@ -37,49 +34,6 @@ type OperationPage struct {
 	Lag       int           // failures that such a scope cannot have, because they cannot be searched yet
 }
 
-func operationURL(id int64) templ.SafeURL {
-	return local("/operations/"+strconv.FormatInt(id, 10), nil)
-}
-
-// operationData is the same in the API: what the scripts ask for again.
-func operationData(id int64) templ.SafeURL {
-	return local("/api/v1/operations/"+strconv.FormatInt(id, 10), nil)
-}
-
-// rateData is how fast it went, in the API.
-func rateData(id int64) templ.SafeURL {
-	return local("/api/v1/operations/"+strconv.FormatInt(id, 10)+"/rate", nil)
-}
-
-func operationAction(id int64, action string) templ.SafeURL {
-	return local("/operations/"+strconv.FormatInt(id, 10)+"/"+action, nil)
-}
-
-func operationsFrom(after int64) templ.SafeURL {
-	return local("/operations", url.Values{"after": {strconv.FormatInt(after, 10)}})
-}
-
-// itemsURL is an operation with some of its items, from the one after on.
-func itemsURL(id int64, show string, after int64) templ.SafeURL {
-	q := url.Values{}
-	if show != "" {
-		q.Set("state", show)
-	}
-	if after != 0 {
-		q.Set("after", strconv.FormatInt(after, 10))
-	}
-	return local("/operations/"+strconv.FormatInt(id, 10), q) + "#h-items"
-}
-
-// itemsFileURL is what an operation shows of its items, as a file.
-func itemsFileURL(id int64, show, format string) templ.SafeURL {
-	q := url.Values{}
-	if show != "" {
-		q.Set("state", show)
-	}
-	return local("/operations/"+strconv.FormatInt(id, 10)+"/items."+format, q)
-}
-
 // lookOfOperation draws where an operation stands.
 func lookOfOperation(s operation.State) look {
 	switch s {
@@ -96,7 +50,7 @@ func lookOfOperation(s operation.State) look {
 	case operation.Aborted:
 		return look{"is-cancelled", "cancelled", "aborted"}
 	}
-	return look{"is-pending", "unknown", visible(string(s))}
+	return look{"is-pending", "unknown", format.Visible(string(s))}
 }
 
 // kindWord is what an operation does, at the beginning of a sentence.
@@ -109,7 +63,7 @@ func kindWord(k operation.Kind) string {
 	case operation.Restore:
 		return "Restore"
 	}
-	return visible(string(k))
+	return format.Visible(string(k))
 }
 
 // doneWord is what was done to a job.
@@ -131,7 +85,7 @@ func operationTitle(o operation.Operation) string {
 	if o.State == operation.Preview {
 		n = o.Pending
 	}
-	return kindWord(o.Kind) + " " + counted(n, "job", "jobs")
+	return kindWord(o.Kind) + " " + format.Counted(n, "job", "jobs")
 }
 
 // scopeWords says what made the scope.
@@ -142,7 +96,7 @@ func scopeWords(o operation.Operation, f filter.Filter) string {
 	case o.Filter == "":
 		return "jobs that were ticked"
 	}
-	return visible(f.Words())
+	return format.Visible(f.Words())
 }
 
 // paceWords says how fast an operation goes.
@@ -157,11 +111,11 @@ func paceWords(p operation.Pace) string {
 func rateWords(rate float64) string {
 	switch {
 	case rate >= 1:
-		return decimal(rate, 1) + " per second"
+		return format.Decimal(rate, 1) + " per second"
 	case rate*60 >= 1:
-		return decimal(rate*60, 1) + " per minute"
+		return format.Decimal(rate*60, 1) + " per minute"
 	}
-	return decimal(rate*3600, 1) + " per hour"
+	return format.Decimal(rate*3600, 1) + " per hour"
 }
 
 // part is a piece of a meter, and its line in the legend.
@@ -206,7 +160,7 @@ func draw(parts []part, total int64) (all []placed) {
 		if total > 0 {
 			width = 100 * float64(p.n) / float64(total)
 		}
-		all = append(all, placed{p, wide(x), wide(width), x > 0 && width > 0})
+		all = append(all, placed{p, format.Percent(x), format.Percent(width), x > 0 && width > 0})
 		x += width
 	}
 	return all
@@ -214,12 +168,12 @@ func draw(parts []part, total int64) (all []placed) {
 
 // meterWords is a meter in words.
 func meterWords(parts []part, total int64) string {
-	s := "Of " + number(total) + ":"
+	s := "Of " + format.Number(total) + ":"
 	for i, p := range parts {
 		if i > 0 {
 			s += ","
 		}
-		s += " " + number(p.n) + " " + p.word
+		s += " " + format.Number(p.n) + " " + p.word
 	}
 	return s
 }
@@ -228,9 +182,9 @@ func meterWords(parts []part, total int64) string {
 func outcomeNote(o operation.Operation) string {
 	settled := o.Succeeded + o.Relapsed + o.Dropped
 	if settled == 0 {
-		return "none of the " + number(o.Done) + " replayed runs has ended yet"
+		return "none of the " + format.Number(o.Done) + " replayed runs has ended yet"
 	}
-	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, counted(settled, "run that ended", "runs that ended"))
+	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, format.Counted(settled, "run that ended", "runs that ended"))
 }
 
 // itemTab is a choice of items.
@@ -300,23 +254,23 @@ func itemWords(o operation.Operation, it operation.Item) string {
 	j := it.Job
 	switch {
 	case it.Why != "":
-		return visible(it.Why)
+		return format.Visible(it.Why)
 	case j.ID == "":
 		return "the job was removed"
 	case movedOn(it):
-		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, visible(lookOf(j.Status()).word))
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, format.Visible(lookOf(j.Status()).word))
 	case it.State == operation.ItemPending:
-		return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
+		return fmt.Sprintf("run %d, %s", j.Run, format.Visible(lookOf(j.Status()).word))
 	case o.Kind != operation.Replay:
-		return fmt.Sprintf("run %d, now %s", it.Run, visible(lookOf(j.Status()).word))
+		return fmt.Sprintf("run %d, now %s", it.Run, format.Visible(lookOf(j.Status()).word))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
-		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
+		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
-	return fmt.Sprintf("run %d, %s", j.Run, visible(lookOf(j.Status()).word))
+	return fmt.Sprintf("run %d, %s", j.Run, format.Visible(lookOf(j.Status()).word))
 }
 
 // itemTime is when the newest thing happened to an item.
@@ -339,7 +293,7 @@ func skipWords(code operation.Skip) string {
 	case operation.Skip(job.StatusTrashed):
 		return "in the trash"
 	}
-	return visible(lookOf(job.Status(code)).word)
+	return format.Visible(lookOf(job.Status(code)).word)
 }
 
 // logWords says what a line of the audit log tells about an operation.
@@ -348,7 +302,7 @@ func logWords(e audit.Entry) string {
 	case "operation.new":
 		return "asked for by"
 	case "operation.preview":
-		return counted(e.Count, "job", "jobs") + " collected for"
+		return format.Counted(e.Count, "job", "jobs") + " collected for"
 	case "operation.start":
 		return "started by"
 	case "operation.pause":
@@ -362,14 +316,14 @@ func logWords(e audit.Entry) string {
 	case "operation.finish":
 		return "finished, for"
 	}
-	return visible(e.Action) + " by"
+	return format.Visible(e.Action) + " by"
 }
 
 // logDetail is what more there is to say of a line of the log.
 func logDetail(e audit.Entry) string {
 	switch e.Action {
 	case "operation.start", "operation.rate", "operation.pause":
-		return visible(e.After)
+		return format.Visible(e.After)
 	}
 	return ""
 }
@@ -392,5 +346,5 @@ func listedScope(o operation.Operation) string {
 	case o.Filter == "":
 		return "ticked by hand"
 	}
-	return visible(o.Filter)
+	return format.Visible(o.Filter)
 }

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/operation"
+	"redrive/web/templates/format"
 )
 
 // rateColumns is how many bars the chart of an operation under way has place for.
@@ -50,8 +51,8 @@ func rateBars(v OperationPage) (all []rateBar) {
 			height, title = rateRoom*r.PerSecond(i)/top, rateTitle(v, i)
 		}
 		all = append(all, rateBar{
-			i: i, x: wide(100 * float64(i) / float64(columns)), width: wide(75 / float64(columns)),
-			y: coord(rateFloor - height), height: coord(height), title: title,
+			i: i, x: format.Percent(100 * float64(i) / float64(columns)), width: format.Percent(75 / float64(columns)),
+			y: format.Coord(rateFloor - height), height: format.Coord(height), title: title,
 		})
 	}
 	return all
@@ -59,7 +60,7 @@ func rateBars(v OperationPage) (all []rateBar) {
 
 func rateTitle(v OperationPage, i int) string {
 	from := v.Progress.Rate.From.Add(time.Duration(i) * v.Progress.Rate.Step)
-	return fmt.Sprintf("%s: %s, %s", clock(from, v.Now), counted(v.Progress.Rate.Done[i], "job", "jobs"), rateWords(v.Progress.Rate.PerSecond(i)))
+	return fmt.Sprintf("%s: %s, %s", format.Clock(from, v.Now), format.Counted(v.Progress.Rate.Done[i], "job", "jobs"), rateWords(v.Progress.Rate.PerSecond(i)))
 }
 
 // rateSentence is the chart in words.
@@ -72,14 +73,14 @@ func rateSentence(v OperationPage) string {
 	if all == 0 {
 		return "Nothing is " + doneWord(v.Operation.Kind) + " yet"
 	}
-	return fmt.Sprintf("%s %s in %s, at most %s", counted(all, "job", "jobs"), doneWord(v.Operation.Kind),
-		about(time.Duration(len(r.Done))*r.Step), rateWords(rateTop(r)))
+	return fmt.Sprintf("%s %s in %s, at most %s", format.Counted(all, "job", "jobs"), doneWord(v.Operation.Kind),
+		format.About(time.Duration(len(r.Done))*r.Step), rateWords(rateTop(r)))
 }
 
 // ratePeak names the line at the top of the chart.
 func ratePeak(r operation.Rate) string {
 	if top := rateTop(r); top > 0 {
-		return decimal(top, 1) + " /s"
+		return format.Decimal(top, 1) + " /s"
 	}
 	return ""
 }
@@ -91,7 +92,7 @@ func rateEnd(v OperationPage) string {
 	if v.Operation.Open() {
 		steps = max(rateColumns, steps)
 	}
-	return clock(r.From.Add(time.Duration(steps)*r.Step), v.Now)
+	return format.Clock(r.From.Add(time.Duration(steps)*r.Step), v.Now)
 }
 
 // rateRows are the steps in which something was done.

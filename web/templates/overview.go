@@ -9,6 +9,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/web/templates/format"
 )
 
 // counterView is one of the six totals with its last hour.
@@ -53,7 +54,7 @@ func liveJobs(q queues.Info) (n int64) {
 }
 
 func refusedTitle(n int64) string {
-	return counted(n, "dead letter was refused", "dead letters were refused")
+	return format.Counted(n, "dead letter was refused", "dead letters were refused")
 }
 
 // refusedText says why dead letters were refused, and that nothing is lost.
@@ -74,11 +75,11 @@ func refusedText(refused []Refused) string {
 // problemText is why a dead letter was refused, as the beginning of a sentence.
 // An address keeps its letters.
 func problemText(problem string) string {
-	s := strings.TrimRight(visible(problem), ".")
+	s := strings.TrimRight(format.Visible(problem), ".")
 	if strings.HasPrefix(s, "http") {
 		return s
 	}
-	return upperFirst(s)
+	return format.UpperFirst(s)
 }
 
 func failingNote(v Overview) string {
@@ -95,10 +96,10 @@ func healthyText(v Overview) string {
 		hour = hour.Add(t)
 	}
 	if hour.Failed == 0 {
-		return fmt.Sprintf("No attempt failed in the last hour; %s succeeded.", number(hour.Succeeded))
+		return fmt.Sprintf("No attempt failed in the last hour; %s succeeded.", format.Number(hour.Succeeded))
 	}
 	return fmt.Sprintf("%s failed in the last hour, and each has recovered or was dealt with.",
-		counted(hour.Failed, "attempt", "attempts"))
+		format.Counted(hour.Failed, "attempt", "attempts"))
 }
 
 // recoveredText says what retries have saved.
@@ -106,7 +107,7 @@ func recoveredText(t job.Totals) string {
 	if t.Requeued == 0 {
 		return "No job has failed for good."
 	}
-	return fmt.Sprintf("%s were tried again so far.", counted(t.Requeued, "failed attempt", "failed attempts"))
+	return fmt.Sprintf("%s were tried again so far.", format.Counted(t.Requeued, "failed attempt", "failed attempts"))
 }
 
 // largest is the count that fills a facet's bar.

@@ -1,13 +1,14 @@
 package templates
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // act is one button that changes something; see actForm.
@@ -39,7 +40,7 @@ func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 // returns there without scripts.
 func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
 	a := act{
-		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind), about: aboutJob(j),
+		kind: kind, url: link.JobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind), about: aboutJob(j),
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
 	a.word, a.icon = faceOf(kind)
@@ -53,7 +54,7 @@ func (a act) shownIf(applies bool) act {
 }
 
 // aboutJob names a job to readers who hear a button alone.
-func aboutJob(j job.Job) string { return visible(j.Type) + " " + brief(j.ID) }
+func aboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
 
 // faceOf is the word and the icon of a button that acts on a job.
 func faceOf(kind string) (word, symbol string) {
@@ -112,35 +113,14 @@ func pipsOf(used, limit int) []pip {
 		if i >= used { // hollow: the stroke stands half outside
 			x, width = x+0.5, width-1
 		}
-		pips[i] = pip{i < used, coord(x), coord(width)}
+		pips[i] = pip{i < used, format.Coord(x), format.Coord(width)}
 	}
 	return pips
 }
 
-// coord writes a coordinate of a drawing.
-func coord(x float64) string { return string(appendDecimal(nil, x, 2)) }
+// room is the class that keeps enough room for a live count to double without
+// moving what stands beside it.
+func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Number(2*n+100)))) }
 
-// tenth is coord where a tenth is exact enough.
-func tenth(x float64) string { return string(appendDecimal(nil, x, 1)) }
-
-// appendDecimal writes x with at most so many digits after the point. A page has
-// thousands of coordinates, all of them short.
-func appendDecimal(b []byte, x float64, digits int) []byte {
-	unit := int64(1)
-	for range digits {
-		unit *= 10
-	}
-	n := int64(math.Round(x * float64(unit)))
-	if n < 0 {
-		b, n = append(b, '-'), -n
-	}
-	b = strconv.AppendInt(b, n/unit, 10)
-	if n %= unit; n > 0 {
-		b = append(b, '.')
-	}
-	for ; n > 0; n = n % unit {
-		unit /= 10
-		b = append(b, byte('0'+n/unit))
-	}
-	return b
-}
+// upTo is the class that keeps just enough room for a live count that reaches n.
+func upTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }

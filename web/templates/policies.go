@@ -5,14 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/url"
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"redrive/internal/retry"
 	"redrive/internal/wire"
+	"redrive/web/templates/format"
 )
 
 // Policies is the page /policies: the policies in use, the presets, and one of
@@ -40,14 +38,6 @@ type PolicyEntry struct {
 // maxEntries bounds the policies in use that the page lists.
 const maxEntries = 60
 
-// policiesURL is the page of policies, as seen from the one of that name.
-func policiesURL(name string) templ.SafeURL {
-	if name == "" {
-		return "/policies"
-	}
-	return local("/policies", url.Values{"preset": {name}})
-}
-
 // Changed reports whether the policy that is shown is not the one that the
 // form starts from.
 func (v Policies) Changed() bool {
@@ -56,7 +46,7 @@ func (v Policies) Changed() bool {
 
 // title names a policy as people speak of it: "queue orders".
 func (e PolicyEntry) title() string {
-	return visible(strings.Replace(e.Name, ":", " ", 1))
+	return format.Visible(strings.Replace(e.Name, ":", " ", 1))
 }
 
 // about says for which jobs a policy holds.
@@ -64,15 +54,15 @@ func (e PolicyEntry) about() string {
 	kind, place, _ := strings.Cut(e.Name, ":")
 	switch {
 	case kind == "queue":
-		return "for jobs of the queue " + visible(place) + " that say nothing else; stored with each job at enqueue"
+		return "for jobs of the queue " + format.Visible(place) + " that say nothing else; stored with each job at enqueue"
 	case kind == "type":
-		return "for jobs of the type " + visible(place) + " that say nothing else, on a queue that says nothing; stored with each job at enqueue"
+		return "for jobs of the type " + format.Visible(place) + " that say nothing else, on a queue that says nothing; stored with each job at enqueue"
 	case kind == "file":
 		return "as the file says, with the default of the configuration beneath"
 	case e.Name == "default":
 		return "for jobs about which nobody says anything else; stored with each job at enqueue"
 	}
-	return "for whatever names it in its policy, as use: " + visible(e.Name)
+	return "for whatever names it in its policy, as use: " + format.Visible(e.Name)
 }
 
 // line sums a policy up under its name.
@@ -81,19 +71,19 @@ func (e PolicyEntry) line() cell {
 	if p.Limit() == 1 {
 		return cell{text: "never retried, " + ending(p)}
 	}
-	c := cell{text: number(p.Limit()) + " × "}
+	c := cell{text: format.Number(p.Limit()) + " × "}
 	switch p.Strategy {
 	case retry.Immediate:
 		c.text += "at once"
 	case retry.Schedule:
 		c.text += "schedule " + shortSchedule(p.Schedule)
 	case retry.Polynomial:
-		c.text, c.power = c.text+duration(p.InitialInterval)+" · n", factor(p.Coefficient)
+		c.text, c.power = c.text+format.Duration(p.InitialInterval)+" · n", format.Factor(p.Coefficient)
 	default:
-		c.text += visible(string(p.Strategy)) + " " + duration(p.InitialInterval)
+		c.text += format.Visible(string(p.Strategy)) + " " + format.Duration(p.InitialInterval)
 	}
 	if p.Jitter.On() {
-		c.rest += ", ×" + factor(p.Jitter.Low) + " to " + factor(p.Jitter.High)
+		c.rest += ", ×" + format.Factor(p.Jitter.Low) + " to " + format.Factor(p.Jitter.High)
 	}
 	return c
 }
@@ -101,7 +91,7 @@ func (e PolicyEntry) line() cell {
 func shortSchedule(schedule []time.Duration) string {
 	words := make([]string, 0, 4)
 	for i, d := range schedule[:min(len(schedule), 3)] {
-		words = append(words, duration(d))
+		words = append(words, format.Duration(d))
 		if i == 2 && len(schedule) > 3 {
 			words = append(words, "…")
 		}
@@ -119,7 +109,7 @@ func ending(p retry.Policy) string {
 
 // formula is the delay before retry n, as a calculation.
 func formula(p retry.Policy) cell {
-	c, limit := cell{text: duration(p.InitialInterval)}, ", "+duration(p.MaxInterval)+" )"
+	c, limit := cell{text: format.Duration(p.InitialInterval)}, ", "+format.Duration(p.MaxInterval)+" )"
 	switch p.Strategy {
 	case retry.Immediate:
 		return cell{text: "delay(n) = 0"}
@@ -131,14 +121,14 @@ func formula(p retry.Policy) cell {
 	case retry.Linear:
 		c.text += " × n"
 	case retry.Exponential:
-		c.text, c.power = c.text+" × "+factor(p.Coefficient), "n−1"
+		c.text, c.power = c.text+" × "+format.Factor(p.Coefficient), "n−1"
 	case retry.Polynomial:
-		c.text, c.power = c.text+" × n", factor(p.Coefficient)
+		c.text, c.power = c.text+" × n", format.Factor(p.Coefficient)
 	}
 	c.text, c.rest = "min( "+c.text, limit
 	if p.Jitter.On() {
 		c.text = "min( " + c.text
-		c.rest += " × [" + factor(p.Jitter.Low) + ", " + factor(p.Jitter.High) + ")" + limit
+		c.rest += " × [" + format.Factor(p.Jitter.Low) + ", " + format.Factor(p.Jitter.High) + ")" + limit
 	}
 	c.text = "delay(n) = " + c.text
 	return c
@@ -152,7 +142,7 @@ func longSchedule(schedule []time.Duration) string {
 			words = append(words, "…")
 		}
 		if len(schedule) <= 12 || i < 10 || i == len(schedule)-1 {
-			words = append(words, duration(d))
+			words = append(words, format.Duration(d))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -163,7 +153,7 @@ func inSentences(p retry.Policy) string {
 	if p.Limit() == 1 {
 		return "A job has one attempt and is never retried."
 	}
-	s, initial := "", duration(p.InitialInterval)
+	s, initial := "", format.Duration(p.InitialInterval)
 	switch p.Strategy {
 	case retry.Immediate:
 		return "Each retry starts at once."
@@ -175,15 +165,15 @@ func inSentences(p retry.Policy) string {
 	case retry.Linear:
 		s = fmt.Sprintf("The first retry waits %s, and each further one %s longer", initial, initial)
 	case retry.Exponential:
-		s = fmt.Sprintf("The first retry waits %s, and each further one %s times as long as the one before", initial, factor(p.Coefficient))
+		s = fmt.Sprintf("The first retry waits %s, and each further one %s times as long as the one before", initial, format.Factor(p.Coefficient))
 	case retry.Polynomial:
-		s = fmt.Sprintf("The first retry waits %s, and retry n that times n to the power of %s", initial, factor(p.Coefficient))
+		s = fmt.Sprintf("The first retry waits %s, and retry n that times n to the power of %s", initial, format.Factor(p.Coefficient))
 	default:
 		s = fmt.Sprintf("Each retry waits %s", initial)
 	}
-	s += fmt.Sprintf(", but none more than %s.", duration(p.MaxInterval))
+	s += fmt.Sprintf(", but none more than %s.", format.Duration(p.MaxInterval))
 	if p.Jitter.On() {
-		s += fmt.Sprintf(" Chance makes each delay %s to %s times that, under the same cap.", factor(p.Jitter.Low), factor(p.Jitter.High))
+		s += fmt.Sprintf(" Chance makes each delay %s to %s times that, under the same cap.", format.Factor(p.Jitter.Low), format.Factor(p.Jitter.High))
 	}
 	return s
 }
@@ -193,7 +183,7 @@ func forever(d time.Duration) string {
 	if d == math.MaxInt64 {
 		return "more than 292 years"
 	}
-	return duration(d)
+	return format.Duration(d)
 }
 
 // spanWords says between which bounds a span lies, or nothing where chance has no
@@ -203,9 +193,9 @@ func spanWords(s retry.Span) string {
 		return ""
 	}
 	if s.High == math.MaxInt64 {
-		return "more than " + duration(s.Low)
+		return "more than " + format.Duration(s.Low)
 	}
-	return durationRange(s.Low, s.High)
+	return format.DurationRange(s.Low, s.High)
 }
 
 // death is how long a job waits until its last attempt: the average, and what
@@ -221,7 +211,7 @@ func death(p retry.Policy, ttr time.Duration) (wait, more string) {
 		more += ", " + between
 	}
 	if ttr > 0 {
-		more += fmt.Sprintf(", plus up to %s × %s of running", number(p.Limit()), duration(ttr))
+		more += fmt.Sprintf(", plus up to %s × %s of running", format.Number(p.Limit()), format.Duration(ttr))
 	} else {
 		more += ", plus the attempts themselves"
 	}
@@ -237,11 +227,11 @@ func (v Policies) against() string {
 func moved(from, to int) string {
 	switch {
 	case to < from:
-		return fmt.Sprintf("falls from %s to %s per second", number(from), number(to))
+		return fmt.Sprintf("falls from %s to %s per second", format.Number(from), format.Number(to))
 	case to > from:
-		return fmt.Sprintf("rises from %s to %s per second", number(from), number(to))
+		return fmt.Sprintf("rises from %s to %s per second", format.Number(from), format.Number(to))
 	}
-	return fmt.Sprintf("stays at %s per second", number(to))
+	return fmt.Sprintf("stays at %s per second", format.Number(to))
 }
 
 func (v Policies) deathMoved() string {
@@ -257,7 +247,7 @@ func (v Policies) deathMoved() string {
 func (v Policies) summary() string {
 	wait, _ := death(v.Policy, 0)
 	return fmt.Sprintf("%s, %s of waiting on average, at most %s retries per second of %s jobs.",
-		upperFirst(attemptsAllowed(v.Policy)), wait, number(ownPeak(v.Herd, v.Policy)), number(v.Herd.Jobs))
+		format.UpperFirst(attemptsAllowed(v.Policy)), wait, format.Number(ownPeak(v.Herd, v.Policy)), format.Number(v.Herd.Jobs))
 }
 
 // ownPeak is the peak of the policy as it is, with its own jitter or none.

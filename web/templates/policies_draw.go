@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // curve is the drawing of a policy's delays: a place of 100 % by 208 px with
@@ -57,7 +58,7 @@ func curveOf(p retry.Policy) curve {
 	}
 	if reached < len(rows) {
 		x := (g.x(reached-1) + g.x(reached)) / 2
-		c.beyond, c.rest = wide(x), wide(100-x)
+		c.beyond, c.rest = format.Percent(x), format.Percent(100-x)
 	}
 	c.label = curveLabel(p, rows[:reached])
 	return c
@@ -69,12 +70,12 @@ func goesOn(p retry.Policy) bool { return p.Limit()-1 < maxRows }
 func curveLabel(p retry.Policy, rows []retry.Row) string {
 	words := make([]string, 0, len(rows))
 	for _, r := range rows[:min(len(rows), 6)] {
-		words = append(words, duration(r.Capped))
+		words = append(words, format.Duration(r.Capped))
 	}
 	if len(rows) > 6 {
-		words = append(words, "… "+duration(rows[len(rows)-1].Capped))
+		words = append(words, "… "+format.Duration(rows[len(rows)-1].Capped))
 	}
-	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.", strings.Join(words, ", "), duration(p.MaxInterval))
+	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.", strings.Join(words, ", "), format.Duration(p.MaxInterval))
 }
 
 // grid places retries and delays.
@@ -91,7 +92,9 @@ func (g grid) y(d time.Duration) float64 {
 	return curveFloor - (curveFloor-curveTop)*float64(d)/float64(g.longest)
 }
 
-func (g grid) at(i int, d time.Duration) string { return coord(g.x(i)) + "," + tenth(g.y(d)) }
+func (g grid) at(i int, d time.Duration) string {
+	return format.Coord(g.x(i)) + "," + format.Tenth(g.y(d))
+}
 
 func (g grid) line(rows []retry.Row, pick func(retry.Row) time.Duration) string {
 	points := make([]string, len(rows))
@@ -113,10 +116,10 @@ func (g grid) band(rows []retry.Row) string {
 // point draws one retry. Where many stand close, not each has words.
 func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 	y := g.y(r.Capped)
-	c := curvePoint{x: wide(g.x(i)), y: tenth(y), textY: tenth(y - 9), reached: reached}
+	c := curvePoint{x: format.Percent(g.x(i)), y: format.Tenth(y), textY: format.Tenth(y - 9), reached: reached}
 	stride := (g.points + 9) / 10
 	if i%stride == 0 {
-		c.number = number(r.Retry)
+		c.number = format.Number(r.Retry)
 	}
 	if reached && (i%stride == 0 || i == count-1 && stride == 1) {
 		c.delay = roughly(r.Capped)
@@ -127,10 +130,10 @@ func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 // roughly is a delay in one unit, for the little room of a drawing: "40 s",
 // "2.7 min", "18 h".
 func roughly(d time.Duration) string {
-	unit, name := day, "d"
+	unit, name := format.Day, "d"
 	switch {
 	case d < 90*time.Second:
-		return duration(d)
+		return format.Duration(d)
 	case d < 100*time.Minute:
 		unit, name = time.Minute, "min"
 	case d < 48*time.Hour:
@@ -138,9 +141,9 @@ func roughly(d time.Duration) string {
 	}
 	x := float64(d) / float64(unit)
 	if x < 10 {
-		return decimal(x, 1) + " " + name
+		return format.Decimal(x, 1) + " " + name
 	}
-	return number(int64(math.Round(x))) + " " + name
+	return format.Number(int64(math.Round(x))) + " " + name
 }
 
 // lines are the grid, and the cap where the curve comes that far.
@@ -149,18 +152,18 @@ func (g grid) lines(limit time.Duration) []curveLine {
 	for at, step := time.Duration(0), stepOf(g.longest, 5); at <= g.longest-step; {
 		at += step
 		if at != limit && !(limit <= g.longest && g.y(at)-g.y(limit) < 14) {
-			lines = append(lines, g.mark(at, duration(at), false))
+			lines = append(lines, g.mark(at, format.Duration(at), false))
 		}
 	}
 	if limit <= g.longest {
-		lines = append(lines, g.mark(limit, duration(limit)+", cap", true))
+		lines = append(lines, g.mark(limit, format.Duration(limit)+", cap", true))
 	}
 	return lines
 }
 
 func (g grid) mark(d time.Duration, word string, isCap bool) curveLine {
 	y := g.y(d)
-	return curveLine{y: tenth(y), textY: tenth(y - 4), word: word, cap: isCap}
+	return curveLine{y: format.Tenth(y), textY: format.Tenth(y - 4), word: word, cap: isCap}
 }
 
 // stepOf is the round duration that divides a length into at most so many.
@@ -180,7 +183,7 @@ func stepOf(length time.Duration, parts int) time.Duration {
 			return step
 		}
 	}
-	step := day
+	step := format.Day
 	for length/step > time.Duration(parts) {
 		step *= 2
 	}
@@ -221,7 +224,7 @@ func bucketsOf(h retry.Herd) int {
 }
 
 func loadOf(class, name string, l retry.Lane, buckets, most int) load {
-	drawn := load{class: class, name: name, peak: number(l.Peak), top: number(most) + " per s"}
+	drawn := load{class: class, name: name, peak: format.Number(l.Peak), top: format.Number(most) + " per s"}
 	pitch := 100 / float64(buckets)
 	for i, n := range l.Buckets {
 		if n == 0 {
@@ -229,7 +232,7 @@ func loadOf(class, name string, l retry.Lane, buckets, most int) load {
 		}
 		height := max(1.2, (loadFloor-loadTop)*float64(n)/float64(most))
 		drawn.bars = append(drawn.bars, loadBar{
-			wide(float64(i) * pitch), tenth(loadFloor - height), wide(min(pitch*0.82, 2.4)), tenth(height),
+			format.Percent(float64(i) * pitch), format.Tenth(loadFloor - height), format.Percent(min(pitch*0.82, 2.4)), format.Tenth(height),
 		})
 	}
 	return drawn
@@ -244,7 +247,7 @@ func herdTicks(h retry.Herd) []herdTick {
 	for at, step := time.Duration(0), stepOf(length, 5); at <= length-step; {
 		at += step
 		if x := 100 * float64(at) / float64(length); x > 8 && x < 95 { // not under the first, not cut off
-			all = append(all, herdTick{wide(x), "mid", duration(at)})
+			all = append(all, herdTick{format.Percent(x), "mid", format.Duration(at)})
 		}
 	}
 	return all

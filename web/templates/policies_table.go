@@ -10,6 +10,8 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // maxRows is how many retries a table lists and a curve draws.
@@ -28,7 +30,7 @@ func delayRows(p retry.Policy) []delayRow {
 	var rows []delayRow
 	for _, r := range p.Table(min(p.Limit()-1, maxRows)) {
 		rows = append(rows, delayRow{
-			retry: number(r.Retry), raw: rawOf(p, r), delay: duration(r.Capped), jitter: spanWords(r.Delay),
+			retry: format.Number(r.Retry), raw: rawOf(p, r), delay: format.Duration(r.Capped), jitter: spanWords(r.Delay),
 			total: forever(r.Total.Mean), spread: spanWords(r.Total),
 		})
 	}
@@ -37,16 +39,16 @@ func delayRows(p retry.Policy) []delayRow {
 
 // rawOf is the strategy's own delay before one retry, as a calculation.
 func rawOf(p retry.Policy, r retry.Row) cell {
-	initial := duration(p.InitialInterval)
+	initial := format.Duration(p.InitialInterval)
 	switch p.Strategy {
 	case retry.Immediate:
 		return cell{text: "at once"}
 	case retry.Linear:
-		return cell{text: initial + " × " + number(r.Retry)}
+		return cell{text: initial + " × " + format.Number(r.Retry)}
 	case retry.Exponential:
-		return cell{text: initial + " × " + factor(p.Coefficient), power: strconv.Itoa(r.Retry - 1)}
+		return cell{text: initial + " × " + format.Factor(p.Coefficient), power: strconv.Itoa(r.Retry - 1)}
 	case retry.Polynomial:
-		return cell{text: initial + " × " + number(r.Retry), power: factor(p.Coefficient)}
+		return cell{text: initial + " × " + format.Number(r.Retry), power: format.Factor(p.Coefficient)}
 	case retry.Schedule:
 		return cell{text: entryOf(p, r.Retry)}
 	}
@@ -59,9 +61,9 @@ func entryOf(p retry.Policy, n int) string {
 	case last == 0:
 		return "at once"
 	case n > last:
-		return "entry " + number(last) + " again"
+		return "entry " + format.Number(last) + " again"
 	}
-	return "entry " + number(n)
+	return "entry " + format.Number(n)
 }
 
 // moreRetries says what a table does not list.
@@ -71,7 +73,7 @@ func moreRetries(p retry.Policy) string {
 		return ""
 	}
 	wait, _ := death(p, 0)
-	return fmt.Sprintf("%s more, up to %s in all on average.", counted(rest, "retry", "retries"), wait)
+	return fmt.Sprintf("%s more, up to %s in all on average.", format.Counted(rest, "retry", "retries"), wait)
 }
 
 // herdRow is one wave of retries: the most in one second.
@@ -80,24 +82,26 @@ type herdRow struct{ wave, together, spread string }
 func herdRows(h retry.Herd) []herdRow {
 	rows := make([]herdRow, h.Retries)
 	for i := range rows {
-		rows[i] = herdRow{number(i + 1), number(h.Together.Waves[i]), number(h.Spread.Waves[i])}
+		rows[i] = herdRow{format.Number(i + 1), format.Number(h.Together.Waves[i]), format.Number(h.Spread.Waves[i])}
 	}
 	return rows
 }
 
 // herdNote says what the herd is, and how far it was followed.
 func herdNote(h retry.Herd) string {
-	note := number(h.Jobs) + " jobs fail in the same second and keep failing: retries per second"
+	note := format.Number(h.Jobs) + " jobs fail in the same second and keep failing: retries per second"
 	if h.Cut {
-		note += ", of the first " + number(h.Retries) + " retries"
+		note += ", of the first " + format.Number(h.Retries) + " retries"
 	}
 	if h.Bucket.Seconds() > 1 {
-		note += "; each bar is the busiest second of " + duration(h.Bucket)
+		note += "; each bar is the busiest second of " + format.Duration(h.Bucket)
 	}
 	return note
 }
 
-func factors(j retry.Jitter) string { return "×" + factor(j.Low) + " to " + factor(j.High) }
+func factors(j retry.Jitter) string {
+	return "×" + format.Factor(j.Low) + " to " + format.Factor(j.High)
+}
 
 // hasCurve reports whether there is anything to draw: some delay.
 func hasCurve(p retry.Policy) bool {
@@ -119,13 +123,13 @@ func asConfiguration(p retry.Policy) string {
 	line("max_attempts", strconv.Itoa(p.MaxAttempts))
 	line("strategy", string(p.Strategy))
 	line("initial_interval", Compact(p.InitialInterval))
-	line("coefficient", factor(p.Coefficient))
+	line("coefficient", format.Factor(p.Coefficient))
 	if len(p.Schedule) > 0 {
 		line("schedule", "["+CompactList(p.Schedule)+"]")
 	}
 	line("max_interval", Compact(p.MaxInterval))
 	if p.Jitter.On() {
-		line("jitter", "["+factor(p.Jitter.Low)+", "+factor(p.Jitter.High)+"]")
+		line("jitter", "["+format.Factor(p.Jitter.Low)+", "+format.Factor(p.Jitter.High)+"]")
 	} else {
 		line("jitter", "false")
 	}
@@ -147,8 +151,8 @@ func quoted(words []string) string {
 // Compact writes a duration as a configuration and the form take it: "5s",
 // "1m30s", "7d".
 func Compact(d time.Duration) string {
-	if d >= day && d%day == 0 {
-		return strconv.Itoa(int(d/day)) + "d"
+	if d >= format.Day && d%format.Day == 0 {
+		return strconv.Itoa(int(d/format.Day)) + "d"
 	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -191,5 +195,5 @@ func whatIfURL(p retry.Policy) templ.SafeURL {
 	for name, value := range WhatIfFields(p) {
 		values.Set(name, value)
 	}
-	return local("/policies", values)
+	return link.Policies("") + templ.SafeURL("?"+values.Encode())
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 func policyOf(t *testing.T, name string, change func(*retry.Policy)) retry.Policy {
@@ -61,7 +62,7 @@ func TestFormula_SaysWhatIsComputed(t *testing.T) {
 func TestCompact_IsReadByTheConfiguration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		5 * time.Second: "5s", 10 * time.Second: "10s", 5 * time.Minute: "5m", 90 * time.Second: "1m30s", time.Hour: "1h",
-		10 * time.Hour: "10h", 90 * time.Minute: "1h30m", day: "1d", 7 * day: "7d", 36 * time.Hour: "36h", 0: "0s", time.Hour + time.Second: "1h0m1s",
+		10 * time.Hour: "10h", 90 * time.Minute: "1h30m", format.Day: "1d", 7 * format.Day: "7d", 36 * time.Hour: "36h", 0: "0s", time.Hour + time.Second: "1h0m1s",
 		1500 * time.Millisecond: "1.5s",
 	} {
 		if got := Compact(d); got != want {
@@ -148,7 +149,7 @@ func TestCurve_ShowsWhatIsNeverReached(t *testing.T) {
 func TestRoughly_NamesOneUnit(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 4250 * time.Millisecond: "4.25 s", 89 * time.Second: "89 s", 102 * time.Second: "1.7 min", 160 * time.Second: "2.7 min", 5 * time.Minute: "5 min",
-		18*time.Hour + 12*time.Minute: "18 h", 4*day + 12*time.Hour: "4.5 d", 3660 * day: "3,660 d",
+		18*time.Hour + 12*time.Minute: "18 h", 4*format.Day + 12*time.Hour: "4.5 d", 3660 * format.Day: "3,660 d",
 	} {
 		if got := roughly(d); got != want {
 			t.Errorf("roughly(%v) = %q, want %q", d, got, want)
@@ -159,7 +160,7 @@ func TestRoughly_NamesOneUnit(t *testing.T) {
 func TestStepOf_DividesIntoAFewRoundParts(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{
 		1: time.Microsecond, 5 * time.Minute: time.Minute, 87 * time.Second: 20 * time.Second, 10 * time.Second: 2 * time.Second,
-		4 * day: day, 300 * time.Millisecond: 100 * time.Millisecond, 10 * day: 2 * day, math.MaxInt64: 32768 * day,
+		4 * format.Day: format.Day, 300 * time.Millisecond: 100 * time.Millisecond, 10 * format.Day: 2 * format.Day, math.MaxInt64: 32768 * format.Day,
 	} {
 		if got := stepOf(length, 5); got != want {
 			t.Errorf("stepOf(%v) = %v, want %v", length, got, want)

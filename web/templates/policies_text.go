@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // WritePolicy writes what the page of policies says about one of them, for a
@@ -22,9 +23,9 @@ func WritePolicy(w io.Writer, e PolicyEntry, h retry.Herd) error {
 	}
 	fmt.Fprintf(&b, "  %s\n\n", inSentences(p))
 	wait, more := death(p, e.TTR)
-	fmt.Fprintf(&b, "  Attempts        %s, the first included\n", number(p.Limit()))
+	fmt.Fprintf(&b, "  Attempts        %s, the first included\n", format.Number(p.Limit()))
 	fmt.Fprintf(&b, "  Time to death   %s%s\n", wait, more)
-	fmt.Fprintf(&b, "  Never retried   %s\n", cmp.Or(visible(strings.Join(p.NonRetryable, ", ")), "no error"))
+	fmt.Fprintf(&b, "  Never retried   %s\n", cmp.Or(format.Visible(strings.Join(p.NonRetryable, ", ")), "no error"))
 	fmt.Fprintf(&b, "  When exhausted  %s\n", actionWord(p.OnExhaustion))
 	if p.Limit() > 1 {
 		b.WriteString("\n")
@@ -59,14 +60,14 @@ func writeDelays(b *bytes.Buffer, p retry.Policy) {
 // herdSentence is the herd without its picture.
 func herdSentence(p retry.Policy, h retry.Herd) string {
 	s := fmt.Sprintf("%s jobs that fail together make at most %s retries in one second",
-		number(h.Jobs), number(ownPeak(h, p)))
+		format.Number(h.Jobs), format.Number(ownPeak(h, p)))
 	if h.Cut {
 		s = fmt.Sprintf("In their first %d retries, %s", h.Retries, s)
 	}
 	if p.Jitter.On() {
-		return s + fmt.Sprintf("; without jitter it would be %s.", number(h.Together.Peak))
+		return s + fmt.Sprintf("; without jitter it would be %s.", format.Number(h.Together.Peak))
 	}
-	return s + fmt.Sprintf("; with jitter %s it would be %s.", factors(h.Jitter), number(h.Spread.Peak))
+	return s + fmt.Sprintf("; with jitter %s it would be %s.", factors(h.Jitter), format.Number(h.Spread.Peak))
 }
 
 // plainText writes a calculation on one line.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // policyLine is how often a job is tried, and what becomes of it then.
@@ -24,13 +25,13 @@ func policyFormula(p retry.Policy) cell {
 }
 
 func attemptsAllowed(p retry.Policy) string {
-	return counted(p.Limit(), "attempt", "attempts")
+	return format.Counted(p.Limit(), "attempt", "attempts")
 }
 
 // delays says how long a job waits between its attempts, as a formula in which
 // n is the number of the retry.
 func delays(p retry.Policy) cell {
-	initial := duration(p.InitialInterval)
+	initial := format.Duration(p.InitialInterval)
 	var c cell
 	switch {
 	case p.Limit() == 1:
@@ -40,17 +41,17 @@ func delays(p retry.Policy) cell {
 	case p.Strategy == retry.Linear:
 		c.text = initial + " × n"
 	case p.Strategy == retry.Exponential:
-		c.text, c.power = initial+" × "+factor(p.Coefficient), "n−1"
+		c.text, c.power = initial+" × "+format.Factor(p.Coefficient), "n−1"
 	case p.Strategy == retry.Polynomial:
-		c.text, c.power = initial+" × n", factor(p.Coefficient)
+		c.text, c.power = initial+" × n", format.Factor(p.Coefficient)
 	case p.Strategy == retry.Schedule:
 		c.text = scheduleList(p.Schedule)
 	default:
 		c.text = initial + " apart"
 	}
-	c.rest = ", cap " + duration(p.MaxInterval)
+	c.rest = ", cap " + format.Duration(p.MaxInterval)
 	if p.Jitter.On() {
-		c.rest += ", jitter " + factor(p.Jitter.Low) + " to " + factor(p.Jitter.High)
+		c.rest += ", jitter " + format.Factor(p.Jitter.Low) + " to " + format.Factor(p.Jitter.High)
 	}
 	return c
 }
@@ -63,14 +64,14 @@ func scheduleList(schedule []time.Duration) string {
 	var words []string
 	for i, d := range schedule {
 		if i == 6 && len(schedule) > 8 {
-			words = append(words, counted(len(schedule)-7, "more", "more"))
+			words = append(words, format.Counted(len(schedule)-7, "more", "more"))
 			break
 		}
 		if i < len(schedule)-1 {
-			words = append(words, duration(d))
+			words = append(words, format.Duration(d))
 		}
 	}
-	last := "always " + duration(schedule[len(schedule)-1])
+	last := "always " + format.Duration(schedule[len(schedule)-1])
 	if len(words) == 0 {
 		return last
 	}

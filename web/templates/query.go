@@ -10,6 +10,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // Query is the part above a list in which people say what they want to see.
@@ -95,7 +96,7 @@ func lagging(n int) string {
 	if n == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s not searchable yet.", counted(n, "newest failure", "newest failures"), verb)
+	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
 }
 
 // facetOf is one link of a facet.
@@ -160,7 +161,7 @@ func namedFacets(title, symbol string, counts []filter.NameCount, chosen string,
 		if current {
 			name = ""
 		}
-		g.all[i] = facetOf{symbol, visible(c.Name), c.Count, to(name), current}
+		g.all[i] = facetOf{symbol, format.Visible(c.Name), c.Count, to(name), current}
 	}
 	return g
 }
@@ -171,7 +172,7 @@ func uncounted(f filter.Filter) string {
 	if f.Zero() {
 		return ""
 	}
-	return "Counted without " + inWords(len(f.Has()), "other filter", "other filters") + "."
+	return "Counted without " + format.InWords(len(f.Has()), "other filter", "other filters") + "."
 }
 
 // orderOf says in which order a list is.
@@ -211,9 +212,9 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "reason":
 		return name, becauseOf(retry.Reason(value)).word
 	case "from":
-		return "since", stamp(f.From)
+		return "since", format.Stamp(f.From)
 	case "to":
-		return "before", stamp(f.To)
+		return "before", format.Stamp(f.To)
 	case "class":
 		return "error type", value
 	case "group":

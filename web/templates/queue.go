@@ -5,6 +5,8 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // Queue is the page /queues/{name}.
@@ -22,11 +24,11 @@ type Queue struct {
 
 // flip is the button that pauses the queue and resumes it.
 func (v Queue) flip() flipAct {
-	here := back(queueURL(v.Queue.Name))
+	here := back(link.Queue(v.Queue.Name))
 	return flipAct{
-		is: !v.Queue.PausedAt.IsZero(), about: visible(v.Queue.Name), denied: v.off(access.Operate, "pause or resume a queue"),
-		on:  face{url: queueAction(v.Queue.Name, "resume"), icon: "play", word: "Resume", fields: here},
-		off: face{url: queueAction(v.Queue.Name, "pause"), icon: "pause", word: "Pause", fields: here},
+		is: !v.Queue.PausedAt.IsZero(), about: format.Visible(v.Queue.Name), denied: v.off(access.Operate, "pause or resume a queue"),
+		on:  face{url: link.QueueAction(v.Queue.Name, "resume"), icon: "play", word: "Resume", fields: here},
+		off: face{url: link.QueueAction(v.Queue.Name, "pause"), icon: "pause", word: "Pause", fields: here},
 	}
 }
 
@@ -44,7 +46,7 @@ func (v Queue) statuses() []job.Status {
 
 // rate is how many attempts ended in the last hour, and how many of them failed.
 func (v Queue) rate() string {
-	s := counted(sum(series(v.Queue.LastHour, executions)), "attempt", "attempts") + " in the last hour"
+	s := format.Counted(sum(series(v.Queue.LastHour, executions)), "attempt", "attempts") + " in the last hour"
 	if share, known := failingShare(v.Queue); known {
 		s += ", " + partOf(share) + " failed"
 	}

@@ -9,6 +9,8 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 const (
@@ -62,8 +64,8 @@ func queuesSummary(v Queues) string {
 	for _, q := range v.Queues {
 		hour += sum(series(q.LastHour, executions))
 	}
-	return fmt.Sprintf("%s, %s, %s in the last hour", counted(len(v.Queues), "queue", "queues"),
-		counted(workers, "worker", "workers"), counted(hour, "attempt", "attempts"))
+	return fmt.Sprintf("%s, %s, %s in the last hour", format.Counted(len(v.Queues), "queue", "queues"),
+		format.Counted(workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"))
 }
 
 // workers says how busy a queue's workers are.
@@ -79,7 +81,7 @@ func heldTitle(held []queues.Held) string {
 	for _, h := range held {
 		n += h.Count
 	}
-	return counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
+	return format.Counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
 }
 
 func heldCount(h queues.Held, last bool) string {
@@ -87,7 +89,7 @@ func heldCount(h queues.Held, last bool) string {
 	if last {
 		end = ". "
 	}
-	return fmt.Sprintf("(%s in %s)", number(h.Count), visible(h.Queue)) + end
+	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
 }
 
 // executions is how many attempts ended.
@@ -119,7 +121,7 @@ func letterless(q queues.Info) bool {
 func lettersGo(c QueueConfig) string {
 	switch {
 	case c.ForwardedTo != "":
-		return "to " + visible(c.ForwardedTo)
+		return "to " + format.Visible(c.ForwardedTo)
 	case c.DeadLetters:
 		return "kept here"
 	}
@@ -133,7 +135,7 @@ func lettersLeave(c QueueConfig) string {
 	case c.Policy.OnExhaustion != retry.DeadLetter:
 		return ""
 	case c.ForwardedTo != "":
-		return " to " + visible(c.ForwardedTo)
+		return " to " + format.Visible(c.ForwardedTo)
 	case !c.DeadLetters:
 		return ", which is off"
 	}
@@ -143,8 +145,8 @@ func lettersLeave(c QueueConfig) string {
 // queueFlip is the pause and resume button of a queue.
 func queueFlip(f Frame, q queues.Info) flipAct {
 	return flipAct{
-		is: !q.PausedAt.IsZero(), class: "row square", about: visible(q.Name), denied: f.off(access.Operate, "pause or resume queues"),
-		on:  face{url: queueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(queuesURL())},
-		off: face{url: queueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(queuesURL())},
+		is: !q.PausedAt.IsZero(), class: "row square", about: format.Visible(q.Name), denied: f.off(access.Operate, "pause or resume queues"),
+		on:  face{url: link.QueueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(link.Queues())},
+		off: face{url: link.QueueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(link.Queues())},
 	}
 }

@@ -1,6 +1,10 @@
 package templates
 
-import "redrive/internal/retry"
+import (
+	"redrive/internal/retry"
+
+	"redrive/web/templates/format"
+)
 
 // because is what pages say about a reason: in a badge, as a part of a
 // sentence, and where there is room, what it means and what to do.
@@ -71,5 +75,5 @@ func becauseOfEnvelope(r retry.Reason) because {
 			"The schema_version of its envelope is missing, or newer than this program. Its bytes are kept as they came.",
 			"Replay it once this program knows the version, or let the producer send version 1."}
 	}
-	return because{"info", visible(string(r)), visible(string(r)), "Its code is " + visible(string(r)) + ".", ""}
+	return because{"info", format.Visible(string(r)), format.Visible(string(r)), "Its code is " + format.Visible(string(r)) + ".", ""}
 }

@@ -10,12 +10,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/a-h/templ"
-
 	"redrive/internal/access"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates/format"
 )
 
 // MaxEditor is the largest text that the payload's editor takes, in bytes.
@@ -51,25 +50,22 @@ func (Redo) Fields() []string {
 	return append(names, "on_exhaustion")
 }
 
-// redoURL is the page that replays a job with changes.
-func redoURL(id string) templ.SafeURL { return jobAction(id, "replay") }
-
 // EditorText is a payload as text that can be edited and read back, or why
 // there is none. JSON is laid out in lines, and what a reader could not see in
 // it is written as an escape, which means the same.
 func EditorText(payload []byte) (text, why string) {
 	switch {
 	case len(payload) > MaxEditor:
-		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API takes all of it.", size(len(payload)), size(MaxEditor))
+		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API takes all of it.", format.Size(len(payload)), format.Size(MaxEditor))
 	case !utf8.Valid(payload):
 		return "", "It is no text, so it cannot be edited here. It is replayed byte for byte."
 	case json.Valid(payload):
 		var b bytes.Buffer
 		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
-			return escapeHidden(string(payload)), ""
+			return format.EscapeHidden(string(payload)), ""
 		}
-		return escapeHidden(b.String()), ""
-	case strings.ContainsFunc(string(payload), func(r rune) bool { return hides(r) && r != '\n' && r != '\t' }):
+		return format.EscapeHidden(b.String()), ""
+	case strings.ContainsFunc(string(payload), func(r rune) bool { return format.Hides(r) && r != '\n' && r != '\t' }):
 		return "", "It holds characters that cannot be seen, so it cannot be edited here. It is replayed byte for byte."
 	}
 	return string(payload), ""
@@ -81,7 +77,7 @@ func (v Redo) denied() string {
 	case v.off(access.Operate, "replay jobs") != "":
 		return v.off(access.Operate, "replay jobs")
 	case !v.Job.Replayable():
-		return upperFirst(whyNoReplay(v.Job))
+		return format.UpperFirst(whyNoReplay(v.Job))
 	}
 	return ""
 }
@@ -91,19 +87,19 @@ func (v Redo) changed() string {
 	if len(v.Paths) == 0 {
 		return "none"
 	}
-	return "at " + visible(strings.Join(v.Paths, ", "))
+	return "at " + format.Visible(strings.Join(v.Paths, ", "))
 }
 
 // verdict says in a sentence what a replay would do now.
 func (v Redo) verdict() sentence {
 	s := sentence{now: v.Now}
-	s.says("Valid. Run %v starts ", number(v.Job.Run+1))
+	s.says("Valid. Run %v starts ", format.Number(v.Job.Run+1))
 	if v.RunAt.After(v.Now) {
 		s.says(s.when(v.RunAt)+" %v", v.RunAt)
 	} else {
 		s.says("at once")
 	}
-	s.says(": same id, attempts from 0 again. Run %v stays as it was.", number(v.Job.Run))
+	s.says(": same id, attempts from 0 again. Run %v stays as it was.", format.Number(v.Job.Run))
 	if v.Type != "" && v.Type != v.Job.Type {
 		s.says(" The envelope can be read now: it is a %v.", v.Type)
 	}
@@ -111,7 +107,7 @@ func (v Redo) verdict() sentence {
 }
 
 // submit is the text of the page's primary button.
-func (v Redo) submit() string { return "Replay as run " + number(v.Job.Run+1) }
+func (v Redo) submit() string { return "Replay as run " + format.Number(v.Job.Run+1) }
 
 func (v Redo) queues() []string { return queueChoices(v.Queues, cmp.Or(v.Form["queue"], v.Job.Queue)) }
 
@@ -172,12 +168,12 @@ func firstDelays(p retry.Policy) []firstDelay {
 	for _, r := range rows {
 		share := func(d time.Duration) float64 { return 100 * float64(d) / float64(longest) }
 		d := firstDelay{
-			retry: number(r.Retry), raw: rawOf(p, r), delay: duration(r.Capped), jitter: cmp.Or(spanWords(r.Delay), "–"),
-			before: "not reached", reached: r.Retry < p.Limit(), bar: wide(share(r.Delay.Low)),
-			softAt: wide(share(r.Delay.Low)), soft: wide(share(r.Delay.High - r.Delay.Low)),
+			retry: format.Number(r.Retry), raw: rawOf(p, r), delay: format.Duration(r.Capped), jitter: cmp.Or(spanWords(r.Delay), "–"),
+			before: "not reached", reached: r.Retry < p.Limit(), bar: format.Percent(share(r.Delay.Low)),
+			softAt: format.Percent(share(r.Delay.Low)), soft: format.Percent(share(r.Delay.High - r.Delay.Low)),
 		}
 		if d.reached {
-			d.before = "attempt " + number(r.Retry+1)
+			d.before = "attempt " + format.Number(r.Retry+1)
 		}
 		all = append(all, d)
 	}
@@ -195,7 +191,7 @@ func inAll(p retry.Policy) string {
 	if between != "" {
 		between = " (" + between + ")"
 	}
-	return fmt.Sprintf("%s wait %s in all%s, %s.", upperFirst(inWords(p.Limit(), "attempt", "attempts")), wait, between, ending(p))
+	return fmt.Sprintf("%s wait %s in all%s, %s.", format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts")), wait, between, ending(p))
 }
 
 // exhaustions are what can become of a job after its last attempt.
@@ -206,7 +202,7 @@ func (v Redo) locked() string {
 	if v.Locked == 0 {
 		return ""
 	}
-	return ", " + counted(v.Locked, "value is", "values are") + " locked: put back on the server, never shown"
+	return ", " + format.Counted(v.Locked, "value is", "values are") + " locked: put back on the server, never shown"
 }
 
 // payloadHint says what the editor takes.
@@ -225,6 +221,8 @@ func payloadHint(v Redo) string {
 }
 
 // editorRows is how high the editor is.
-func editorRows(text string) string { return number(min(max(strings.Count(text, "\n")+2, 8), 32)) }
+func editorRows(text string) string {
+	return format.Number(min(max(strings.Count(text, "\n")+2, 8), 32))
+}
 
 func allJobs() filter.Filter { return filter.Filter{} }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"redrive/internal/access"
+	"redrive/web/templates/format"
 )
 
 // off says why whoever looks cannot do something now, or nothing: the database
@@ -11,7 +12,7 @@ import (
 // what is a verb, as "replay".
 func (f Frame) off(need access.Permission, what string) string {
 	if f.Problem != "" {
-		return visible(f.Problem)
+		return format.Visible(f.Problem)
 	}
 	if f.May(need) {
 		return ""
@@ -25,12 +26,14 @@ func (f Frame) May(need access.Permission) bool {
 }
 
 // userTitle says who is logged in, for the pointer and for readers.
-func userTitle(f Frame) string { return "Logged in as " + visible(f.User) + ", " + roleWords(f.Role) }
+func userTitle(f Frame) string {
+	return "Logged in as " + format.Visible(f.User) + ", " + roleWords(f.Role)
+}
 
 // roleWords is a role as people read it.
 func roleWords(r access.Role) string {
 	if r == "" {
 		return "no role"
 	}
-	return visible(string(r))
+	return format.Visible(string(r))
 }

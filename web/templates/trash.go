@@ -8,6 +8,8 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // Trash is the page /trash: what people discarded, and can restore until it is
@@ -24,19 +26,13 @@ type Trash struct {
 	Errors map[string]string
 }
 
-// trashURL is the list of discarded jobs that match f, from the cursor after on.
-func trashURL(f filter.Filter, after string) templ.SafeURL {
-	f.Status = ""
-	return list("/trash", f, after)
-}
-
 // where is the status that a job had before it was discarded.
 func where(was job.Trashed) job.Status {
 	return job.Job{State: was.State, Letter: was.Letter}.Status()
 }
 
 // chips leave the status out: every row of the page has it.
-func (v Trash) chips() []chip { return chips(v.list(), trashURL) }
+func (v Trash) chips() []chip { return chips(v.list(), link.Trash) }
 
 // list is the filter as far as a person chose it.
 func (v Trash) list() filter.Filter {
@@ -49,7 +45,7 @@ func (v Trash) list() filter.Filter {
 func (v Trash) bulk() bulk {
 	return bulk{
 		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		list: trashURL(v.Filter, ""), back: trashURL(v.Filter, v.After), kinds: []string{"restore"},
+		list: link.Trash(v.Filter, ""), back: link.Trash(v.Filter, v.After), kinds: []string{"restore"},
 	}
 }
 
@@ -58,7 +54,7 @@ func (v Trash) kept() string {
 	if v.Keeps <= 0 {
 		return "They are kept until somebody restores or replays them."
 	}
-	return "Each is purged " + about(v.Keeps) + " after it was discarded; until then it can be restored to where it was."
+	return "Each is purged " + format.About(v.Keeps) + " after it was discarded; until then it can be restored to where it was."
 }
 
 // purged says when a job goes: "purged in 6 d".
@@ -70,7 +66,7 @@ func (v Trash) purged(at time.Time) string {
 	if left < time.Minute {
 		return "purged soon"
 	}
-	return "purged in " + about(left)
+	return "purged in " + format.About(left)
 }
 
 // rowRestore is the button of a row of the trash.

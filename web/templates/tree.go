@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"redrive/web/templates/format"
 )
 
 // A payload is shown as it was received: the tree below points into its bytes
@@ -222,7 +224,7 @@ func (n node) label() string {
 	if plainKey.MatchString(n.key) {
 		return n.key[1 : len(n.key)-1]
 	}
-	return visible(n.key)
+	return format.Visible(n.key)
 }
 
 // opens reports whether a container is shown unfolded at first.
@@ -238,9 +240,9 @@ func (n node) summary() string {
 	if n.flat() {
 		return n.gist()
 	}
-	held := counted(len(n.children), "key", "keys")
+	held := format.Counted(len(n.children), "key", "keys")
 	if n.kind == arrayNode {
-		held = counted(len(n.children), "item", "items")
+		held = format.Counted(len(n.children), "item", "items")
 	}
 	if n.cut {
 		return "the first " + held
@@ -259,7 +261,7 @@ func (n node) gist() string {
 		if len(c.children) > 0 || c.kind == rawNode || len(c.key)+len(c.text) > 40 {
 			return ""
 		}
-		parts = append(parts, c.label()+" "+visible(strings.Trim(c.text, `"`)))
+		parts = append(parts, c.label()+" "+format.Visible(strings.Trim(c.text, `"`)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -281,7 +283,7 @@ func bytesAsText(s string) string {
 		if r == utf8.RuneError && n == 1 {
 			fmt.Fprintf(&b, `\x%02x`, s[0])
 		} else {
-			b.WriteString(visibleLines(s[:n]))
+			b.WriteString(format.VisibleLines(s[:n]))
 		}
 		s = s[n:]
 	}

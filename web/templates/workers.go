@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // Workers is the page /workers: who runs jobs, and what they run now.
@@ -38,23 +38,19 @@ type Quiet struct {
 	By    string
 }
 
-func workersURL() templ.SafeURL { return "/workers" }
-
-func workersAction(action string) templ.SafeURL { return templ.SafeURL("/workers/" + action) }
-
 // quietFlip is the button that makes the worker quiet, and wakes it.
 func quietFlip(f Frame) flipAct {
 	return flipAct{
 		is: f.Quiet != nil, about: "this worker", denied: f.off(access.Operate, "make the worker quiet"),
-		on:  face{url: workersAction("resume"), icon: "play", word: "Resume", fields: back(workersURL())},
-		off: face{url: workersAction("quiet"), icon: "pause", word: "Quiet", fields: back(workersURL())},
+		on:  face{url: link.WorkerAction("resume"), icon: "play", word: "Resume", fields: back(link.Workers())},
+		off: face{url: link.WorkerAction("quiet"), icon: "pause", word: "Quiet", fields: back(link.Workers())},
 	}
 }
 
 // quietSentence says in the banner what is not done, since when and through whom.
 func quietSentence(q Quiet, now time.Time) sentence {
 	s := sentence{now: now}
-	s.says("%v made it quiet "+s.when(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", someone(visible(q.By)), q.Since)
+	s.says("%v made it quiet "+s.when(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
 	return s
 }
 
@@ -64,7 +60,7 @@ func (v Workers) summary() string {
 	for _, q := range v.Queues {
 		busy, all = busy+q.Running, all+q.Workers
 	}
-	return fmt.Sprintf("%s, %s of %s", counted(len(v.Queues), "queue", "queues"), number(busy), counted(all, "place busy", "places busy"))
+	return fmt.Sprintf("%s, %s of %s", format.Counted(len(v.Queues), "queue", "queues"), format.Number(busy), format.Counted(all, "place busy", "places busy"))
 }
 
 // share is how much of a queue's workers is in use.
@@ -72,7 +68,7 @@ func (q WorkerQueue) share() string {
 	if q.Workers == 0 {
 		return "0%"
 	}
-	return wide(100 * float64(min(q.Running, q.Workers)) / float64(q.Workers))
+	return format.Percent(100 * float64(min(q.Running, q.Workers)) / float64(q.Workers))
 }
 
 // busy says the same in words.
@@ -101,5 +97,5 @@ func (v Workers) limitOf(j job.Job) string {
 	if j.Timeout <= 0 {
 		return "no limit"
 	}
-	return "of " + duration(j.Timeout)
+	return "of " + format.Duration(j.Timeout)
 }

@@ -1,4 +1,4 @@
-package templates
+package link
 
 import (
 	"net/url"
@@ -27,5 +27,18 @@ func TestList_IsWrittenAsURLValuesAre(t *testing.T) {
 	}
 	if got := list("/jobs", filter.Filter{}, ""); got != "/jobs" {
 		t.Errorf("the address of everything is %s", got)
+	}
+}
+
+func TestLinks_StayInsideWhateverTheNames(t *testing.T) {
+	for _, test := range []struct{ got, want string }{
+		{string(Job("a/../b?x#y")), "/jobs/a%2F..%2Fb%3Fx%23y"},
+		{string(QueueAction("//evil", "pause")), "/queues/%2F%2Fevil/pause"},
+		{string(Jobs(filter.Filter{Type: "a&b=c", Error: "ü"}, "")), "/jobs?error=%C3%BC&type=a%26b%3Dc"},
+		{string(Jobs(filter.Filter{}, "")), "/jobs"},
+	} {
+		if test.got != test.want {
+			t.Errorf("link %q, want %q", test.got, test.want)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package templates
+package format
 
 import "testing"
 
@@ -16,14 +16,14 @@ func TestVisible_ShowsWhatHides(t *testing.T) {
 		{"\u3164", `\u3164`},
 		{"cut \xe2\x82", "cut \ufffd"},
 	} {
-		if got := visible(test.in); got != test.want {
+		if got := Visible(test.in); got != test.want {
 			t.Errorf("visible(%q) = %q, want %q", test.in, got, test.want)
 		}
 	}
 }
 
 func TestVisibleLines_KeepsLinesAndTabs(t *testing.T) {
-	if got, want := visibleLines("a\r\n\tb\x1b[0m\rc"), "a\n\tb␛[0m␍c"; got != want {
+	if got, want := VisibleLines("a\r\n\tb\x1b[0m\rc"), "a\n\tb␛[0m␍c"; got != want {
 		t.Errorf("visibleLines = %q, want %q", got, want)
 	}
 }
@@ -31,7 +31,7 @@ func TestFullStop_EndsASentenceOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "done": "Done.", "Done.": "Done.", "ärger": "Ärger.", "\"x\" is no name": "\"x\" is no name.",
 	} {
-		if got := fullStop(text); got != want {
+		if got := Sentence(text); got != want {
 			t.Errorf("fullStop(%q) = %q, want %q", text, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package templates
+package format
 
 import (
 	"math"
@@ -38,7 +38,7 @@ func TestDuration_ReadsAsAPersonSaysIt(t *testing.T) {
 		{math.MaxInt64, "106,751 d 23 h"},
 		{math.MinInt64, "−106,751 d 23 h"},
 	} {
-		if got := duration(c.d); got != c.want {
+		if got := Duration(c.d); got != c.want {
 			t.Errorf("duration(%v) = %q, want %q", c.d, got, c.want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestDurationRange_NamesASharedUnitOnce(t *testing.T) {
 		{45 * time.Second, 3 * time.Minute, "45 s to 3 min"},
 		{4*time.Minute + 15*time.Second, 5*time.Minute + 45*time.Second, "4 min 15 s to 5 min 45 s"},
 	} {
-		if got := durationRange(c.low, c.high); got != c.want {
+		if got := DurationRange(c.low, c.high); got != c.want {
 			t.Errorf("durationRange(%v, %v) = %q, want %q", c.low, c.high, got, c.want)
 		}
 	}
@@ -62,27 +62,27 @@ func TestDurationRange_NamesASharedUnitOnce(t *testing.T) {
 
 func TestTenths_AreCutNotRounded(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
-	if got := tenths(now.Add(990*time.Millisecond), now); got != "14:02:11.9" {
+	if got := ClockTenths(now.Add(990*time.Millisecond), now); got != "14:02:11.9" {
 		t.Errorf("tenths = %q, want 14:02:11.9", got)
 	}
-	if got := tenths(now.Add(-day), now); got != "11 Mar 14:02:11.0" {
+	if got := ClockTenths(now.Add(-Day), now); got != "11 Mar 14:02:11.0" {
 		t.Errorf("tenths of yesterday = %q, want 11 Mar 14:02:11.0", got)
 	}
 }
 
 func TestWordsOfNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{inWords(0, "attempt", "attempts"), "no attempts"},
-		{inWords(1, "run", "runs"), "one run"},
-		{inWords(8, "attempt", "attempts"), "eight attempts"},
-		{inWords(1204, "attempt", "attempts"), "1,204 attempts"},
-		{upperFirst("two runs"), "Two runs"},
-		{size(1), "1 byte"},
-		{size(412), "412 bytes"},
-		{size(12700), "12.4 KiB"},
-		{size(1 << 20), "1 MiB"},
-		{factor(2), "2"},
-		{factor(0.85), "0.85"},
+		{InWords(0, "attempt", "attempts"), "no attempts"},
+		{InWords(1, "run", "runs"), "one run"},
+		{InWords(8, "attempt", "attempts"), "eight attempts"},
+		{InWords(1204, "attempt", "attempts"), "1,204 attempts"},
+		{UpperFirst("two runs"), "Two runs"},
+		{Size(1), "1 byte"},
+		{Size(412), "412 bytes"},
+		{Size(12700), "12.4 KiB"},
+		{Size(1 << 20), "1 MiB"},
+		{Factor(2), "2"},
+		{Factor(0.85), "0.85"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
@@ -93,11 +93,11 @@ func TestWordsOfNumbers(t *testing.T) {
 func TestCoord_WritesWhatAFloatIsToItsDigits(t *testing.T) {
 	for _, x := range []float64{0, 0.004, 0.05, 0.5, 1, 1.05, 1.5, 9.99, 9.996, 100, 12345.678, -0.5, -3, -7.25, 96.0 / 7} {
 		exact := math.Round(x*100) / 100
-		if got, want := coord(x), strconv.FormatFloat(exact, 'f', -1, 64); got != want {
+		if got, want := Coord(x), strconv.FormatFloat(exact, 'f', -1, 64); got != want {
 			t.Errorf("coord(%v) = %s, want %s", x, got, want)
 		}
 		rough := math.Round(x*10) / 10
-		if got, want := tenth(x), strconv.FormatFloat(rough, 'f', -1, 64); got != want {
+		if got, want := Tenth(x), strconv.FormatFloat(rough, 'f', -1, 64); got != want {
 			t.Errorf("tenth(%v) = %s, want %s", x, got, want)
 		}
 	}

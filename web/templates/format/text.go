@@ -1,28 +1,35 @@
-package templates
+// Package format writes what pages show: text in which nothing hides, numbers,
+// times and durations as people say them. Nothing here reads a clock.
+//
+// Every text that came from outside passes through [Visible] or [VisibleLines]
+// on its way to a page; the templates escape it for HTML.
+package format
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // visible returns s as one line in which nothing hides: control characters are
 // drawn as ␀, ␊ and so on, and characters that reorder, join or vanish are
 // written as \u202e. Every string that came from outside passes through here,
 // or through visibleLines, on its way to a page.
-func visible(s string) string { return escape(s, "") }
+func Visible(s string) string { return escape(s, "") }
 
 // visibleLines is visible for text of several lines, as a trace: line breaks
 // and tabs keep their meaning.
-func visibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
+func VisibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
 func escape(s, keep string) string {
 	if plain(s, keep) {
 		return s
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	hidden := func(r rune) bool { return hides(r) && !strings.ContainsRune(keep, r) }
+	hidden := func(r rune) bool { return Hides(r) && !strings.ContainsRune(keep, r) }
 	if !strings.ContainsFunc(s, hidden) {
 		return s
 	}
@@ -58,7 +65,7 @@ func plain(s, keep string) bool {
 // hides reports whether a reader could not see r, or not where it stands:
 // controls, formats (among them the marks that turn the direction of writing),
 // separators of lines, private use, and letters without ink.
-func hides(r rune) bool {
+func Hides(r rune) bool {
 	if ' ' <= r && r <= '~' {
 		return false
 	}
@@ -71,7 +78,7 @@ func hides(r rune) bool {
 
 // short is the end of a job's id: enough to tell rows apart, and the random
 // part of a UUIDv7. The whole id is one click away.
-func short(id string) string {
+func ShortID(id string) string {
 	if len(id) <= 6 {
 		return id
 	}
@@ -79,7 +86,7 @@ func short(id string) string {
 }
 
 // brief is the id with its middle left out.
-func brief(id string) string {
+func BriefID(id string) string {
 	if len(id) <= 13 {
 		return id
 	}
@@ -88,15 +95,43 @@ func brief(id string) string {
 
 // fullStop makes s a sentence: it begins with a capital and ends with a full
 // stop.
-func fullStop(s string) string {
+func Sentence(s string) string {
 	if s == "" || strings.HasSuffix(s, ".") {
-		return upperFirst(s)
+		return UpperFirst(s)
 	}
-	return upperFirst(s) + "."
+	return UpperFirst(s) + "."
 }
 
 // by names who did something, inside a sentence.
-func by(name string) string { return cmp.Or(name, "somebody") }
+func By(name string) string { return cmp.Or(name, "somebody") }
 
 // someone is by at the beginning of a sentence. Names keep their letters.
-func someone(name string) string { return cmp.Or(name, "Somebody") }
+func Someone(name string) string { return cmp.Or(name, "Somebody") }
+
+// upperFirst begins a sentence.
+func UpperFirst(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	if !unicode.IsLower(first) {
+		return s
+	}
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// escapeHidden writes characters that a reader could not see as JSON escapes:
+// nobody shall paste into a shell what the page does not show. In valid JSON
+// they stand inside strings only, where the escape means the same.
+func EscapeHidden(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !Hides(r) || strings.ContainsRune("\n\t\r", r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
