@@ -22,14 +22,6 @@ type Audit struct {
 	Errors map[string]string
 }
 
-// Gone is the page of a job that is not there any more, with what people did
-// to it.
-type Gone struct {
-	Frame
-	ID      string
-	Entries []audit.Entry
-}
-
 func (v Audit) chips() []chip {
 	var all []chip
 	add := func(name, value string, clear func(*audit.Filter)) {

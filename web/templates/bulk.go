@@ -7,9 +7,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/filter"
-	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/retry"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
@@ -91,57 +89,4 @@ func (b bulk) query() string {
 		f.To = b.frame.Now
 	}
 	return f.String()
-}
-
-// matchingJobs is how many jobs a filter selects, where the totals and the
-// facets know it without counting; -1 where they do not.
-func matchingJobs(f filter.Filter, s job.Snapshot, facets filter.Facets) int64 {
-	bare := f
-	bare.Sort = ""
-	switch status := f.Status; {
-	case bare == filter.Filter{Status: status}:
-		return s.Depths[status]
-	case status == job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
-		return letterCount(facets, f.Reason)
-	case status != job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue}:
-		return queueCount(facets, f.Queue)
-	}
-	return -1
-}
-
-// letterCount adds up the reasons of the letters of a queue and a type.
-func letterCount(facets filter.Facets, reason retry.Reason) (n int64) {
-	for _, r := range facets.Reasons {
-		if reason == "" || r.Reason == reason {
-			n += r.Count
-		}
-	}
-	return n
-}
-
-func queueCount(facets filter.Facets, queue string) int64 {
-	for _, q := range facets.Queues {
-		if q.Name == queue {
-			return q.Count
-		}
-	}
-	return 0
-}
-
-// jobsBulk is the bar of the list of jobs.
-func jobsBulk(v Jobs) bulk {
-	return bulk{
-		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		list: link.Jobs(v.Filter, ""), back: link.Jobs(v.Filter, v.After), kinds: []string{"discard", "replay"},
-	}
-}
-
-// lettersBulk is the bar of the dead letters.
-func lettersBulk(v DeadLetters) bulk {
-	f := v.Filter
-	f.Status = job.StatusDeadLetter
-	return bulk{
-		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot, v.Query.Facets),
-		list: link.DeadLetters(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
-	}
 }

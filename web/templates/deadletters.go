@@ -3,6 +3,7 @@ package templates
 import (
 	"github.com/a-h/templ"
 
+	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates/format"
@@ -19,11 +20,6 @@ func rowForward(v DeadLetters, j job.Job) act {
 		deny(&a, config.DeadLetters, whyNoForward(j))
 	}
 	return a
-}
-
-// whyNoForward is why a dead letter of this queue cannot be sent again.
-func whyNoForward(j job.Job) string {
-	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
 }
 
 // letterFrom is where a letter came from, and what else is remarkable about it.
@@ -54,4 +50,37 @@ func lettersFilter(v DeadLetters) filter.Filter {
 	f := v.Filter
 	f.Status = job.StatusDeadLetter
 	return f
+}
+
+// first is the place of the first row's job.
+func (v DeadLetters) first() string {
+	if len(v.List.Letters) == 0 {
+		return ""
+	}
+	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
+}
+
+// lettersBulk is the bar of the dead letters.
+func lettersBulk(v DeadLetters) bulk {
+	f := v.Filter
+	f.Status = job.StatusDeadLetter
+	return bulk{
+		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot, v.Query.Facets),
+		list: link.DeadLetters(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
+	}
+}
+
+// DeadLetters is the page /dead-letters.
+type DeadLetters struct {
+	Frame
+	Filter  filter.Filter // Queue, Type, Reason, Error
+	List    filter.LetterList
+	After   string
+	Refused []Refused
+	Query   Query
+	Letters LetterRoom
+	Configs map[string]QueueConfig
+	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
+	Slow    bool
+	Errors  map[string]string
 }

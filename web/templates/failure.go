@@ -246,11 +246,3 @@ func replaysLong(g failures.Group) string {
 	}
 	return replaysText(g) + " succeeded"
 }
-
-// likeThis says how many failures the newest one of a job is like.
-func likeThis(g failures.Group) string {
-	if g.Failures <= 1 {
-		return "the first of its kind"
-	}
-	return "one of " + format.Number(g.Failures) + " failures like this"
-}

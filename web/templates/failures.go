@@ -146,30 +146,6 @@ func replaysText(g failures.Group) string {
 	return fmt.Sprintf("%s of %s", format.Number(g.Recovered), format.Number(g.Replayed))
 }
 
-// barsPath draws the failures of a day as one path in a box of 96 by 18; an hour
-// without any keeps a hairline, and one with few can be seen.
-func barsPath(hours []int64) string {
-	most := int64(1)
-	for _, n := range hours {
-		most = max(most, n)
-	}
-	b := make([]byte, 0, 20*len(hours))
-	for i, n := range hours {
-		height := 0.5
-		if n > 0 {
-			height = max(1.5, 18*float64(n)/float64(most))
-		}
-		b = format.AppendDecimal(append(b, 'M'), float64(i)*96/float64(len(hours)), 1)
-		b = format.AppendDecimal(append(b, ' '), 18-height, 1)
-		b = append(b, "h3V18h-3z"...)
-	}
-	return string(b)
-}
-
-func dayText(hours []int64) string {
-	return fmt.Sprintf("%s in the last 24 hours", format.Counted(sum(hours), "failure", "failures"))
-}
-
 // standing is what a person does first about a group: resolve an open one, or
 // open any other.
 func standing(g failures.Group) (action, symbol, word string) {

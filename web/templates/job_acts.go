@@ -39,12 +39,6 @@ func actsOf(v JobPage) []act {
 	return []act{discard, cancel, forward, replay}
 }
 
-func deny(a *act, allowed bool, why string) {
-	if a.denied == "" && !allowed {
-		a.denied = why
-	}
-}
-
 func whyNoDiscard(j job.Job) string {
 	switch j.State {
 	case job.Active:

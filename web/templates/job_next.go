@@ -1,9 +1,7 @@
 package templates
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"redrive/internal/job"
@@ -11,58 +9,13 @@ import (
 	"redrive/web/templates/format"
 )
 
-// sentence answers, at the top of the page, when the job runs again and why
-// then, or what became of it. The lead is the answer.
-type sentence struct {
-	lead, rest []phrase
-	now        time.Time
-}
+// answer says, at the top of the page, when the job runs again and why then, or
+// what became of it. The lead is the answer.
+type answer struct{ sentence }
 
-// phrase is a piece of text, or a time.
-type phrase struct {
-	text string
-	time time.Time
-	down bool // it counts down to the time
-}
-
-func (s *sentence) answers(format string, args ...any) {
-	s.lead = append(s.lead, phrases(format, args)...)
-}
-
-func (s *sentence) says(format string, args ...any) {
-	s.rest = append(s.rest, phrases(format, args)...)
-}
-
-// in marks a time that is counted down to.
-type in time.Time
-
-// phrases formats text in which %v stands for a time, an in, or text that may
-// come from data.
-func phrases(text string, args []any) []phrase {
-	all := make([]phrase, 0, 1+2*len(args))
-	for i, piece := range strings.Split(text, "%v") {
-		if i > 0 {
-			switch arg := args[i-1].(type) {
-			case time.Time:
-				all = append(all, phrase{time: arg})
-			case in:
-				all = append(all, phrase{time: time.Time(arg), down: true})
-			case string:
-				all = append(all, phrase{text: format.Visible(arg)})
-			default:
-				all = append(all, phrase{text: format.Visible(fmt.Sprint(arg))})
-			}
-		}
-		if piece != "" {
-			all = append(all, phrase{text: piece})
-		}
-	}
-	return all
-}
-
-// sentenceOf says it for every state.
-func sentenceOf(v JobPage, f forecast) sentence {
-	s := sentence{now: v.Now}
+// answerOf says it for every state.
+func answerOf(v JobPage, f forecast) answer {
+	s := answer{sentence{now: v.Now}}
 	switch v.Job.State {
 	case job.Scheduled:
 		s.scheduled(v, f)
@@ -87,14 +40,6 @@ func sentenceOf(v JobPage, f forecast) sentence {
 	return s
 }
 
-// when is the preposition before a time, which has a date unless it is today.
-func (s *sentence) when(t time.Time) string {
-	if format.SameDay(t.UTC(), s.now.UTC()) {
-		return "at"
-	}
-	return "on"
-}
-
 // nth is an attempt among those that the policy allows: "Attempt 4 of 5".
 func nth(n int, p retry.Policy) string {
 	if n > p.Limit() {
@@ -103,15 +48,7 @@ func nth(n int, p retry.Policy) string {
 	return "Attempt " + format.Number(n) + " of " + format.Number(p.Limit())
 }
 
-// around is when for a time that is only expected.
-func (s *sentence) around(t time.Time) string {
-	if s.when(t) == "at" {
-		return "at about"
-	}
-	return "around"
-}
-
-func (s *sentence) scheduled(v JobPage, f forecast) {
+func (s *answer) scheduled(v JobPage, f forecast) {
 	at := v.Job.RunAt
 	if s.starts(v, at) {
 		s.says(" It was enqueued to run not before then.")
@@ -123,7 +60,7 @@ func (s *sentence) scheduled(v JobPage, f forecast) {
 
 // starts says when the next attempt starts, and reports whether that is still
 // to come.
-func (s *sentence) starts(v JobPage, at time.Time) bool {
+func (s *answer) starts(v JobPage, at time.Time) bool {
 	if at.Sub(s.now) < time.Second {
 		s.answers("%v is due", nth(v.Job.Attempts+1, v.Job.Policy))
 		s.says(" since %v: it starts as soon as a worker is free.", at)
@@ -134,12 +71,12 @@ func (s *sentence) starts(v JobPage, at time.Time) bool {
 	return true
 }
 
-func (s *sentence) pending(v JobPage) {
+func (s *answer) pending(v JobPage) {
 	s.answers("It waits for a signal from outside")
 	s.says(" since %v. No time is set: until the signal comes, nothing runs. Cancel it if the signal will not come.", v.Job.ChangedAt)
 }
 
-func (s *sentence) available(v JobPage) {
+func (s *answer) available(v JobPage) {
 	next := nth(v.Job.Attempts+1, v.Job.Policy)
 	since := latest(v.Job.RunAt, v.Job.ChangedAt)
 	if why, args := hurdle(v); why != "" {
@@ -158,7 +95,7 @@ func (s *sentence) available(v JobPage) {
 	}
 }
 
-func (s *sentence) active(v JobPage, f forecast) {
+func (s *answer) active(v JobPage, f forecast) {
 	j := v.Job
 	if v.Waits {
 		s.begins(v)
@@ -185,7 +122,7 @@ func (s *sentence) active(v JobPage, f forecast) {
 }
 
 // begins says for what a claimed job waits that has not begun.
-func (s *sentence) begins(v JobPage) {
+func (s *answer) begins(v JobPage) {
 	next := nth(v.Job.Attempts+1, v.Job.Policy)
 	if v.StuckSince.IsZero() {
 		s.answers("%v starts as soon as a worker is free", next)
@@ -205,7 +142,7 @@ func waitRange(c coming) string {
 	return format.DurationRange(c.low, c.high)
 }
 
-func (s *sentence) retryable(v JobPage, f forecast) {
+func (s *answer) retryable(v JobPage, f forecast) {
 	s.starts(v, v.Job.RunAt)
 	s.whyThen(v)
 	s.ifAllFail(v, f)
@@ -214,7 +151,7 @@ func (s *sentence) retryable(v JobPage, f forecast) {
 }
 
 // whyThen explains the time of a retry by the attempt that failed.
-func (s *sentence) whyThen(v JobPage) {
+func (s *answer) whyThen(v JobPage) {
 	a := lastAttempt(v)
 	if a == nil || a.Delay == nil {
 		return
@@ -247,7 +184,7 @@ func failedHow(o job.Outcome) string {
 }
 
 // ifAllFail says where the run ends when nothing succeeds.
-func (s *sentence) ifAllFail(v JobPage, f forecast) {
+func (s *answer) ifAllFail(v JobPage, f forecast) {
 	if len(f.coming) == 0 {
 		return
 	}
@@ -283,7 +220,7 @@ func fate(v JobPage) string {
 }
 
 // waits says what else keeps the job from starting.
-func (s *sentence) waits(v JobPage) {
+func (s *answer) waits(v JobPage) {
 	if why, args := hurdle(v); why != "" {
 		s.says(" But not now: "+why+".", args...)
 	}
@@ -291,7 +228,7 @@ func (s *sentence) waits(v JobPage) {
 
 // expires says until when the job is worth running, which bounds its first
 // attempt only.
-func (s *sentence) expires(v JobPage) {
+func (s *answer) expires(v JobPage) {
 	switch at := v.Job.ExpiresAt; {
 	case at.IsZero() || v.Job.Run > 1 || v.Job.Attempts > 0:
 	case at.After(s.now):
@@ -313,7 +250,7 @@ func hurdle(v JobPage) (why string, args []any) {
 	return "", nil
 }
 
-func (s *sentence) completed(v JobPage) {
+func (s *answer) completed(v JobPage) {
 	s.answers("It succeeded "+s.when(v.Job.FinishedAt)+" %v", v.Job.FinishedAt)
 	s.says(", %v, at attempt %v of run %v.", format.Relative(v.Job.FinishedAt, s.now), format.Number(v.Job.Attempts), v.Job.Run)
 	if v.Job.Run > 1 {
@@ -322,7 +259,7 @@ func (s *sentence) completed(v JobPage) {
 	s.says(" Nothing more will run.")
 }
 
-func (s *sentence) cancelled(v JobPage) {
+func (s *answer) cancelled(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	s.answers("It was cancelled by hand "+s.when(ended)+" %v", ended)
 	if a := lastAttempt(v); a != nil && a.Outcome == job.CancelledBy {
@@ -332,7 +269,7 @@ func (s *sentence) cancelled(v JobPage) {
 	s.replayStarts(v)
 }
 
-func (s *sentence) replayStarts(v JobPage) {
+func (s *answer) replayStarts(v JobPage) {
 	s.says(" It does not run again by itself; a replay starts run %v.", v.Job.Run+1)
 }
 

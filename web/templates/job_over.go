@@ -11,7 +11,7 @@ import (
 )
 
 // discarded says how a job ended that failed for good.
-func (s *sentence) discarded(v JobPage) {
+func (s *answer) discarded(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	switch {
 	case v.Job.Letter == job.LetterRefused:
@@ -41,7 +41,7 @@ func (s *sentence) discarded(v JobPage) {
 
 // stored says why a job lies in the dead-letter queue. An envelope that could
 // not be read, or that a rule refused, never was a job that ran.
-func (s *sentence) stored(v JobPage) {
+func (s *answer) stored(v JobPage) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	if poisoned(v.Job) {
 		s.answers("It was set aside "+s.when(ended)+" %v: %v", ended, becauseOf(v.Job.Reason).short)
@@ -65,7 +65,7 @@ func (s *sentence) stored(v JobPage) {
 }
 
 // refused is the near loss for which the product has its one alarm.
-func (s *sentence) refused(v JobPage) {
+func (s *answer) refused(v JobPage) {
 	ended, problem := latest(v.Job.FinishedAt, v.Job.ChangedAt), "its queue took none"
 	if l := letterOf(v); l != nil && l.Problem != "" {
 		problem = strings.TrimRight(l.Problem, ".")
@@ -88,7 +88,7 @@ func letterOf(v JobPage) *job.DeadLetter {
 	return nil
 }
 
-func (s *sentence) byHand(v JobPage) {
+func (s *answer) byHand(v JobPage) {
 	at, by := latest(v.Job.FinishedAt, v.Job.ChangedAt), ""
 	if v.Job.Restorable() {
 		defer s.says(" It lies in the trash: Restore brings it back to where it was, until it is purged.")

@@ -9,9 +9,6 @@ import (
 	"redrive/web/templates/format"
 )
 
-// cell is one step of a calculation: text, raised text, text, small text, text.
-type cell struct{ text, power, rest, note, tail string }
-
 // tapeOf writes down how a delay came about, step by step; the last cell is
 // the delay. entries is the schedule of the job's policy, if it has one.
 func tapeOf(d retry.Delay, entries []time.Duration) []cell {

@@ -10,8 +10,8 @@ import (
 
 // thenOf says what happened after attempt i of a run: the fate that was
 // decided, and what became of it.
-func thenOf(v *JobPage, r *jobRun, i int) sentence {
-	s, a := sentence{now: v.Now}, r.attempts[i]
+func thenOf(v *JobPage, r *jobRun, i int) answer {
+	s, a := answer{sentence{now: v.Now}}, r.attempts[i]
 	switch {
 	case a.Outcome == job.Interrupted:
 		s.says("released by a graceful stop and put back at once; it does not count")
@@ -31,7 +31,7 @@ func thenOf(v *JobPage, r *jobRun, i int) sentence {
 }
 
 // retried says when the retry took place, or that something came before it.
-func (s *sentence) retried(v *JobPage, r *jobRun, i int) {
+func (s *answer) retried(v *JobPage, r *jobRun, i int) {
 	switch {
 	case i+1 < len(r.attempts):
 		next := r.attempts[i+1].StartedAt
@@ -48,7 +48,7 @@ func (s *sentence) retried(v *JobPage, r *jobRun, i int) {
 }
 
 // lettered says whether the dead letter was accepted, and where.
-func (s *sentence) lettered(r *jobRun) {
+func (s *answer) lettered(r *jobRun) {
 	switch l := r.letter; {
 	case l == nil:
 		s.says("sent to the dead-letter queue")
@@ -68,7 +68,7 @@ func (s *sentence) lettered(r *jobRun) {
 }
 
 // followed says what a person did about the end of a run.
-func (s *sentence) followed(r *jobRun) {
+func (s *answer) followed(r *jobRun) {
 	if l := r.letter; l != nil && !l.DiscardedAt.IsZero() {
 		s.says("; %v discarded it "+s.when(l.DiscardedAt)+" %v", format.By(l.DiscardedBy), l.DiscardedAt)
 	}

@@ -1,14 +1,13 @@
 package templates
 
 import (
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/a-h/templ"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // jobsCaption names the list for readers who hear it.
@@ -30,41 +29,12 @@ func timeHeading(f filter.Filter) string {
 	return "Changed"
 }
 
-// rowReplay is the replay button of a row.
-func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
-	return jobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
-}
-
-// rowDiscard is the discard button of a row: an icon, since the keys and the
-// bar above the list offer it too.
-func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
-	return jobAct(f, j, "discard", "row square", back).shownIf(j.Discardable())
-}
-
 // narrowedBy names the facets of a list of jobs.
 func narrowedBy(f filter.Filter) string {
 	if f.Status == job.StatusDeadLetter {
 		return "reason, queue and type"
 	}
 	return "queue"
-}
-
-// queueChoices are the queues of a form's list; one that is chosen and does not
-// exist is among them, so that the form says what is meant.
-func queueChoices(names []string, chosen string) []string {
-	if chosen == "" || slices.Contains(names, chosen) {
-		return names
-	}
-	return append([]string{chosen}, names...)
-}
-
-// sortedErrors are the problems of a filter, one sentence each.
-func sortedErrors(errors map[string]string) []string {
-	var all []string
-	for _, field := range slices.Sorted(maps.Keys(errors)) {
-		all = append(all, format.Sentence(format.Visible(field+": "+errors[field])))
-	}
-	return all
 }
 
 // The examples of the first run.
@@ -75,3 +45,76 @@ const (
 	commandExample = `dashboard enqueue email.receipt '{"order_id":1}'`
 	demoExample    = `dashboard demo`
 )
+
+// tab is one saved filter of the list of jobs.
+type tab struct {
+	url     templ.SafeURL
+	word    string
+	count   int64
+	status  job.Status // empty: all jobs
+	current bool
+}
+
+// tabs are the states; the rest of the filter stays.
+func tabs(v Jobs) []tab {
+	f := v.Filter
+	f.Status = ""
+	all := []tab{{url: link.Jobs(f, ""), word: "All", current: v.Filter.Status == ""}}
+	for _, s := range job.Statuses() {
+		f.Status = s
+		all = append(all, tab{
+			url: link.Jobs(f, ""), word: lookOf(s).word, status: s,
+			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
+		})
+	}
+	return all
+}
+
+// first is the place of the first row, before which the newer ones stand.
+func (v Jobs) first() string {
+	if len(v.List.Jobs) == 0 {
+		return ""
+	}
+	return v.Filter.CursorOf(v.List.Jobs[0]).String()
+}
+
+// newerIdle is what the bar above a list says while there is no news.
+func newerIdle(f filter.Filter, after string) string {
+	switch {
+	case after != "":
+		return "An older page. What is newer is not counted here."
+	case !follows(f, after):
+		return "Reload to see what is newer: this filter or order cannot be followed."
+	}
+	return "Newest first. Rows stay where they are."
+}
+
+// follows reports whether the scripts can tell which jobs newly enter a list:
+// messages carry states, queues and types only.
+func follows(f filter.Filter, after string) bool {
+	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
+	return after == "" && f == filter.Filter{}
+}
+
+// keeps names the statuses with which a row belongs to the list.
+func keeps(f filter.Filter) string { return string(f.Status) }
+
+// jobsBulk is the bar of the list of jobs.
+func jobsBulk(v Jobs) bulk {
+	return bulk{
+		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
+		list: link.Jobs(v.Filter, ""), back: link.Jobs(v.Filter, v.After), kinds: []string{"discard", "replay"},
+	}
+}
+
+// Jobs is the page /jobs.
+type Jobs struct {
+	Frame
+	Filter filter.Filter
+	List   filter.List
+	After  string            // the cursor of this page, empty for the first
+	Slow   bool              // the query ran into its deadline: List is incomplete
+	Errors map[string]string // field of the filter: what is wrong with it
+	Query  Query
+	Chart  *Chart // of the queue and the type that the filter names, or nil
+}

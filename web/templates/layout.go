@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -162,4 +163,11 @@ func shortcuts() []shortcut {
 		{[]string{"?"}, "this help"},
 		{[]string{"Esc"}, "close"},
 	}
+}
+
+// quietSentence says in the banner what is not done, since when and through whom.
+func quietSentence(q Quiet, now time.Time) sentence {
+	s := sentence{now: now}
+	s.says("%v made it quiet "+s.when(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
+	return s
 }

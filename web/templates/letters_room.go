@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/web/templates/format"
 )
@@ -93,4 +94,53 @@ func (r LetterRoom) pruning() string {
 		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
 	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. The newest one always stays."
+}
+
+// LetterRoom is how full the dead-letter queue is, and what bounds it.
+type LetterRoom struct {
+	retention.Usage
+	retention.Limits
+}
+
+// Refused is a job whose dead letter was not accepted, and why.
+type Refused struct {
+	job.Job
+	Problem string
+}
+
+func refusedTitle(n int64) string {
+	return format.Counted(n, "dead letter was refused", "dead letters were refused")
+}
+
+// refusedText says why dead letters were refused, and that nothing is lost.
+func refusedText(refused []Refused) string {
+	problems := map[string]bool{}
+	for _, j := range refused {
+		problems[j.Problem] = true
+	}
+	switch {
+	case len(problems) > 1:
+		return "Each says why. Every job is kept."
+	case len(refused) == 0 || refused[0].Problem == "":
+		return "Every job is kept."
+	}
+	return problemText(refused[0].Problem) + ". Every job is kept."
+}
+
+// problemText is why a dead letter was refused, as the beginning of a sentence.
+// An address keeps its letters.
+func problemText(problem string) string {
+	s := strings.TrimRight(format.Visible(problem), ".")
+	if strings.HasPrefix(s, "http") {
+		return s
+	}
+	return format.UpperFirst(s)
+}
+
+// recoveredText says what retries have saved.
+func recoveredText(t job.Totals) string {
+	if t.Requeued == 0 {
+		return "No job has failed for good."
+	}
+	return fmt.Sprintf("%s were tried again so far.", format.Counted(t.Requeued, "failed attempt", "failed attempts"))
 }

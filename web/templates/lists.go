@@ -2,6 +2,8 @@ package templates
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -10,31 +12,12 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates/format"
-	"redrive/web/templates/link"
 )
 
 // chip is a filter in use, and the way out of it.
 type chip struct {
 	name, value string
 	without     templ.SafeURL
-}
-
-// chips lists the filters in use. to makes the address of the same list under
-// another filter.
-func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []chip {
-	var all []chip
-	for _, name := range f.Has() {
-		word, value := partWord(f, name)
-		all = append(all, chip{word, format.Visible(value), to(f.Without(name), "")})
-	}
-	return all
-}
-
-func statusWord(s job.Status) string {
-	if s == "" {
-		return ""
-	}
-	return lookOf(s).word
 }
 
 // noMatch is the headline of a list that is empty by its filter.
@@ -46,30 +29,6 @@ func noMatch(noun string, filters int) string {
 		return "No " + noun + " matches both filters"
 	}
 	return fmt.Sprintf("No %s matches all %s", noun, format.InWords(filters, "filter", "filters"))
-}
-
-// tab is one saved filter of the list of jobs.
-type tab struct {
-	url     templ.SafeURL
-	word    string
-	count   int64
-	status  job.Status // empty: all jobs
-	current bool
-}
-
-// tabs are the states; the rest of the filter stays.
-func tabs(v Jobs) []tab {
-	f := v.Filter
-	f.Status = ""
-	all := []tab{{url: link.Jobs(f, ""), word: "All", current: v.Filter.Status == ""}}
-	for _, s := range job.Statuses() {
-		f.Status = s
-		all = append(all, tab{
-			url: link.Jobs(f, ""), word: lookOf(s).word, status: s,
-			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
-		})
-	}
-	return all
 }
 
 // waits reports whether the next thing to happen to j is known by its time.
@@ -94,50 +53,93 @@ func preview(payload []byte) string {
 	return format.Visible(clip.Text(string(payload), 120))
 }
 
-// share is a count as a part of the largest one, for the bar of a facet.
-func share(count, largest int64) string {
-	if largest <= 0 {
-		return format.Percent(0)
-	}
-	return format.Percent(100 * float64(count) / float64(largest))
-}
-
-// follows reports whether the scripts can tell which jobs newly enter a list:
-// messages carry states, queues and types only.
-func follows(f filter.Filter, after string) bool {
-	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
-	return after == "" && f == filter.Filter{}
-}
-
-// first is the place of the first row, before which the newer ones stand.
-func (v Jobs) first() string {
-	if len(v.List.Jobs) == 0 {
-		return ""
-	}
-	return v.Filter.CursorOf(v.List.Jobs[0]).String()
-}
-
-// first is the place of the first row's job.
-func (v DeadLetters) first() string {
-	if len(v.List.Letters) == 0 {
-		return ""
-	}
-	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
-}
-
-// newerIdle is what the bar above a list says while there is no news.
-func newerIdle(f filter.Filter, after string) string {
-	switch {
-	case after != "":
-		return "An older page. What is newer is not counted here."
-	case !follows(f, after):
-		return "Reload to see what is newer: this filter or order cannot be followed."
-	}
-	return "Newest first. Rows stay where they are."
-}
-
-// keeps names the statuses with which a row belongs to the list.
-func keeps(f filter.Filter) string { return string(f.Status) }
-
 // rowsShown says how many rows the page has.
 func rowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
+
+// rowReplay is the replay button of a row.
+func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
+	return jobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
+}
+
+// rowDiscard is the discard button of a row: an icon, since the keys and the
+// bar above the list offer it too.
+func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
+	return jobAct(f, j, "discard", "row square", back).shownIf(j.Discardable())
+}
+
+// queueChoices are the queues of a form's list; one that is chosen and does not
+// exist is among them, so that the form says what is meant.
+func queueChoices(names []string, chosen string) []string {
+	if chosen == "" || slices.Contains(names, chosen) {
+		return names
+	}
+	return append([]string{chosen}, names...)
+}
+
+// sortedErrors are the problems of a filter, one sentence each.
+func sortedErrors(errors map[string]string) []string {
+	var all []string
+	for _, field := range slices.Sorted(maps.Keys(errors)) {
+		all = append(all, format.Sentence(format.Visible(field+": "+errors[field])))
+	}
+	return all
+}
+
+// lagging says what a search does not find yet.
+func lagging(n int) string {
+	verb := "are"
+	if n == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
+}
+
+// facetOf is one link of a facet.
+type facetOf struct {
+	icon, word string
+	count      int64
+	to         templ.SafeURL
+	current    bool
+}
+
+// reasonFacet leads to the dead letters with a reason, or from them to all.
+func reasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) facetOf {
+	current := f.Reason == r.Reason
+	if f.Reason = r.Reason; current {
+		f.Reason = ""
+	}
+	return facetOf{becauseOf(r.Reason).icon, becauseOf(r.Reason).word, r.Count, to(f, ""), current}
+}
+
+// orderOf says in which order a list is.
+func orderOf(f filter.Filter) string {
+	word := "newest"
+	if f.Sort == filter.Oldest {
+		word = "oldest"
+	}
+	if f.Searches() {
+		return word + " first by when they were enqueued"
+	}
+	return word + " first"
+}
+
+// furtherOf is what the next page of a list has.
+func furtherOf(f filter.Filter) string {
+	if f.Sort == filter.Oldest {
+		return "Newer"
+	}
+	return "Older"
+}
+
+// ariaSort is the direction in which a list is sorted by its time.
+func ariaSort(f filter.Filter) string {
+	if f.Sort == filter.Oldest {
+		return "ascending"
+	}
+	return "descending"
+}
+
+// whyNoForward is why a dead letter of this queue cannot be sent again.
+func whyNoForward(j job.Job) string {
+	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
+}

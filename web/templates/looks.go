@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/web/templates/format"
@@ -48,4 +49,12 @@ func actionWord(a retry.Action) string {
 		return "dead letter"
 	}
 	return format.Visible(string(a))
+}
+
+// likeThis says how many failures the newest one of a job is like.
+func likeThis(g failures.Group) string {
+	if g.Failures <= 1 {
+		return "the first of its kind"
+	}
+	return "one of " + format.Number(g.Failures) + " failures like this"
 }

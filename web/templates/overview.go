@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
+	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/queues"
 	"redrive/web/templates/format"
 )
@@ -53,35 +54,6 @@ func liveJobs(q queues.Info) (n int64) {
 	return n
 }
 
-func refusedTitle(n int64) string {
-	return format.Counted(n, "dead letter was refused", "dead letters were refused")
-}
-
-// refusedText says why dead letters were refused, and that nothing is lost.
-func refusedText(refused []Refused) string {
-	problems := map[string]bool{}
-	for _, j := range refused {
-		problems[j.Problem] = true
-	}
-	switch {
-	case len(problems) > 1:
-		return "Each says why. Every job is kept."
-	case len(refused) == 0 || refused[0].Problem == "":
-		return "Every job is kept."
-	}
-	return problemText(refused[0].Problem) + ". Every job is kept."
-}
-
-// problemText is why a dead letter was refused, as the beginning of a sentence.
-// An address keeps its letters.
-func problemText(problem string) string {
-	s := strings.TrimRight(format.Visible(problem), ".")
-	if strings.HasPrefix(s, "http") {
-		return s
-	}
-	return format.UpperFirst(s)
-}
-
 func failingNote(v Overview) string {
 	if len(v.Failing) == 0 {
 		return ""
@@ -102,22 +74,6 @@ func healthyText(v Overview) string {
 		format.Counted(hour.Failed, "attempt", "attempts"))
 }
 
-// recoveredText says what retries have saved.
-func recoveredText(t job.Totals) string {
-	if t.Requeued == 0 {
-		return "No job has failed for good."
-	}
-	return fmt.Sprintf("%s were tried again so far.", format.Counted(t.Requeued, "failed attempt", "failed attempts"))
-}
-
-// largest is the count that fills a facet's bar.
-func largest(reasons []filter.ReasonCount) (most int64) {
-	for _, r := range reasons {
-		most = max(most, r.Count)
-	}
-	return most
-}
-
 // soonest picks the jobs that are tried again first.
 func soonest(jobs []job.Job, limit int) []job.Job {
 	var waiting []job.Job
@@ -134,4 +90,19 @@ func soonest(jobs []job.Job, limit int) []job.Job {
 
 func attemptOf(j job.Job) string {
 	return fmt.Sprintf("attempt %d of %d", j.Attempts+1, j.Policy.Limit())
+}
+
+// Overview is the page /.
+type Overview struct {
+	Frame
+	LastHour   []job.Totals // 60 minutes, oldest first
+	Queues     []queues.Info
+	Failing    []job.Job // newest failed jobs
+	Refused    []Refused // newest first
+	Reasons    []filter.ReasonCount
+	Groups     []failures.Group // open ones with the most failures in the last day
+	Letters    LetterRoom
+	Operations []operation.Operation // under way, or paused; the oldest first
+	FirstRun   bool                  // nothing was ever enqueued
+	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }

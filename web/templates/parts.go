@@ -124,3 +124,9 @@ func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Numbe
 
 // upTo is the class that keeps just enough room for a live count that reaches n.
 func upTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }
+
+func deny(a *act, allowed bool, why string) {
+	if a.denied == "" && !allowed {
+		a.denied = why
+	}
+}

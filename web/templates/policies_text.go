@@ -69,14 +69,3 @@ func herdSentence(p retry.Policy, h retry.Herd) string {
 	}
 	return s + fmt.Sprintf("; with jitter %s it would be %s.", factors(h.Jitter), format.Number(h.Spread.Peak))
 }
-
-// plainText writes a calculation on one line.
-func plainText(c cell) string {
-	switch {
-	case c.power == "":
-		return c.text + c.rest
-	case strings.ContainsAny(c.power, "−-+"):
-		return c.text + "^(" + c.power + ")" + c.rest
-	}
-	return c.text + "^" + c.power + c.rest
-}

@@ -1,5 +1,7 @@
 package templates
 
+import "redrive/internal/job"
+
 func problemClass(status int) string {
 	if status >= 500 {
 		return "is-dead"
@@ -32,4 +34,21 @@ func conflictTitle(v Conflict) string {
 		return "Not forwarded"
 	}
 	return "Nothing was changed"
+}
+
+// Problem is any page that could not be shown.
+type Problem struct {
+	Frame
+	Status    int
+	Title     string // what happened
+	Text      string // to what, and what to do
+	RequestID string
+}
+
+// Conflict is what a form without scripts gets when the job had moved on
+// before it arrived: somebody else was first, or the job is in another state.
+type Conflict struct {
+	Frame
+	Action string // "replay", "discard", "cancel", "forward"
+	Err    *job.Conflict
 }

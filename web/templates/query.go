@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -90,23 +89,6 @@ func (q Query) suggestions(states bool) []string {
 	return all
 }
 
-// lagging says what a search does not find yet.
-func lagging(n int) string {
-	verb := "are"
-	if n == 1 {
-		verb = "is"
-	}
-	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
-}
-
-// facetOf is one link of a facet.
-type facetOf struct {
-	icon, word string
-	count      int64
-	to         templ.SafeURL
-	current    bool
-}
-
 // facetGroup is what a list can be narrowed to by one qualifier.
 type facetGroup struct {
 	title, label string
@@ -142,15 +124,6 @@ func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, s
 	return []facetGroup{reasons, queues, types}
 }
 
-// reasonFacet leads to the dead letters with a reason, or from them to all.
-func reasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) facetOf {
-	current := f.Reason == r.Reason
-	if f.Reason = r.Reason; current {
-		f.Reason = ""
-	}
-	return facetOf{becauseOf(r.Reason).icon, becauseOf(r.Reason).word, r.Count, to(f, ""), current}
-}
-
 // namedFacets are the facets of a field of the filter, of which one name may be
 // chosen; to leads to the list with another name in that field, or with none.
 func namedFacets(title, symbol string, counts []filter.NameCount, chosen string, to func(name string) templ.SafeURL) facetGroup {
@@ -175,34 +148,6 @@ func uncounted(f filter.Filter) string {
 	return "Counted without " + format.InWords(len(f.Has()), "other filter", "other filters") + "."
 }
 
-// orderOf says in which order a list is.
-func orderOf(f filter.Filter) string {
-	word := "newest"
-	if f.Sort == filter.Oldest {
-		word = "oldest"
-	}
-	if f.Searches() {
-		return word + " first by when they were enqueued"
-	}
-	return word + " first"
-}
-
-// furtherOf is what the next page of a list has.
-func furtherOf(f filter.Filter) string {
-	if f.Sort == filter.Oldest {
-		return "Newer"
-	}
-	return "Older"
-}
-
-// ariaSort is the direction in which a list is sorted by its time.
-func ariaSort(f filter.Filter) string {
-	if f.Sort == filter.Oldest {
-		return "ascending"
-	}
-	return "descending"
-}
-
 // partWord is what a chip calls a part of a filter, and what it says.
 func partWord(f filter.Filter, name string) (word, value string) {
 	value = f.Value(name)
@@ -223,4 +168,57 @@ func partWord(f filter.Filter, name string) (word, value string) {
 		return "sorted", value + " first"
 	}
 	return strings.ReplaceAll(name, "_", " "), value
+}
+
+// chips lists the filters in use. to makes the address of the same list under
+// another filter.
+func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []chip {
+	var all []chip
+	for _, name := range f.Has() {
+		word, value := partWord(f, name)
+		all = append(all, chip{word, format.Visible(value), to(f.Without(name), "")})
+	}
+	return all
+}
+
+func statusWord(s job.Status) string {
+	if s == "" {
+		return ""
+	}
+	return lookOf(s).word
+}
+
+// matchingJobs is how many jobs a filter selects, where the totals and the
+// facets know it without counting; -1 where they do not.
+func matchingJobs(f filter.Filter, s job.Snapshot, facets filter.Facets) int64 {
+	bare := f
+	bare.Sort = ""
+	switch status := f.Status; {
+	case bare == filter.Filter{Status: status}:
+		return s.Depths[status]
+	case status == job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
+		return letterCount(facets, f.Reason)
+	case status != job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue}:
+		return queueCount(facets, f.Queue)
+	}
+	return -1
+}
+
+// letterCount adds up the reasons of the letters of a queue and a type.
+func letterCount(facets filter.Facets, reason retry.Reason) (n int64) {
+	for _, r := range facets.Reasons {
+		if reason == "" || r.Reason == reason {
+			n += r.Count
+		}
+	}
+	return n
+}
+
+func queueCount(facets filter.Facets, queue string) int64 {
+	for _, q := range facets.Queues {
+		if q.Name == queue {
+			return q.Count
+		}
+	}
+	return 0
 }

@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"redrive/internal/access"
 	"redrive/internal/job"
@@ -31,18 +30,6 @@ func attention(a, b queues.Info) int {
 		cmp.Compare(a.Depths[job.StatusDeadLetter], b.Depths[job.StatusDeadLetter]),
 		cmp.Compare(waiting(a), waiting(b)),
 	)
-}
-
-// topQueues are the n queues that come last in an order, by name.
-func topQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []queues.Info {
-	if len(all) <= n {
-		return all
-	}
-	top := slices.Clone(all)
-	slices.SortStableFunc(top, func(a, b queues.Info) int { return order(b, a) })
-	top = top[:n]
-	slices.SortFunc(top, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
-	return top
 }
 
 // unattended reports whether nobody here works the queue off.
@@ -91,9 +78,6 @@ func heldCount(h queues.Held, last bool) string {
 	}
 	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
 }
-
-// executions is how many attempts ended.
-func executions(t job.Totals) int64 { return t.Succeeded + t.Failed }
 
 // alarmingShare is the share of failed attempts from which a queue is marked.
 const alarmingShare = 0.25
@@ -149,4 +133,12 @@ func queueFlip(f Frame, q queues.Info) flipAct {
 		on:  face{url: link.QueueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(link.Queues())},
 		off: face{url: link.QueueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(link.Queues())},
 	}
+}
+
+// Queues is the page /queues.
+type Queues struct {
+	Frame
+	Queues  []queues.Info
+	Configs map[string]QueueConfig
+	Held    []queues.Held
 }

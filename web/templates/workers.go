@@ -32,12 +32,6 @@ type WorkerQueue struct {
 	PausedAt time.Time
 }
 
-// Quiet is a time in which the worker claims nothing.
-type Quiet struct {
-	Since time.Time
-	By    string
-}
-
 // quietFlip is the button that makes the worker quiet, and wakes it.
 func quietFlip(f Frame) flipAct {
 	return flipAct{
@@ -45,13 +39,6 @@ func quietFlip(f Frame) flipAct {
 		on:  face{url: link.WorkerAction("resume"), icon: "play", word: "Resume", fields: back(link.Workers())},
 		off: face{url: link.WorkerAction("quiet"), icon: "pause", word: "Quiet", fields: back(link.Workers())},
 	}
-}
-
-// quietSentence says in the banner what is not done, since when and through whom.
-func quietSentence(q Quiet, now time.Time) sentence {
-	s := sentence{now: now}
-	s.says("%v made it quiet "+s.when(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
-	return s
 }
 
 // summary says how busy the worker is.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// number writes a count with its thousands apart: 1,261,402.
+// Number writes a count with its thousands apart: 1,261,402.
 func Number[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -15,7 +15,7 @@ func Number[N int | int64](n N) string {
 	return s
 }
 
-// counted writes a count with its noun: "1 job", "1,204 jobs".
+// Counted writes a count with its noun: "1 job", "1,204 jobs".
 func Counted[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -23,7 +23,7 @@ func Counted[N int | int64](n N, one, many string) string {
 	return Number(n) + " " + many
 }
 
-// inWords says small numbers as a sentence does: "two runs", "14 runs".
+// InWords says small numbers as a sentence does: "two runs", "14 runs".
 func InWords(n int, one, many string) string {
 	words := [...]string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
 	switch {
@@ -35,7 +35,7 @@ func InWords(n int, one, many string) string {
 	return words[n] + " " + many
 }
 
-// decimal writes x with at most so many digits after the point.
+// Decimal writes x with at most so many digits after the point.
 func Decimal(x float64, digits int) string {
 	s := strconv.FormatFloat(x, 'f', digits, 64)
 	if strings.Contains(s, ".") {
@@ -44,10 +44,10 @@ func Decimal(x float64, digits int) string {
 	return s
 }
 
-// factor writes a coefficient or a bound of jitter as it was configured.
+// Factor writes a coefficient or a bound of jitter as it was configured.
 func Factor(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// size is a number of bytes: "412 bytes", "12.4 KiB".
+// Size is a number of bytes: "412 bytes", "12.4 KiB".
 func Size(n int) string {
 	switch {
 	case n < 1<<10:
@@ -58,13 +58,13 @@ func Size(n int) string {
 	return Decimal(float64(n)/(1<<20), 1) + " MiB"
 }
 
-// coord writes a coordinate of a drawing.
+// Coord writes a coordinate of a drawing.
 func Coord(x float64) string { return string(AppendDecimal(nil, x, 2)) }
 
-// tenth is coord where a tenth is exact enough.
+// Tenth is Coord where a tenth is exact enough.
 func Tenth(x float64) string { return string(AppendDecimal(nil, x, 1)) }
 
-// appendDecimal writes x with at most so many digits after the point. A page has
+// AppendDecimal writes x with at most so many digits after the point. A page has
 // thousands of coordinates, all of them short.
 func AppendDecimal(b []byte, x float64, digits int) []byte {
 	unit := int64(1)
@@ -86,5 +86,5 @@ func AppendDecimal(b []byte, x float64, digits int) []byte {
 	return b
 }
 
-// wide is a length as a part of the figure's width.
+// Percent is a length as a part of the figure's width.
 func Percent(percent float64) string { return Coord(percent) + "%" }

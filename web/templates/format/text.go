@@ -14,13 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// visible returns s as one line in which nothing hides: control characters are
+// Visible returns s as one line in which nothing hides: control characters are
 // drawn as ␀, ␊ and so on, and characters that reorder, join or vanish are
 // written as \u202e. Every string that came from outside passes through here,
-// or through visibleLines, on its way to a page.
+// or through VisibleLines, on its way to a page.
 func Visible(s string) string { return escape(s, "") }
 
-// visibleLines is visible for text of several lines, as a trace: line breaks
+// VisibleLines is Visible for text of several lines, as a trace: line breaks
 // and tabs keep their meaning.
 func VisibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
@@ -62,7 +62,7 @@ func plain(s, keep string) bool {
 	return true
 }
 
-// hides reports whether a reader could not see r, or not where it stands:
+// Hides reports whether a reader could not see r, or not where it stands:
 // controls, formats (among them the marks that turn the direction of writing),
 // separators of lines, private use, and letters without ink.
 func Hides(r rune) bool {
@@ -76,7 +76,7 @@ func Hides(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
 }
 
-// short is the end of a job's id: enough to tell rows apart, and the random
+// ShortID is the end of a job's id: enough to tell rows apart, and the random
 // part of a UUIDv7. The whole id is one click away.
 func ShortID(id string) string {
 	if len(id) <= 6 {
@@ -85,7 +85,7 @@ func ShortID(id string) string {
 	return id[len(id)-6:]
 }
 
-// brief is the id with its middle left out.
+// BriefID is the id with its middle left out.
 func BriefID(id string) string {
 	if len(id) <= 13 {
 		return id
@@ -93,7 +93,7 @@ func BriefID(id string) string {
 	return id[:8] + "…" + id[len(id)-4:]
 }
 
-// fullStop makes s a sentence: it begins with a capital and ends with a full
+// Sentence makes s a sentence: it begins with a capital and ends with a full
 // stop.
 func Sentence(s string) string {
 	if s == "" || strings.HasSuffix(s, ".") {
@@ -102,13 +102,13 @@ func Sentence(s string) string {
 	return UpperFirst(s) + "."
 }
 
-// by names who did something, inside a sentence.
+// By names who did something, inside a sentence.
 func By(name string) string { return cmp.Or(name, "somebody") }
 
-// someone is by at the beginning of a sentence. Names keep their letters.
+// Someone is By at the beginning of a sentence. Names keep their letters.
 func Someone(name string) string { return cmp.Or(name, "Somebody") }
 
-// upperFirst begins a sentence.
+// UpperFirst begins a sentence.
 func UpperFirst(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	if !unicode.IsLower(first) {
@@ -117,7 +117,7 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(first)) + s[size:]
 }
 
-// escapeHidden writes characters that a reader could not see as JSON escapes:
+// EscapeHidden writes characters that a reader could not see as JSON escapes:
 // nobody shall paste into a shell what the page does not show. In valid JSON
 // they stand inside strings only, where the escape means the same.
 func EscapeHidden(s string) string {

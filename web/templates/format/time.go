@@ -10,9 +10,9 @@ import (
 
 const Day = 24 * time.Hour
 
-// duration says how long something took or takes: "0.44 s", "22.6 s",
+// Duration says how long something took or takes: "0.44 s", "22.6 s",
 // "1 min 30 s", "3 d". Two units at most, rounded to what a person compares;
-// for ages and countdowns see about.
+// for ages and countdowns see About.
 func Duration(d time.Duration) string {
 	switch {
 	case d == math.MinInt64:
@@ -52,7 +52,7 @@ func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallNa
 	return s
 }
 
-// durationRange says "34 to 46 s", or one duration where both read the same.
+// DurationRange says "34 to 46 s", or one duration where both read the same.
 func DurationRange(low, high time.Duration) string {
 	a, b := Duration(low), Duration(high)
 	if a == b {
@@ -65,7 +65,7 @@ func DurationRange(low, high time.Duration) string {
 	return a + " to " + b
 }
 
-// tenths is clock to the tenth of a second, cut and not rounded, so that it
+// ClockTenths is Clock to the tenth of a second, cut and not rounded, so that it
 // never names a moment that had not come.
 func ClockTenths(t, now time.Time) string {
 	if !SameDay(t.UTC(), now.UTC()) {
@@ -74,7 +74,7 @@ func ClockTenths(t, now time.Time) string {
 	return t.UTC().Format("15:04:05.0")
 }
 
-// about writes a duration as a person says it, in one unit: "5 s", "12 min",
+// About writes a duration as a person says it, in one unit: "5 s", "12 min",
 // "3 h", "2 d". It is for ages and countdowns; exact figures are not its task.
 func About(d time.Duration) string {
 	switch d = max(d, 0); {
@@ -88,7 +88,7 @@ func About(d time.Duration) string {
 	return Number(int64(d/Day)) + " d"
 }
 
-// relative writes a time as seen from now: "5 s ago", "in 30 s", "due".
+// Relative writes a time as seen from now: "5 s ago", "in 30 s", "due".
 func Relative(t, now time.Time) string {
 	switch d := t.Sub(now); {
 	case d >= time.Second:
@@ -100,7 +100,7 @@ func Relative(t, now time.Time) string {
 	}
 }
 
-// countdown writes the time until t: "in 30 s", or "due" once it has come.
+// Countdown writes the time until t: "in 30 s", or "due" once it has come.
 func Countdown(t, now time.Time) string {
 	if t.Sub(now) < time.Second {
 		return "due"
@@ -108,10 +108,10 @@ func Countdown(t, now time.Time) string {
 	return "in " + About(t.Sub(now))
 }
 
-// sameDay compares the dates of two times in one zone.
+// SameDay compares the dates of two times in one zone.
 func SameDay(a, b time.Time) bool { return a.YearDay() == b.YearDay() && a.Year() == b.Year() }
 
-// clock is the time of day, with the date when it is not the day of now.
+// Clock is the time of day, with the date when it is not the day of now.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	switch {
@@ -123,10 +123,10 @@ func Clock(t, now time.Time) string {
 	return t.Format("2 Jan 2006")
 }
 
-// stamp is the whole time, for titles.
+// Stamp is the whole time, for titles.
 func Stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 UTC") }
 
-// machine is the time as <time datetime> has it.
+// Machine is the time as <time datetime> has it.
 func Machine(t time.Time) string {
 	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
 }

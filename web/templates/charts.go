@@ -2,12 +2,12 @@ package templates
 
 import (
 	"fmt"
-	"strings"
-	"time"
-
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/web/templates/format"
+	"strings"
+	"time"
 )
 
 // Chart is what became of jobs over the last hour and the last day.
@@ -129,4 +129,84 @@ func (c Chart) plots(now time.Time) []plot {
 		all = append(all, plotOf(c.Of, c.Day, queues.LastDay(), now))
 	}
 	return all
+}
+
+// sparkLine draws values as the points of a line in a box of 100 by 18, the
+// oldest on the left. It is empty when there is nothing to draw.
+func sparkLine(values []int64) string {
+	if len(values) < 2 {
+		return ""
+	}
+	const floor, ceiling = 17.0, 2.0
+	var most int64 = 1
+	for _, v := range values {
+		most = max(most, v)
+	}
+	points := make([]byte, 0, 10*len(values))
+	for i, v := range values {
+		if i > 0 {
+			points = append(points, ' ')
+		}
+		points = format.AppendDecimal(points, 100*float64(i)/float64(len(values)-1), 1)
+		points = append(points, ',')
+		points = format.AppendDecimal(points, floor-(floor-ceiling)*float64(max(v, 0))/float64(most), 1)
+	}
+	return string(points)
+}
+
+// sum adds one counter over time.
+func sum(values []int64) (total int64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+// series picks one counter out of totals over time.
+func series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
+	values := make([]int64, len(totals))
+	for i, t := range totals {
+		values[i] = pick(t)
+	}
+	return values
+}
+
+// barsPath draws the failures of a day as one path in a box of 96 by 18; an hour
+// without any keeps a hairline, and one with few can be seen.
+func barsPath(hours []int64) string {
+	most := int64(1)
+	for _, n := range hours {
+		most = max(most, n)
+	}
+	b := make([]byte, 0, 20*len(hours))
+	for i, n := range hours {
+		height := 0.5
+		if n > 0 {
+			height = max(1.5, 18*float64(n)/float64(most))
+		}
+		b = format.AppendDecimal(append(b, 'M'), float64(i)*96/float64(len(hours)), 1)
+		b = format.AppendDecimal(append(b, ' '), 18-height, 1)
+		b = append(b, "h3V18h-3z"...)
+	}
+	return string(b)
+}
+
+func dayText(hours []int64) string {
+	return fmt.Sprintf("%s in the last 24 hours", format.Counted(sum(hours), "failure", "failures"))
+}
+
+// share is a count as a part of the largest one, for the bar of a facet.
+func share(count, largest int64) string {
+	if largest <= 0 {
+		return format.Percent(0)
+	}
+	return format.Percent(100 * float64(count) / float64(largest))
+}
+
+// largest is the count that fills a facet's bar.
+func largest(reasons []filter.ReasonCount) (most int64) {
+	for _, r := range reasons {
+		most = max(most, r.Count)
+	}
+	return most
 }

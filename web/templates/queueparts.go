@@ -1,33 +1,13 @@
 package templates
 
 import (
+	"cmp"
 	"redrive/internal/job"
-
+	"redrive/internal/queues"
+	"redrive/internal/retry"
 	"redrive/web/templates/format"
+	"slices"
 )
-
-// sparkLine draws values as the points of a line in a box of 100 by 18, the
-// oldest on the left. It is empty when there is nothing to draw.
-func sparkLine(values []int64) string {
-	if len(values) < 2 {
-		return ""
-	}
-	const floor, ceiling = 17.0, 2.0
-	var most int64 = 1
-	for _, v := range values {
-		most = max(most, v)
-	}
-	points := make([]byte, 0, 10*len(values))
-	for i, v := range values {
-		if i > 0 {
-			points = append(points, ' ')
-		}
-		points = format.AppendDecimal(points, 100*float64(i)/float64(len(values)-1), 1)
-		points = append(points, ',')
-		points = format.AppendDecimal(points, floor-(floor-ceiling)*float64(max(v, 0))/float64(most), 1)
-	}
-	return string(points)
-}
 
 // segment is a part of a bar, in percent of its width.
 type segment struct {
@@ -69,19 +49,26 @@ func segments(d job.Depths) []segment {
 	return all
 }
 
-// sum adds one counter over time.
-func sum(values []int64) (total int64) {
-	for _, v := range values {
-		total += v
+// topQueues are the n queues that come last in an order, by name.
+func topQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []queues.Info {
+	if len(all) <= n {
+		return all
 	}
-	return total
+	top := slices.Clone(all)
+	slices.SortStableFunc(top, func(a, b queues.Info) int { return order(b, a) })
+	top = top[:n]
+	slices.SortFunc(top, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return top
 }
 
-// series picks one counter out of totals over time.
-func series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
-	values := make([]int64, len(totals))
-	for i, t := range totals {
-		values[i] = pick(t)
-	}
-	return values
+// executions is how many attempts ended.
+func executions(t job.Totals) int64 { return t.Succeeded + t.Failed }
+
+// QueueConfig is what the configuration says about a queue.
+type QueueConfig struct {
+	Workers     int
+	Running     int // executions at this moment
+	Policy      retry.Policy
+	DeadLetters bool
+	ForwardedTo string // the host to which dead letters are forwarded, or empty
 }
