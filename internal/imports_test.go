@@ -42,8 +42,9 @@ var rooms = map[string][]string{
 	"redrive/web/templates/format":     {},
 	"redrive/web/templates/link":       {"static"},
 	"redrive/web/templates":            {"access", "format", "link", "static"},
-	"redrive/internal/server":          {"access", "config", "envelope", "live", "rawjson", "redact", "rules", "static", "store", "templates", "webhook"},
-	"redrive/cmd/dashboard":            {"access", "bulk", "config", "demo", "engine", "handler", "live", "seed", "server", "static", "store", "templates", "webhook"},
+	"redrive/web/templates/policypage": {"access", "format", "link", "templates"},
+	"redrive/internal/server":          {"policypage", "access", "config", "envelope", "live", "rawjson", "redact", "rules", "static", "store", "templates", "webhook"},
+	"redrive/cmd/dashboard":            {"policypage", "access", "bulk", "config", "demo", "engine", "handler", "live", "seed", "server", "static", "store", "templates", "webhook"},
 }
 
 // allowed lists what a package may import of the house; known is false for one
@@ -63,7 +64,7 @@ var owners = map[string][]string{
 	"github.com/labstack/echo":            {"server"},
 	"github.com/gorilla/websocket":        {"live"},
 	"github.com/prometheus/client_golang": {"server", "dashboard"},
-	"github.com/a-h/templ":                {"link", "templates", "server"},
+	"github.com/a-h/templ":                {"link", "templates", "policypage", "server"},
 	"github.com/alecthomas/kong":          {"dashboard"},
 	"github.com/expr-lang/expr":           {"rules"},
 	"github.com/goccy/go-yaml":            {"config"},

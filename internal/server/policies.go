@@ -20,13 +20,14 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/wire"
 	"redrive/web/templates"
+	"redrive/web/templates/policypage"
 )
 
 // policies is the page /policies. Its address names a policy and says what
 // would be different about it; nothing is stored. What is wrong is shown beside
 // its field: somebody is still typing.
 func (s *Server) policies(c echo.Context) error {
-	v := templates.Policies{Frame: s.frame(c, "Policies", "policies"), Errors: map[string]string{}}
+	v := policypage.View{Frame: s.frame(c, "Policies", "policies"), Errors: map[string]string{}}
 	v.InUse, v.Presets = s.policiesInUse(), presets()
 	values := c.QueryParams()
 	name := cmp.Or(values.Get("preset"), "default")
@@ -38,7 +39,7 @@ func (s *Server) policies(c echo.Context) error {
 	if err != nil { // unreachable: there is always a default
 		return err
 	}
-	v.From = templates.PolicyEntry{Name: name, Policy: policy, TTR: ttr}
+	v.From = policypage.Entry{Name: name, Policy: policy, TTR: ttr}
 	v.Title = v.Title + ": " + name
 	q := whatIf{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
@@ -57,7 +58,7 @@ type policyShape struct {
 	TTR    string          `json:"ttr,omitempty"`
 }
 
-func encodePolicies(entries []templates.PolicyEntry) []byte {
+func encodePolicies(entries []policypage.Entry) []byte {
 	all := make([]policyShape, len(entries))
 	for i, e := range entries {
 		all[i] = policyShape{Name: e.Name, Policy: wire.EncodePolicy(e.Policy)}
@@ -78,8 +79,8 @@ func (s *Server) listPolicies(c echo.Context) error {
 func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
 
 // policiesInUse are the policies of the configuration.
-func (s *Server) policiesInUse() []templates.PolicyEntry {
-	var all []templates.PolicyEntry
+func (s *Server) policiesInUse() []policypage.Entry {
+	var all []policypage.Entry
 	for _, use := range s.Config.PoliciesInUse() {
 		name := "default"
 		if use.Queue != "" {
@@ -87,19 +88,19 @@ func (s *Server) policiesInUse() []templates.PolicyEntry {
 		} else if use.Type != "" {
 			name = "type:" + use.Type
 		}
-		all = append(all, templates.PolicyEntry{Name: name, Policy: use.Policy, TTR: use.TTR})
+		all = append(all, policypage.Entry{Name: name, Policy: use.Policy, TTR: use.TTR})
 	}
 	for _, named := range s.Config.NamedPolicies() {
-		all = append(all, templates.PolicyEntry{Name: named.Name, Policy: named.Policy})
+		all = append(all, policypage.Entry{Name: named.Name, Policy: named.Policy})
 	}
 	return all
 }
 
-func presets() []templates.PolicyEntry {
-	var all []templates.PolicyEntry
+func presets() []policypage.Entry {
+	var all []policypage.Entry
 	for _, name := range retry.Presets() {
 		policy, _ := retry.Preset(name)
-		all = append(all, templates.PolicyEntry{Name: name, Policy: policy})
+		all = append(all, policypage.Entry{Name: name, Policy: policy})
 	}
 	return all
 }
@@ -113,10 +114,10 @@ type whatIf struct {
 
 // form is what stands in the fields: what was written, or what the policy says.
 func (q whatIf) form(p retry.Policy) map[string]string {
-	all := templates.WhatIfFields(p)
+	all := templates.PolicyValues(p)
 	for name := range all {
 		if q.values.Has(name) {
-			all[name] = clip.Text(q.values.Get(name), templates.MaxWhatIf)
+			all[name] = clip.Text(q.values.Get(name), templates.MaxField)
 		}
 	}
 	return all
@@ -160,8 +161,8 @@ func read[T any](q whatIf, name string, parse func(string) (T, error)) *T {
 	if text == "" {
 		return nil
 	}
-	if len(text) > templates.MaxWhatIf || !utf8.ValidString(text) {
-		q.wrong[name] = fmt.Sprintf("must be valid UTF-8 of at most %d bytes", templates.MaxWhatIf)
+	if len(text) > templates.MaxField || !utf8.ValidString(text) {
+		q.wrong[name] = fmt.Sprintf("must be valid UTF-8 of at most %d bytes", templates.MaxField)
 		return nil
 	}
 	value, err := parse(text)

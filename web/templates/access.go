@@ -73,16 +73,16 @@ func roleAbout(r access.Role) string {
 }
 
 // lookOfToken draws whether a token lets anybody in.
-func lookOfToken(t access.Token, now time.Time) look {
+func lookOfToken(t access.Token, now time.Time) Look {
 	switch {
 	case !t.Revoked.IsZero():
-		return look{"is-cancelled", "cancelled", "revoked"}
+		return Look{"is-cancelled", "cancelled", "revoked"}
 	case !t.Live(now):
-		return look{"is-skipped", "expired", "expired"}
+		return Look{"is-skipped", "expired", "expired"}
 	case t.Expires.Sub(now) < 7*24*time.Hour:
-		return look{"is-warn", "expired", "ends soon"}
+		return Look{"is-warn", "expired", "ends soon"}
 	}
-	return look{"is-succeeded", "check", "valid"}
+	return Look{"is-succeeded", "check", "valid"}
 }
 
 // lifetimes are how long a token can be made to last.

@@ -75,7 +75,7 @@ func groupJobsPanel(v Failure) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon("completed").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Icon("completed").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -53,14 +53,14 @@ func scopeOf(f Frame, g failures.Group) string {
 }
 
 // lookOfGroup draws the state of a group.
-func lookOfGroup(s failures.State) look {
+func lookOfGroup(s failures.State) Look {
 	switch s {
 	case failures.Resolved:
-		return look{"is-completed", "check", "resolved"}
+		return Look{"is-completed", "check", "resolved"}
 	case failures.Ignored:
-		return look{"is-pending", "pause", "ignored"}
+		return Look{"is-pending", "pause", "ignored"}
 	}
-	return look{"is-dead", "failures", "open"}
+	return Look{"is-dead", "failures", "open"}
 }
 
 // groupTab is one state of the groups.

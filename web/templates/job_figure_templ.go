@@ -194,7 +194,7 @@ func stripLegend(s strip) templ.Component {
 }
 
 // texture tells the outcomes of one colour apart.
-func texture(l look, x, y, width, height string) templ.Component {
+func texture(l Look, x, y, width, height string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -15,7 +15,7 @@ type forecast struct {
 	coming []coming
 	ends   time.Time     // when the run is over then; zero when nobody can tell
 	length time.Duration // how long an attempt is expected to take
-	fate   look          // what then becomes of the job
+	fate   Look          // what then becomes of the job
 }
 
 // coming is an attempt that the policy still allows.
@@ -53,7 +53,7 @@ func forecastOf(j job.Job, attempts []job.Attempt, deadLetters bool, now time.Ti
 }
 
 // fateOf is what becomes of a job when its last attempt fails.
-func fateOf(p retry.Policy, deadLetters bool) look {
+func fateOf(p retry.Policy, deadLetters bool) Look {
 	switch {
 	case p.OnExhaustion != retry.DeadLetter:
 		return lookOf(job.Status(job.Discarded))

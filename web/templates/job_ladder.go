@@ -51,11 +51,11 @@ func ladderOf(a job.Attempt) []rung {
 func ladderUnrun(a job.Attempt, who string) []rung {
 	switch who {
 	case "unknown_type":
-		return []rung{{text: "Rules: not asked"}, inked("Handler: none for this type, so "+actionWord(a.Action), a), {text: notAsked}}
+		return []rung{{text: "Rules: not asked"}, inked("Handler: none for this type, so "+ActionWord(a.Action), a), {text: notAsked}}
 	case "expired":
-		return []rung{inked("Time to live: ended before it ran, so "+actionWord(a.Action), a), {text: "Rules: not asked"}, {text: unasked}, {text: notAsked}}
+		return []rung{inked("Time to live: ended before it ran, so "+ActionWord(a.Action), a), {text: "Rules: not asked"}, {text: unasked}, {text: notAsked}}
 	}
-	return []rung{inked(format.UpperFirst(actionWord(a.Action)), a)}
+	return []rung{inked(format.UpperFirst(ActionWord(a.Action)), a)}
 }
 
 // ruled is what a rule did with a job: "retried it".
@@ -68,7 +68,7 @@ func ruled(a retry.Action) string {
 	case retry.Discard:
 		return "discarded it"
 	}
-	return "decided " + actionWord(a)
+	return "decided " + ActionWord(a)
 }
 
 // handlerOverruled is what the handler said when a rule went before it.
@@ -90,9 +90,9 @@ func policySaid(a job.Attempt, kind, detail string) string {
 		used, limit, _ := strings.Cut(detail, "/")
 		return "retry, attempt " + format.Visible(used) + " of " + format.Visible(limit)
 	case "exhausted":
-		return actionWord(a.Action) + ", exhausted"
+		return ActionWord(a.Action) + ", exhausted"
 	case "non_retryable":
-		return actionWord(a.Action) + ", " + format.Visible(detail) + " is never retried"
+		return ActionWord(a.Action) + ", " + format.Visible(detail) + " is never retried"
 	}
 	return ""
 }

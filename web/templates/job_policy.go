@@ -29,7 +29,7 @@ func policyFields(j job.Job) []said {
 	switch p.Strategy {
 	case retry.Immediate:
 	case retry.Schedule:
-		add("schedule", "Delays", scheduleList(p.Schedule))
+		add("schedule", "Delays", format.ScheduleList(p.Schedule))
 	default:
 		add("initial_interval", "First delay", format.Duration(p.InitialInterval))
 	}
@@ -44,7 +44,7 @@ func policyFields(j job.Job) []said {
 	if len(p.NonRetryable) > 0 {
 		all[len(all)-1].codes = p.NonRetryable
 	}
-	add("on_exhaustion", "On exhaustion", actionWord(p.OnExhaustion))
+	add("on_exhaustion", "On exhaustion", ActionWord(p.OnExhaustion))
 	add("ttr", "Time limit", timeLimit(j.Timeout))
 	return all
 }

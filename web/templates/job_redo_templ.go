@@ -221,7 +221,7 @@ func redoGroup(links []redoLink) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = icon(l.icon).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Icon(l.icon).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -363,7 +363,7 @@ func jobPolicy(v JobPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var20 templ.SafeURL
-		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(whatIfURL(v.Job.Policy))
+		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(PolicyURL(v.Job.Policy))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `job_side.templ`, Line: 74, Col: 56}
 		}
@@ -383,7 +383,7 @@ func jobPolicy(v JobPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = calculation(policyFormula(v.Job.Policy)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Calculation(format.PolicyInShort(v.Job.Policy)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1358,7 +1358,7 @@ func revealedBanner(v JobPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon("lock").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Icon("lock").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -27,7 +27,7 @@ type strip struct {
 	title  string
 	lanes  []lane // oldest run first
 	ticks  []tick
-	legend []look // the outcomes that are drawn
+	legend []Look // the outcomes that are drawn
 	hollow bool   // attempts to come are drawn
 	jitter bool   // bands of jitter are drawn
 }
@@ -57,7 +57,7 @@ func (b box) middle() float64 { return b.x + b.w/2 }
 // bar is one attempt; hollow when it is still to come.
 type bar struct {
 	box
-	look   look
+	look   Look
 	number string // over the bar; empty where there is no room
 	title  string
 	anchor string
@@ -168,7 +168,7 @@ func waited(a job.Attempt, next time.Time) string {
 	return format.Duration(a.Delay.Final)
 }
 
-func (l *lane) add(a job.Attempt, look look, end time.Time, delay string) {
+func (l *lane) add(a job.Attempt, look Look, end time.Time, delay string) {
 	from := max(0, a.StartedAt.Sub(l.zero))
 	to := max(from, end.Sub(l.zero))
 	b := bar{look: look, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), look.word)}

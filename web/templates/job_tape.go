@@ -11,46 +11,46 @@ import (
 
 // tapeOf writes down how a delay came about, step by step; the last cell is
 // the delay. entries is the schedule of the job's policy, if it has one.
-func tapeOf(d retry.Delay, entries []time.Duration) []cell {
+func tapeOf(d retry.Delay, entries []time.Duration) []format.Calculation {
 	if d.Source == retry.FromHandler {
-		return finish(d, []cell{{text: "handler", note: retryNumber(d)}, {text: "Retry-After: " + format.Duration(d.Raw)}})
+		return finish(d, []format.Calculation{{Text: "handler", Note: retryNumber(d)}, {Text: "Retry-After: " + format.Duration(d.Raw)}})
 	}
 	if d.Source == retry.FromRule {
-		return finish(d, []cell{{text: "rule", note: retryNumber(d)}, {text: "asks for " + rawDelay(d)}})
+		return finish(d, []format.Calculation{{Text: "rule", Note: retryNumber(d)}, {Text: "asks for " + rawDelay(d)}})
 	}
-	cells := []cell{{text: format.Visible(string(d.Strategy)), note: retryNumber(d)}}
+	cells := []format.Calculation{{Text: format.Visible(string(d.Strategy)), Note: retryNumber(d)}}
 	result := " = " + rawDelay(d)
 	initial := format.Duration(d.Initial)
 	switch d.Strategy {
 	case retry.Immediate:
-		return append(cells, cell{text: "none"})
+		return append(cells, format.Calculation{Text: "none"})
 	case retry.Linear:
-		cells = append(cells, cell{text: initial + " × " + format.Number(d.Retry) + result})
+		cells = append(cells, format.Calculation{Text: initial + " × " + format.Number(d.Retry) + result})
 	case retry.Exponential:
-		cells = append(cells, cell{text: initial + " × " + format.Factor(d.Coefficient), power: strconv.Itoa(d.Retry - 1), rest: result})
+		cells = append(cells, format.Calculation{Text: initial + " × " + format.Factor(d.Coefficient), Power: strconv.Itoa(d.Retry - 1), Rest: result})
 	case retry.Polynomial:
-		cells = append(cells, cell{text: initial + " × " + format.Number(d.Retry), power: format.Factor(d.Coefficient), rest: result})
+		cells = append(cells, format.Calculation{Text: initial + " × " + format.Number(d.Retry), Power: format.Factor(d.Coefficient), Rest: result})
 	case retry.Schedule:
-		cells = append(cells, cell{text: entryName(d, entries) + result})
+		cells = append(cells, format.Calculation{Text: entryName(d, entries) + result})
 	default:
-		cells = append(cells, cell{text: rawDelay(d)})
+		cells = append(cells, format.Calculation{Text: rawDelay(d)})
 	}
 	return finish(d, cells)
 }
 
 // finish adds the cap, the jitter and the sum.
-func finish(d retry.Delay, cells []cell) []cell {
-	cells = append(cells, cell{text: "cap " + format.Duration(d.Cap), note: reached(d.Raw > d.Cap)})
+func finish(d retry.Delay, cells []format.Calculation) []format.Calculation {
+	cells = append(cells, format.Calculation{Text: "cap " + format.Duration(d.Cap), Note: reached(d.Raw > d.Cap)})
 	if d.Jitter.On() {
-		cells = append(cells, cell{
-			text: "jitter " + format.Factor(d.Jitter.Low) + " to " + format.Factor(d.Jitter.High), note: "drew",
-			tail: "×" + format.Decimal(d.Factor, 2),
+		cells = append(cells, format.Calculation{
+			Text: "jitter " + format.Factor(d.Jitter.Low) + " to " + format.Factor(d.Jitter.High), Note: "drew",
+			Tail: "×" + format.Decimal(d.Factor, 2),
 		})
 		if float64(d.Capped)*d.Factor > float64(d.Cap) {
-			cells = append(cells, cell{text: "cap " + format.Duration(d.Cap), note: "reached again"})
+			cells = append(cells, format.Calculation{Text: "cap " + format.Duration(d.Cap), Note: "reached again"})
 		}
 	}
-	return append(cells, cell{text: wait(d.Final)})
+	return append(cells, format.Calculation{Text: wait(d.Final)})
 }
 
 func reached(yes bool) string {

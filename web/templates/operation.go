@@ -6,22 +6,22 @@ import (
 )
 
 // lookOfOperation draws where an operation stands.
-func lookOfOperation(s operation.State) look {
+func lookOfOperation(s operation.State) Look {
 	switch s {
 	case operation.Collecting:
-		return look{"is-pending", "search", "collecting"}
+		return Look{"is-pending", "search", "collecting"}
 	case operation.Preview:
-		return look{"is-scheduled", "info", "preview"}
+		return Look{"is-scheduled", "info", "preview"}
 	case operation.Running:
-		return look{"is-active", "active", "running"}
+		return Look{"is-active", "active", "running"}
 	case operation.Paused:
-		return look{"is-warn", "pause", "paused"}
+		return Look{"is-warn", "pause", "paused"}
 	case operation.Finished:
-		return look{"is-completed", "completed", "finished"}
+		return Look{"is-completed", "completed", "finished"}
 	case operation.Aborted:
-		return look{"is-cancelled", "cancelled", "aborted"}
+		return Look{"is-cancelled", "cancelled", "aborted"}
 	}
-	return look{"is-pending", "unknown", format.Visible(string(s))}
+	return Look{"is-pending", "unknown", format.Visible(string(s))}
 }
 
 // kindWord is what an operation does, at the beginning of a sentence.

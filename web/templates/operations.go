@@ -112,30 +112,30 @@ func itemTabs(v OperationPage) []itemTab {
 }
 
 // lookOfItem draws what became of an item.
-func lookOfItem(k operation.Kind, it operation.Item) look {
+func lookOfItem(k operation.Kind, it operation.Item) Look {
 	switch it.State {
 	case operation.ItemPending:
 		if movedOn(it) {
-			return look{"is-skipped", "cancelled", "will skip"}
+			return Look{"is-skipped", "cancelled", "will skip"}
 		}
-		return look{"is-pending", "pending", "to go"}
+		return Look{"is-pending", "pending", "to go"}
 	case operation.ItemSkipped:
-		return look{"is-skipped", "cancelled", "skipped"}
+		return Look{"is-skipped", "cancelled", "skipped"}
 	case operation.ItemFailed:
-		return look{"is-failed", "dlq-failed", "failed"}
+		return Look{"is-failed", "dlq-failed", "failed"}
 	}
 	switch it.Outcome {
 	case operation.RunSucceeded:
-		return look{"is-succeeded", "succeeded", "succeeded"}
+		return Look{"is-succeeded", "succeeded", "succeeded"}
 	case operation.RunRelapsed:
-		return look{"is-failed", "failed", "failed again"}
+		return Look{"is-failed", "failed", "failed again"}
 	case operation.RunDropped:
-		return look{"is-cancelled", "cancelled", "ended"}
+		return Look{"is-cancelled", "cancelled", "ended"}
 	}
 	if k == operation.Replay {
-		return look{"is-available", "available", "pending"}
+		return Look{"is-available", "available", "pending"}
 	}
-	return look{"is-succeeded", "check", doneWord(k)}
+	return Look{"is-succeeded", "check", doneWord(k)}
 }
 
 // movedOn reports whether an item will be skipped when its turn comes: its job

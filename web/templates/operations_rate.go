@@ -111,15 +111,15 @@ func guardNow(p operation.Progress) string {
 }
 
 // canaryLook is how the canary fared.
-func canaryLook(c operation.Canary) look {
+func canaryLook(c operation.Canary) Look {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
 	case c.Unsettled() > 0:
-		return look{"is-active auto", "active", of}
+		return Look{"is-active auto", "active", of}
 	case c.Succeeded == c.Done:
-		return look{"is-succeeded auto", "succeeded", of}
+		return Look{"is-succeeded auto", "succeeded", of}
 	}
-	return look{"is-failed auto", "failed", of}
+	return Look{"is-failed auto", "failed", of}
 }
 
 func canaryParts(c operation.Canary) []part {

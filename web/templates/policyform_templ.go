@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "redrive/web/templates/format"
 
-// fieldHint is one line below a field: what to write, or what is wrong.
-func fieldHint(name, hint, problem string) templ.Component {
+// FieldHint is one line below a field: what to write, or what is wrong.
+func FieldHint(name, hint, problem string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

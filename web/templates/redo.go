@@ -44,8 +44,8 @@ type Redo struct {
 // Fields are the names of the form's fields, in their order.
 func (Redo) Fields() []string {
 	names := []string{"payload", "queue", "priority", "delay", "run_at", "use", "strategy"}
-	for _, f := range whatIfs() {
-		names = append(names, f.name)
+	for _, f := range PolicyFields() {
+		names = append(names, f.Name)
 	}
 	return append(names, "on_exhaustion")
 }
@@ -129,14 +129,14 @@ func starts() []redoField {
 // overrides are the single fields of the policy. An empty one keeps what the
 // job has.
 func (v Redo) overrides() []redoField {
-	has := WhatIfFields(v.Job.Policy)
+	has := PolicyValues(v.Job.Policy)
 	var all []redoField
-	for _, f := range whatIfs() {
-		hint := f.hint
-		if f.name == "jitter_low" {
+	for _, f := range PolicyFields() {
+		hint := f.Hint
+		if f.Name == "jitter_low" {
 			hint = "1 to 1: none"
 		}
-		all = append(all, redoField{name: f.name, label: f.label, hint: hint, placeholder: cmp.Or(has[f.name], "none"), wide: f.list})
+		all = append(all, redoField{name: f.Name, label: f.Label, hint: hint, placeholder: cmp.Or(has[f.Name], "none"), wide: f.List})
 	}
 	return all
 }
@@ -151,7 +151,7 @@ func (v Redo) overridden() bool {
 // firstDelay is one of the first ten retries, as a row with its bar.
 type firstDelay struct {
 	retry, delay, jitter, before string
-	raw                          cell
+	raw                          format.Calculation
 	reached                      bool
 	bar, soft, softAt            string
 }
@@ -168,7 +168,7 @@ func firstDelays(p retry.Policy) []firstDelay {
 	for _, r := range rows {
 		share := func(d time.Duration) float64 { return 100 * float64(d) / float64(longest) }
 		d := firstDelay{
-			retry: format.Number(r.Retry), raw: rawOf(p, r), delay: format.Duration(r.Capped), jitter: cmp.Or(spanWords(r.Delay), "–"),
+			retry: format.Number(r.Retry), raw: format.RawDelay(p, r), delay: format.Duration(r.Capped), jitter: cmp.Or(format.Span(r.Delay), "–"),
 			before: "not reached", reached: r.Retry < p.Limit(), bar: format.Percent(share(r.Delay.Low)),
 			softAt: format.Percent(share(r.Delay.Low)), soft: format.Percent(share(r.Delay.High - r.Delay.Low)),
 		}
@@ -183,15 +183,15 @@ func firstDelays(p retry.Policy) []firstDelay {
 // inAll sums the policy up under its delays.
 func inAll(p retry.Policy) string {
 	if p.Limit() == 1 {
-		return "One attempt, and no retry: " + ending(p) + "."
+		return "One attempt, and no retry: " + format.PolicyEnding(p) + "."
 	}
-	wait, _ := death(p, 0)
+	wait, _ := format.TimeToDeath(p, 0)
 	total, _ := p.UntilDeath()
-	between := spanWords(total)
+	between := format.Span(total)
 	if between != "" {
 		between = " (" + between + ")"
 	}
-	return fmt.Sprintf("%s wait %s in all%s, %s.", format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts")), wait, between, ending(p))
+	return fmt.Sprintf("%s wait %s in all%s, %s.", format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts")), wait, between, format.PolicyEnding(p))
 }
 
 // exhaustions are what can become of a job after its last attempt.

@@ -67,16 +67,16 @@ func (q WorkerQueue) busy() string {
 }
 
 // doing is what a claimed job does now.
-func (v Workers) doing(j job.Job) look {
+func (v Workers) doing(j job.Job) Look {
 	switch {
 	case v.Waits[j.ID]:
-		return look{"is-retryable", "later", "waits for its handler before"}
+		return Look{"is-retryable", "later", "waits for its handler before"}
 	case !j.LeaseUntil.After(v.Now):
-		return look{"is-dead", "lost", "lease ran out"}
+		return Look{"is-dead", "lost", "lease ran out"}
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
-		return look{"is-failed", "timed-out", "over its time limit"}
+		return Look{"is-failed", "timed-out", "over its time limit"}
 	}
-	return look{"is-active", "active", "runs"}
+	return Look{"is-active", "active", "runs"}
 }
 
 // limitOf says how much of its time limit a running job has used.

@@ -1,4 +1,4 @@
-package templates
+package policypage
 
 import (
 	"bytes"
@@ -9,24 +9,25 @@ import (
 	"text/tabwriter"
 
 	"redrive/internal/retry"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
-// WritePolicy writes what the page of policies says about one of them, for a
+// Write writes what the page of policies says about one of them, for a
 // terminal.
-func WritePolicy(w io.Writer, e PolicyEntry, h retry.Herd) error {
+func Write(w io.Writer, e Entry, h retry.Herd) error {
 	var b bytes.Buffer
 	p := e.Policy
 	fmt.Fprintf(&b, "%s\n%s\n\n", e.title(), e.about())
 	if p.Limit() > 1 {
-		fmt.Fprintf(&b, "  %s\n", plainText(formula(p)))
+		fmt.Fprintf(&b, "  %s\n", format.PolicyFormula(p).Plain())
 	}
-	fmt.Fprintf(&b, "  %s\n\n", inSentences(p))
-	wait, more := death(p, e.TTR)
+	fmt.Fprintf(&b, "  %s\n\n", format.PolicySentence(p))
+	wait, more := format.TimeToDeath(p, e.TTR)
 	fmt.Fprintf(&b, "  Attempts        %s, the first included\n", format.Number(p.Limit()))
 	fmt.Fprintf(&b, "  Time to death   %s%s\n", wait, more)
 	fmt.Fprintf(&b, "  Never retried   %s\n", cmp.Or(format.Visible(strings.Join(p.NonRetryable, ", ")), "no error"))
-	fmt.Fprintf(&b, "  When exhausted  %s\n", actionWord(p.OnExhaustion))
+	fmt.Fprintf(&b, "  When exhausted  %s\n", templates.ActionWord(p.OnExhaustion))
 	if p.Limit() > 1 {
 		b.WriteString("\n")
 		writeDelays(&b, p)
@@ -49,7 +50,7 @@ func writeDelays(b *bytes.Buffer, p retry.Policy) {
 	}
 	line(delayRow{retry: "  n", delay: "Delay", jitter: "With jitter", total: "In all", spread: "Between"}, "Raw")
 	for _, r := range delayRows(p) {
-		line(r, plainText(r.raw))
+		line(r, r.raw.Plain())
 	}
 	t.Flush()
 	if rest := moreRetries(p); rest != "" {
@@ -67,5 +68,5 @@ func herdSentence(p retry.Policy, h retry.Herd) string {
 	if p.Jitter.On() {
 		return s + fmt.Sprintf("; without jitter it would be %s.", format.Number(h.Together.Peak))
 	}
-	return s + fmt.Sprintf("; with jitter %s it would be %s.", factors(h.Jitter), format.Number(h.Spread.Peak))
+	return s + fmt.Sprintf("; with jitter %s it would be %s.", format.Jitter(h.Jitter), format.Number(h.Spread.Peak))
 }

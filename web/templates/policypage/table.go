@@ -1,4 +1,4 @@
-package templates
+package policypage
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ const maxRows = 25
 // delayRow is one retry in words.
 type delayRow struct {
 	retry         string
-	raw           cell
+	raw           format.Calculation
 	delay, jitter string
 	total, spread string
 }
@@ -25,8 +25,8 @@ func delayRows(p retry.Policy) []delayRow {
 	var rows []delayRow
 	for _, r := range p.Table(min(p.Limit()-1, maxRows)) {
 		rows = append(rows, delayRow{
-			retry: format.Number(r.Retry), raw: rawOf(p, r), delay: format.Duration(r.Capped), jitter: spanWords(r.Delay),
-			total: forever(r.Total.Mean), spread: spanWords(r.Total),
+			retry: format.Number(r.Retry), raw: format.RawDelay(p, r), delay: format.Duration(r.Capped), jitter: format.Span(r.Delay),
+			total: format.LongDuration(r.Total.Mean), spread: format.Span(r.Total),
 		})
 	}
 	return rows
@@ -38,31 +38,8 @@ func moreRetries(p retry.Policy) string {
 	if rest <= 0 {
 		return ""
 	}
-	wait, _ := death(p, 0)
+	wait, _ := format.TimeToDeath(p, 0)
 	return fmt.Sprintf("%s more, up to %s in all on average.", format.Counted(rest, "retry", "retries"), wait)
-}
-
-// herdRow is one wave of retries: the most in one second.
-type herdRow struct{ wave, together, spread string }
-
-func herdRows(h retry.Herd) []herdRow {
-	rows := make([]herdRow, h.Retries)
-	for i := range rows {
-		rows[i] = herdRow{format.Number(i + 1), format.Number(h.Together.Waves[i]), format.Number(h.Spread.Waves[i])}
-	}
-	return rows
-}
-
-// herdNote says what the herd is, and how far it was followed.
-func herdNote(h retry.Herd) string {
-	note := format.Number(h.Jobs) + " jobs fail in the same second and keep failing: retries per second"
-	if h.Cut {
-		note += ", of the first " + format.Number(h.Retries) + " retries"
-	}
-	if h.Bucket.Seconds() > 1 {
-		note += "; each bar is the busiest second of " + format.Duration(h.Bucket)
-	}
-	return note
 }
 
 // hasCurve reports whether there is anything to draw: some delay.
@@ -81,12 +58,12 @@ func asConfiguration(p retry.Policy) string {
 	b.WriteString("policy:")
 	line("max_attempts", strconv.Itoa(p.MaxAttempts))
 	line("strategy", string(p.Strategy))
-	line("initial_interval", Compact(p.InitialInterval))
+	line("initial_interval", format.Compact(p.InitialInterval))
 	line("coefficient", format.Factor(p.Coefficient))
 	if len(p.Schedule) > 0 {
-		line("schedule", "["+CompactList(p.Schedule)+"]")
+		line("schedule", "["+format.CompactList(p.Schedule)+"]")
 	}
-	line("max_interval", Compact(p.MaxInterval))
+	line("max_interval", format.Compact(p.MaxInterval))
 	if p.Jitter.On() {
 		line("jitter", "["+format.Factor(p.Jitter.Low)+", "+format.Factor(p.Jitter.High)+"]")
 	} else {

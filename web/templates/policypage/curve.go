@@ -1,4 +1,4 @@
-package templates
+package policypage
 
 import (
 	"fmt"
@@ -188,67 +188,4 @@ func stepOf(length time.Duration, parts int) time.Duration {
 		step *= 2
 	}
 	return step
-}
-
-// load is one row of the herd: a load over time.
-type load struct {
-	class, name, note string
-	peak              string
-	top               string // what the full height stands for
-	bars              []loadBar
-}
-
-type loadBar struct{ x, y, width, height string }
-
-const (
-	loadFloor, loadTop = 76.0, 12.0
-	minBuckets         = 10
-)
-
-// loads draws a herd without jitter and with it.
-func loads(p retry.Policy, h retry.Herd) []load {
-	most, buckets := max(h.Together.Peak, h.Spread.Peak, 1), bucketsOf(h)
-	together := loadOf("is-dead", "No jitter", h.Together, buckets, most)
-	spread := loadOf("is-retryable", factors(h.Jitter), h.Spread, buckets, most)
-	together.note, spread.note = "if every delay were exact", "this policy"
-	if !p.Jitter.On() {
-		together.note, spread.note = "this policy", "if it had the jitter of the Open Job Spec"
-		spread.class = "is-completed"
-	}
-	return []load{together, spread}
-}
-
-// bucketsOf is how many stretches of time a herd fills.
-func bucketsOf(h retry.Herd) int {
-	return max(minBuckets, len(h.Together.Buckets), len(h.Spread.Buckets))
-}
-
-func loadOf(class, name string, l retry.Lane, buckets, most int) load {
-	drawn := load{class: class, name: name, peak: format.Number(l.Peak), top: format.Number(most) + " per s"}
-	pitch := 100 / float64(buckets)
-	for i, n := range l.Buckets {
-		if n == 0 {
-			continue
-		}
-		height := max(1.2, (loadFloor-loadTop)*float64(n)/float64(most))
-		drawn.bars = append(drawn.bars, loadBar{
-			format.Percent(float64(i) * pitch), format.Tenth(loadFloor - height), format.Percent(min(pitch*0.82, 2.4)), format.Tenth(height),
-		})
-	}
-	return drawn
-}
-
-// herdTick is a time below a herd.
-type herdTick struct{ x, class, word string }
-
-func herdTicks(h retry.Herd) []herdTick {
-	length := time.Duration(bucketsOf(h)) * h.Bucket
-	all := []herdTick{{"0%", "", "failure"}}
-	for at, step := time.Duration(0), stepOf(length, 5); at <= length-step; {
-		at += step
-		if x := 100 * float64(at) / float64(length); x > 8 && x < 95 { // not under the first, not cut off
-			all = append(all, herdTick{format.Percent(x), "mid", format.Duration(at)})
-		}
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package templates
+package policypage
 
 import (
 	"bytes"
@@ -9,16 +9,17 @@ import (
 
 	"redrive/internal/retry"
 	"redrive/internal/wire"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
-// Policies is the page /policies: the policies in use, the presets, and one of
+// View is the page /policies: the policies in use, the presets, and one of
 // them in full, as it is or with changes that somebody is thinking about.
-type Policies struct {
-	Frame
-	InUse    []PolicyEntry // the default first
-	Presets  []PolicyEntry
-	From     PolicyEntry       // which one the form starts from
+type View struct {
+	templates.Frame
+	InUse    []Entry // the default first
+	Presets  []Entry
+	From     Entry             // which one the form starts from
 	Form     map[string]string // by parameter: what stands in the form
 	Errors   map[string]string // by parameter: what is wrong with it; then no policy is shown
 	Policy   retry.Policy      // the one that is shown
@@ -26,9 +27,9 @@ type Policies struct {
 	FromHerd retry.Herd        // of From, where Policy is another one
 }
 
-// PolicyEntry is a policy with the name under which it can be asked for:
+// Entry is a policy with the name under which it can be asked for:
 // "default", "queue:orders", "type:email.*", "ojs".
-type PolicyEntry struct {
+type Entry struct {
 	Name   string
 	Policy retry.Policy
 	TTR    time.Duration // zero where the name says nothing about it
@@ -39,17 +40,17 @@ const maxEntries = 60
 
 // Changed reports whether the policy that is shown is not the one that the
 // form starts from.
-func (v Policies) Changed() bool {
+func (v View) Changed() bool {
 	return !bytes.Equal(wire.EncodePolicy(v.Policy), wire.EncodePolicy(v.From.Policy))
 }
 
 // title names a policy as people speak of it: "queue orders".
-func (e PolicyEntry) title() string {
+func (e Entry) title() string {
 	return format.Visible(strings.Replace(e.Name, ":", " ", 1))
 }
 
 // about says for which jobs a policy holds.
-func (e PolicyEntry) about() string {
+func (e Entry) about() string {
 	kind, place, _ := strings.Cut(e.Name, ":")
 	switch {
 	case kind == "queue":
@@ -65,30 +66,30 @@ func (e PolicyEntry) about() string {
 }
 
 // line sums a policy up under its name.
-func (e PolicyEntry) line() cell {
+func (e Entry) line() format.Calculation {
 	p := e.Policy
 	if p.Limit() == 1 {
-		return cell{text: "never retried, " + ending(p)}
+		return format.Calculation{Text: "never retried, " + format.PolicyEnding(p)}
 	}
-	c := cell{text: format.Number(p.Limit()) + " × "}
+	c := format.Calculation{Text: format.Number(p.Limit()) + " × "}
 	switch p.Strategy {
 	case retry.Immediate:
-		c.text += "at once"
+		c.Text += "at once"
 	case retry.Schedule:
-		c.text += "schedule " + shortSchedule(p.Schedule)
+		c.Text += "schedule " + format.ShortSchedule(p.Schedule)
 	case retry.Polynomial:
-		c.text, c.power = c.text+format.Duration(p.InitialInterval)+" · n", format.Factor(p.Coefficient)
+		c.Text, c.Power = c.Text+format.Duration(p.InitialInterval)+" · n", format.Factor(p.Coefficient)
 	default:
-		c.text += format.Visible(string(p.Strategy)) + " " + format.Duration(p.InitialInterval)
+		c.Text += format.Visible(string(p.Strategy)) + " " + format.Duration(p.InitialInterval)
 	}
 	if p.Jitter.On() {
-		c.rest += ", ×" + format.Factor(p.Jitter.Low) + " to " + format.Factor(p.Jitter.High)
+		c.Rest += ", ×" + format.Factor(p.Jitter.Low) + " to " + format.Factor(p.Jitter.High)
 	}
 	return c
 }
 
 // against compares what somebody thinks about with what there is.
-func (v Policies) against() string {
+func (v View) against() string {
 	return fmt.Sprintf("Against %s: the peak %s, and the time to death %s.", v.From.title(),
 		moved(ownPeak(v.FromHerd, v.From.Policy), ownPeak(v.Herd, v.Policy)), v.deathMoved())
 }
@@ -103,9 +104,9 @@ func moved(from, to int) string {
 	return fmt.Sprintf("stays at %s per second", format.Number(to))
 }
 
-func (v Policies) deathMoved() string {
-	before, _ := death(v.From.Policy, 0)
-	after, _ := death(v.Policy, 0)
+func (v View) deathMoved() string {
+	before, _ := format.TimeToDeath(v.From.Policy, 0)
+	after, _ := format.TimeToDeath(v.Policy, 0)
 	if before == after {
 		return "stays at " + after + " on average"
 	}
@@ -113,10 +114,10 @@ func (v Policies) deathMoved() string {
 }
 
 // summary is the page in one sentence, for people who listen.
-func (v Policies) summary() string {
-	wait, _ := death(v.Policy, 0)
+func (v View) summary() string {
+	wait, _ := format.TimeToDeath(v.Policy, 0)
 	return fmt.Sprintf("%s, %s of waiting on average, at most %s retries per second of %s jobs.",
-		format.UpperFirst(attemptsAllowed(v.Policy)), wait, format.Number(ownPeak(v.Herd, v.Policy)), format.Number(v.Herd.Jobs))
+		format.UpperFirst(format.Attempts(v.Policy)), wait, format.Number(ownPeak(v.Herd, v.Policy)), format.Number(v.Herd.Jobs))
 }
 
 // ownPeak is the peak of the policy as it is, with its own jitter or none.
@@ -128,6 +129,6 @@ func ownPeak(h retry.Herd, p retry.Policy) int {
 }
 
 // strategyOf is the strategy that the form shows as chosen.
-func (v Policies) strategyOf() retry.Strategy {
+func (v View) strategyOf() retry.Strategy {
 	return cmp.Or(retry.Strategy(v.Form["strategy"]), v.From.Policy.Strategy)
 }
