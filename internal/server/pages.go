@@ -26,6 +26,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/web/static"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 const (
@@ -251,7 +252,7 @@ func (s *Server) job(c echo.Context) error {
 // jobPage draws a job, redacted unless somebody was allowed to see it.
 func (s *Server) jobPage(c echo.Context, d history.Detail, revealed bool) (err error) {
 	j := d.Job
-	v := templates.JobPage{
+	v := jobpage.View{
 		Frame: s.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
 		DeadLetters: s.Config.DeadLetters(j.Queue), ForwardedTo: s.forwardHost(j.Queue), NoHandler: !s.Knows(j.Type), Preview: min(len(j.Payload), previewLimit),
 	}
@@ -265,7 +266,7 @@ func (s *Server) jobPage(c echo.Context, d history.Detail, revealed bool) (err e
 	if v.PausedAt, v.PausedBy, err = s.Store.Paused(c.Request().Context(), j.Queue); err != nil {
 		return err
 	}
-	v.Recent, err = s.Store.Recent(c.Request().Context(), j.Type, templates.RecentJobs)
+	v.Recent, err = s.Store.Recent(c.Request().Context(), j.Type, jobpage.RecentJobs)
 	if v.RecentSlow, err = tolerate(err); err != nil {
 		return err
 	}

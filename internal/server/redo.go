@@ -18,7 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/retry"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // wanted is what somebody wants the next run of a job to be like, as it was
@@ -241,7 +241,7 @@ func notJSON(text []byte) string {
 // characters. One that is as the editor showed it changes nothing.
 func typed(text string, j job.Job) []byte {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	shown, _ := templates.EditorText(j.Payload)
+	shown, _ := jobpage.EditorText(j.Payload)
 	if text == shown || bytes.Equal(compact([]byte(text)), compact([]byte(shown))) {
 		return j.Payload
 	}

@@ -17,12 +17,12 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/redact"
 	"redrive/internal/retry"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // maxRedo bounds the form that replays with changes: the editor's text can take
 // six bytes for each of its own.
-const maxRedo = 6*templates.MaxEditor + maxSmall
+const maxRedo = 6*jobpage.MaxEditor + maxSmall
 
 // redoPage is the page /jobs/{id}/replay.
 func (s *Server) redoPage(c echo.Context) error {
@@ -71,7 +71,7 @@ func (s *Server) redoForm(c echo.Context) error {
 }
 
 // redoAnswer shows the page again, or tells a program what is wrong.
-func (s *Server) redoAnswer(c echo.Context, status int, v templates.Redo, err error) error {
+func (s *Server) redoAnswer(c echo.Context, status int, v jobpage.Edit, err error) error {
 	if !wantsJSON(c.Request()) {
 		return s.page(c, status, v.Page())
 	}
@@ -87,13 +87,13 @@ func (s *Server) redoAnswer(c echo.Context, status int, v templates.Redo, err er
 }
 
 // redoView is the page with what stands in its form: nil for what the job has.
-func (s *Server) redoView(c echo.Context, j job.Job, form url.Values) templates.Redo {
-	v := templates.Redo{
+func (s *Server) redoView(c echo.Context, j job.Job, form url.Values) jobpage.Edit {
+	v := jobpage.Edit{
 		Frame: s.frame(c, "Replay "+j.Type, "jobs"), Job: j, Form: map[string]string{}, Errors: map[string]string{},
 		Policy: j.Policy, Uses: s.policyNames(),
 	}
 	v.Queues = slices.Compact(slices.Sorted(slices.Values(append(s.Config.Queues(), s.Store.QueueNames()...))))
-	v.Was, v.Fixed = templates.EditorText(j.Payload)
+	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
 	for _, field := range v.Fields() {
@@ -116,7 +116,7 @@ func (s *Server) policyNames() []string {
 
 // readRedoForm reads the form into a change, and notes what is wrong beside its
 // field.
-func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job.Edit {
+func (s *Server) readRedoForm(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 	q := whatIf{values: said(form), wrong: v.Errors}
 	w := wanted{queue: strings.TrimSpace(form.Get("queue")), patch: q.patch()}
 	w.patch.Use = strings.TrimSpace(form.Get("use"))
@@ -138,7 +138,7 @@ func (s *Server) readRedoForm(v *templates.Redo, j job.Job, form url.Values) job
 	}
 	if redo.Body != nil {
 		v.Type = redo.Body.Type
-		if text, fixed := templates.EditorText(s.Store.body(j.Type, *redo.Body).Payload); fixed == "" && redo.Body.Type == j.Type {
+		if text, fixed := jobpage.EditorText(s.Store.body(j.Type, *redo.Body).Payload); fixed == "" && redo.Body.Type == j.Type {
 			v.Will = text
 		}
 	} else if v.Errors["payload"] == "" {

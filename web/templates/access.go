@@ -26,7 +26,7 @@ type Access struct {
 }
 
 // denied says why whoever looks cannot change access now, or nothing.
-func (v Access) denied() string { return v.off(access.Manage, "manage users and tokens") }
+func (v Access) denied() string { return v.Denied(access.Manage, "manage users and tokens") }
 
 // kept says why a user must stay an admin, or nothing.
 func (v Access) kept(u access.User) string {

@@ -58,3 +58,11 @@ func change(e audit.Entry) string {
 	}
 	return before
 }
+
+// Gone is the page of a job that is not there any more, with what people did
+// to it.
+type Gone struct {
+	Frame
+	ID      string
+	Entries []audit.Entry
+}

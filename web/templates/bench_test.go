@@ -9,6 +9,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // BenchmarkPages draws the pages that people look at most, with 50 rows each and
@@ -61,12 +62,12 @@ func deadJobs() templates.Jobs {
 }
 
 // usualJob has as many others of its type as are shown.
-func usualJob() templates.JobPage {
+func usualJob() jobpage.View {
 	v := recentPage()
-	for n := range templates.RecentJobs {
+	for n := range jobpage.RecentJobs {
 		v.Recent = append(v.Recent, failureOf(n%20, []job.Status{job.StatusDeadLetter, job.Status(job.Completed), job.Status(job.Retryable)}[n%3]))
 	}
-	v.Recent = v.Recent[:templates.RecentJobs]
+	v.Recent = v.Recent[:jobpage.RecentJobs]
 	return v
 }
 

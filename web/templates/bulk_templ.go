@@ -320,7 +320,7 @@ func bulkButton(b bulk, k bulkKind, about string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if why := b.frame.off(access.Operate, k.name); why != "" {
+		if why := b.frame.Denied(access.Operate, k.name); why != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, " disabled title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

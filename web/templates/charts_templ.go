@@ -421,7 +421,7 @@ func plotTable(p plot, now time.Time) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(r.at, now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(r.at, now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

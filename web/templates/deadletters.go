@@ -14,10 +14,10 @@ import (
 func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
 
 // rowForward is the button of a row that sends a refused dead letter again.
-func rowForward(v DeadLetters, j job.Job) act {
-	a := jobAct(v.Frame, j, "forward", "row", lettersBack(v)).shownIf(j.Letter == job.LetterRefused)
+func rowForward(v DeadLetters, j job.Job) Act {
+	a := JobAct(v.Frame, j, "forward", "row", lettersBack(v)).shownIf(j.Letter == job.LetterRefused)
 	if config, ok := v.Configs[j.Queue]; ok {
-		deny(&a, config.DeadLetters, whyNoForward(j))
+		Deny(&a, config.DeadLetters, WhyNoForward(j))
 	}
 	return a
 }
@@ -26,7 +26,7 @@ func rowForward(v DeadLetters, j job.Job) act {
 func letterFrom(l job.DeadLetter) string {
 	s := format.Visible(l.Queue)
 	if l.Cause != "" {
-		s += " · " + lookOfOutcome(l.Cause).word
+		s += " · " + LookOfOutcome(l.Cause).Word
 	}
 	if l.ForwardedTo != "" {
 		s += " · forwarded"

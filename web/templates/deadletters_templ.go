@@ -615,7 +615,7 @@ func chosenReason(r retry.Reason) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var28 string
-			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(becauseOf(r).means)
+			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(BecauseOf(r).Means)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `deadletters.templ`, Line: 145, Col: 26}
 			}
@@ -628,7 +628,7 @@ func chosenReason(r retry.Reason) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var29 string
-			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(" " + becauseOf(r).todo)
+			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(" " + BecauseOf(r).Todo)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `deadletters.templ`, Line: 146, Col: 28}
 			}
@@ -714,7 +714,7 @@ func lettersTable(v DeadLetters) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = smallIcon("down").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = SmallIcon("down").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -762,7 +762,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = reason(l.DeadLetter.Reason).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ReasonBadge(l.DeadLetter.Reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -872,7 +872,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = at(l.FailedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(l.FailedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -880,7 +880,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ago(l.FailedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Ago(l.FailedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -946,7 +946,7 @@ func alike(g failures.Group) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var44 string
-			templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(likeThis(g))
+			templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(LikeThis(g))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `deadletters.templ`, Line: 218, Col: 76}
 			}

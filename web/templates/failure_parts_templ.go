@@ -203,7 +203,7 @@ func groupJobsPanel(v Failure) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(j.ChangedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(j.ChangedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -692,7 +692,7 @@ func groupDecide(v Failure) templ.Component {
 			templ_7745c5c3_Var33 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		denied := v.off(access.Operate, "decide about groups")
+		denied := v.Denied(access.Operate, "decide about groups")
 		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<div class=\"halves\"><section class=\"panel\" id=\"note\" aria-labelledby=\"h-note\"><header><h2 id=\"h-note\">Note</h2></header><form class=\"body\" method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -893,7 +893,7 @@ func groupPast(v Failure) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(o.CreatedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(o.CreatedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -154,7 +154,7 @@ func (v Failure) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = Icon(lookOfGroup(v.Detail.State).icon).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Icon(lookOfGroup(v.Detail.State).Icon).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -255,7 +255,7 @@ func groupBadge(l Look) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = tag(l.class+" auto", l.icon, l.word).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = tag(l.Class+" auto", l.Icon, l.Word).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -304,7 +304,7 @@ func stateActs(v Failure) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if denied := v.off(access.Operate, action); denied != "" {
+		if denied := v.Denied(access.Operate, action); denied != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, " disabled title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -477,7 +477,7 @@ func groupFacts(v Failure) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = at(v.FirstSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = At(v.FirstSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -494,7 +494,7 @@ func groupFacts(v Failure) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = at(v.LastSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = At(v.LastSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

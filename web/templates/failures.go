@@ -157,7 +157,7 @@ func standing(g failures.Group) (action, symbol, word string) {
 
 // groupReplay says what a button does with a group, and why it may not.
 func groupReplay(f Frame, g failures.Group, kind string) (denied string) {
-	if denied = f.off(access.Operate, kind); denied == "" && g.Dead == 0 {
+	if denied = f.Denied(access.Operate, kind); denied == "" && g.Dead == 0 {
 		denied = "No job of this group is dead."
 	}
 	return denied

@@ -318,7 +318,7 @@ func groupsFilter(v Failures) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, q := range queueChoices(v.Queues, v.Typed.Queue) {
+		for _, q := range QueueChoices(v.Queues, v.Typed.Queue) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<option value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -695,7 +695,7 @@ func groupsTable(v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ago(g.FirstSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Ago(g.FirstSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -703,7 +703,7 @@ func groupsTable(v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ago(g.LastSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Ago(g.LastSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -846,7 +846,7 @@ func groupStateForm(f Frame, g failures.Group, back templ.SafeURL) templ.Compone
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if denied := f.off(access.Operate, action); denied != "" {
+		if denied := f.Denied(access.Operate, action); denied != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, " disabled title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -963,7 +963,7 @@ func sortHead(f failures.Filter, by failures.Sort, word, class string) templ.Com
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = smallIcon("down").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = SmallIcon("down").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

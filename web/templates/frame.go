@@ -60,10 +60,10 @@ type Quiet struct {
 	By    string
 }
 
-// off says why whoever looks cannot do something now, or nothing: the database
+// Denied says why whoever looks cannot do something now, or nothing: the database
 // cannot be written, or their role does not allow it. Every button asks here.
 // what is a verb, as "replay".
-func (f Frame) off(need access.Permission, what string) string {
+func (f Frame) Denied(need access.Permission, what string) string {
 	if f.Problem != "" {
 		return format.Visible(f.Problem)
 	}

@@ -15,7 +15,7 @@ func jobsCaption(f filter.Filter) string {
 	if f.Status == "" {
 		return "Jobs, " + orderOf(f)
 	}
-	return "Jobs: " + lookOf(f.Status).word + ", " + orderOf(f)
+	return "Jobs: " + LookOf(f.Status).Word + ", " + orderOf(f)
 }
 
 // timeHeading names the time by which the list is ordered.
@@ -63,7 +63,7 @@ func tabs(v Jobs) []tab {
 	for _, s := range job.Statuses() {
 		f.Status = s
 		all = append(all, tab{
-			url: link.Jobs(f, ""), word: lookOf(s).word, status: s,
+			url: link.Jobs(f, ""), word: LookOf(s).Word, status: s,
 			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
 		})
 	}

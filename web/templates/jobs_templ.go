@@ -682,7 +682,7 @@ func jobsTable(v Jobs) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = smallIcon("down").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = SmallIcon("down").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

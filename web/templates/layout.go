@@ -126,14 +126,14 @@ func onOff(on bool) string {
 func faultFlip(f Frame, fault Fault) flipAct {
 	to := link.Fault(fault.Name)
 	return flipAct{
-		is: fault.Broken, about: format.Visible(fault.Title), denied: f.off(access.Operate, "break or fix the demo"),
+		is: fault.Broken, about: format.Visible(fault.Title), denied: f.Denied(access.Operate, "break or fix the demo"),
 		on:  face{to, "check", "Fix", append(back(link.Overview()), field{"broken", "false"})},
 		off: face{to, "panicked", "Break", append(back(link.Overview()), field{"broken", "true"})},
 	}
 }
 
-func demoReset(f Frame) act {
-	return act{kind: "reset", url: link.DemoReset(), word: "Start over", icon: "replay", denied: f.off(access.Operate, "start the demo over"), fields: back(link.Overview())}
+func demoReset(f Frame) Act {
+	return Act{Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay", Denied: f.Denied(access.Operate, "start the demo over"), fields: back(link.Overview())}
 }
 
 // shortcut is a key and what it does.
@@ -166,8 +166,8 @@ func shortcuts() []shortcut {
 }
 
 // quietSentence says in the banner what is not done, since when and through whom.
-func quietSentence(q Quiet, now time.Time) sentence {
-	s := sentence{now: now}
-	s.says("%v made it quiet "+s.when(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
+func quietSentence(q Quiet, now time.Time) Sentence {
+	s := Sentence{Now: now}
+	s.Says("%v made it quiet "+s.When(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
 	return s
 }

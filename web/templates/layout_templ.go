@@ -926,7 +926,7 @@ func acted(f Frame, c job.Change) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var40 string
-		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(format.Visible(lookOf(c.Status()).word))
+		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(format.Visible(LookOf(c.Status()).Word))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout.templ`, Line: 191, Col: 193}
 		}
@@ -939,7 +939,7 @@ func acted(f Frame, c job.Change) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if c.Status() == job.StatusTrashed {
-			templ_7745c5c3_Err = actForm(undo(f, c)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ActForm(undo(f, c)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1018,7 +1018,7 @@ func demo(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = actForm(demoReset(f)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ActForm(demoReset(f)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1371,7 +1371,7 @@ func flipForm(s flipAct) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = smallIcon(s.on.icon).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = SmallIcon(s.on.icon).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1401,7 +1401,7 @@ func flipForm(s flipAct) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = smallIcon(s.off.icon).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = SmallIcon(s.off.icon).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1468,7 +1468,7 @@ func patterns() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badge(s).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Badge(s).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1559,7 +1559,7 @@ func patterns() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = actForm(undo(Frame{}, job.Change{})).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ActForm(undo(Frame{}, job.Change{})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1781,7 +1781,7 @@ func quietBanner(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = saying(quietSentence(*f.Quiet, f.Now).rest, quietSentence(*f.Quiet, f.Now)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Saying(quietSentence(*f.Quiet, f.Now).Rest, quietSentence(*f.Quiet, f.Now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -43,28 +43,28 @@ func (r LetterRoom) picture() string {
 }
 
 // forecast says when it will be full, and how that is known.
-func (r LetterRoom) forecast(now time.Time) sentence {
-	s := sentence{now: now}
+func (r LetterRoom) forecast(now time.Time) Sentence {
+	s := Sentence{Now: now}
 	full, fills := r.Reaches(r.Limits, 1, now)
 	warns, _ := r.Reaches(r.Limits, retention.WarnShare, now)
 	switch {
 	case r.Count <= 0:
 	case fills && !full.After(now):
-		s.answers("Full")
-		s.says(": each new one removes the oldest")
+		s.Answers("Full")
+		s.Says(": each new one removes the oldest")
 	case fills:
-		s.answers("Full in %v", format.About(full.Sub(now)))
-		s.says(" at +%v a day: ", format.Number(r.LastDay))
+		s.Answers("Full in %v", format.About(full.Sub(now)))
+		s.Says(" at +%v a day: ", format.Number(r.LastDay))
 		if warns.After(now) {
-			s.says("warns "+s.when(warns)+" %v, ", warns)
+			s.Says("warns "+s.When(warns)+" %v, ", warns)
 		}
-		s.says("full "+s.when(full)+" %v, then prunes the oldest", full)
+		s.Says("full "+s.When(full)+" %v, then prunes the oldest", full)
 	case r.LastDay == 0:
-		s.answers("Not filling up")
-		s.says(": none in the last 24 h")
+		s.Answers("Not filling up")
+		s.Says(": none in the last 24 h")
 	default:
-		s.answers("Not filling up")
-		s.says(" at +%v a day", format.Number(r.LastDay))
+		s.Answers("Not filling up")
+		s.Says(" at +%v a day", format.Number(r.LastDay))
 	}
 	return s
 }

@@ -67,11 +67,11 @@ func roomWarning(r LetterRoom, f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = saying(r.forecast(f.Now).lead, r.forecast(f.Now)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Saying(r.forecast(f.Now).Lead, r.forecast(f.Now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = saying(r.forecast(f.Now).rest, r.forecast(f.Now)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Saying(r.forecast(f.Now).Rest, r.forecast(f.Now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -309,7 +309,7 @@ func roomForecast(r LetterRoom, f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = saying(s.lead, s).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Saying(s.Lead, s).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -317,11 +317,11 @@ func roomForecast(r LetterRoom, f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = saying(s.rest, s).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Saying(s.Rest, s).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(s.lead) > 0 {
+		if len(s.Lead) > 0 {
 			var templ_7745c5c3_Var16 string
 			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(" · ")
 			if templ_7745c5c3_Err != nil {

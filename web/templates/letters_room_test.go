@@ -9,11 +9,11 @@ import (
 	"redrive/web/templates/format"
 )
 
-func spoken(s sentence) string {
+func spoken(s Sentence) string {
 	var b strings.Builder
-	for _, p := range append(s.lead[:len(s.lead):len(s.lead)], s.rest...) {
+	for _, p := range append(s.Lead[:len(s.Lead):len(s.Lead)], s.Rest...) {
 		if b.WriteString(p.text); !p.time.IsZero() {
-			b.WriteString(format.Clock(p.time, s.now))
+			b.WriteString(format.Clock(p.time, s.Now))
 		}
 	}
 	return b.String()
@@ -55,27 +55,6 @@ func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
 		r := LetterRoom{retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, test.keeps}
 		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
 			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
-		}
-	}
-}
-
-func TestOrigins_InWords(t *testing.T) {
-	for code, want := range map[string]string{
-		"":                            "",
-		"job":                         "from the job itself",
-		"type:email.*":                "from the type email.*",
-		"queue:orders":                "from the queue orders",
-		"default":                     "from the configured default",
-		"built_in":                    "built in",
-		"rule:long-reports":           "set by the rule long-reports",
-		"queue:orders/preset:daycry":  "preset daycry, named by the queue orders",
-		"default/policy:slow":         "policy slow, named by the configured default",
-		"rule:big/policy:slow":        "policy slow, named by the rule big",
-		"type:urn:a/b/preset:initphp": "preset initphp, named by the type urn:a/b",
-		"oracle":                      "from oracle",
-	} {
-		if got := originWords(code); got != want {
-			t.Errorf("%s reads %q, want %q", code, got, want)
 		}
 	}
 }

@@ -57,19 +57,19 @@ func preview(payload []byte) string {
 func rowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
 
 // rowReplay is the replay button of a row.
-func rowReplay(f Frame, j job.Job, back templ.SafeURL) act {
-	return jobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
+func rowReplay(f Frame, j job.Job, back templ.SafeURL) Act {
+	return JobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
 }
 
 // rowDiscard is the discard button of a row: an icon, since the keys and the
 // bar above the list offer it too.
-func rowDiscard(f Frame, j job.Job, back templ.SafeURL) act {
-	return jobAct(f, j, "discard", "row square", back).shownIf(j.Discardable())
+func rowDiscard(f Frame, j job.Job, back templ.SafeURL) Act {
+	return JobAct(f, j, "discard", "row square", back).shownIf(j.Discardable())
 }
 
-// queueChoices are the queues of a form's list; one that is chosen and does not
+// QueueChoices are the queues of a form's list; one that is chosen and does not
 // exist is among them, so that the form says what is meant.
-func queueChoices(names []string, chosen string) []string {
+func QueueChoices(names []string, chosen string) []string {
 	if chosen == "" || slices.Contains(names, chosen) {
 		return names
 	}
@@ -108,7 +108,7 @@ func reasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, s
 	if f.Reason = r.Reason; current {
 		f.Reason = ""
 	}
-	return facetOf{becauseOf(r.Reason).icon, becauseOf(r.Reason).word, r.Count, to(f, ""), current}
+	return facetOf{BecauseOf(r.Reason).icon, BecauseOf(r.Reason).word, r.Count, to(f, ""), current}
 }
 
 // orderOf says in which order a list is.
@@ -139,7 +139,7 @@ func ariaSort(f filter.Filter) string {
 	return "descending"
 }
 
-// whyNoForward is why a dead letter of this queue cannot be sent again.
-func whyNoForward(j job.Job) string {
+// WhyNoForward is why a dead letter of this queue cannot be sent again.
+func WhyNoForward(j job.Job) string {
 	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
 }

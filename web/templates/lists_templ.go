@@ -45,7 +45,7 @@ func stateCell(s job.Status) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = badge(s).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Badge(s).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -84,7 +84,7 @@ func whyCell(j job.Job) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if j.Reason != "" {
-			templ_7745c5c3_Err = reason(j.Reason).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ReasonBadge(j.Reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -389,7 +389,7 @@ func timeCell(j job.Job, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if !j.ChangedAt.IsZero() {
-			templ_7745c5c3_Err = at(j.ChangedAt, now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(j.ChangedAt, now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -404,7 +404,7 @@ func timeCell(j job.Job, now time.Time) templ.Component {
 
 // actsCell holds the actions of a row. What does not apply now is there, but
 // hidden: the next change of the job may bring it back.
-func actsCell(acts ...act) templ.Component {
+func actsCell(acts ...Act) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -430,7 +430,7 @@ func actsCell(acts ...act) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, a := range acts {
-			templ_7745c5c3_Err = actForm(a).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ActForm(a).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -527,7 +527,7 @@ func chipList(all []chip) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = smallIcon("close").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SmallIcon("close").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

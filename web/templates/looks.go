@@ -9,10 +9,10 @@ import (
 
 // Look is how a state, an outcome or a reason is drawn: the class that sets
 // its colour, its icon and its word.
-type Look struct{ class, icon, word string }
+type Look struct{ Class, Icon, Word string }
 
-// lookOf draws a status; pages and scripts use the same words.
-func lookOf(s job.Status) Look {
+// LookOf draws a status; pages and scripts use the same words.
+func LookOf(s job.Status) Look {
 	switch s {
 	case job.StatusDeadLetter:
 		return Look{"is-dead", "dead", "dead letter"}
@@ -31,9 +31,9 @@ func lookOf(s job.Status) Look {
 	return Look{"is-pending", "unknown", format.Visible(string(s))}
 }
 
-// lookOfOutcome draws how an attempt ended. The form of its bar says the same
+// LookOfOutcome draws how an attempt ended. The form of its bar says the same
 // as its colour.
-func lookOfOutcome(o job.Outcome) Look {
+func LookOfOutcome(o job.Outcome) Look {
 	switch o {
 	case job.TimedOut:
 		return Look{"is-timed-out", "timed-out", "timed out"}
@@ -51,8 +51,8 @@ func ActionWord(a retry.Action) string {
 	return format.Visible(string(a))
 }
 
-// likeThis says how many failures the newest one of a job is like.
-func likeThis(g failures.Group) string {
+// LikeThis says how many failures the newest one of a job is like.
+func LikeThis(g failures.Group) string {
 	if g.Failures <= 1 {
 		return "the first of its kind"
 	}

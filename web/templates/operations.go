@@ -153,11 +153,11 @@ func itemWords(o operation.Operation, it operation.Item) string {
 	case j.ID == "":
 		return "the job was removed"
 	case movedOn(it):
-		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, format.Visible(lookOf(j.Status()).word))
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, format.Visible(LookOf(j.Status()).Word))
 	case it.State == operation.ItemPending:
-		return fmt.Sprintf("run %d, %s", j.Run, format.Visible(lookOf(j.Status()).word))
+		return fmt.Sprintf("run %d, %s", j.Run, format.Visible(LookOf(j.Status()).Word))
 	case o.Kind != operation.Replay:
-		return fmt.Sprintf("run %d, now %s", it.Run, format.Visible(lookOf(j.Status()).word))
+		return fmt.Sprintf("run %d, now %s", it.Run, format.Visible(LookOf(j.Status()).Word))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
@@ -165,7 +165,7 @@ func itemWords(o operation.Operation, it operation.Item) string {
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
-	return fmt.Sprintf("run %d, %s", j.Run, format.Visible(lookOf(j.Status()).word))
+	return fmt.Sprintf("run %d, %s", j.Run, format.Visible(LookOf(j.Status()).Word))
 }
 
 // itemTime is when the newest thing happened to an item.
@@ -188,7 +188,7 @@ func skipWords(code operation.Skip) string {
 	case operation.Skip(job.StatusTrashed):
 		return "in the trash"
 	}
-	return format.Visible(lookOf(job.Status(code)).word)
+	return format.Visible(LookOf(job.Status(code)).Word)
 }
 
 // logWords says what a line of the audit log tells about an operation.

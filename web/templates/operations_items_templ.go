@@ -441,7 +441,7 @@ func operationItems(v OperationPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if t := itemTime(it); !t.IsZero() {
-					templ_7745c5c3_Err = at(t, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = At(t, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -522,7 +522,7 @@ func operationItems(v OperationPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = smallIcon("download").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SmallIcon("download").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -583,7 +583,7 @@ func operationLog(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = at(e.At, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(e.At, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -402,7 +402,7 @@ func operationStart(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if why := v.off(access.Operate, "change operations"); why != "" {
+			if why := v.Denied(access.Operate, "change operations"); why != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, " disabled title=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

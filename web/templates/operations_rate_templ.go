@@ -359,7 +359,7 @@ func rateTable(v OperationPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(r.From.Add(time.Duration(i)*r.Step), v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(r.From.Add(time.Duration(i)*r.Step), v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -455,7 +455,7 @@ func rateForm(v OperationPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if why := v.off(access.Operate, "change operations"); why != "" {
+		if why := v.Denied(access.Operate, "change operations"); why != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, " disabled title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -586,7 +586,7 @@ func operationCanary(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = at(o.CanaryAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(o.CanaryAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -600,7 +600,7 @@ func operationCanary(v OperationPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(c.EndedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(c.EndedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -645,7 +645,7 @@ func operationCanary(v OperationPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(e.At, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(e.At, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -366,7 +366,7 @@ func operationsTable(all []operation.Operation, f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = at(o.CreatedAt, f.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(o.CreatedAt, f.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -659,7 +659,7 @@ func operationActs(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if why := v.off(access.Operate, "change operations"); why != "" {
+			if why := v.Denied(access.Operate, "change operations"); why != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, " disabled title=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -768,7 +768,7 @@ func operationButton(v OperationPage, action, word, symbol, class string) templ.
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if why := v.off(access.Operate, "change operations"); why != "" {
+		if why := v.Denied(access.Operate, "change operations"); why != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, " disabled title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1014,7 +1014,7 @@ func operationMoved(o operation.Operation, note string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = smallIcon("up").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = SmallIcon("up").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1120,7 +1120,7 @@ func operationFacts(v OperationPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = at(o.Until, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = At(o.Until, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1137,7 +1137,7 @@ func operationFacts(v OperationPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = at(o.CreatedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = At(o.CreatedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1195,7 +1195,7 @@ func operationFacts(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = at(v.Now.Add(left), v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(v.Now.Add(left), v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1209,7 +1209,7 @@ func operationFacts(v OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = at(o.FinishedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = At(o.FinishedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -11,24 +11,24 @@ import (
 	"redrive/web/templates/link"
 )
 
-// act is one button that changes something; see actForm.
-type act struct {
-	kind   string // "replay", "discard", "cancel", "forward", "pause", "resume"
-	url    templ.SafeURL
-	word   string
-	icon   string
-	class  string // of the button: "primary", "danger", "row", "row square" with an icon only, or empty
-	about  string // what it acts on, for readers who hear the button alone
-	denied string // why it cannot be used now, or empty
+// Act is one button that changes something; see actForm.
+type Act struct {
+	Kind   string // "replay", "discard", "cancel", "forward", "pause", "resume"
+	URL    templ.SafeURL
+	Word   string
+	Icon   string
+	Class  string // of the button: "primary", "danger", "row", "row square" with an icon only, or empty
+	About  string // what it acts on, for readers who hear the button alone
+	Denied string // why it cannot be used now, or empty
 	hidden bool   // it does not apply now; a change of the job may bring it back
 	fields []field
 }
 
 // inRow reports whether the button stands in a row, and is quiet.
-func (a act) inRow() bool { return a.class == "row" || a.iconOnly() }
+func (a Act) inRow() bool { return a.Class == "row" || a.iconOnly() }
 
 // iconOnly reports whether the word of the button is heard and not seen.
-func (a act) iconOnly() bool { return a.class == "row square" }
+func (a Act) iconOnly() bool { return a.Class == "row square" }
 
 // field is what a form sends along unseen.
 type field struct{ name, value string }
@@ -36,19 +36,19 @@ type field struct{ name, value string }
 // back is the field that names the page to return to without scripts.
 func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 
-// jobAct is a button that acts on one job in the run that the page shows; it
+// JobAct is a button that acts on one job in the run that the page shows; it
 // returns there without scripts.
-func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
-	a := act{
-		kind: kind, url: link.JobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind), about: aboutJob(j),
+func JobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) Act {
+	a := Act{
+		Kind: kind, URL: link.JobAction(j.ID, kind), Class: class, Denied: f.Denied(access.Operate, kind), About: aboutJob(j),
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
-	a.word, a.icon = faceOf(kind)
+	a.Word, a.Icon = faceOf(kind)
 	return a
 }
 
 // shownIf hides a button that does not apply now.
-func (a act) shownIf(applies bool) act {
+func (a Act) shownIf(applies bool) Act {
 	a.hidden = !applies
 	return a
 }
@@ -74,9 +74,9 @@ func faceOf(kind string) (word, symbol string) {
 }
 
 // undo takes the job that was just discarded out of the trash again.
-func undo(f Frame, c job.Change) act {
-	a := jobAct(f, job.Job{Token: job.Token{ID: c.ID, Run: c.Run}, Type: c.Type}, "restore", "", templ.SafeURL(f.Here))
-	a.word, a.about = "Undo", ""
+func undo(f Frame, c job.Change) Act {
+	a := JobAct(f, job.Job{Token: job.Token{ID: c.ID, Run: c.Run}, Type: c.Type}, "restore", "", templ.SafeURL(f.Here))
+	a.Word, a.About = "Undo", ""
 	return a
 }
 
@@ -125,8 +125,8 @@ func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Numbe
 // upTo is the class that keeps just enough room for a live count that reaches n.
 func upTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }
 
-func deny(a *act, allowed bool, why string) {
-	if a.denied == "" && !allowed {
-		a.denied = why
+func Deny(a *Act, allowed bool, why string) {
+	if a.Denied == "" && !allowed {
+		a.Denied = why
 	}
 }

@@ -278,7 +278,7 @@ func (v Conflict) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(v.Err.ReplayedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(v.Err.ReplayedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -295,7 +295,7 @@ func (v Conflict) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ago(v.Err.ReplayedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Ago(v.Err.ReplayedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -430,7 +430,7 @@ func (v Conflict) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badge(v.Err.Job.Status()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Badge(v.Err.Job.Status()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -155,7 +155,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "state":
 		return name, statusWord(f.Status)
 	case "reason":
-		return name, becauseOf(retry.Reason(value)).word
+		return name, BecauseOf(retry.Reason(value)).word
 	case "from":
 		return "since", format.Stamp(f.From)
 	case "to":
@@ -185,7 +185,7 @@ func statusWord(s job.Status) string {
 	if s == "" {
 		return ""
 	}
-	return lookOf(s).word
+	return LookOf(s).Word
 }
 
 // matchingJobs is how many jobs a filter selects, where the totals and the

@@ -411,7 +411,7 @@ func newerBar(f filter.Filter, after string, one, many string, first templ.SafeU
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = smallIcon("up").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = SmallIcon("up").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -26,7 +26,7 @@ type Queue struct {
 func (v Queue) flip() flipAct {
 	here := back(link.Queue(v.Queue.Name))
 	return flipAct{
-		is: !v.Queue.PausedAt.IsZero(), about: format.Visible(v.Queue.Name), denied: v.off(access.Operate, "pause or resume a queue"),
+		is: !v.Queue.PausedAt.IsZero(), about: format.Visible(v.Queue.Name), denied: v.Denied(access.Operate, "pause or resume a queue"),
 		on:  face{url: link.QueueAction(v.Queue.Name, "resume"), icon: "play", word: "Resume", fields: here},
 		off: face{url: link.QueueAction(v.Queue.Name, "pause"), icon: "pause", word: "Pause", fields: here},
 	}

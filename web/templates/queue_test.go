@@ -14,6 +14,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // chart is an hour with an outage at its end, in a calm day.
@@ -104,7 +105,7 @@ func TestChart_HasATableOfTheSame(t *testing.T) {
 }
 
 // recentPage has jobs of every outcome beside it.
-func recentPage() templates.JobPage {
+func recentPage() jobpage.View {
 	v := captured().page()
 	for i, s := range []job.Status{job.StatusDeadLetter, job.Status(job.Active), job.Status(job.Completed), job.Status(job.Retryable), job.Status(job.Available)} {
 		j := failureOf(i, s)

@@ -50,7 +50,7 @@ func depth(q queues.Info, s job.Status) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 string
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(lookOf(s).word)
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(LookOf(s).Word)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `queueparts.templ`, Line: 17, Col: 45}
 			}

@@ -129,7 +129,7 @@ func lettersLeave(c QueueConfig) string {
 // queueFlip is the pause and resume button of a queue.
 func queueFlip(f Frame, q queues.Info) flipAct {
 	return flipAct{
-		is: !q.PausedAt.IsZero(), class: "row square", about: format.Visible(q.Name), denied: f.off(access.Operate, "pause or resume queues"),
+		is: !q.PausedAt.IsZero(), class: "row square", about: format.Visible(q.Name), denied: f.Denied(access.Operate, "pause or resume queues"),
 		on:  face{url: link.QueueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(link.Queues())},
 		off: face{url: link.QueueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(link.Queues())},
 	}

@@ -10,9 +10,9 @@ import (
 // sentence, and where there is room, what it means and what to do.
 type because struct {
 	icon, word string
-	short      string // after "dead-lettered:"
-	means      string // a sentence
-	todo       string // another one
+	Short      string // after "dead-lettered:"
+	Means      string // a sentence
+	Todo       string // another one
 }
 
 const (
@@ -20,9 +20,9 @@ const (
 	thenReplay  = "Mend the cause, then replay."
 )
 
-// becauseOf has words for every reason; a test holds it to that. What is not
+// BecauseOf has words for every reason; a test holds it to that. What is not
 // known is shown by its code.
-func becauseOf(r retry.Reason) because {
+func BecauseOf(r retry.Reason) because {
 	switch r {
 	case retry.AttemptsExhausted:
 		return because{"exhausted", "exhausted", "attempts exhausted",

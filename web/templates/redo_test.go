@@ -8,15 +8,15 @@ import (
 	"golang.org/x/net/html"
 
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // redoing is the form of a dead payment, as it opens.
-func redoing() templates.Redo {
+func redoing() jobpage.Edit {
 	j := failure(0, job.StatusDeadLetter)
 	j.Payload = []byte(`{"order_id":88412,"amount":4990,"provider":"paylane","lines":[{"sku":"TR-204"},{"sku":"MK-011"}],"capture":true}`)
-	text, _ := templates.EditorText(j.Payload)
-	return templates.Redo{
+	text, _ := jobpage.EditorText(j.Payload)
+	return jobpage.Edit{
 		Frame: frame("jobs", "Replay payments.capture"), Job: j, Was: text, Will: text, Policy: j.Policy,
 		Form:   map[string]string{"payload": text, "queue": j.Queue, "priority": "0"},
 		Errors: map[string]string{}, Queues: []string{"payments", "payments-eu2"}, Uses: []string{"ojs", "daycry", "sidekiq"},
@@ -45,7 +45,7 @@ func redoStates(all map[string]page) {
 	all["redo-conflict"] = v
 	v = redoing()
 	v.Job.Payload = []byte("\x00\xff")
-	v.Was, v.Fixed = templates.EditorText(v.Job.Payload)
+	v.Was, v.Fixed = jobpage.EditorText(v.Job.Payload)
 	v.Will = v.Was
 	v.Job.Policy.MaxAttempts, v.Policy.MaxAttempts = 1, 1
 	all["redo-fixed"] = v
@@ -108,19 +108,19 @@ func TestEditorText_ReadsBackAsTheSame(t *testing.T) {
 		`null`:                               `null`,
 		"two\nlines":                         "two\nlines",
 	} {
-		if got, why := templates.EditorText([]byte(payload)); got != want || why != "" {
+		if got, why := jobpage.EditorText([]byte(payload)); got != want || why != "" {
 			t.Errorf("%q is edited as %q (%s), want %q", payload, got, why, want)
 		}
 	}
-	for _, payload := range []string{"\xff", "a\x00b", "a\u202eb", strings.Repeat("x", templates.MaxEditor+1)} {
-		if _, why := templates.EditorText([]byte(payload)); why == "" {
+	for _, payload := range []string{"\xff", "a\x00b", "a\u202eb", strings.Repeat("x", jobpage.MaxEditor+1)} {
+		if _, why := jobpage.EditorText([]byte(payload)); why == "" {
 			t.Errorf("%.9q can be edited; a browser would change it", payload)
 		}
 	}
 }
 
 // redonePage is a job whose second run had another payload, queue and policy.
-func redonePage() templates.JobPage {
+func redonePage() jobpage.View {
 	h := captured().replayed(now.Add(-2*time.Second), "sam")
 	was := h.Job
 	body := was.Body()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// sentence is prose with times in it, which the scripts keep current. The lead
+// Sentence is prose with times in it, which the scripts keep current. The lead
 // stands out.
-type sentence struct {
-	lead, rest []phrase
-	now        time.Time
+type Sentence struct {
+	Lead, Rest []phrase
+	Now        time.Time
 }
 
 // phrase is a piece of text, or a time.
@@ -21,16 +21,16 @@ type phrase struct {
 	down bool // it counts down to the time
 }
 
-func (s *sentence) answers(format string, args ...any) {
-	s.lead = append(s.lead, phrases(format, args)...)
+func (s *Sentence) Answers(format string, args ...any) {
+	s.Lead = append(s.Lead, phrases(format, args)...)
 }
 
-func (s *sentence) says(format string, args ...any) {
-	s.rest = append(s.rest, phrases(format, args)...)
+func (s *Sentence) Says(format string, args ...any) {
+	s.Rest = append(s.Rest, phrases(format, args)...)
 }
 
-// in marks a time that is counted down to.
-type in time.Time
+// CountDown marks a time that is counted down to.
+type CountDown time.Time
 
 // phrases formats text in which %v stands for a time, an in, or text that may
 // come from data.
@@ -41,7 +41,7 @@ func phrases(text string, args []any) []phrase {
 			switch arg := args[i-1].(type) {
 			case time.Time:
 				all = append(all, phrase{time: arg})
-			case in:
+			case CountDown:
 				all = append(all, phrase{time: time.Time(arg), down: true})
 			case string:
 				all = append(all, phrase{text: format.Visible(arg)})
@@ -56,17 +56,17 @@ func phrases(text string, args []any) []phrase {
 	return all
 }
 
-// when is the preposition before a time, which has a date unless it is today.
-func (s *sentence) when(t time.Time) string {
-	if format.SameDay(t.UTC(), s.now.UTC()) {
+// When is the preposition before a time, which has a date unless it is today.
+func (s *Sentence) When(t time.Time) string {
+	if format.SameDay(t.UTC(), s.Now.UTC()) {
 		return "at"
 	}
 	return "on"
 }
 
-// around is when for a time that is only expected.
-func (s *sentence) around(t time.Time) string {
-	if s.when(t) == "at" {
+// Around is when for a time that is only expected.
+func (s *Sentence) Around(t time.Time) string {
+	if s.When(t) == "at" {
 		return "at about"
 	}
 	return "around"

@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-func saying(all []phrase, s sentence) templ.Component {
+func Saying(all []phrase, s Sentence) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -41,12 +41,12 @@ func saying(all []phrase, s sentence) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if p.down {
-				templ_7745c5c3_Err = until(p.time, s.now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = until(p.time, s.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = at(p.time, s.now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(p.time, s.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

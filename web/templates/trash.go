@@ -70,8 +70,8 @@ func (v Trash) purged(at time.Time) string {
 }
 
 // rowRestore is the button of a row of the trash.
-func rowRestore(f Frame, j job.Job, back templ.SafeURL) act {
-	return jobAct(f, j, "restore", "row", back).shownIf(j.Restorable())
+func rowRestore(f Frame, j job.Job, back templ.SafeURL) Act {
+	return JobAct(f, j, "restore", "row", back).shownIf(j.Restorable())
 }
 
 func runText(j job.Job) string { return strconv.Itoa(j.Run) }

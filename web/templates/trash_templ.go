@@ -367,7 +367,7 @@ func trashTable(v Trash) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badge(where(was)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Badge(where(was)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -440,7 +440,7 @@ func trashTable(v Trash) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !was.At.IsZero() {
-				templ_7745c5c3_Err = at(was.At, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(was.At, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

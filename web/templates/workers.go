@@ -35,7 +35,7 @@ type WorkerQueue struct {
 // quietFlip is the button that makes the worker quiet, and wakes it.
 func quietFlip(f Frame) flipAct {
 	return flipAct{
-		is: f.Quiet != nil, about: "this worker", denied: f.off(access.Operate, "make the worker quiet"),
+		is: f.Quiet != nil, about: "this worker", denied: f.Denied(access.Operate, "make the worker quiet"),
 		on:  face{url: link.WorkerAction("resume"), icon: "play", word: "Resume", fields: back(link.Workers())},
 		off: face{url: link.WorkerAction("quiet"), icon: "pause", word: "Quiet", fields: back(link.Workers())},
 	}

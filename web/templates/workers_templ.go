@@ -217,7 +217,7 @@ func thisWorker(v Workers) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = at(v.Since, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = At(v.Since, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -490,7 +490,7 @@ func stuckHandlers(v Workers) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = at(s.Job.StartedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = At(s.Job.StartedAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -498,7 +498,7 @@ func stuckHandlers(v Workers) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ago(s.Since, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Ago(s.Since, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -675,7 +675,7 @@ func claimedJob(v Workers, j job.Job) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tag(does.class+" auto", does.icon, does.word).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = tag(does.Class+" auto", does.Icon, does.Word).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -712,7 +712,7 @@ func claimedJob(v Workers, j job.Job) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ago(j.LastSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Ago(j.LastSeen, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
