@@ -21,7 +21,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/wire"
-	"redrive/web/templates"
+	"redrive/web/templates/operationpage"
 )
 
 // maxTicks bounds a form that names many jobs.
@@ -149,7 +149,7 @@ func (s *Server) operations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.Operations{Frame: s.frame(c, "Operations", "operations"), After: after}
+	v := operationpage.List{Frame: s.frame(c, "Operations", "operations"), After: after}
 	if v.List, err = s.Store.Operations(c.Request().Context(), after, pageLimit); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (s *Server) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.OperationPage{Show: c.QueryParam("state")}
+	v := operationpage.View{Show: c.QueryParam("state")}
 	if v.Operation, v.Filter, err = s.Store.scoped(ctx, id); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (v Audit) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = exports(link.AuditFile(v.Filter, "csv"), link.AuditFile(v.Filter, "ndjson")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ExportLinks(link.AuditFile(v.Filter, "csv"), link.AuditFile(v.Filter, "ndjson")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

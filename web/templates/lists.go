@@ -53,8 +53,8 @@ func preview(payload []byte) string {
 	return format.Visible(clip.Text(string(payload), 120))
 }
 
-// rowsShown says how many rows the page has.
-func rowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
+// RowsShown says how many rows the page has.
+func RowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
 
 // rowReplay is the replay button of a row.
 func rowReplay(f Frame, j job.Job, back templ.SafeURL) Act {
@@ -85,8 +85,8 @@ func sortedErrors(errors map[string]string) []string {
 	return all
 }
 
-// lagging says what a search does not find yet.
-func lagging(n int) string {
+// Lagging says what a search does not find yet.
+func Lagging(n int) string {
 	verb := "are"
 	if n == 1 {
 		verb = "is"

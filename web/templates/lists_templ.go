@@ -572,7 +572,7 @@ func listFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) tem
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var23 string
-		templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(rowsShown(rows, orderOf(f)))
+		templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(RowsShown(rows, orderOf(f)))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 116, Col: 37}
 		}
@@ -1020,8 +1020,8 @@ func facet(f facetOf, largest int64) templ.Component {
 	})
 }
 
-// exports leads to the list as a file.
-func exports(csv, ndjson templ.SafeURL) templ.Component {
+// ExportLinks leads to the list as a file.
+func ExportLinks(csv, ndjson templ.SafeURL) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -5,8 +5,8 @@ import (
 	"redrive/web/templates/format"
 )
 
-// lookOfOperation draws where an operation stands.
-func lookOfOperation(s operation.State) Look {
+// LookOfOperation draws where an operation stands.
+func LookOfOperation(s operation.State) Look {
 	switch s {
 	case operation.Collecting:
 		return Look{"is-pending", "search", "collecting"}
@@ -24,8 +24,8 @@ func lookOfOperation(s operation.State) Look {
 	return Look{"is-pending", "unknown", format.Visible(string(s))}
 }
 
-// kindWord is what an operation does, at the beginning of a sentence.
-func kindWord(k operation.Kind) string {
+// KindWord is what an operation does, at the beginning of a sentence.
+func KindWord(k operation.Kind) string {
 	switch k {
 	case operation.Replay:
 		return "Replay"
@@ -37,8 +37,8 @@ func kindWord(k operation.Kind) string {
 	return format.Visible(string(k))
 }
 
-// doneWord is what was done to a job.
-func doneWord(k operation.Kind) string {
+// DoneWord is what was done to a job.
+func DoneWord(k operation.Kind) string {
 	switch k {
 	case operation.Replay:
 		return "enqueued"
@@ -50,31 +50,31 @@ func doneWord(k operation.Kind) string {
 	return "done"
 }
 
-// operationTitle names an operation: "Replay 2,412 jobs".
-func operationTitle(o operation.Operation) string {
+// OperationTitle names an operation: "Replay 2,412 jobs".
+func OperationTitle(o operation.Operation) string {
 	n := o.Total
 	if o.State == operation.Preview {
 		n = o.Pending
 	}
-	return kindWord(o.Kind) + " " + format.Counted(n, "job", "jobs")
+	return KindWord(o.Kind) + " " + format.Counted(n, "job", "jobs")
 }
 
-// part is a piece of a meter, and its line in the legend.
-type part struct {
-	name, class, word string
-	n                 int64
+// MeterPart is a piece of a meter, and its line in the legend.
+type MeterPart struct {
+	Name, Class, Word string
+	N                 int64
 }
 
 // placed is a part as it is drawn.
 type placed struct {
-	part
+	MeterPart
 	x, width string
 	seam     bool
 }
 
-func enqueuedParts(o operation.Operation) []part {
-	return []part{
-		{"done", "is-accent", doneWord(o.Kind), o.Done},
+func EnqueuedParts(o operation.Operation) []MeterPart {
+	return []MeterPart{
+		{"done", "is-accent", DoneWord(o.Kind), o.Done},
 		{"skipped", "is-skipped", "skipped", o.Skipped},
 		{"failed", "is-failed", "failed", o.Failed},
 		{"pending", "", "to go", o.Pending},
@@ -82,15 +82,15 @@ func enqueuedParts(o operation.Operation) []part {
 }
 
 // draw puts the parts beside one another; those without a class are the rest.
-func draw(parts []part, total int64) (all []placed) {
+func draw(parts []MeterPart, total int64) (all []placed) {
 	x := 0.0
 	for _, p := range parts {
-		if p.class == "" {
+		if p.Class == "" {
 			continue
 		}
 		width := 0.0
 		if total > 0 {
-			width = 100 * float64(p.n) / float64(total)
+			width = 100 * float64(p.N) / float64(total)
 		}
 		all = append(all, placed{p, format.Percent(x), format.Percent(width), x > 0 && width > 0})
 		x += width
@@ -99,13 +99,13 @@ func draw(parts []part, total int64) (all []placed) {
 }
 
 // meterWords is a meter in words.
-func meterWords(parts []part, total int64) string {
+func meterWords(parts []MeterPart, total int64) string {
 	s := "Of " + format.Number(total) + ":"
 	for i, p := range parts {
 		if i > 0 {
 			s += ","
 		}
-		s += " " + format.Number(p.n) + " " + p.word
+		s += " " + format.Number(p.N) + " " + p.Word
 	}
 	return s
 }

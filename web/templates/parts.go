@@ -118,12 +118,12 @@ func pipsOf(used, limit int) []pip {
 	return pips
 }
 
-// room is the class that keeps enough room for a live count to double without
+// LiveWidth is the class that keeps enough room for a live count to double without
 // moving what stands beside it.
-func room(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Number(2*n+100)))) }
+func LiveWidth(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Number(2*n+100)))) }
 
-// upTo is the class that keeps just enough room for a live count that reaches n.
-func upTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }
+// UpTo is the class that keeps just enough room for a live count that reaches n.
+func UpTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }
 
 func Deny(a *Act, allowed bool, why string) {
 	if a.Denied == "" && !allowed {

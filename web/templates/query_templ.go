@@ -180,7 +180,7 @@ func queryForm(q Query, f filter.Filter, action templ.SafeURL, states bool, prob
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(lagging(q.Lag))
+			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(Lagging(q.Lag))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `query.templ`, Line: 68, Col: 60}
 			}

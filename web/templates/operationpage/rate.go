@@ -1,4 +1,4 @@
-package templates
+package operationpage
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/operation"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
@@ -38,7 +39,7 @@ const (
 
 // rateBars are the bars of an operation. One that goes on has place for those
 // to come, so that the scripts only give them their heights.
-func rateBars(v OperationPage) (all []rateBar) {
+func rateBars(v View) (all []rateBar) {
 	r := v.Progress.Rate
 	columns := len(r.Done)
 	if v.Operation.Open() {
@@ -58,22 +59,22 @@ func rateBars(v OperationPage) (all []rateBar) {
 	return all
 }
 
-func rateTitle(v OperationPage, i int) string {
+func rateTitle(v View, i int) string {
 	from := v.Progress.Rate.From.Add(time.Duration(i) * v.Progress.Rate.Step)
 	return fmt.Sprintf("%s: %s, %s", format.Clock(from, v.Now), format.Counted(v.Progress.Rate.Done[i], "job", "jobs"), rateWords(v.Progress.Rate.PerSecond(i)))
 }
 
 // rateSentence is the chart in words.
-func rateSentence(v OperationPage) string {
+func rateSentence(v View) string {
 	r := v.Progress.Rate
 	var all int64
 	for _, n := range r.Done {
 		all += n
 	}
 	if all == 0 {
-		return "Nothing is " + doneWord(v.Operation.Kind) + " yet"
+		return "Nothing is " + templates.DoneWord(v.Operation.Kind) + " yet"
 	}
-	return fmt.Sprintf("%s %s in %s, at most %s", format.Counted(all, "job", "jobs"), doneWord(v.Operation.Kind),
+	return fmt.Sprintf("%s %s in %s, at most %s", format.Counted(all, "job", "jobs"), templates.DoneWord(v.Operation.Kind),
 		format.About(time.Duration(len(r.Done))*r.Step), rateWords(rateTop(r)))
 }
 
@@ -86,7 +87,7 @@ func ratePeak(r operation.Rate) string {
 }
 
 // rateEnd is the right end of the chart.
-func rateEnd(v OperationPage) string {
+func rateEnd(v View) string {
 	r := v.Progress.Rate
 	steps := len(r.Done)
 	if v.Operation.Open() {
@@ -111,22 +112,22 @@ func guardNow(p operation.Progress) string {
 }
 
 // canaryLook is how the canary fared.
-func canaryLook(c operation.Canary) Look {
+func canaryLook(c operation.Canary) templates.Look {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
 	case c.Unsettled() > 0:
-		return Look{"is-active auto", "active", of}
+		return templates.Look{Class: "is-active auto", Icon: "active", Word: of}
 	case c.Succeeded == c.Done:
-		return Look{"is-succeeded auto", "succeeded", of}
+		return templates.Look{Class: "is-succeeded auto", Icon: "succeeded", Word: of}
 	}
-	return Look{"is-failed auto", "failed", of}
+	return templates.Look{Class: "is-failed auto", Icon: "failed", Word: of}
 }
 
-func canaryParts(c operation.Canary) []part {
-	return []part{
-		{"canary_succeeded", "is-succeeded", "succeeded", c.Succeeded},
-		{"canary_relapsed", "is-failed", "failed again", c.Relapsed},
-		{"canary_unsettled", "", "pending", c.Unsettled()},
+func canaryParts(c operation.Canary) []templates.MeterPart {
+	return []templates.MeterPart{
+		{Name: "canary_succeeded", Class: "is-succeeded", Word: "succeeded", N: c.Succeeded},
+		{Name: "canary_relapsed", Class: "is-failed", Word: "failed again", N: c.Relapsed},
+		{Name: "canary_unsettled", Class: "", Word: "pending", N: c.Unsettled()},
 	}
 }
 
@@ -144,7 +145,7 @@ func canaryWords(c operation.Canary) string {
 }
 
 // release is who let the rest run after the canary, newest first in the log.
-func release(v OperationPage) (audit.Entry, bool) {
+func release(v View) (audit.Entry, bool) {
 	i := slices.IndexFunc(v.Log, func(e audit.Entry) bool {
 		return e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt)
 	})

@@ -1,4 +1,4 @@
-package templates
+package operationpage
 
 import (
 	"fmt"
@@ -9,19 +9,20 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
-// Operations is the page /operations.
-type Operations struct {
-	Frame
+// List is the page /operations.
+type List struct {
+	templates.Frame
 	List  operation.List
 	After int64
 }
 
-// OperationPage is the page /operations/{id}.
-type OperationPage struct {
-	Frame
+// View is the page /operations/{id}.
+type View struct {
+	templates.Frame
 	Operation operation.Operation
 	Filter    filter.Filter // that made the scope; zero when the jobs were named
 	Breakdown operation.Breakdown
@@ -64,12 +65,12 @@ func rateWords(rate float64) string {
 	return format.Decimal(rate*3600, 1) + " per hour"
 }
 
-func outcomeParts(o operation.Operation) []part {
-	return []part{
-		{"succeeded", "is-succeeded", "succeeded", o.Succeeded},
-		{"relapsed", "is-failed", "failed again", o.Relapsed},
-		{"dropped", "is-skipped", "ended by a person", o.Dropped},
-		{"unsettled", "", "pending", o.Unsettled()},
+func outcomeParts(o operation.Operation) []templates.MeterPart {
+	return []templates.MeterPart{
+		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
+		{Name: "relapsed", Class: "is-failed", Word: "failed again", N: o.Relapsed},
+		{Name: "dropped", Class: "is-skipped", Word: "ended by a person", N: o.Dropped},
+		{Name: "unsettled", Class: "", Word: "pending", N: o.Unsettled()},
 	}
 }
 
@@ -89,7 +90,7 @@ type itemTab struct {
 	current    bool
 }
 
-func itemTabs(v OperationPage) []itemTab {
+func itemTabs(v View) []itemTab {
 	o := v.Operation
 	all := []itemTab{{"", "all", o.Total, false}}
 	if o.Kind == operation.Replay {
@@ -103,7 +104,7 @@ func itemTabs(v OperationPage) []itemTab {
 			all = append(all, itemTab{"dropped", "ended by a person", o.Dropped, false})
 		}
 	} else {
-		all = append(all, itemTab{"done", doneWord(o.Kind), o.Done, false})
+		all = append(all, itemTab{"done", templates.DoneWord(o.Kind), o.Done, false})
 	}
 	for i := range all {
 		all[i].current = all[i].show == v.Show
@@ -112,30 +113,30 @@ func itemTabs(v OperationPage) []itemTab {
 }
 
 // lookOfItem draws what became of an item.
-func lookOfItem(k operation.Kind, it operation.Item) Look {
+func lookOfItem(k operation.Kind, it operation.Item) templates.Look {
 	switch it.State {
 	case operation.ItemPending:
 		if movedOn(it) {
-			return Look{"is-skipped", "cancelled", "will skip"}
+			return templates.Look{Class: "is-skipped", Icon: "cancelled", Word: "will skip"}
 		}
-		return Look{"is-pending", "pending", "to go"}
+		return templates.Look{Class: "is-pending", Icon: "pending", Word: "to go"}
 	case operation.ItemSkipped:
-		return Look{"is-skipped", "cancelled", "skipped"}
+		return templates.Look{Class: "is-skipped", Icon: "cancelled", Word: "skipped"}
 	case operation.ItemFailed:
-		return Look{"is-failed", "dlq-failed", "failed"}
+		return templates.Look{Class: "is-failed", Icon: "dlq-failed", Word: "failed"}
 	}
 	switch it.Outcome {
 	case operation.RunSucceeded:
-		return Look{"is-succeeded", "succeeded", "succeeded"}
+		return templates.Look{Class: "is-succeeded", Icon: "succeeded", Word: "succeeded"}
 	case operation.RunRelapsed:
-		return Look{"is-failed", "failed", "failed again"}
+		return templates.Look{Class: "is-failed", Icon: "failed", Word: "failed again"}
 	case operation.RunDropped:
-		return Look{"is-cancelled", "cancelled", "ended"}
+		return templates.Look{Class: "is-cancelled", Icon: "cancelled", Word: "ended"}
 	}
 	if k == operation.Replay {
-		return Look{"is-available", "available", "pending"}
+		return templates.Look{Class: "is-available", Icon: "available", Word: "pending"}
 	}
-	return Look{"is-succeeded", "check", doneWord(k)}
+	return templates.Look{Class: "is-succeeded", Icon: "check", Word: templates.DoneWord(k)}
 }
 
 // movedOn reports whether an item will be skipped when its turn comes: its job
@@ -153,11 +154,11 @@ func itemWords(o operation.Operation, it operation.Item) string {
 	case j.ID == "":
 		return "the job was removed"
 	case movedOn(it):
-		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, format.Visible(LookOf(j.Status()).Word))
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, format.Visible(templates.LookOf(j.Status()).Word))
 	case it.State == operation.ItemPending:
-		return fmt.Sprintf("run %d, %s", j.Run, format.Visible(LookOf(j.Status()).Word))
+		return fmt.Sprintf("run %d, %s", j.Run, format.Visible(templates.LookOf(j.Status()).Word))
 	case o.Kind != operation.Replay:
-		return fmt.Sprintf("run %d, now %s", it.Run, format.Visible(LookOf(j.Status()).Word))
+		return fmt.Sprintf("run %d, now %s", it.Run, format.Visible(templates.LookOf(j.Status()).Word))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
@@ -165,7 +166,7 @@ func itemWords(o operation.Operation, it operation.Item) string {
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
-	return fmt.Sprintf("run %d, %s", j.Run, format.Visible(LookOf(j.Status()).Word))
+	return fmt.Sprintf("run %d, %s", j.Run, format.Visible(templates.LookOf(j.Status()).Word))
 }
 
 // itemTime is when the newest thing happened to an item.
@@ -188,7 +189,7 @@ func skipWords(code operation.Skip) string {
 	case operation.Skip(job.StatusTrashed):
 		return "in the trash"
 	}
-	return format.Visible(LookOf(job.Status(code)).Word)
+	return format.Visible(templates.LookOf(job.Status(code)).Word)
 }
 
 // logWords says what a line of the audit log tells about an operation.
@@ -229,8 +230,8 @@ func guardWords() string {
 }
 
 // previewParts are the meter of a preview.
-func previewParts(o operation.Operation) []part {
-	return []part{{"pending", "is-accent", "eligible", o.Pending}, {"skipped", "is-skipped", "skipped", o.Skipped}}
+func previewParts(o operation.Operation) []templates.MeterPart {
+	return []templates.MeterPart{{Name: "pending", Class: "is-accent", Word: "eligible", N: o.Pending}, {Name: "skipped", Class: "is-skipped", Word: "skipped", N: o.Skipped}}
 }
 
 // listedScope says what made the scope, in a list.
