@@ -17,7 +17,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/wire"
-	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
 )
 
 // groupRoutes are the ways to the error groups.
@@ -67,7 +67,7 @@ func groupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wr
 func (s *Server) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
-	v := templates.Failures{Frame: s.frame(c, "Failures", "failures"), Queues: s.Store.QueueNames(), After: values.Get("after")}
+	v := failurepage.List{Frame: s.frame(c, "Failures", "failures"), Queues: s.Store.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := groupQuery(values)
 	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, typedGroups(values), byField(wrong)
@@ -92,7 +92,7 @@ func (s *Server) failure(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.Failure{Frame: s.frame(c, d.Class, "failures"), Detail: d}
+	v := failurepage.View{Frame: s.frame(c, d.Class, "failures"), Detail: d}
 	v.Keys, v.Read = commonest(d.Jobs)
 	if v.Operations, err = s.Store.GroupOperations(ctx, fingerprint); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
 )
 
 // maxKeys is how many payload keys the page of a group shows.
@@ -16,7 +16,7 @@ const maxKeys = 12
 // commonest counts, for each top-level key of the payloads of jobs, how many
 // values it has, and which of them most jobs have. Payloads that are no objects,
 // or too large to be read here, do not count.
-func commonest(jobs []job.Job) (keys []templates.PayloadKey, read int) {
+func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 	seen := map[string]map[string]int{}
 	for _, j := range jobs {
 		var object map[string]json.RawMessage
@@ -32,7 +32,7 @@ func commonest(jobs []job.Job) (keys []templates.PayloadKey, read int) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		key := templates.PayloadKey{Name: name, Values: len(seen[name])}
+		key := failurepage.PayloadKey{Name: name, Values: len(seen[name])}
 		for _, value := range slices.Sorted(maps.Keys(seen[name])) {
 			if n := seen[name][value]; n > key.Jobs {
 				key.Commonest, key.Jobs = value, n
@@ -40,7 +40,7 @@ func commonest(jobs []job.Job) (keys []templates.PayloadKey, read int) {
 		}
 		keys = append(keys, key)
 	}
-	slices.SortStableFunc(keys, func(a, b templates.PayloadKey) int {
+	slices.SortStableFunc(keys, func(a, b failurepage.PayloadKey) int {
 		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Values, b.Values))
 	})
 	return keys[:min(len(keys), maxKeys)], read

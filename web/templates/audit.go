@@ -22,13 +22,13 @@ type Audit struct {
 	Errors map[string]string
 }
 
-func (v Audit) chips() []chip {
-	var all []chip
+func (v Audit) chips() []Chip {
+	var all []Chip
 	add := func(name, value string, clear func(*audit.Filter)) {
 		if value != "" {
 			f := v.Filter
 			clear(&f)
-			all = append(all, chip{name, format.Visible(value), link.Audit(f, 0)})
+			all = append(all, Chip{name, format.Visible(value), link.Audit(f, 0)})
 		}
 	}
 	add("by", v.Filter.Actor, func(f *audit.Filter) { f.Actor = "" })

@@ -56,7 +56,7 @@ func (v Audit) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = chipList(v.chips()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Chips(v.chips()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -68,7 +68,7 @@ func (v Audit) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badFilter(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = FilterErrors(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -77,7 +77,7 @@ func (v Audit) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Slow {
-				templ_7745c5c3_Err = slow("entries").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SlowBanner("entries").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -9,6 +9,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
 	"redrive/web/templates/jobpage"
 )
 
@@ -71,7 +72,7 @@ func usualJob() jobpage.View {
 	return v
 }
 
-func fullFailures() templates.Failures {
+func fullFailures() failurepage.List {
 	v := groupFailures(frame("failures", "Failures"))
 	for n := len(v.List.Groups); n < 50; n++ {
 		g := group(n % len(kinds()))

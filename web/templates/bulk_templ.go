@@ -16,10 +16,10 @@ import (
 	"redrive/web/templates/link"
 )
 
-// bulkBar has its place above the rows from the beginning, in use or not. It is
+// SelectionBar has its place above the rows from the beginning, in use or not. It is
 // the form of every tick below it; the boxes name it, because a row has forms
 // of its own. Scripts add the ticks of the other pages of the list.
-func bulkBar(b bulk) templ.Component {
+func SelectionBar(b Selection) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -59,7 +59,7 @@ func bulkBar(b bulk) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var3 string
-		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(b.list)
+		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(b.List)
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `bulk.templ`, Line: 23, Col: 20}
 		}
@@ -95,7 +95,7 @@ func bulkBar(b bulk) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var5 string
-		templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(b.back)
+		templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(b.Back)
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `bulk.templ`, Line: 28, Col: 49}
 		}
@@ -120,7 +120,7 @@ func bulkBar(b bulk) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if b.noun != "" {
+		if b.Noun != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "Tick rows to act on them.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -166,7 +166,7 @@ func bulkBar(b bulk) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if b.known < 0 {
+			if b.Known < 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<span class=\"ch-18\" data-bulk-total></span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -182,7 +182,7 @@ func bulkBar(b bulk) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, k := range buttons {
-			templ_7745c5c3_Err = bulkButton(b, k, "…").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = selectionButton(b, k, "…").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -210,7 +210,7 @@ func bulkBar(b bulk) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 string
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(b.back)
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(b.Back)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `bulk.templ`, Line: 61, Col: 50}
 			}
@@ -249,7 +249,7 @@ func bulkBar(b bulk) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, k := range buttons {
-				templ_7745c5c3_Err = bulkButton(b, k, " "+b.matching()+"…").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = selectionButton(b, k, " "+b.matching()+"…").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -263,8 +263,8 @@ func bulkBar(b bulk) templ.Component {
 	})
 }
 
-// bulkButton asks before anything happens: it leads to a preview.
-func bulkButton(b bulk, k bulkKind, about string) templ.Component {
+// selectionButton asks before anything happens: it leads to a preview.
+func selectionButton(b Selection, k selectionKind, about string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -320,7 +320,7 @@ func bulkButton(b bulk, k bulkKind, about string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if why := b.frame.Denied(access.Operate, k.name); why != "" {
+		if why := b.Frame.Denied(access.Operate, k.name); why != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, " disabled title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -381,8 +381,8 @@ func bulkButton(b bulk, k bulkKind, about string) templ.Component {
 	})
 }
 
-// tickHead is the box that ticks every row shown.
-func tickHead() templ.Component {
+// TickHead is the box that ticks every row shown.
+func TickHead() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -411,8 +411,8 @@ func tickHead() templ.Component {
 	})
 }
 
-// tickCell is the box of a row, in the run that the row shows.
-func tickCell(id string, run int, about string) templ.Component {
+// TickCell is the box of a row, in the run that the row shows.
+func TickCell(id string, run int, about string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

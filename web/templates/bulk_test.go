@@ -29,7 +29,7 @@ func TestBulk_OffersAllOfOneStateOnly(t *testing.T) {
 		page := parse(t, v)
 		var got []string
 		for _, form := range page.with("aria-label", "Everything that matches") {
-			for _, button := range (tree{t: t, root: form}).with("name", "kind") {
+			for _, button := range (tree{t, form}).with("name", "kind") {
 				got = append(got, value(button, "value"))
 			}
 		}

@@ -195,8 +195,8 @@ func dayText(hours []int64) string {
 	return fmt.Sprintf("%s in the last 24 hours", format.Counted(sum(hours), "failure", "failures"))
 }
 
-// share is a count as a part of the largest one, for the bar of a facet.
-func share(count, largest int64) string {
+// Share is a count as a part of the largest one, for the bar of a facet.
+func Share(count, largest int64) string {
 	if largest <= 0 {
 		return format.Percent(0)
 	}

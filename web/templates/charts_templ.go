@@ -571,8 +571,8 @@ func spark(values []int64) templ.Component {
 	})
 }
 
-// dayBars is the last day of a group by the hour.
-func dayBars(hours []int64) templ.Component {
+// DayBars is the last day of a group by the hour.
+func DayBars(hours []int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -61,12 +61,12 @@ func (v DeadLetters) first() string {
 }
 
 // lettersBulk is the bar of the dead letters.
-func lettersBulk(v DeadLetters) bulk {
+func lettersBulk(v DeadLetters) Selection {
 	f := v.Filter
 	f.Status = job.StatusDeadLetter
-	return bulk{
-		frame: v.Frame, filter: f, known: matchingJobs(f, v.Snapshot, v.Query.Facets),
-		list: link.DeadLetters(v.Filter, ""), back: lettersBack(v), kinds: []string{"discard", "replay"},
+	return Selection{
+		Frame: v.Frame, Filter: f, Known: matchingJobs(f, v.Snapshot, v.Query.Facets),
+		List: link.DeadLetters(v.Filter, ""), Back: lettersBack(v), Kinds: []string{"discard", "replay"},
 	}
 }
 

@@ -105,7 +105,7 @@ func (v DeadLetters) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = chipList(chips(v.Filter, link.DeadLetters)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Chips(chips(v.Filter, link.DeadLetters)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -141,7 +141,7 @@ func (v DeadLetters) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badFilter(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = FilterErrors(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -223,7 +223,7 @@ func (v DeadLetters) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = bulkBar(lettersBulk(v)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SelectionBar(lettersBulk(v)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -355,7 +355,7 @@ func refusedPanel(v DeadLetters) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = stateCell(j.Job.Status()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = StateCell(j.Job.Status()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -432,7 +432,7 @@ func refusedPanel(v DeadLetters) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = attemptsCell(j.Job, true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = AttemptsCell(j.Job, true).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -684,7 +684,7 @@ func lettersTable(v DeadLetters) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tickHead().Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = TickHead().Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -754,7 +754,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = TickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -839,7 +839,7 @@ func lettersTable(v DeadLetters) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var40 string
-			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(preview(j.Payload))
+			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(Preview(j.Payload))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `deadletters.templ`, Line: 195, Col: 51}
 			}
@@ -1060,7 +1060,7 @@ func noLetters(v DeadLetters) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(all) > 0 {
-			templ_7745c5c3_Err = noMatches("dead letter", all, v.Filter.Searches(), link.DeadLetters(filter.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = NoMatches("dead letter", all, v.Filter.Searches(), link.DeadLetters(filter.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,12 +31,12 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{typ: "payments.capture", queue: "payments", errorType: "upstream.unavailable", message: "POST https://api.paylane.example/v2/captures: 503 Service Unavailable", payload: `{"order_id":88412,"amount":4990,"currency":"EUR","card":"tok_1N3"}`, limit: 5},
-		{typ: "webhooks.deliver", queue: "webhooks", errorType: "net.DNSError", message: "lookup hooks.acme-tools.example: no such host", payload: `{"endpoint_id":"ep_1842","event":"order.paid"}`, limit: 8},
-		{typ: "email.receipt", queue: "email", errorType: "smtp.Error", message: "451 4.7.1 <ines@brightmail.example>: greylisted, try again later", payload: `{"to":"ines@brightmail.example","template":"receipt-v4"}`, limit: 6},
-		{typ: "orders.confirm", queue: "orders", errorType: "json.UnmarshalTypeError", message: "lines[3].qty: cannot unmarshal string into int", payload: `{"order_id":88390,"lines":[{"sku":"A-1","qty":"two"}]}`, limit: 5},
-		{typ: "media.thumbnail", queue: "media", errorType: "lost", message: "lease ran out 14 s after the last heartbeat", payload: `{"id":8678,"tenant":"t_45"}`, limit: 3},
-		{typ: "loyalty.points.expire", queue: "default", errorType: "unknown_type", message: "no handler for urn:shop:loyalty:points.expire", payload: `{"id":7340,"tenant":"t_78","requested_by":"cron"}`, limit: 1},
+		{"payments.capture", "payments", "upstream.unavailable", "POST https://api.paylane.example/v2/captures: 503 Service Unavailable", `{"order_id":88412,"amount":4990,"currency":"EUR","card":"tok_1N3"}`, 5},
+		{"webhooks.deliver", "webhooks", "net.DNSError", "lookup hooks.acme-tools.example: no such host", `{"endpoint_id":"ep_1842","event":"order.paid"}`, 8},
+		{"email.receipt", "email", "smtp.Error", "451 4.7.1 <ines@brightmail.example>: greylisted, try again later", `{"to":"ines@brightmail.example","template":"receipt-v4"}`, 6},
+		{"orders.confirm", "orders", "json.UnmarshalTypeError", "lines[3].qty: cannot unmarshal string into int", `{"order_id":88390,"lines":[{"sku":"A-1","qty":"two"}]}`, 5},
+		{"media.thumbnail", "media", "lost", "lease ran out 14 s after the last heartbeat", `{"id":8678,"tenant":"t_45"}`, 3},
+		{"loyalty.points.expire", "default", "unknown_type", "no handler for urn:shop:loyalty:points.expire", `{"id":7340,"tenant":"t_78","requested_by":"cron"}`, 1},
 	}
 }
 

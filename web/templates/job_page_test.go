@@ -25,14 +25,14 @@ func (d doc) all(selector string) []doc {
 	var found []doc
 	for n := range d.Descendants() {
 		if n.Type == html.ElementNode && matches(n, selector) {
-			found = append(found, doc{Node: n})
+			found = append(found, doc{n})
 		}
 	}
 	return found
 }
 
 func matches(n *html.Node, selector string) bool {
-	e := doc{Node: n}
+	e := doc{n}
 	switch selector[0] {
 	case '#':
 		return e.attr("id") == selector[1:]
@@ -78,7 +78,7 @@ func jobDoc(t *testing.T, name string) doc {
 	if !ok {
 		t.Fatalf("no page %s", name)
 	}
-	return doc{Node: parse(t, v).root}
+	return doc{parse(t, v).root}
 }
 
 // The first sentence answers when the job runs again and why then, or what
@@ -124,7 +124,7 @@ func TestJob_OffersWhatItsStateAllowsAndSaysWhyNot(t *testing.T) {
 		if v.Problem != "" {
 			continue
 		}
-		d := doc{Node: parse(t, v).root}
+		d := doc{parse(t, v).root}
 		var open []string
 		for _, f := range d.all("[data-act]") {
 			open = append(open, f.attr("data-act"))
@@ -264,7 +264,7 @@ func TestJob_LongLifeStaysBounded(t *testing.T) {
 	if limit := 4 << 20; len(page) > limit {
 		t.Errorf("the page has %d bytes, more than %d", len(page), limit)
 	}
-	text := doc{Node: parse(t, v).root}.text()
+	text := doc{parse(t, v).root}.text()
 	for _, want := range []string{"70 older runs and 140 older attempts are not on this page.", "The first 8 KiB of 195.3 KiB.", "All 64 KiB, as JSON"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)

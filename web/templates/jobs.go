@@ -100,10 +100,10 @@ func follows(f filter.Filter, after string) bool {
 func keeps(f filter.Filter) string { return string(f.Status) }
 
 // jobsBulk is the bar of the list of jobs.
-func jobsBulk(v Jobs) bulk {
-	return bulk{
-		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		list: link.Jobs(v.Filter, ""), back: link.Jobs(v.Filter, v.After), kinds: []string{"discard", "replay"},
+func jobsBulk(v Jobs) Selection {
+	return Selection{
+		Frame: v.Frame, Filter: v.Filter, Known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
+		List: link.Jobs(v.Filter, ""), Back: link.Jobs(v.Filter, v.After), Kinds: []string{"discard", "replay"},
 	}
 }
 

@@ -54,7 +54,7 @@ func (v Jobs) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = chipList(chips(v.Filter, link.Jobs)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Chips(chips(v.Filter, link.Jobs)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -179,7 +179,7 @@ func (v Jobs) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badFilter(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = FilterErrors(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -314,7 +314,7 @@ func (v Jobs) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = bulkBar(jobsBulk(v)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SelectionBar(jobsBulk(v)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -575,7 +575,7 @@ func noJobs(v Jobs) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if !v.Filter.Zero() {
-			templ_7745c5c3_Err = noMatches("job", chips(v.Filter, link.Jobs), v.Filter.Searches(), link.Jobs(filter.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = NoMatches("job", chips(v.Filter, link.Jobs), v.Filter.Searches(), link.Jobs(filter.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -629,7 +629,7 @@ func jobsTable(v Jobs) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tickHead().Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = TickHead().Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -726,11 +726,11 @@ func jobsTable(v Jobs) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = TickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = stateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = StateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -763,7 +763,7 @@ func jobsTable(v Jobs) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = attemptsCell(j, false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = AttemptsCell(j, false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1093,7 +1093,7 @@ func faultSwitch(f Frame, fault Fault) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = tag("is-failed auto", "failed", "broken").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-failed auto", "failed", "broken").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1115,7 +1115,7 @@ func faultSwitch(f Frame, fault Fault) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = tag("is-succeeded auto", "succeeded", "works").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-succeeded auto", "succeeded", "works").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -14,10 +14,10 @@ import (
 	"redrive/web/templates/format"
 )
 
-// chip is a filter in use, and the way out of it.
-type chip struct {
-	name, value string
-	without     templ.SafeURL
+// Chip is a filter in use, and the way out of it.
+type Chip struct {
+	Name, Value string
+	Without     templ.SafeURL
 }
 
 // noMatch is the headline of a list that is empty by its filter.
@@ -48,8 +48,8 @@ func whyText(j job.Job) string {
 	return ""
 }
 
-// preview is the beginning of a payload on one line.
-func preview(payload []byte) string {
+// Preview is the beginning of a payload on one line.
+func Preview(payload []byte) string {
 	return format.Visible(clip.Text(string(payload), 120))
 }
 

@@ -20,7 +20,7 @@ import (
 
 // The cells of a job's row. They carry the names by which the scripts find
 // them, and they reserve their space: a patch never moves anything.
-func stateCell(s job.Status) templ.Component {
+func StateCell(s job.Status) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -304,8 +304,8 @@ func errorLine(e job.ErrorInfo) templ.Component {
 	})
 }
 
-// attemptsCell is left out of a narrow list that has no room for it.
-func attemptsCell(j job.Job, wide bool) templ.Component {
+// AttemptsCell is left out of a narrow list that has no room for it.
+func AttemptsCell(j job.Job, wide bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -443,8 +443,8 @@ func actsCell(acts ...Act) templ.Component {
 	})
 }
 
-// chipList names the filters in use; one click removes each.
-func chipList(all []chip) templ.Component {
+// Chips names the filters in use; one click removes each.
+func Chips(all []Chip) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -476,7 +476,7 @@ func chipList(all []chip) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var18 string
-				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(c.name)
+				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(c.Name)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 102, Col: 13}
 				}
@@ -489,7 +489,7 @@ func chipList(all []chip) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var19 string
-				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(c.value)
+				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(c.Value)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 103, Col: 17}
 				}
@@ -502,7 +502,7 @@ func chipList(all []chip) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var20 templ.SafeURL
-				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(c.without)
+				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(c.Without)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 104, Col: 24}
 				}
@@ -515,7 +515,7 @@ func chipList(all []chip) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 string
-				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("Remove the filter " + c.name)
+				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("Remove the filter " + c.Name)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 104, Col: 69}
 				}
@@ -646,8 +646,8 @@ func listFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) tem
 	})
 }
 
-// slow says that a list is incomplete. What was found, and the filters, stay.
-func slow(noun string) templ.Component {
+// SlowBanner says that a list is incomplete. What was found, and the filters, stay.
+func SlowBanner(noun string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -697,8 +697,8 @@ func slow(noun string) templ.Component {
 	})
 }
 
-// badFilter says which part of an address no job can match.
-func badFilter(errors map[string]string) templ.Component {
+// FilterErrors says which part of an address no job can match.
+func FilterErrors(errors map[string]string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -765,8 +765,8 @@ func badFilter(errors map[string]string) templ.Component {
 	})
 }
 
-// noMatches is a list that its filter leaves empty.
-func noMatches(noun string, all []chip, searches bool, everything templ.SafeURL) templ.Component {
+// NoMatches is a list that its filter leaves empty.
+func NoMatches(noun string, all []Chip, searches bool, everything templ.SafeURL) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -812,7 +812,7 @@ func noMatches(noun string, all []chip, searches bool, everything templ.SafeURL)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = chipList(all).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Chips(all).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1004,7 +1004,7 @@ func facet(f facetOf, largest int64) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var43 string
-		templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.JoinStringErrs(share(f.count, largest))
+		templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.JoinStringErrs(Share(f.count, largest))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 190, Col: 106}
 		}

@@ -534,7 +534,7 @@ func topGroups(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = dayBars(g.LastDay).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = DayBars(g.LastDay).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -721,7 +721,7 @@ func newestFailures(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = stateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = StateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -733,7 +733,7 @@ func newestFailures(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = attemptsCell(j, true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = AttemptsCell(j, true).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

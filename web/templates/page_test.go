@@ -22,7 +22,7 @@ func parse(t *testing.T, p page) tree {
 	if err != nil {
 		t.Fatalf("the page is not HTML: %v", err)
 	}
-	return tree{t: t, root: root}
+	return tree{t, root}
 }
 
 // nodes returns the elements for which match is true, in document order. The

@@ -154,7 +154,7 @@ func LookBadge(l Look) templ.Component {
 			templ_7745c5c3_Var6 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = tag(l.Class, l.Icon, l.Word).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Tag(l.Class, l.Icon, l.Word).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -162,8 +162,8 @@ func LookBadge(l Look) templ.Component {
 	})
 }
 
-// tag is a badge with any word.
-func tag(class, symbol, word string) templ.Component {
+// Tag is a badge with any word.
+func Tag(class, symbol, word string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

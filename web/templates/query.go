@@ -172,11 +172,11 @@ func partWord(f filter.Filter, name string) (word, value string) {
 
 // chips lists the filters in use. to makes the address of the same list under
 // another filter.
-func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []chip {
-	var all []chip
+func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []Chip {
+	var all []Chip
 	for _, name := range f.Has() {
 		word, value := partWord(f, name)
-		all = append(all, chip{word, format.Visible(value), to(f.Without(name), "")})
+		all = append(all, Chip{word, format.Visible(value), to(f.Without(name), "")})
 	}
 	return all
 }

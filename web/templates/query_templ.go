@@ -495,7 +495,7 @@ func partial(noun string, q Query) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = slow(noun).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = SlowBanner(noun).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

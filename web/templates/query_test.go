@@ -13,7 +13,7 @@ func TestJobs_KeepsTheFilterInTheForm(t *testing.T) {
 	page := parse(t, templates.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{
 		Status: job.StatusDeadLetter, Queue: "payments", Error: "time out", From: now.Truncate(time.Second), To: now.Add(time.Microsecond), Sort: filter.Oldest,
 	}})
-	d := tree{t: t, root: page.one("data-suggest", "*").Parent.Parent.Parent}
+	d := tree{t, page.one("data-suggest", "*").Parent.Parent.Parent}
 	for name, want := range map[string]string{
 		"q":    `state:dead_letter queue:payments error:"time out" to:` + now.Add(time.Microsecond).Format(time.RFC3339Nano),
 		"from": now.Format("2006-01-02T15:04:05"), "to": "",

@@ -120,7 +120,7 @@ func (v Queue) Page() templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = tag("is-cancelled", "pause", "paused").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Tag("is-cancelled", "pause", "paused").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -143,12 +143,12 @@ func (v Queue) Page() templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if v.unattended() {
-					templ_7745c5c3_Err = tag("is-warn", "dlq-failed", "no worker").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = Tag("is-warn", "dlq-failed", "no worker").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = Tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -216,7 +216,7 @@ func (v Queue) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Slow {
-				templ_7745c5c3_Err = slow("failures").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SlowBanner("failures").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -638,7 +638,7 @@ func queueFailures(v Queue) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = stateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = StateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -408,7 +408,7 @@ func queueRow(v Queues, q queues.Info) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = tag("is-cancelled", "pause", "paused").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-cancelled", "pause", "paused").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -431,12 +431,12 @@ func queueRow(v Queues, q queues.Info) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.unattended(q) {
-				templ_7745c5c3_Err = tag("is-warn", "dlq-failed", "no worker").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Tag("is-warn", "dlq-failed", "no worker").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -32,7 +32,7 @@ func where(was job.Trashed) job.Status {
 }
 
 // chips leave the status out: every row of the page has it.
-func (v Trash) chips() []chip { return chips(v.list(), link.Trash) }
+func (v Trash) chips() []Chip { return chips(v.list(), link.Trash) }
 
 // list is the filter as far as a person chose it.
 func (v Trash) list() filter.Filter {
@@ -42,10 +42,10 @@ func (v Trash) list() filter.Filter {
 }
 
 // bulk is the bar above the list.
-func (v Trash) bulk() bulk {
-	return bulk{
-		frame: v.Frame, filter: v.Filter, known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		list: link.Trash(v.Filter, ""), back: link.Trash(v.Filter, v.After), kinds: []string{"restore"},
+func (v Trash) bulk() Selection {
+	return Selection{
+		Frame: v.Frame, Filter: v.Filter, Known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
+		List: link.Trash(v.Filter, ""), Back: link.Trash(v.Filter, v.After), Kinds: []string{"restore"},
 	}
 }
 

@@ -101,7 +101,7 @@ func (v Trash) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = chipList(v.chips()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Chips(v.chips()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -109,7 +109,7 @@ func (v Trash) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badFilter(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = FilterErrors(v.Errors).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -175,7 +175,7 @@ func (v Trash) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = bulkBar(v.bulk()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SelectionBar(v.bulk()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -248,7 +248,7 @@ func (v Trash) Page() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if len(v.chips()) > 0 {
-				templ_7745c5c3_Err = noMatches("discarded job", v.chips(), v.Filter.Searches(), link.Trash(filter.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = NoMatches("discarded job", v.chips(), v.Filter.Searches(), link.Trash(filter.Filter{}, "")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -319,7 +319,7 @@ func trashTable(v Trash) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tickHead().Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = TickHead().Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -359,7 +359,7 @@ func trashTable(v Trash) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = TickCell(j.ID, j.Run, aboutJob(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -70,7 +70,7 @@ func (v Workers) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Slow {
-				templ_7745c5c3_Err = slow("jobs").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = SlowBanner("jobs").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -172,7 +172,7 @@ func thisWorker(v Workers) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = tag("is-cancelled", "pause", "quiet").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-cancelled", "pause", "quiet").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -194,7 +194,7 @@ func thisWorker(v Workers) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -318,17 +318,17 @@ func workerQueue(q WorkerQueue) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !q.PausedAt.IsZero() {
-			templ_7745c5c3_Err = tag("is-cancelled", "pause", "paused").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-cancelled", "pause", "paused").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if q.Workers == 0 {
-			templ_7745c5c3_Err = tag("is-warn", "dlq-failed", "no worker").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-warn", "dlq-failed", "no worker").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tag("is-completed", "completed", "running").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -675,7 +675,7 @@ func claimedJob(v Workers, j job.Job) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tag(does.Class+" auto", does.Icon, does.Word).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Tag(does.Class+" auto", does.Icon, does.Word).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

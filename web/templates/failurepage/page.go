@@ -1,4 +1,4 @@
-package templates
+package failurepage
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
@@ -186,20 +187,20 @@ func whyMessage(g failures.Group) string {
 // for its payload keys.
 const maxGroupJobs = 8
 
-func (v Failure) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))] }
+func (v View) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))] }
 
 // jobsShown says how many of the group's jobs the page lists.
-func jobsShown(v Failure) string {
+func jobsShown(v View) string {
 	return fmt.Sprintf("%d newest of %s", len(v.newest()), format.Number(v.Group.Jobs()))
 }
 
 // groupBulk is the bar of the jobs of a group: several of those shown, or all
 // that are dead for it.
-func groupBulk(v Failure) bulk {
+func groupBulk(v View) templates.Selection {
 	here := link.Failure(v.Fingerprint)
-	return bulk{
-		frame: v.Frame, filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, known: v.Dead, noun: "dead",
-		list: here, back: here, kinds: []string{"discard", "replay"},
+	return templates.Selection{
+		Frame: v.Frame, Filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, Known: v.Dead, Noun: "dead",
+		List: here, Back: here, Kinds: []string{"discard", "replay"},
 	}
 }
 

@@ -1,4 +1,4 @@
-package templates
+package failurepage
 
 import (
 	"fmt"
@@ -12,13 +12,14 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
 
-// Failures is the page /failures.
-type Failures struct {
-	Frame
+// List is the page /failures.
+type List struct {
+	templates.Frame
 	Filter  failures.Filter
 	Typed   failures.Filter  // the filter with what is wrong in it, to be corrected
 	Tallies []failures.Tally // in the order of the states
@@ -29,9 +30,9 @@ type Failures struct {
 	Queues  []string          // names for the filter's list
 }
 
-// Failure is the page /failures/{fingerprint}.
-type Failure struct {
-	Frame
+// View is the page /failures/{fingerprint}.
+type View struct {
+	templates.Frame
 	failures.Detail
 	Keys       []PayloadKey          // of the newest jobs
 	Read       int                   // of how many of them
@@ -48,19 +49,19 @@ type PayloadKey struct {
 
 // scopeOf is the filter by which an operation takes the dead jobs of a group,
 // ended where the page was drawn: what fails later is never swept in.
-func scopeOf(f Frame, g failures.Group) string {
+func scopeOf(f templates.Frame, g failures.Group) string {
 	return filter.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
 }
 
 // lookOfGroup draws the state of a group.
-func lookOfGroup(s failures.State) Look {
+func lookOfGroup(s failures.State) templates.Look {
 	switch s {
 	case failures.Resolved:
-		return Look{"is-completed", "check", "resolved"}
+		return templates.Look{Class: "is-completed", Icon: "check", Word: "resolved"}
 	case failures.Ignored:
-		return Look{"is-pending", "pause", "ignored"}
+		return templates.Look{Class: "is-pending", Icon: "pause", Word: "ignored"}
 	}
-	return Look{"is-dead", "failures", "open"}
+	return templates.Look{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
 // groupTab is one state of the groups.
@@ -70,7 +71,7 @@ type groupTab struct {
 	current bool
 }
 
-func groupTabs(v Failures) []groupTab {
+func groupTabs(v List) []groupTab {
 	var all []groupTab
 	for _, t := range v.Tallies {
 		f := v.Filter
@@ -81,7 +82,7 @@ func groupTabs(v Failures) []groupTab {
 }
 
 // groupSummary says in words what the page shows.
-func groupSummary(v Failures) string {
+func groupSummary(v List) string {
 	for _, t := range v.Tallies {
 		if t.State == v.Filter.State {
 			return fmt.Sprintf("%s: %s dead, %s retrying",
@@ -92,11 +93,11 @@ func groupSummary(v Failures) string {
 }
 
 // groupChips are the filters in use; the state is a tab.
-func groupChips(f failures.Filter) []chip {
-	var all []chip
+func groupChips(f failures.Filter) []templates.Chip {
+	var all []templates.Chip
 	add := func(name, value string, without failures.Filter) {
 		if value != "" {
-			all = append(all, chip{name, format.Visible(value), link.Failures(without, "")})
+			all = append(all, templates.Chip{Name: name, Value: format.Visible(value), Without: link.Failures(without, "")})
 		}
 	}
 	add("queue", f.Queue, f.Without("queue"))
@@ -146,9 +147,9 @@ func replaysText(g failures.Group) string {
 	return fmt.Sprintf("%s of %s", format.Number(g.Recovered), format.Number(g.Replayed))
 }
 
-// standing is what a person does first about a group: resolve an open one, or
+// stateAction is what a person does first about a group: resolve an open one, or
 // open any other.
-func standing(g failures.Group) (action, symbol, word string) {
+func stateAction(g failures.Group) (action, symbol, word string) {
 	if g.State == failures.Open {
 		return "resolve", "check", "Resolve"
 	}
@@ -156,7 +157,7 @@ func standing(g failures.Group) (action, symbol, word string) {
 }
 
 // groupReplay says what a button does with a group, and why it may not.
-func groupReplay(f Frame, g failures.Group, kind string) (denied string) {
+func groupReplay(f templates.Frame, g failures.Group, kind string) (denied string) {
 	if denied = f.Denied(access.Operate, kind); denied == "" && g.Dead == 0 {
 		denied = "No job of this group is dead."
 	}
