@@ -12,16 +12,16 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // accessPage is the page /access: users, who is logged in, and tokens.
 func (s *Server) accessPage(c echo.Context) error {
-	return s.showAccess(c, http.StatusOK, templates.Access{})
+	return s.showAccess(c, http.StatusOK, adminpage.Access{})
 }
 
 // showAccess shows the page with what an act on it has to say.
-func (s *Server) showAccess(c echo.Context, status int, v templates.Access) (err error) {
+func (s *Server) showAccess(c echo.Context, status int, v adminpage.Access) (err error) {
 	ctx, who := c.Request().Context(), callerOf(c)
 	v.Frame = s.frame(c, "Access", "access")
 	v.Open, v.Proxied = s.open(), s.proxy != nil
@@ -70,7 +70,7 @@ func (s *Server) accessRefused(c echo.Context, err error) error {
 	}
 	f := describe(err)
 	status, _ := f.kind.answer()
-	return s.showAccess(c, status, templates.Access{
+	return s.showAccess(c, status, adminpage.Access{
 		Problem: f.text, Field: f.field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
 	})
 }
@@ -111,5 +111,5 @@ func (s *Server) tokenForm(c echo.Context) error {
 	if wantsJSON(c.Request()) {
 		return c.JSONBlob(http.StatusCreated, object("token", encode(shapeToken(t)), "secret", encode(text)))
 	}
-	return s.showAccess(c, http.StatusCreated, templates.Access{Made: t.Name, Secret: text})
+	return s.showAccess(c, http.StatusCreated, adminpage.Access{Made: t.Name, Secret: text})
 }

@@ -16,7 +16,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/invalid"
 	"redrive/internal/wire"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // auditRoutes are the audit log, and the act that is for nothing else: to see
@@ -65,7 +65,7 @@ func timeIn(c echo.Context, name string) (time.Time, error) {
 // audit is the page /audit.
 func (s *Server) audit(c echo.Context) error {
 	f, after, err := auditFilter(c)
-	v := templates.Audit{Frame: s.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
+	v := adminpage.Audit{Frame: s.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
 	if wrong := new(invalid.Error); errors.As(err, &wrong) {
 		v.Errors = byField([]*invalid.Error{wrong})
 		return s.page(c, http.StatusBadRequest, v.Page())
@@ -224,5 +224,5 @@ func (s *Server) gone(c echo.Context, missing error) error {
 	if err != nil || len(entries) == 0 {
 		return errors.Join(missing, err)
 	}
-	return s.page(c, http.StatusGone, templates.Gone{Frame: s.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
+	return s.page(c, http.StatusGone, adminpage.Gone{Frame: s.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
 }

@@ -13,7 +13,7 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // loginPage is the page /login. Whoever is known already is sent on.
@@ -34,7 +34,7 @@ func nextPage(text string) string {
 }
 
 func (s *Server) loginForm(c echo.Context, status int, next, name, problem string) error {
-	v := templates.Login{Frame: s.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !s.Store.Guarded()}
+	v := adminpage.Login{Frame: s.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !s.Store.Guarded()}
 	v.Stranger = true
 	return s.page(c, status, v.Page())
 }

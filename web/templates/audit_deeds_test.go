@@ -15,7 +15,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/operation"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // actions are those that the code writes into the audit log: all texts in the
@@ -54,7 +54,7 @@ func actions(t *testing.T) []string {
 // options are the values of the list of actions.
 func options(t *testing.T) (all []string) {
 	t.Helper()
-	for _, n := range parse(t, templates.Audit{Frame: frame("audit", "Audit")}).nodes(func(n *html.Node) bool { return n.Data == "option" }) {
+	for _, n := range parse(t, adminpage.Audit{Frame: frame("audit", "Audit")}).nodes(func(n *html.Node) bool { return n.Data == "option" }) {
 		if value, _ := attr(n, "value"); value != "" {
 			all = append(all, value)
 		}
@@ -88,7 +88,7 @@ func TestAudit_LeadsToWhatWasActedOn(t *testing.T) {
 		"/operations/4":   {Action: "operation.start", Subject: operation.Subject(4)},
 		"/failures/abc12": {Action: "group.note", Subject: "abc12"},
 	} {
-		v := templates.Audit{Frame: frame("audit", "Audit"), List: audit.List{Entries: []audit.Entry{e}}}
+		v := adminpage.Audit{Frame: frame("audit", "Audit"), List: audit.List{Entries: []audit.Entry{e}}}
 		if found := parse(t, v).with("href", want); len(found) == 0 {
 			t.Errorf("%s of %s does not lead to %s", e.Action, e.Subject, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // The fixtures are one afternoon of a shop: now is fixed, ids are made up, and
@@ -374,7 +375,7 @@ func problemStates(all map[string]page) {
 	f := frame("", "Not found")
 	all["not-found"] = templates.Problem{Frame: f, Status: 404, Title: "There is no such job", Text: "No job has the id 019ce22a-6b01-7b09-96b0-4800a28f5b37. It may have been removed after its retention.", RequestID: "01JP5X9C"}
 	f.Title = "Gone"
-	all["gone"] = templates.Gone{Frame: f, ID: id(7), Entries: auditEntries()[:2]}
+	all["gone"] = adminpage.Gone{Frame: f, ID: id(7), Entries: auditEntries()[:2]}
 	f.Title = "Error"
 	all["error"] = templates.Problem{Frame: f, Status: 503, Title: "The page could not be read", Text: "The database was busy for 5 s. Try again in a moment.", RequestID: "01JP5X9C"}
 	f.Title = "Not replayed"

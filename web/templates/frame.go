@@ -70,7 +70,7 @@ func (f Frame) Denied(need access.Permission, what string) string {
 	if f.May(need) {
 		return ""
 	}
-	return fmt.Sprintf("Your role %s may not %s; ask %s", roleWords(f.Role), what, need.Asks())
+	return fmt.Sprintf("Your role %s may not %s; ask %s", RoleWord(f.Role), what, need.Asks())
 }
 
 // May reports whether whoever looks may do what needs the permission.
@@ -80,11 +80,11 @@ func (f Frame) May(need access.Permission) bool {
 
 // userTitle says who is logged in, for the pointer and for readers.
 func userTitle(f Frame) string {
-	return "Logged in as " + format.Visible(f.User) + ", " + roleWords(f.Role)
+	return "Logged in as " + format.Visible(f.User) + ", " + RoleWord(f.Role)
 }
 
-// roleWords is a role as people read it.
-func roleWords(r access.Role) string {
+// RoleWord is a role as people read it.
+func RoleWord(r access.Role) string {
 	if r == "" {
 		return "no role"
 	}

@@ -384,7 +384,7 @@ func timeCell(j job.Job, now time.Time) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if waits(j) {
-			templ_7745c5c3_Err = until(j.RunAt, now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Until(j.RunAt, now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -545,8 +545,8 @@ func Chips(all []Chip) templ.Component {
 	})
 }
 
-// listFooter says how many rows there are and leads to the older ones.
-func listFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) templ.Component {
+// ListFooter says how many rows there are and leads to the older ones.
+func ListFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -1259,7 +1259,7 @@ func nextAttempts(v Overview) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = until(j.RunAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = Until(j.RunAt, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -729,8 +729,8 @@ func age(t, now time.Time) templ.Component {
 	})
 }
 
-// until counts down to a time to come.
-func until(t, now time.Time) templ.Component {
+// Until counts down to a time to come.
+func Until(t, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -41,7 +41,7 @@ func Saying(all []phrase, s Sentence) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if p.down {
-				templ_7745c5c3_Err = until(p.time, s.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Until(p.time, s.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

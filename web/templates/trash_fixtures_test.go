@@ -9,6 +9,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // auditEntries are what three people did on that afternoon, the newest first.
@@ -53,13 +54,13 @@ func trashStates(all map[string]page) {
 }
 
 func auditStates(all map[string]page) {
-	log := templates.Audit{Frame: frame("audit", "Audit")}
+	log := adminpage.Audit{Frame: frame("audit", "Audit")}
 	all["audit-empty"] = log
 	log.List = audit.List{Entries: auditEntries(), Next: 4708}
 	all["audit"] = log
 	own := log
 	own.Own, own.Slow, own.Filter = true, true, audit.Filter{Actor: "ana", Action: "job.*"}
 	all["audit-own"] = own
-	wrong := templates.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time as 2026-03-12T14:02:11Z`}}
+	wrong := adminpage.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time as 2026-03-12T14:02:11Z`}}
 	all["audit-refused"] = wrong
 }

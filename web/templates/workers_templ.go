@@ -704,7 +704,7 @@ func claimedJob(v Workers, j job.Job) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = until(j.LeaseUntil, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Until(j.LeaseUntil, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

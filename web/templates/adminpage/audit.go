@@ -1,4 +1,4 @@
-package templates
+package adminpage
 
 import (
 	"time"
@@ -7,13 +7,14 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/wire"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
 
 // Audit is the page /audit: who did what, and when.
 type Audit struct {
-	Frame
+	templates.Frame
 	Filter audit.Filter
 	List   audit.List
 	After  int64 // where this page begins; 0: with the newest
@@ -22,13 +23,13 @@ type Audit struct {
 	Errors map[string]string
 }
 
-func (v Audit) chips() []Chip {
-	var all []Chip
+func (v Audit) chips() []templates.Chip {
+	var all []templates.Chip
 	add := func(name, value string, clear func(*audit.Filter)) {
 		if value != "" {
 			f := v.Filter
 			clear(&f)
-			all = append(all, Chip{name, format.Visible(value), link.Audit(f, 0)})
+			all = append(all, templates.Chip{Name: name, Value: format.Visible(value), Without: link.Audit(f, 0)})
 		}
 	}
 	add("by", v.Filter.Actor, func(f *audit.Filter) { f.Actor = "" })
@@ -62,7 +63,7 @@ func change(e audit.Entry) string {
 // Gone is the page of a job that is not there any more, with what people did
 // to it.
 type Gone struct {
-	Frame
+	templates.Frame
 	ID      string
 	Entries []audit.Entry
 }

@@ -1,4 +1,4 @@
-package templates
+package adminpage
 
 import (
 	"strconv"
@@ -13,16 +13,16 @@ import (
 	"redrive/web/templates/link"
 )
 
-// deedKind is the actions on one kind of thing, each in words.
-type deedKind struct {
+// actionKind is the actions on one kind of thing, each in words.
+type actionKind struct {
 	name  string
 	any   string // selects them all; empty: they have no prefix in common
 	deeds [][2]string
 }
 
-// deedKinds are all actions, in the order of the list to choose from.
-func deedKinds() []deedKind {
-	return []deedKind{
+// actionKinds are all actions, in the order of the list to choose from.
+func actionKinds() []actionKind {
+	return []actionKind{
 		{"Jobs", "job.*", [][2]string{
 			{"job.replay", "replayed a job"}, {"job.discard", "discarded a job"}, {"job.restore", "restored a job"},
 			{"job.cancel", "cancelled a job"}, {"job.forward", "forwarded a dead letter"}, {audit.Reveal, "revealed a job"},
@@ -52,9 +52,9 @@ func deedKinds() []deedKind {
 	}
 }
 
-// deed says what an action is.
-func deed(action string) string {
-	for _, kind := range deedKinds() {
+// actionWords says what an action is.
+func actionWords(action string) string {
+	for _, kind := range actionKinds() {
 		for _, d := range kind.deeds {
 			if d[0] == action {
 				return d[1]

@@ -1,16 +1,17 @@
-package templates
+package adminpage
 
 import (
 	"strconv"
 	"time"
 
 	"redrive/internal/access"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
 // Access is the page /access: who may use the dashboard and the API.
 type Access struct {
-	Frame
+	templates.Frame
 	Users    []access.User
 	Sessions []access.Session
 	Own      string // the session of whoever looks
@@ -73,16 +74,16 @@ func roleAbout(r access.Role) string {
 }
 
 // lookOfToken draws whether a token lets anybody in.
-func lookOfToken(t access.Token, now time.Time) Look {
+func lookOfToken(t access.Token, now time.Time) templates.Look {
 	switch {
 	case !t.Revoked.IsZero():
-		return Look{"is-cancelled", "cancelled", "revoked"}
+		return templates.Look{Class: "is-cancelled", Icon: "cancelled", Word: "revoked"}
 	case !t.Live(now):
-		return Look{"is-skipped", "expired", "expired"}
+		return templates.Look{Class: "is-skipped", Icon: "expired", Word: "expired"}
 	case t.Expires.Sub(now) < 7*24*time.Hour:
-		return Look{"is-warn", "expired", "ends soon"}
+		return templates.Look{Class: "is-warn", Icon: "expired", Word: "ends soon"}
 	}
-	return Look{"is-succeeded", "check", "valid"}
+	return templates.Look{Class: "is-succeeded", Icon: "check", Word: "valid"}
 }
 
 // lifetimes are how long a token can be made to last.

@@ -1,8 +1,12 @@
-package templates
+package adminpage
+
+import (
+	"redrive/web/templates"
+)
 
 // Login is the page /login.
 type Login struct {
-	Frame
+	templates.Frame
 	Next    string // the page here to which it leads
 	Name    string // as it was typed before
 	Problem string // why it was not accepted
