@@ -27,6 +27,7 @@ import (
 	"redrive/web/static"
 	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
+	"redrive/web/templates/queuepage"
 )
 
 const (
@@ -195,7 +196,7 @@ func (s *Server) deadLetters(c echo.Context) error {
 // are only configured.
 func (s *Server) queues(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Queues{Frame: s.frame(c, "Queues", "queues")}
+	v := queuepage.List{Frame: s.frame(c, "Queues", "queues")}
 	var err error
 	if v.Queues, err = s.Store.Queues(ctx, now); err != nil {
 		return err
@@ -309,7 +310,7 @@ func (s *Server) frame(c echo.Context, title, section string) templates.Frame {
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: s.Store.Snapshot(),
 		QueueCount: len(s.Store.QueueNames()),
 		Insecure:   s.Insecure && s.open(), Problem: s.problem(), Acted: s.acted(c), Here: here(c.Request()),
-		User: who.name, LogOut: who.means == bySession, Quiet: s.rest.now(),
+		User: who.name, LogOut: who.means == bySession, Paused: s.rest.now(),
 	}
 	if who.means != byOpenness {
 		f.Role = who.role

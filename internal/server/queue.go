@@ -12,6 +12,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/queues"
 	"redrive/web/templates"
+	"redrive/web/templates/queuepage"
 )
 
 const causesLimit = 5 // error groups on the overview and on the page of a queue
@@ -23,7 +24,7 @@ func (s *Server) queue(c echo.Context) error {
 		return err
 	}
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Queue{Frame: s.frame(c, name, "queues"), Queue: queues.Info{Name: name}}
+	v := queuepage.View{Frame: s.frame(c, name, "queues"), Queue: queues.Info{Name: name}}
 	all, err := s.Store.Queues(ctx, now)
 	if err != nil {
 		return err

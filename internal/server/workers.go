@@ -17,6 +17,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/wire"
 	"redrive/web/templates"
+	"redrive/web/templates/queuepage"
 )
 
 // claimedLimit is how many running jobs a page or an answer lists.
@@ -26,11 +27,11 @@ const claimedLimit = 200
 // survives nothing: a worker that starts is awake.
 type rest struct {
 	changes sync.Mutex // held by whoever changes it, also while the audit log is written
-	quiet   atomic.Pointer[templates.Quiet]
+	quiet   atomic.Pointer[templates.WorkerPause]
 }
 
 // now is what holds now, which nobody changes; nil while the worker is awake.
-func (r *rest) now() *templates.Quiet { return r.quiet.Load() }
+func (r *rest) now() *templates.WorkerPause { return r.quiet.Load() }
 
 // hush makes the worker quiet, or wakes it; who was first stays. The audit log
 // knows it before the worker does.
@@ -49,9 +50,9 @@ func (s *Server) hush(ctx context.Context, on bool, by audit.Actor) error {
 		return err
 	}
 	s.Quiet(on)
-	var quiet *templates.Quiet
+	var quiet *templates.WorkerPause
 	if on {
-		quiet = &templates.Quiet{Since: now, By: by.Name}
+		quiet = &templates.WorkerPause{Since: now, By: by.Name}
 	}
 	s.rest.quiet.Store(quiet)
 	return nil
@@ -59,7 +60,7 @@ func (s *Server) hush(ctx context.Context, on bool, by audit.Actor) error {
 
 // workers is the page /workers.
 func (s *Server) workers(c echo.Context) error {
-	v := templates.Workers{Frame: s.frame(c, "Workers", "workers"), Name: s.Worker, Since: s.began.UTC(), Stuck: s.Stuck(), Waits: map[string]bool{}}
+	v := queuepage.Workers{Frame: s.frame(c, "Workers", "workers"), Name: s.Worker, Since: s.began.UTC(), Stuck: s.Stuck(), Waits: map[string]bool{}}
 	var err error
 	if v.Queues, err = s.workerQueues(c.Request().Context()); err != nil {
 		return err
@@ -80,13 +81,13 @@ func (s *Server) workers(c echo.Context) error {
 
 // workerQueues are the queues that have workers or jobs, those with workers
 // first.
-func (s *Server) workerQueues(ctx context.Context) ([]templates.WorkerQueue, error) {
+func (s *Server) workerQueues(ctx context.Context) ([]queuepage.WorkerQueue, error) {
 	infos, err := s.Store.Queues(ctx, time.Now())
 	running, known := s.Running(), map[string]bool{}
-	var all []templates.WorkerQueue
+	var all []queuepage.WorkerQueue
 	add := func(q queues.Info) {
 		known[q.Name] = true
-		all = append(all, templates.WorkerQueue{
+		all = append(all, queuepage.WorkerQueue{
 			Name: q.Name, Workers: s.Config.Workers(q.Name), Running: running[q.Name],
 			Waiting: q.Depths[job.Status(job.Available)], PausedAt: q.PausedAt,
 		})
@@ -99,7 +100,7 @@ func (s *Server) workerQueues(ctx context.Context) ([]templates.WorkerQueue, err
 			add(queues.Info{Name: name})
 		}
 	}
-	slices.SortFunc(all, func(a, b templates.WorkerQueue) int {
+	slices.SortFunc(all, func(a, b queuepage.WorkerQueue) int {
 		return cmp.Or(cmp.Compare(min(b.Workers, 1), min(a.Workers, 1)), cmp.Compare(a.Name, b.Name))
 	})
 	return all, err

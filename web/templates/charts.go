@@ -63,7 +63,7 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 	var most int64 = 1
 	for _, t := range all {
 		p.totals = p.totals.Add(t)
-		most = max(most, executions(t))
+		most = max(most, Executions(t))
 	}
 	p.label = fmt.Sprintf("%s of %s: %s", p.title, format.Visible(of), plotWords(p.totals))
 	top := ceiling(most)
@@ -154,16 +154,16 @@ func sparkLine(values []int64) string {
 	return string(points)
 }
 
-// sum adds one counter over time.
-func sum(values []int64) (total int64) {
+// Sum adds one counter over time.
+func Sum(values []int64) (total int64) {
 	for _, v := range values {
 		total += v
 	}
 	return total
 }
 
-// series picks one counter out of totals over time.
-func series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
+// Series picks one counter out of totals over time.
+func Series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
 	values := make([]int64, len(totals))
 	for i, t := range totals {
 		values[i] = pick(t)
@@ -192,7 +192,7 @@ func barsPath(hours []int64) string {
 }
 
 func dayText(hours []int64) string {
-	return fmt.Sprintf("%s in the last 24 hours", format.Counted(sum(hours), "failure", "failures"))
+	return fmt.Sprintf("%s in the last 24 hours", format.Counted(Sum(hours), "failure", "failures"))
 }
 
 // Share is a count as a part of the largest one, for the bar of a facet.

@@ -14,9 +14,9 @@ import (
 	"redrive/web/templates/format"
 )
 
-// chartPanel draws the last hour and the last day, each with its numbers in a
+// ChartPanel draws the last hour and the last day, each with its numbers in a
 // table behind it.
-func chartPanel(c *Chart, now time.Time) templ.Component {
+func ChartPanel(c *Chart, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -504,8 +504,8 @@ func plotTable(p plot, now time.Time) templ.Component {
 	})
 }
 
-// spark is the last hour of a counter, minute by minute.
-func spark(values []int64) templ.Component {
+// Spark is the last hour of a counter, minute by minute.
+func Spark(values []int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -13,6 +13,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/adminpage"
+	"redrive/web/templates/queuepage"
 )
 
 // The fixtures are one afternoon of a shop: now is fixed, ids are made up, and
@@ -362,13 +363,13 @@ func deadLetterStates(all map[string]page) {
 
 func queuesStates(all map[string]page) {
 	f := frame("queues", "Queues")
-	all["queues"] = templates.Queues{
+	all["queues"] = queuepage.List{
 		Frame: f, Queues: queueInfos(), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
 	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
-	all["queues-read-only"] = templates.Queues{Frame: f, Queues: queueInfos()[:2], Configs: configs()}
-	all["queues-first-run"] = templates.Queues{Frame: fresh("queues", "Queues")}
+	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Configs: configs()}
+	all["queues-first-run"] = queuepage.List{Frame: fresh("queues", "Queues")}
 }
 
 func problemStates(all map[string]page) {

@@ -28,18 +28,18 @@ type Frame struct {
 	Section    string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
 	Now        time.Time
 	Snapshot   job.Snapshot
-	QueueCount int         // for the navigation
-	Search     string      // what the search field shows
-	Demo       *Demo       // nil outside demo mode
-	Insecure   bool        // reachable from the network without a login: said on every page
-	Problem    string      // why the database cannot be written, or empty
-	Acted      *job.Change // where the job stands that a form without scripts just acted on, or nil
-	Here       string      // the address of this page, to which the undoing of Acted comes back
-	Quiet      *Quiet      // since when the worker claims nothing, or nil
-	User       string      // who is logged in, or empty
-	Role       access.Role // what they may do; empty where there is no login: everything
-	LogOut     bool        // they can log out here
-	Stranger   bool        // nobody knows who looks: nothing of the product is shown
+	QueueCount int          // for the navigation
+	Search     string       // what the search field shows
+	Demo       *Demo        // nil outside demo mode
+	Insecure   bool         // reachable from the network without a login: said on every page
+	Problem    string       // why the database cannot be written, or empty
+	Acted      *job.Change  // where the job stands that a form without scripts just acted on, or nil
+	Here       string       // the address of this page, to which the undoing of Acted comes back
+	Paused     *WorkerPause // since when the worker claims nothing, or nil
+	User       string       // who is logged in, or empty
+	Role       access.Role  // what they may do; empty where there is no login: everything
+	LogOut     bool         // they can log out here
+	Stranger   bool         // nobody knows who looks: nothing of the product is shown
 }
 
 // Demo is the state of the demo's banner.
@@ -54,8 +54,8 @@ type Fault struct {
 	Broken             bool
 }
 
-// Quiet is a time in which the worker claims nothing.
-type Quiet struct {
+// WorkerPause is a time in which the worker claims nothing.
+type WorkerPause struct {
 	Since time.Time
 	By    string
 }

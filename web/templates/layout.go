@@ -83,57 +83,57 @@ func dots() []dot {
 	}
 }
 
-// flipAct is a button that switches something between on and off.
-type flipAct struct {
-	is      bool // on now
-	on, off face // what the button does while it is on, and while it is off
-	class   string
-	about   string
-	denied  string
+// Switch is a button that switches something between on and off.
+type Switch struct {
+	Is      bool         // on now
+	On, Off SwitchAction // what the button does while it is on, and while it is off
+	Class   string
+	About   string
+	Denied  string
 }
 
-// face is one of the two things that a flipAct does.
-type face struct {
-	url        templ.SafeURL
-	icon, word string
-	fields     []field
+// SwitchAction is one of the two things that a flipAct does.
+type SwitchAction struct {
+	URL        templ.SafeURL
+	Icon, Word string
+	Fields     []field
 }
 
-func (s flipAct) now() face {
-	if s.is {
-		return s.on
+func (s Switch) now() SwitchAction {
+	if s.Is {
+		return s.On
 	}
-	return s.off
+	return s.Off
 }
 
 // target says, for the scripts, where the form goes and what it sends.
-func (f face) target() string {
+func (f SwitchAction) target() string {
 	q := url.Values{}
-	for _, field := range f.fields {
+	for _, field := range f.Fields {
 		q.Set(field.name, field.value)
 	}
-	return string(f.url) + "?" + q.Encode()
+	return string(f.URL) + "?" + q.Encode()
 }
 
-func onOff(on bool) string {
+func OnOff(on bool) string {
 	if on {
 		return "on"
 	}
 	return "off"
 }
 
-// faultFlip is the Break / Fix switch of one fault.
-func faultFlip(f Frame, fault Fault) flipAct {
+// faultSwitchOf is the Break / Fix switch of one fault.
+func faultSwitchOf(f Frame, fault Fault) Switch {
 	to := link.Fault(fault.Name)
-	return flipAct{
-		is: fault.Broken, about: format.Visible(fault.Title), denied: f.Denied(access.Operate, "break or fix the demo"),
-		on:  face{to, "check", "Fix", append(back(link.Overview()), field{"broken", "false"})},
-		off: face{to, "panicked", "Break", append(back(link.Overview()), field{"broken", "true"})},
+	return Switch{
+		Is: fault.Broken, About: format.Visible(fault.Title), Denied: f.Denied(access.Operate, "break or fix the demo"),
+		On:  SwitchAction{to, "check", "Fix", append(Back(link.Overview()), field{"broken", "false"})},
+		Off: SwitchAction{to, "panicked", "Break", append(Back(link.Overview()), field{"broken", "true"})},
 	}
 }
 
 func demoReset(f Frame) Act {
-	return Act{Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay", Denied: f.Denied(access.Operate, "start the demo over"), fields: back(link.Overview())}
+	return Act{Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay", Denied: f.Denied(access.Operate, "start the demo over"), fields: Back(link.Overview())}
 }
 
 // shortcut is a key and what it does.
@@ -165,8 +165,8 @@ func shortcuts() []shortcut {
 	}
 }
 
-// quietSentence says in the banner what is not done, since when and through whom.
-func quietSentence(q Quiet, now time.Time) Sentence {
+// pauseSentence says in the banner what is not done, since when and through whom.
+func pauseSentence(q WorkerPause, now time.Time) Sentence {
 	s := Sentence{Now: now}
 	s.Says("%v made it quiet "+s.When(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
 	return s

@@ -56,8 +56,8 @@ func Preview(payload []byte) string {
 // RowsShown says how many rows the page has.
 func RowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
 
-// rowReplay is the replay button of a row.
-func rowReplay(f Frame, j job.Job, back templ.SafeURL) Act {
+// RowReplay is the replay button of a row.
+func RowReplay(f Frame, j job.Job, back templ.SafeURL) Act {
 	return JobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
 }
 

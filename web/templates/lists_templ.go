@@ -115,8 +115,8 @@ func whyCell(j job.Job) templ.Component {
 	})
 }
 
-// jobCell names the job of a row and leads to it.
-func jobCell(j job.Job) templ.Component {
+// JobCell names the job of a row and leads to it.
+func JobCell(j job.Job) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -197,8 +197,8 @@ func jobCell(j job.Job) templ.Component {
 	})
 }
 
-// errorCell is an error in a row.
-func errorCell(e job.ErrorInfo) templ.Component {
+// ErrorCell is an error in a row.
+func ErrorCell(e job.ErrorInfo) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -357,8 +357,8 @@ func AttemptsCell(j job.Job, wide bool) templ.Component {
 	})
 }
 
-// timeCell holds the time of a row that matters next.
-func timeCell(j job.Job, now time.Time) templ.Component {
+// TimeCell holds the time of a row that matters next.
+func TimeCell(j job.Job, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -402,9 +402,9 @@ func timeCell(j job.Job, now time.Time) templ.Component {
 	})
 }
 
-// actsCell holds the actions of a row. What does not apply now is there, but
+// ActsCell holds the actions of a row. What does not apply now is there, but
 // hidden: the next change of the job may bring it back.
-func actsCell(acts ...Act) templ.Component {
+func ActsCell(acts ...Act) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -843,8 +843,8 @@ func NoMatches(noun string, all []Chip, searches bool, everything templ.SafeURL)
 	})
 }
 
-// firstRun tells how to begin.
-func firstRun() templ.Component {
+// FirstRun tells how to begin.
+func FirstRun() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -35,7 +35,7 @@ func counters(v Overview) []counterView {
 	for i, c := range v.Snapshot.Totals.Counters() {
 		view := looks[c.Name]
 		view.name, view.value = c.Name, c.Value
-		view.hour = series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
+		view.hour = Series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
 		all = append(all, view)
 	}
 	return all
@@ -44,11 +44,11 @@ func counters(v Overview) []counterView {
 // fullest are the queues of the overview: all of them, or those with the most
 // live jobs.
 func (v Overview) fullest() []queues.Info {
-	return topQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
+	return TopQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
 }
 
 func liveJobs(q queues.Info) (n int64) {
-	for _, s := range live() {
+	for _, s := range LiveStates() {
 		n += q.Depths[job.Status(s)]
 	}
 	return n
@@ -106,3 +106,6 @@ type Overview struct {
 	FirstRun   bool                  // nothing was ever enqueued
 	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }
+
+// maxFullest is how many rows the states by queue have.
+const maxFullest = 20

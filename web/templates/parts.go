@@ -33,8 +33,8 @@ func (a Act) iconOnly() bool { return a.Class == "row square" }
 // field is what a form sends along unseen.
 type field struct{ name, value string }
 
-// back is the field that names the page to return to without scripts.
-func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
+// Back is the field that names the page to return to without scripts.
+func Back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 
 // JobAct is a button that acts on one job in the run that the page shows; it
 // returns there without scripts.

@@ -660,8 +660,8 @@ func Ago(t, now time.Time) templ.Component {
 	})
 }
 
-// age is how long ago something began.
-func age(t, now time.Time) templ.Component {
+// Age is how long ago something began.
+func Age(t, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

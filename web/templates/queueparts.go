@@ -16,8 +16,8 @@ type segment struct {
 	seam     bool // a hairline before it
 }
 
-// live lists the states of jobs that have not ended, in the order of bars.
-func live() []job.State {
+// LiveStates lists the states of jobs that have not ended, in the order of bars.
+func LiveStates() []job.State {
 	return []job.State{job.Scheduled, job.Pending, job.Available, job.Active, job.Retryable}
 }
 
@@ -32,12 +32,12 @@ func heading(s job.State) string {
 // segments divides a bar among the live states of a queue.
 func segments(d job.Depths) []segment {
 	var total int64
-	for _, s := range live() {
+	for _, s := range LiveStates() {
 		total += d[job.Status(s)]
 	}
 	var all []segment
 	x := 0.0
-	for _, s := range live() {
+	for _, s := range LiveStates() {
 		n := d[job.Status(s)]
 		if n == 0 {
 			continue
@@ -49,8 +49,8 @@ func segments(d job.Depths) []segment {
 	return all
 }
 
-// topQueues are the n queues that come last in an order, by name.
-func topQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []queues.Info {
+// TopQueues are the n queues that come last in an order, by name.
+func TopQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []queues.Info {
 	if len(all) <= n {
 		return all
 	}
@@ -61,8 +61,8 @@ func topQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []que
 	return top
 }
 
-// executions is how many attempts ended.
-func executions(t job.Totals) int64 { return t.Succeeded + t.Failed }
+// Executions is how many attempts ended.
+func Executions(t job.Totals) int64 { return t.Succeeded + t.Failed }
 
 // QueueConfig is what the configuration says about a queue.
 type QueueConfig struct {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// depth is how many jobs of a queue have a status, as a link to them.
-func depth(q queues.Info, s job.Status) templ.Component {
+// Depth is how many jobs of a queue have a status, as a link to them.
+func Depth(q queues.Info, s job.Status) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -93,8 +93,8 @@ func depth(q queues.Info, s job.Status) templ.Component {
 	})
 }
 
-// oldest says how long the next waiting job could have run already.
-func oldest(q queues.Info, now time.Time) templ.Component {
+// Oldest says how long the next waiting job could have run already.
+func Oldest(q queues.Info, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -121,7 +121,7 @@ func oldest(q queues.Info, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = age(q.Oldest, now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Age(q.Oldest, now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -130,8 +130,8 @@ func oldest(q queues.Info, now time.Time) templ.Component {
 	})
 }
 
-// moreQueues says that a list of queues is cut, and how to reach the others.
-func moreQueues(n int, which string) templ.Component {
+// MoreQueues says that a list of queues is cut, and how to reach the others.
+func MoreQueues(n int, which string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -14,6 +14,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/queuepage"
 )
 
 // hostile is what a producer could send, or an upstream answer, to act on the
@@ -71,7 +72,7 @@ func poisonedPages(s string) map[string]page {
 		"jobs":         templates.Jobs{Frame: f, Filter: query, List: filter.List{Jobs: rows, Next: filter.Cursor{At: now, Seq: 1}}, After: s, Slow: true, Errors: map[string]string{s: s, "type": s}, Query: above},
 		"jobs-empty":   templates.Jobs{Frame: f, Filter: query},
 		"dead-letters": templates.DeadLetters{Frame: f, Filter: query, List: filter.LetterList{Letters: []filter.LetterRow{letter}}, After: s, Refused: refused, Query: above, Errors: map[string]string{"error": s}},
-		"queues": templates.Queues{
+		"queues": queuepage.List{
 			Frame: f, Queues: []queues.Info{q, idle}, Held: []queues.Held{{Queue: s, Type: s, Count: 2}, {Queue: "x", Type: s, Count: 2}},
 			Configs: map[string]templates.QueueConfig{"x": {ForwardedTo: s, Policy: retry.Policy{Strategy: retry.Strategy(s), OnExhaustion: retry.Action(s)}}},
 		},

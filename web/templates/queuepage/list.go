@@ -1,4 +1,4 @@
-package templates
+package queuepage
 
 import (
 	"cmp"
@@ -8,18 +8,17 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
 
-const (
-	maxQueues  = 100 // rows of the page
-	maxFullest = 20  // rows of the overview's states by queue
-)
+// maxQueues is how many rows a page of queues has.
+const maxQueues = 100
 
 // shown are the queues of the page: all of them, or those that most need
 // attention.
-func (v Queues) shown() []queues.Info { return topQueues(v.Queues, maxQueues, attention) }
+func (v List) shown() []queues.Info { return templates.TopQueues(v.Queues, maxQueues, attention) }
 
 // attention orders queues by how much somebody has to look at them: for dead
 // letters that were refused, then for a pause, for dead letters, for a backlog.
@@ -33,7 +32,7 @@ func attention(a, b queues.Info) int {
 }
 
 // unattended reports whether nobody here works the queue off.
-func (v Queues) unattended(q queues.Info) bool {
+func (v List) unattended(q queues.Info) bool {
 	return q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
 }
 
@@ -42,21 +41,21 @@ func waiting(q queues.Info) int64 {
 	return q.Depths[job.Status(job.Available)] + q.Depths[job.Status(job.Retryable)] + q.Depths[job.Status(job.Scheduled)]
 }
 
-func queuesSummary(v Queues) string {
+func summary(v List) string {
 	var workers int
 	var hour int64
 	for _, c := range v.Configs {
 		workers += c.Workers
 	}
 	for _, q := range v.Queues {
-		hour += sum(series(q.LastHour, executions))
+		hour += templates.Sum(templates.Series(q.LastHour, templates.Executions))
 	}
 	return fmt.Sprintf("%s, %s, %s in the last hour", format.Counted(len(v.Queues), "queue", "queues"),
 		format.Counted(workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"))
 }
 
 // workers says how busy a queue's workers are.
-func workers(c QueueConfig) string {
+func workers(c templates.QueueConfig) string {
 	if c.Workers == 0 {
 		return "no workers"
 	}
@@ -85,8 +84,8 @@ const alarmingShare = 0.25
 // failingShare is the part of the last hour's attempts that failed; it is not
 // known when there was none.
 func failingShare(q queues.Info) (share float64, known bool) {
-	failed := sum(series(q.LastHour, func(t job.Totals) int64 { return t.Failed }))
-	all := sum(series(q.LastHour, executions))
+	failed := templates.Sum(templates.Series(q.LastHour, func(t job.Totals) int64 { return t.Failed }))
+	all := templates.Sum(templates.Series(q.LastHour, templates.Executions))
 	if all == 0 {
 		return 0, false
 	}
@@ -102,7 +101,7 @@ func letterless(q queues.Info) bool {
 }
 
 // lettersGo says where the dead letters of a queue go.
-func lettersGo(c QueueConfig) string {
+func lettersGo(c templates.QueueConfig) string {
 	switch {
 	case c.ForwardedTo != "":
 		return "to " + format.Visible(c.ForwardedTo)
@@ -114,7 +113,7 @@ func lettersGo(c QueueConfig) string {
 
 // lettersLeave adds to a policy's line what is remarkable about the way of its
 // dead letters.
-func lettersLeave(c QueueConfig) string {
+func lettersLeave(c templates.QueueConfig) string {
 	switch {
 	case c.Policy.OnExhaustion != retry.DeadLetter:
 		return ""
@@ -126,19 +125,19 @@ func lettersLeave(c QueueConfig) string {
 	return ""
 }
 
-// queueFlip is the pause and resume button of a queue.
-func queueFlip(f Frame, q queues.Info) flipAct {
-	return flipAct{
-		is: !q.PausedAt.IsZero(), class: "row square", about: format.Visible(q.Name), denied: f.Denied(access.Operate, "pause or resume queues"),
-		on:  face{url: link.QueueAction(q.Name, "resume"), icon: "play", word: "Resume", fields: back(link.Queues())},
-		off: face{url: link.QueueAction(q.Name, "pause"), icon: "pause", word: "Pause", fields: back(link.Queues())},
+// pauseSwitch is the pause and resume button of a queue.
+func pauseSwitch(f templates.Frame, q queues.Info) templates.Switch {
+	return templates.Switch{
+		Is: !q.PausedAt.IsZero(), Class: "row square", About: format.Visible(q.Name), Denied: f.Denied(access.Operate, "pause or resume queues"),
+		On:  templates.SwitchAction{URL: link.QueueAction(q.Name, "resume"), Icon: "play", Word: "Resume", Fields: templates.Back(link.Queues())},
+		Off: templates.SwitchAction{URL: link.QueueAction(q.Name, "pause"), Icon: "pause", Word: "Pause", Fields: templates.Back(link.Queues())},
 	}
 }
 
-// Queues is the page /queues.
-type Queues struct {
-	Frame
+// List is the page /queues.
+type List struct {
+	templates.Frame
 	Queues  []queues.Info
-	Configs map[string]QueueConfig
+	Configs map[string]templates.QueueConfig
 	Held    []queues.Held
 }

@@ -1,4 +1,4 @@
-package templates
+package queuepage
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
 
 // Workers is the page /workers: who runs jobs, and what they run now.
 type Workers struct {
-	Frame
+	templates.Frame
 	Name   string    // of the worker in this process
 	Since  time.Time // when it began
 	Queues []WorkerQueue
@@ -32,12 +33,12 @@ type WorkerQueue struct {
 	PausedAt time.Time
 }
 
-// quietFlip is the button that makes the worker quiet, and wakes it.
-func quietFlip(f Frame) flipAct {
-	return flipAct{
-		is: f.Quiet != nil, about: "this worker", denied: f.Denied(access.Operate, "make the worker quiet"),
-		on:  face{url: link.WorkerAction("resume"), icon: "play", word: "Resume", fields: back(link.Workers())},
-		off: face{url: link.WorkerAction("quiet"), icon: "pause", word: "Quiet", fields: back(link.Workers())},
+// workerSwitch is the button that makes the worker quiet, and wakes it.
+func workerSwitch(f templates.Frame) templates.Switch {
+	return templates.Switch{
+		Is: f.Paused != nil, About: "this worker", Denied: f.Denied(access.Operate, "make the worker quiet"),
+		On:  templates.SwitchAction{URL: link.WorkerAction("resume"), Icon: "play", Word: "Resume", Fields: templates.Back(link.Workers())},
+		Off: templates.SwitchAction{URL: link.WorkerAction("quiet"), Icon: "pause", Word: "Quiet", Fields: templates.Back(link.Workers())},
 	}
 }
 
@@ -67,16 +68,16 @@ func (q WorkerQueue) busy() string {
 }
 
 // doing is what a claimed job does now.
-func (v Workers) doing(j job.Job) Look {
+func (v Workers) doing(j job.Job) templates.Look {
 	switch {
 	case v.Waits[j.ID]:
-		return Look{"is-retryable", "later", "waits for its handler before"}
+		return templates.Look{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
 	case !j.LeaseUntil.After(v.Now):
-		return Look{"is-dead", "lost", "lease ran out"}
+		return templates.Look{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
-		return Look{"is-failed", "timed-out", "over its time limit"}
+		return templates.Look{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
 	}
-	return Look{"is-active", "active", "runs"}
+	return templates.Look{Class: "is-active", Icon: "active", Word: "runs"}
 }
 
 // limitOf says how much of its time limit a running job has used.
