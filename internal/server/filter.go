@@ -15,7 +15,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/listpage"
 )
 
 // query reads the filter and the cursor of a list, and returns what is wrong
@@ -71,7 +71,7 @@ func lettersQuery(values url.Values) (f filter.Filter, after filter.Cursor, wron
 
 // queryAbove is what stands above a list. What cannot be read stays as it was
 // typed.
-func (s *Server) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (v templates.Query, err error) {
+func (s *Server) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (v listpage.Query, err error) {
 	ctx := c.Request().Context()
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
@@ -81,7 +81,7 @@ func (s *Server) queryAbove(c echo.Context, f filter.Filter, wrong map[string]st
 		return v, err
 	}
 	if v.Dead, err = s.Store.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}); err == nil && f.Searches() {
-		v.Filling = s.Store.Filling()
+		v.Indexing = s.Store.Filling()
 		v.Lag, err = s.Store.SearchLag(ctx)
 	}
 	return v, err

@@ -200,7 +200,7 @@ func (s *Server) operation(c echo.Context) error {
 	}
 	v.Frame = s.frame(c, fmt.Sprintf("Operation %d", id), "operations")
 	if v.Filter.Searches() {
-		v.Filling = s.Store.Filling()
+		v.Indexing = s.Store.Filling()
 		if v.Lag, err = s.Store.SearchLag(ctx); err != nil {
 			return err
 		}

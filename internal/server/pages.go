@@ -27,6 +27,7 @@ import (
 	"redrive/web/static"
 	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
+	"redrive/web/templates/listpage"
 	"redrive/web/templates/queuepage"
 )
 
@@ -108,9 +109,9 @@ func (s *Server) refused(ctx context.Context, f filter.Filter) (all []templates.
 }
 
 // letterRoom is how full the dead-letter queue is.
-func (s *Server) letterRoom(ctx context.Context, now time.Time) (templates.LetterRoom, error) {
+func (s *Server) letterRoom(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
 	f, err := s.Store.Fill(ctx, now)
-	return templates.LetterRoom{Usage: f, Limits: s.Config.Retention()}, err
+	return templates.LetterUsage{Usage: f, Limits: s.Config.Retention()}, err
 }
 
 // tolerate turns the end of a list's deadline into a fact about the page: what
@@ -129,7 +130,7 @@ func (s *Server) jobs(c echo.Context) error {
 	if id, err := job.ParseID(strings.TrimSpace(values.Get("q"))); err == nil {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
-	v := templates.Jobs{Frame: s.frame(c, "Jobs", "jobs"), After: values.Get("after")}
+	v := listpage.Jobs{Frame: s.frame(c, "Jobs", "jobs"), After: values.Get("after")}
 	filter, after, wrong := query(values)
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
 	var err error
@@ -161,7 +162,7 @@ func byField(wrong []*invalid.Error) map[string]string {
 // deadLetters is the page /dead-letters.
 func (s *Server) deadLetters(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
-	v := templates.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
+	v := listpage.DeadLetters{Frame: s.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	f, after, wrong := lettersQuery(values)
 	v.Filter, v.Errors, v.Search = f, byField(wrong), values.Get("q")
 	dead := f

@@ -13,7 +13,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/wire"
-	"redrive/web/templates"
+	"redrive/web/templates/listpage"
 )
 
 // trashRoutes are the trash, and the ways out of it.
@@ -38,7 +38,7 @@ func trashQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong 
 
 // trash is the page /trash.
 func (s *Server) trash(c echo.Context) error {
-	v := templates.Trash{Frame: s.frame(c, "Trash", "trash"), Keeps: s.Config.Retention().Trash, After: c.QueryParam("after")}
+	v := listpage.Trash{Frame: s.frame(c, "Trash", "trash"), Keeps: s.Config.Retention().Trash, After: c.QueryParam("after")}
 	filter, after, wrong := trashQuery(c.QueryParams())
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), c.QueryParam("q")
 	var err error

@@ -8,9 +8,9 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
 	"redrive/web/templates/jobpage"
+	"redrive/web/templates/listpage"
 )
 
 // BenchmarkPages draws the pages that people look at most, with 50 rows each and
@@ -42,20 +42,20 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-func fullLetters() templates.DeadLetters {
+func fullLetters() listpage.DeadLetters {
 	v := deadLetters(frame("dead-letters", "Dead letters"))
 	v.Refused, v.List, v.Query = nil, letters(50), fullQuery()
 	return v
 }
 
-func fullJobs() templates.Jobs {
+func fullJobs() listpage.Jobs {
 	v := jobs(frame("jobs", "Jobs"))
 	v.List.Jobs, v.Query = mixed(50), fullQuery()
 	return v
 }
 
 // deadJobs is the list of jobs with all that its filter can bring along.
-func deadJobs() templates.Jobs {
+func deadJobs() listpage.Jobs {
 	v := fullJobs()
 	v.Filter = filter.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
 	v.List.Jobs, v.After = failing(50), filter.Cursor{At: now, Seq: 5}.String()
@@ -84,7 +84,7 @@ func fullFailures() failurepage.List {
 }
 
 // fullQuery has as many facets and suggestions as are shown.
-func fullQuery() templates.Query {
+func fullQuery() listpage.Query {
 	q := above()
 	names := func(format string, n int) (all []filter.NameCount) {
 		for i := range n {

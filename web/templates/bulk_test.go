@@ -6,7 +6,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/listpage"
 )
 
 // "Select all" stands only where an operation can be about all of them.
@@ -22,7 +22,7 @@ func TestBulk_OffersAllOfOneStateOnly(t *testing.T) {
 		job.Status(job.Active):     nil,
 		job.Status(job.StatusHeld): {"discard"},
 	} {
-		v := templates.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{Status: state}}
+		v := listpage.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{Status: state}}
 		j := job.Job{Type: "t", Queue: "q", State: job.Retryable}
 		j.ID, j.Run = "019ce22a-0000-7000-8000-000000000001", 1
 		v.List.Jobs = []job.Job{j}

@@ -13,6 +13,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/adminpage"
+	"redrive/web/templates/listpage"
 	"redrive/web/templates/queuepage"
 )
 
@@ -243,8 +244,8 @@ func refused() []templates.Refused {
 }
 
 // room is a dead-letter queue that is full in three days.
-func room(open int64) templates.LetterRoom {
-	return templates.LetterRoom{
+func room(open int64) templates.LetterUsage {
+	return templates.LetterUsage{
 		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
 		Limits: retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000},
 	}
@@ -296,16 +297,16 @@ func overviewStates(all map[string]page) {
 }
 
 // above is what stands above a list.
-func above() templates.Query {
+func above() listpage.Query {
 	facets := filter.Facets{
 		Reasons: reasonCounts(), Queues: []filter.NameCount{{Name: "payments", Count: 1204}, {Name: "email", Count: 606}, {Name: "billing", Count: 260}},
 		Types: []filter.NameCount{{Name: "payments.capture", Count: 1100}, {Name: "email.receipt", Count: 606}, {Name: "invoice.render", Count: 260}},
 	}
-	return templates.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
+	return listpage.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
 }
 
-func jobs(f templates.Frame) templates.Jobs {
-	return templates.Jobs{
+func jobs(f templates.Frame) listpage.Jobs {
+	return listpage.Jobs{
 		Frame: f, Query: above(), List: filter.List{Jobs: mixed(30), Next: filter.Cursor{At: now.Add(-time.Hour), Seq: 700}},
 	}
 }
@@ -323,9 +324,9 @@ func jobsStates(all map[string]page) {
 	v = jobs(f)
 	v.Filter, v.Slow, v.List.Jobs = filter.Filter{Error: "time_out"}, true, failing(3)
 	all["jobs-slow"] = v
-	v.Query.Filling, v.Query.Lag = true, 3
+	v.Query.Indexing, v.Query.Lag = true, 3
 	all["jobs-filling"] = v
-	v.Query.Filling, v.Query.Lag = false, 0
+	v.Query.Indexing, v.Query.Lag = false, 0
 	v.Slow, v.List.Jobs = false, nil
 	v.Filter = filter.Filter{Queue: "no queue", Type: "x"}
 	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`, "q": "queu: is no qualifier; did you mean queue:"}
@@ -333,11 +334,11 @@ func jobsStates(all map[string]page) {
 	all["jobs-bad-filter"] = v
 	f.Problem = "The database can only be read: another disk has it."
 	all["jobs-read-only"] = jobs(f)
-	all["jobs-first-run"] = templates.Jobs{Frame: fresh("jobs", "Jobs")}
+	all["jobs-first-run"] = listpage.Jobs{Frame: fresh("jobs", "Jobs")}
 }
 
-func deadLetters(f templates.Frame) templates.DeadLetters {
-	return templates.DeadLetters{
+func deadLetters(f templates.Frame) listpage.DeadLetters {
+	return listpage.DeadLetters{
 		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: room(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
@@ -358,7 +359,7 @@ func deadLetterStates(all map[string]page) {
 	v = deadLetters(f)
 	v.Letters, v.Refused, v.List.Letters = room(10_000), nil, v.List.Letters[:2]
 	all["dead-letters-full"] = v
-	all["dead-letters-healthy"] = templates.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
+	all["dead-letters-healthy"] = listpage.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
 }
 
 func queuesStates(all map[string]page) {

@@ -58,13 +58,13 @@ func RowsShown(n int, order string) string { return format.Counted(n, "row", "ro
 
 // RowReplay is the replay button of a row.
 func RowReplay(f Frame, j job.Job, back templ.SafeURL) Act {
-	return JobAct(f, j, "replay", "row", back).shownIf(j.Replayable())
+	return JobAct(f, j, "replay", "row", back).ShownIf(j.Replayable())
 }
 
-// rowDiscard is the discard button of a row: an icon, since the keys and the
+// RowDiscard is the discard button of a row: an icon, since the keys and the
 // bar above the list offer it too.
-func rowDiscard(f Frame, j job.Job, back templ.SafeURL) Act {
-	return JobAct(f, j, "discard", "row square", back).shownIf(j.Discardable())
+func RowDiscard(f Frame, j job.Job, back templ.SafeURL) Act {
+	return JobAct(f, j, "discard", "row square", back).ShownIf(j.Discardable())
 }
 
 // QueueChoices are the queues of a form's list; one that is chosen and does not
@@ -94,25 +94,25 @@ func Lagging(n int) string {
 	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
 }
 
-// facetOf is one link of a facet.
-type facetOf struct {
-	icon, word string
-	count      int64
-	to         templ.SafeURL
-	current    bool
+// Facet is one link of a facet.
+type Facet struct {
+	Icon, Word string
+	Count      int64
+	To         templ.SafeURL
+	Current    bool
 }
 
-// reasonFacet leads to the dead letters with a reason, or from them to all.
-func reasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) facetOf {
+// ReasonFacet leads to the dead letters with a reason, or from them to all.
+func ReasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) Facet {
 	current := f.Reason == r.Reason
 	if f.Reason = r.Reason; current {
 		f.Reason = ""
 	}
-	return facetOf{BecauseOf(r.Reason).icon, BecauseOf(r.Reason).word, r.Count, to(f, ""), current}
+	return Facet{Explain(r.Reason).icon, Explain(r.Reason).Word, r.Count, to(f, ""), current}
 }
 
-// orderOf says in which order a list is.
-func orderOf(f filter.Filter) string {
+// Order says in which order a list is.
+func Order(f filter.Filter) string {
 	word := "newest"
 	if f.Sort == filter.Oldest {
 		word = "oldest"
@@ -131,8 +131,8 @@ func furtherOf(f filter.Filter) string {
 	return "Older"
 }
 
-// ariaSort is the direction in which a list is sorted by its time.
-func ariaSort(f filter.Filter) string {
+// AriaSort is the direction in which a list is sorted by its time.
+func AriaSort(f filter.Filter) string {
 	if f.Sort == filter.Oldest {
 		return "ascending"
 	}
@@ -143,3 +143,12 @@ func ariaSort(f filter.Filter) string {
 func WhyNoForward(j job.Job) string {
 	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
 }
+
+// The examples of the first run.
+const (
+	curlExample = `curl http://127.0.0.1:8080/api/v1/jobs \
+  -H 'Content-Type: application/json' \
+  -d '{"type":"email.receipt","payload":{"order_id":1}}'`
+	commandExample = `dashboard enqueue email.receipt '{"order_id":1}'`
+	demoExample    = `dashboard demo`
+)

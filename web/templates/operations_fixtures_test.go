@@ -88,7 +88,7 @@ func operationStates(all map[string]page) {
 		o.StartedAt, o.CanaryAt, o.Done, o.Pending, o.Failed, o.Succeeded, o.Relapsed = time.Time{}, time.Time{}, 0, 2374, 0, 0, 0
 		all["operation-"+name] = operationPage(o)
 		v := operationPage(o)
-		v.Filter.Error, v.Lag, v.Filling = "timeout", 12, state == operation.Collecting
+		v.Filter.Error, v.Lag, v.Indexing = "timeout", 12, state == operation.Collecting
 		all["operation-"+name+"-lagging"] = v
 	}
 	var list []operation.Operation

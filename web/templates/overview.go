@@ -101,7 +101,7 @@ type Overview struct {
 	Refused    []Refused // newest first
 	Reasons    []filter.ReasonCount
 	Groups     []failures.Group // open ones with the most failures in the last day
-	Letters    LetterRoom
+	Letters    LetterUsage
 	Operations []operation.Operation // under way, or paused; the oldest first
 	FirstRun   bool                  // nothing was ever enqueued
 	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete

@@ -82,7 +82,7 @@ func (v Overview) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = roomWarning(v.Letters, v.Frame).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = UsageWarning(v.Letters, v.Frame).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -215,7 +215,7 @@ func refusedBanner(v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 string
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(refusedTitle(n))
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(RefusedTitle(n))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview.templ`, Line: 68, Col: 24}
 			}
@@ -228,7 +228,7 @@ func refusedBanner(v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var6 string
-			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(refusedText(v.Refused))
+			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(RefusedText(v.Refused))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview.templ`, Line: 69, Col: 28}
 			}
@@ -1110,7 +1110,7 @@ func deadLetterFacts(v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var53 string
-			templ_7745c5c3_Var53, templ_7745c5c3_Err = templ.JoinStringErrs(recoveredText(v.Snapshot.Totals))
+			templ_7745c5c3_Var53, templ_7745c5c3_Err = templ.JoinStringErrs(RecoveredText(v.Snapshot.Totals))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview.templ`, Line: 278, Col: 41}
 			}
@@ -1156,7 +1156,7 @@ func deadLetterFacts(v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Letters.bounded() && v.Letters.Open > 0 {
-				templ_7745c5c3_Err = roomMeter(v.Letters).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = usageMeter(v.Letters).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1164,7 +1164,7 @@ func deadLetterFacts(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = roomForecast(v.Letters, v.Frame).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = usageForecast(v.Letters, v.Frame).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1178,7 +1178,7 @@ func deadLetterFacts(v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, r := range v.Reasons {
-				templ_7745c5c3_Err = facet(reasonFacet(r, filter.Filter{}, link.DeadLetters), largest(v.Reasons)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = FacetLink(ReasonFacet(r, filter.Filter{}, link.DeadLetters), largest(v.Reasons)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

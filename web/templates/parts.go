@@ -40,21 +40,21 @@ func Back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 // returns there without scripts.
 func JobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) Act {
 	a := Act{
-		Kind: kind, URL: link.JobAction(j.ID, kind), Class: class, Denied: f.Denied(access.Operate, kind), About: aboutJob(j),
+		Kind: kind, URL: link.JobAction(j.ID, kind), Class: class, Denied: f.Denied(access.Operate, kind), About: AboutJob(j),
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
 	a.Word, a.Icon = faceOf(kind)
 	return a
 }
 
-// shownIf hides a button that does not apply now.
-func (a Act) shownIf(applies bool) Act {
+// ShownIf hides a button that does not apply now.
+func (a Act) ShownIf(applies bool) Act {
 	a.hidden = !applies
 	return a
 }
 
-// aboutJob names a job to readers who hear a button alone.
-func aboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
+// AboutJob names a job to readers who hear a button alone.
+func AboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
 
 // faceOf is the word and the icon of a button that acts on a job.
 func faceOf(kind string) (word, symbol string) {

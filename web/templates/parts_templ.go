@@ -271,14 +271,14 @@ func ReasonBadge(r retry.Reason) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Icon(BecauseOf(r).icon).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Icon(Explain(r).icon).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var13 string
-			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(BecauseOf(r).word)
+			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(Explain(r).Word)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `parts.templ`, Line: 44, Col: 22}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `parts.templ`, Line: 44, Col: 20}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 			if templ_7745c5c3_Err != nil {
@@ -293,9 +293,9 @@ func ReasonBadge(r retry.Reason) templ.Component {
 	})
 }
 
-// attemptsUsed shows how many of the allowed attempts a run has used. The
+// AttemptsUsed shows how many of the allowed attempts a run has used. The
 // attempt that completed a job is no failure.
-func attemptsUsed(used, limit int, completed bool) templ.Component {
+func AttemptsUsed(used, limit int, completed bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -445,7 +445,7 @@ func attemptsOf(j job.Job) templ.Component {
 			templ_7745c5c3_Var22 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = attemptsUsed(j.Attempts, j.Policy.Limit(), j.State == job.Completed).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = AttemptsUsed(j.Attempts, j.Policy.Limit(), j.State == job.Completed).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

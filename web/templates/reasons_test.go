@@ -14,21 +14,21 @@ func TestReasons_AllHaveWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range retry.Reasons() {
-		b := BecauseOf(r)
-		if strings.Contains(b.word+b.Short+b.Means, string(r)) && r != retry.RuleDecided && r != retry.Expired {
+		b := Explain(r)
+		if strings.Contains(b.Word+b.Short+b.Means, string(r)) && r != retry.RuleDecided && r != retry.Expired {
 			t.Errorf("%s is shown by its code: %+v", r, b)
 		}
 		if b.icon == "info" || !strings.Contains(icons.String(), `id="i-`+b.icon+`"`) {
 			t.Errorf("%s has the icon %q, which is not its own or not in the sprite", r, b.icon)
 		}
-		if b.word == "" || b.Short == "" || !strings.HasSuffix(b.Means, ".") || !strings.HasSuffix(b.Todo, ".") {
+		if b.Word == "" || b.Short == "" || !strings.HasSuffix(b.Means, ".") || !strings.HasSuffix(b.Todo, ".") {
 			t.Errorf("%s lacks words: %+v", r, b)
 		}
 	}
 }
 
 func TestReasons_UnknownOnesAreShownByTheirCode(t *testing.T) {
-	if b := BecauseOf("sun<spots\u202e"); b.word != `sun<spots\u202e` || b.Means == "" {
+	if b := Explain("sun<spots\u202e"); b.Word != `sun<spots\u202e` || b.Means == "" {
 		t.Errorf("words %+v", b)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates"
 	"redrive/web/templates/adminpage"
+	"redrive/web/templates/listpage"
 )
 
 // auditEntries are what three people did on that afternoon, the newest first.
@@ -30,7 +30,7 @@ func auditEntries() []audit.Entry {
 
 func trashStates(all map[string]page) {
 	f := frame("trash", "Trash")
-	v := templates.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
+	v := listpage.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
 	all["trash-empty"] = v
 	full := v
 	full.Was = maps.Clone(v.Was)

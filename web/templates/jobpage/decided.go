@@ -43,7 +43,7 @@ func decidersOf(a job.Attempt) []decider {
 	case who == "rule":
 		return []decider{decided("Rules: "+format.Visible(what)+" "+ruled(a.Action), a), {text: handlerOverruled(a)}, {text: policyAfter(a)}}
 	case who == "envelope":
-		return []decider{{text: noRules}, decided("Envelope: set aside, "+templates.BecauseOf(retry.Reason(what)).Short, a), {text: notAsked}}
+		return []decider{{text: noRules}, decided("Envelope: set aside, "+templates.Explain(retry.Reason(what)).Short, a), {text: notAsked}}
 	}
 	return decidersUnrun(a, who)
 }

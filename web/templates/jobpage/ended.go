@@ -45,12 +45,12 @@ func (s *answer) discarded(v View) {
 func (s *answer) stored(v View) {
 	ended := latest(v.Job.FinishedAt, v.Job.ChangedAt)
 	if poisoned(v.Job) {
-		s.Answers("It was set aside "+s.When(ended)+" %v: %v", ended, templates.BecauseOf(v.Job.Reason).Short)
+		s.Answers("It was set aside "+s.When(ended)+" %v: %v", ended, templates.Explain(v.Job.Reason).Short)
 		s.Says(", %v", format.Relative(ended, s.Now))
 		if m := v.Job.Error.Message; m != "" {
 			s.Says(": %v", clip.Text(m, 300))
 		}
-		s.Says(". %v %v", templates.BecauseOf(v.Job.Reason).Means, templates.BecauseOf(v.Job.Reason).Todo)
+		s.Says(". %v %v", templates.Explain(v.Job.Reason).Means, templates.Explain(v.Job.Reason).Todo)
 		return
 	}
 	if setAside(v) {
@@ -130,7 +130,7 @@ func whyOver(v View) string {
 	case "":
 		return "no reason was given"
 	}
-	return templates.BecauseOf(v.Job.Reason).Short
+	return templates.Explain(v.Job.Reason).Short
 }
 
 func allFailed(attempts int) string {

@@ -104,13 +104,13 @@ func historyOf(v View) []event {
 	for _, l := range v.Letters {
 		switch {
 		case l.Refused:
-			add(l.FailedAt, "", "dead letter refused: "+templates.BecauseOf(l.Reason).Short)
+			add(l.FailedAt, "", "dead letter refused: "+templates.Explain(l.Reason).Short)
 		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
-			add(l.FailedAt, "", "set aside: "+templates.BecauseOf(l.Reason).Short)
+			add(l.FailedAt, "", "set aside: "+templates.Explain(l.Reason).Short)
 		case l.Attempts == 0 && l.Reason == retry.RuleDecided:
 			add(l.FailedAt, "", "set aside: a rule refused it")
 		default:
-			add(l.FailedAt, "", "dead-lettered: "+templates.BecauseOf(l.Reason).Short)
+			add(l.FailedAt, "", "dead-lettered: "+templates.Explain(l.Reason).Short)
 		}
 		add(l.ForwardedAt, "", "dead letter sent to "+format.Visible(l.ForwardedTo))
 		if !v.byOperation(operation.Discard, l.DiscardedAt) {
@@ -136,7 +136,7 @@ func historyOf(v View) []event {
 	case j.State == job.Cancelled:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled by hand")
 	case j.State == job.Discarded && !slices.ContainsFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == j.Run }):
-		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.BecauseOf(j.Reason).Short)
+		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
 	return all

@@ -31,7 +31,7 @@ type View struct {
 	Show      string // which items, as the address says it
 	After     int64
 	Log       []audit.Entry // newest first
-	Filling   bool          // a scope found by its text has to wait: the index is filled anew
+	Indexing  bool          // a scope found by its text has to wait: the index is filled anew
 	Lag       int           // failures that such a scope cannot have, because they cannot be searched yet
 }
 

@@ -864,7 +864,7 @@ func notice(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Filling {
+			if v.Indexing {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<div class=\"banner is-warn\" role=\"status\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -879,7 +879,7 @@ func notice(v View) templ.Component {
 				}
 			}
 		case operation.Preview:
-			if v.Lag > 0 && !v.Filling {
+			if v.Lag > 0 && !v.Indexing {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<div class=\"banner is-warn\" role=\"status\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

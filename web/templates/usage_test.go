@@ -35,7 +35,7 @@ func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 		{retention.Usage{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
 		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: format.Day}, "", false},
 	} {
-		r := LetterRoom{test.fill, test.keeps}
+		r := LetterUsage{test.fill, test.keeps}
 		if got := spoken(r.forecast(now)); got != test.want || r.warns() != test.warns {
 			t.Errorf("%+v of %+v: %q, warns %v; want %q, %v", test.fill, test.keeps, got, r.warns(), test.want, test.warns)
 		}
@@ -52,7 +52,7 @@ func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
 		{retention.Limits{Age: 180 * format.Day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
 		{retention.Limits{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
 	} {
-		r := LetterRoom{retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, test.keeps}
+		r := LetterUsage{retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, test.keeps}
 		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
 			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
 		}

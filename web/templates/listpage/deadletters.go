@@ -1,4 +1,4 @@
-package templates
+package listpage
 
 import (
 	"github.com/a-h/templ"
@@ -6,6 +6,7 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
@@ -14,10 +15,10 @@ import (
 func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
 
 // rowForward is the button of a row that sends a refused dead letter again.
-func rowForward(v DeadLetters, j job.Job) Act {
-	a := JobAct(v.Frame, j, "forward", "row", lettersBack(v)).shownIf(j.Letter == job.LetterRefused)
+func rowForward(v DeadLetters, j job.Job) templates.Act {
+	a := templates.JobAct(v.Frame, j, "forward", "row", lettersBack(v)).ShownIf(j.Letter == job.LetterRefused)
 	if config, ok := v.Configs[j.Queue]; ok {
-		Deny(&a, config.DeadLetters, WhyNoForward(j))
+		templates.Deny(&a, config.DeadLetters, templates.WhyNoForward(j))
 	}
 	return a
 }
@@ -26,7 +27,7 @@ func rowForward(v DeadLetters, j job.Job) Act {
 func letterFrom(l job.DeadLetter) string {
 	s := format.Visible(l.Queue)
 	if l.Cause != "" {
-		s += " · " + LookOfOutcome(l.Cause).Word
+		s += " · " + templates.LookOfOutcome(l.Cause).Word
 	}
 	if l.ForwardedTo != "" {
 		s += " · forwarded"
@@ -61,10 +62,10 @@ func (v DeadLetters) first() string {
 }
 
 // lettersBulk is the bar of the dead letters.
-func lettersBulk(v DeadLetters) Selection {
+func lettersBulk(v DeadLetters) templates.Selection {
 	f := v.Filter
 	f.Status = job.StatusDeadLetter
-	return Selection{
+	return templates.Selection{
 		Frame: v.Frame, Filter: f, Known: matchingJobs(f, v.Snapshot, v.Query.Facets),
 		List: link.DeadLetters(v.Filter, ""), Back: lettersBack(v), Kinds: []string{"discard", "replay"},
 	}
@@ -72,14 +73,14 @@ func lettersBulk(v DeadLetters) Selection {
 
 // DeadLetters is the page /dead-letters.
 type DeadLetters struct {
-	Frame
+	templates.Frame
 	Filter  filter.Filter // Queue, Type, Reason, Error
 	List    filter.LetterList
 	After   string
-	Refused []Refused
+	Refused []templates.Refused
 	Query   Query
-	Letters LetterRoom
-	Configs map[string]QueueConfig
+	Letters templates.LetterUsage
+	Configs map[string]templates.QueueConfig
 	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
 	Slow    bool
 	Errors  map[string]string

@@ -1,4 +1,4 @@
-package templates
+package listpage
 
 import (
 	"time"
@@ -7,15 +7,16 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates"
 	"redrive/web/templates/link"
 )
 
 // jobsCaption names the list for readers who hear it.
 func jobsCaption(f filter.Filter) string {
 	if f.Status == "" {
-		return "Jobs, " + orderOf(f)
+		return "Jobs, " + templates.Order(f)
 	}
-	return "Jobs: " + LookOf(f.Status).Word + ", " + orderOf(f)
+	return "Jobs: " + templates.LookOf(f.Status).Word + ", " + templates.Order(f)
 }
 
 // timeHeading names the time by which the list is ordered.
@@ -37,15 +38,6 @@ func narrowedBy(f filter.Filter) string {
 	return "queue"
 }
 
-// The examples of the first run.
-const (
-	curlExample = `curl http://127.0.0.1:8080/api/v1/jobs \
-  -H 'Content-Type: application/json' \
-  -d '{"type":"email.receipt","payload":{"order_id":1}}'`
-	commandExample = `dashboard enqueue email.receipt '{"order_id":1}'`
-	demoExample    = `dashboard demo`
-)
-
 // tab is one saved filter of the list of jobs.
 type tab struct {
 	url     templ.SafeURL
@@ -63,7 +55,7 @@ func tabs(v Jobs) []tab {
 	for _, s := range job.Statuses() {
 		f.Status = s
 		all = append(all, tab{
-			url: link.Jobs(f, ""), word: LookOf(s).Word, status: s,
+			url: link.Jobs(f, ""), word: templates.LookOf(s).Word, status: s,
 			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
 		})
 	}
@@ -100,8 +92,8 @@ func follows(f filter.Filter, after string) bool {
 func keeps(f filter.Filter) string { return string(f.Status) }
 
 // jobsBulk is the bar of the list of jobs.
-func jobsBulk(v Jobs) Selection {
-	return Selection{
+func jobsBulk(v Jobs) templates.Selection {
+	return templates.Selection{
 		Frame: v.Frame, Filter: v.Filter, Known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
 		List: link.Jobs(v.Filter, ""), Back: link.Jobs(v.Filter, v.After), Kinds: []string{"discard", "replay"},
 	}
@@ -109,12 +101,12 @@ func jobsBulk(v Jobs) Selection {
 
 // Jobs is the page /jobs.
 type Jobs struct {
-	Frame
+	templates.Frame
 	Filter filter.Filter
 	List   filter.List
 	After  string            // the cursor of this page, empty for the first
 	Slow   bool              // the query ran into its deadline: List is incomplete
 	Errors map[string]string // field of the filter: what is wrong with it
 	Query  Query
-	Chart  *Chart // of the queue and the type that the filter names, or nil
+	Chart  *templates.Chart // of the queue and the type that the filter names, or nil
 }

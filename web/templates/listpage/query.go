@@ -1,4 +1,4 @@
-package templates
+package listpage
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
@@ -20,7 +21,7 @@ type Query struct {
 	Queues []string      // names that can be suggested
 	Lag    int           // failures that cannot be searched yet
 
-	Filling bool // the index of texts is filled anew: much cannot be searched yet
+	Indexing bool // the index of texts is filled anew: much cannot be searched yet
 }
 
 // maxSuggestions bounds the names of each kind that are suggested.
@@ -92,14 +93,14 @@ func (q Query) suggestions(states bool) []string {
 // facetGroup is what a list can be narrowed to by one qualifier.
 type facetGroup struct {
 	title, label string
-	all          []facetOf
+	all          []templates.Facet
 	more         int
 }
 
 func (g facetGroup) largest() int64 {
 	var most int64
 	for _, f := range g.all {
-		most = max(most, f.count)
+		most = max(most, f.Count)
 	}
 	return most
 }
@@ -109,7 +110,7 @@ func (g facetGroup) largest() int64 {
 func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []facetGroup {
 	reasons := facetGroup{title: "Reason", label: "Reasons"}
 	for _, r := range facets.Reasons {
-		reasons.all = append(reasons.all, reasonFacet(r, f, to))
+		reasons.all = append(reasons.all, templates.ReasonFacet(r, f, to))
 	}
 	queues := namedFacets("Queue", "queues", facets.Queues, f.Queue, func(name string) templ.SafeURL {
 		with := f
@@ -128,13 +129,13 @@ func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, s
 // chosen; to leads to the list with another name in that field, or with none.
 func namedFacets(title, symbol string, counts []filter.NameCount, chosen string, to func(name string) templ.SafeURL) facetGroup {
 	shown := counts[:min(len(counts), maxFacets)]
-	g := facetGroup{title: title, label: title + "s", more: len(counts) - len(shown), all: make([]facetOf, len(shown))}
+	g := facetGroup{title: title, label: title + "s", more: len(counts) - len(shown), all: make([]templates.Facet, len(shown))}
 	for i, c := range shown {
 		name, current := c.Name, c.Name == chosen
 		if current {
 			name = ""
 		}
-		g.all[i] = facetOf{symbol, format.Visible(c.Name), c.Count, to(name), current}
+		g.all[i] = templates.Facet{Icon: symbol, Word: format.Visible(c.Name), Count: c.Count, To: to(name), Current: current}
 	}
 	return g
 }
@@ -155,7 +156,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "state":
 		return name, statusWord(f.Status)
 	case "reason":
-		return name, BecauseOf(retry.Reason(value)).word
+		return name, templates.Explain(retry.Reason(value)).Word
 	case "from":
 		return "since", format.Stamp(f.From)
 	case "to":
@@ -172,11 +173,11 @@ func partWord(f filter.Filter, name string) (word, value string) {
 
 // chips lists the filters in use. to makes the address of the same list under
 // another filter.
-func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []Chip {
-	var all []Chip
+func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []templates.Chip {
+	var all []templates.Chip
 	for _, name := range f.Has() {
 		word, value := partWord(f, name)
-		all = append(all, Chip{word, format.Visible(value), to(f.Without(name), "")})
+		all = append(all, templates.Chip{Name: word, Value: format.Visible(value), Without: to(f.Without(name), "")})
 	}
 	return all
 }
@@ -185,7 +186,7 @@ func statusWord(s job.Status) string {
 	if s == "" {
 		return ""
 	}
-	return LookOf(s).Word
+	return templates.LookOf(s).Word
 }
 
 // matchingJobs is how many jobs a filter selects, where the totals and the

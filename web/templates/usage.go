@@ -12,10 +12,10 @@ import (
 )
 
 // bounded reports whether anything ends the stay of a dead letter.
-func (r LetterRoom) bounded() bool { return r.Count > 0 || r.Age > 0 }
+func (r LetterUsage) bounded() bool { return r.Count > 0 || r.Age > 0 }
 
 // title says how many letters there are, of how many.
-func (r LetterRoom) title() string {
+func (r LetterUsage) title() string {
 	if r.Count <= 0 {
 		return format.Counted(r.Open, "dead letter", "dead letters")
 	}
@@ -23,12 +23,12 @@ func (r LetterRoom) title() string {
 }
 
 // share is how full it is.
-func (r LetterRoom) share() float64 { return r.Usage.Share(r.Limits) }
+func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
 
 // warns reports whether a person should make room.
-func (r LetterRoom) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
+func (r LetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
-func (r LetterRoom) class() string {
+func (r LetterUsage) class() string {
 	if r.warns() {
 		return "is-warn"
 	}
@@ -38,12 +38,12 @@ func (r LetterRoom) class() string {
 // percentOf is a share in whole numbers; full is only what is full.
 func percentOf(share float64) string { return fmt.Sprintf("%d %%", int(math.Floor(100*share))) }
 
-func (r LetterRoom) picture() string {
+func (r LetterUsage) picture() string {
 	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
 }
 
 // forecast says when it will be full, and how that is known.
-func (r LetterRoom) forecast(now time.Time) Sentence {
+func (r LetterUsage) forecast(now time.Time) Sentence {
 	s := Sentence{Now: now}
 	full, fills := r.Reaches(r.Limits, 1, now)
 	warns, _ := r.Reaches(r.Limits, retention.WarnShare, now)
@@ -70,7 +70,7 @@ func (r LetterRoom) forecast(now time.Time) Sentence {
 }
 
 // age says how old the oldest letter is, and how old it may become.
-func (r LetterRoom) age(now time.Time) string {
+func (r LetterUsage) age(now time.Time) string {
 	var s string
 	if !r.Oldest.IsZero() {
 		s = "oldest " + format.About(now.Sub(r.Oldest))
@@ -85,7 +85,7 @@ func (r LetterRoom) age(now time.Time) string {
 }
 
 // pruning says what happens to the letters that are too old or too many.
-func (r LetterRoom) pruning() string {
+func (r LetterUsage) pruning() string {
 	var bounds []string
 	if r.Age > 0 {
 		bounds = append(bounds, "older than "+format.About(r.Age))
@@ -96,8 +96,8 @@ func (r LetterRoom) pruning() string {
 	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. The newest one always stays."
 }
 
-// LetterRoom is how full the dead-letter queue is, and what bounds it.
-type LetterRoom struct {
+// LetterUsage is how full the dead-letter queue is, and what bounds it.
+type LetterUsage struct {
 	retention.Usage
 	retention.Limits
 }
@@ -108,12 +108,12 @@ type Refused struct {
 	Problem string
 }
 
-func refusedTitle(n int64) string {
+func RefusedTitle(n int64) string {
 	return format.Counted(n, "dead letter was refused", "dead letters were refused")
 }
 
-// refusedText says why dead letters were refused, and that nothing is lost.
-func refusedText(refused []Refused) string {
+// RefusedText says why dead letters were refused, and that nothing is lost.
+func RefusedText(refused []Refused) string {
 	problems := map[string]bool{}
 	for _, j := range refused {
 		problems[j.Problem] = true
@@ -124,12 +124,12 @@ func refusedText(refused []Refused) string {
 	case len(refused) == 0 || refused[0].Problem == "":
 		return "Every job is kept."
 	}
-	return problemText(refused[0].Problem) + ". Every job is kept."
+	return ProblemText(refused[0].Problem) + ". Every job is kept."
 }
 
-// problemText is why a dead letter was refused, as the beginning of a sentence.
+// ProblemText is why a dead letter was refused, as the beginning of a sentence.
 // An address keeps its letters.
-func problemText(problem string) string {
+func ProblemText(problem string) string {
 	s := strings.TrimRight(format.Visible(problem), ".")
 	if strings.HasPrefix(s, "http") {
 		return s
@@ -137,8 +137,8 @@ func problemText(problem string) string {
 	return format.UpperFirst(s)
 }
 
-// recoveredText says what retries have saved.
-func recoveredText(t job.Totals) string {
+// RecoveredText says what retries have saved.
+func RecoveredText(t job.Totals) string {
 	if t.Requeued == 0 {
 		return "No job has failed for good."
 	}

@@ -1,4 +1,4 @@
-package templates
+package listpage
 
 import (
 	"strconv"
@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
@@ -15,7 +16,7 @@ import (
 // Trash is the page /trash: what people discarded, and can restore until it is
 // purged.
 type Trash struct {
-	Frame
+	templates.Frame
 	Filter filter.Filter // with the status trashed
 	Query  Query
 	List   filter.List
@@ -32,7 +33,7 @@ func where(was job.Trashed) job.Status {
 }
 
 // chips leave the status out: every row of the page has it.
-func (v Trash) chips() []Chip { return chips(v.list(), link.Trash) }
+func (v Trash) chips() []templates.Chip { return chips(v.list(), link.Trash) }
 
 // list is the filter as far as a person chose it.
 func (v Trash) list() filter.Filter {
@@ -42,8 +43,8 @@ func (v Trash) list() filter.Filter {
 }
 
 // bulk is the bar above the list.
-func (v Trash) bulk() Selection {
-	return Selection{
+func (v Trash) bulk() templates.Selection {
+	return templates.Selection{
 		Frame: v.Frame, Filter: v.Filter, Known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
 		List: link.Trash(v.Filter, ""), Back: link.Trash(v.Filter, v.After), Kinds: []string{"restore"},
 	}
@@ -70,8 +71,8 @@ func (v Trash) purged(at time.Time) string {
 }
 
 // rowRestore is the button of a row of the trash.
-func rowRestore(f Frame, j job.Job, back templ.SafeURL) Act {
-	return JobAct(f, j, "restore", "row", back).shownIf(j.Restorable())
+func rowRestore(f templates.Frame, j job.Job, back templ.SafeURL) templates.Act {
+	return templates.JobAct(f, j, "restore", "row", back).ShownIf(j.Restorable())
 }
 
 func runText(j job.Job) string { return strconv.Itoa(j.Run) }
