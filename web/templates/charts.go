@@ -6,6 +6,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/web/templates/format"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,30 +24,25 @@ type plot struct {
 	title  string
 	label  string
 	bars   []plotBar
-	ticks  []plotTick
-	grid   []gridLine
-	rows   []plotRow
+	ticks  []Mark
+	grid   []Mark
 	totals job.Totals
 }
 
 // plotBar is a piece of time: what failed for good below, what was put back above
 // it, what succeeded on top.
 type plotBar struct {
+	at    time.Time
 	title string
-	parts []plotPart
-}
-
-type plotPart struct{ class, x, y, width, height string }
-
-type plotTick struct{ x, word string }
-
-type gridLine struct{ y, textY, word string }
-
-// plotRow is a piece of time in the table behind the figure.
-type plotRow struct {
-	at time.Time
+	parts []Rect
 	job.Totals
 }
+
+// Rect is a rectangle of a drawing.
+type Rect struct{ Class, X, Y, Width, Height, Title string }
+
+// Mark is a word at a place of a drawing.
+type Mark struct{ X, Y, TextY, Word string }
 
 const (
 	plotFloor  = 84.0 // where bars stand, of 104 pixels
@@ -56,7 +52,7 @@ const (
 // plotOf draws a series that ends now.
 func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
 	p := plot{title: "Last hour, by the minute"}
-	every, layout := 10, "15:04"
+	every := 10
 	if scale == queues.LastDay() {
 		p.title, every = "Last day, by the quarter of an hour", 16
 	}
@@ -69,24 +65,23 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 	top := ceiling(most)
 	for _, share := range []float64{0.5, 1} {
 		y := plotFloor - plotHeight*share
-		p.grid = append(p.grid, gridLine{format.Coord(y), format.Coord(y - 3), format.Number(int64(float64(top) * share))})
+		p.grid = append(p.grid, Mark{Y: format.Coord(y), TextY: format.Coord(y - 3), Word: format.Number(int64(float64(top) * share))})
 	}
 	first, step := scale.First(now), 100/float64(len(all))
 	for i, t := range all {
 		at, x := first.Add(time.Duration(i)*scale.Step), step*float64(i)
 		if i%every == 0 {
-			p.ticks = append(p.ticks, plotTick{format.Percent(x), at.Format(layout)})
+			p.ticks = append(p.ticks, Mark{X: format.Percent(x), Word: at.Format("15:04")})
 		}
 		if t != (job.Totals{}) {
-			p.bars = append(p.bars, barOf(t, at.Format(layout), x, step*0.8, float64(top)))
-			p.rows = append(p.rows, plotRow{at, t})
+			p.bars = append(p.bars, barOf(t, at, x, step*0.8, float64(top)))
 		}
 	}
 	return p
 }
 
-func barOf(t job.Totals, at string, x, width, top float64) plotBar {
-	b, y := plotBar{title: at + ": " + plotWords(t)}, plotFloor
+func barOf(t job.Totals, at time.Time, x, width, top float64) plotBar {
+	b, y := plotBar{at: at, title: at.Format("15:04") + ": " + plotWords(t), Totals: t}, plotFloor
 	for _, part := range []struct {
 		class string
 		n     int64
@@ -94,7 +89,7 @@ func barOf(t job.Totals, at string, x, width, top float64) plotBar {
 		if part.n > 0 {
 			height := max(1, plotHeight*float64(part.n)/top)
 			y -= height
-			b.parts = append(b.parts, plotPart{part.class, format.Percent(x), format.Coord(y), format.Percent(width), format.Coord(height)})
+			b.parts = append(b.parts, Rect{Class: part.class, X: format.Percent(x), Y: format.Coord(y), Width: format.Percent(width), Height: format.Coord(height)})
 		}
 	}
 	return b
@@ -119,18 +114,6 @@ func plotWords(t job.Totals) string {
 	return strings.Join(words, ", ")
 }
 
-// plots are the figures of a chart.
-func (c Chart) plots(now time.Time) []plot {
-	var all []plot
-	if len(c.Hour) > 0 {
-		all = append(all, plotOf(c.Of, c.Hour, queues.LastHour(), now))
-	}
-	if len(c.Day) > 0 {
-		all = append(all, plotOf(c.Of, c.Day, queues.LastDay(), now))
-	}
-	return all
-}
-
 // sparkLine draws values as the points of a line in a box of 100 by 18, the
 // oldest on the left. It is empty when there is nothing to draw.
 func sparkLine(values []int64) string {
@@ -138,20 +121,13 @@ func sparkLine(values []int64) string {
 		return ""
 	}
 	const floor, ceiling = 17.0, 2.0
-	var most int64 = 1
-	for _, v := range values {
-		most = max(most, v)
-	}
-	points := make([]byte, 0, 10*len(values))
+	most := most(values)
+	points := make([]string, len(values))
 	for i, v := range values {
-		if i > 0 {
-			points = append(points, ' ')
-		}
-		points = format.AppendDecimal(points, 100*float64(i)/float64(len(values)-1), 1)
-		points = append(points, ',')
-		points = format.AppendDecimal(points, floor-(floor-ceiling)*float64(max(v, 0))/float64(most), 1)
+		x, y := 100*float64(i)/float64(len(values)-1), floor-(floor-ceiling)*float64(max(v, 0))/float64(most)
+		points[i] = format.Tenth(x) + "," + format.Tenth(y)
 	}
-	return string(points)
+	return strings.Join(points, " ")
 }
 
 // Sum adds one counter over time.
@@ -174,21 +150,16 @@ func Series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
 // barsPath draws the failures of a day as one path in a box of 96 by 18; an hour
 // without any keeps a hairline, and one with few can be seen.
 func barsPath(hours []int64) string {
-	most := int64(1)
-	for _, n := range hours {
-		most = max(most, n)
-	}
-	b := make([]byte, 0, 20*len(hours))
+	most := most(hours)
+	var b strings.Builder
 	for i, n := range hours {
 		height := 0.5
 		if n > 0 {
 			height = max(1.5, 18*float64(n)/float64(most))
 		}
-		b = format.AppendDecimal(append(b, 'M'), float64(i)*96/float64(len(hours)), 1)
-		b = format.AppendDecimal(append(b, ' '), 18-height, 1)
-		b = append(b, "h3V18h-3z"...)
+		fmt.Fprintf(&b, "M%s %sh3V18h-3z", format.Tenth(float64(i)*96/float64(len(hours))), format.Tenth(18-height))
 	}
-	return string(b)
+	return b.String()
 }
 
 func dayText(hours []int64) string {
@@ -210,3 +181,6 @@ func largest(reasons []filter.ReasonCount) (most int64) {
 	}
 	return most
 }
+
+// most is the value that fills the height of a drawing.
+func most(values []int64) int64 { return slices.Max(append([]int64{1}, values...)) }

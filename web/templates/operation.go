@@ -1,53 +1,33 @@
 package templates
 
 import (
+	"cmp"
 	"redrive/internal/operation"
 	"redrive/web/templates/format"
 )
 
 // LookOfOperation draws where an operation stands.
 func LookOfOperation(s operation.State) Look {
-	switch s {
-	case operation.Collecting:
-		return Look{"is-pending", "search", "collecting"}
-	case operation.Preview:
-		return Look{"is-scheduled", "info", "preview"}
-	case operation.Running:
-		return Look{"is-active", "active", "running"}
-	case operation.Paused:
-		return Look{"is-warn", "pause", "paused"}
-	case operation.Finished:
-		return Look{"is-completed", "completed", "finished"}
-	case operation.Aborted:
-		return Look{"is-cancelled", "cancelled", "aborted"}
-	}
-	return Look{"is-pending", "unknown", format.Visible(string(s))}
+	return cmp.Or(map[operation.State]Look{
+		operation.Collecting: {"is-pending", "search", "collecting"},
+		operation.Preview:    {"is-scheduled", "info", "preview"},
+		operation.Running:    {"is-active", "active", "running"},
+		operation.Paused:     {"is-warn", "pause", "paused"},
+		operation.Finished:   {"is-completed", "completed", "finished"},
+		operation.Aborted:    {"is-cancelled", "cancelled", "aborted"},
+	}[s], Look{"is-pending", "unknown", format.Visible(string(s))})
 }
 
 // KindWord is what an operation does, at the beginning of a sentence.
-func KindWord(k operation.Kind) string {
-	switch k {
-	case operation.Replay:
-		return "Replay"
-	case operation.Discard:
-		return "Discard"
-	case operation.Restore:
-		return "Restore"
-	}
-	return format.Visible(string(k))
-}
+func KindWord(k operation.Kind) string { return format.UpperFirst(format.Visible(string(k))) }
 
 // DoneWord is what was done to a job.
 func DoneWord(k operation.Kind) string {
-	switch k {
-	case operation.Replay:
-		return "enqueued"
-	case operation.Discard:
-		return "discarded"
-	case operation.Restore:
-		return "restored"
-	}
-	return "done"
+	return cmp.Or(map[operation.Kind]string{
+		operation.Replay:  "enqueued",
+		operation.Discard: "discarded",
+		operation.Restore: "restored",
+	}[k], "done")
 }
 
 // OperationTitle names an operation: "Replay 2,412 jobs".

@@ -35,15 +35,14 @@ const MaxField = 400
 // PolicyValues are the fields of the form on /policies, by name, as they stand
 // there for a policy.
 func PolicyValues(p retry.Policy) map[string]string {
-	factor := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 	all := map[string]string{
 		"strategy": string(p.Strategy), "max_attempts": strconv.Itoa(p.MaxAttempts),
-		"initial_interval": format.Compact(p.InitialInterval), "coefficient": factor(p.Coefficient),
+		"initial_interval": format.Compact(p.InitialInterval), "coefficient": format.Factor(p.Coefficient),
 		"schedule": format.CompactList(p.Schedule), "max_interval": format.Compact(p.MaxInterval),
 		"jitter_low": "", "jitter_high": "",
 	}
 	if p.Jitter.On() {
-		all["jitter_low"], all["jitter_high"] = factor(p.Jitter.Low), factor(p.Jitter.High)
+		all["jitter_low"], all["jitter_high"] = format.Factor(p.Jitter.Low), format.Factor(p.Jitter.High)
 	}
 	return all
 }

@@ -1,6 +1,9 @@
 package templates
 
-import "redrive/internal/job"
+import (
+	"cmp"
+	"redrive/internal/job"
+)
 
 func problemClass(status int) string {
 	if status >= 500 {
@@ -23,17 +26,12 @@ func problemIcon(status int) string {
 
 // conflictTitle says what was not done.
 func conflictTitle(v Conflict) string {
-	switch v.Action {
-	case "replay":
-		return "Not replayed"
-	case "discard":
-		return "Not discarded"
-	case "cancel":
-		return "Not cancelled"
-	case "forward":
-		return "Not forwarded"
-	}
-	return "Nothing was changed"
+	return cmp.Or(map[string]string{
+		"replay":  "Not replayed",
+		"discard": "Not discarded",
+		"cancel":  "Not cancelled",
+		"forward": "Not forwarded",
+	}[v.Action], "Nothing was changed")
 }
 
 // Problem is any page that could not be shown.

@@ -60,17 +60,12 @@ func (v Access) removal(u access.User) string {
 
 // roleAbout says what a role is for.
 func roleAbout(r access.Role) string {
-	switch r {
-	case access.Viewer:
-		return "sees every page; what is redacted stays so"
-	case access.Operator:
-		return "also replays, discards, pauses, decides about groups and enqueues"
-	case access.Admin:
-		return "also reveals what is redacted, and manages users and tokens"
-	case access.Producer:
-		return "for tokens: enqueues jobs and sees nothing"
-	}
-	return ""
+	return map[access.Role]string{
+		access.Viewer:   "sees every page; what is redacted stays so",
+		access.Operator: "also replays, discards, pauses, decides about groups and enqueues",
+		access.Admin:    "also reveals what is redacted, and manages users and tokens",
+		access.Producer: "for tokens: enqueues jobs and sees nothing",
+	}[r]
 }
 
 // lookOfToken draws whether a token lets anybody in.

@@ -59,32 +59,10 @@ func Size(n int) string {
 }
 
 // Coord writes a coordinate of a drawing.
-func Coord(x float64) string { return string(AppendDecimal(nil, x, 2)) }
+func Coord(x float64) string { return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64) }
 
 // Tenth is Coord where a tenth is exact enough.
-func Tenth(x float64) string { return string(AppendDecimal(nil, x, 1)) }
-
-// AppendDecimal writes x with at most so many digits after the point. A page has
-// thousands of coordinates, all of them short.
-func AppendDecimal(b []byte, x float64, digits int) []byte {
-	unit := int64(1)
-	for range digits {
-		unit *= 10
-	}
-	n := int64(math.Round(x * float64(unit)))
-	if n < 0 {
-		b, n = append(b, '-'), -n
-	}
-	b = strconv.AppendInt(b, n/unit, 10)
-	if n %= unit; n > 0 {
-		b = append(b, '.')
-	}
-	for ; n > 0; n = n % unit {
-		unit /= 10
-		b = append(b, byte('0'+n/unit))
-	}
-	return b
-}
+func Tenth(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
 
 // Percent is a length as a part of the figure's width.
 func Percent(percent float64) string { return Coord(percent) + "%" }

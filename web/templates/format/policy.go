@@ -11,14 +11,23 @@ import (
 	"redrive/internal/retry"
 )
 
-// PolicyLine is how often a job is tried, and what becomes of it then.
-func PolicyLine(p retry.Policy) string {
-	end := "then dead letter"
-	if p.OnExhaustion == retry.Discard {
-		end = "then discarded"
+// Calculation is one step of a calculation: text, raised text, text, small text,
+// text.
+type Calculation struct{ Text, Power, Rest, Note, Tail string }
+
+// Plain is a calculation on one line of a terminal.
+func (c Calculation) Plain() string {
+	switch {
+	case c.Power == "":
+		return c.Text + c.Rest
+	case strings.ContainsAny(c.Power, "−-+"):
+		return c.Text + "^(" + c.Power + ")" + c.Rest
 	}
-	return Attempts(p) + ", " + end
+	return c.Text + "^" + c.Power + c.Rest
 }
+
+// PolicyLine is how often a job is tried, and what becomes of it then.
+func PolicyLine(p retry.Policy) string { return Attempts(p) + ", " + PolicyEnding(p) }
 
 // PolicyInShort is how often a job is tried, and how long it waits in between.
 func PolicyInShort(p retry.Policy) Calculation {
@@ -27,62 +36,90 @@ func PolicyInShort(p retry.Policy) Calculation {
 	return c
 }
 
-func Attempts(p retry.Policy) string {
-	return Counted(p.Limit(), "attempt", "attempts")
+// Attempts is how often a job is tried.
+func Attempts(p retry.Policy) string { return Counted(p.Limit(), "attempt", "attempts") }
+
+// Growth is the delay before retry n, as far as its strategy computes it. Where
+// the strategy takes a power, that is of less, which is n−1.
+func Growth(s retry.Strategy, initial time.Duration, coefficient float64, n, less string) Calculation {
+	text := Duration(initial)
+	switch s {
+	case retry.Linear:
+		return Calculation{Text: text + " × " + n}
+	case retry.Exponential:
+		return Calculation{Text: text + " × " + Factor(coefficient), Power: less}
+	case retry.Polynomial:
+		return Calculation{Text: text + " × " + n, Power: Factor(coefficient)}
+	}
+	return Calculation{Text: text}
+}
+
+func growth(p retry.Policy) Calculation {
+	return Growth(p.Strategy, p.InitialInterval, p.Coefficient, "n", "n−1")
 }
 
 // PolicyDelays says how long a job waits between its attempts, as a formula in which
 // n is the number of the retry.
 func PolicyDelays(p retry.Policy) Calculation {
-	initial := Duration(p.InitialInterval)
-	var c Calculation
+	c := growth(p)
 	switch {
 	case p.Limit() == 1:
 		return Calculation{Text: "never retried"}
 	case p.Strategy == retry.Immediate:
 		return Calculation{Text: "retried at once"}
-	case p.Strategy == retry.Linear:
-		c.Text = initial + " × n"
-	case p.Strategy == retry.Exponential:
-		c.Text, c.Power = initial+" × "+Factor(p.Coefficient), "n−1"
-	case p.Strategy == retry.Polynomial:
-		c.Text, c.Power = initial+" × n", Factor(p.Coefficient)
 	case p.Strategy == retry.Schedule:
 		c.Text = ScheduleList(p.Schedule)
-	default:
-		c.Text = initial + " apart"
+	case c.Text == Duration(p.InitialInterval):
+		c.Text += " apart"
 	}
 	c.Rest = ", cap " + Duration(p.MaxInterval)
 	if p.Jitter.On() {
-		c.Rest += ", jitter " + Factor(p.Jitter.Low) + " to " + Factor(p.Jitter.High)
+		c.Rest += ", jitter " + Jitter(p.Jitter)
 	}
 	return c
 }
 
 // ScheduleList lists the delays of a schedule, as far as a line holds them.
 func ScheduleList(schedule []time.Duration) string {
-	if len(schedule) == 0 {
+	n := len(schedule)
+	if n == 0 {
 		return "retried at once"
 	}
-	var words []string
-	for i, d := range schedule {
-		if i == 6 && len(schedule) > 8 {
-			words = append(words, Counted(len(schedule)-7, "more", "more"))
-			break
-		}
-		if i < len(schedule)-1 {
-			words = append(words, Duration(d))
-		}
-	}
-	last := "always " + Duration(schedule[len(schedule)-1])
-	if len(words) == 0 {
+	words, last := durations(schedule[:n-1]), "always "+Duration(schedule[n-1])
+	switch {
+	case n == 1:
 		return last
+	case n > 8:
+		words = append(words[:6], Counted(n-7, "more", "more"))
 	}
 	return "after " + strings.Join(words, ", ") + ", then " + last
 }
 
-// Calculation is one step of a calculation: text, raised text, text, small text, text.
-type Calculation struct{ Text, Power, Rest, Note, Tail string }
+// ShortSchedule is the beginning of a schedule.
+func ShortSchedule(schedule []time.Duration) string {
+	words := durations(schedule)
+	if len(words) > 3 {
+		words = append(words[:3], "…")
+	}
+	return cmp.Or(strings.Join(words, ", "), "of nothing")
+}
+
+// longSchedule lists a schedule, its middle left out where it is long.
+func longSchedule(schedule []time.Duration) string {
+	words := durations(schedule)
+	if n := len(words); n > 12 {
+		words = append(words[:10], "…", words[n-1])
+	}
+	return strings.Join(words, ", ")
+}
+
+func durations(all []time.Duration) []string {
+	words := make([]string, len(all))
+	for i, d := range all {
+		words[i] = Duration(d)
+	}
+	return words
+}
 
 // PolicyEnding is what becomes of a job whose last attempt failed.
 func PolicyEnding(p retry.Policy) string {
@@ -94,21 +131,12 @@ func PolicyEnding(p retry.Policy) string {
 
 // PolicyFormula is the delay before retry n, as a calculation.
 func PolicyFormula(p retry.Policy) Calculation {
-	c, limit := Calculation{Text: Duration(p.InitialInterval)}, ", "+Duration(p.MaxInterval)+" )"
-	switch p.Strategy {
-	case retry.Immediate:
-		return Calculation{Text: "delay(n) = 0"}
-	case retry.Schedule:
-		if len(p.Schedule) == 0 {
-			return Calculation{Text: "delay(n) = 0"}
-		}
+	c, limit := growth(p), ", "+Duration(p.MaxInterval)+" )"
+	if p.Strategy == retry.Schedule {
 		c.Text = fmt.Sprintf("[%s][min(n, %d)]", longSchedule(p.Schedule), len(p.Schedule))
-	case retry.Linear:
-		c.Text += " × n"
-	case retry.Exponential:
-		c.Text, c.Power = c.Text+" × "+Factor(p.Coefficient), "n−1"
-	case retry.Polynomial:
-		c.Text, c.Power = c.Text+" × n", Factor(p.Coefficient)
+	}
+	if p.Strategy == retry.Immediate || p.Strategy == retry.Schedule && len(p.Schedule) == 0 {
+		return Calculation{Text: "delay(n) = 0"}
 	}
 	c.Text, c.Rest = "min( "+c.Text, limit
 	if p.Jitter.On() {
@@ -117,31 +145,6 @@ func PolicyFormula(p retry.Policy) Calculation {
 	}
 	c.Text = "delay(n) = " + c.Text
 	return c
-}
-
-func ShortSchedule(schedule []time.Duration) string {
-	words := make([]string, 0, 4)
-	for i, d := range schedule[:min(len(schedule), 3)] {
-		words = append(words, Duration(d))
-		if i == 2 && len(schedule) > 3 {
-			words = append(words, "…")
-		}
-	}
-	return cmp.Or(strings.Join(words, ", "), "of nothing")
-}
-
-// longSchedule lists a schedule, its middle left out where it is long.
-func longSchedule(schedule []time.Duration) string {
-	words := make([]string, 0, len(schedule))
-	for i, d := range schedule {
-		if len(schedule) > 12 && i == 10 {
-			words = append(words, "…")
-		}
-		if len(schedule) <= 12 || i < 10 || i == len(schedule)-1 {
-			words = append(words, Duration(d))
-		}
-	}
-	return strings.Join(words, ", ")
 }
 
 // PolicySentence says the formula in words.
@@ -169,7 +172,7 @@ func PolicySentence(p retry.Policy) string {
 	}
 	s += fmt.Sprintf(", but none more than %s.", Duration(p.MaxInterval))
 	if p.Jitter.On() {
-		s += fmt.Sprintf(" Chance makes each delay %s to %s times that, under the same cap.", Factor(p.Jitter.Low), Factor(p.Jitter.High))
+		s += fmt.Sprintf(" Chance makes each delay %s times that, under the same cap.", Jitter(p.Jitter))
 	}
 	return s
 }
@@ -216,20 +219,13 @@ func TimeToDeath(p retry.Policy, ttr time.Duration) (wait, more string) {
 
 // RawDelay is the strategy's own delay before one retry, as a calculation.
 func RawDelay(p retry.Policy, r retry.Row) Calculation {
-	initial := Duration(p.InitialInterval)
 	switch p.Strategy {
 	case retry.Immediate:
 		return Calculation{Text: "at once"}
-	case retry.Linear:
-		return Calculation{Text: initial + " × " + Number(r.Retry)}
-	case retry.Exponential:
-		return Calculation{Text: initial + " × " + Factor(p.Coefficient), Power: strconv.Itoa(r.Retry - 1)}
-	case retry.Polynomial:
-		return Calculation{Text: initial + " × " + Number(r.Retry), Power: Factor(p.Coefficient)}
 	case retry.Schedule:
 		return Calculation{Text: entryOf(p, r.Retry)}
 	}
-	return Calculation{Text: initial}
+	return Growth(p.Strategy, p.InitialInterval, p.Coefficient, Number(r.Retry), strconv.Itoa(r.Retry-1))
 }
 
 // entryOf names the entry of a schedule; the last one repeats.
@@ -243,20 +239,8 @@ func entryOf(p retry.Policy, n int) string {
 	return "entry " + Number(n)
 }
 
-func Jitter(j retry.Jitter) string {
-	return "×" + Factor(j.Low) + " to " + Factor(j.High)
-}
-
-// Plain is a calculation on one line of a terminal.
-func (c Calculation) Plain() string {
-	switch {
-	case c.Power == "":
-		return c.Text + c.Rest
-	case strings.ContainsAny(c.Power, "−-+"):
-		return c.Text + "^(" + c.Power + ")" + c.Rest
-	}
-	return c.Text + "^" + c.Power + c.Rest
-}
+// Jitter is by how much chance changes a delay.
+func Jitter(j retry.Jitter) string { return Factor(j.Low) + " to " + Factor(j.High) }
 
 // Compact writes a duration as a configuration and the form take it: "5s",
 // "1m30s", "7d".

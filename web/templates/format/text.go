@@ -25,9 +25,6 @@ func Visible(s string) string { return escape(s, "") }
 func VisibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
 func escape(s, keep string) string {
-	if plain(s, keep) {
-		return s
-	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	hidden := func(r rune) bool { return Hides(r) && !strings.ContainsRune(keep, r) }
 	if !strings.ContainsFunc(s, hidden) {
@@ -49,17 +46,6 @@ func escape(s, keep string) string {
 		}
 	}
 	return b.String()
-}
-
-// plain reports whether s is ASCII with nothing but ink, spaces and what is kept,
-// as nearly every string is.
-func plain(s, keep string) bool {
-	for i := range len(s) {
-		if (s[i] < ' ' || s[i] > '~') && strings.IndexByte(keep, s[i]) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Hides reports whether a reader could not see r, or not where it stands:

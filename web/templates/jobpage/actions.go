@@ -2,6 +2,7 @@ package jobpage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -41,17 +42,12 @@ func actionsOf(v View) []templates.Act {
 }
 
 func whyNoDiscard(j job.Job) string {
-	switch j.State {
-	case job.Active:
-		return "it runs now; cancel it instead"
-	case job.Completed:
-		return "it succeeded"
-	case job.Cancelled:
-		return "it was cancelled already"
-	case job.Discarded:
-		return "it was discarded already"
-	}
-	return "it is " + templates.LookOf(j.Status()).Word
+	return cmp.Or(map[job.State]string{
+		job.Active:    "it runs now; cancel it instead",
+		job.Completed: "it succeeded",
+		job.Cancelled: "it was cancelled already",
+		job.Discarded: "it was discarded already",
+	}[j.State], "it is "+templates.LookOf(j.Status()).Word)
 }
 
 func whyNoReplay(j job.Job) string {

@@ -1,6 +1,7 @@
 package jobpage
 
 import (
+	"cmp"
 	"strings"
 
 	"redrive/internal/job"
@@ -61,15 +62,11 @@ func decidersUnrun(a job.Attempt, who string) []decider {
 
 // ruled is what a rule did with a job: "retried it".
 func ruled(a retry.Action) string {
-	switch a {
-	case retry.Retry:
-		return "retried it"
-	case retry.DeadLetter:
-		return "dead-lettered it"
-	case retry.Discard:
-		return "discarded it"
-	}
-	return "decided " + templates.ActionWord(a)
+	return cmp.Or(map[retry.Action]string{
+		retry.Retry:      "retried it",
+		retry.DeadLetter: "dead-lettered it",
+		retry.Discard:    "discarded it",
+	}[a], "decided "+templates.ActionWord(a))
 }
 
 // handlerOverruled is what the handler said when a rule went before it.
@@ -112,15 +109,11 @@ func handlerBefore(a job.Attempt, kind string) string {
 
 // handlerEnded says how a handler ended that could not answer.
 func handlerEnded(o job.Outcome) string {
-	switch o {
-	case job.Lost:
-		return "Handler: gone"
-	case job.TimedOut:
-		return "Handler: no answer in time"
-	case job.Panicked:
-		return "Handler: panicked"
-	}
-	return ""
+	return map[job.Outcome]string{
+		job.Lost:     "Handler: gone",
+		job.TimedOut: "Handler: no answer in time",
+		job.Panicked: "Handler: panicked",
+	}[o]
 }
 
 // handlerSaid is empty for a code that is not known.

@@ -162,19 +162,13 @@ func bulkWord(a operation.Act) string {
 // trailWord says what of the audit log the other histories do not know, and
 // nothing of what they do.
 func trailWord(e audit.Entry) string {
-	switch e.Action {
-	case "job.restore":
-		return "restored it from the trash"
-	case audit.Reveal:
-		return "looked at what is redacted"
-	case "job.discard":
-		return "put it into the trash"
-	case "job.cancel":
-		return "cancelled it"
-	case "job.forward":
-		return "sent its dead letter again"
-	}
-	return ""
+	return map[string]string{
+		"job.restore": "restored it from the trash",
+		audit.Reveal:  "looked at what is redacted",
+		"job.discard": "put it into the trash",
+		"job.cancel":  "cancelled it",
+		"job.forward": "sent its dead letter again",
+	}[e.Action]
 }
 
 // redacted reports whether the page hides something.

@@ -54,7 +54,7 @@ func jitterWords(j retry.Jitter) string {
 	if !j.On() {
 		return "off"
 	}
-	return format.Factor(j.Low) + " to " + format.Factor(j.High)
+	return format.Jitter(j)
 }
 
 // originWords says whose word a field is; see [job.Origins].

@@ -1,6 +1,7 @@
 package operationpage
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -179,17 +180,12 @@ func itemTime(it operation.Item) time.Time {
 
 // skipWords says why jobs are skipped, of several.
 func skipWords(code operation.Skip) string {
-	switch code {
-	case operation.SkipGone:
-		return "removed"
-	case operation.SkipReplayed:
-		return "replayed already"
-	case operation.SkipNoRun:
-		return "never had this run"
-	case operation.Skip(job.StatusTrashed):
-		return "in the trash"
-	}
-	return format.Visible(templates.LookOf(job.Status(code)).Word)
+	return cmp.Or(map[operation.Skip]string{
+		operation.SkipGone:                "removed",
+		operation.SkipReplayed:            "replayed already",
+		operation.SkipNoRun:               "never had this run",
+		operation.Skip(job.StatusTrashed): "in the trash",
+	}[code], format.Visible(templates.LookOf(job.Status(code)).Word))
 }
 
 // logWords says what a line of the audit log tells about an operation.

@@ -20,7 +20,7 @@ type loadBar struct{ x, y, width, height string }
 func loads(p retry.Policy, h retry.Herd) []load {
 	most, buckets := max(h.Together.Peak, h.Spread.Peak, 1), bucketsOf(h)
 	together := loadOf("is-dead", "No jitter", h.Together, buckets, most)
-	spread := loadOf("is-retryable", format.Jitter(h.Jitter), h.Spread, buckets, most)
+	spread := loadOf("is-retryable", "×"+format.Jitter(h.Jitter), h.Spread, buckets, most)
 	together.note, spread.note = "if every delay were exact", "this policy"
 	if !p.Jitter.On() {
 		together.note, spread.note = "this policy", "if it had the jitter of the Open Job Spec"

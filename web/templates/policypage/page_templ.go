@@ -1599,9 +1599,9 @@ func herdPanel(p retry.Policy, h retry.Herd) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var79 string
-		templ_7745c5c3_Var79, templ_7745c5c3_Err = templ.JoinStringErrs(format.Jitter(h.Jitter) + ", per s")
+		templ_7745c5c3_Var79, templ_7745c5c3_Err = templ.JoinStringErrs("×" + format.Jitter(h.Jitter) + ", per s")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `policypage/page.templ`, Line: 323, Col: 72}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `policypage/page.templ`, Line: 323, Col: 79}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var79))
 		if templ_7745c5c3_Err != nil {

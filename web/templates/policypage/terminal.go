@@ -68,5 +68,5 @@ func herdSentence(p retry.Policy, h retry.Herd) string {
 	if p.Jitter.On() {
 		return s + fmt.Sprintf("; without jitter it would be %s.", format.Number(h.Together.Peak))
 	}
-	return s + fmt.Sprintf("; with jitter %s it would be %s.", format.Jitter(h.Jitter), format.Number(h.Spread.Peak))
+	return s + fmt.Sprintf("; with jitter %s it would be %s.", "×"+format.Jitter(h.Jitter), format.Number(h.Spread.Peak))
 }
