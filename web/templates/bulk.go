@@ -24,24 +24,6 @@ type Selection struct {
 	Kinds  []string      // "replay", "discard", "restore": what may be done with these rows
 }
 
-// selectionKind is one button of the bar.
-type selectionKind struct{ name, word, icon, class string }
-
-func (b Selection) buttons() []selectionKind {
-	var all []selectionKind
-	for _, kind := range b.fitting() {
-		switch kind {
-		case "discard":
-			all = append(all, selectionKind{kind, "Discard", "discarded", "button danger"})
-		case "restore":
-			all = append(all, selectionKind{kind, "Restore", "replay", "button primary"})
-		default:
-			all = append(all, selectionKind{kind, "Replay", "replay", "button primary"})
-		}
-	}
-	return all
-}
-
 // fitting is what may be done with jobs in the state that the list has, or all
 // that the bar knows: rows in another state are skipped.
 func (b Selection) fitting() []string {

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/web/templates/format"
@@ -172,14 +171,6 @@ func Share(count, largest int64) string {
 		return format.Percent(0)
 	}
 	return format.Percent(100 * float64(count) / float64(largest))
-}
-
-// largest is the count that fills a facet's bar.
-func largest(reasons []filter.ReasonCount) (most int64) {
-	for _, r := range reasons {
-		most = max(most, r.Count)
-	}
-	return most
 }
 
 // most is the value that fills the height of a drawing.

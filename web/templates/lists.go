@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -36,18 +35,6 @@ func waits(j job.Job) bool {
 	return (j.State == job.Retryable || j.State == job.Scheduled) && !j.RunAt.IsZero()
 }
 
-// whyText is what the column "reason or delay" says about a job that has no
-// reason.
-func whyText(j job.Job) string {
-	switch {
-	case waits(j) && j.State == job.Retryable:
-		return "waits " + format.About(j.RunAt.Sub(j.ChangedAt).Round(time.Second))
-	case j.Run > 1 && j.State != job.Discarded:
-		return "replayed"
-	}
-	return ""
-}
-
 // Preview is the beginning of a payload on one line.
 func Preview(payload []byte) string {
 	return format.Visible(clip.Text(string(payload), 120))
@@ -56,15 +43,24 @@ func Preview(payload []byte) string {
 // RowsShown says how many rows the page has.
 func RowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
 
-// RowReplay is the replay button of a row.
-func RowReplay(f Frame, j job.Job, back templ.SafeURL) Act {
-	return JobAct(f, j, "replay", "row", back).ShownIf(j.Replayable())
-}
-
-// RowDiscard is the discard button of a row: an icon, since the keys and the
-// bar above the list offer it too.
-func RowDiscard(f Frame, j job.Job, back templ.SafeURL) Act {
-	return JobAct(f, j, "discard", "row square", back).ShownIf(j.Discardable())
+// RowAct is the button of a row that acts on its job. It is hidden where it does
+// not apply. Discarding has an icon only, since the keys and the bar above the
+// list offer it too.
+func RowAct(f Frame, j job.Job, kind string, back templ.SafeURL) Act {
+	class, applies := "row", false
+	switch kind {
+	case "replay":
+		applies = j.Replayable()
+	case "discard":
+		class, applies = "row square", j.Discardable()
+	case "restore":
+		applies = j.Restorable()
+	case "forward":
+		applies = j.Letter == job.LetterRefused
+	}
+	a := JobAct(f, j, kind, class, back)
+	a.hidden = !applies
+	return a
 }
 
 // QueueChoices are the queues of a form's list; one that is chosen and does not
@@ -102,13 +98,26 @@ type Facet struct {
 	Current    bool
 }
 
-// ReasonFacet leads to the dead letters with a reason, or from them to all.
-func ReasonFacet(r filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) Facet {
-	current := f.Reason == r.Reason
-	if f.Reason = r.Reason; current {
-		f.Reason = ""
+// ReasonFacets lead to the dead letters with one reason each. The one that the
+// filter has already leads to the list without it.
+func ReasonFacets(reasons []filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []Facet {
+	all := make([]Facet, len(reasons))
+	for i, r := range reasons {
+		with, current := f, f.Reason == r.Reason
+		if with.Reason = r.Reason; current {
+			with.Reason = ""
+		}
+		all[i] = Facet{Explain(r.Reason).icon, Explain(r.Reason).Word, r.Count, to(with, ""), current}
 	}
-	return Facet{Explain(r.Reason).icon, Explain(r.Reason).Word, r.Count, to(f, ""), current}
+	return all
+}
+
+// Largest is the count that fills the bar of a facet.
+func Largest(all []Facet) (most int64) {
+	for _, f := range all {
+		most = max(most, f.Count)
+	}
+	return most
 }
 
 // Order says in which order a list is.
@@ -123,14 +132,6 @@ func Order(f filter.Filter) string {
 	return word + " first"
 }
 
-// furtherOf is what the next page of a list has.
-func furtherOf(f filter.Filter) string {
-	if f.Sort == filter.Oldest {
-		return "Newer"
-	}
-	return "Older"
-}
-
 // AriaSort is the direction in which a list is sorted by its time.
 func AriaSort(f filter.Filter) string {
 	if f.Sort == filter.Oldest {
@@ -143,12 +144,3 @@ func AriaSort(f filter.Filter) string {
 func WhyNoForward(j job.Job) string {
 	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
 }
-
-// The examples of the first run.
-const (
-	curlExample = `curl http://127.0.0.1:8080/api/v1/jobs \
-  -H 'Content-Type: application/json' \
-  -d '{"type":"email.receipt","payload":{"order_id":1}}'`
-	commandExample = `dashboard enqueue email.receipt '{"order_id":1}'`
-	demoExample    = `dashboard demo`
-)

@@ -47,30 +47,16 @@ func JobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) Act {
 	return a
 }
 
-// ShownIf hides a button that does not apply now.
-func (a Act) ShownIf(applies bool) Act {
-	a.hidden = !applies
-	return a
-}
-
 // AboutJob names a job to readers who hear a button alone.
 func AboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
 
 // faceOf is the word and the icon of a button that acts on a job.
 func faceOf(kind string) (word, symbol string) {
-	switch kind {
-	case "replay":
-		return "Replay", "replay"
-	case "discard":
-		return "Discard", "discarded"
-	case "restore":
-		return "Restore", "replay"
-	case "cancel":
-		return "Cancel", "cancelled"
-	case "forward":
-		return "Forward again", "up"
-	}
-	return "", ""
+	face := map[string][2]string{
+		"replay": {"Replay", "replay"}, "discard": {"Discard", "discarded"}, "restore": {"Restore", "replay"},
+		"cancel": {"Cancel", "cancelled"}, "forward": {"Forward again", "up"},
+	}[kind]
+	return face[0], face[1]
 }
 
 // undo takes the job that was just discarded out of the trash again.

@@ -16,7 +16,7 @@ func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter
 
 // rowForward is the button of a row that sends a refused dead letter again.
 func rowForward(v DeadLetters, j job.Job) templates.Act {
-	a := templates.JobAct(v.Frame, j, "forward", "row", lettersBack(v)).ShownIf(j.Letter == job.LetterRefused)
+	a := templates.RowAct(v.Frame, j, "forward", lettersBack(v))
 	if config, ok := v.Configs[j.Queue]; ok {
 		templates.Deny(&a, config.DeadLetters, templates.WhyNoForward(j))
 	}
@@ -59,16 +59,6 @@ func (v DeadLetters) first() string {
 		return ""
 	}
 	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
-}
-
-// lettersBulk is the bar of the dead letters.
-func lettersBulk(v DeadLetters) templates.Selection {
-	f := v.Filter
-	f.Status = job.StatusDeadLetter
-	return templates.Selection{
-		Frame: v.Frame, Filter: f, Known: matchingJobs(f, v.Snapshot, v.Query.Facets),
-		List: link.DeadLetters(v.Filter, ""), Back: lettersBack(v), Kinds: []string{"discard", "replay"},
-	}
 }
 
 // DeadLetters is the page /dead-letters.

@@ -224,7 +224,7 @@ func (v DeadLetters) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.SelectionBar(lettersBulk(v)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.SelectionBar(selection(v.Frame, v.Query, lettersFilter(v), link.DeadLetters(v.Filter, ""), lettersBack(v), "discard", "replay")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -441,7 +441,7 @@ func refusedPanel(v DeadLetters) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.ActsCell(rowForward(v, j.Job), templates.RowReplay(v.Frame, j.Job, lettersBack(v))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.ActsCell(rowForward(v, j.Job), templates.RowAct(v.Frame, j.Job, "replay", lettersBack(v))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -889,7 +889,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.ActsCell(templates.RowReplay(v.Frame, j, here), templates.RowDiscard(v.Frame, j, here)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.ActsCell(templates.RowAct(v.Frame, j, "replay", here), templates.RowAct(v.Frame, j, "discard", here)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

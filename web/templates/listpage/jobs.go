@@ -3,12 +3,9 @@ package listpage
 import (
 	"time"
 
-	"github.com/a-h/templ"
-
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/web/templates"
-	"redrive/web/templates/link"
 )
 
 // jobsCaption names the list for readers who hear it.
@@ -38,30 +35,6 @@ func narrowedBy(f filter.Filter) string {
 	return "queue"
 }
 
-// tab is one saved filter of the list of jobs.
-type tab struct {
-	url     templ.SafeURL
-	word    string
-	count   int64
-	status  job.Status // empty: all jobs
-	current bool
-}
-
-// tabs are the states; the rest of the filter stays.
-func tabs(v Jobs) []tab {
-	f := v.Filter
-	f.Status = ""
-	all := []tab{{url: link.Jobs(f, ""), word: "All", current: v.Filter.Status == ""}}
-	for _, s := range job.Statuses() {
-		f.Status = s
-		all = append(all, tab{
-			url: link.Jobs(f, ""), word: templates.LookOf(s).Word, status: s,
-			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
-		})
-	}
-	return all
-}
-
 // first is the place of the first row, before which the newer ones stand.
 func (v Jobs) first() string {
 	if len(v.List.Jobs) == 0 {
@@ -86,17 +59,6 @@ func newerIdle(f filter.Filter, after string) string {
 func follows(f filter.Filter, after string) bool {
 	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
 	return after == "" && f == filter.Filter{}
-}
-
-// keeps names the statuses with which a row belongs to the list.
-func keeps(f filter.Filter) string { return string(f.Status) }
-
-// jobsBulk is the bar of the list of jobs.
-func jobsBulk(v Jobs) templates.Selection {
-	return templates.Selection{
-		Frame: v.Frame, Filter: v.Filter, Known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		List: link.Jobs(v.Filter, ""), Back: link.Jobs(v.Filter, v.After), Kinds: []string{"discard", "replay"},
-	}
 }
 
 // Jobs is the page /jobs.

@@ -97,21 +97,10 @@ type facetGroup struct {
 	more         int
 }
 
-func (g facetGroup) largest() int64 {
-	var most int64
-	for _, f := range g.all {
-		most = max(most, f.Count)
-	}
-	return most
-}
-
 // facetGroups are the facets of a list, which to leads to. The value that the
 // filter has already leads to the list without it.
 func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []facetGroup {
-	reasons := facetGroup{title: "Reason", label: "Reasons"}
-	for _, r := range facets.Reasons {
-		reasons.all = append(reasons.all, templates.ReasonFacet(r, f, to))
-	}
+	reasons := facetGroup{title: "Reason", label: "Reasons", all: templates.ReasonFacets(facets.Reasons, f, to)}
 	queues := namedFacets("Queue", "queues", facets.Queues, f.Queue, func(name string) templ.SafeURL {
 		with := f
 		with.Queue = name
@@ -154,7 +143,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	value = f.Value(name)
 	switch name {
 	case "state":
-		return name, statusWord(f.Status)
+		return name, templates.LookOf(f.Status).Word
 	case "reason":
 		return name, templates.Explain(retry.Reason(value)).Word
 	case "from":
@@ -180,13 +169,6 @@ func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []temp
 		all = append(all, templates.Chip{Name: word, Value: format.Visible(value), Without: to(f.Without(name), "")})
 	}
 	return all
-}
-
-func statusWord(s job.Status) string {
-	if s == "" {
-		return ""
-	}
-	return templates.LookOf(s).Word
 }
 
 // matchingJobs is how many jobs a filter selects, where the totals and the
@@ -222,4 +204,9 @@ func queueCount(facets filter.Facets, queue string) int64 {
 		}
 	}
 	return 0
+}
+
+// selection is the bar above a list, for several of its rows at once.
+func selection(f templates.Frame, q Query, of filter.Filter, list, back templ.SafeURL, kinds ...string) templates.Selection {
+	return templates.Selection{Frame: f, Filter: of, Known: matchingJobs(of, f.Snapshot, q.Facets), List: list, Back: back, Kinds: kinds}
 }

@@ -290,7 +290,7 @@ func facetNav(g facetGroup) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, f := range g.all {
-			templ_7745c5c3_Err = templates.FacetLink(f, g.largest()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.FacetLink(f, templates.Largest(g.all)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

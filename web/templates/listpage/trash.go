@@ -1,10 +1,7 @@
 package listpage
 
 import (
-	"strconv"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -42,14 +39,6 @@ func (v Trash) list() filter.Filter {
 	return f
 }
 
-// bulk is the bar above the list.
-func (v Trash) bulk() templates.Selection {
-	return templates.Selection{
-		Frame: v.Frame, Filter: v.Filter, Known: matchingJobs(v.Filter, v.Snapshot, v.Query.Facets),
-		List: link.Trash(v.Filter, ""), Back: link.Trash(v.Filter, v.After), Kinds: []string{"restore"},
-	}
-}
-
 // kept says how long the trash keeps a job.
 func (v Trash) kept() string {
 	if v.Keeps <= 0 {
@@ -69,10 +58,3 @@ func (v Trash) purged(at time.Time) string {
 	}
 	return "purged in " + format.About(left)
 }
-
-// rowRestore is the button of a row of the trash.
-func rowRestore(f templates.Frame, j job.Job, back templ.SafeURL) templates.Act {
-	return templates.JobAct(f, j, "restore", "row", back).ShownIf(j.Restorable())
-}
-
-func runText(j job.Job) string { return strconv.Itoa(j.Run) }

@@ -2,6 +2,7 @@ package policypage
 
 import (
 	"redrive/internal/retry"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"time"
 )
@@ -11,10 +12,8 @@ type load struct {
 	class, name, note string
 	peak              string
 	top               string // what the full height stands for
-	bars              []loadBar
+	bars              []templates.Rect
 }
-
-type loadBar struct{ x, y, width, height string }
 
 // loads draws a herd without jitter and with it.
 func loads(p retry.Policy, h retry.Herd) []load {
@@ -42,8 +41,9 @@ func loadOf(class, name string, l retry.Lane, buckets, most int) load {
 			continue
 		}
 		height := max(1.2, (loadFloor-loadTop)*float64(n)/float64(most))
-		drawn.bars = append(drawn.bars, loadBar{
-			format.Percent(float64(i) * pitch), format.Tenth(loadFloor - height), format.Percent(min(pitch*0.82, 2.4)), format.Tenth(height),
+		drawn.bars = append(drawn.bars, templates.Rect{
+			X: format.Percent(float64(i) * pitch), Width: format.Percent(min(pitch*0.82, 2.4)),
+			Y: format.Tenth(loadFloor - height), Height: format.Tenth(height),
 		})
 	}
 	return drawn
@@ -62,17 +62,6 @@ func herdTicks(h retry.Herd) []herdTick {
 		}
 	}
 	return all
-}
-
-// herdRow is one wave of retries: the most in one second.
-type herdRow struct{ wave, together, spread string }
-
-func herdRows(h retry.Herd) []herdRow {
-	rows := make([]herdRow, h.Retries)
-	for i := range rows {
-		rows[i] = herdRow{format.Number(i + 1), format.Number(h.Together.Waves[i]), format.Number(h.Spread.Waves[i])}
-	}
-	return rows
 }
 
 // herdNote says what the herd is, and how far it was followed.

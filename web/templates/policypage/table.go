@@ -12,25 +12,8 @@ import (
 // maxRows is how many retries a table lists and a curve draws.
 const maxRows = 25
 
-// delayRow is one retry in words.
-type delayRow struct {
-	retry         string
-	raw           format.Calculation
-	delay, jitter string
-	total, spread string
-}
-
 // delayRows lists the retries that a policy allows.
-func delayRows(p retry.Policy) []delayRow {
-	var rows []delayRow
-	for _, r := range p.Table(min(p.Limit()-1, maxRows)) {
-		rows = append(rows, delayRow{
-			retry: format.Number(r.Retry), raw: format.RawDelay(p, r), delay: format.Duration(r.Capped), jitter: format.Span(r.Delay),
-			total: format.LongDuration(r.Total.Mean), spread: format.Span(r.Total),
-		})
-	}
-	return rows
-}
+func delayRows(p retry.Policy) []retry.Row { return p.Table(min(p.Limit()-1, maxRows)) }
 
 // moreRetries says what a table does not list.
 func moreRetries(p retry.Policy) string {

@@ -41,16 +41,17 @@ func Write(w io.Writer, e Entry, h retry.Herd) error {
 // to a buffer cannot fail.
 func writeDelays(b *bytes.Buffer, p retry.Policy) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	line := func(r delayRow, raw string) {
-		cells := []string{r.retry, raw, r.delay, r.total}
+	line := func(n, raw, delay, jitter, total, spread string) {
+		cells := []string{n, raw, delay, total}
 		if p.Jitter.On() {
-			cells = []string{r.retry, raw, r.delay, r.jitter, r.total, r.spread}
+			cells = []string{n, raw, delay, jitter, total, spread}
 		}
 		fmt.Fprintf(t, "%s\t\n", strings.Join(cells, "\t"))
 	}
-	line(delayRow{retry: "  n", delay: "Delay", jitter: "With jitter", total: "In all", spread: "Between"}, "Raw")
+	line("  n", "Raw", "Delay", "With jitter", "In all", "Between")
 	for _, r := range delayRows(p) {
-		line(r, r.raw.Plain())
+		line(format.Number(r.Retry), format.RawDelay(p, r).Plain(), format.Duration(r.Capped), format.Span(r.Delay),
+			format.LongDuration(r.Total.Mean), format.Span(r.Total))
 	}
 	t.Flush()
 	if rest := moreRetries(p); rest != "" {

@@ -655,7 +655,7 @@ func failuresPanel(v View) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.ActsCell(templates.RowReplay(v.Frame, j, link.Queue(v.Queue.Name))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.ActsCell(templates.RowAct(v.Frame, j, "replay", link.Queue(v.Queue.Name))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
