@@ -64,23 +64,6 @@ func lookOfGroup(s failures.State) templates.Look {
 	return templates.Look{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
-// groupTab is one state of the groups.
-type groupTab struct {
-	url     templ.SafeURL
-	word    string
-	current bool
-}
-
-func groupTabs(v List) []groupTab {
-	var all []groupTab
-	for _, t := range v.Tallies {
-		f := v.Filter
-		f.State = t.State
-		all = append(all, groupTab{link.Failures(f, ""), format.UpperFirst(string(t.State)) + " " + format.Number(t.Groups), t.State == v.Filter.State})
-	}
-	return all
-}
-
 // groupSummary says in words what the page shows.
 func groupSummary(v List) string {
 	for _, t := range v.Tallies {

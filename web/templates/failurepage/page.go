@@ -16,20 +16,15 @@ import (
 	"redrive/web/templates/link"
 )
 
-// hourBar is one hour of the chart of a group: its two parts, and its name on
-// the axis if it has one.
+// hourBar is one hour of the chart of a group: what ended a run below, what was
+// tried again above it, and its name on the axis if it has one.
 type hourBar struct {
-	title                   string
-	x, middle               string
-	finalY, final           string // what ended a run
-	requeuedY, requeued     string // what was tried again
-	hasFinal, hasRequeued   bool
-	label                   string
-	hour, finals, requeueds string // for the table
+	failures.Hour
+	title, middle, label string
+	parts                []templates.Rect
 }
 
-// hourLine is a line of the grid.
-type hourLine struct{ y, textY, word string }
+func (b hourBar) again() int64 { return b.Failures - b.Final }
 
 // The heights of the chart, in pixels.
 const (
@@ -43,32 +38,26 @@ func hourBars(hours []failures.Hour) []hourBar {
 	step := 100 / float64(max(1, len(hours)))
 	bars := make([]hourBar, len(hours))
 	for i, h := range hours {
-		again := h.Failures - h.Final
-		final, requeued := height(h.Final, scale), height(again, scale)
-		x := float64(i) * step
-		bars[i] = hourBar{
-			title: fmt.Sprintf("%s: %s final, %s requeued", h.At.Format("15:04"), format.Number(h.Final), format.Number(again)),
-			x:     format.Percent(x + step*0.15), middle: format.Percent(x + step/2),
-			finalY: format.Tenth(chartBase - final), final: format.Tenth(final), hasFinal: h.Final > 0,
-			requeuedY: format.Tenth(chartBase - final - requeued), requeued: format.Tenth(requeued), hasRequeued: again > 0,
-			hour: h.At.Format("2 Jan 15:04"), finals: format.Number(h.Final), requeueds: format.Number(again),
+		x, y := float64(i)*step, chartBase
+		b := hourBar{Hour: h, middle: format.Percent(x + step/2)}
+		b.title = fmt.Sprintf("%s: %s final, %s requeued", h.At.Format("15:04"), format.Number(h.Final), format.Number(b.again()))
+		part := func(class string, n int64) {
+			if n > 0 {
+				height := max(1, float64(n)*scale) // what happened can be seen
+				y -= height
+				b.parts = append(b.parts, templates.Rect{
+					Class: class, X: format.Percent(x + step*0.15), Width: format.Percent(0.7 * step), Y: format.Tenth(y), Height: format.Tenth(height),
+				})
+			}
 		}
+		part("fill is-dead", h.Final)
+		part("fill is-retryable", b.again())
 		if h.At.Hour()%4 == 0 && i > 0 && i < len(hours)-1 {
-			bars[i].label = h.At.Format("15:04")
+			b.label = h.At.Format("15:04")
 		}
+		bars[i] = b
 	}
 	return bars
-}
-
-// barWidth is the width of each hour's bar.
-func barWidth(hours []failures.Hour) string { return format.Percent(70 / float64(max(1, len(hours)))) }
-
-// height is that of a part of a bar: what happened can be seen.
-func height(n int64, scale float64) float64 {
-	if n == 0 {
-		return 0
-	}
-	return max(1, float64(n)*scale)
 }
 
 func mostIn(hours []failures.Hour) int64 {
@@ -80,7 +69,7 @@ func mostIn(hours []failures.Hour) int64 {
 }
 
 // hourLines are two lines at round counts.
-func hourLines(hours []failures.Hour) []hourLine {
+func hourLines(hours []failures.Hour) []templates.Mark {
 	most := mostIn(hours)
 	step := int64(1)
 	for _, s := range []int64{1, 2, 5} {
@@ -90,27 +79,20 @@ func hourLines(hours []failures.Hour) []hourLine {
 			}
 		}
 	}
-	var lines []hourLine
+	var lines []templates.Mark
 	for n := step; n <= most && len(lines) < 3; n += step {
 		y := chartBase - (chartBase-chartTop)*float64(n)/float64(most)
-		lines = append(lines, hourLine{format.Tenth(y), format.Tenth(y - 4), format.Number(n)})
+		lines = append(lines, templates.Mark{Y: format.Tenth(y), TextY: format.Tenth(y - 4), Word: format.Number(n)})
 	}
 	return lines
 }
 
-// finals and requeues add up the hours.
-func finals(hours []failures.Hour) (n int64) {
+// total adds up the hours.
+func total(hours []failures.Hour) (all, final int64) {
 	for _, h := range hours {
-		n += h.Final
+		all, final = all+h.Failures, final+h.Final
 	}
-	return n
-}
-
-func requeues(hours []failures.Hour) (n int64) {
-	for _, h := range hours {
-		n += h.Failures - h.Final
-	}
-	return n
+	return all, final
 }
 
 // chartSentence is the figure in words.
@@ -118,26 +100,17 @@ func chartSentence(hours []failures.Hour) string {
 	most := mostIn(hours)
 	for _, h := range hours {
 		if h.Failures == most {
+			all, _ := total(hours)
 			return fmt.Sprintf("Failures by hour over 24 hours: %s, most of them (%s) in the hour of %s UTC",
-				format.Number(finals(hours)+requeues(hours)), format.Number(most), h.At.Format("15:04"))
+				format.Number(all), format.Number(most), h.At.Format("15:04"))
 		}
 	}
 	return "Failures by hour over 24 hours: none"
 }
 
-// traceText is a piece of a trace.
-type traceText struct {
-	kind traceKind
-	text string
-}
-
-type traceKind int
-
-const (
-	tracePlain traceKind = iota
-	traceHead            // its first line, which says what happened
-	traceFrame           // one of the functions by which the group is known
-)
+// traceText is a piece of a trace: its "head", which says what happened, one of
+// the functions by which the group is known, a "frame", or any other.
+type traceText struct{ kind, text string }
 
 // maxTraceShown is how much of a trace the page of a group has; the job has all.
 const maxTraceShown = 4 << 10
@@ -150,12 +123,12 @@ func traceLines(d failures.Detail) []traceText {
 	}
 	var all []traceText
 	for line := range strings.Lines(format.VisibleLines(clip.Text(strings.TrimRight(trace, "\n"), maxTraceShown))) {
-		kind := tracePlain
+		kind := ""
 		named := func(frame string) bool { return strings.Contains(line, format.Visible(frame)) }
 		if slices.ContainsFunc(d.Frames, named) {
-			kind = traceFrame
+			kind = "frame"
 		} else if len(all) == 0 {
-			kind = traceHead
+			kind = "head"
 		}
 		all = append(all, traceText{kind, line})
 	}

@@ -352,7 +352,7 @@ func traceLine(l traceText) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		switch l.kind {
-		case traceHead:
+		case "head":
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<b>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -370,7 +370,7 @@ func traceLine(l traceText) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case traceFrame:
+		case "frame":
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<span class=\"at\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -3,29 +3,10 @@ package jobpage
 import (
 	"strings"
 
-	"github.com/a-h/templ"
-
 	"redrive/internal/clip"
 	"redrive/internal/history"
-	"redrive/internal/job"
 	"redrive/web/templates/format"
-	"redrive/web/templates/link"
 )
-
-// editLink leads to the page that replays with changes, at one of its fields.
-type editLink struct {
-	url        templ.SafeURL
-	icon, word string
-}
-
-// editLinks are the ways to replay a job that are more than one click.
-func editLinks(j job.Job) []editLink {
-	if !j.Replayable() {
-		return nil
-	}
-	to := link.Edit(j.ID)
-	return []editLink{{to + "#later", "later", "Later"}, {to + "#to-queue", "move", "Another queue"}, {to, "edit", "With changes"}}
-}
 
 // change is a fact of a run that the run before had otherwise.
 type change struct{ name, was, is string }

@@ -42,7 +42,7 @@ func decidersOf(a job.Attempt) []decider {
 			return []decider{{text: noRules}, decided("Handler: "+text, a), {text: policyAfter(a)}}
 		}
 	case who == "rule":
-		return []decider{decided("Rules: "+format.Visible(what)+" "+ruled(a.Action), a), {text: handlerOverruled(a)}, {text: policyAfter(a)}}
+		return []decider{decided("Rules: "+format.Visible(what)+" "+ruled(a.Action), a), {text: cmp.Or(handlerEnded(a.Outcome), unasked)}, {text: policyAfter(a)}}
 	case who == "envelope":
 		return []decider{{text: noRules}, decided("Envelope: set aside, "+templates.Explain(retry.Reason(what)).Short, a), {text: notAsked}}
 	}
@@ -69,14 +69,6 @@ func ruled(a retry.Action) string {
 	}[a], "decided "+templates.ActionWord(a))
 }
 
-// handlerOverruled is what the handler said when a rule went before it.
-func handlerOverruled(a job.Attempt) string {
-	if text := handlerEnded(a.Outcome); text != "" {
-		return text
-	}
-	return unasked
-}
-
 func decided(text string, a job.Attempt) decider {
 	return decider{text: text, code: format.Visible(a.DecidedBy), decided: true}
 }
@@ -98,13 +90,10 @@ func policySaid(a job.Attempt, kind, detail string) string {
 // handlerBefore is what the handler said when the policy decided. An answer
 // that asks for another attempt does not survive the last one.
 func handlerBefore(a job.Attempt, kind string) string {
-	if text := handlerEnded(a.Outcome); text != "" {
-		return text
-	}
 	if kind == "exhausted" {
-		return "Handler: did not end it"
+		return cmp.Or(handlerEnded(a.Outcome), "Handler: did not end it")
 	}
-	return noAnswer
+	return cmp.Or(handlerEnded(a.Outcome), noAnswer)
 }
 
 // handlerEnded says how a handler ended that could not answer.

@@ -150,36 +150,15 @@ func (v Edit) overridden() bool {
 	})
 }
 
-// firstDelay is one of the first ten retries, as a row with its bar.
-type firstDelay struct {
-	retry, delay, jitter, before string
-	raw                          format.Calculation
-	reached                      bool
-	bar, soft, softAt            string
-}
-
 // firstDelays are the first ten delays that a policy gives, those that its
-// attempts do not reach among them.
-func firstDelays(p retry.Policy) []firstDelay {
-	rows := p.Table(10)
+// attempts do not reach among them, and how long a share of the longest is.
+func firstDelays(p retry.Policy) (rows []retry.Row, share func(time.Duration) string) {
+	rows = p.Table(10)
 	longest := time.Duration(1)
 	for _, r := range rows {
 		longest = max(longest, r.Delay.High)
 	}
-	var all []firstDelay
-	for _, r := range rows {
-		share := func(d time.Duration) float64 { return 100 * float64(d) / float64(longest) }
-		d := firstDelay{
-			retry: format.Number(r.Retry), raw: format.RawDelay(p, r), delay: format.Duration(r.Capped), jitter: cmp.Or(format.Span(r.Delay), "–"),
-			before: "not reached", reached: r.Retry < p.Limit(), bar: format.Percent(share(r.Delay.Low)),
-			softAt: format.Percent(share(r.Delay.Low)), soft: format.Percent(share(r.Delay.High - r.Delay.Low)),
-		}
-		if d.reached {
-			d.before = "attempt " + format.Number(r.Retry+1)
-		}
-		all = append(all, d)
-	}
-	return all
+	return rows, func(d time.Duration) string { return format.Percent(100 * float64(d) / float64(longest)) }
 }
 
 // inAll sums the policy up under its delays.
@@ -195,9 +174,6 @@ func inAll(p retry.Policy) string {
 	}
 	return fmt.Sprintf("%s wait %s in all%s, %s.", format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts")), wait, between, format.PolicyEnding(p))
 }
-
-// exhaustions are what can become of a job after its last attempt.
-func exhaustions() []retry.Action { return []retry.Action{retry.DeadLetter, retry.Discard} }
 
 // locked says how many values are hidden, after the payload's size.
 func (v Edit) locked() string {

@@ -169,7 +169,7 @@ func (v View) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = actions(acts, editLinks(v.Job)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = actions(acts, v.Job).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -324,7 +324,7 @@ func crumbs(j job.Job) templ.Component {
 	})
 }
 
-func actions(acts []templates.Act, links []editLink) templ.Component {
+func actions(acts []templates.Act, j job.Job) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -359,7 +359,7 @@ func actions(acts []templates.Act, links []editLink) templ.Component {
 		}
 		for i, a := range acts {
 			if i == len(acts)-1 {
-				templ_7745c5c3_Err = editGroup(links).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = editLinks(j).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

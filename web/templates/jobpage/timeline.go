@@ -26,8 +26,8 @@ const (
 // timeline is the picture of all attempts of a job.
 type timeline struct {
 	title  string
-	lanes  []lane // oldest run first
-	ticks  []tick
+	lanes  []lane           // oldest run first
+	ticks  []label          // of the scale
 	legend []templates.Look // the outcomes that are drawn
 	hollow bool             // attempts to come are drawn
 	jitter bool             // bands of jitter are drawn
@@ -65,7 +65,7 @@ type bar struct {
 	hollow bool
 }
 
-// label is a text in the middle of its place.
+// label is a text at a place.
 type label struct {
 	x    float64
 	text string
@@ -82,12 +82,6 @@ type endMark struct {
 // aside reports whether the text stands beside the dot, where there is room,
 // rather than under it at the end of the lane.
 func (e endMark) aside() bool { return e.x < 80 }
-
-// tick is a mark of the scale.
-type tick struct {
-	x    float64
-	text string
-}
 
 // span is one attempt in time, counted from the zero of its lane.
 type span struct {

@@ -2,6 +2,7 @@ package jobpage
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -205,27 +206,18 @@ func (s *timeline) collect(l lane) {
 	for _, b := range l.bars {
 		if b.hollow {
 			s.hollow = true
-		} else if !s.explains(b.look.Word) {
+		} else if !slices.Contains(s.legend, b.look) {
 			s.legend = append(s.legend, b.look)
 		}
 	}
 }
 
-func (s timeline) explains(word string) bool {
-	for _, l := range s.legend {
-		if l.Word == word {
-			return true
-		}
-	}
-	return false
-}
-
 // ticksOf divides the scale into a few round steps.
-func ticksOf(total time.Duration, scale scaleOf) []tick {
+func ticksOf(total time.Duration, scale scaleOf) []label {
 	step := roundStep(total / 6)
-	ticks := []tick{{0, "0 s"}}
+	ticks := []label{{0, "0 s"}}
 	for d := step; scale.at(d) <= 82 && len(ticks) < 12; d += step {
-		ticks = append(ticks, tick{scale.at(d), format.Duration(d)})
+		ticks = append(ticks, label{scale.at(d), format.Duration(d)})
 	}
 	return ticks
 }

@@ -336,7 +336,7 @@ func texture(l templates.Look, x, y, width, height string) templ.Component {
 	})
 }
 
-func lanes(all []lane, ticks []tick, now time.Time, name string, newest bool) templ.Component {
+func lanes(all []lane, ticks []label, now time.Time, name string, newest bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

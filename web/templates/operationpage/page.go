@@ -84,60 +84,49 @@ func outcomeNote(o operation.Operation) string {
 	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, format.Counted(settled, "run that ended", "runs that ended"))
 }
 
-// itemTab is a choice of items.
-type itemTab struct {
-	show, word string
-	n          int64
-	current    bool
-}
-
-func itemTabs(v View) []itemTab {
-	o := v.Operation
-	all := []itemTab{{"", "all", o.Total, false}}
-	if o.Kind == operation.Replay {
-		all = append(all, itemTab{"relapsed", "failed again", o.Relapsed, false})
+// itemTabs are the choices of items.
+func itemTabs(o operation.Operation) []templates.MeterPart {
+	tab := func(show, word string, n int64) templates.MeterPart {
+		return templates.MeterPart{Name: show, Word: word, N: n}
 	}
-	all = append(all, itemTab{"skipped", "skipped", o.Skipped, false}, itemTab{"failed", "failed", o.Failed, false},
-		itemTab{"pending", "to go", o.Pending, false})
-	if o.Kind == operation.Replay {
-		all = append(all, itemTab{"unsettled", "pending", o.Unsettled(), false}, itemTab{"succeeded", "succeeded", o.Succeeded, false})
-		if o.Dropped > 0 {
-			all = append(all, itemTab{"dropped", "ended by a person", o.Dropped, false})
-		}
-	} else {
-		all = append(all, itemTab{"done", templates.DoneWord(o.Kind), o.Done, false})
+	all, skipped, failed, pending := tab("", "all", o.Total), tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed), tab("pending", "to go", o.Pending)
+	if o.Kind != operation.Replay {
+		return []templates.MeterPart{all, skipped, failed, pending, tab("done", templates.DoneWord(o.Kind), o.Done)}
 	}
-	for i := range all {
-		all[i].current = all[i].show == v.Show
+	tabs := []templates.MeterPart{
+		all, tab("relapsed", "failed again", o.Relapsed), skipped, failed, pending,
+		tab("unsettled", "pending", o.Unsettled()), tab("succeeded", "succeeded", o.Succeeded),
 	}
-	return all
+	if o.Dropped > 0 {
+		tabs = append(tabs, tab("dropped", "ended by a person", o.Dropped))
+	}
+	return tabs
 }
 
 // lookOfItem draws what became of an item.
 func lookOfItem(k operation.Kind, it operation.Item) templates.Look {
-	switch it.State {
-	case operation.ItemPending:
-		if movedOn(it) {
-			return templates.Look{Class: "is-skipped", Icon: "cancelled", Word: "will skip"}
-		}
-		return templates.Look{Class: "is-pending", Icon: "pending", Word: "to go"}
-	case operation.ItemSkipped:
-		return templates.Look{Class: "is-skipped", Icon: "cancelled", Word: "skipped"}
-	case operation.ItemFailed:
-		return templates.Look{Class: "is-failed", Icon: "dlq-failed", Word: "failed"}
+	look := func(class, icon, word string) templates.Look {
+		return templates.Look{Class: class, Icon: icon, Word: word}
 	}
-	switch it.Outcome {
-	case operation.RunSucceeded:
-		return templates.Look{Class: "is-succeeded", Icon: "succeeded", Word: "succeeded"}
-	case operation.RunRelapsed:
-		return templates.Look{Class: "is-failed", Icon: "failed", Word: "failed again"}
-	case operation.RunDropped:
-		return templates.Look{Class: "is-cancelled", Icon: "cancelled", Word: "ended"}
+	switch {
+	case movedOn(it):
+		return look("is-skipped", "cancelled", "will skip")
+	case it.State == operation.ItemPending:
+		return look("is-pending", "pending", "to go")
+	case it.State == operation.ItemSkipped:
+		return look("is-skipped", "cancelled", "skipped")
+	case it.State == operation.ItemFailed:
+		return look("is-failed", "dlq-failed", "failed")
+	case it.Outcome == operation.RunSucceeded:
+		return look("is-succeeded", "succeeded", "succeeded")
+	case it.Outcome == operation.RunRelapsed:
+		return look("is-failed", "failed", "failed again")
+	case it.Outcome == operation.RunDropped:
+		return look("is-cancelled", "cancelled", "ended")
+	case k == operation.Replay:
+		return look("is-available", "available", "pending")
 	}
-	if k == operation.Replay {
-		return templates.Look{Class: "is-available", Icon: "available", Word: "pending"}
-	}
-	return templates.Look{Class: "is-succeeded", Icon: "check", Word: templates.DoneWord(k)}
+	return look("is-succeeded", "check", templates.DoneWord(k))
 }
 
 // movedOn reports whether an item will be skipped when its turn comes: its job
@@ -190,25 +179,16 @@ func skipWords(code operation.Skip) string {
 
 // logWords says what a line of the audit log tells about an operation.
 func logWords(e audit.Entry) string {
-	switch e.Action {
-	case "operation.new":
-		return "asked for by"
-	case "operation.preview":
-		return format.Counted(e.Count, "job", "jobs") + " collected for"
-	case "operation.start":
-		return "started by"
-	case "operation.pause":
-		return "paused by"
-	case "operation.resume":
-		return "resumed by"
-	case "operation.rate":
-		return "another rate by"
-	case "operation.abort":
-		return "aborted by"
-	case "operation.finish":
-		return "finished, for"
-	}
-	return format.Visible(e.Action) + " by"
+	return cmp.Or(map[string]string{
+		"operation.new":     "asked for by",
+		"operation.preview": format.Counted(e.Count, "job", "jobs") + " collected for",
+		"operation.start":   "started by",
+		"operation.pause":   "paused by",
+		"operation.resume":  "resumed by",
+		"operation.rate":    "another rate by",
+		"operation.abort":   "aborted by",
+		"operation.finish":  "finished, for",
+	}[e.Action], format.Visible(e.Action)+" by")
 }
 
 // logDetail is what more there is to say of a line of the log.

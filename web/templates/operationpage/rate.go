@@ -15,13 +15,6 @@ import (
 // rateColumns is how many bars the chart of an operation under way has place for.
 const rateColumns = 60
 
-// rateBar is one step of an operation's time, as it is drawn.
-type rateBar struct {
-	i                   int
-	x, y, width, height string
-	title               string
-}
-
 // rateTop is the highest rate of a step, jobs a second.
 func rateTop(r operation.Rate) float64 {
 	top := 0.0
@@ -39,7 +32,7 @@ const (
 
 // rateBars are the bars of an operation. One that goes on has place for those
 // to come, so that the scripts only give them their heights.
-func rateBars(v View) (all []rateBar) {
+func rateBars(v View) (all []templates.Rect) {
 	r := v.Progress.Rate
 	columns := len(r.Done)
 	if v.Operation.Open() {
@@ -51,9 +44,9 @@ func rateBars(v View) (all []rateBar) {
 		if i < len(r.Done) && top > 0 {
 			height, title = rateRoom*r.PerSecond(i)/top, rateTitle(v, i)
 		}
-		all = append(all, rateBar{
-			i: i, x: format.Percent(100 * float64(i) / float64(columns)), width: format.Percent(75 / float64(columns)),
-			y: format.Coord(rateFloor - height), height: format.Coord(height), title: title,
+		all = append(all, templates.Rect{
+			X: format.Percent(100 * float64(i) / float64(columns)), Width: format.Percent(75 / float64(columns)),
+			Y: format.Coord(rateFloor - height), Height: format.Coord(height), Title: title,
 		})
 	}
 	return all
