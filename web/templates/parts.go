@@ -116,3 +116,12 @@ func Deny(a *Act, allowed bool, why string) {
 		a.Denied = why
 	}
 }
+
+// Disabled are the attributes of a button that cannot be used now, and why; none
+// where there is no reason.
+func Disabled(why string) templ.Attributes {
+	if why == "" {
+		return nil
+	}
+	return templ.Attributes{"disabled": true, "title": why}
+}
