@@ -2,12 +2,13 @@ package templates
 
 import (
 	"fmt"
-	"redrive/internal/job"
-	"redrive/internal/queues"
-	"redrive/web/templates/format"
 	"slices"
 	"strings"
 	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/queues"
+	"redrive/web/templates/format"
 )
 
 // Chart is what became of jobs over the last hour and the last day.

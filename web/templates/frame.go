@@ -16,10 +16,11 @@ package templates
 
 import (
 	"fmt"
+	"time"
+
 	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/web/templates/format"
-	"time"
 )
 
 // Frame is what surrounds every page.

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"cmp"
+
 	"redrive/internal/operation"
 	"redrive/web/templates/format"
 )

@@ -13,6 +13,21 @@ import (
 	"redrive/web/templates/format"
 )
 
+// Overview is the page /.
+type Overview struct {
+	Frame
+	LastHour   []job.Totals // 60 minutes, oldest first
+	Queues     []queues.Info
+	Failing    []job.Job // newest failed jobs
+	Refused    []Refused // newest first
+	Reasons    []filter.ReasonCount
+	Groups     []failures.Group // open ones with the most failures in the last day
+	Letters    LetterUsage
+	Operations []operation.Operation // under way, or paused; the oldest first
+	FirstRun   bool                  // nothing was ever enqueued
+	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
+}
+
 // counterView is one of the six totals with its last hour.
 type counterView struct {
 	name, class, icon, word string
@@ -90,21 +105,6 @@ func soonest(jobs []job.Job, limit int) []job.Job {
 
 func attemptOf(j job.Job) string {
 	return fmt.Sprintf("attempt %d of %d", j.Attempts+1, j.Policy.Limit())
-}
-
-// Overview is the page /.
-type Overview struct {
-	Frame
-	LastHour   []job.Totals // 60 minutes, oldest first
-	Queues     []queues.Info
-	Failing    []job.Job // newest failed jobs
-	Refused    []Refused // newest first
-	Reasons    []filter.ReasonCount
-	Groups     []failures.Group // open ones with the most failures in the last day
-	Letters    LetterUsage
-	Operations []operation.Operation // under way, or paused; the oldest first
-	FirstRun   bool                  // nothing was ever enqueued
-	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }
 
 // maxFullest is how many rows the states by queue have.

@@ -2,12 +2,13 @@ package templates
 
 import (
 	"net/url"
-	"redrive/internal/retry"
-	"redrive/web/templates/format"
-	"redrive/web/templates/link"
 	"strconv"
 
 	"github.com/a-h/templ"
+
+	"redrive/internal/retry"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // PolicyField is a field of the form.

@@ -2,8 +2,26 @@ package templates
 
 import (
 	"cmp"
+
 	"redrive/internal/job"
 )
+
+// Problem is any page that could not be shown.
+type Problem struct {
+	Frame
+	Status    int
+	Title     string // what happened
+	Text      string // to what, and what to do
+	RequestID string
+}
+
+// Conflict is what a form without scripts gets when the job had moved on
+// before it arrived: somebody else was first, or the job is in another state.
+type Conflict struct {
+	Frame
+	Action string // "replay", "discard", "cancel", "forward"
+	Err    *job.Conflict
+}
 
 func problemClass(status int) string {
 	if status >= 500 {
@@ -32,21 +50,4 @@ func conflictTitle(v Conflict) string {
 		"cancel":  "Not cancelled",
 		"forward": "Not forwarded",
 	}[v.Action], "Nothing was changed")
-}
-
-// Problem is any page that could not be shown.
-type Problem struct {
-	Frame
-	Status    int
-	Title     string // what happened
-	Text      string // to what, and what to do
-	RequestID string
-}
-
-// Conflict is what a form without scripts gets when the job had moved on
-// before it arrived: somebody else was first, or the job is in another state.
-type Conflict struct {
-	Frame
-	Action string // "replay", "discard", "cancel", "forward"
-	Err    *job.Conflict
 }

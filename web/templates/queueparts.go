@@ -2,12 +2,22 @@ package templates
 
 import (
 	"cmp"
+	"slices"
+
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates/format"
-	"slices"
 )
+
+// QueueConfig is what the configuration says about a queue.
+type QueueConfig struct {
+	Workers     int
+	Running     int // executions at this moment
+	Policy      retry.Policy
+	DeadLetters bool
+	ForwardedTo string // the host to which dead letters are forwarded, or empty
+}
 
 // segment is a part of a bar, in percent of its width.
 type segment struct {
@@ -63,12 +73,3 @@ func TopQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []que
 
 // Executions is how many attempts ended.
 func Executions(t job.Totals) int64 { return t.Succeeded + t.Failed }
-
-// QueueConfig is what the configuration says about a queue.
-type QueueConfig struct {
-	Workers     int
-	Running     int // executions at this moment
-	Policy      retry.Policy
-	DeadLetters bool
-	ForwardedTo string // the host to which dead letters are forwarded, or empty
-}

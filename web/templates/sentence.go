@@ -2,9 +2,10 @@ package templates
 
 import (
 	"fmt"
-	"redrive/web/templates/format"
 	"strings"
 	"time"
+
+	"redrive/web/templates/format"
 )
 
 // Sentence is prose with times in it, which the scripts keep current. The lead

@@ -11,6 +11,18 @@ import (
 	"redrive/web/templates/format"
 )
 
+// LetterUsage is how full the dead-letter queue is, and what bounds it.
+type LetterUsage struct {
+	retention.Usage
+	retention.Limits
+}
+
+// Refused is a job whose dead letter was not accepted, and why.
+type Refused struct {
+	job.Job
+	Problem string
+}
+
 // bounded reports whether anything ends the stay of a dead letter.
 func (r LetterUsage) bounded() bool { return r.Count > 0 || r.Age > 0 }
 
@@ -94,18 +106,6 @@ func (r LetterUsage) pruning() string {
 		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
 	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. The newest one always stays."
-}
-
-// LetterUsage is how full the dead-letter queue is, and what bounds it.
-type LetterUsage struct {
-	retention.Usage
-	retention.Limits
-}
-
-// Refused is a job whose dead letter was not accepted, and why.
-type Refused struct {
-	job.Job
-	Problem string
 }
 
 func RefusedTitle(n int64) string {

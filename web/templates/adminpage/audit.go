@@ -23,6 +23,14 @@ type Audit struct {
 	Errors map[string]string
 }
 
+// Gone is the page of a job that is not there any more, with what people did
+// to it.
+type Gone struct {
+	templates.Frame
+	ID      string
+	Entries []audit.Entry
+}
+
 func (v Audit) chips() []templates.Chip {
 	var all []templates.Chip
 	add := func(name, value string, clear func(*audit.Filter)) {
@@ -58,12 +66,4 @@ func change(e audit.Entry) string {
 		return after
 	}
 	return before
-}
-
-// Gone is the page of a job that is not there any more, with what people did
-// to it.
-type Gone struct {
-	templates.Frame
-	ID      string
-	Entries []audit.Entry
 }

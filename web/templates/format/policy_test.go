@@ -2,9 +2,10 @@ package format
 
 import (
 	"math"
-	"redrive/internal/retry"
 	"testing"
 	"time"
+
+	"redrive/internal/retry"
 )
 
 func TestPolicy_InWords(t *testing.T) {

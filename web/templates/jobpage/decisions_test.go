@@ -4,13 +4,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"redrive/internal/history"
-	"redrive/internal/job"
-	"redrive/internal/retry"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"redrive/internal/history"
+	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // decisions is one decision for each way in which Decide can come to one.

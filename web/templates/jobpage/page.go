@@ -1,11 +1,12 @@
 package jobpage
 
 import (
+	"time"
+
 	"redrive/internal/audit"
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/web/templates"
-	"time"
 )
 
 // View is the page /jobs/{id}.

@@ -11,6 +11,21 @@ import (
 	"redrive/web/templates/link"
 )
 
+// DeadLetters is the page /dead-letters.
+type DeadLetters struct {
+	templates.Frame
+	Filter  filter.Filter // Queue, Type, Reason, Error
+	List    filter.LetterList
+	After   string
+	Refused []templates.Refused
+	Query   Query
+	Letters templates.LetterUsage
+	Configs map[string]templates.QueueConfig
+	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
+	Slow    bool
+	Errors  map[string]string
+}
+
 // lettersBack is the page that a form returns to without scripts.
 func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
 
@@ -59,19 +74,4 @@ func (v DeadLetters) first() string {
 		return ""
 	}
 	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
-}
-
-// DeadLetters is the page /dead-letters.
-type DeadLetters struct {
-	templates.Frame
-	Filter  filter.Filter // Queue, Type, Reason, Error
-	List    filter.LetterList
-	After   string
-	Refused []templates.Refused
-	Query   Query
-	Letters templates.LetterUsage
-	Configs map[string]templates.QueueConfig
-	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
-	Slow    bool
-	Errors  map[string]string
 }

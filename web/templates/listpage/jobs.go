@@ -8,6 +8,18 @@ import (
 	"redrive/web/templates"
 )
 
+// Jobs is the page /jobs.
+type Jobs struct {
+	templates.Frame
+	Filter filter.Filter
+	List   filter.List
+	After  string            // the cursor of this page, empty for the first
+	Slow   bool              // the query ran into its deadline: List is incomplete
+	Errors map[string]string // field of the filter: what is wrong with it
+	Query  Query
+	Chart  *templates.Chart // of the queue and the type that the filter names, or nil
+}
+
 // jobsCaption names the list for readers who hear it.
 func jobsCaption(f filter.Filter) string {
 	if f.Status == "" {
@@ -59,16 +71,4 @@ func newerIdle(f filter.Filter, after string) string {
 func follows(f filter.Filter, after string) bool {
 	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
 	return after == "" && f == filter.Filter{}
-}
-
-// Jobs is the page /jobs.
-type Jobs struct {
-	templates.Frame
-	Filter filter.Filter
-	List   filter.List
-	After  string            // the cursor of this page, empty for the first
-	Slow   bool              // the query ran into its deadline: List is incomplete
-	Errors map[string]string // field of the filter: what is wrong with it
-	Query  Query
-	Chart  *templates.Chart // of the queue and the type that the filter names, or nil
 }

@@ -1,10 +1,11 @@
 package policypage
 
 import (
+	"time"
+
 	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
-	"time"
 )
 
 // load is one row of the herd: a load over time.

@@ -13,6 +13,14 @@ import (
 	"redrive/web/templates/link"
 )
 
+// List is the page /queues.
+type List struct {
+	templates.Frame
+	Queues  []queues.Info
+	Configs map[string]templates.QueueConfig
+	Held    []queues.Held
+}
+
 // maxQueues is how many rows a page of queues has.
 const maxQueues = 100
 
@@ -132,12 +140,4 @@ func pauseSwitch(f templates.Frame, q queues.Info) templates.Switch {
 		On:  templates.SwitchAction{URL: link.QueueAction(q.Name, "resume"), Icon: "play", Word: "Resume", Fields: templates.Back(link.Queues())},
 		Off: templates.SwitchAction{URL: link.QueueAction(q.Name, "pause"), Icon: "pause", Word: "Pause", Fields: templates.Back(link.Queues())},
 	}
-}
-
-// List is the page /queues.
-type List struct {
-	templates.Frame
-	Queues  []queues.Info
-	Configs map[string]templates.QueueConfig
-	Held    []queues.Held
 }
