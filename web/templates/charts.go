@@ -89,7 +89,9 @@ func barOf(t job.Totals, at time.Time, x, width, top float64) plotBar {
 		if part.n > 0 {
 			height := max(1, plotHeight*float64(part.n)/top)
 			y -= height
-			b.parts = append(b.parts, Rect{Class: part.class, X: format.Percent(x), Y: format.Coord(y), Width: format.Percent(width), Height: format.Coord(height)})
+			b.parts = append(b.parts, Rect{
+				Class: part.class, X: format.Percent(x), Y: format.Coord(y), Width: format.Percent(width), Height: format.Coord(height),
+			})
 		}
 	}
 	return b
@@ -107,11 +109,12 @@ func ceiling(n int64) int64 {
 }
 
 func plotWords(t job.Totals) string {
-	words := []string{format.Number(t.Succeeded) + " succeeded", format.Number(t.Requeued) + " requeued", format.Number(t.FailedPermanently) + " failed for good"}
+	words := format.Number(t.Succeeded) + " succeeded, " + format.Number(t.Requeued) + " requeued, " +
+		format.Number(t.FailedPermanently) + " failed for good"
 	if t.Replayed > 0 {
-		words = append(words, format.Number(t.Replayed)+" replayed")
+		words += ", " + format.Number(t.Replayed) + " replayed"
 	}
-	return strings.Join(words, ", ")
+	return words
 }
 
 // sparkLine draws values as the points of a line in a box of 100 by 18, the

@@ -262,7 +262,7 @@ func pages() map[string]page {
 	problemStates(all)
 	trashStates(all)
 	auditStates(all)
-	redoStates(all)
+	editStates(all)
 	workersStates(all)
 	queueStates(all)
 	failureStates(all)

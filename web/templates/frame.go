@@ -1,13 +1,19 @@
 // Package templates draws the pages. Each page is a templ component that takes
-// one typed view; a view holds nouns of package job as they are, and the
-// component does the wording. Nothing here reads a database or a clock: Frame
-// carries the time at which the view was taken.
+// one typed view; a view holds the nouns of the internal packages as they are,
+// and the component does the wording. Nothing here reads a database or a clock:
+// Frame carries the time at which the view was taken.
 //
-// Data reaches a page as text only: links are built by the functions in
-// links.go, geometry lives in SVG attributes computed here, and there is no
-// style attribute, no inline script and no raw HTML.
+// This package has what pages share: the layout, buttons, badges, times, rows,
+// charts and what is said of states and reasons. It also has the overview and
+// the pages that say what went wrong. Every other page is in a package below,
+// which imports this one and no other page. Package format writes numbers, times
+// and texts, and package link makes every address.
 //
-// Links are written as from the root. Where the product lives below a path,
+// Data reaches a page as text only: addresses come from package link, geometry
+// is computed in Go and lives in SVG attributes, and there is no style attribute,
+// no inline script and no raw HTML.
+//
+// Addresses are written as from the root. Where the product lives below a path,
 // the server puts that path before them after the page is drawn: in href, src,
 // action and formaction, and in data-live, data-on, data-off and every data-…
 // whose name ends in -url. This is safe because each quote that comes from data

@@ -185,7 +185,7 @@ func jobPages() map[string]jobpage.View {
 	for name, v := range ruledPages() {
 		all[name] = v
 	}
-	all["job-redone"] = redonePage()
+	all["job-edited"] = editedPage()
 	all["job-recent"] = recentPage()
 	return all
 }

@@ -20,7 +20,7 @@ type Switch struct {
 	Denied  string
 }
 
-// SwitchAction is one of the two things that a flipAct does.
+// SwitchAction is one of the two things that a Switch does.
 type SwitchAction struct {
 	URL        templ.SafeURL
 	Icon, Word string
@@ -43,6 +43,7 @@ func (f SwitchAction) target() string {
 	return string(f.URL) + "?" + q.Encode()
 }
 
+// OnOff is a state as the scripts write it.
 func OnOff(on bool) string {
 	if on {
 		return "on"
@@ -61,12 +62,16 @@ func faultSwitchOf(f Frame, fault Fault) Switch {
 }
 
 func demoReset(f Frame) Act {
-	return Act{Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay", Denied: f.Denied(access.Operate, "start the demo over"), fields: Back(link.Overview())}
+	return Act{
+		Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay",
+		Denied: f.Denied(access.Operate, "start the demo over"), fields: Back(link.Overview()),
+	}
 }
 
 // pauseSentence says in the banner what is not done, since when and through whom.
 func pauseSentence(q WorkerPause, now time.Time) Sentence {
 	s := Sentence{Now: now}
-	s.Says("%v made it quiet "+s.When(q.Since)+" %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.", format.Someone(format.Visible(q.By)), q.Since)
+	s.Says("%v made it quiet "+s.When(q.Since)+" %v: what runs goes on, ", format.Someone(format.Visible(q.By)), q.Since)
+	s.Says("and nothing else is started until somebody resumes it or the program restarts.")
 	return s
 }

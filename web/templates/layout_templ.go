@@ -1833,7 +1833,7 @@ func livePattern(name, class, symbol, word string) templ.Component {
 	})
 }
 
-// keysHelp is the sheet of keys, opened by "?".
+// keysHelp is the list of keys, opened by "?".
 func keysHelp() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

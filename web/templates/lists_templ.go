@@ -18,8 +18,8 @@ import (
 	"redrive/web/templates/link"
 )
 
-// The cells of a job's row. They carry the names by which the scripts find
-// them, and they reserve their space: a patch never moves anything.
+// StateCell is the badge of a row. The cells of a row carry the names by which
+// the scripts find them, and they reserve their space: a patch moves nothing.
 func StateCell(s job.Status) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

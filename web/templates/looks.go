@@ -60,7 +60,7 @@ func LikeThis(g failures.Group) string {
 }
 
 // Explanation is what pages say about a reason: in a badge, as a part of a
-// sentence, and where there is room, what it means and what to do.
+// sentence, and where there is space, what it means and what to do.
 type Explanation struct {
 	icon, Word string
 	Short      string // after "dead-lettered:"
@@ -122,7 +122,8 @@ func becauseOfEnvelope(r retry.Reason) Explanation {
 	case retry.MissingTraceID:
 		return malformed("no trace id", "its envelope has no trace id", "Its envelope has no trace_id.")
 	case retry.InvalidAttempts:
-		return malformed("attempts invalid", "its envelope's attempts are invalid", "The attempts of its envelope are not a whole number from zero on.")
+		return malformed("attempts invalid", "its envelope's attempts are invalid",
+			"The attempts of its envelope are not a whole number from zero on.")
 	case retry.UnsupportedVersion:
 		return Explanation{"schema", "schema", "its envelope's schema is unknown",
 			"The schema_version of its envelope is missing, or newer than this program. Its bytes are kept as they came.",

@@ -53,6 +53,7 @@ type placed struct {
 	seam     bool
 }
 
+// EnqueuedParts are what an operation did with the jobs of its scope.
 func EnqueuedParts(o operation.Operation) []MeterPart {
 	return []MeterPart{
 		{"done", "is-accent", DoneWord(o.Kind), o.Done},

@@ -11,7 +11,7 @@ import (
 	"redrive/web/templates/link"
 )
 
-// Act is one button that changes something; see actForm.
+// Act is one button that changes something; see ActForm.
 type Act struct {
 	Kind   string // "replay", "discard", "cancel", "forward", "pause", "resume"
 	URL    templ.SafeURL
@@ -24,7 +24,7 @@ type Act struct {
 	fields []field
 }
 
-// inRow reports whether the button stands in a row, and is quiet.
+// inRow reports whether the button is in a row, and looks plain.
 func (a Act) inRow() bool { return a.Class == "row" || a.iconOnly() }
 
 // iconOnly reports whether the word of the button is heard and not seen.
@@ -111,6 +111,7 @@ func LiveWidth(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.
 // UpTo is the class that keeps just enough room for a live count that reaches n.
 func UpTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }
 
+// Deny turns a button off that is not allowed, and says why.
 func Deny(a *Act, allowed bool, why string) {
 	if a.Denied == "" && !allowed {
 		a.Denied = why

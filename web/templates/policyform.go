@@ -18,6 +18,7 @@ type PolicyField struct {
 	List              bool   // it is a longer text
 }
 
+// PolicyFields are the fields of a policy in a form.
 func PolicyFields() []PolicyField {
 	return []PolicyField{
 		{Name: "max_attempts", Label: "Attempts", Hint: "the first included"},

@@ -22,10 +22,12 @@ type phrase struct {
 	down bool // it counts down to the time
 }
 
+// Answers adds to the lead.
 func (s *Sentence) Answers(format string, args ...any) {
 	s.Lead = append(s.Lead, phrases(format, args)...)
 }
 
+// Says adds to the rest.
 func (s *Sentence) Says(format string, args ...any) {
 	s.Rest = append(s.Rest, phrases(format, args)...)
 }

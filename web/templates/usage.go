@@ -105,9 +105,11 @@ func (r LetterUsage) pruning() string {
 	if r.Count > 0 {
 		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
-	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. The newest one always stays."
+	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. " +
+		"The newest one always stays."
 }
 
+// RefusedTitle says how many dead letters were refused.
 func RefusedTitle(n int64) string {
 	return format.Counted(n, "dead letter was refused", "dead letters were refused")
 }

@@ -1,3 +1,8 @@
+// Package adminpage draws what concerns people: the login, who may use the
+// dashboard and its API, and the audit log with what each of them did.
+//
+// The login and the page of a job that was removed are here too: the first
+// shows nothing of the product, the second only what the audit log has left.
 package adminpage
 
 import (

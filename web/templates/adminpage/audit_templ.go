@@ -160,7 +160,7 @@ func (v Audit) Page() templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				for _, d := range kind.deeds {
+				for _, d := range kind.actions {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<option value=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -15,9 +15,9 @@ import (
 
 // actionKind is the actions on one kind of thing, each in words.
 type actionKind struct {
-	name  string
-	any   string // selects them all; empty: they have no prefix in common
-	deeds [][2]string
+	name    string
+	any     string // selects them all; empty: they have no prefix in common
+	actions [][2]string
 }
 
 // actionKinds are all actions, in the order of the list to choose from.
@@ -55,7 +55,7 @@ func actionKinds() []actionKind {
 // actionWords says what an action is.
 func actionWords(action string) string {
 	for _, kind := range actionKinds() {
-		for _, d := range kind.deeds {
+		for _, d := range kind.actions {
 			if d[0] == action {
 				return d[1]
 			}

@@ -1,3 +1,9 @@
+// Package failurepage draws the error groups: the list of what is failing, by
+// cause, and the page of one group with how it fails, why its failures are one
+// group, its newest jobs, and what can be decided about it.
+//
+// Whatever acts on the dead jobs of a group leads to the preview of an operation
+// first, and takes only what was dead when the page was drawn.
 package failurepage
 
 import (
@@ -158,7 +164,8 @@ func groupLine(g failures.Group, now time.Time) string {
 	case g.ReopenedBy == failures.ByFailure:
 		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, format.Clock(g.ReopenedAt, now))
 	case g.ReopenedBy != "":
-		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.", said, patienceText(g.Patience, now), format.Clock(g.ReopenedAt, now))
+		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.",
+			said, patienceText(g.Patience, now), format.Clock(g.ReopenedAt, now))
 	case g.StateAt.IsZero():
 		return ""
 	case g.State == failures.Resolved:

@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// Day is 24 hours.
 const Day = 24 * time.Hour
 
 // Duration says how long something took or takes: "0.44 s", "22.6 s",

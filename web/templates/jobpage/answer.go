@@ -131,8 +131,8 @@ func (s *answer) begins(v View) {
 		return
 	}
 	s.Answers("%v waits for its previous execution", next)
-	s.Says(", which was told to stop and has not returned since %v. It waits until that returns, or until %v, and then starts as soon as a worker is free.",
-		v.StuckSince, v.StuckUntil)
+	s.Says(", which was told to stop and has not returned since %v.", v.StuckSince)
+	s.Says(" It waits until that returns, or until %v, and then starts as soon as a worker is free.", v.StuckUntil)
 }
 
 // waitRange is the delay before an attempt to come.

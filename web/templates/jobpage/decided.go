@@ -13,7 +13,7 @@ import (
 // decider is one of those who may decide about a failed attempt, and what it said.
 type decider struct {
 	text    string
-	code    string // the stable code, on the rung that decided
+	code    string // the stable code, of the one that decided
 	decided bool
 }
 
@@ -42,7 +42,8 @@ func decidersOf(a job.Attempt) []decider {
 			return []decider{{text: noRules}, decided("Handler: "+text, a), {text: policyAfter(a)}}
 		}
 	case who == "rule":
-		return []decider{decided("Rules: "+format.Visible(what)+" "+ruled(a.Action), a), {text: cmp.Or(handlerEnded(a.Outcome), unasked)}, {text: policyAfter(a)}}
+		handler := cmp.Or(handlerEnded(a.Outcome), unasked)
+		return []decider{decided("Rules: "+format.Visible(what)+" "+ruled(a.Action), a), {text: handler}, {text: policyAfter(a)}}
 	case who == "envelope":
 		return []decider{{text: noRules}, decided("Envelope: set aside, "+templates.Explain(retry.Reason(what)).Short, a), {text: notAsked}}
 	}
@@ -51,13 +52,14 @@ func decidersOf(a job.Attempt) []decider {
 
 // decidersUnrun is for a job that no handler was given.
 func decidersUnrun(a job.Attempt, who string) []decider {
+	rules, action := decider{text: "Rules: not asked"}, templates.ActionWord(a.Action)
 	switch who {
 	case "unknown_type":
-		return []decider{{text: "Rules: not asked"}, decided("Handler: none for this type, so "+templates.ActionWord(a.Action), a), {text: notAsked}}
+		return []decider{rules, decided("Handler: none for this type, so "+action, a), {text: notAsked}}
 	case "expired":
-		return []decider{decided("Time to live: ended before it ran, so "+templates.ActionWord(a.Action), a), {text: "Rules: not asked"}, {text: unasked}, {text: notAsked}}
+		return []decider{decided("Time to live: ended before it ran, so "+action, a), rules, {text: unasked}, {text: notAsked}}
 	}
-	return []decider{decided(format.UpperFirst(templates.ActionWord(a.Action)), a)}
+	return []decider{decided(format.UpperFirst(action), a)}
 }
 
 // ruled is what a rule did with a job: "retried it".

@@ -40,7 +40,8 @@ func finish(d retry.Delay, steps ...format.Calculation) []format.Calculation {
 	}
 	steps = append(steps, limit)
 	if d.Jitter.On() {
-		steps = append(steps, format.Calculation{Text: "jitter " + format.Jitter(d.Jitter), Note: "drew", Tail: "×" + format.Decimal(d.Factor, 2)})
+		drew := "×" + format.Decimal(d.Factor, 2)
+		steps = append(steps, format.Calculation{Text: "jitter " + format.Jitter(d.Jitter), Note: "drew", Tail: drew})
 		if float64(d.Capped)*d.Factor > float64(d.Cap) {
 			steps = append(steps, format.Calculation{Text: limit.Text, Note: "reached again"})
 		}

@@ -56,7 +56,8 @@ func (Edit) Fields() []string {
 func EditorText(payload []byte) (text, why string) {
 	switch {
 	case len(payload) > MaxEditor:
-		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API takes all of it.", format.Size(len(payload)), format.Size(MaxEditor))
+		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API takes all of it.",
+			format.Size(len(payload)), format.Size(MaxEditor))
 	case !utf8.Valid(payload):
 		return "", "It is no text, so it cannot be edited here. It is replayed byte for byte."
 	case json.Valid(payload):
@@ -172,7 +173,8 @@ func inAll(p retry.Policy) string {
 	if between != "" {
 		between = " (" + between + ")"
 	}
-	return fmt.Sprintf("%s wait %s in all%s, %s.", format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts")), wait, between, format.PolicyEnding(p))
+	attempts := format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts"))
+	return fmt.Sprintf("%s wait %s in all%s, %s.", attempts, wait, between, format.PolicyEnding(p))
 }
 
 // locked says how many values are hidden, after the payload's size.

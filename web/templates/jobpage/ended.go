@@ -72,7 +72,8 @@ func (s *answer) refused(v View) {
 		problem = strings.TrimRight(l.Problem, ".")
 	}
 	s.Answers("Its dead letter was refused: %v", problem)
-	s.Says(". The job is kept; nothing is lost. It failed for good "+s.When(ended)+" %v, %v: %v.", ended, format.Relative(ended, s.Now), whyOver(v))
+	s.Says(". The job is kept; nothing is lost. It failed for good "+s.When(ended)+" %v, %v: %v.",
+		ended, format.Relative(ended, s.Now), whyOver(v))
 	switch {
 	case v.ForwardedTo != "":
 		s.Says(" Forward it again once %v takes it.", v.ForwardedTo)

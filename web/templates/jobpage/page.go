@@ -1,3 +1,16 @@
+// Package jobpage draws one job: the page /jobs/{id}, and the page that edits a
+// job and replays it.
+//
+// The page of a job answers first, in words, when the job runs again and why
+// then, or what became of it (answer.go, ended.go). A timeline draws every
+// attempt of every run on one scale, and the attempts to come as package retry
+// computes them, which is what the engine will do (forecast.go). The evidence
+// follows: each attempt with who decided about it (decided.go), how its delay
+// was computed (delay.go) and what came of it (then.go). At the side are the
+// facts, the policy with the origin of each field, the payload and the history.
+//
+// A payload is shown to the byte: tree.go points into it and decodes no value.
+// What a replay changed is compared line by line (diff.go).
 package jobpage
 
 import (

@@ -44,7 +44,8 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 	for i, j := range jobs {
 		height := max(2, recentHeight*float64(spent(j, now))/float64(longest))
 		b := recentBar{
-			class: "is-" + string(j.State), x: format.Percent(step * float64(RecentJobs-1-i)), y: format.Coord(recentFloor - height), height: format.Coord(height),
+			class: "is-" + string(j.State), x: format.Percent(step * float64(RecentJobs-1-i)),
+			y: format.Coord(recentFloor - height), height: format.Coord(height),
 		}
 		switch j.State {
 		case job.Completed:

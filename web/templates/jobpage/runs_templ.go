@@ -640,12 +640,12 @@ func attemptWhy(v *View, r *jobRun, i int) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if rungs := decidersOf(a); len(rungs) > 0 {
+		if deciders := decidersOf(a); len(deciders) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<dt>Decided by</dt><dd><ol class=\"ladder\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, step := range rungs {
+			for _, step := range deciders {
 				templ_7745c5c3_Err = deciderItem(step).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -1,3 +1,9 @@
+// Package listpage draws the lists of jobs: all of them, the dead letters, and
+// those that somebody discarded.
+//
+// A list is narrowed by a query, which is all in its address (query.go). Rows
+// carry the names by which the scripts find their cells, so that states are
+// live, while the order of the rows never moves by itself.
 package listpage
 
 import (
@@ -47,7 +53,7 @@ func narrowedBy(f filter.Filter) string {
 	return "queue"
 }
 
-// first is the place of the first row, before which the newer ones stand.
+// first is the place of the first row, before which the newer ones come.
 func (v Jobs) first() string {
 	if len(v.List.Jobs) == 0 {
 		return ""

@@ -1,3 +1,11 @@
+// Package operationpage draws operations on many jobs: their list, and the page
+// of one. That page is a preview until somebody starts the operation; then it
+// has the meters, the rate, the canary, the log and the items with what became
+// of each.
+//
+// The scripts keep the meters and the rate current. They find every number by
+// its data-n and every bar by its data-step, so the page has all of them from
+// the beginning.
 package operationpage
 
 import (
@@ -89,7 +97,8 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	tab := func(show, word string, n int64) templates.MeterPart {
 		return templates.MeterPart{Name: show, Word: word, N: n}
 	}
-	all, skipped, failed, pending := tab("", "all", o.Total), tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed), tab("pending", "to go", o.Pending)
+	all, pending := tab("", "all", o.Total), tab("pending", "to go", o.Pending)
+	skipped, failed := tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed)
 	if o.Kind != operation.Replay {
 		return []templates.MeterPart{all, skipped, failed, pending, tab("done", templates.DoneWord(o.Kind), o.Done)}
 	}
@@ -137,18 +146,18 @@ func movedOn(it operation.Item) bool {
 
 // itemWords says what happened to an item's job.
 func itemWords(o operation.Operation, it operation.Item) string {
-	j := it.Job
+	j, status := it.Job, templates.LookOf(it.Job.Status()).Word
 	switch {
 	case it.Why != "":
 		return format.Visible(it.Why)
 	case j.ID == "":
 		return "the job was removed"
 	case movedOn(it):
-		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, format.Visible(templates.LookOf(j.Status()).Word))
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, status)
 	case it.State == operation.ItemPending:
-		return fmt.Sprintf("run %d, %s", j.Run, format.Visible(templates.LookOf(j.Status()).Word))
+		return fmt.Sprintf("run %d, %s", j.Run, status)
 	case o.Kind != operation.Replay:
-		return fmt.Sprintf("run %d, now %s", it.Run, format.Visible(templates.LookOf(j.Status()).Word))
+		return fmt.Sprintf("run %d, now %s", it.Run, status)
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
@@ -156,7 +165,7 @@ func itemWords(o operation.Operation, it operation.Item) string {
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
-	return fmt.Sprintf("run %d, %s", j.Run, format.Visible(templates.LookOf(j.Status()).Word))
+	return fmt.Sprintf("run %d, %s", j.Run, status)
 }
 
 // itemTime is when the newest thing happened to an item.
@@ -202,12 +211,16 @@ func logDetail(e audit.Entry) string {
 
 // guardWords says what the guard does.
 func guardWords() string {
-	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.", operation.GuardWindow)
+	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.",
+		operation.GuardWindow)
 }
 
 // previewParts are the meter of a preview.
 func previewParts(o operation.Operation) []templates.MeterPart {
-	return []templates.MeterPart{{Name: "pending", Class: "is-accent", Word: "eligible", N: o.Pending}, {Name: "skipped", Class: "is-skipped", Word: "skipped", N: o.Skipped}}
+	return []templates.MeterPart{
+		{Name: "pending", Class: "is-accent", Word: "eligible", N: o.Pending},
+		{Name: "skipped", Class: "is-skipped", Word: "skipped", N: o.Skipped},
+	}
 }
 
 // listedScope says what made the scope, in a list.

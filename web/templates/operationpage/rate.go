@@ -24,7 +24,7 @@ func rateTop(r operation.Rate) float64 {
 	return top
 }
 
-// The bars stand on a line and reach up to the highest of them.
+// The bars rise from a line and reach up to the highest of them.
 const (
 	rateFloor = 84.0
 	rateRoom  = 53.0
@@ -53,8 +53,9 @@ func rateBars(v View) (all []templates.Rect) {
 }
 
 func rateTitle(v View, i int) string {
-	from := v.Progress.Rate.From.Add(time.Duration(i) * v.Progress.Rate.Step)
-	return fmt.Sprintf("%s: %s, %s", format.Clock(from, v.Now), format.Counted(v.Progress.Rate.Done[i], "job", "jobs"), rateWords(v.Progress.Rate.PerSecond(i)))
+	r := v.Progress.Rate
+	from := r.From.Add(time.Duration(i) * r.Step)
+	return fmt.Sprintf("%s: %s, %s", format.Clock(from, v.Now), format.Counted(r.Done[i], "job", "jobs"), rateWords(r.PerSecond(i)))
 }
 
 // rateSentence is the chart in words.

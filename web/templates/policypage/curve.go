@@ -75,7 +75,8 @@ func curveLabel(p retry.Policy, rows []retry.Row) string {
 	if len(rows) > 6 {
 		words = append(words, "… "+format.Duration(rows[len(rows)-1].Capped))
 	}
-	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.", strings.Join(words, ", "), format.Duration(p.MaxInterval))
+	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.",
+		strings.Join(words, ", "), format.Duration(p.MaxInterval))
 }
 
 // grid places retries and delays.

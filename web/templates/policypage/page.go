@@ -1,3 +1,9 @@
+// Package policypage draws retry policies: those in use, the presets, and one of
+// them in full, with its formula, the curve and the table of its delays, and
+// what a herd of jobs that fail together would do. A form asks what another
+// policy would do; its answer is in the address and changes nothing.
+//
+// All figures come from package retry. Write says the same on a terminal.
 package policypage
 
 import (
@@ -56,7 +62,8 @@ func (e Entry) about() string {
 	case kind == "queue":
 		return "for jobs of the queue " + format.Visible(place) + " that say nothing else; stored with each job at enqueue"
 	case kind == "type":
-		return "for jobs of the type " + format.Visible(place) + " that say nothing else, on a queue that says nothing; stored with each job at enqueue"
+		return "for jobs of the type " + format.Visible(place) + " that say nothing else, on a queue that says nothing; " +
+			"stored with each job at enqueue"
 	case kind == "file":
 		return "as the file says, with the default of the configuration beneath"
 	case e.Name == "default":

@@ -1,3 +1,9 @@
+// Package queuepage draws the queues, one queue, and the workers: how deep and
+// how fast each queue is, by which rules its jobs are tried again, and whether
+// somebody works it off.
+//
+// What is a figure is as of the page. Pausing takes effect at once, and its
+// switch shows the new state without another page.
 package queuepage
 
 import (

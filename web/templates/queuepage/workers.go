@@ -33,7 +33,7 @@ type WorkerQueue struct {
 	PausedAt time.Time
 }
 
-// workerSwitch is the button that makes the worker quiet, and wakes it.
+// workerSwitch is the button that pauses the worker and resumes it.
 func workerSwitch(f templates.Frame) templates.Switch {
 	return templates.Switch{
 		Is: f.Paused != nil, About: "this worker", Denied: f.Denied(access.Operate, "make the worker quiet"),
@@ -48,7 +48,8 @@ func (v Workers) summary() string {
 	for _, q := range v.Queues {
 		busy, all = busy+q.Running, all+q.Workers
 	}
-	return fmt.Sprintf("%s, %s of %s", format.Counted(len(v.Queues), "queue", "queues"), format.Number(busy), format.Counted(all, "place busy", "places busy"))
+	queues := format.Counted(len(v.Queues), "queue", "queues")
+	return fmt.Sprintf("%s, %s of %s", queues, format.Number(busy), format.Counted(all, "place busy", "places busy"))
 }
 
 // share is how much of a queue's workers is in use.

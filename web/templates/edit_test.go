@@ -11,8 +11,8 @@ import (
 	"redrive/web/templates/jobpage"
 )
 
-// redoing is the form of a dead payment, as it opens.
-func redoing() jobpage.Edit {
+// editing is the form of a dead payment, as it opens.
+func editing() jobpage.Edit {
 	j := failure(0, job.StatusDeadLetter)
 	j.Payload = []byte(`{"order_id":88412,"amount":4990,"provider":"paylane","lines":[{"sku":"TR-204"},{"sku":"MK-011"}],"capture":true}`)
 	text, _ := jobpage.EditorText(j.Payload)
@@ -23,43 +23,43 @@ func redoing() jobpage.Edit {
 	}
 }
 
-func redoStates(all map[string]page) {
-	all["redo"] = redoing()
-	v := redoing()
+func editStates(all map[string]page) {
+	all["edit"] = editing()
+	v := editing()
 	v.Will = strings.Replace(strings.Replace(v.Was, "paylane", "paylane-eu2", 1), `"capture": true`, "\"capture\": true,\n  \"reason\": \"replayed on eu2\"", 1)
 	v.Form["payload"], v.Form["queue"], v.Form["delay"] = v.Will, "payments-eu2", "5m"
 	v.Paths, v.Checked, v.RunAt = []string{"$.provider", "$.reason"}, true, now.Add(5*time.Minute)
 	v.Policy.MaxAttempts = 3
 	v.Form["max_attempts"] = "3"
-	all["redo-checked"] = v
-	v = redoing()
+	all["edit-checked"] = v
+	v = editing()
 	v.Form = map[string]string{"payload": "{\"a\": <b>}", "queue": "payments", "priority": "high", "coefficient": "0.5", "delay": "soon"}
 	v.Will = v.Form["payload"]
 	v.Errors = map[string]string{
 		"payload": "is not JSON: invalid character '<' looking for beginning of value, in line 1", "priority": `"high" is not a whole number of reasonable size`,
 		"coefficient": "0.5 is not a number of at least 1", "delay": `"soon" is not a duration as 5s, 2m, 7d or PT1H, of at most ten years`,
 	}
-	all["redo-wrong"] = v
-	v = redoing()
+	all["edit-wrong"] = v
+	v = editing()
 	v.Conflict = "run 1 was replayed by sam at 2026-03-12 14:02:09 UTC; the job is available in run 2"
-	all["redo-conflict"] = v
-	v = redoing()
+	all["edit-conflict"] = v
+	v = editing()
 	v.Job.Payload = []byte("\x00\xff")
 	v.Was, v.Fixed = jobpage.EditorText(v.Job.Payload)
 	v.Will = v.Was
 	v.Job.Policy.MaxAttempts, v.Policy.MaxAttempts = 1, 1
-	all["redo-fixed"] = v
-	v = redoing()
+	all["edit-fixed"] = v
+	v = editing()
 	v.Was = strings.Replace(v.Was, `"amount": 4990`, `"token": "••••••#1"`, 1)
 	v.Will, v.Form["payload"], v.Locked, v.Token = v.Was, v.Was, 1, "••••••"
-	all["redo-locked"] = v
-	v = redoing()
+	all["edit-locked"] = v
+	v = editing()
 	v.Frame.Problem = "The disk is full."
-	all["redo-read-only"] = v
+	all["edit-read-only"] = v
 }
 
-func TestRedo_KeepsWhatWasTyped(t *testing.T) {
-	d := parse(t, pages()["redo-wrong"])
+func TestEdit_KeepsWhatWasTyped(t *testing.T) {
+	d := parse(t, pages()["edit-wrong"])
 	if got := d.one("name", "payload").FirstChild.Data; strings.TrimPrefix(got, "\n") != "{\"a\": <b>}" {
 		t.Errorf("the editor holds %q", got)
 	}
@@ -73,8 +73,8 @@ func TestRedo_KeepsWhatWasTyped(t *testing.T) {
 	d.says("role", "alert", "Nothing was replayed: 4 fields are not right.")
 }
 
-func TestRedo_ShowsWhatChanges(t *testing.T) {
-	d := parse(t, pages()["redo-checked"])
+func TestEdit_ShowsWhatChanges(t *testing.T) {
+	d := parse(t, pages()["edit-checked"])
 	var got []string
 	for _, kind := range []string{"del", "add"} {
 		for _, row := range d.with("class", kind) {
@@ -88,10 +88,10 @@ func TestRedo_ShowsWhatChanges(t *testing.T) {
 	d.says("role", "status", "Valid. Run 2 starts at 14:07:11 : same id, attempts from 0 again. Run 1 stays as it was.")
 }
 
-func TestRedo_CannotBeSentWhenNothingCanBeReplayed(t *testing.T) {
-	v := redoing()
+func TestEdit_CannotBeSentWhenNothingCanBeReplayed(t *testing.T) {
+	v := editing()
 	v.Job.State = job.Completed
-	for name, p := range map[string]page{"read-only": pages()["redo-read-only"], "completed": v} {
+	for name, p := range map[string]page{"read-only": pages()["edit-read-only"], "completed": v} {
 		buttons := parse(t, p).nodes(func(n *html.Node) bool { return n.Data == "button" && value(n, "class") == "button primary" })
 		if len(buttons) != 1 || value(buttons[0], "title") == "" {
 			t.Errorf("%s: %d primary buttons, or it does not say why it is off", name, len(buttons))
@@ -119,8 +119,8 @@ func TestEditorText_ReadsBackAsTheSame(t *testing.T) {
 	}
 }
 
-// redonePage is a job whose second run had another payload, queue and policy.
-func redonePage() jobpage.View {
+// editedPage is a job whose second run had another payload, queue and policy.
+func editedPage() jobpage.View {
 	h := captured().replayed(now.Add(-2*time.Second), "sam")
 	was := h.Job
 	body := was.Body()
@@ -134,7 +134,7 @@ func redonePage() jobpage.View {
 }
 
 func TestJob_ShowsWhatAReplayChanged(t *testing.T) {
-	d := parse(t, redonePage())
+	d := parse(t, editedPage())
 	run := "run-" + value(d.one("data-job", "*"), "data-run")
 	says := text(d.one("id", run))
 	for _, want := range []string{"Queue payments-eu2 was payments", "Priority 10 was 0", "Attempts 3 was 5", `"provider": "paylane -eu2 "`} {
