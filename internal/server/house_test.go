@@ -22,6 +22,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 const settings = `
@@ -38,7 +39,7 @@ hosts: [redrive.example]
 const (
 	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10
 	maxBatch = 64 << 20
-	maxEdit  = 6*templates.MaxEditor + web.MaxSmall
+	maxEdit  = 6*jobpage.MaxEditor + web.MaxSmall
 )
 
 // house is the server on a real database, behind real HTTP.
