@@ -27,10 +27,10 @@ func Duration(d time.Duration) string {
 	case d.Round(time.Millisecond) < 100*time.Millisecond:
 		return Decimal(float64(d)/float64(time.Millisecond), 1) + " ms"
 	}
-	return longDuration(d)
+	return coarseDuration(d)
 }
 
-func longDuration(d time.Duration) string {
+func coarseDuration(d time.Duration) string {
 	tenths, whole := d.Round(100*time.Millisecond), d.Round(time.Second)
 	switch {
 	case d.Round(10*time.Millisecond) < 10*time.Second:

@@ -27,9 +27,9 @@ func path(parts ...string) templ.SafeURL {
 	return templ.SafeURL(b.String())
 }
 
-// With adds parameters to an address: names and values in turn. Those without
+// with adds parameters to an address: names and values in turn. Those without
 // a value are left out.
-func With(address templ.SafeURL, params ...string) templ.SafeURL {
+func with(address templ.SafeURL, params ...string) templ.SafeURL {
 	mark := "?"
 	for i := 0; i < len(params); i += 2 {
 		if value := params[i+1]; value != "" {
@@ -112,12 +112,12 @@ func Export(f filter.Filter, format string) templ.SafeURL {
 }
 
 // Count is where the scripts ask how many jobs match a query.
-func Count(query string) templ.SafeURL { return With("/api/v1/jobs/count", "q", query) }
+func Count(query string) templ.SafeURL { return with("/api/v1/jobs/count", "q", query) }
 
 // list adds a filter to an address, its parameters in the order in which
 // url.Values has them.
 func list(address templ.SafeURL, f filter.Filter, after string) templ.SafeURL {
-	return With(address, "after", after, "error", f.Error, "from", moment(f.From), "q", unnamed(f).String(), "queue", f.Queue,
+	return with(address, "after", after, "error", f.Error, "from", moment(f.From), "q", unnamed(f).String(), "queue", f.Queue,
 		"reason", string(f.Reason), "sort", string(f.Sort), "state", string(f.Status), "to", moment(f.To), "type", f.Type)
 }
 
@@ -142,7 +142,7 @@ func Failures(f failures.Filter, after string) templ.SafeURL {
 	if f.State == failures.Open {
 		f.State = "" // what the page shows by itself
 	}
-	return With("/failures", "after", after, "q", f.Text, "queue", f.Queue, "sort", string(f.Sort), "state", string(f.State), "type", f.Type)
+	return with("/failures", "after", after, "q", f.Text, "queue", f.Queue, "sort", string(f.Sort), "state", string(f.State), "type", f.Type)
 }
 
 // Failure is the page of an error group.
@@ -163,7 +163,7 @@ func FailureJobs(fingerprint string) templ.SafeURL {
 func Operations() templ.SafeURL { return "/operations" }
 
 // OperationsAfter is the list of operations from the one after on.
-func OperationsAfter(after int64) templ.SafeURL { return With(Operations(), "after", decimal(after)) }
+func OperationsAfter(after int64) templ.SafeURL { return with(Operations(), "after", decimal(after)) }
 
 // Operation is the page of an operation.
 func Operation(id int64) templ.SafeURL { return path("operations", decimal(id)) }
@@ -181,16 +181,16 @@ func OperationRate(id int64) templ.SafeURL { return "/api/v1" + OperationAction(
 
 // Items is an operation with some of its items, from the one after on.
 func Items(id int64, show string, after int64) templ.SafeURL {
-	return With(Operation(id), "after", decimal(after), "state", show) + "#h-items"
+	return with(Operation(id), "after", decimal(after), "state", show) + "#h-items"
 }
 
 // ItemsFile is what an operation shows of its items, as a file.
 func ItemsFile(id int64, show, format string) templ.SafeURL {
-	return With(OperationAction(id, "items."+format), "state", show)
+	return with(OperationAction(id, "items."+format), "state", show)
 }
 
 // Policies is the page of policies, as seen from the one of that name.
-func Policies(name string) templ.SafeURL { return With("/policies", "preset", name) }
+func Policies(name string) templ.SafeURL { return with("/policies", "preset", name) }
 
 // Access is the page of users, sessions and tokens.
 func Access() templ.SafeURL { return "/access" }
@@ -207,6 +207,6 @@ func AuditFile(f audit.Filter, format string) templ.SafeURL {
 }
 
 func auditLog(address templ.SafeURL, f audit.Filter, after int64) templ.SafeURL {
-	return With(address, "action", f.Action, "actor", f.Actor, "after", decimal(max(after, 0)),
+	return with(address, "action", f.Action, "actor", f.Actor, "after", decimal(max(after, 0)),
 		"from", wire.FormatTime(f.From), "subject", f.Subject, "to", wire.FormatTime(f.To))
 }

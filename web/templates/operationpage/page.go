@@ -11,6 +11,7 @@ package operationpage
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	"redrive/internal/audit"
@@ -232,4 +233,9 @@ func listedScope(o operation.Operation) string {
 		return "ticked by hand"
 	}
 	return format.Visible(o.Filter)
+}
+
+// widthUpTo is the class that keeps just enough room for a live count that reaches n.
+func widthUpTo(n int64) string {
+	return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11))
 }
