@@ -139,7 +139,7 @@ func (a *app) readHandlers(context.Context) error {
 		a.handlers = handler.Envelopes(a.handlers)
 		return nil
 	}
-	set, err := handler.New(handlerConfigs(a.config))
+	set, err := handler.New(a.config.Handlers)
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
@@ -256,7 +256,7 @@ func (a *app) buildServer(context.Context) (err error) {
 		Engine: web.Engine{
 			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.letters.Deliver,
 			Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
-			Waiting: a.engine.Waiting, Began: a.engine.Began, Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Wake,
+			Waiting: a.engine.Waiting, Began: a.engine.Began, Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
 		},
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})

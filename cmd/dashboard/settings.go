@@ -16,7 +16,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/handler"
 	"redrive/internal/store/search"
-	"redrive/web/templates"
+	"redrive/web/templates/policypage"
 )
 
 const usualConfig = "redrive.yaml"
@@ -48,7 +48,7 @@ func (k *check) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	set, err := handler.New(handlerConfigs(settings))
+	set, err := handler.New(settings.Handlers)
 	if err != nil {
 		return usageError{settings.Locate(err)}
 	}
@@ -85,20 +85,20 @@ func (p *policy) Run(c console) error {
 	}
 	// The numbers are those of the page, so that both show the same herd.
 	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
-	return templates.WritePolicy(c.stdout, entry, herd)
+	return policypage.Write(c.stdout, entry, herd)
 }
 
 // find takes the name as one of the configuration first, then as a file's.
-func (p *policy) find(settings *config.Config) (templates.PolicyEntry, error) {
+func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
 	named, ttr, err := settings.Find(p.Name)
 	if err == nil {
-		return templates.PolicyEntry{Name: p.Name, Policy: named, TTR: ttr}, nil
+		return policypage.Entry{Name: p.Name, Policy: named, TTR: ttr}, nil
 	}
 	if _, missing := os.Stat(p.Name); errors.Is(missing, fs.ErrNotExist) && !isFileName(p.Name) {
-		return templates.PolicyEntry{}, err
+		return policypage.Entry{}, err
 	}
 	read, err := settings.ReadPolicy(p.Name)
-	return templates.PolicyEntry{Name: "file:" + p.Name, Policy: read}, err
+	return policypage.Entry{Name: "file:" + p.Name, Policy: read}, err
 }
 
 // isFileName reports whether a name can only be meant as a file's.

@@ -86,7 +86,7 @@ func replayCrowd(b *testing.B, s *store.Store, told <-chan struct{}) (took time.
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.Wake()
+	r.Notify()
 	done := make(chan struct{})
 	var other sync.WaitGroup
 	other.Go(func() {

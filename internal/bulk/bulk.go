@@ -7,7 +7,7 @@
 // small one waiting, and the writer of the database takes other work between two
 // steps. How many items a step has follows from how long the last ones took:
 // nobody waits long for one. Then the goroutine sleeps until the next job is due
-// or somebody calls [Runner.Wake].
+// or somebody calls [Runner.Notify].
 //
 // The runner keeps nothing that matters: where an operation is stands in the
 // store, written in the transaction of the step, and a new process goes on
@@ -38,9 +38,9 @@ type Store interface {
 }
 
 const (
-	breath  = 50 * time.Millisecond // between two steps of an operation with a rate
-	patient = 2 * time.Second       // after a step that failed
-	rarely  = time.Minute           // without anything to do
+	stepPause  = 50 * time.Millisecond // between two steps of an operation with a rate
+	retryPause = 2 * time.Second       // after a step that failed
+	idlePause  = time.Minute           // without anything to do
 )
 
 // Runner works off operations. Its methods are safe for concurrent use.
@@ -68,8 +68,8 @@ func Start(store Store, log *slog.Logger) *Runner {
 	return r
 }
 
-// Wake tells the runner that an operation was made or changed.
-func (r *Runner) Wake() {
+// Notify tells the runner that an operation was made or changed.
+func (r *Runner) Notify() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -108,7 +108,7 @@ func (r *Runner) round(ctx context.Context) (next time.Time) {
 	}
 	if err != nil {
 		r.warn(ctx, err, "operations cannot be read")
-		return time.Now().Add(patient)
+		return time.Now().Add(retryPause)
 	}
 	r.forget(open)
 	for _, o := range open {
@@ -136,7 +136,7 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 	delete(r.again, o.ID)
 	if err != nil {
 		r.warn(ctx, err, "an operation cannot go on", "operation", o.ID, "state", o.State)
-		due = time.Now().Add(patient)
+		due = time.Now().Add(retryPause)
 		r.again[o.ID] = due
 	}
 	return due
@@ -146,7 +146,7 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 	now := time.Now()
 	next, err := r.store.Expire(ctx, now)
-	if latest := now.Add(rarely); next.IsZero() || next.After(latest) {
+	if latest := now.Add(idlePause); next.IsZero() || next.After(latest) {
 		next = latest
 	}
 	return next, err
@@ -198,7 +198,9 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 // ownFault reports whether a step failed for what it does, and not for the state
 // of the database or for want of time.
 func ownFault(err error) bool {
-	for _, common := range []error{job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrBroken, context.Canceled, context.DeadlineExceeded} {
+	for _, common := range []error{
+		job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrBroken, context.Canceled, context.DeadlineExceeded,
+	} {
 		if errors.Is(err, common) {
 			return false
 		}
@@ -209,6 +211,6 @@ func ownFault(err error) bool {
 // warn logs what failed, unless the runner is told to stop.
 func (r *Runner) warn(ctx context.Context, err error, what string, about ...any) {
 	if ctx.Err() == nil {
-		r.log.Warn("Bulk: "+what+". It is tried again.", append(about, "error", err, "again_in", patient)...)
+		r.log.Warn("Bulk: "+what+". It is tried again.", append(about, "error", err, "again_in", retryPause)...)
 	}
 }

@@ -94,7 +94,7 @@ func (r *rig) operate(queue string, p operation.Pace) int64 {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.runner.Wake()
+	r.runner.Notify()
 	return o.ID
 }
 
@@ -164,7 +164,7 @@ func TestRunner_PauseRateAndAbortActAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.runner.Wake()
+			r.runner.Notify()
 		}
 		act(r.store.Operations.Pause(r.Context(), time.Now(), id, ana))
 		r.after(time.Hour, id, 11)
@@ -226,7 +226,7 @@ func TestRunner_EndsPreviewsThatNobodyStarts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.runner.Wake()
+		r.runner.Notify()
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
 		if got := r.operation(o.ID); got.State != operation.Preview || got.Pending != 3 {

@@ -30,7 +30,7 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 		return int(p.stride), now
 	}
 	at = p.dueAt(p.taken)
-	if ready := p.last.Add(breath); p.taken > 0 && at.Before(ready) {
+	if ready := p.last.Add(stepPause); p.taken > 0 && at.Before(ready) {
 		at = ready
 	}
 	if at.After(now) {

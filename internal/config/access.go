@@ -35,7 +35,7 @@ func readProxy(v value) (p Proxy, err error) {
 	}
 	p.Roles = map[string]access.Role{}
 	err = v.fields(map[string]func(value) error{
-		"networks":    into(&p.Networks, networks),
+		"networks":    into(&p.Networks, listOf(network)),
 		"user_header": into(&p.UserHeader, headerName),
 		"role_header": into(&p.RoleHeader, headerName),
 		"role":        into(&p.Role, role),
@@ -66,27 +66,23 @@ func readProxy(v value) (p Proxy, err error) {
 	return p, nil
 }
 
-// networks reads addresses and networks. Everybody is no network.
-func networks(v value) (all []netip.Prefix, err error) {
-	items, err := v.items()
-	for _, item := range items {
-		text, err := item.text()
-		if err != nil {
-			return nil, err
-		}
-		n, err := netip.ParsePrefix(text)
-		if ip, single := netip.ParseAddr(text); single == nil {
-			n, err = netip.PrefixFrom(ip, ip.BitLen()), nil
-		}
-		switch {
-		case err != nil || n.Addr().Zone() != "" || n.Addr().Is4In6():
-			return nil, item.wrong("%q is not a network as 10.0.0.0/8, or an address", clip.Text(text, 64))
-		case n.Bits() == 0:
-			return nil, item.wrong("%q is everybody; name the proxy's own network", text)
-		}
-		all = append(all, n.Masked())
+// network reads a network, or an address. Everybody is no network.
+func network(v value) (n netip.Prefix, err error) {
+	text, err := v.text()
+	if err != nil {
+		return n, err
 	}
-	return all, err
+	n, err = netip.ParsePrefix(text)
+	if ip, single := netip.ParseAddr(text); single == nil {
+		n, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+	}
+	switch {
+	case err != nil || n.Addr().Zone() != "" || n.Addr().Is4In6():
+		return n, v.wrong("%q is not a network as 10.0.0.0/8, or an address", clip.Text(text, 64))
+	case n.Bits() == 0:
+		return n, v.wrong("%q is everybody; name the proxy's own network", text)
+	}
+	return n.Masked(), nil
 }
 
 // headerName reads a header in its canonical form.
@@ -107,11 +103,8 @@ func headerName(v value) (string, error) {
 }
 
 func role(v value) (access.Role, error) {
-	s, err := v.text()
-	if err == nil && access.CheckUserRole(access.Role(s)) != nil {
-		err = v.wrong("%q is no role; use viewer, operator or admin", clip.Text(s, 64))
-	}
-	return access.Role(s), err
+	known := func(r access.Role) bool { return access.CheckUserRole(r) == nil }
+	return word(known, "no role; use viewer, operator or admin")(v)
 }
 
 // readBasePath reads the path below which everything is.

@@ -31,6 +31,7 @@ import (
 	"time"
 	"unicode"
 
+	"redrive/internal/handler"
 	"redrive/internal/invalid"
 	"redrive/internal/redact"
 	"redrive/internal/retention"
@@ -47,7 +48,7 @@ const (
 
 // Config is what a file says. Its methods are safe for concurrent use.
 type Config struct {
-	Handlers    map[string]Handler // by type of job, or a prefix as "report.*"
+	Handlers    map[string]handler.Config // by type of job, or a prefix as "report.*"
 	UnknownType retry.Unknown
 	Hosts       []string // names under which the dashboard is reached, beside the local ones
 
@@ -69,24 +70,6 @@ type Config struct {
 
 	built    merged // what the product says
 	defaults []step // what the file says about every job
-}
-
-// Handler is one handler: exactly one of its fields is set.
-type Handler struct {
-	HTTP *HTTP
-	Exec *Exec
-}
-
-// HTTP describes a service that does the work of a job.
-type HTTP struct {
-	URL     string
-	Timeout time.Duration
-}
-
-// Exec describes a program that does the work of a job.
-type Exec struct {
-	Command []string
-	Timeout time.Duration
 }
 
 type queue struct {
@@ -170,7 +153,7 @@ func readFile(path string) ([]byte, error) {
 // *Error.
 func Parse(name string, data []byte) (*Config, error) {
 	c := &Config{
-		Handlers: map[string]Handler{}, UnknownType: retry.UnknownHold,
+		Handlers: map[string]handler.Config{}, UnknownType: retry.UnknownHold,
 		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
 		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
 		retention: retention.Limits{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/handler"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -57,9 +58,9 @@ func TestParse_ReadsEverything(t *testing.T) {
 	if c.UnknownType != retry.UnknownFail || !slices.Equal(c.Hosts, []string{"redrive.example", "10.0.0.7:8080"}) {
 		t.Errorf("unknown_type %q, hosts %q", c.UnknownType, c.Hosts)
 	}
-	want := map[string]Handler{
-		"email.send": {HTTP: &HTTP{"http://127.0.0.1:9000/email", 30 * time.Second}},
-		"report.*":   {Exec: &Exec{[]string{"/usr/local/bin/report", "--quick"}, 5 * time.Minute}},
+	want := map[string]handler.Config{
+		"email.send": {HTTP: &handler.HTTP{URL: "http://127.0.0.1:9000/email", Timeout: 30 * time.Second}},
+		"report.*":   {Exec: &handler.Exec{Command: []string{"/usr/local/bin/report", "--quick"}, Timeout: 5 * time.Minute}},
 	}
 	if !reflect.DeepEqual(c.Handlers, want) {
 		t.Errorf("handlers %+v, want %+v", c.Handlers, want)

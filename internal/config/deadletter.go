@@ -122,7 +122,8 @@ func readWebhook(v value) (w Webhook, err error) {
 	case len(secrets) != 1:
 		return w, v.wrong("needs exactly one of secret, secret_env and secret_file, to sign with")
 	case !w.Fits():
-		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v that a dead letter has; lower timeout or attempts",
+		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v "+
+			"that a dead letter has; lower timeout or attempts",
 			w.Attempts, w.Timeout, w.Pauses(), webhook.Deadline)
 	}
 	w.Secret = secrets[0]
@@ -142,13 +143,7 @@ func webhookURL(v value) (string, error) {
 	return s, nil
 }
 
-func attempts(v value) (int, error) {
-	n, err := v.integer()
-	if err == nil && (n < 1 || n > maxAttempts) {
-		err = v.wrong("%d is not a number of requests, 1 to %d", n, maxAttempts)
-	}
-	return n, err
-}
+func attempts(v value) (int, error) { return v.upTo(maxAttempts, "requests") }
 
 func secretEnv(v value) (string, error) {
 	name, err := v.text()

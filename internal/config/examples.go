@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
@@ -88,12 +87,10 @@ func (e *example) readAttempt(v value) error {
 }
 
 func failure(v value) (job.Outcome, error) {
-	s, err := v.text()
-	o := job.Outcome(s)
-	if err == nil && !slices.Contains([]job.Outcome{job.Failed, job.Panicked, job.TimedOut, job.Lost}, o) {
-		err = v.wrong("%q is no failure; use failed, panicked, timed_out or lost", clip.Text(s, 64))
+	failed := func(o job.Outcome) bool {
+		return slices.Contains([]job.Outcome{job.Failed, job.Panicked, job.TimedOut, job.Lost}, o)
 	}
-	return o, err
+	return word(failed, "no failure; use failed, panicked, timed_out or lost")(v)
 }
 
 func (e *example) readError(v value) error {
@@ -102,14 +99,7 @@ func (e *example) readError(v value) error {
 		"type":      into(&e.ending.Error.Type, value.text),
 		"message":   into(&e.ending.Error.Message, value.text),
 		"retryable": optional(&e.ending.Answer.Retryable, value.boolean),
-		"code": into(&e.ending.Answer.Code, func(v value) (retry.Code, error) {
-			s, err := v.text()
-			code := retry.Code(s)
-			if err == nil && !code.Valid() {
-				err = v.wrong("%q is unknown; use RETRY, DISCARD, DEAD_LETTER or FAIL", clip.Text(s, 64))
-			}
-			return code, err
-		}),
+		"code":      into(&e.ending.Answer.Code, word(retry.Code.Valid, "unknown; use RETRY, DISCARD, DEAD_LETTER or FAIL")),
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redrive/internal/clip"
+	"redrive/internal/handler"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -31,7 +32,7 @@ func (c *Config) read(data []byte) error {
 		"dead_letter":  c.readDeadLetter,
 		"redaction":    c.readRedaction,
 		"rules":        c.readRules,
-		"unknown_type": into(&c.UnknownType, unknownType),
+		"unknown_type": into(&c.UnknownType, word(retry.Unknown.Valid, "unknown; use hold, fail, dead_letter or delete")),
 		"hosts":        into(&c.Hosts, hosts),
 		"access":       c.readAccess,
 		"base_path":    into(&c.basePath, readBasePath),
@@ -115,7 +116,7 @@ func (c *Config) readHandlers(v value) error {
 		if err := checkPattern(pattern, v); err != nil {
 			return err
 		}
-		var h Handler
+		var h handler.Config
 		err := v.fields(map[string]func(value) error{
 			"http": optional(&h.HTTP, readHTTP),
 			"exec": optional(&h.Exec, readExec),
@@ -128,7 +129,7 @@ func (c *Config) readHandlers(v value) error {
 	})
 }
 
-func readHTTP(v value) (h HTTP, err error) {
+func readHTTP(v value) (h handler.HTTP, err error) {
 	err = v.fields(map[string]func(value) error{
 		"url":     into(&h.URL, value.text),
 		"timeout": into(&h.Timeout, positive),
@@ -139,9 +140,9 @@ func readHTTP(v value) (h HTTP, err error) {
 	return h, err
 }
 
-func readExec(v value) (e Exec, err error) {
+func readExec(v value) (e handler.Exec, err error) {
 	err = v.fields(map[string]func(value) error{
-		"command": into(&e.Command, value.texts),
+		"command": into(&e.Command, textList),
 		"timeout": into(&e.Timeout, positive),
 	})
 	if err == nil && len(e.Command) == 0 {
@@ -164,7 +165,7 @@ func checkPattern(pattern string, v value) error {
 // hosts reads names as a browser sends them, with a port or without: anything
 // else would never match.
 func hosts(v value) ([]string, error) {
-	names, err := v.texts()
+	names, err := textList(v)
 	for i, name := range names {
 		if !isHost(name) {
 			return nil, v.file.wrong(fmt.Sprintf("%s[%d]", v.path, i), fmt.Sprintf(
@@ -190,12 +191,26 @@ func isHost(s string) bool {
 	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
-func workers(v value) (int, error) {
+func workers(v value) (int, error) { return v.upTo(maxWorkers, "workers") }
+
+// upTo is a whole number from 1 to most.
+func (v value) upTo(most int, of string) (int, error) {
 	n, err := v.integer()
-	if err == nil && (n < 1 || n > maxWorkers) {
-		err = v.wrong("%d is not a number of workers, 1 to %d", n, maxWorkers)
+	if err == nil && (n < 1 || n > most) {
+		err = v.wrong("%d is not a number of %s, 1 to %d", n, of, most)
 	}
 	return n, err
+}
+
+// word makes a reader of a text that is one of a few words; others lists them.
+func word[T ~string](valid func(T) bool, others string) func(value) (T, error) {
+	return func(v value) (T, error) {
+		s, err := v.text()
+		if err == nil && !valid(T(s)) {
+			err = v.wrong("%q is "+others, clip.Text(s, 64))
+		}
+		return T(s), err
+	}
 }
 
 func positive(v value) (time.Duration, error) {
@@ -219,22 +234,9 @@ func span(v value) (time.Duration, error) {
 	return d, err
 }
 
-func unknownType(v value) (retry.Unknown, error) {
-	s, err := v.text()
-	u := retry.Unknown(s)
-	if err == nil && !u.Valid() {
-		err = v.wrong("%q is unknown; use hold, fail, dead_letter or delete", s)
-	}
-	return u, err
-}
-
 func expired(v value) (retry.Action, error) {
-	s, err := v.text()
-	action := retry.Action(s)
-	if err == nil && action != retry.DeadLetter && action != retry.Discard {
-		err = v.wrong("%q is unknown; use dead_letter or discard", clip.Text(s, 64))
-	}
-	return action, err
+	ends := func(a retry.Action) bool { return a == retry.DeadLetter || a == retry.Discard }
+	return word(ends, "unknown; use dead_letter or discard")(v)
 }
 
 // policy reads a partial policy, or the name of a whole one, by the rules of package job.

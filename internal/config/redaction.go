@@ -38,22 +38,15 @@ func onePath(s string) redact.Options { return redact.Options{Paths: []string{s}
 
 // hidden reads a list of which each entry is an option by itself.
 func hidden(to *[]string, of func(string) redact.Options) func(value) error {
-	return func(v value) error {
-		items, err := v.items()
+	return into(to, listOf(func(item value) (string, error) {
+		s, err := item.text()
 		if err != nil {
-			return err
+			return "", err
 		}
-		for _, item := range items {
-			s, err := item.text()
-			if err != nil {
-				return err
-			}
-			var wrong *redact.Error
-			if _, err := redact.New(of(s)); errors.As(err, &wrong) {
-				return item.wrong("%s", wrong)
-			}
-			*to = append(*to, s)
+		var wrong *redact.Error
+		if _, err := redact.New(of(s)); errors.As(err, &wrong) {
+			return "", item.wrong("%s", wrong)
 		}
-		return nil
-	}
+		return s, nil
+	}))
 }

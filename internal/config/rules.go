@@ -24,24 +24,14 @@ func (c *Config) readRules(v value) error {
 	})
 }
 
-// each makes a reader of a list out of a reader of its entries.
+// each makes a reader of a list, which may be empty, out of a reader of its
+// entries.
 func each[T any](list *[]T, read func(value) (T, error)) func(value) error {
 	return func(v value) error {
 		if v.node.Type() == ast.NullType {
 			return nil
 		}
-		items, err := v.items()
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			entry, err := read(item)
-			if err != nil {
-				return err
-			}
-			*list = append(*list, entry)
-		}
-		return nil
+		return into(list, listOf(read))(v)
 	}
 }
 

@@ -182,20 +182,25 @@ func (v value) boolean() (bool, error) {
 	return false, v.want("true or false")
 }
 
-func (v value) texts() (all []string, err error) {
-	items, err := v.items()
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range items {
-		s, err := item.text()
+// listOf makes a reader of a list out of a reader of its entries.
+func listOf[T any](read func(value) (T, error)) func(value) ([]T, error) {
+	return func(v value) (all []T, err error) {
+		items, err := v.items()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		for _, item := range items {
+			entry, err := read(item)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, entry)
+		}
+		return all, nil
 	}
-	return all, nil
 }
+
+func textList(v value) ([]string, error) { return listOf(value.text)(v) }
 
 func (v value) items() ([]value, error) {
 	list, ok := v.node.(*ast.SequenceNode)
@@ -243,17 +248,8 @@ func (v value) jsonObject() ([]byte, error) {
 }
 
 func (v value) jsonList() ([]byte, error) {
-	items, err := v.items()
-	if err != nil {
-		return nil, err
-	}
-	all := make([][]byte, len(items))
-	for i, item := range items {
-		if all[i], err = item.json(); err != nil {
-			return nil, err
-		}
-	}
-	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")), nil
+	all, err := listOf(value.json)(v)
+	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")), err
 }
 
 // want says which kind of value belongs here, and what stands here instead.

@@ -88,7 +88,8 @@ func paymentsCapture() kind {
 	return kind{
 		typ: "payments.capture", queue: "payments", share: 0.16, work: [2]time.Duration{80 * time.Millisecond, 600 * time.Millisecond},
 		payload: func(n int, r *rand.Rand) string {
-			return fmt.Sprintf(`{"order_id":%d,"amount":%d,"currency":"EUR","provider":"paylane","lines":[{"sku":"TR-%d","qty":%d}],"capture":true,"coupon":null}`,
+			return fmt.Sprintf(`{"order_id":%d,"amount":%d,"currency":"EUR","provider":"paylane",`+
+				`"lines":[{"sku":"TR-%d","qty":%d}],"capture":true,"coupon":null}`,
 				n, 990+r.IntN(20_000), 100+r.IntN(900), 1+r.IntN(4))
 		},
 		fault: "provider", live: 1, past: func(ago time.Duration) float64 {
@@ -146,7 +147,8 @@ func orderImport() kind {
 	return kind{
 		typ: "order.import", queue: "imports", share: 0.03, work: [2]time.Duration{20 * time.Millisecond, 90 * time.Millisecond},
 		payload: func(n int, r *rand.Rand) string {
-			return fmt.Sprintf(`{"partner":"northwind","order_id":%d,"lines":[{"sku":"MK-%d","qty":"%s"}]}`, n, 100+r.IntN(900), pick(r, []string{"three", "two", "a dozen"}))
+			return fmt.Sprintf(`{"partner":"northwind","order_id":%d,"lines":[{"sku":"MK-%d","qty":"%s"}]}`,
+				n, 100+r.IntN(900), pick(r, []string{"three", "two", "a dozen"}))
 		},
 		fault: "imports", live: 0.5, past: func(time.Duration) float64 { return 0.25 },
 		fail: failure("validation.payload_invalid", func(*rand.Rand, job.Job) string {

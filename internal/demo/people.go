@@ -45,13 +45,14 @@ func acts() []act {
 	return []act{
 		{9*time.Hour + 40*time.Minute, pause("reports", ben)},
 		{9 * time.Hour, resume("reports", ben)},
-		{5*time.Hour + 30*time.Minute, note("image.thumbnail", "Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
+		{5*time.Hour + 30*time.Minute, note("image.thumbnail",
+			"Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
 		{5*time.Hour + 25*time.Minute, bulk(operation.Discard, filter.Filter{Queue: "images"}, 500, ana)},
-		{5 * time.Hour, stand("image.thumbnail", failures.Decision{State: failures.Resolved}, ana)},
+		{5 * time.Hour, decide("image.thumbnail", failures.Decision{State: failures.Resolved}, ana)},
 		{3*time.Hour + 20*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 8, ben)}, // too early, and taken back
 		{3*time.Hour - 10*time.Minute, note("sms.send", "The gateway had lowered our limit; back to normal since 11:00.", ben)},
 		{2*time.Hour + 30*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 500, ana)},
-		{2 * time.Hour, stand("email.receipt", failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 5000}}, ana)},
+		{2 * time.Hour, decide("email.receipt", failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 5000}}, ana)},
 		{90 * time.Minute, note("order.import", "Northwind sends quantities as words. They know; replay once they send numbers.", ben)},
 		{75 * time.Minute, bulk(operation.Replay, filter.Filter{Queue: "reports"}, 500, ben)},
 	}
@@ -97,8 +98,8 @@ func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) func(*
 	}
 }
 
-// stand says what somebody thinks of the largest group of a type.
-func stand(typ string, to failures.Decision, by audit.Actor) func(*history, context.Context, time.Time) error {
+// decide says what somebody decided of the largest group of a type.
+func decide(typ string, to failures.Decision, by audit.Actor) func(*history, context.Context, time.Time) error {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		fingerprint, err := h.group(ctx, t, typ)
 		if err == nil {

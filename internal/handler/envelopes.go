@@ -25,8 +25,9 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 		h, ok := handlers(e.URN)
 		if !ok {
 			return &job.Failure{
-				ErrorInfo: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf("the envelope can be read by now, but no handler is configured for %q; name one, then replay", e.URN)},
-				Answer:    retry.Answer{Code: retry.CodeDeadLetter},
+				ErrorInfo: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf(
+					"the envelope can be read by now, but no handler is configured for %q; name one, then replay", e.URN)},
+				Answer: retry.Answer{Code: retry.CodeDeadLetter},
 			}
 		}
 		j.Type, j.Payload, j.Meta, j.TraceID = e.URN, e.Data, e.Meta, e.TraceID

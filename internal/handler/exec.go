@@ -136,7 +136,8 @@ func (p *program) unstarted(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &job.Failure{ErrorInfo: job.ErrorInfo{Type: "exec.timeout", Message: fmt.Sprintf("%s: not started within %v", p.command[0], p.timeout)}}
+		return &job.Failure{ErrorInfo: job.ErrorInfo{
+			Type: "exec.timeout", Message: fmt.Sprintf("%s: not started within %v", p.command[0], p.timeout)}}
 	}
 	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: "exec.start", Message: err.Error()}}
 }

@@ -39,16 +39,16 @@ import (
 )
 
 const (
-	pace       = 250 * time.Millisecond // between two messages to one client
-	breath     = 20 * time.Millisecond  // between two dispatches
-	pingEvery  = 30 * time.Second
-	passLimit  = 2 * time.Second // for the answer whether a pass is valid
-	writeLimit = 5 * time.Second // for one message
-	readLimit  = 16 << 10        // bytes of one message from a client
-	queryLimit = 2 * time.Second // for one look at the store
-	closeLimit = time.Second     // for a client to take its leave
-	inboxLimit = 1 << 16         // changes; beyond, every client looks again
-	newerLimit = 10_000          // jobs that are counted; beyond, there are more
+	pace          = 250 * time.Millisecond // between two messages to one client
+	dispatchPause = 20 * time.Millisecond  // between two dispatches
+	pingEvery     = 30 * time.Second
+	passLimit     = 2 * time.Second // for the answer whether a pass is valid
+	writeLimit    = 5 * time.Second // for one message
+	readLimit     = 16 << 10        // bytes of one message from a client
+	queryLimit    = 2 * time.Second // for one look at the store
+	closeLimit    = time.Second     // for a client to take its leave
+	inboxLimit    = 1 << 16         // changes; beyond, every client looks again
+	newerLimit    = 10_000          // jobs that are counted; beyond, there are more
 )
 
 const (

@@ -60,7 +60,7 @@ func (h *Hub) dispatch() {
 		select {
 		case <-h.done:
 			return
-		case <-time.After(breath):
+		case <-time.After(dispatchPause):
 		}
 	}
 }

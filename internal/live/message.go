@@ -120,7 +120,7 @@ func newRow(c job.Change) row {
 	}
 }
 
-// Poll is the polling twin: it answers what a websocket would say now of the
+// Poll is the answer to those who poll: what a websocket would say now of the
 // totals, of these jobs and of what is newer than a list, as a JSON object. Of
 // ids, which are canonical, it takes up to MaxIDs; without a first row nothing
 // is newer.

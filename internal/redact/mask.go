@@ -185,7 +185,8 @@ func tokenOf(n int) string { return Hidden + "#" + strconv.Itoa(n) }
 type Moved struct{ At Path }
 
 func (e *Moved) Error() string {
-	return fmt.Sprintf("%s holds %s, which stands for a secret at another place; write the value itself, or put things back as they were", e.At, Hidden)
+	return fmt.Sprintf("%s holds %s, which stands for a secret at another place; "+
+		"write the value itself, or put things back as they were", e.At, Hidden)
 }
 
 // Merge returns the edited document with the secrets of the original in the

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"reflect"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 	"redrive/internal/wire"
 )
 
-// The bounds of the text of one expression; work.go bounds the time it takes.
+// The bounds of the text of one expression; price.go bounds the time it takes.
 const (
 	maxSource = 4 << 10 // bytes
 	maxNodes  = 250     // names, values and operators
@@ -26,219 +27,286 @@ const (
 type inspector struct {
 	roots         map[string][]string
 	nodes, work   int
-	loop          int  // bytes of the list that is gone through; 0: none
-	payload, meta bool // are mentioned
+	loop          int   // bytes of the list that is gone through; 0: none
+	payload, meta bool  // are mentioned
+	err           error // the first thing that is wrong
 }
 
 func wrong(n ast.Node, format string, args ...any) error {
 	return &file.Error{Location: n.Location(), Message: fmt.Sprintf(format, args...)}
 }
 
-// inspect returns the most bytes that the value of a node can have; of a node
-// in a loop, those of all its values together.
-func (i *inspector) inspect(node ast.Node) (bytes int, err error) {
-	if i.nodes++; i.nodes > maxNodes {
-		return 0, wrong(node, "the expression is too long: more than %d names, values and operators", maxNodes)
+// refuse keeps the first error.
+func (i *inspector) refuse(n ast.Node, format string, args ...any) {
+	if i.err == nil {
+		i.err = wrong(n, format, args...)
 	}
-	if err := i.spend(node, i.loop, stepWork); err != nil {
-		return 0, err
+}
+
+// inspect returns the most bytes that the value of a node can have; of a node
+// in a loop, those of all its values together. Once something is wrong it looks
+// no further.
+func (i *inspector) inspect(node ast.Node) (bytes int) {
+	if i.nodes++; i.nodes > maxNodes {
+		i.refuse(node, "the expression is too long: more than %d names, values and operators", maxNodes)
+	}
+	if i.spend(node, i.loop, stepWork); i.err != nil {
+		return 0
 	}
 	switch n := node.(type) {
 	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return smallest, nil
 	case *ast.StringNode:
-		return max(smallest, len(n.Value)) * max(1, i.entries()), nil
+		return max(smallest, len(n.Value)) * max(1, i.loop/smallest)
 	case *ast.PointerNode:
-		return i.loop, nil
+		return i.loop
 	case *ast.IdentifierNode:
-		return 0, i.identifier(n)
+		i.unknown(n)
 	case *ast.UnaryNode:
-		_, err := i.inspect(n.Node)
-		return smallest, err
-	case *ast.BinaryNode:
-		return i.binary(n)
+		i.inspect(n.Node)
 	case *ast.PredicateNode:
 		return i.inspect(n.Node)
 	case *ast.ChainNode:
 		return i.inspect(n.Node)
+	case *ast.BinaryNode:
+		return i.binary(n)
 	case *ast.MemberNode:
 		return i.member(n)
 	case *ast.SliceNode:
-		return i.slice(n)
+		sizes := i.all(n.Node, n.From, n.To)
+		i.spend(n, i.loop, callWork)
+		return sizes[0]
 	case *ast.ConditionalNode:
-		sizes, err := i.all(n.Cond, n.Exp1, n.Exp2)
-		return slices.Max(sizes), err
+		return slices.Max(i.all(n.Cond, n.Exp1, n.Exp2))
 	case *ast.ArrayNode:
-		return i.list(n)
+		sizes := i.all(n.Nodes...)
+		i.spend(n, i.loop, callWork)
+		return smallest + sum(sizes)
 	case *ast.BuiltinNode:
 		return i.builtin(n)
 	case *ast.CallNode:
-		return i.call(n)
+		i.call(n)
+	default:
+		i.refuse(node, "neither let, nor several statements, nor mappings can be used in a rule")
 	}
-	return 0, wrong(node, "neither let, nor several statements, nor mappings can be used in a rule")
+	return smallest
 }
 
-// all inspects the parts of a node. It returns as many sizes.
-func (i *inspector) all(nodes ...ast.Node) ([]int, error) {
-	sizes := make([]int, len(nodes))
-	for k, n := range nodes {
-		var err error
-		if n == nil { // the open end of a slice
-			continue
+// all inspects the parts of a node, of which the open ends of a slice are nil.
+func (i *inspector) all(nodes ...ast.Node) (sizes []int) {
+	for _, n := range nodes {
+		size := 0
+		if n != nil {
+			size = i.inspect(n)
 		}
-		if sizes[k], err = i.inspect(n); err != nil {
-			return sizes, err
-		}
+		sizes = append(sizes, size)
 	}
-	return sizes, nil
+	return sizes
 }
 
-func (i *inspector) identifier(n *ast.IdentifierNode) error {
+func sum(sizes []int) (all int) {
+	for _, size := range sizes {
+		all += size
+	}
+	return all
+}
+
+// unknown refuses a name that is no field of a fact.
+func (i *inspector) unknown(n *ast.IdentifierNode) {
 	if _, ok := i.roots[n.Value]; ok {
-		return wrong(n, "%s alone is no value; write a field of it, as %s.type", n.Value, n.Value)
+		i.refuse(n, "%s alone is no value; write a field of it, as %s.type", n.Value, n.Value)
 	}
 	known := make([]string, 0, len(i.roots))
 	for name := range i.roots {
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	return wrong(n, "%s is unknown here; known are %s", clip.Text(n.Value, 64), strings.Join(known, ", "))
+	i.refuse(n, "%s is unknown here; known are %s", clip.Text(n.Value, 64), strings.Join(known, ", "))
 }
 
 // member is a field of the facts, or an entry of some value.
-func (i *inspector) member(n *ast.MemberNode) (int, error) {
+func (i *inspector) member(n *ast.MemberNode) int {
 	root, ok := n.Node.(*ast.IdentifierNode)
 	if !ok {
-		sizes, err := i.all(n.Node, n.Property)
-		if err != nil {
-			return 0, err
-		}
-		return sizes[0], i.spend(n, sizes[1], copyWork)
+		sizes := i.all(n.Node, n.Property)
+		i.spend(n, sizes[1], copyWork)
+		return sizes[0]
 	}
 	fields, known := i.roots[root.Value]
 	if !known {
-		return 0, i.identifier(root)
+		i.unknown(root)
 	}
 	name, ok := n.Property.(*ast.StringNode)
 	if !ok || !slices.Contains(fields, name.Value) {
-		return 0, wrong(n.Property, "%s has no such field; it has %s", root.Value, strings.Join(fields, ", "))
+		i.refuse(n.Property, "%s has no such field; it has %s", root.Value, strings.Join(fields, ", "))
+		return 0
 	}
 	i.nodes++
 	path := root.Value + "." + name.Value
 	i.payload, i.meta = i.payload || path == "job.payload", i.meta || path == "job.meta"
 	if i.loop > 0 {
-		return 0, wrong(n, "%s cannot be used inside a loop: there, only the entry and written values can", path)
+		i.refuse(n, "%s cannot be used inside a loop: there, only the entry and written values can", path)
 	}
-	return sizeOf(path), nil
+	return sizeOf(path)
 }
 
-func (i *inspector) slice(n *ast.SliceNode) (int, error) {
-	sizes, err := i.all(n.Node, n.From, n.To)
-	if err != nil {
-		return 0, err
+func (i *inspector) call(n *ast.CallNode) {
+	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != "seconds" {
+		i.refuse(n, "there is no such function in a rule; there are %s, seconds and %s", names(functions[:]), names(loops[:]))
 	}
-	return sizes[0], i.spend(n, i.loop, callWork)
+	i.all(n.Arguments...)
+	i.spend(n, i.loop, callWork)
 }
 
-// list is a list that is written out.
-func (i *inspector) list(n *ast.ArrayNode) (int, error) {
-	sizes, err := i.all(n.Nodes...)
-	if err != nil {
-		return 0, err
-	}
-	bytes := smallest
-	for _, size := range sizes {
-		bytes += size
-	}
-	return bytes, i.spend(n, i.loop, callWork)
-}
-
-func (i *inspector) call(n *ast.CallNode) (int, error) {
-	callee, ok := n.Callee.(*ast.IdentifierNode)
-	if !ok || callee.Value != "seconds" {
-		return 0, wrong(n, "there is no such function in a rule; there are %s, seconds and %s", names(functions[:]), names(loops[:]))
-	}
-	_, err := i.all(n.Arguments...)
-	if err != nil {
-		return 0, err
-	}
-	return smallest, i.spend(n, i.loop, callWork)
-}
-
-func (i *inspector) builtin(n *ast.BuiltinNode) (int, error) {
+func (i *inspector) builtin(n *ast.BuiltinNode) int {
 	if loop, ok := find(loops[:], n.Name); ok {
 		return i.through(n, loop)
 	}
 	f, ok := find(functions[:], n.Name)
-	switch {
-	case !ok:
-		return 0, wrong(n, "%s cannot be used in a rule", n.Name)
-	case i.loop > 0 && (n.Name == "first" || n.Name == "last"): // slow where there is none
-		return 0, wrong(n, "%s cannot be used inside a loop; write #[0] or #[-1]", n.Name)
+	if !ok {
+		i.refuse(n, "%s cannot be used in a rule", n.Name)
+	} else if i.loop > 0 && (n.Name == "first" || n.Name == "last") { // slow where there is none
+		i.refuse(n, "%s cannot be used inside a loop; write #[0] or #[-1]", n.Name)
 	}
-	sizes, err := i.all(n.Arguments...)
-	if err != nil || len(sizes) == 0 {
-		return 0, err
+	sizes := i.all(n.Arguments...)
+	if len(sizes) == 0 {
+		return 0
 	}
 	if s, ok := n.Arguments[0].(*ast.StringNode); ok && n.Name == "duration" {
 		if _, err := wire.ParseGoDuration(s.Value); err != nil {
-			return 0, wrong(s, "%v", err)
+			i.refuse(s, "%v", err)
 		}
 	}
-	if err := i.spend(n, i.loop, callWork); err != nil {
-		return 0, err
-	}
+	i.spend(n, i.loop, callWork)
 	bytes := sizes[0]
 	switch n.Name {
 	case "min", "max":
-		for _, more := range sizes[1:] {
-			bytes += more
-		}
+		bytes = sum(sizes)
 	case "trim", "trimPrefix", "trimSuffix", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix":
-		for k := 1; k < len(sizes); k++ {
-			if err := i.sought(n.Arguments[k], sizes[k]); err != nil {
-				return 0, err
-			}
+		for k, size := range sizes[1:] {
+			i.sought(n.Arguments[k+1], size)
 		}
 	}
-	return max(smallest, bytes*f.grows), i.spend(n, bytes, f.work)
+	i.spend(n, bytes, f.work)
+	return max(smallest, bytes*f.grows)
 }
 
 // sought refuses to look for what may be long: together with a long text that
 // would be worse than linear.
-func (i *inspector) sought(n ast.Node, size int) error {
+func (i *inspector) sought(n ast.Node, size int) {
 	if s, ok := n.(*ast.StringNode); ok {
 		size = len(s.Value)
 	} else if i.loop > 0 {
-		return wrong(n, "what is looked for inside a loop must be written out, in quotes")
+		i.refuse(n, "what is looked for inside a loop must be written out, in quotes")
 	}
 	if size > maxSought {
-		return wrong(n, "what is looked for must be a text of at most %d bytes, neither of the payload, nor the meta, nor the message", maxSought)
+		i.refuse(n, "what is looked for must be a text of at most %d bytes, neither of the payload, nor the meta, nor the message", maxSought)
 	}
-	return nil
 }
 
 // through is a loop.
-func (i *inspector) through(n *ast.BuiltinNode, f function) (int, error) {
+func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 	if i.loop > 0 {
-		return 0, wrong(n, "%s stands inside another loop; a rule goes through a list once", n.Name)
+		i.refuse(n, "%s stands inside another loop; a rule goes through a list once", n.Name)
 	}
 	if len(n.Arguments) == 0 {
-		return 0, wrong(n, "%s goes through a list; write %s(job.payload.items, …)", n.Name, n.Name)
+		i.refuse(n, "%s goes through a list; write %s(job.payload.items, …)", n.Name, n.Name)
+		return 0
 	}
-	bytes, err := i.inspect(n.Arguments[0])
-	if err == nil {
-		err = i.spend(n, bytes, f.work)
-	}
-	if err != nil {
-		return 0, err
-	}
+	bytes := i.inspect(n.Arguments[0])
+	i.spend(n, bytes, f.work)
 	i.loop = bytes
-	defer func() { i.loop = 0 }()
-	if _, err := i.all(n.Arguments[1:]...); err != nil {
-		return 0, err
+	i.all(n.Arguments[1:]...)
+	i.loop = 0
+	return max(smallest, bytes*f.grows)
+}
+
+func (i *inspector) binary(n *ast.BinaryNode) int {
+	if n.Operator == ".." {
+		return i.span(n)
 	}
-	return max(smallest, bytes*f.grows), nil
+	sizes := i.all(n.Left, n.Right)
+	left, right := sizes[0], sizes[1]
+	switch n.Operator {
+	case "and", "&&", "or", "||", "-", "*", "/", "%", "**", "^":
+	case "+":
+		i.spend(n, left+right, copyWork)
+		i.spend(n, i.loop, callWork)
+		return left + right
+	case "??":
+		return max(left, right)
+	case "==", "!=":
+		i.compare(n, left, right)
+	case "<", "<=", ">", ">=", "startsWith", "endsWith":
+		i.spend(n, min(left, right), copyWork)
+	case "in":
+		i.compare(n, left, right)
+		i.spend(n, right, scanWork)
+	case "contains":
+		i.sought(n.Right, right)
+		i.spend(n, left, seekWork)
+	case "matches":
+		i.match(n, left)
+	default:
+		i.refuse(n, "the operator %s cannot be used in a rule", n.Operator)
+	}
+	return smallest
+}
+
+// compare is the work of a comparison. With a written value it ends after as
+// many steps as that has.
+func (i *inspector) compare(n *ast.BinaryNode, left, right int) {
+	if !written(n.Left) && !written(n.Right) {
+		i.spend(n, min(left, right), compareWork)
+	}
+}
+
+// written reports whether a value is written out.
+func written(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode:
+		return true
+	case *ast.UnaryNode:
+		return written(n.Node)
+	case *ast.ArrayNode:
+		return !slices.ContainsFunc(n.Nodes, func(entry ast.Node) bool { return !written(entry) })
+	}
+	return false
+}
+
+// match is the work of a match with a pattern.
+func (i *inspector) match(n *ast.BinaryNode, bytes int) {
+	pattern, ok := n.Right.(*ast.StringNode)
+	if !ok {
+		i.refuse(n.Right, "a pattern must be written out, in quotes")
+		return
+	}
+	parsed, err := syntax.Parse(pattern.Value, syntax.Perl)
+	if err != nil {
+		i.refuse(n.Right, "%v", err)
+		return
+	}
+	compiled, err := syntax.Compile(parsed.Simplify())
+	if err != nil { // unreachable: it was parsed
+		i.refuse(n.Right, "%v", err)
+		return
+	}
+	i.spend(n.Right, i.loop, callWork)
+	i.spend(n.Right, bytes, matchWork*len(compiled.Inst))
+}
+
+// span is a range.
+func (i *inspector) span(n *ast.BinaryNode) int {
+	from, ok1 := n.Left.(*ast.IntegerNode)
+	to, ok2 := n.Right.(*ast.IntegerNode)
+	if !ok1 || !ok2 || to.Value < from.Value || uint(to.Value)-uint(from.Value) > maxRange {
+		i.refuse(n, "a range goes from one written number up to another, and over at most %d", maxRange)
+		return 0
+	}
+	if i.loop > 0 {
+		i.refuse(n, "a range cannot be used inside a loop; compare with both of its ends")
+	}
+	i.nodes += 2
+	return smallest * (to.Value - from.Value + 1)
 }
 
 // fieldsOf lists the names under which a struct's fields are seen, and of the

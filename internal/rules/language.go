@@ -31,7 +31,7 @@ const (
 // expression is a compiled expression.
 type expression struct {
 	program       *vm.Program
-	work          int  // see work.go
+	work          int  // see price.go
 	payload, meta bool // what it reads of the job
 }
 
@@ -49,8 +49,8 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 		return nil, placed(err, source)
 	}
 	i := inspector{roots: fieldsOf(reflect.TypeOf(facts))}
-	if _, err := i.inspect(tree.Node); err != nil {
-		return nil, placed(err, source)
+	if i.inspect(tree.Node); i.err != nil {
+		return nil, placed(i.err, source)
 	}
 	var mend mender
 	options := append(mend.options(),

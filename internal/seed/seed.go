@@ -55,7 +55,7 @@ func (c Plan) Write(ctx context.Context, store Store, index Index, progress func
 	return err
 }
 
-// writer is the state of one crowd.
+// writer is the state of one plan.
 type writer struct {
 	Plan
 	store  Store
@@ -117,9 +117,11 @@ func (w writer) born(n int, at time.Time) job.Job {
 	policy.InitialInterval, policy.Jitter = time.Second, retry.Jitter{}
 	policy.MaxAttempts = 2
 	return job.Job{
-		Token: job.Token{ID: w.id(at)}, Queue: queue(typ % queues), Type: fmt.Sprintf("%s.%s", nouns[typ%len(nouns)], verbs[typ/len(nouns)%len(verbs)]),
+		Token: job.Token{ID: w.id(at)}, Queue: queue(typ % queues),
+		Type:   fmt.Sprintf("%s.%s", nouns[typ%len(nouns)], verbs[typ/len(nouns)%len(verbs)]),
 		Policy: policy, Timeout: time.Minute,
-		Payload: fmt.Appendf(nil, `{"order_id":%d,"customer":"%s.%s@mail.example","amount":%d,"currency":"EUR","lines":[{"sku":"MK-%d","qty":%d}]}`,
+		Payload: fmt.Appendf(nil, `{"order_id":%d,"customer":"%s.%s@mail.example","amount":%d,"currency":"EUR",`+
+			`"lines":[{"sku":"MK-%d","qty":%d}]}`,
 			n, pick(w.random, names), pick(w.random, names), w.random.IntN(90_000), w.random.IntN(900), 1+w.random.IntN(9)),
 		Meta: fmt.Appendf(nil, `{"tenant":"shop-%d"}`, w.random.IntN(500)),
 	}
@@ -131,7 +133,8 @@ func (w writer) failure(j job.Job) (job.ErrorInfo, string) {
 	causes := causes()
 	n := w.random.IntN(len(causes))
 	message := fmt.Sprintf(causes[n].message, w.random.IntN(1_000_000))
-	trace := fmt.Sprintf("%s: %s\nshop/%s.Handle\n\tshop/%s.go:%d\nshop/worker.Run\n\tshop/worker.go:88", causes[n].class, message, j.Type, j.Type, 20+n)
+	trace := fmt.Sprintf("%s: %s\nshop/%s.Handle\n\tshop/%s.go:%d\nshop/worker.Run\n\tshop/worker.go:88",
+		causes[n].class, message, j.Type, j.Type, 20+n)
 	return job.ErrorInfo{Type: causes[n].class, Message: message}, trace
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 const settings = `
@@ -37,7 +39,7 @@ hosts: [redrive.example]
 const (
 	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10
 	maxBatch = 64 << 20
-	maxEdit  = 6*templates.MaxEditor + web.MaxSmall
+	maxEdit  = 6*jobpage.MaxEditor + web.MaxSmall
 )
 
 // house is the server on a real database, behind real HTTP.
@@ -73,13 +75,23 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 		t.Fatal(err)
 	}
 	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c.Hosts)})
-	o := Options{
+	var o Options
+	o = Options{
 		Config: c, Hub: hub, Metrics: NewMetrics(),
 		Engine: web.Engine{
 			Running: func() map[string]int { return map[string]int{"orders": 1} },
 			Knows:   func(typ string) bool { return typ != "unknown" },
 			Ready:   func() error { return nil },
+			Deliver: func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
+				return job.InDeadLetters(j.Queue, o.Config.DeadLetters(j.Queue))
+			},
+			Waiting: func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false },
+			Began:   func(job.Token) (at time.Time, ok bool) { return time.Time{}, false },
+			Stuck:   func() []job.Stuck { return nil },
+			Pause:   func(bool) {},
+			Notify:  func() {},
 		},
+		Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&o)

@@ -66,7 +66,8 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	case !who.Role.May(need):
 		return web.Fail(web.Forbidden, fmt.Sprintf("your role %s does not allow this; ask %s", who.Role, need.Asks()))
 	case who.Means.Ambient() && !fromOwnPage(c.Request()):
-		return web.Fail(web.CrossOrigin, "a login is only good for requests that say which page they come from (Sec-Fetch-Site or Origin); programs use a token")
+		return web.Fail(web.CrossOrigin, "a login is only good for requests that say which page they come from "+
+			"(Sec-Fetch-Site or Origin); programs use a token")
 	}
 	return nil
 }

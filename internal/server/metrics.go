@@ -1,22 +1,17 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"redrive/internal/clip"
 	"redrive/internal/job"
-	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/internal/server/web"
 )
@@ -133,103 +128,3 @@ func (m *Metrics) handler(log *slog.Logger) http.Handler {
 type scrapeLog struct{ *slog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Warn("metrics are incomplete", "error", fmt.Sprint(v...)) }
-
-// collector reads the numbers that live in the database.
-type collector struct {
-	*web.Site
-	counters []*prometheus.Desc // in the order of Totals.Counters
-	jobs     *prometheus.Desc
-	workers  *prometheus.Desc
-	ready    *prometheus.Desc
-	letters  letterDescs
-}
-
-func newCollector(s *web.Site) *collector {
-	c := &collector{
-		Site:    s,
-		jobs:    prometheus.NewDesc("redrive_jobs", "Jobs by queue and state.", []string{"queue", "state"}, nil),
-		workers: prometheus.NewDesc("redrive_workers", "Workers by queue, busy or free.", []string{"queue", "state"}, nil),
-		ready:   prometheus.NewDesc("redrive_ready", "Whether jobs are taken and run: 1 or 0.", nil, nil),
-		letters: newLetterDescs(),
-	}
-	help := map[string]string{
-		"jobs_failed":             "Attempts that failed, retried or not.",
-		"jobs_requeued":           "Failed attempts that put the job back.",
-		"jobs_failed_permanently": "Failed attempts that were the last of their run.",
-		"jobs_dlq_failed":         "Dead letters that were asked for and not accepted.",
-		"jobs_succeeded":          "Attempts that succeeded.",
-		"jobs_replayed":           "Jobs that were replayed.",
-	}
-	for _, counter := range (job.Totals{}).Counters() {
-		c.counters = append(c.counters, prometheus.NewDesc(counter.Name+"_total", help[counter.Name], []string{"queue", "type"}, nil))
-	}
-	return c
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat(c.counters, []*prometheus.Desc{c.jobs, c.workers, c.ready}, c.letters.all()) {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if tallies, err := c.View.Tallies(ctx); err != nil {
-		out <- prometheus.NewInvalidMetric(c.counters[0], err)
-	} else {
-		c.collectTallies(tallies, out)
-	}
-	if queues, err := c.View.Queues(ctx, time.Now()); err != nil {
-		out <- prometheus.NewInvalidMetric(c.jobs, err)
-	} else {
-		c.collectQueues(queues, out)
-	}
-	ready := 0.
-	if c.Engine.Ready() == nil {
-		ready = 1
-	}
-	out <- gauge(c.ready, ready)
-	c.collectLetters(ctx, time.Now(), out)
-}
-
-func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-}
-
-func (c *collector) collectTallies(tallies []queues.Tally, out chan<- prometheus.Metric) {
-	for _, t := range tallies {
-		for i, counter := range t.Totals.Counters() {
-			out <- prometheus.MustNewConstMetric(c.counters[i], prometheus.CounterValue, float64(counter.Value), t.Queue, label(t.Type))
-		}
-	}
-}
-
-func (c *collector) collectQueues(queues []queues.Info, out chan<- prometheus.Metric) {
-	type key struct{ queue, state string }
-	jobs, workers := map[key]int64{}, map[key]int64{}
-	running := c.Engine.Running()
-	for i, q := range queues {
-		name := q.Name
-		if i >= maxLabels {
-			name = other
-		}
-		for _, state := range job.States() {
-			jobs[key{name, string(state)}] += q.Depths[job.Status(state)]
-		}
-		busy := int64(running[q.Name])
-		workers[key{name, "busy"}] += busy
-		workers[key{name, "free"}] += max(0, int64(c.Config.Workers(q.Name))-busy)
-	}
-	for k, n := range jobs {
-		out <- gauge(c.jobs, float64(n), k.queue, k.state)
-	}
-	for k, n := range workers {
-		out <- gauge(c.workers, float64(n), k.queue, k.state)
-	}
-}
-
-// label is a value that every reader of metrics accepts.
-func label(s string) string { return clip.Text(s, job.MaxType) }

@@ -17,7 +17,7 @@ import (
 func operated(t *testing.T) *house {
 	t.Helper()
 	var runner *bulk.Runner
-	h := start(t, func(o *Options) { o.Engine.Notify = func() { runner.Wake() } })
+	h := start(t, func(o *Options) { o.Engine.Notify = func() { runner.Notify() } })
 	runner = bulk.Start(h.store.Operations, nil)
 	t.Cleanup(runner.Close)
 	return h

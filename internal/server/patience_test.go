@@ -124,7 +124,7 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	var runner *bulk.Runner
-	h := startOn(t, refilled, func(o *Options) { o.Engine.Notify = func() { runner.Wake() } })
+	h := startOn(t, refilled, func(o *Options) { o.Engine.Notify = func() { runner.Notify() } })
 	runner = bulk.Start(refilled.Operations, nil)
 	t.Cleanup(runner.Close)
 	h.failed(1, "orders", []byte("{}"))

@@ -23,13 +23,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
 	"redrive/internal/config"
-	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/server/api"
 	"redrive/internal/server/pages"
@@ -37,8 +37,7 @@ import (
 	"redrive/internal/server/web"
 )
 
-// Options are the parts of a server. Those without a default are required, of the
-// engine: Running, Knows and Ready.
+// Options are the parts of a server. Pointers and functions are required.
 type Options struct {
 	View    *view.View
 	Config  *config.Config
@@ -46,61 +45,24 @@ type Options struct {
 	Metrics *Metrics
 	Engine  web.Engine
 
-	Insecure bool         // reachable from the network, and said to be open to everybody
-	Closed   bool         // without any user nobody is let in, instead of everybody
-	BasePath string       // below which everything is, as "/redrive"; default: the root
-	Demo     pages.Demo   // nil outside demo mode
-	Log      *slog.Logger // default: none
+	Insecure bool       // reachable from the network, and said to be open to everybody
+	Closed   bool       // without any user nobody is let in, instead of everybody
+	BasePath string     // below which everything is, as "/redrive"; default: the root
+	Demo     pages.Demo // nil outside demo mode
+	Log      *slog.Logger
 }
 
-// missing names a required option that is not set, or nothing.
+// missing names an option that is not set, or nothing.
 func (o Options) missing() string {
-	switch {
-	case o.View == nil:
-		return "View"
-	case o.Config == nil:
-		return "Config"
-	case o.Hub == nil:
-		return "Hub"
-	case o.Metrics == nil:
-		return "Metrics"
-	case o.Engine.Running == nil:
-		return "Running"
-	case o.Engine.Knows == nil:
-		return "Knows"
-	case o.Engine.Ready == nil:
-		return "Ready"
-	}
-	return ""
-}
-
-// defaults of an engine that has nothing to say: a refused dead letter goes into
-// the built-in dead-letter queue where the job's queue has one, and nothing waits.
-func (o *Options) defaults() {
-	e := &o.Engine
-	if e.Deliver == nil {
-		e.Deliver = func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
-			return job.InDeadLetters(j.Queue, o.Config.DeadLetters(j.Queue))
+	for _, part := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(o.Engine)} {
+		for i := range part.NumField() {
+			f := part.Field(i)
+			if name := part.Type().Field(i).Name; (f.Kind() == reflect.Pointer || f.Kind() == reflect.Func) && f.IsNil() {
+				return name
+			}
 		}
 	}
-	if e.Waiting == nil {
-		e.Waiting = func(string) (since, until time.Time, ok bool) { return time.Time{}, time.Time{}, false }
-	}
-	if e.Began == nil {
-		e.Began = func(job.Token) (at time.Time, ok bool) { return time.Time{}, false }
-	}
-	if e.Notify == nil {
-		e.Notify = func() {}
-	}
-	if e.Pause == nil {
-		e.Pause = func(bool) {}
-	}
-	if e.Stuck == nil {
-		e.Stuck = func() []job.Stuck { return nil }
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	return ""
 }
 
 // Server is an http.Handler.
@@ -129,7 +91,6 @@ func New(o Options) (*Server, error) {
 	if !config.IsBasePath(o.BasePath) {
 		return nil, fmt.Errorf("server: the base path %q is not one as /redrive", o.BasePath)
 	}
-	o.defaults()
 	e, began := echo.New(), time.Now()
 	s := &Server{
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Log: o.Log},

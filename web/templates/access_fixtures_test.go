@@ -5,6 +5,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // accessStates are the states of the page /access.
@@ -12,7 +13,7 @@ func accessStates(all map[string]page) {
 	f := frame("access", "Access")
 	f.User, f.Role, f.LogOut = "ana", access.Admin, true
 	own := access.Session{Hash: []byte("own"), User: "ana", Role: access.Admin, Created: now.Add(-time.Hour), Seen: now.Add(-5 * time.Second), Address: "10.4.0.17"}
-	v := templates.Access{
+	v := adminpage.Access{
 		Frame: f, Own: own.ID(),
 		Users: []access.User{
 			{Name: "ana", Role: access.Admin, Created: now.Add(-40 * 24 * time.Hour), Changed: now.Add(-40 * 24 * time.Hour), LoggedIn: own.Created},
@@ -33,14 +34,14 @@ func accessStates(all map[string]page) {
 	v.Made, v.Secret = "", ""
 	v.Problem, v.Field, v.Name, v.Role = "the user ben exists already", "name", "ben", access.Operator
 	all["access-refused"] = v
-	all["access-open"] = templates.Access{Frame: fresh("access", "Access"), Open: true}
-	all["access-proxied"] = templates.Access{Frame: fresh("access", "Access"), Proxied: true}
+	all["access-open"] = adminpage.Access{Frame: fresh("access", "Access"), Open: true}
+	all["access-proxied"] = adminpage.Access{Frame: fresh("access", "Access"), Proxied: true}
 }
 
 // poisonedAccess shows a text wherever one can come from.
-func poisonedAccess(f templates.Frame, s string) templates.Access {
+func poisonedAccess(f templates.Frame, s string) adminpage.Access {
 	f.User, f.Role, f.LogOut = s, access.Role(s), true
-	return templates.Access{
+	return adminpage.Access{
 		Frame: f, Users: []access.User{{Name: s, Role: access.Role(s)}, {Name: "x", Role: access.Admin}},
 		Sessions: []access.Session{{User: s, Role: access.Role(s), Address: s}},
 		Tokens:   []access.Token{{ID: s, Name: s, Role: access.Role(s), CreatedBy: s, Expires: now.Add(time.Hour)}},

@@ -8,7 +8,9 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
+	"redrive/web/templates/jobpage"
+	"redrive/web/templates/listpage"
 )
 
 // BenchmarkPages draws the pages that people look at most, with 50 rows each and
@@ -40,20 +42,20 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-func fullLetters() templates.DeadLetters {
+func fullLetters() listpage.DeadLetters {
 	v := deadLetters(frame("dead-letters", "Dead letters"))
 	v.Refused, v.List, v.Query = nil, letters(50), fullQuery()
 	return v
 }
 
-func fullJobs() templates.Jobs {
+func fullJobs() listpage.Jobs {
 	v := jobs(frame("jobs", "Jobs"))
 	v.List.Jobs, v.Query = mixed(50), fullQuery()
 	return v
 }
 
 // deadJobs is the list of jobs with all that its filter can bring along.
-func deadJobs() templates.Jobs {
+func deadJobs() listpage.Jobs {
 	v := fullJobs()
 	v.Filter = filter.Filter{Status: job.StatusDeadLetter, Queue: "payments", Error: "timeout"}
 	v.List.Jobs, v.After = failing(50), filter.Cursor{At: now, Seq: 5}.String()
@@ -61,16 +63,16 @@ func deadJobs() templates.Jobs {
 }
 
 // usualJob has as many others of its type as are shown.
-func usualJob() templates.JobPage {
+func usualJob() jobpage.View {
 	v := recentPage()
-	for n := range templates.RecentJobs {
+	for n := range jobpage.RecentJobs {
 		v.Recent = append(v.Recent, failureOf(n%20, []job.Status{job.StatusDeadLetter, job.Status(job.Completed), job.Status(job.Retryable)}[n%3]))
 	}
-	v.Recent = v.Recent[:templates.RecentJobs]
+	v.Recent = v.Recent[:jobpage.RecentJobs]
 	return v
 }
 
-func fullFailures() templates.Failures {
+func fullFailures() failurepage.List {
 	v := groupFailures(frame("failures", "Failures"))
 	for n := len(v.List.Groups); n < 50; n++ {
 		g := group(n % len(kinds()))
@@ -82,7 +84,7 @@ func fullFailures() templates.Failures {
 }
 
 // fullQuery has as many facets and suggestions as are shown.
-func fullQuery() templates.Query {
+func fullQuery() listpage.Query {
 	q := above()
 	names := func(format string, n int) (all []filter.NameCount) {
 		for i := range n {

@@ -10,6 +10,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
 )
 
 // group is the error group of the nth kind of failure, which has gone on for a
@@ -36,8 +37,8 @@ func groups() []failures.Group {
 	return all
 }
 
-func groupFailures(f templates.Frame) templates.Failures {
-	return templates.Failures{
+func groupFailures(f templates.Frame) failurepage.List {
+	return failurepage.List{
 		Frame: f, Filter: failures.Filter{State: failures.Open}, Queues: []string{"email", "media", "orders", "payments"},
 		Tallies: []failures.Tally{
 			{State: failures.Open, Groups: 6, Dead: 2881, Retrying: 802}, {State: failures.Resolved, Groups: 64}, {State: failures.Ignored, Groups: 1, Dead: 9},
@@ -47,8 +48,8 @@ func groupFailures(f templates.Frame) templates.Failures {
 }
 
 // captures is the page of the group of the payments that fail.
-func captures(change func(*failures.Group)) templates.Failure {
-	v := templates.Failure{Frame: frame("failures", "upstream.unavailable"), Read: 9, Operations: pastOperations()}
+func captures(change func(*failures.Group)) failurepage.View {
+	v := failurepage.View{Frame: frame("failures", "upstream.unavailable"), Read: 9, Operations: pastOperations()}
 	v.Group = group(0)
 	v.Message, v.Frames = "POST ‹url›: 503 Service Unavailable", []string{"payments.(*Client).Capture", "payments.HandleCapture"}
 	v.Hours = make([]failures.Hour, 24)
@@ -63,7 +64,7 @@ func captures(change func(*failures.Group)) templates.Failure {
 		v.Jobs = append(v.Jobs, failure(n*len(kinds()), status))
 	}
 	v.Sample = failures.Sample{Job: v.Jobs[0], Attempt: job.Attempt{Error: v.Jobs[0].Error, Trace: upstreamTrace}}
-	v.Keys = []templates.PayloadKey{
+	v.Keys = []failurepage.PayloadKey{
 		{Name: "currency", Values: 1, Commonest: `"EUR"`, Jobs: 9}, {Name: "card", Values: 3, Commonest: `"••••••"`, Jobs: 5}, {Name: "order_id", Values: 9, Commonest: "88412", Jobs: 1},
 	}
 	change(&v.Group)
@@ -95,7 +96,7 @@ func failureStates(all map[string]page) {
 	v.Filter, v.List = failures.Filter{State: failures.Open, Type: "no type"}, failures.List{}
 	v.Errors = map[string]string{"type": `"no type" is not a type`}
 	all["failures-bad-filter"] = v
-	all["failures-healthy"] = templates.Failures{Frame: quiet("failures", "Failures"), Filter: failures.Filter{State: failures.Open}}
+	all["failures-healthy"] = failurepage.List{Frame: quiet("failures", "Failures"), Filter: failures.Filter{State: failures.Open}}
 	f.Role = access.Viewer
 	v = groupFailures(f)
 	v.List.Groups = groups()[:2]

@@ -12,6 +12,9 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
+	"redrive/web/templates/listpage"
+	"redrive/web/templates/queuepage"
 )
 
 // The fixtures are one afternoon of a shop: now is fixed, ids are made up, and
@@ -241,8 +244,8 @@ func refused() []templates.Refused {
 }
 
 // room is a dead-letter queue that is full in three days.
-func room(open int64) templates.LetterRoom {
-	return templates.LetterRoom{
+func room(open int64) templates.LetterUsage {
+	return templates.LetterUsage{
 		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
 		Limits: retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000},
 	}
@@ -259,7 +262,7 @@ func pages() map[string]page {
 	problemStates(all)
 	trashStates(all)
 	auditStates(all)
-	redoStates(all)
+	editStates(all)
 	workersStates(all)
 	queueStates(all)
 	failureStates(all)
@@ -294,16 +297,16 @@ func overviewStates(all map[string]page) {
 }
 
 // above is what stands above a list.
-func above() templates.Query {
+func above() listpage.Query {
 	facets := filter.Facets{
 		Reasons: reasonCounts(), Queues: []filter.NameCount{{Name: "payments", Count: 1204}, {Name: "email", Count: 606}, {Name: "billing", Count: 260}},
 		Types: []filter.NameCount{{Name: "payments.capture", Count: 1100}, {Name: "email.receipt", Count: 606}, {Name: "invoice.render", Count: 260}},
 	}
-	return templates.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
+	return listpage.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
 }
 
-func jobs(f templates.Frame) templates.Jobs {
-	return templates.Jobs{
+func jobs(f templates.Frame) listpage.Jobs {
+	return listpage.Jobs{
 		Frame: f, Query: above(), List: filter.List{Jobs: mixed(30), Next: filter.Cursor{At: now.Add(-time.Hour), Seq: 700}},
 	}
 }
@@ -321,9 +324,9 @@ func jobsStates(all map[string]page) {
 	v = jobs(f)
 	v.Filter, v.Slow, v.List.Jobs = filter.Filter{Error: "time_out"}, true, failing(3)
 	all["jobs-slow"] = v
-	v.Query.Filling, v.Query.Lag = true, 3
+	v.Query.Indexing, v.Query.Lag = true, 3
 	all["jobs-filling"] = v
-	v.Query.Filling, v.Query.Lag = false, 0
+	v.Query.Indexing, v.Query.Lag = false, 0
 	v.Slow, v.List.Jobs = false, nil
 	v.Filter = filter.Filter{Queue: "no queue", Type: "x"}
 	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`, "q": "queu: is no qualifier; did you mean queue:"}
@@ -331,11 +334,11 @@ func jobsStates(all map[string]page) {
 	all["jobs-bad-filter"] = v
 	f.Problem = "The database can only be read: another disk has it."
 	all["jobs-read-only"] = jobs(f)
-	all["jobs-first-run"] = templates.Jobs{Frame: fresh("jobs", "Jobs")}
+	all["jobs-first-run"] = listpage.Jobs{Frame: fresh("jobs", "Jobs")}
 }
 
-func deadLetters(f templates.Frame) templates.DeadLetters {
-	return templates.DeadLetters{
+func deadLetters(f templates.Frame) listpage.DeadLetters {
+	return listpage.DeadLetters{
 		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: room(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
@@ -356,25 +359,25 @@ func deadLetterStates(all map[string]page) {
 	v = deadLetters(f)
 	v.Letters, v.Refused, v.List.Letters = room(10_000), nil, v.List.Letters[:2]
 	all["dead-letters-full"] = v
-	all["dead-letters-healthy"] = templates.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
+	all["dead-letters-healthy"] = listpage.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
 }
 
 func queuesStates(all map[string]page) {
 	f := frame("queues", "Queues")
-	all["queues"] = templates.Queues{
+	all["queues"] = queuepage.List{
 		Frame: f, Queues: queueInfos(), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
 	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
-	all["queues-read-only"] = templates.Queues{Frame: f, Queues: queueInfos()[:2], Configs: configs()}
-	all["queues-first-run"] = templates.Queues{Frame: fresh("queues", "Queues")}
+	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Configs: configs()}
+	all["queues-first-run"] = queuepage.List{Frame: fresh("queues", "Queues")}
 }
 
 func problemStates(all map[string]page) {
 	f := frame("", "Not found")
 	all["not-found"] = templates.Problem{Frame: f, Status: 404, Title: "There is no such job", Text: "No job has the id 019ce22a-6b01-7b09-96b0-4800a28f5b37. It may have been removed after its retention.", RequestID: "01JP5X9C"}
 	f.Title = "Gone"
-	all["gone"] = templates.Gone{Frame: f, ID: id(7), Entries: auditEntries()[:2]}
+	all["gone"] = adminpage.Gone{Frame: f, ID: id(7), Entries: auditEntries()[:2]}
 	f.Title = "Error"
 	all["error"] = templates.Problem{Frame: f, Status: 503, Title: "The page could not be read", Text: "The database was busy for 5 s. Try again in a moment.", RequestID: "01JP5X9C"}
 	f.Title = "Not replayed"

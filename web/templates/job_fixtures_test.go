@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 const upstreamTrace = `paylane: 503 Service Unavailable
@@ -128,8 +129,8 @@ func (l *life) replayed(at time.Time, by string) *life {
 	return l
 }
 
-func (l *life) page(change ...func(*templates.JobPage)) templates.JobPage {
-	v := templates.JobPage{
+func (l *life) page(change ...func(*jobpage.View)) jobpage.View {
+	v := jobpage.View{
 		Frame:  templates.Frame{Title: l.Job.Type, Section: "jobs", Now: now, QueueCount: 9},
 		Detail: l.Detail, DeadLetters: true, Preview: 64 << 10,
 	}
@@ -176,7 +177,7 @@ func exhausted(deadLetters bool, change func(*job.Job)) *life {
 
 func same(*job.Job) {}
 
-func jobPages() map[string]templates.JobPage {
+func jobPages() map[string]jobpage.View {
 	all := waitingPages()
 	for name, v := range overPages() {
 		all[name] = v
@@ -184,13 +185,13 @@ func jobPages() map[string]templates.JobPage {
 	for name, v := range ruledPages() {
 		all[name] = v
 	}
-	all["job-redone"] = redonePage()
+	all["job-edited"] = editedPage()
 	all["job-recent"] = recentPage()
 	return all
 }
 
 // waitingPages are jobs that have not ended.
-func waitingPages() map[string]templates.JobPage {
+func waitingPages() map[string]jobpage.View {
 	scheduled := ago(time.Hour)
 	scheduled.Job.State, scheduled.Job.RunAt = job.Scheduled, now.Add(2*time.Hour)
 	pending := ago(time.Hour)
@@ -204,17 +205,17 @@ func waitingPages() map[string]templates.JobPage {
 	last := ago(20 * time.Second)
 	last.Job.Policy.MaxAttempts = 2
 	last.starts("w-eu-1").fails(time.Second).starts("w-eu-2")
-	return map[string]templates.JobPage{
-		"job-retryable": captured().page(func(v *templates.JobPage) { v.Group = groupsByNumber()[1] }),
+	return map[string]jobpage.View{
+		"job-retryable": captured().page(func(v *jobpage.View) { v.Group = groupsByNumber()[1] }),
 		"job-scheduled": scheduled.page(),
 		"job-pending":   pending.page(),
 		"job-available": ago(6 * time.Second).page(),
 		"job-held":      held.page(),
-		"job-paused": ago(6 * time.Second).page(func(v *templates.JobPage) {
+		"job-paused": ago(6 * time.Second).page(func(v *jobpage.View) {
 			v.PausedAt, v.PausedBy = time.Date(2026, 3, 12, 13, 50, 0, 0, time.UTC), "ana"
 		}),
 		"job-interrupted": released.page(),
-		"job-replayed": captured().replayed(now.Add(-2*time.Second), "sam").page(func(v *templates.JobPage) {
+		"job-replayed": captured().replayed(now.Add(-2*time.Second), "sam").page(func(v *jobpage.View) {
 			acted := v.Job.Changed()
 			v.Acted = &acted
 		}),
@@ -222,12 +223,12 @@ func waitingPages() map[string]templates.JobPage {
 		"job-active-last":  last.page(),
 		"job-active-quiet": silent.page(),
 		"job-overdue":      overdue.page(),
-		"job-retry-paused": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) {
+		"job-retry-paused": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *jobpage.View) {
 			v.NoHandler = true
 		}),
-		"job-read-only":   captured().page(func(v *templates.JobPage) { v.Problem = "The disk is full." }),
+		"job-read-only":   captured().page(func(v *jobpage.View) { v.Problem = "The disk is full." }),
 		"job-26-attempts": sidekiq().page(),
-		"job-first-retry": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *templates.JobPage) { v.DeadLetters = false }),
+		"job-first-retry": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *jobpage.View) { v.DeadLetters = false }),
 	}
 }
 
@@ -244,7 +245,7 @@ func sidekiq() *life {
 }
 
 // overPages are jobs that have ended.
-func overPages() map[string]templates.JobPage {
+func overPages() map[string]jobpage.View {
 	no := false
 	resolved := exhausted(true, same)
 	resolved.Letters[0].DiscardedAt, resolved.Letters[0].DiscardedBy = now.Add(-time.Minute), "sam"
@@ -262,11 +263,11 @@ func overPages() map[string]templates.JobPage {
 	unhandled := ago(time.Hour).starts("w-eu-1").fails(time.Second)
 	unhandled.Attempts[0].DecidedBy, unhandled.Attempts[0].Action, unhandled.Attempts[0].Delay = "unknown_type:delete", retry.Discard, nil
 	unhandled.Job.State, unhandled.Job.Reason = job.Discarded, retry.UnknownType
-	return map[string]templates.JobPage{
+	return map[string]jobpage.View{
 		"job-completed":         ago(time.Minute).starts("w-eu-1").fails(time.Second).starts("w-eu-2").succeeds(2 * time.Second).page(),
 		"job-replay-worked":     exhausted(true, same).replayed(now.Add(-20*time.Second), "ana").starts("w-eu-2").succeeds(700 * time.Millisecond).page(),
 		"job-dead-letter":       exhausted(true, same).page(),
-		"job-dlq-failed":        exhausted(false, same).page(func(v *templates.JobPage) { v.DeadLetters = false }),
+		"job-dlq-failed":        exhausted(false, same).page(func(v *jobpage.View) { v.DeadLetters = false }),
 		"job-policy-discard":    exhausted(true, func(j *job.Job) { j.Policy.OnExhaustion = retry.Discard }).page(),
 		"job-resolved":          resolved.page(),
 		"job-manual-discard":    byHand.page(),
@@ -278,7 +279,7 @@ func overPages() map[string]templates.JobPage {
 		"job-unknown-state":     unknown.page(),
 		"job-many-runs":         manyRuns(14).page(),
 		"job-payload-text":      withPayload("=cmd()|'/C calc'!\x00\xff").page(),
-		"job-payload-cut":       withPayload(`{"rows": [` + strings.Repeat(`{"n": 12345678901234567890}, `, 40) + `1]}`).page(func(v *templates.JobPage) { v.Preview = 300 }),
+		"job-payload-cut":       withPayload(`{"rows": [` + strings.Repeat(`{"n": 12345678901234567890}, `, 40) + `1]}`).page(func(v *jobpage.View) { v.Preview = 300 }),
 		"job-payload-duplicate": withPayload(`{"a": 1.10, "a": 1E+02, "s": "<b>\u202e"}`).page(),
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // doc is a page or a part of it, to be asked for what it says.
@@ -337,7 +337,7 @@ func checkJobInert(t *testing.T, d tree, where string) {
 
 // poisonedJob is a page of a job whose every string is s; codes are states,
 // outcomes and other words that a program chose.
-func poisonedJob(s string, codes bool) templates.JobPage {
+func poisonedJob(s string, codes bool) jobpage.View {
 	v := captured().page()
 	v.PausedAt, v.Acted = now, &job.Change{}
 	poison(reflect.ValueOf(&v).Elem(), s, codes)

@@ -5,7 +5,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // refusedBy is a failure about which a rule spoke.
@@ -37,7 +37,7 @@ func set(reason retry.Reason, envelope string) *life {
 }
 
 // ruledPages are jobs about which more than their policy decided.
-func ruledPages() map[string]templates.JobPage {
+func ruledPages() map[string]jobpage.View {
 	ten := 10 * time.Second
 	ruled := ago(12 * time.Second)
 	ruled.Job.Origins, ruled.Job.Note = origins(), "the rule tenant-queue failed and was skipped: cannot fetch tenant from nil"
@@ -56,18 +56,18 @@ func ruledPages() map[string]templates.JobPage {
 	sent := exhausted(true, same)
 	sent.Letters[0].ForwardedTo, sent.Letters[0].ForwardedAt, sent.Letters[0].Cause = "https://dlq.ops.example", sent.clock.Add(time.Second), job.TimedOut
 	stuck := ago(20 * time.Second).starts("w-eu-1").timesOutAfter(5 * time.Second).starts("w-eu-1")
-	return map[string]templates.JobPage{
+	return map[string]jobpage.View{
 		"job-rule-retried":  ruled.page(),
 		"job-rule-letter":   ago(time.Minute).starts("w-eu-1").settles(time.Second, refusedBy("spam", retry.DeadLetter, nil), job.Delivery{}).page(),
 		"job-rule-discard":  ago(time.Minute).starts("w-eu-1").settles(time.Second, refusedBy("spam", retry.Discard, nil), job.Delivery{}).page(),
 		"job-expired":       expired.page(),
 		"job-poison":        set(retry.MissingTraceID, "{\"job\": \"urn:shop:orders:created\",\n \"data\": {\"id\": 7}, \"meta\": {\"id\": \"m-1\"}}").page(),
-		"job-forward-again": again.page(func(v *templates.JobPage) { v.ForwardedTo = "dlq.ops.example" }),
-		"job-forwarded":     sent.page(func(v *templates.JobPage) { v.ForwardedTo = "dlq.ops.example" }),
-		"job-stuck": stuck.page(func(v *templates.JobPage) {
+		"job-forward-again": again.page(func(v *jobpage.View) { v.ForwardedTo = "dlq.ops.example" }),
+		"job-forwarded":     sent.page(func(v *jobpage.View) { v.ForwardedTo = "dlq.ops.example" }),
+		"job-stuck": stuck.page(func(v *jobpage.View) {
 			v.Waits, v.StuckSince, v.StuckUntil = true, now.Add(-9*time.Second), now.Add(time.Minute)
 		}),
-		"job-stuck-over": stuck.page(func(v *templates.JobPage) { v.Waits = true }),
+		"job-stuck-over": stuck.page(func(v *jobpage.View) { v.Waits = true }),
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
@@ -57,7 +57,7 @@ func TestJob_SetAsideIsAlwaysKept(t *testing.T) {
 	refused.Job.Error = job.ErrorInfo{Type: "rule.refused", Message: "not today (rule never)"}
 	refused.Letters = []job.DeadLetter{refused.Letters[0]}
 	refused.Letters[0].Reason = retry.RuleDecided
-	for name, v := range map[string]templates.JobPage{"poison": poison, "refused by a rule": refused} {
+	for name, v := range map[string]jobpage.View{"poison": poison, "refused by a rule": refused} {
 		for _, to := range []string{"", "dlq.ops.example"} {
 			v.DeadLetters, v.ForwardedTo = to != "", to
 			said := text(parse(t, v).root)

@@ -2,162 +2,76 @@ package templates
 
 import (
 	"net/url"
-	"slices"
-	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
-	"redrive/internal/audit"
-	"redrive/internal/failures"
-	"redrive/internal/filter"
-	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
-// entry is one line of the navigation.
-type entry struct {
-	url        templ.SafeURL
-	icon, word string
-	count      string     // how many, or empty
-	status     job.Status // whose count it is, for the scripts,
-	counter    string     // or the counter that it is
-	section    string     // as Frame.Section names it
-	current    bool
+// Switch is a button that switches something between on and off.
+type Switch struct {
+	Is      bool         // on now
+	On, Off SwitchAction // what the button does while it is on, and while it is off
+	Class   string
+	About   string
+	Denied  string
 }
 
-// entries is the navigation: failed work first, then the rest.
-func entries(f Frame) []entry {
-	all := []entry{
-		{section: "overview", url: overviewURL(), icon: "overview", word: "Overview"},
-		{section: "failures", url: failuresURL(failures.Filter{}, ""), icon: "failures", word: "Failures", count: number(f.Snapshot.OpenGroups), counter: "open_groups"},
-		{
-			section: "dead-letters", url: deadLettersURL(filter.Filter{}, ""), icon: "dead", word: "Dead letters",
-			count: number(f.Snapshot.Depths[job.StatusDeadLetter]), status: job.StatusDeadLetter,
-		},
-		{section: "operations", url: operationsURL(), icon: "operations", word: "Operations", count: underWay(f.Snapshot.Operations)},
-		{
-			section: "trash", url: trashURL(filter.Filter{}, ""), icon: "discarded", word: "Trash",
-			count: number(f.Snapshot.Depths[job.StatusTrashed]), status: job.StatusTrashed,
-		},
-		{section: "jobs", url: jobsURL(filter.Filter{}, ""), icon: "jobs", word: "Jobs"},
-		{section: "queues", url: queuesURL(), icon: "queues", word: "Queues", count: strconv.Itoa(f.QueueCount)},
-		{section: "workers", url: workersURL(), icon: "workers", word: "Workers"},
-		{section: "policies", url: policiesURL(""), icon: "policies", word: "Policies"},
-		{section: "audit", url: auditURL("/audit", audit.Filter{}, 0), icon: "manual", word: "Audit"},
+// SwitchAction is one of the two things that a Switch does.
+type SwitchAction struct {
+	URL        templ.SafeURL
+	Icon, Word string
+	Fields     []field
+}
+
+func (s Switch) now() SwitchAction {
+	if s.Is {
+		return s.On
 	}
-	if f.May(access.Manage) {
-		all = append(all, entry{section: "access", url: accessURL(), icon: "lock", word: "Access"})
-	}
-	for i := range all {
-		all[i].current = all[i].section == f.Section
-	}
-	return all
-}
-
-// system is where the navigation leaves failed work behind.
-func system(all []entry) int {
-	return slices.IndexFunc(all, func(e entry) bool { return e.section == "jobs" })
-}
-
-// underWay is how many operations are, when any is.
-func underWay(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return number(n)
-}
-
-// dot is a state of the live connection.
-type dot struct{ name, class, icon, word string }
-
-func dots() []dot {
-	return []dot{
-		{"connecting", "is-pending", "dot", "Connecting"},
-		{"live", "", "dot", "Live"},
-		{"frozen", "is-warn", "pause", "Frozen"},
-		{"polling", "is-active", "replay", "Polling"},
-		{"offline", "is-dead", "failed", "Offline"},
-	}
-}
-
-// flipAct is a button that switches something between on and off.
-type flipAct struct {
-	is      bool // on now
-	on, off face // what the button does while it is on, and while it is off
-	class   string
-	about   string
-	denied  string
-}
-
-// face is one of the two things that a flipAct does.
-type face struct {
-	url        templ.SafeURL
-	icon, word string
-	fields     []field
-}
-
-func (s flipAct) now() face {
-	if s.is {
-		return s.on
-	}
-	return s.off
+	return s.Off
 }
 
 // target says, for the scripts, where the form goes and what it sends.
-func (f face) target() string {
+func (f SwitchAction) target() string {
 	q := url.Values{}
-	for _, field := range f.fields {
+	for _, field := range f.Fields {
 		q.Set(field.name, field.value)
 	}
-	return string(f.url) + "?" + q.Encode()
+	return string(f.URL) + "?" + q.Encode()
 }
 
-func onOff(on bool) string {
+// OnOff is a state as the scripts write it.
+func OnOff(on bool) string {
 	if on {
 		return "on"
 	}
 	return "off"
 }
 
-// faultFlip is the Break / Fix switch of one fault.
-func faultFlip(f Frame, fault Fault) flipAct {
-	to := faultURL(fault.Name)
-	return flipAct{
-		is: fault.Broken, about: visible(fault.Title), denied: f.off(access.Operate, "break or fix the demo"),
-		on:  face{to, "check", "Fix", append(back(overviewURL()), field{"broken", "false"})},
-		off: face{to, "panicked", "Break", append(back(overviewURL()), field{"broken", "true"})},
+// faultSwitchOf is the Break / Fix switch of one fault.
+func faultSwitchOf(f Frame, fault Fault) Switch {
+	to := link.Fault(fault.Name)
+	return Switch{
+		Is: fault.Broken, About: format.Visible(fault.Title), Denied: f.Denied(access.Operate, "break or fix the demo"),
+		On:  SwitchAction{to, "check", "Fix", append(Back(link.Overview()), field{"broken", "false"})},
+		Off: SwitchAction{to, "panicked", "Break", append(Back(link.Overview()), field{"broken", "true"})},
 	}
 }
 
-func demoReset(f Frame) act {
-	return act{kind: "reset", url: demoResetURL(), word: "Start over", icon: "replay", denied: f.off(access.Operate, "start the demo over"), fields: back(overviewURL())}
-}
-
-// shortcut is a key and what it does.
-type shortcut struct {
-	keys  []string
-	about string
-}
-
-func shortcuts() []shortcut {
-	return []shortcut{
-		{[]string{"j", "k"}, "down, up"},
-		{[]string{"↵"}, "open"},
-		{[]string{"x"}, "tick"},
-		{[]string{"⇧", "x"}, "tick up to here"},
-		{[]string{"r"}, "replay"},
-		{[]string{"e"}, "edit and replay"},
-		{[]string{"d"}, "discard"},
-		{[]string{"/"}, "search"},
-		{[]string{"g", "o"}, "go to the overview"},
-		{[]string{"g", "f"}, "go to failures"},
-		{[]string{"g", "j"}, "go to jobs"},
-		{[]string{"g", "d"}, "go to dead letters"},
-		{[]string{"g", "q"}, "go to queues"},
-		{[]string{"g", "w"}, "go to workers"},
-		{[]string{"g", "p"}, "go to policies"},
-		{[]string{"."}, "freeze"},
-		{[]string{"?"}, "this help"},
-		{[]string{"Esc"}, "close"},
+func demoReset(f Frame) Act {
+	return Act{
+		Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay",
+		Denied: f.Denied(access.Operate, "start the demo over"), fields: Back(link.Overview()),
 	}
+}
+
+// pauseSentence says in the banner what is not done, since when and through whom.
+func pauseSentence(q WorkerPause, now time.Time) Sentence {
+	s := Sentence{Now: now}
+	s.Says("%v made it quiet "+s.When(q.Since)+" %v: what runs goes on, ", format.Someone(format.Visible(q.By)), q.Since)
+	s.Says("and nothing else is started until somebody resumes it or the program restarts.")
+	return s
 }

@@ -2,37 +2,21 @@ package templates
 
 import (
 	"fmt"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/a-h/templ"
 
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
 )
 
-// chip is a filter in use, and the way out of it.
-type chip struct {
-	name, value string
-	without     templ.SafeURL
-}
-
-// chips lists the filters in use. to makes the address of the same list under
-// another filter.
-func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []chip {
-	var all []chip
-	for _, name := range f.Has() {
-		word, value := partWord(f, name)
-		all = append(all, chip{word, visible(value), to(f.Without(name), "")})
-	}
-	return all
-}
-
-func statusWord(s job.Status) string {
-	if s == "" {
-		return ""
-	}
-	return lookOf(s).word
+// Chip is a filter in use, and the way out of it.
+type Chip struct {
+	Name, Value string
+	Without     templ.SafeURL
 }
 
 // noMatch is the headline of a list that is empty by its filter.
@@ -43,31 +27,7 @@ func noMatch(noun string, filters int) string {
 	if filters == 2 {
 		return "No " + noun + " matches both filters"
 	}
-	return fmt.Sprintf("No %s matches all %s", noun, inWords(filters, "filter", "filters"))
-}
-
-// tab is one saved filter of the list of jobs.
-type tab struct {
-	url     templ.SafeURL
-	word    string
-	count   int64
-	status  job.Status // empty: all jobs
-	current bool
-}
-
-// tabs are the states; the rest of the filter stays.
-func tabs(v Jobs) []tab {
-	f := v.Filter
-	f.Status = ""
-	all := []tab{{url: jobsURL(f, ""), word: "All", current: v.Filter.Status == ""}}
-	for _, s := range job.Statuses() {
-		f.Status = s
-		all = append(all, tab{
-			url: jobsURL(f, ""), word: lookOf(s).word, status: s,
-			count: v.Snapshot.Depths[s], current: v.Filter.Status == s,
-		})
-	}
-	return all
+	return fmt.Sprintf("No %s matches all %s", noun, format.InWords(filters, "filter", "filters"))
 }
 
 // waits reports whether the next thing to happen to j is known by its time.
@@ -75,67 +35,112 @@ func waits(j job.Job) bool {
 	return (j.State == job.Retryable || j.State == job.Scheduled) && !j.RunAt.IsZero()
 }
 
-// whyText is what the column "reason or delay" says about a job that has no
-// reason.
-func whyText(j job.Job) string {
-	switch {
-	case waits(j) && j.State == job.Retryable:
-		return "waits " + about(j.RunAt.Sub(j.ChangedAt).Round(time.Second))
-	case j.Run > 1 && j.State != job.Discarded:
-		return "replayed"
+// Preview is the beginning of a payload on one line.
+func Preview(payload []byte) string {
+	return format.Visible(clip.Text(string(payload), 120))
+}
+
+// RowsShown says how many rows the page has.
+func RowsShown(n int, order string) string { return format.Counted(n, "row", "rows") + ", " + order }
+
+// RowAct is the button of a row that acts on its job. It is hidden where it does
+// not apply. Discarding has an icon only, since the keys and the bar above the
+// list offer it too.
+func RowAct(f Frame, j job.Job, kind string, back templ.SafeURL) Act {
+	class, applies := "row", false
+	switch kind {
+	case "replay":
+		applies = j.Replayable()
+	case "discard":
+		class, applies = "row square", j.Discardable()
+	case "restore":
+		applies = j.Restorable()
+	case "forward":
+		applies = j.Letter == job.LetterRefused
 	}
-	return ""
+	a := JobAct(f, j, kind, class, back)
+	a.hidden = !applies
+	return a
 }
 
-// preview is the beginning of a payload on one line.
-func preview(payload []byte) string {
-	return visible(clip.Text(string(payload), 120))
-}
-
-// share is a count as a part of the largest one, for the bar of a facet.
-func share(count, largest int64) string {
-	if largest <= 0 {
-		return wide(0)
+// QueueChoices are the queues of a form's list; one that is chosen and does not
+// exist is among them, so that the form says what is meant.
+func QueueChoices(names []string, chosen string) []string {
+	if chosen == "" || slices.Contains(names, chosen) {
+		return names
 	}
-	return wide(100 * float64(count) / float64(largest))
+	return append([]string{chosen}, names...)
 }
 
-// follows reports whether the scripts can tell which jobs newly enter a list:
-// messages carry states, queues and types only.
-func follows(f filter.Filter, after string) bool {
-	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
-	return after == "" && f == filter.Filter{}
-}
-
-// first is the place of the first row, before which the newer ones stand.
-func (v Jobs) first() string {
-	if len(v.List.Jobs) == 0 {
-		return ""
+// sortedErrors are the problems of a filter, one sentence each.
+func sortedErrors(errors map[string]string) []string {
+	var all []string
+	for _, field := range slices.Sorted(maps.Keys(errors)) {
+		all = append(all, format.Sentence(format.Visible(field+": "+errors[field])))
 	}
-	return v.Filter.CursorOf(v.List.Jobs[0]).String()
+	return all
 }
 
-// first is the place of the first row's job.
-func (v DeadLetters) first() string {
-	if len(v.List.Letters) == 0 {
-		return ""
+// Lagging says what a search does not find yet.
+func Lagging(n int) string {
+	verb := "are"
+	if n == 1 {
+		verb = "is"
 	}
-	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
+	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
 }
 
-// newerIdle is what the bar above a list says while there is no news.
-func newerIdle(f filter.Filter, after string) string {
-	switch {
-	case after != "":
-		return "An older page. What is newer is not counted here."
-	case !follows(f, after):
-		return "Reload to see what is newer: this filter or order cannot be followed."
+// Facet is one link of a facet.
+type Facet struct {
+	Icon, Word string
+	Count      int64
+	To         templ.SafeURL
+	Current    bool
+}
+
+// ReasonFacets lead to the dead letters with one reason each. The one that the
+// filter has already leads to the list without it.
+func ReasonFacets(reasons []filter.ReasonCount, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []Facet {
+	all := make([]Facet, len(reasons))
+	for i, r := range reasons {
+		with, current := f, f.Reason == r.Reason
+		if with.Reason = r.Reason; current {
+			with.Reason = ""
+		}
+		all[i] = Facet{Explain(r.Reason).icon, Explain(r.Reason).Word, r.Count, to(with, ""), current}
 	}
-	return "Newest first. Rows stay where they are."
+	return all
 }
 
-// keeps names the statuses with which a row belongs to the list.
-func keeps(f filter.Filter) string { return string(f.Status) }
+// Largest is the count that fills the bar of a facet.
+func Largest(all []Facet) (most int64) {
+	for _, f := range all {
+		most = max(most, f.Count)
+	}
+	return most
+}
 
-// rowsShown says how many rows the page has.
-func rowsShown(n int, order string) string { return counted(n, "row", "rows") + ", " + order }
+// Order says in which order a list is.
+func Order(f filter.Filter) string {
+	word := "newest"
+	if f.Sort == filter.Oldest {
+		word = "oldest"
+	}
+	if f.Searches() {
+		return word + " first by when they were enqueued"
+	}
+	return word + " first"
+}
+
+// AriaSort is the direction in which a list is sorted by its time.
+func AriaSort(f filter.Filter) string {
+	if f.Sort == filter.Oldest {
+		return "ascending"
+	}
+	return "descending"
+}
+
+// WhyNoForward is why a dead letter of this queue cannot be sent again.
+func WhyNoForward(j job.Job) string {
+	return "the queue " + format.Visible(j.Queue) + " has no dead-letter queue; switch it on in the configuration file, or replay"
+}

@@ -9,6 +9,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/web/templates"
+	"redrive/web/templates/operationpage"
 )
 
 // replaying is an operation half way, as a canary, a person or its guard may
@@ -22,10 +23,10 @@ func replaying(state operation.State) operation.Operation {
 	}
 }
 
-func operationPage(o operation.Operation) templates.OperationPage {
+func operationPage(o operation.Operation) operationpage.View {
 	filter := filter.Filter{Status: job.StatusDeadLetter, Queue: "email"}
 	jobs := failing(4)
-	v := templates.OperationPage{
+	v := operationpage.View{
 		Frame: frame("operations", "Operation 127"), Operation: o, Filter: filter,
 		Breakdown: operation.Breakdown{
 			Scope: []operation.ScopePart{{Queue: "email", Type: "email.receipt", Count: 2374}},
@@ -87,19 +88,19 @@ func operationStates(all map[string]page) {
 		o.StartedAt, o.CanaryAt, o.Done, o.Pending, o.Failed, o.Succeeded, o.Relapsed = time.Time{}, time.Time{}, 0, 2374, 0, 0, 0
 		all["operation-"+name] = operationPage(o)
 		v := operationPage(o)
-		v.Filter.Error, v.Lag, v.Filling = "timeout", 12, state == operation.Collecting
+		v.Filter.Error, v.Lag, v.Indexing = "timeout", 12, state == operation.Collecting
 		all["operation-"+name+"-lagging"] = v
 	}
 	var list []operation.Operation
 	for name := range strings.FieldsSeq("collecting preview running paused finished aborted") {
 		list = append(list, replaying(operation.State(name)))
 	}
-	all["operations"] = templates.Operations{Frame: frame("operations", "Operations"), List: operation.List{Operations: list, Next: 100}}
-	all["operations-none"] = templates.Operations{Frame: fresh("operations", "Operations")}
+	all["operations"] = operationpage.List{Frame: frame("operations", "Operations"), List: operation.List{Operations: list, Next: 100}}
+	all["operations-none"] = operationpage.List{Frame: fresh("operations", "Operations")}
 }
 
 // poisonedOperation shows a text wherever one can come from.
-func poisonedOperation(f templates.Frame, s string, j job.Job) templates.OperationPage {
+func poisonedOperation(f templates.Frame, s string, j job.Job) operationpage.View {
 	o := replaying(operation.Paused)
 	o.Why, o.Filter, o.CreatedBy, o.StartedBy = s, s, s, s
 	v := operationPage(o)

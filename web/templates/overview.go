@@ -4,12 +4,29 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
+	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/queues"
+	"redrive/web/templates/format"
 )
+
+// Overview is the page /.
+type Overview struct {
+	Frame
+	LastHour   []job.Totals // 60 minutes, oldest first
+	Queues     []queues.Info
+	Failing    []job.Job // newest failed jobs
+	Refused    []Refused // newest first
+	Reasons    []filter.ReasonCount
+	Groups     []failures.Group // open ones with the most failures in the last day
+	Letters    LetterUsage
+	Operations []operation.Operation // under way, or paused; the oldest first
+	FirstRun   bool                  // nothing was ever enqueued
+	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
+}
 
 // counterView is one of the six totals with its last hour.
 type counterView struct {
@@ -33,7 +50,7 @@ func counters(v Overview) []counterView {
 	for i, c := range v.Snapshot.Totals.Counters() {
 		view := looks[c.Name]
 		view.name, view.value = c.Name, c.Value
-		view.hour = series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
+		view.hour = Series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
 		all = append(all, view)
 	}
 	return all
@@ -42,43 +59,14 @@ func counters(v Overview) []counterView {
 // fullest are the queues of the overview: all of them, or those with the most
 // live jobs.
 func (v Overview) fullest() []queues.Info {
-	return topQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
+	return TopQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
 }
 
 func liveJobs(q queues.Info) (n int64) {
-	for _, s := range live() {
+	for _, s := range LiveStates() {
 		n += q.Depths[job.Status(s)]
 	}
 	return n
-}
-
-func refusedTitle(n int64) string {
-	return counted(n, "dead letter was refused", "dead letters were refused")
-}
-
-// refusedText says why dead letters were refused, and that nothing is lost.
-func refusedText(refused []Refused) string {
-	problems := map[string]bool{}
-	for _, j := range refused {
-		problems[j.Problem] = true
-	}
-	switch {
-	case len(problems) > 1:
-		return "Each says why. Every job is kept."
-	case len(refused) == 0 || refused[0].Problem == "":
-		return "Every job is kept."
-	}
-	return problemText(refused[0].Problem) + ". Every job is kept."
-}
-
-// problemText is why a dead letter was refused, as the beginning of a sentence.
-// An address keeps its letters.
-func problemText(problem string) string {
-	s := strings.TrimRight(visible(problem), ".")
-	if strings.HasPrefix(s, "http") {
-		return s
-	}
-	return upperFirst(s)
 }
 
 func failingNote(v Overview) string {
@@ -95,26 +83,10 @@ func healthyText(v Overview) string {
 		hour = hour.Add(t)
 	}
 	if hour.Failed == 0 {
-		return fmt.Sprintf("No attempt failed in the last hour; %s succeeded.", number(hour.Succeeded))
+		return fmt.Sprintf("No attempt failed in the last hour; %s succeeded.", format.Number(hour.Succeeded))
 	}
 	return fmt.Sprintf("%s failed in the last hour, and each has recovered or was dealt with.",
-		counted(hour.Failed, "attempt", "attempts"))
-}
-
-// recoveredText says what retries have saved.
-func recoveredText(t job.Totals) string {
-	if t.Requeued == 0 {
-		return "No job has failed for good."
-	}
-	return fmt.Sprintf("%s were tried again so far.", counted(t.Requeued, "failed attempt", "failed attempts"))
-}
-
-// largest is the count that fills a facet's bar.
-func largest(reasons []filter.ReasonCount) (most int64) {
-	for _, r := range reasons {
-		most = max(most, r.Count)
-	}
-	return most
+		format.Counted(hour.Failed, "attempt", "attempts"))
 }
 
 // soonest picks the jobs that are tried again first.
@@ -134,3 +106,6 @@ func soonest(jobs []job.Job, limit int) []job.Job {
 func attemptOf(j job.Job) string {
 	return fmt.Sprintf("attempt %d of %d", j.Attempts+1, j.Policy.Limit())
 }
+
+// maxFullest is how many rows the states by queue have.
+const maxFullest = 20

@@ -1,75 +1,68 @@
 package templates
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
-// act is one button that changes something; see actForm.
-type act struct {
-	kind   string // "replay", "discard", "cancel", "forward", "pause", "resume"
-	url    templ.SafeURL
-	word   string
-	icon   string
-	class  string // of the button: "primary", "danger", "row", "row square" with an icon only, or empty
-	about  string // what it acts on, for readers who hear the button alone
-	denied string // why it cannot be used now, or empty
+// Act is one button that changes something; see ActForm.
+type Act struct {
+	Kind   string // "replay", "discard", "cancel", "forward", "pause", "resume"
+	URL    templ.SafeURL
+	Word   string
+	Icon   string
+	Class  string // of the button: "primary", "danger", "row", "row square" with an icon only, or empty
+	About  string // what it acts on, for readers who hear the button alone
+	Denied string // why it cannot be used now, or empty
 	hidden bool   // it does not apply now; a change of the job may bring it back
 	fields []field
 }
 
-// inRow reports whether the button stands in a row, and is quiet.
-func (a act) inRow() bool { return a.class == "row" || a.iconOnly() }
+// inRow reports whether the button is in a row, and looks plain.
+func (a Act) inRow() bool { return a.Class == "row" || a.iconOnly() }
 
 // iconOnly reports whether the word of the button is heard and not seen.
-func (a act) iconOnly() bool { return a.class == "row square" }
+func (a Act) iconOnly() bool { return a.Class == "row square" }
 
 // field is what a form sends along unseen.
 type field struct{ name, value string }
 
-// back is the field that names the page to return to without scripts.
-func back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
+// Back is the field that names the page to return to without scripts.
+func Back(page templ.SafeURL) []field { return []field{{"back", string(page)}} }
 
-// jobAct is a button that acts on one job in the run that the page shows; it
+// JobAct is a button that acts on one job in the run that the page shows; it
 // returns there without scripts.
-func jobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) act {
-	a := act{
-		kind: kind, url: jobAction(j.ID, kind), class: class, denied: f.off(access.Operate, kind), about: aboutJob(j),
+func JobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) Act {
+	a := Act{
+		Kind: kind, URL: link.JobAction(j.ID, kind), Class: class, Denied: f.Denied(access.Operate, kind), About: AboutJob(j),
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
-	a.word, a.icon = faceOf(kind)
+	a.Word, a.Icon = faceOf(kind)
 	return a
 }
 
-// aboutJob names a job to readers who hear a button alone.
-func aboutJob(j job.Job) string { return visible(j.Type) + " " + brief(j.ID) }
+// AboutJob names a job to readers who hear a button alone.
+func AboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
 
 // faceOf is the word and the icon of a button that acts on a job.
 func faceOf(kind string) (word, symbol string) {
-	switch kind {
-	case "replay":
-		return "Replay", "replay"
-	case "discard":
-		return "Discard", "discarded"
-	case "restore":
-		return "Restore", "replay"
-	case "cancel":
-		return "Cancel", "cancelled"
-	case "forward":
-		return "Forward again", "up"
-	}
-	return "", ""
+	face := map[string][2]string{
+		"replay": {"Replay", "replay"}, "discard": {"Discard", "discarded"}, "restore": {"Restore", "replay"},
+		"cancel": {"Cancel", "cancelled"}, "forward": {"Forward again", "up"},
+	}[kind]
+	return face[0], face[1]
 }
 
 // undo takes the job that was just discarded out of the trash again.
-func undo(f Frame, c job.Change) act {
-	a := jobAct(f, job.Job{Token: job.Token{ID: c.ID, Run: c.Run}, Type: c.Type}, "restore", "", templ.SafeURL(f.Here))
-	a.word, a.about = "Undo", ""
+func undo(f Frame, c job.Change) Act {
+	a := JobAct(f, job.Job{Token: job.Token{ID: c.ID, Run: c.Run}, Type: c.Type}, "restore", "", templ.SafeURL(f.Here))
+	a.Word, a.About = "Undo", ""
 	return a
 }
 
@@ -93,7 +86,7 @@ func fit(used, limit int) (int, int) {
 
 // pipsOf draws a run of limit attempts in 38 pixels.
 func pipsOf(used, limit int) []pip {
-	used, limit = fit(used, limit)
+	used, limit = fit(max(used, 0), max(limit, 0))
 	pitch, gap := 7, 2
 	if limit > 8 {
 		pitch, gap = 3, 1
@@ -106,35 +99,27 @@ func pipsOf(used, limit int) []pip {
 		if i >= used { // hollow: the stroke stands half outside
 			x, width = x+0.5, width-1
 		}
-		pips[i] = pip{i < used, coord(x), coord(width)}
+		pips[i] = pip{i < used, format.Coord(x), format.Coord(width)}
 	}
 	return pips
 }
 
-// coord writes a coordinate of a drawing.
-func coord(x float64) string { return string(appendDecimal(nil, x, 2)) }
+// LiveWidth is the class that keeps enough room for a live count to double without
+// moving what stands beside it.
+func LiveWidth(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Number(2*n+100)))) }
 
-// tenth is coord where a tenth is exact enough.
-func tenth(x float64) string { return string(appendDecimal(nil, x, 1)) }
+// Deny turns a button off that is not allowed, and says why.
+func Deny(a *Act, allowed bool, why string) {
+	if a.Denied == "" && !allowed {
+		a.Denied = why
+	}
+}
 
-// appendDecimal writes x with at most so many digits after the point. A page has
-// thousands of coordinates, all of them short.
-func appendDecimal(b []byte, x float64, digits int) []byte {
-	unit := int64(1)
-	for range digits {
-		unit *= 10
+// Disabled are the attributes of a button that cannot be used now, and why; none
+// where there is no reason.
+func Disabled(why string) templ.Attributes {
+	if why == "" {
+		return nil
 	}
-	n := int64(math.Round(x * float64(unit)))
-	if n < 0 {
-		b, n = append(b, '-'), -n
-	}
-	b = strconv.AppendInt(b, n/unit, 10)
-	if n %= unit; n > 0 {
-		b = append(b, '.')
-	}
-	for ; n > 0; n = n % unit {
-		unit /= 10
-		b = append(b, byte('0'+n/unit))
-	}
-	return b
+	return templ.Attributes{"disabled": true, "title": why}
 }

@@ -7,6 +7,8 @@ import (
 
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/format"
+	"redrive/web/templates/policypage"
 )
 
 func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
@@ -19,26 +21,26 @@ func preset(name string) retry.Policy {
 	return p
 }
 
-func presetEntries() []templates.PolicyEntry {
-	var all []templates.PolicyEntry
+func presetEntries() []policypage.Entry {
+	var all []policypage.Entry
 	for _, name := range retry.Presets() {
-		all = append(all, templates.PolicyEntry{Name: name, Policy: preset(name)})
+		all = append(all, policypage.Entry{Name: name, Policy: preset(name)})
 	}
 	return all
 }
 
 // paymentsPolicy is the one of the visual language: 5 × 5 s, doubled.
-func paymentsPolicy() templates.PolicyEntry {
+func paymentsPolicy() policypage.Entry {
 	p := preset("daycry")
 	p.MaxAttempts, p.NonRetryable = 5, []string{"auth.*", "json.UnmarshalTypeError"}
-	return templates.PolicyEntry{Name: "queue:payments", Policy: p, TTR: 30 * time.Second}
+	return policypage.Entry{Name: "queue:payments", Policy: p, TTR: 30 * time.Second}
 }
 
-func policiesInUse() []templates.PolicyEntry {
+func policiesInUse() []policypage.Entry {
 	email, patient := retry.Default(), preset("daycry")
 	email.Strategy, email.Schedule, email.MaxAttempts, email.MaxInterval = retry.Schedule, []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute}, 6, time.Hour
 	email.Jitter, patient.MaxAttempts = retry.Jitter{}, 12
-	return []templates.PolicyEntry{
+	return []policypage.Entry{
 		{Name: "default", Policy: retry.Default(), TTR: 5 * time.Minute}, paymentsPolicy(),
 		{Name: "type:email.*", Policy: email, TTR: 30 * time.Second}, {Name: "patient", Policy: patient},
 	}
@@ -47,22 +49,22 @@ func policiesInUse() []templates.PolicyEntry {
 // formOf is what the form shows of a policy.
 func formOf(p retry.Policy) map[string]string {
 	return map[string]string{
-		"strategy": string(p.Strategy), "max_attempts": "5", "initial_interval": templates.Compact(p.InitialInterval),
-		"coefficient": "2", "schedule": templates.CompactList(p.Schedule), "max_interval": templates.Compact(p.MaxInterval),
+		"strategy": string(p.Strategy), "max_attempts": "5", "initial_interval": format.Compact(p.InitialInterval),
+		"coefficient": "2", "schedule": format.CompactList(p.Schedule), "max_interval": format.Compact(p.MaxInterval),
 		"jitter_low": "0.85", "jitter_high": "1.15",
 	}
 }
 
 // policiesOf is the page about one policy, as it is.
-func policiesOf(e templates.PolicyEntry) templates.Policies {
-	return templates.Policies{
+func policiesOf(e policypage.Entry) policypage.View {
+	return policypage.View{
 		Frame: frame("policies", "Policies: "+e.Name), InUse: policiesInUse(), Presets: presetEntries(),
 		From: e, Form: formOf(e.Policy), Policy: e.Policy, Herd: herd(e.Policy), FromHerd: herd(e.Policy),
 	}
 }
 
 // thinking is the page about a policy that somebody changes.
-func thinking(e templates.PolicyEntry, change func(*retry.Policy)) templates.Policies {
+func thinking(e policypage.Entry, change func(*retry.Policy)) policypage.View {
 	v := policiesOf(e)
 	change(&v.Policy)
 	v.Herd = herd(v.Policy)
@@ -71,9 +73,9 @@ func thinking(e templates.PolicyEntry, change func(*retry.Policy)) templates.Pol
 
 func policiesStates(all map[string]page) {
 	all["policies"] = policiesOf(paymentsPolicy())
-	all["policies-sidekiq"] = policiesOf(templates.PolicyEntry{Name: "sidekiq", Policy: preset("sidekiq")})
-	all["policies-never"] = policiesOf(templates.PolicyEntry{Name: "yii2", Policy: preset("yii2")})
-	all["policies-at-once"] = policiesOf(templates.PolicyEntry{Name: "initphp", Policy: preset("initphp")})
+	all["policies-sidekiq"] = policiesOf(policypage.Entry{Name: "sidekiq", Policy: preset("sidekiq")})
+	all["policies-never"] = policiesOf(policypage.Entry{Name: "yii2", Policy: preset("yii2")})
+	all["policies-at-once"] = policiesOf(policypage.Entry{Name: "initphp", Policy: preset("initphp")})
 	all["policies-schedule"] = policiesOf(policiesInUse()[2])
 	all["policies-what-if"] = thinking(paymentsPolicy(), func(p *retry.Policy) { p.Jitter = retry.Jitter{Low: 0.5, High: 1.5} })
 	all["policies-endless"] = thinking(paymentsPolicy(), func(p *retry.Policy) { p.MaxAttempts = math.MaxInt })
@@ -84,11 +86,11 @@ func policiesStates(all map[string]page) {
 }
 
 // poisonedPolicies is the page with s wherever data can stand.
-func poisonedPolicies(f templates.Frame, s string, wrong bool) templates.Policies {
+func poisonedPolicies(f templates.Frame, s string, wrong bool) policypage.View {
 	p := retry.Default()
 	p.Strategy, p.OnExhaustion, p.NonRetryable = retry.Strategy(s), retry.Action(s), []string{s, s}
-	e := templates.PolicyEntry{Name: s, Policy: p}
-	v := templates.Policies{Frame: f, InUse: []templates.PolicyEntry{e}, Presets: []templates.PolicyEntry{e}, From: e, Policy: p, Herd: herd(p), Form: map[string]string{}}
+	e := policypage.Entry{Name: s, Policy: p}
+	v := policypage.View{Frame: f, InUse: []policypage.Entry{e}, Presets: []policypage.Entry{e}, From: e, Policy: p, Herd: herd(p), Form: map[string]string{}}
 	for _, name := range []string{"strategy", "max_attempts", "initial_interval", "coefficient", "schedule", "max_interval", "jitter_low", "jitter_high"} {
 		v.Form[name] = s
 	}

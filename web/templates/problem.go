@@ -1,5 +1,28 @@
 package templates
 
+import (
+	"cmp"
+
+	"redrive/internal/job"
+)
+
+// Problem is any page that could not be shown.
+type Problem struct {
+	Frame
+	Status    int
+	Title     string // what happened
+	Text      string // to what, and what to do
+	RequestID string
+}
+
+// Conflict is what a form without scripts gets when the job had moved on
+// before it arrived: somebody else was first, or the job is in another state.
+type Conflict struct {
+	Frame
+	Action string // "replay", "discard", "cancel", "forward"
+	Err    *job.Conflict
+}
+
 func problemClass(status int) string {
 	if status >= 500 {
 		return "is-dead"
@@ -21,15 +44,10 @@ func problemIcon(status int) string {
 
 // conflictTitle says what was not done.
 func conflictTitle(v Conflict) string {
-	switch v.Action {
-	case "replay":
-		return "Not replayed"
-	case "discard":
-		return "Not discarded"
-	case "cancel":
-		return "Not cancelled"
-	case "forward":
-		return "Not forwarded"
-	}
-	return "Nothing was changed"
+	return cmp.Or(map[string]string{
+		"replay":  "Not replayed",
+		"discard": "Not discarded",
+		"cancel":  "Not cancelled",
+		"forward": "Not forwarded",
+	}[v.Action], "Nothing was changed")
 }

@@ -6,11 +6,11 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/listpage"
 )
 
 func TestJobs_KeepsTheFilterInTheForm(t *testing.T) {
-	page := parse(t, templates.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{
+	page := parse(t, listpage.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{
 		Status: job.StatusDeadLetter, Queue: "payments", Error: "time out", From: now.Truncate(time.Second), To: now.Add(time.Microsecond), Sort: filter.Oldest,
 	}})
 	d := tree{t, page.one("data-suggest", "*").Parent.Parent.Parent}

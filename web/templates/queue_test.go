@@ -14,6 +14,8 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
+	"redrive/web/templates/queuepage"
 )
 
 // chart is an hour with an outage at its end, in a calm day.
@@ -32,10 +34,10 @@ func chart(of string) *templates.Chart {
 	return c
 }
 
-func queueView(f templates.Frame) templates.Queue {
+func queueView(f templates.Frame) queuepage.View {
 	policy := retry.Default()
 	q := queueInfos()[0]
-	return templates.Queue{
+	return queuepage.View{
 		Frame: f, Queue: q, Configured: true, Chart: chart("the queue " + q.Name),
 		Config:  templates.QueueConfig{Workers: 10, Running: 3, Policy: policy, DeadLetters: true},
 		Failing: failing(6),
@@ -57,7 +59,7 @@ func queueStates(all map[string]page) {
 	v = queueView(frame("queues", "payments"))
 	v.Config, v.Configured, v.Held = templates.QueueConfig{Policy: retry.Default()}, false, nil
 	all["queue-no-worker"] = v
-	v = templates.Queue{Frame: fresh("queues", "new"), Queue: queues.Info{Name: "new"}, Config: templates.QueueConfig{Workers: 2, Policy: retry.Default()}, Configured: true}
+	v = queuepage.View{Frame: fresh("queues", "new"), Queue: queues.Info{Name: "new"}, Config: templates.QueueConfig{Workers: 2, Policy: retry.Default()}, Configured: true}
 	v.Chart = &templates.Chart{Of: "the queue new", Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
 	all["queue-fresh"] = v
 	list := jobs(frame("jobs", "Jobs"))
@@ -104,7 +106,7 @@ func TestChart_HasATableOfTheSame(t *testing.T) {
 }
 
 // recentPage has jobs of every outcome beside it.
-func recentPage() templates.JobPage {
+func recentPage() jobpage.View {
 	v := captured().page()
 	for i, s := range []job.Status{job.StatusDeadLetter, job.Status(job.Active), job.Status(job.Completed), job.Status(job.Retryable), job.Status(job.Available)} {
 		j := failureOf(i, s)

@@ -8,7 +8,8 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
+	"redrive/web/templates/listpage"
 )
 
 // auditEntries are what three people did on that afternoon, the newest first.
@@ -29,7 +30,7 @@ func auditEntries() []audit.Entry {
 
 func trashStates(all map[string]page) {
 	f := frame("trash", "Trash")
-	v := templates.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
+	v := listpage.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
 	all["trash-empty"] = v
 	full := v
 	full.Was = maps.Clone(v.Was)
@@ -53,13 +54,13 @@ func trashStates(all map[string]page) {
 }
 
 func auditStates(all map[string]page) {
-	log := templates.Audit{Frame: frame("audit", "Audit")}
+	log := adminpage.Audit{Frame: frame("audit", "Audit")}
 	all["audit-empty"] = log
 	log.List = audit.List{Entries: auditEntries(), Next: 4708}
 	all["audit"] = log
 	own := log
 	own.Own, own.Slow, own.Filter = true, true, audit.Filter{Actor: "ana", Action: "job.*"}
 	all["audit-own"] = own
-	wrong := templates.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time as 2026-03-12T14:02:11Z`}}
+	wrong := adminpage.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time as 2026-03-12T14:02:11Z`}}
 	all["audit-refused"] = wrong
 }

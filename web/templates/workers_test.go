@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/web/templates"
+	"redrive/web/templates/queuepage"
 )
 
 func claimedJob(n int, for_, lease time.Duration) job.Job {
@@ -16,11 +17,11 @@ func claimedJob(n int, for_, lease time.Duration) job.Job {
 	return j
 }
 
-func workersView(f templates.Frame) templates.Workers {
+func workersView(f templates.Frame) queuepage.Workers {
 	late := claimedJob(3, 50*time.Second, 20*time.Second)
-	return templates.Workers{
+	return queuepage.Workers{
 		Frame: f, Name: "shop-1:4711", Since: now.Add(-26 * time.Hour),
-		Queues: []templates.WorkerQueue{
+		Queues: []queuepage.WorkerQueue{
 			{Name: "email", Workers: 10, Running: 3, Waiting: 118}, {Name: "payments", Workers: 4, Running: 4, Waiting: 41},
 			{Name: "reports", Workers: 2, PausedAt: now.Add(-time.Hour)}, {Name: "search", Waiting: 12},
 		},
@@ -33,14 +34,14 @@ func workersView(f templates.Frame) templates.Workers {
 func workersStates(all map[string]page) {
 	all["workers"] = workersView(frame("workers", "Workers"))
 	f := frame("workers", "Workers")
-	f.Quiet = &templates.Quiet{Since: now.Add(-5 * time.Minute), By: "ana"}
+	f.Paused = &templates.WorkerPause{Since: now.Add(-5 * time.Minute), By: "ana"}
 	v := workersView(f)
 	v.Jobs, v.Stuck = nil, nil
 	all["workers-quiet"] = v
 	f = frame("workers", "Workers")
 	f.Problem = "The disk is full."
 	all["workers-read-only"] = workersView(f)
-	all["workers-fresh"] = templates.Workers{Frame: fresh("workers", "Workers"), Name: "shop-1:4711", Since: now}
+	all["workers-fresh"] = queuepage.Workers{Frame: fresh("workers", "Workers"), Name: "shop-1:4711", Since: now}
 }
 
 func TestWorkers_SayWhatEachJobDoes(t *testing.T) {
@@ -55,7 +56,7 @@ func TestWorkers_SayWhatEachJobDoes(t *testing.T) {
 
 func TestQuiet_IsSaidOnEveryPage(t *testing.T) {
 	v := overview(frame("overview", "Overview"))
-	v.Quiet = &templates.Quiet{Since: now.Add(-time.Minute), By: "ana"}
+	v.Paused = &templates.WorkerPause{Since: now.Add(-time.Minute), By: "ana"}
 	parse(t, v).says("class", "banner is-warn", "The worker is quiet. ana made it quiet at 14:01:11 : what runs goes on, and nothing else is started")
 	d := parse(t, pages()["workers-quiet"])
 	if to := value(d.with("data-act", "flip")[0], "action"); to != "/workers/resume" {

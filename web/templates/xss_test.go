@@ -14,6 +14,8 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates"
+	"redrive/web/templates/listpage"
+	"redrive/web/templates/queuepage"
 )
 
 // hostile is what a producer could send, or an upstream answer, to act on the
@@ -64,14 +66,14 @@ func poisonedPages(s string) map[string]page {
 	query := filter.Filter{Status: job.Status(s), Queue: s, Type: s, Error: s, Reason: retry.Reason(s)}
 	reasons := []filter.ReasonCount{{Reason: retry.Reason(s), Count: 3}}
 	facets := filter.Facets{Reasons: reasons, Queues: []filter.NameCount{{Name: s, Count: 2}, {Name: "x", Count: 1}}, Types: []filter.NameCount{{Name: s, Count: 2}}}
-	above := templates.Query{Typed: s, Facets: facets, Dead: facets, Queues: []string{s, "x"}, Lag: 3}
+	above := listpage.Query{Typed: s, Facets: facets, Dead: facets, Queues: []string{s, "x"}, Lag: 3}
 	refused := []templates.Refused{{Job: rows[2], Problem: s}, {Job: rows[0], Problem: s}}
 	return map[string]page{
 		"overview":     templates.Overview{Frame: f, LastHour: hour(3, 2, 1), Queues: []queues.Info{q}, Failing: rows, Refused: refused, Reasons: reasons},
-		"jobs":         templates.Jobs{Frame: f, Filter: query, List: filter.List{Jobs: rows, Next: filter.Cursor{At: now, Seq: 1}}, After: s, Slow: true, Errors: map[string]string{s: s, "type": s}, Query: above},
-		"jobs-empty":   templates.Jobs{Frame: f, Filter: query},
-		"dead-letters": templates.DeadLetters{Frame: f, Filter: query, List: filter.LetterList{Letters: []filter.LetterRow{letter}}, After: s, Refused: refused, Query: above, Errors: map[string]string{"error": s}},
-		"queues": templates.Queues{
+		"jobs":         listpage.Jobs{Frame: f, Filter: query, List: filter.List{Jobs: rows, Next: filter.Cursor{At: now, Seq: 1}}, After: s, Slow: true, Errors: map[string]string{s: s, "type": s}, Query: above},
+		"jobs-empty":   listpage.Jobs{Frame: f, Filter: query},
+		"dead-letters": listpage.DeadLetters{Frame: f, Filter: query, List: filter.LetterList{Letters: []filter.LetterRow{letter}}, After: s, Refused: refused, Query: above, Errors: map[string]string{"error": s}},
+		"queues": queuepage.List{
 			Frame: f, Queues: []queues.Info{q, idle}, Held: []queues.Held{{Queue: s, Type: s, Count: 2}, {Queue: "x", Type: s, Count: 2}},
 			Configs: map[string]templates.QueueConfig{"x": {ForwardedTo: s, Policy: retry.Policy{Strategy: retry.Strategy(s), OnExhaustion: retry.Action(s)}}},
 		},

@@ -107,7 +107,8 @@ func (a *API) AccessActs() []Act {
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 	ctx, now := c.Request().Context(), time.Now().UTC()
 	u, password := access.User{Created: now, Changed: now}, ""
-	if err := readTexts(c, text{"name", aString, &u.Name}, text{"role", aString, (*string)(&u.Role)}, text{"password", aString, &password}); err != nil {
+	name, role := text{"name", aString, &u.Name}, text{"role", aString, (*string)(&u.Role)}
+	if err := readTexts(c, name, role, text{"password", aString, &password}); err != nil {
 		return out, err
 	}
 	if err := cmp.Or(inField("name", access.CheckUser(u.Name)), inField("role", access.CheckUserRole(u.Role))); err != nil {

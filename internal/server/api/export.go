@@ -196,8 +196,7 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 	}
 	left := exportLimit
 	next := func(ctx context.Context) (exportPage, error) {
-		found, err := a.View.WholeJobs(ctx, f, after, min(jobsAtOnce, left))
-		slow, err := web.Tolerate(err)
+		found, slow, err := web.InTime(a.View.WholeJobs(ctx, f, after, min(jobsAtOnce, left)))
 		if err != nil {
 			return exportPage{}, err
 		}
@@ -233,8 +232,7 @@ func (a *API) exportAudit(c echo.Context) (export, error) {
 		return export{}, web.InAddress(err)
 	}
 	next := func(ctx context.Context) (exportPage, error) {
-		found, err := a.View.Audit(ctx, f, after, entriesAtOnce)
-		slow, err := web.Tolerate(err)
+		found, slow, err := web.InTime(a.View.Audit(ctx, f, after, entriesAtOnce))
 		after = found.Next
 		return pageOf(found.Entries, entryRow, after != 0, slow), err
 	}
@@ -284,4 +282,38 @@ func itemRow(item operation.Item) row {
 		strconv.FormatInt(i.N, 10), i.JobID, i.Type, i.Queue, strconv.Itoa(i.Run), string(i.State), string(i.Code), i.Why,
 		other, i.At, string(i.Outcome), i.EndedAt,
 	}}
+}
+
+// entryShape is an entry of the audit log as the API and the exports show it.
+type entryShape struct {
+	Seq     int64  `json:"seq"`
+	At      string `json:"at"`
+	Actor   string `json:"actor"`
+	Address string `json:"address,omitempty"`
+	Action  string `json:"action"`
+	Subject string `json:"subject,omitempty"`
+	Filter  string `json:"filter,omitempty"`
+	Count   int64  `json:"count"`
+	Before  string `json:"before,omitempty"`
+	After   string `json:"after,omitempty"`
+	Hash    string `json:"hash,omitempty"`
+}
+
+func shapeEntry(e audit.Entry) entryShape {
+	return entryShape{e.Seq, wire.FormatTime(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
+		e.Before, e.After, fmt.Sprintf("%x", e.Hash)}
+}
+
+// audit is GET /audit.
+func (a *API) audit(c echo.Context) (web.Object, error) {
+	f, after, err := web.AuditQuery(c)
+	if err != nil {
+		return nil, web.InAddress(err)
+	}
+	limit, err := pageSize(c)
+	if err != nil {
+		return nil, err
+	}
+	found, slow, err := web.InTime(a.View.Audit(c.Request().Context(), f, after, limit))
+	return page("entries", web.List(found.Entries, shapeEntry), found.Next, slow), err
 }

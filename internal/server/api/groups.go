@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,12 +76,10 @@ func shapeGroup(g failures.Group) groupShape {
 
 // groups is GET /failures: groups in every state, unless one is named.
 func (a *API) groups(c echo.Context) (web.Object, error) {
-	f, after, limit, err := selected(c, web.GroupQuery)
-	if err != nil {
-		return nil, err
+	list := func(ctx context.Context, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
+		return a.View.Groups(ctx, time.Now(), f, after, limit)
 	}
-	found, err := a.View.Groups(c.Request().Context(), time.Now(), f, after, limit)
-	slow, err := web.Tolerate(err)
+	_, found, slow, err := search(c, web.GroupQuery, list)
 	return page("groups", web.List(found.Groups, shapeGroup), found.Next.String(), slow), err
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,15 +23,21 @@ import (
 // countLimit is how far the jobs of a filter are counted.
 const countLimit = 10_000
 
-// selected reads what a program wants of a list: its filter, where its page
-// begins, and how many rows that has.
-func selected[F, C any](c echo.Context, query func(url.Values) (F, C, []*invalid.Error)) (f F, after C, limit int, err error) {
+// search reads the page of a list that a program asks for by a filter, and reports
+// whether more may match than was found in time.
+func search[F, C, L any](
+	c echo.Context, query func(url.Values) (F, C, []*invalid.Error), list func(context.Context, F, C, int) (L, error),
+) (f F, found L, slow bool, err error) {
 	f, after, wrong := query(c.QueryParams())
 	if len(wrong) > 0 {
-		return f, after, 0, web.InAddress(wrong[0])
+		return f, found, false, web.InAddress(wrong[0])
 	}
-	limit, err = pageSize(c)
-	return f, after, limit, err
+	limit, err := pageSize(c)
+	if err != nil {
+		return f, found, false, err
+	}
+	found, slow, err = web.InTime(list(c.Request().Context(), f, after, limit))
+	return f, found, slow, err
 }
 
 // pageSize reads how many rows a program wants.
@@ -84,12 +91,7 @@ func (a *API) searched(c echo.Context, says web.Object, f filter.Filter) (web.Ob
 
 // jobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them.
 func (a *API) jobs(c echo.Context) (web.Object, error) {
-	f, after, limit, err := selected(c, web.Query)
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.View.Jobs(c.Request().Context(), f, after, limit)
-	slow, err := web.Tolerate(err)
+	f, found, slow, err := search(c, web.Query, a.View.Jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +101,7 @@ func (a *API) jobs(c echo.Context) (web.Object, error) {
 
 // letters is GET /dead-letters: the open ones, each with its job.
 func (a *API) letters(c echo.Context) (web.Object, error) {
-	f, after, limit, err := selected(c, web.LettersQuery)
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.View.Letters(c.Request().Context(), f, after, limit)
-	slow, err := web.Tolerate(err)
+	f, found, slow, err := search(c, web.LettersQuery, a.View.Letters)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +125,7 @@ type trashShape struct {
 
 // trash is GET /trash: what was discarded, and when it will be purged.
 func (a *API) trash(c echo.Context) (web.Object, error) {
-	f, after, limit, err := selected(c, web.TrashQuery)
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.View.Jobs(c.Request().Context(), f, after, limit)
-	slow, err := web.Tolerate(err)
+	_, found, slow, err := search(c, web.TrashQuery, a.View.Jobs)
 	if err != nil {
 		return nil, err
 	}

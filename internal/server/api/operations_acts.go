@@ -102,7 +102,8 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 	case n.Relapsed != 0 && n.Kind != operation.Replay:
 		return o, &invalid.Error{Field: "kind", Problem: "must be replay for what failed again"}
 	case len(n.Named) > operation.MaxNamed:
-		return o, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf("%d jobs; name at most %d, or use a filter", len(n.Named), operation.MaxNamed)}
+		return o, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf(
+			"%d jobs; name at most %d, or use a filter", len(n.Named), operation.MaxNamed)}
 	}
 	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
 		return o, err

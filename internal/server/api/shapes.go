@@ -97,8 +97,9 @@ func encodeJob(j job.Job, whole bool) web.Raw {
 	data := web.Encode(jobShape{
 		ID: j.ID, Type: j.Type, Queue: j.Queue, State: j.State, Status: j.Status(), Run: j.Run, Attempts: j.Attempts,
 		Execution: j.Execution, Priority: j.Priority, Meta: j.Meta, Policy: wire.EncodePolicy(j.Policy), Origins: j.Origins,
-		TTR: wire.FormatDuration(j.Timeout), RunAt: wire.FormatTime(j.RunAt), ExpiresAt: wire.FormatTime(j.ExpiresAt), EnqueuedAt: wire.FormatTime(j.EnqueuedAt),
-		StartedAt: wire.FormatTime(j.StartedAt), FinishedAt: wire.FormatTime(j.FinishedAt),
+		TTR: wire.FormatDuration(j.Timeout), RunAt: wire.FormatTime(j.RunAt), ExpiresAt: wire.FormatTime(j.ExpiresAt),
+		EnqueuedAt: wire.FormatTime(j.EnqueuedAt),
+		StartedAt:  wire.FormatTime(j.StartedAt), FinishedAt: wire.FormatTime(j.FinishedAt),
 		Worker: j.Worker, Reason: j.Reason, Error: errorOf(j.Error, ""),
 		TraceID: j.TraceID, MessageID: j.MessageID, Note: j.Note,
 	})

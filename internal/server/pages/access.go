@@ -14,16 +14,16 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/server/api"
 	"redrive/internal/server/web"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // access is the page /access: users, who is logged in, and tokens.
 func (p *Pages) access(c echo.Context) error {
-	return p.showAccess(c, http.StatusOK, templates.Access{})
+	return p.showAccess(c, http.StatusOK, adminpage.Access{})
 }
 
 // showAccess shows the page with what an act on it has to say.
-func (p *Pages) showAccess(c echo.Context, status int, v templates.Access) error {
+func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error {
 	ctx, who := c.Request().Context(), web.CallerOf(c)
 	v.Frame = p.frame(c, "Access", "access")
 	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy() != nil
@@ -64,7 +64,7 @@ func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
 		case web.WantsJSON(c.Request()):
 			return c.JSONBlob(out.Status, out.Says.Encode())
 		}
-		return p.showAccess(c, out.Status, templates.Access{Made: c.FormValue("name"), Secret: out.Secret})
+		return p.showAccess(c, out.Status, adminpage.Access{Made: c.FormValue("name"), Secret: out.Secret})
 	}
 }
 
@@ -76,7 +76,7 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 		return err
 	}
 	f := web.Describe(err)
-	return p.showAccess(c, f.Kind.Status, templates.Access{
+	return p.showAccess(c, f.Kind.Status, adminpage.Access{
 		Problem: f.Text, Field: f.Field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
 	})
 }
@@ -84,16 +84,15 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 // audit is the page /audit.
 func (p *Pages) audit(c echo.Context) error {
 	f, after, err := web.AuditQuery(c)
-	v := templates.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
+	v := adminpage.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
 	if wrong := new(invalid.Error); errors.As(err, &wrong) {
 		v.Errors = byField([]*invalid.Error{wrong})
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	} else if err != nil {
 		return err
 	}
-	v.List, err = p.View.Audit(c.Request().Context(), f, after, web.PageLimit)
-	if v.Slow, err = web.Tolerate(err); err != nil {
-		return err
-	}
-	return p.Show(c, http.StatusOK, v.Page())
+	var r reads
+	inTime(&r, &v.List)(p.View.Audit(c.Request().Context(), f, after, web.PageLimit))
+	v.Slow = r.slow
+	return p.show(c, r, v.Page())
 }

@@ -19,12 +19,12 @@ import (
 	"redrive/internal/server/api"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
-	"redrive/web/templates"
+	"redrive/web/templates/jobpage"
 )
 
 // maxEdit bounds the form that replays with changes: the editor's text can take
 // six bytes for each of its own.
-const maxEdit = 6*templates.MaxEditor + web.MaxSmall
+const maxEdit = 6*jobpage.MaxEditor + web.MaxSmall
 
 // edit is the page /jobs/{id}/replay.
 func (p *Pages) edit(c echo.Context) error {
@@ -86,7 +86,7 @@ func (p *Pages) replayEdited(c echo.Context) error {
 }
 
 // editorAgain shows the page again, or tells a program what is wrong.
-func (p *Pages) editorAgain(c echo.Context, status int, v templates.Redo, err error) error {
+func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err error) error {
 	if !web.WantsJSON(c.Request()) {
 		return p.Show(c, status, v.Page())
 	}
@@ -102,12 +102,12 @@ func (p *Pages) editorAgain(c echo.Context, status int, v templates.Redo, err er
 }
 
 // editor is the page with what stands in its form: nil for what the job has.
-func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) templates.Redo {
-	v := templates.Redo{
+func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit {
+	v := jobpage.Edit{
 		Frame: p.frame(c, "Replay "+j.Type, "jobs"), Job: j, Form: map[string]string{}, Errors: map[string]string{},
 		Policy: j.Policy, Queues: p.QueueNames(), Uses: p.policyNames(),
 	}
-	v.Was, v.Fixed = templates.EditorText(j.Payload)
+	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
 	for _, field := range v.Fields() {
@@ -130,7 +130,7 @@ func (p *Pages) policyNames() []string {
 
 // readEdit reads the form into an edit, and notes what is wrong beside its
 // field.
-func (p *Pages) readEdit(v *templates.Redo, j job.Job, form url.Values) job.Edit {
+func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 	q := whatIf{values: said(form), wrong: v.Errors}
 	w := api.Change{Queue: strings.TrimSpace(form.Get("queue")), Patch: q.patch()}
 	w.Patch.Use = strings.TrimSpace(form.Get("use"))
@@ -152,7 +152,7 @@ func (p *Pages) readEdit(v *templates.Redo, j job.Job, form url.Values) job.Edit
 	}
 	if edit.Body != nil {
 		v.Type = edit.Body.Type
-		if text, fixed := templates.EditorText(p.View.HideBody(j.Type, *edit.Body).Payload); fixed == "" && edit.Body.Type == j.Type {
+		if text, fixed := jobpage.EditorText(p.View.HideBody(j.Type, *edit.Body).Payload); fixed == "" && edit.Body.Type == j.Type {
 			v.Will = text
 		}
 	} else if v.Errors["payload"] == "" {
@@ -202,7 +202,7 @@ func localMoment(s string) (time.Time, error) {
 // characters. One that is as the editor showed it changes nothing.
 func typed(text string, j job.Job) []byte {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	shown, _ := templates.EditorText(j.Payload)
+	shown, _ := jobpage.EditorText(j.Payload)
 	if text == shown || view.SameJSON([]byte(text), []byte(shown)) {
 		return j.Payload
 	}

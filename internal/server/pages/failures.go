@@ -13,14 +13,14 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
-	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
 )
 
 // failures is the page /failures. Without a state it shows the open groups.
 func (p *Pages) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
-	v := templates.Failures{Frame: p.frame(c, "Failures", "failures"), Queues: p.View.QueueNames(), After: values.Get("after")}
+	v := failurepage.List{Frame: p.frame(c, "Failures", "failures"), Queues: p.View.QueueNames(), After: values.Get("after")}
 	filter, after, wrong := web.GroupQuery(values)
 	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
@@ -41,7 +41,7 @@ func (p *Pages) failure(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.Failure{Frame: p.frame(c, d.Class, "failures"), Detail: d}
+	v := failurepage.View{Frame: p.frame(c, d.Class, "failures"), Detail: d}
 	v.Keys, v.Read = commonest(d.Jobs)
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
 		return err
@@ -55,7 +55,7 @@ const maxKeys = 12
 // commonest counts, for each top-level key of the payloads of jobs, how many
 // values it has, and which of them most jobs have. Payloads that are no objects,
 // or too large to be read here, do not count.
-func commonest(jobs []job.Job) (keys []templates.PayloadKey, read int) {
+func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 	seen := map[string]map[string]int{}
 	for _, j := range jobs {
 		var object map[string]json.RawMessage
@@ -71,7 +71,7 @@ func commonest(jobs []job.Job) (keys []templates.PayloadKey, read int) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		key := templates.PayloadKey{Name: name, Values: len(seen[name])}
+		key := failurepage.PayloadKey{Name: name, Values: len(seen[name])}
 		for _, value := range slices.Sorted(maps.Keys(seen[name])) {
 			if n := seen[name][value]; n > key.Jobs {
 				key.Commonest, key.Jobs = value, n
@@ -79,7 +79,7 @@ func commonest(jobs []job.Job) (keys []templates.PayloadKey, read int) {
 		}
 		keys = append(keys, key)
 	}
-	slices.SortStableFunc(keys, func(a, b templates.PayloadKey) int {
+	slices.SortStableFunc(keys, func(a, b failurepage.PayloadKey) int {
 		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Values, b.Values))
 	})
 	return keys[:min(len(keys), maxKeys)], read

@@ -14,7 +14,9 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
-	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
+	"redrive/web/templates/jobpage"
+	"redrive/web/templates/listpage"
 )
 
 // jobs is the page /jobs. The search field of every page leads here, with an
@@ -24,7 +26,7 @@ func (p *Pages) jobs(c echo.Context) error {
 	if id, err := job.ParseID(strings.TrimSpace(values.Get("q"))); err == nil {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
-	v := templates.Jobs{Frame: p.frame(c, "Jobs", "jobs"), After: values.Get("after")}
+	v := listpage.Jobs{Frame: p.frame(c, "Jobs", "jobs"), After: values.Get("after")}
 	filter, after, wrong := web.Query(values)
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
 	var r reads
@@ -50,7 +52,7 @@ func byField(wrong []*invalid.Error) map[string]string {
 // deadLetters is the page /dead-letters.
 func (p *Pages) deadLetters(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
-	v := templates.DeadLetters{Frame: p.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
+	v := listpage.DeadLetters{Frame: p.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	f, after, wrong := web.LettersQuery(values)
 	v.Filter, v.Errors, v.Search = f, byField(wrong), values.Get("q")
 	dead := f
@@ -71,7 +73,7 @@ func (p *Pages) deadLetters(c echo.Context) error {
 
 // trash is the page /trash.
 func (p *Pages) trash(c echo.Context) error {
-	v := templates.Trash{Frame: p.frame(c, "Trash", "trash"), Keeps: p.Config.Retention().Trash, After: c.QueryParam("after")}
+	v := listpage.Trash{Frame: p.frame(c, "Trash", "trash"), Keeps: p.Config.Retention().Trash, After: c.QueryParam("after")}
 	filter, after, wrong := web.TrashQuery(c.QueryParams())
 	v.Filter, v.Errors, v.Search = filter, byField(wrong), c.QueryParam("q")
 	var r reads
@@ -87,16 +89,16 @@ func (p *Pages) trash(c echo.Context) error {
 
 // queryAbove is what stands above a list. What cannot be read stays as it was
 // typed.
-func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (templates.Query, error) {
+func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (listpage.Query, error) {
 	var r reads
-	ctx, v := c.Request().Context(), templates.Query{Queues: p.View.QueueNames()}
+	ctx, v := c.Request().Context(), listpage.Query{Queues: p.View.QueueNames()}
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
 	}
 	into(&r, &v.Facets)(p.View.Facets(ctx, f))
 	into(&r, &v.Dead)(p.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
 	if f.Searches() {
-		v.Filling = p.View.Reindexing()
+		v.Indexing = p.View.Reindexing()
 		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
 	return v, r.err
@@ -119,7 +121,7 @@ func (p *Pages) job(c echo.Context) error {
 // jobPage draws a job, redacted unless somebody was allowed to see it.
 func (p *Pages) jobPage(c echo.Context, d history.Detail, revealed bool) error {
 	j := d.Job
-	v := templates.JobPage{
+	v := jobpage.View{
 		Frame: p.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
 		DeadLetters: p.Config.DeadLetters(j.Queue), ForwardedTo: p.WebhookHost(j.Queue), NoHandler: !p.Engine.Knows(j.Type),
 		Preview: min(len(j.Payload), previewLimit),
@@ -129,7 +131,7 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, revealed bool) error {
 	}
 	var r reads
 	into(&r, &v.Trail)(p.Trail(c, j.ID))
-	inTime(&r, &v.Recent)(p.View.Recent(c.Request().Context(), j.Type, templates.RecentJobs))
+	inTime(&r, &v.Recent)(p.View.Recent(c.Request().Context(), j.Type, jobpage.RecentJobs))
 	v.Revealed, v.RecentSlow = revealed, r.slow
 	var err error
 	v.PausedAt, v.PausedBy, err = p.View.Paused(c.Request().Context(), j.Queue)
@@ -157,7 +159,7 @@ func (p *Pages) gone(c echo.Context, missing error) error {
 	if err != nil || len(entries) == 0 {
 		return errors.Join(missing, err)
 	}
-	return p.Show(c, http.StatusGone, templates.Gone{Frame: p.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
+	return p.Show(c, http.StatusGone, adminpage.Gone{Frame: p.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
 }
 
 // reveal answers with the job's page, this once with nothing hidden.

@@ -8,7 +8,7 @@ import (
 
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
-	"redrive/web/templates"
+	"redrive/web/templates/operationpage"
 )
 
 // operations is the page /operations.
@@ -17,7 +17,7 @@ func (p *Pages) operations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.Operations{Frame: p.frame(c, "Operations", "operations"), After: after}
+	v := operationpage.List{Frame: p.frame(c, "Operations", "operations"), After: after}
 	if v.List, err = p.View.Operations(c.Request().Context(), after, web.PageLimit); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (p *Pages) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := templates.OperationPage{Show: c.QueryParam("state")}
+	v := operationpage.View{Show: c.QueryParam("state")}
 	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (p *Pages) operation(c echo.Context) error {
 	v.Frame = p.frame(c, fmt.Sprintf("Operation %d", id), "operations")
 	var r reads
 	if v.Filter.Searches() {
-		v.Filling = p.View.Reindexing()
+		v.Indexing = p.View.Reindexing()
 		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
 	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))

@@ -71,9 +71,9 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 }
 
 // letterRoom is how full the dead-letter queue is.
-func (p *Pages) letterRoom(ctx context.Context, now time.Time) (templates.LetterRoom, error) {
+func (p *Pages) letterRoom(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	return templates.LetterRoom{Usage: f, Limits: p.Config.Retention()}, err
+	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention()}, err
 }
 
 // openOperations are those that the overview shows: a preview concerns who asked

@@ -30,6 +30,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/web/static"
 	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 )
 
 // Demo is what the demo's banner shows and does.
@@ -159,7 +160,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: p.View.Snapshot(), QueueCount: len(p.View.QueueNames()),
 		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
-		User: who.Name, LogOut: who.Means == web.BySession, Quiet: (*templates.Quiet)(p.Paused()),
+		User: who.Name, LogOut: who.Means == web.BySession, Paused: (*templates.WorkerPause)(p.Paused()),
 	}
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
@@ -197,7 +198,7 @@ func (p *Pages) acted(c echo.Context) *job.Change {
 
 // Login shows the form of the login, and why it was refused.
 func (p *Pages) Login(c echo.Context, status int, next, name, problem string) error {
-	v := templates.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Guarded()}
+	v := adminpage.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Guarded()}
 	v.Stranger = true
 	return p.Show(c, status, v.Page())
 }

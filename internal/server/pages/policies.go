@@ -20,13 +20,14 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 	"redrive/web/templates"
+	"redrive/web/templates/policypage"
 )
 
 // policies is the page /policies. Its address names a policy and says what
 // would be different about it; nothing is stored. What is wrong is shown beside
 // its field: somebody is still typing.
 func (p *Pages) policies(c echo.Context) error {
-	v := templates.Policies{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
+	v := policypage.View{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
 	v.InUse, v.Presets = entries(p.Policies()), entries(web.Presets())
 	values := c.QueryParams()
 	name := cmp.Or(values.Get("preset"), "default")
@@ -38,7 +39,7 @@ func (p *Pages) policies(c echo.Context) error {
 	if err != nil { // unreachable: there is always a default
 		return err
 	}
-	v.From = templates.PolicyEntry{Name: name, Policy: policy, TTR: ttr}
+	v.From = policypage.Entry{Name: name, Policy: policy, TTR: ttr}
 	v.Title = v.Title + ": " + name
 	q := whatIf{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
@@ -56,10 +57,10 @@ func (p *Pages) policies(c echo.Context) error {
 func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
 
 // entries are policies as the page names them.
-func entries(policies []web.Policy) []templates.PolicyEntry {
-	all := make([]templates.PolicyEntry, len(policies))
+func entries(policies []web.Policy) []policypage.Entry {
+	all := make([]policypage.Entry, len(policies))
 	for i, p := range policies {
-		all[i] = templates.PolicyEntry(p)
+		all[i] = policypage.Entry(p)
 	}
 	return all
 }
@@ -73,10 +74,10 @@ type whatIf struct {
 
 // form is what stands in the fields: what was written, or what the policy says.
 func (q whatIf) form(p retry.Policy) map[string]string {
-	all := templates.WhatIfFields(p)
+	all := templates.PolicyValues(p)
 	for name := range all {
 		if q.values.Has(name) {
-			all[name] = clip.Text(q.values.Get(name), templates.MaxWhatIf)
+			all[name] = clip.Text(q.values.Get(name), templates.MaxField)
 		}
 	}
 	return all
@@ -120,8 +121,8 @@ func read[T any](q whatIf, name string, parse func(string) (T, error)) *T {
 	if text == "" {
 		return nil
 	}
-	if len(text) > templates.MaxWhatIf || !utf8.ValidString(text) {
-		q.wrong[name] = fmt.Sprintf("must be valid UTF-8 of at most %d bytes", templates.MaxWhatIf)
+	if len(text) > templates.MaxField || !utf8.ValidString(text) {
+		q.wrong[name] = fmt.Sprintf("must be valid UTF-8 of at most %d bytes", templates.MaxField)
 		return nil
 	}
 	value, err := parse(text)

@@ -12,13 +12,14 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/queues"
 	"redrive/web/templates"
+	"redrive/web/templates/queuepage"
 )
 
 // queues is the page /queues. It shows the queues that exist and those that
 // are only configured.
 func (p *Pages) queues(c echo.Context) error {
 	ctx := c.Request().Context()
-	v := templates.Queues{Frame: p.frame(c, "Queues", "queues")}
+	v := queuepage.List{Frame: p.frame(c, "Queues", "queues")}
 	var r reads
 	into(&r, &v.Queues)(p.Queues(ctx))
 	into(&r, &v.Held)(p.View.Held(ctx))
@@ -45,7 +46,7 @@ func (p *Pages) queue(c echo.Context) error {
 		return err
 	}
 	ctx, now := c.Request().Context(), time.Now()
-	v := templates.Queue{Frame: p.frame(c, name, "queues")}
+	v := queuepage.View{Frame: p.frame(c, name, "queues")}
 	var r reads
 	into(&r, &v.Queue)(p.Queue(ctx, name))
 	v.Config = p.queueConfigs(name)[name]
@@ -85,7 +86,7 @@ func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*tem
 
 // workers is the page /workers.
 func (p *Pages) workers(c echo.Context) error {
-	v := templates.Workers{
+	v := queuepage.Workers{
 		Frame: p.frame(c, "Workers", "workers"), Name: p.Engine.Worker, Since: p.began.UTC(), Stuck: p.Engine.Stuck(), Waits: map[string]bool{},
 	}
 	all, err := p.WorkerQueues(c.Request().Context())
@@ -93,7 +94,7 @@ func (p *Pages) workers(c echo.Context) error {
 		return err
 	}
 	for _, q := range all {
-		v.Queues = append(v.Queues, templates.WorkerQueue(q))
+		v.Queues = append(v.Queues, queuepage.WorkerQueue(q))
 	}
 	claimed, more, slow, err := p.Claimed(c.Request().Context())
 	if err != nil {

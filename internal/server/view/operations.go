@@ -113,3 +113,15 @@ func (v *View) ResumeOperation(ctx context.Context, now time.Time, id int64, by 
 func (v *View) AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return v.changed(v.store.Operations.Abort(ctx, now, id, by))
 }
+
+// Audit is a page of the audit log, the newest first.
+func (v *View) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
+	list, err := v.store.Accounts.Audit(ctx, f, before, limit)
+	each(list.Entries, v.entry)
+	return list, err
+}
+
+// Record writes an entry about what changes nothing in the database.
+func (v *View) Record(ctx context.Context, e audit.Entry) error {
+	return v.store.Accounts.Record(ctx, e)
+}

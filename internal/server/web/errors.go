@@ -149,6 +149,12 @@ func Tolerate(err error) (slow bool, _ error) {
 	return false, err
 }
 
+// InTime does so with what was read until then.
+func InTime[T any](found T, err error) (_ T, slow bool, _ error) {
+	slow, err = Tolerate(err)
+	return found, slow, err
+}
+
 // Encode writes a failure, and who was first if somebody was.
 func (f *Failure) Encode() []byte {
 	type fault struct {

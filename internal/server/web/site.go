@@ -145,8 +145,7 @@ type Claimed struct {
 
 // Claimed lists the jobs that workers have now, the newest first.
 func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err error) {
-	page, err := s.View.Jobs(ctx, filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit)
-	slow, err = Tolerate(err)
+	page, slow, err := InTime(s.View.Jobs(ctx, filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit))
 	for _, j := range page.Jobs {
 		_, _, waits := s.Engine.Waiting(j.ID)
 		all = append(all, Claimed{s.Begun(j), waits})

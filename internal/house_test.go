@@ -1,0 +1,155 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The bounds of a room: what a reader can keep in mind. Tests, generated files
+// and packages that only tests import are not counted.
+const (
+	maxFiles    = 25  // of a package
+	maxExported = 120 // names of a package
+	maxFunction = 80  // lines
+	maxLine     = 140 // characters
+)
+
+// source is a file of the house.
+type source struct {
+	dir   string // from the top of the repository
+	name  string
+	text  string
+	file  *ast.File
+	lines func(n ast.Node) (from, to int)
+}
+
+// sources are all files that ship.
+func sources(t *testing.T) (all []source) {
+	t.Helper()
+	for _, top := range []string{"../cmd", "../internal", "../web"} {
+		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !ships(path) {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+			all = append(all, source{
+				dir: strings.TrimPrefix(filepath.Dir(path), "../"), name: filepath.Base(path), text: string(text), file: file,
+				lines: func(n ast.Node) (int, int) { return files.Position(n.Pos()).Line, files.Position(n.End()).Line },
+			})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func ships(path string) bool {
+	for _, part := range []string{"_test.go", "_templ.go", "test/"} {
+		if strings.Contains(path, part) {
+			return false
+		}
+	}
+	return strings.HasSuffix(path, ".go")
+}
+
+// TestHouse_StaysReadable holds the bounds. With -v it tells the figures of every
+// package.
+func TestHouse_StaysReadable(t *testing.T) {
+	files, exports := map[string]int{}, map[string]int{}
+	var functions []int
+	code, comments := 0, 0
+	for _, s := range sources(t) {
+		files[s.dir]++
+		exports[s.dir] += exported(s.file)
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				from, to := s.lines(f)
+				functions = append(functions, to-from+1)
+				if to-from+1 > maxFunction {
+					t.Errorf("%s/%s: %s has %d lines, at most %d are allowed", s.dir, s.name, f.Name, to-from+1, maxFunction)
+				}
+			}
+		}
+		for i, line := range strings.Split(s.text, "\n") {
+			switch trimmed := strings.TrimSpace(line); {
+			case strings.HasPrefix(trimmed, "//"):
+				comments++
+			case trimmed != "":
+				code++
+			}
+			if n := len([]rune(line)); n > maxLine {
+				t.Errorf("%s/%s:%d has %d characters, at most %d are allowed", s.dir, s.name, i+1, n, maxLine)
+			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(files)) {
+		t.Logf("%-28s %2d files, %3d exported names", dir, files[dir], exports[dir])
+		if files[dir] > maxFiles || exports[dir] > maxExported {
+			t.Errorf("%s has %d files and %d exported names, at most %d and %d are allowed", dir, files[dir], exports[dir], maxFiles, maxExported)
+		}
+	}
+	slices.Sort(functions)
+	n := len(functions)
+	t.Logf("%d functions: median %d, p95 %d, max %d lines; %d lines of code, %d of comments, density %.2f",
+		n, functions[n/2], functions[n*95/100], functions[n-1], code, comments, float64(comments)/float64(code))
+}
+
+// exported counts the names that other packages can use: types, functions,
+// methods of exported types, constants and variables.
+func exported(f *ast.File) (n int) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d))) {
+				n++
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					n += count(spec.Name)
+				case *ast.ValueSpec:
+					n += count(spec.Names...)
+				}
+			}
+		}
+	}
+	return n
+}
+
+func count(names ...*ast.Ident) (n int) {
+	for _, name := range names {
+		if name.IsExported() {
+			n++
+		}
+	}
+	return n
+}
+
+// receiver is the type of a method.
+func receiver(f *ast.FuncDecl) string {
+	switch t := f.Recv.List[0].Type.(type) {
+	case *ast.Ident:
+		return t.Name
+	case *ast.StarExpr:
+		if name, ok := t.X.(*ast.Ident); ok {
+			return name.Name
+		}
+	}
+	return ""
+}

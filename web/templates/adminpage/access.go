@@ -1,0 +1,99 @@
+// Package adminpage draws what concerns people: the login, who may use the
+// dashboard and its API, and the audit log with what each of them did.
+//
+// The login and the page of a job that was removed are here too: the first
+// shows nothing of the product, the second only what the audit log has left.
+package adminpage
+
+import (
+	"strconv"
+	"time"
+
+	"redrive/internal/access"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// Access is the page /access: who may use the dashboard and the API.
+type Access struct {
+	templates.Frame
+	Users    []access.User
+	Sessions []access.Session
+	Own      string // the session of whoever looks
+	Tokens   []access.Token
+	Open     bool        // nobody has to log in
+	Proxied  bool        // a proxy says who people are
+	Made     string      // the token that was made just now, or empty
+	Secret   string      // what its owner keeps
+	Problem  string      // why something was not done
+	Field    string      // that was wrong, or empty
+	Name     string      // as it was typed
+	Role     access.Role // as it was chosen
+}
+
+// denied says why whoever looks cannot change access now, or nothing.
+func (v Access) denied() string { return v.Denied(access.Manage, "manage users and tokens") }
+
+// kept says why a user must stay an admin, or nothing.
+func (v Access) kept(u access.User) string {
+	if why := v.denied(); why != "" {
+		return why
+	}
+	if access.Last(u, v.Users) {
+		return format.Visible(u.Name) + " is the last admin: make somebody else one first"
+	}
+	return ""
+}
+
+// logins counts the sessions of a user.
+func (v Access) logins(name string) (n int64) {
+	for _, s := range v.Sessions {
+		if s.User == name {
+			n++
+		}
+	}
+	return n
+}
+
+// removal says what removing a user does.
+func (v Access) removal(u access.User) string {
+	if n := v.logins(u.Name); n > 0 {
+		return "Remove " + format.Visible(u.Name) + " and end " + format.Counted(n, "session", "sessions")
+	}
+	return "Remove " + format.Visible(u.Name)
+}
+
+// roleAbout says what a role is for.
+func roleAbout(r access.Role) string {
+	return map[access.Role]string{
+		access.Viewer:   "sees every page; what is redacted stays so",
+		access.Operator: "also replays, discards, pauses, decides about groups and enqueues",
+		access.Admin:    "also reveals what is redacted, and manages users and tokens",
+		access.Producer: "for tokens: enqueues jobs and sees nothing",
+	}[r]
+}
+
+// lookOfToken draws whether a token lets anybody in.
+func lookOfToken(t access.Token, now time.Time) templates.Look {
+	switch {
+	case !t.Revoked.IsZero():
+		return templates.Look{Class: "is-cancelled", Icon: "cancelled", Word: "revoked"}
+	case !t.Live(now):
+		return templates.Look{Class: "is-skipped", Icon: "expired", Word: "expired"}
+	case t.Expires.Sub(now) < 7*24*time.Hour:
+		return templates.Look{Class: "is-warn", Icon: "expired", Word: "ends soon"}
+	}
+	return templates.Look{Class: "is-succeeded", Icon: "check", Word: "valid"}
+}
+
+// lifetimes are how long a token can be made to last.
+func lifetimes() [][2]string {
+	all := [][2]string{}
+	for _, days := range []int{1, 7, 30, 90, 365} {
+		all = append(all, [2]string{"P" + strconv.Itoa(days) + "D", format.Counted(days, "day", "days")})
+	}
+	return all
+}
+
+// usualLifetime is chosen before a person chooses.
+func usualLifetime() string { return "P" + strconv.Itoa(int(access.TokenDefault/(24*time.Hour))) + "D" }

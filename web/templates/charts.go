@@ -1,0 +1,181 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/queues"
+	"redrive/web/templates/format"
+)
+
+// Chart is what became of jobs over the last hour and the last day.
+type Chart struct {
+	Of   string // whose jobs these are: "queue payments"
+	Hour []job.Totals
+	Day  []job.Totals
+	Slow bool // a series took too long to read
+}
+
+// plot is one series as it is drawn.
+type plot struct {
+	title  string
+	label  string
+	bars   []plotBar
+	ticks  []Mark
+	grid   []Mark
+	totals job.Totals
+}
+
+// plotBar is a piece of time: what failed for good below, what was put back above
+// it, what succeeded on top.
+type plotBar struct {
+	at    time.Time
+	title string
+	parts []Rect
+	job.Totals
+}
+
+// Rect is a rectangle of a drawing.
+type Rect struct{ Class, X, Y, Width, Height, Title string }
+
+// Mark is a word at a place of a drawing.
+type Mark struct{ X, Y, TextY, Word string }
+
+const (
+	plotFloor  = 84.0 // where bars stand, of 104 pixels
+	plotHeight = 76.0
+)
+
+// plotOf draws a series that ends now.
+func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
+	p := plot{title: "Last hour, by the minute"}
+	every := 10
+	if scale == queues.LastDay() {
+		p.title, every = "Last day, by the quarter of an hour", 16
+	}
+	var most int64 = 1
+	for _, t := range all {
+		p.totals = p.totals.Add(t)
+		most = max(most, Executions(t))
+	}
+	p.label = fmt.Sprintf("%s of %s: %s", p.title, format.Visible(of), plotWords(p.totals))
+	top := ceiling(most)
+	for _, share := range []float64{0.5, 1} {
+		y := plotFloor - plotHeight*share
+		p.grid = append(p.grid, Mark{Y: format.Coord(y), TextY: format.Coord(y - 3), Word: format.Number(int64(float64(top) * share))})
+	}
+	first, step := scale.First(now), 100/float64(len(all))
+	for i, t := range all {
+		at, x := first.Add(time.Duration(i)*scale.Step), step*float64(i)
+		if i%every == 0 {
+			p.ticks = append(p.ticks, Mark{X: format.Percent(x), Word: at.Format("15:04")})
+		}
+		if t != (job.Totals{}) {
+			p.bars = append(p.bars, barOf(t, at, x, step*0.8, float64(top)))
+		}
+	}
+	return p
+}
+
+func barOf(t job.Totals, at time.Time, x, width, top float64) plotBar {
+	b, y := plotBar{at: at, title: at.Format("15:04") + ": " + plotWords(t), Totals: t}, plotFloor
+	for _, part := range []struct {
+		class string
+		n     int64
+	}{{"fill is-dead", t.FailedPermanently}, {"fill is-retryable", t.Requeued}, {"fill is-succeeded", t.Succeeded}} {
+		if part.n > 0 {
+			height := max(1, plotHeight*float64(part.n)/top)
+			y -= height
+			b.parts = append(b.parts, Rect{
+				Class: part.class, X: format.Percent(x), Y: format.Coord(y), Width: format.Percent(width), Height: format.Coord(height),
+			})
+		}
+	}
+	return b
+}
+
+// ceiling is the next round number, even where it is halved.
+func ceiling(n int64) int64 {
+	for step := int64(1); ; step *= 10 {
+		for _, m := range []int64{2, 4, 6, 10} {
+			if n <= m*step {
+				return m * step
+			}
+		}
+	}
+}
+
+func plotWords(t job.Totals) string {
+	words := format.Number(t.Succeeded) + " succeeded, " + format.Number(t.Requeued) + " requeued, " +
+		format.Number(t.FailedPermanently) + " failed for good"
+	if t.Replayed > 0 {
+		words += ", " + format.Number(t.Replayed) + " replayed"
+	}
+	return words
+}
+
+// sparkLine draws values as the points of a line in a box of 100 by 18, the
+// oldest on the left. It is empty when there is nothing to draw.
+func sparkLine(values []int64) string {
+	if len(values) < 2 {
+		return ""
+	}
+	const floor, ceiling = 17.0, 2.0
+	most := most(values)
+	points := make([]string, len(values))
+	for i, v := range values {
+		x, y := 100*float64(i)/float64(len(values)-1), floor-(floor-ceiling)*float64(max(v, 0))/float64(most)
+		points[i] = format.Tenth(x) + "," + format.Tenth(y)
+	}
+	return strings.Join(points, " ")
+}
+
+// Sum adds one counter over time.
+func Sum(values []int64) (total int64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+// Series picks one counter out of totals over time.
+func Series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
+	values := make([]int64, len(totals))
+	for i, t := range totals {
+		values[i] = pick(t)
+	}
+	return values
+}
+
+// barsPath draws the failures of a day as one path in a box of 96 by 18; an hour
+// without any keeps a hairline, and one with few can be seen.
+func barsPath(hours []int64) string {
+	most := most(hours)
+	var b strings.Builder
+	for i, n := range hours {
+		height := 0.5
+		if n > 0 {
+			height = max(1.5, 18*float64(n)/float64(most))
+		}
+		fmt.Fprintf(&b, "M%s %sh3V18h-3z", format.Tenth(float64(i)*96/float64(len(hours))), format.Tenth(18-height))
+	}
+	return b.String()
+}
+
+func dayText(hours []int64) string {
+	return fmt.Sprintf("%s in the last 24 hours", format.Counted(Sum(hours), "failure", "failures"))
+}
+
+// Share is a count as a part of the largest one, for the bar of a facet.
+func Share(count, largest int64) string {
+	if largest <= 0 {
+		return format.Percent(0)
+	}
+	return format.Percent(100 * float64(count) / float64(largest))
+}
+
+// most is the value that fills the height of a drawing.
+func most(values []int64) int64 { return slices.Max(append([]int64{1}, values...)) }

@@ -1,0 +1,212 @@
+// Package failurepage draws the error groups: the list of what is failing, by
+// cause, and the page of one group with how it fails, why its failures are one
+// group, its newest jobs, and what can be decided about it.
+//
+// Whatever acts on the dead jobs of a group leads to the preview of an operation
+// first, and takes only what was dead when the page was drawn.
+package failurepage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"redrive/internal/access"
+	"redrive/internal/failures"
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
+)
+
+// List is the page /failures.
+type List struct {
+	templates.Frame
+	Filter  failures.Filter
+	Typed   failures.Filter  // the filter with what is wrong in it, to be corrected
+	Tallies []failures.Tally // in the order of the states
+	List    failures.List
+	After   string            // the cursor of this page, empty for the first
+	Slow    bool              // the query ran into its deadline: List is incomplete
+	Errors  map[string]string // field of the filter: what is wrong with it
+	Queues  []string          // names for the filter's list
+}
+
+// View is the page /failures/{fingerprint}.
+type View struct {
+	templates.Frame
+	failures.Detail
+	Keys       []PayloadKey          // of the newest jobs
+	Read       int                   // of how many of them
+	Operations []operation.Operation // that named the group, the newest first
+}
+
+// PayloadKey is a top-level key of payloads.
+type PayloadKey struct {
+	Name      string
+	Values    int    // different ones
+	Commonest string // as JSON
+	Jobs      int    // that have it
+}
+
+// scopeOf is the filter by which an operation takes the dead jobs of a group,
+// ended where the page was drawn: what fails later is never swept in.
+func scopeOf(f templates.Frame, g failures.Group) string {
+	return filter.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
+}
+
+// lookOfGroup draws the state of a group.
+func lookOfGroup(s failures.State) templates.Look {
+	switch s {
+	case failures.Resolved:
+		return templates.Look{Class: "is-completed", Icon: "check", Word: "resolved"}
+	case failures.Ignored:
+		return templates.Look{Class: "is-pending", Icon: "pause", Word: "ignored"}
+	}
+	return templates.Look{Class: "is-dead", Icon: "failures", Word: "open"}
+}
+
+// groupSummary says in words what the page shows.
+func groupSummary(v List) string {
+	for _, t := range v.Tallies {
+		if t.State == v.Filter.State {
+			return fmt.Sprintf("%s: %s dead, %s retrying",
+				format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), format.Number(t.Dead), format.Number(t.Retrying))
+		}
+	}
+	return ""
+}
+
+// groupChips are the filters in use; the state is a tab.
+func groupChips(f failures.Filter) []templates.Chip {
+	var all []templates.Chip
+	add := func(name, value string, without failures.Filter) {
+		if value != "" {
+			all = append(all, templates.Chip{Name: name, Value: format.Visible(value), Without: link.Failures(without, "")})
+		}
+	}
+	add("queue", f.Queue, f.Without("queue"))
+	add("type", f.Type, f.Without("type"))
+	add("text", f.Text, f.Without("q"))
+	return all
+}
+
+func groupsCaption(f failures.Filter) string {
+	return format.UpperFirst(string(f.State)) + " error groups, " + groupOrder(f.Sort)
+}
+
+func groupOrder(s failures.Sort) string {
+	if s == failures.NewestSeen {
+		return "what failed last first"
+	}
+	return "most dead jobs first"
+}
+
+func groupType(g failures.Group) string {
+	if g.Type == "" {
+		return "any type"
+	}
+	return format.Visible(g.Type)
+}
+
+// groupQueues names the queue with the most failures, and says how many more
+// there are.
+func groupQueues(g failures.Group) string {
+	switch len(g.Queues) {
+	case 0:
+		return ""
+	case 1:
+		return format.Visible(g.Queues[0].Name)
+	}
+	return fmt.Sprintf("%s +%d", format.Visible(g.Queues[0].Name), len(g.Queues)-1)
+}
+
+// noteLine is a note on one line.
+func noteLine(note string) string { return format.Visible(strings.Join(strings.Fields(note), " ")) }
+
+// replaysText is the success rate of replays.
+func replaysText(g failures.Group) string {
+	if g.Replayed == 0 {
+		return "never replayed"
+	}
+	return fmt.Sprintf("%s of %s", format.Number(g.Recovered), format.Number(g.Replayed))
+}
+
+// stateAction is what a person does first about a group: resolve an open one, or
+// open any other.
+func stateAction(g failures.Group) (action, symbol, word string) {
+	if g.State == failures.Open {
+		return "resolve", "check", "Resolve"
+	}
+	return "reopen", "failures", "Open again"
+}
+
+// groupReplay says what a button does with a group, and why it may not.
+func groupReplay(f templates.Frame, g failures.Group, kind string) (denied string) {
+	if denied = f.Denied(access.Operate, kind); denied == "" && g.Dead == 0 {
+		denied = "No job of this group is dead."
+	}
+	return denied
+}
+
+// groupLine says what became of the group by a person, and by itself.
+func groupLine(g failures.Group, now time.Time) string {
+	by := g.StateBy
+	if by == "" {
+		by = "somebody"
+	}
+	said := fmt.Sprintf("%s by %s at %s", format.UpperFirst(pastOf(g)), format.Visible(by), format.Clock(g.StateAt, now))
+	switch {
+	case g.ReopenedBy == failures.ByFailure:
+		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, format.Clock(g.ReopenedAt, now))
+	case g.ReopenedBy != "":
+		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.",
+			said, patienceText(g.Patience, now), format.Clock(g.ReopenedAt, now))
+	case g.StateAt.IsZero():
+		return ""
+	case g.State == failures.Resolved:
+		return said + ". The next failure opens it."
+	case g.State == failures.Ignored:
+		return said + patienceText(g.Patience, now) + "."
+	}
+	return said + "."
+}
+
+// pastOf is what a person did with the group.
+func pastOf(g failures.Group) string {
+	switch {
+	case g.State == failures.Resolved || g.ReopenedBy == failures.ByFailure:
+		return "resolved"
+	case g.State == failures.Ignored || g.ReopenedBy != "":
+		return "ignored"
+	}
+	return "opened"
+}
+
+// patienceText says how long a group is ignored, as the end of a sentence.
+func patienceText(p failures.Patience, now time.Time) string {
+	var ends []string
+	if !p.Until.IsZero() {
+		ends = append(ends, "until "+format.Clock(p.Until, now))
+	}
+	if p.Count > 0 {
+		ends = append(ends, fmt.Sprintf("until it has failed %s times", format.Number(p.Count)))
+	}
+	if p.Rate > 0 {
+		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", format.Number(p.Rate)))
+	}
+	if len(ends) == 0 {
+		return ", for ever"
+	}
+	return ", " + strings.Join(ends, " or ")
+}
+
+// sorted is the same list in another order.
+func sorted(f failures.Filter, by failures.Sort) templ.SafeURL {
+	f.Sort = by
+	return link.Failures(f, "")
+}

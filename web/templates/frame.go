@@ -1,0 +1,99 @@
+// Package templates draws the pages. Each page is a templ component that takes
+// one typed view; a view holds the nouns of the internal packages as they are,
+// and the component does the wording. Nothing here reads a database or a clock:
+// Frame carries the time at which the view was taken.
+//
+// This package has what pages share: the layout, buttons, badges, times, rows,
+// charts and what is said of states and reasons. It also has the overview and
+// the pages that say what went wrong. Every other page is in a package below,
+// which imports this one and no other page. Package format writes numbers, times
+// and texts, and package link makes every address.
+//
+// Data reaches a page as text only: addresses come from package link, geometry
+// is computed in Go and lives in SVG attributes, and there is no style attribute,
+// no inline script and no raw HTML.
+//
+// Addresses are written as from the root. Where the product lives below a path,
+// the server puts that path before them after the page is drawn: in href, src,
+// action and formaction, and in data-live, data-on, data-off and every data-…
+// whose name ends in -url. This is safe because each quote that comes from data
+// is escaped: no data can look like an attribute.
+package templates
+
+import (
+	"fmt"
+	"time"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/web/templates/format"
+)
+
+// Frame is what surrounds every page.
+type Frame struct {
+	Title      string
+	Section    string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
+	Now        time.Time
+	Snapshot   job.Snapshot
+	QueueCount int          // for the navigation
+	Search     string       // what the search field shows
+	Demo       *Demo        // nil outside demo mode
+	Insecure   bool         // reachable from the network without a login: said on every page
+	Problem    string       // why the database cannot be written, or empty
+	Acted      *job.Change  // where the job stands that a form without scripts just acted on, or nil
+	Here       string       // the address of this page, to which the undoing of Acted comes back
+	Paused     *WorkerPause // since when the worker claims nothing, or nil
+	User       string       // who is logged in, or empty
+	Role       access.Role  // what they may do; empty where there is no login: everything
+	LogOut     bool         // they can log out here
+	Stranger   bool         // nobody knows who looks: nothing of the product is shown
+}
+
+// Demo is the state of the demo's banner.
+type Demo struct {
+	Faults []Fault
+	Until  string // what happens to the database at the end
+}
+
+// Fault is one named fault of the demo and its Break / Fix switch.
+type Fault struct {
+	Name, Title, About string
+	Broken             bool
+}
+
+// WorkerPause is a time in which the worker claims nothing.
+type WorkerPause struct {
+	Since time.Time
+	By    string
+}
+
+// Denied says why whoever looks cannot do something now, or nothing: the database
+// cannot be written, or their role does not allow it. Every button asks here.
+// what is a verb, as "replay".
+func (f Frame) Denied(need access.Permission, what string) string {
+	if f.Problem != "" {
+		return format.Visible(f.Problem)
+	}
+	if f.May(need) {
+		return ""
+	}
+	return fmt.Sprintf("Your role %s may not %s; ask %s", RoleWord(f.Role), what, need.Asks())
+}
+
+// May reports whether whoever looks may do what needs the permission.
+func (f Frame) May(need access.Permission) bool {
+	return !f.Stranger && (f.Role == "" || f.Role.May(need))
+}
+
+// userTitle says who is logged in, for the pointer and for readers.
+func userTitle(f Frame) string {
+	return "Logged in as " + format.Visible(f.User) + ", " + RoleWord(f.Role)
+}
+
+// RoleWord is a role as people read it.
+func RoleWord(r access.Role) string {
+	if r == "" {
+		return "no role"
+	}
+	return format.Visible(string(r))
+}

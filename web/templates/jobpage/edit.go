@@ -1,0 +1,206 @@
+package jobpage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"redrive/internal/access"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// MaxEditor is the largest text that the payload's editor takes, in bytes.
+const MaxEditor = 128 << 10
+
+// Edit is the page /jobs/{id}/replay: what the next run shall have otherwise.
+type Edit struct {
+	templates.Frame
+	Job      job.Job
+	Form     map[string]string // by field: what stands in it
+	Errors   map[string]string // by field: what is wrong with it
+	Fixed    string            // why the payload cannot be edited here, or empty
+	Locked   int               // values of the payload that are hidden
+	Token    string            // what stands for each
+	Was      string            // the payload as the editor shows it
+	Will     string            // and as it would be
+	Paths    []string          // where they differ
+	Type     string            // what an envelope turned out to be that can be read now, or empty
+	RunAt    time.Time         // not before; zero: at once
+	Policy   retry.Policy      // that the next run would have
+	Queues   []string          // that can be chosen
+	Uses     []string          // names of policies that can be chosen
+	Checked  bool              // somebody asked whether it is right, and it is
+	Conflict string            // what happened instead, or empty
+}
+
+// Fields are the names of the form's fields, in their order.
+func (Edit) Fields() []string {
+	names := []string{"payload", "queue", "priority", "delay", "run_at", "use", "strategy"}
+	for _, f := range templates.PolicyFields() {
+		names = append(names, f.Name)
+	}
+	return append(names, "on_exhaustion")
+}
+
+// EditorText is a payload as text that can be edited and read back, or why
+// there is none. JSON is laid out in lines, and what a reader could not see in
+// it is written as an escape, which means the same.
+func EditorText(payload []byte) (text, why string) {
+	switch {
+	case len(payload) > MaxEditor:
+		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API takes all of it.",
+			format.Size(len(payload)), format.Size(MaxEditor))
+	case !utf8.Valid(payload):
+		return "", "It is no text, so it cannot be edited here. It is replayed byte for byte."
+	case json.Valid(payload):
+		var b bytes.Buffer
+		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
+			return format.EscapeHidden(string(payload)), ""
+		}
+		return format.EscapeHidden(b.String()), ""
+	case strings.ContainsFunc(string(payload), func(r rune) bool { return format.Hides(r) && r != '\n' && r != '\t' }):
+		return "", "It holds characters that cannot be seen, so it cannot be edited here. It is replayed byte for byte."
+	}
+	return string(payload), ""
+}
+
+// denied says why the form cannot be sent, or nothing.
+func (v Edit) denied() string {
+	switch {
+	case v.Denied(access.Operate, "replay jobs") != "":
+		return v.Denied(access.Operate, "replay jobs")
+	case !v.Job.Replayable():
+		return format.UpperFirst(whyNoReplay(v.Job))
+	}
+	return ""
+}
+
+// changed says what differs in the payload, for its panel.
+func (v Edit) changed() string {
+	if len(v.Paths) == 0 {
+		return "none"
+	}
+	return "at " + format.Visible(strings.Join(v.Paths, ", "))
+}
+
+// verdict says in a sentence what a replay would do now.
+func (v Edit) verdict() templates.Sentence {
+	s := templates.Sentence{Now: v.Now}
+	s.Says("Valid. Run %v starts ", format.Number(v.Job.Run+1))
+	if v.RunAt.After(v.Now) {
+		s.Says(s.When(v.RunAt)+" %v", v.RunAt)
+	} else {
+		s.Says("at once")
+	}
+	s.Says(": same id, attempts from 0 again. Run %v stays as it was.", format.Number(v.Job.Run))
+	if v.Type != "" && v.Type != v.Job.Type {
+		s.Says(" The envelope can be read now: it is a %v.", v.Type)
+	}
+	return s
+}
+
+// submit is the text of the page's primary button.
+func (v Edit) submit() string { return "Replay as run " + format.Number(v.Job.Run+1) }
+
+func (v Edit) queues() []string {
+	return templates.QueueChoices(v.Queues, cmp.Or(v.Form["queue"], v.Job.Queue))
+}
+
+// editField is a field of the form.
+type editField struct {
+	name, label, hint, placeholder string
+	wide                           bool
+	id                             string // by which other pages lead to it
+}
+
+// starts are the fields that say when.
+func starts() []editField {
+	return []editField{
+		{name: "delay", label: "Start in", hint: "as 30s, 5m or 2h", placeholder: "at once", id: "later"},
+		{name: "run_at", label: "or at, in UTC", hint: "as 2026-01-31 15:04", placeholder: "at once", wide: true},
+	}
+}
+
+// overrides are the single fields of the policy. An empty one keeps what the
+// job has.
+func (v Edit) overrides() []editField {
+	has := templates.PolicyValues(v.Job.Policy)
+	var all []editField
+	for _, f := range templates.PolicyFields() {
+		hint := f.Hint
+		if f.Name == "jitter_low" {
+			hint = "1 to 1: none"
+		}
+		all = append(all, editField{name: f.Name, label: f.Label, hint: hint, placeholder: cmp.Or(has[f.Name], "none"), wide: f.List})
+	}
+	return all
+}
+
+// overridden reports whether a single field of the policy is filled or wrong.
+func (v Edit) overridden() bool {
+	return slices.ContainsFunc(append(v.overrides(), editField{name: "strategy"}, editField{name: "on_exhaustion"}), func(f editField) bool {
+		return v.Form[f.name] != "" || v.Errors[f.name] != ""
+	})
+}
+
+// firstDelays are the first ten delays that a policy gives, those that its
+// attempts do not reach among them, and how long a share of the longest is.
+func firstDelays(p retry.Policy) (rows []retry.Row, share func(time.Duration) string) {
+	rows = p.Table(10)
+	longest := time.Duration(1)
+	for _, r := range rows {
+		longest = max(longest, r.Delay.High)
+	}
+	return rows, func(d time.Duration) string { return format.Percent(100 * float64(d) / float64(longest)) }
+}
+
+// inAll sums the policy up under its delays.
+func inAll(p retry.Policy) string {
+	if p.Limit() == 1 {
+		return "One attempt, and no retry: " + format.PolicyEnding(p) + "."
+	}
+	wait, _ := format.TimeToDeath(p, 0)
+	total, _ := p.UntilDeath()
+	between := format.Span(total)
+	if between != "" {
+		between = " (" + between + ")"
+	}
+	attempts := format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts"))
+	return fmt.Sprintf("%s wait %s in all%s, %s.", attempts, wait, between, format.PolicyEnding(p))
+}
+
+// locked says how many values are hidden, after the payload's size.
+func (v Edit) locked() string {
+	if v.Locked == 0 {
+		return ""
+	}
+	return ", " + format.Counted(v.Locked, "value is", "values are") + " locked: put back on the server, never shown"
+}
+
+// payloadHint says what the editor takes.
+func payloadHint(v Edit) string {
+	switch {
+	case poisoned(v.Job):
+		return "The envelope as text. It is read again when you validate or replay; what can be read becomes a job of its own type."
+	case v.Locked > 0:
+		return "Leave " + v.Token + " where it is, or write another value in its place. Only what you change is changed."
+	case len(v.Job.Envelope) > 0:
+		return "JSON, an object or an array: the data of the envelope. The rest of the envelope stays byte for byte."
+	case json.Valid(v.Job.Payload):
+		return "JSON. Only what you change is changed; numbers and texts keep their spelling."
+	}
+	return "Text."
+}
+
+// editorRows is how high the editor is.
+func editorRows(text string) string {
+	return format.Number(min(max(strings.Count(text, "\n")+2, 8), 32))
+}

@@ -1,0 +1,196 @@
+package jobpage
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
+)
+
+// letterWay says where a dead letter of the job would go, or went.
+func letterWay(v View) string {
+	switch l := letterOf(v); {
+	case l != nil && l.ForwardedTo != "":
+		return "kept here, a copy sent to " + format.Visible(l.ForwardedTo)
+	case setAside(v):
+		return "always kept here: it was set aside before it ran"
+	case v.ForwardedTo != "":
+		return "forwarded to " + format.Visible(v.ForwardedTo) + ", then kept here"
+	case v.DeadLetters:
+		return "kept here"
+	}
+	return "off for its queue: a dead letter is refused, and the job kept"
+}
+
+// poisoned reports whether the job is an envelope that could not be read.
+func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
+
+// setAside reports whether the dead letter of the run is an envelope that never
+// ran: it could not be read, or a rule refused it. Such a letter is kept,
+// whatever its queue does with others.
+func setAside(v View) bool {
+	l := letterOf(v)
+	return l != nil && l.Attempts == 0 && (slices.Contains(retry.Poison(), l.Reason) || l.Reason == retry.RuleDecided)
+}
+
+// maxShownEnvelope is how much of an envelope is on the page.
+const maxShownEnvelope = 4 << 10
+
+func envelopeText(envelope []byte) string {
+	return format.VisibleLines(clip.Text(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
+}
+
+// timeLimit is the longest that an attempt may take.
+func timeLimit(d time.Duration) string {
+	if d <= 0 {
+		return "none"
+	}
+	return format.Duration(d) + " per attempt"
+}
+
+// metaFacts are the top-level entries of a job's meta object, as they were
+// written; the trace id among them.
+func metaFacts(meta json.RawMessage) []node {
+	t := treeOf(meta, 4<<10)
+	if t.root == nil || t.root.kind != objectNode {
+		return nil
+	}
+	return t.root.children[:min(len(t.root.children), 20)]
+}
+
+// scalar is the text of a value in one line, without its quotes.
+func (n node) scalar() string {
+	if n.kind == objectNode || n.kind == arrayNode {
+		return n.summary()
+	}
+	return format.Visible(strings.Trim(n.text, `"`))
+}
+
+// event is an entry of a job's history.
+type event struct {
+	at   time.Time
+	who  string // empty when nobody in particular
+	what string
+	bulk int64 // the operation that did it, 0: none
+}
+
+// maxEvents bounds the history on the page.
+const maxEvents = 60
+
+// historyOf lists what happened to a job between its attempts, newest first.
+func historyOf(v View) []event {
+	var all []event
+	add := func(at time.Time, who, what string) {
+		if !at.IsZero() {
+			all = append(all, event{at: at, who: who, what: what})
+		}
+	}
+	j := v.Job
+	enqueued := "enqueued"
+	if j.Key != "" {
+		enqueued += ", key " + format.Visible(clip.Text(j.Key, 80))
+	}
+	add(j.EnqueuedAt, "", enqueued)
+	for _, l := range v.Letters {
+		switch {
+		case l.Refused:
+			add(l.FailedAt, "", "dead letter refused: "+templates.Explain(l.Reason).Short)
+		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
+			add(l.FailedAt, "", "set aside: "+templates.Explain(l.Reason).Short)
+		case l.Attempts == 0 && l.Reason == retry.RuleDecided:
+			add(l.FailedAt, "", "set aside: a rule refused it")
+		default:
+			add(l.FailedAt, "", "dead-lettered: "+templates.Explain(l.Reason).Short)
+		}
+		add(l.ForwardedAt, "", "dead letter sent to "+format.Visible(l.ForwardedTo))
+		if !v.byOperation(operation.Discard, l.DiscardedAt) {
+			add(l.DiscardedAt, format.By(l.DiscardedBy), "discarded its dead letter")
+		}
+	}
+	for _, r := range v.Replays {
+		if !v.byOperation(operation.Replay, r.At) {
+			add(r.At, format.By(r.By), "replayed it, run "+format.Number(r.Run+1))
+		}
+	}
+	for _, a := range v.Bulk {
+		all = append(all, event{at: a.At, who: format.By(a.By), what: bulkWord(a), bulk: a.Operation})
+	}
+	for _, e := range v.Trail {
+		if word := trailWord(e); word != "" {
+			add(e.At, format.Visible(e.Actor.Name), word)
+		}
+	}
+	switch {
+	case j.State == job.Completed:
+		add(j.FinishedAt, "", "succeeded")
+	case j.State == job.Cancelled:
+		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled by hand")
+	case j.State == job.Discarded && !slices.ContainsFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == j.Run }):
+		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
+	return all
+}
+
+// byOperation reports whether it was an operation that did this, which says so
+// itself.
+func (v View) byOperation(kind operation.Kind, at time.Time) bool {
+	return slices.ContainsFunc(v.Bulk, func(a operation.Act) bool { return a.Kind == kind && a.At.Equal(at) })
+}
+
+// bulkWord says what an operation did to the job.
+func bulkWord(a operation.Act) string {
+	switch a.Kind {
+	case operation.Replay:
+		return "replayed it, run " + format.Number(a.Run+1) + ", with"
+	case operation.Discard:
+		return "put it into the trash with"
+	}
+	return "restored it from the trash with"
+}
+
+// trailWord says what of the audit log the other histories do not know, and
+// nothing of what they do.
+func trailWord(e audit.Entry) string {
+	return map[string]string{
+		"job.restore": "restored it from the trash",
+		audit.Reveal:  "looked at what is redacted",
+		"job.discard": "put it into the trash",
+		"job.cancel":  "cancelled it",
+		"job.forward": "sent its dead letter again",
+	}[e.Action]
+}
+
+// redacted reports whether the page hides something.
+func (v View) redacted() bool {
+	const hidden = "••••••"
+	j := v.Job
+	texts := []string{string(j.Payload), string(j.Meta), string(j.Envelope), j.Error.Message, j.Note}
+	for _, a := range v.Attempts {
+		texts = append(texts, a.Error.Message, a.Trace, a.Note)
+	}
+	return !v.Revealed && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, hidden) })
+}
+
+// revealAct is the button that shows what is hidden, and says so.
+func revealAct(v View) templates.Act {
+	return templates.Act{
+		Kind: "reveal", URL: link.JobAction(v.Job.ID, "reveal"), Word: "Reveal", Icon: "lock", Class: "row",
+		About: "what is redacted; who looks is written down", Denied: v.Denied(access.Reveal, "see what is redacted"),
+	}
+}
+
+// isHidden reports whether a value of a payload stands for one that is redacted.
+func isHidden(text string) bool {
+	return strings.HasPrefix(text, "••••••#") && len(text) < 40
+}

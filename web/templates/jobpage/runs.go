@@ -1,0 +1,211 @@
+package jobpage
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/history"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// What one page shows of a job that lived long; the whole is in the API.
+const (
+	maxShownAttempts = 200
+	maxShownRuns     = 50
+	openRuns         = 4 // the newest runs; older ones are folded
+	maxShownTrace    = 8 << 10
+	maxShownError    = 2 << 10
+)
+
+// jobRun is one life of a job, from its enqueueing or replay to its end.
+type jobRun struct {
+	number   int
+	current  bool
+	over     bool
+	began    time.Time // enqueued, or replayed
+	by       string    // who replayed the run before, or empty
+	status   job.Status
+	reason   retry.Reason
+	attempts []job.Attempt // in the order of execution
+	letter   *job.DeadLetter
+	replay   *job.Replay // what followed
+}
+
+// runsOf arranges what is known of a job by its runs, oldest first, and says
+// how many attempts were left out.
+func runsOf(d history.Detail) (runs []jobRun, left int) {
+	left = max(0, len(d.Attempts)-maxShownAttempts)
+	attempts := d.Attempts[left:]
+	first := max(1, d.Job.Run-maxShownRuns+1)
+	for number := first; number <= d.Job.Run; number++ {
+		runs = append(runs, runOf(d, attempts, number))
+	}
+	for _, a := range attempts {
+		if a.Run < first {
+			left++
+		}
+	}
+	return runs, left
+}
+
+func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
+	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt}
+	r.over = !r.current || !d.Job.Cancellable()
+	for _, a := range attempts {
+		if a.Run == number {
+			r.attempts = append(r.attempts, a)
+		}
+	}
+	if i := slices.IndexFunc(d.Letters, func(l job.DeadLetter) bool { return l.Run == number }); i >= 0 {
+		r.letter = &d.Letters[i]
+	}
+	for i, p := range d.Replays {
+		switch p.Run {
+		case number:
+			r.replay = &d.Replays[i]
+		case number - 1:
+			r.began, r.by = p.At, p.By
+		}
+	}
+	r.ended(d.Job)
+	return r
+}
+
+// ended tells how the run stands or ended.
+func (r *jobRun) ended(j job.Job) {
+	if r.current {
+		r.status, r.reason = j.Status(), j.Reason
+		return
+	}
+	if r.replay != nil {
+		r.status, r.reason = job.Status(r.replay.State), r.replay.Reason
+	}
+	if l := r.letter; l != nil && l.DiscardedAt.IsZero() {
+		r.status = job.StatusDeadLetter
+		if l.Refused {
+			r.status = job.StatusDLQFailed
+		}
+	}
+}
+
+// used is how many cycles the run completed.
+func (r jobRun) used() int {
+	n := 0
+	for _, a := range r.attempts {
+		n = max(n, a.Number)
+	}
+	return n
+}
+
+// took is the time from the start of its first attempt to the end of its last.
+func (r jobRun) took() time.Duration {
+	if len(r.attempts) == 0 {
+		return 0
+	}
+	last := r.attempts[len(r.attempts)-1]
+	return max(0, last.FinishedAt.Sub(r.attempts[0].StartedAt))
+}
+
+// id is the anchor of the run.
+func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
+
+// progress says how far the run got: "3 of 5 attempts".
+func (r jobRun) progress(limit int) string {
+	if !r.current {
+		s := format.Counted(r.used(), "attempt", "attempts")
+		if took := r.took(); took > 0 {
+			s += ", " + format.Duration(took)
+		}
+		return s
+	}
+	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(limit, "attempt", "attempts"))
+}
+
+// anchor is where an attempt stands on the page.
+func anchor(a job.Attempt) string {
+	if a.Number > 0 {
+		return "run-" + strconv.Itoa(a.Run) + "-attempt-" + strconv.Itoa(a.Number)
+	}
+	return "run-" + strconv.Itoa(a.Run) + "-execution-" + strconv.Itoa(a.Execution)
+}
+
+// attemptName is what an attempt is called.
+func attemptName(a job.Attempt) string {
+	if a.Number > 0 {
+		return "Attempt " + format.Number(a.Number)
+	}
+	return "Execution " + format.Number(a.Execution)
+}
+
+// running is the execution in progress as an attempt, which it will become.
+func running(j job.Job) job.Attempt {
+	return job.Attempt{
+		Run: j.Run, Number: j.Attempts + 1, Execution: j.Execution, Worker: j.Worker, StartedAt: j.StartedAt,
+	}
+}
+
+// tookOn is how long an attempt took, and where.
+func tookOn(a job.Attempt) string {
+	s := format.Duration(max(0, a.FinishedAt.Sub(a.StartedAt)))
+	if a.Worker != "" {
+		s += " on " + format.Visible(a.Worker)
+	}
+	return s
+}
+
+// beginning says how a run came about.
+func (r jobRun) beginning(now time.Time) templates.Sentence {
+	s := templates.Sentence{Now: now}
+	switch {
+	case r.began.IsZero():
+	case r.number == 1:
+		s.Says("; enqueued "+s.When(r.began)+" %v", r.began)
+	default:
+		s.Says("; %v replayed it "+s.When(r.began)+" %v", format.By(r.by), r.began)
+	}
+	return s
+}
+
+// noAttempt is what stands in place of the attempts of a run.
+func noAttempt(r jobRun) string {
+	switch {
+	case r.current && !r.over:
+		return "No attempt yet."
+	case r.current:
+		return "It ended before an attempt was made."
+	}
+	return "No attempt of this run is on this page."
+}
+
+// leftOut names what a long life leaves out of the page.
+func leftOut(runs, attempts int) string {
+	var parts []string
+	if runs > 0 {
+		parts = append(parts, format.Counted(runs, "older run", "older runs"))
+	}
+	if attempts > 0 {
+		parts = append(parts, format.Counted(attempts, "older attempt", "older attempts"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// traceOf divides the part of a trace that is shown: what happened, and where.
+func traceOf(trace string) (first, rest string) {
+	if len(trace) > maxShownTrace {
+		trace = clip.Text(trace, maxShownTrace)
+	}
+	first, rest, found := strings.Cut(format.VisibleLines(trace), "\n")
+	if found {
+		rest = "\n" + rest
+	}
+	return first, rest
+}
+
+func lines(s string) int { return strings.Count(strings.TrimRight(s, "\n"), "\n") + 1 }

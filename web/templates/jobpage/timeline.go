@@ -1,0 +1,205 @@
+package jobpage
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// The attempt strip is drawn in percentages of its width, so that it stretches
+// and its text does not. All lanes share one scale, each from its own zero.
+const (
+	timelineWidth = 95.0 // bars end here; the rest is for the mark at the end
+	minBar        = 0.5  // of a bar, however short its attempt
+	minGap        = 0.1  // between bars
+	minPitch      = 2.4  // between the numbers over bars
+	charWidth     = 0.8  // of one character of a label in a lane of 640 px
+	maxBars       = 60   // attempts in a lane
+	maxHollow     = 12   // attempts to come in a lane
+)
+
+// timeline is the picture of all attempts of a job.
+type timeline struct {
+	title  string
+	lanes  []lane           // oldest run first
+	ticks  []label          // of the scale
+	legend []templates.Look // the outcomes that are drawn
+	hollow bool             // attempts to come are drawn
+	jitter bool             // bands of jitter are drawn
+}
+
+// lane is the picture of one run.
+type lane struct {
+	run    jobRun
+	note   string // which attempts are drawn, when not all are
+	more   int    // attempts to come that are not drawn
+	bars   []bar
+	delays []label
+	bands  []box
+	now    float64 // negative: not drawn
+	end    endMark
+	said   string // the lane in words
+
+	spans []span
+	zero  time.Time
+}
+
+// box is a stretch of the width.
+type box struct{ x, w float64 }
+
+func (b box) end() float64    { return b.x + b.w }
+func (b box) middle() float64 { return b.x + b.w/2 }
+
+// bar is one attempt; hollow when it is still to come.
+type bar struct {
+	box
+	look   templates.Look
+	number string // over the bar; empty where there is no room
+	title  string
+	anchor string
+	hollow bool
+}
+
+// label is a text at a place.
+type label struct {
+	x    float64
+	text string
+}
+
+// endMark says how the run ended, or may end.
+type endMark struct {
+	x     float64 // of the dot
+	class string
+	text  string
+	open  bool // it has not come to that
+}
+
+// aside reports whether the text stands beside the dot, where there is room,
+// rather than under it at the end of the lane.
+func (e endMark) aside() bool { return e.x < 80 }
+
+// span is one attempt in time, counted from the zero of its lane.
+type span struct {
+	from, to  time.Duration
+	bar       bar
+	low, high time.Duration // how far its start may lie from where it is drawn
+	delay     string        // before it, in words
+}
+
+// timelineOf draws the runs of a job, and its forecast in the last one.
+func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
+	s := timeline{}
+	total, attempts := time.Millisecond, 0
+	for _, r := range runs {
+		attempts += len(r.attempts)
+		l := laneOf(j, r, now)
+		if r.current {
+			l.foresee(f, now, total)
+		}
+		if n := len(l.spans); n > 0 {
+			total = max(total, l.spans[n-1].to)
+		}
+		s.lanes = append(s.lanes, l)
+	}
+	if j.State == job.Active {
+		attempts++
+	}
+	s.title = format.UpperFirst(format.InWords(j.Run, "run", "runs")) + ", " + format.InWords(attempts, "attempt", "attempts")
+	s.draw(total, f, now)
+	return s
+}
+
+// laneOf puts the attempts of a run, and the execution in progress, on its
+// time.
+func laneOf(j job.Job, r jobRun, now time.Time) lane {
+	l := lane{run: r, now: -1, zero: latest(j.RunAt, now)}
+	attempts := r.attempts
+	if over := len(attempts) - maxBars; over > 0 {
+		attempts, l.note = attempts[over:], "the newest "+strconv.Itoa(maxBars)
+	}
+	active := r.current && j.State == job.Active
+	switch {
+	case len(attempts) > 0:
+		l.zero = attempts[0].StartedAt
+	case active:
+		l.zero = j.StartedAt
+	}
+	for i, a := range attempts {
+		l.add(a, templates.LookOfOutcome(a.Outcome), a.FinishedAt, delayBefore(attempts, i))
+	}
+	if active {
+		delay := ""
+		if n := len(attempts); n > 0 {
+			delay = waited(attempts[n-1], j.StartedAt)
+		}
+		l.add(running(j), templates.LookOf(job.Status(job.Active)), now, delay)
+	}
+	return l
+}
+
+// delayBefore is the wait before attempt i, in words.
+func delayBefore(attempts []job.Attempt, i int) string {
+	if i == 0 {
+		return ""
+	}
+	return waited(attempts[i-1], attempts[i].StartedAt)
+}
+
+// waited is the time between an attempt and the next one: the delay that was
+// chosen, unless the job had to wait longer for a worker.
+func waited(a job.Attempt, next time.Time) string {
+	gap := max(0, next.Sub(a.FinishedAt))
+	if a.Delay == nil {
+		return format.Duration(gap)
+	}
+	if late := gap - a.Delay.Final; late > max(time.Second, gap/20) || late < -time.Second {
+		return format.Duration(gap)
+	}
+	return format.Duration(a.Delay.Final)
+}
+
+func (l *lane) add(a job.Attempt, look templates.Look, end time.Time, delay string) {
+	from := max(0, a.StartedAt.Sub(l.zero))
+	to := max(from, end.Sub(l.zero))
+	b := bar{look: look, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), look.Word)}
+	if a.Number > 0 {
+		b.number = format.Number(a.Number)
+	}
+	b.title += " after " + format.Duration(to-from)
+	if look.Word == string(job.Active) {
+		b.title = fmt.Sprintf("Run %d, attempt %d: running for %s", a.Run, a.Number, format.Duration(to-from))
+	}
+	l.spans = append(l.spans, span{from: from, to: to, bar: b, delay: delay})
+}
+
+// foresee adds the attempts to come, as far as they leave the past readable:
+// up to three times its length, but the next one always.
+func (l *lane) foresee(f forecast, now time.Time, longest time.Duration) {
+	horizon := longest
+	if n := len(l.spans); n > 0 {
+		horizon = max(horizon, 4*max(l.spans[n-1].to, now.Sub(l.zero)))
+	}
+	for i, c := range f.coming {
+		from := max(0, c.at.Sub(l.zero))
+		fresh := len(l.spans) < 5 && i == len(l.spans) // nothing happened yet
+		if i >= maxHollow || i > 0 && from > horizon && !fresh {
+			l.more = len(f.coming) - i
+			break
+		}
+		s := span{from: from, to: from + f.length, bar: bar{
+			hollow: true, number: format.Number(c.number), title: fmt.Sprintf("Attempt %d, still to come", c.number),
+		}}
+		if c.high > 0 {
+			middle := (c.low + c.high) / 2
+			s.low, s.high, s.delay = middle-c.low, c.high-middle, format.DurationRange(c.low, c.high)
+		} else if n := len(l.run.attempts); n > 0 && i == 0 {
+			s.delay = waited(l.run.attempts[n-1], c.at)
+		}
+		l.spans = append(l.spans, s)
+	}
+}

@@ -1,0 +1,133 @@
+package templates
+
+import (
+	"redrive/internal/failures"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/web/templates/format"
+)
+
+// Look is how a state, an outcome or a reason is drawn: the class that sets
+// its colour, its icon and its word.
+type Look struct{ Class, Icon, Word string }
+
+// LookOf draws a status; pages and scripts use the same words.
+func LookOf(s job.Status) Look {
+	switch s {
+	case job.StatusDeadLetter:
+		return Look{"is-dead", "dead", "dead letter"}
+	case job.StatusDLQFailed:
+		return Look{"is-dlq-failed", "dlq-failed", "dlq failed"}
+	case job.StatusTrashed:
+		return Look{"is-discarded", "discarded", "trashed"}
+	case job.StatusHeld:
+		return Look{"is-warn", "unknown", "no handler"}
+	}
+	for _, known := range job.States() {
+		if s == job.Status(known) {
+			return Look{"is-" + string(s), string(s), string(s)}
+		}
+	}
+	return Look{"is-pending", "unknown", format.Visible(string(s))}
+}
+
+// LookOfOutcome draws how an attempt ended. The form of its bar says the same
+// as its colour.
+func LookOfOutcome(o job.Outcome) Look {
+	switch o {
+	case job.TimedOut:
+		return Look{"is-timed-out", "timed-out", "timed out"}
+	case job.Succeeded, job.Failed, job.Panicked, job.Lost, job.Interrupted, job.CancelledBy:
+		return Look{"is-" + string(o), string(o), string(o)}
+	}
+	return Look{"is-pending", "unknown", format.Visible(string(o))}
+}
+
+// ActionWord says what became of a job after an attempt.
+func ActionWord(a retry.Action) string {
+	if a == retry.DeadLetter {
+		return "dead letter"
+	}
+	return format.Visible(string(a))
+}
+
+// LikeThis says how many failures the newest one of a job is like.
+func LikeThis(g failures.Group) string {
+	if g.Failures <= 1 {
+		return "the first of its kind"
+	}
+	return "one of " + format.Number(g.Failures) + " failures like this"
+}
+
+// Explanation is what pages say about a reason: in a badge, as a part of a
+// sentence, and where there is space, what it means and what to do.
+type Explanation struct {
+	icon, Word string
+	Short      string // after "dead-lettered:"
+	Means      string // a sentence
+	Todo       string // another one
+}
+
+const (
+	askProducer = "A replay alone changes nothing: mend the producer, and let it send the message anew."
+	thenReplay  = "Mend the cause, then replay."
+)
+
+// Explain has words for every reason; a test holds it to that. What is not
+// known is shown by its code.
+func Explain(r retry.Reason) Explanation {
+	switch r {
+	case retry.AttemptsExhausted:
+		return Explanation{"exhausted", "exhausted", "attempts exhausted",
+			"Every attempt that its policy allows has failed.", thenReplay}
+	case retry.NonRetryable:
+		return Explanation{"non-retryable", "not retryable", "its error is never retried",
+			"The policy lists the type of its error among those that are never retried.", thenReplay}
+	case retry.HandlerDeadLetter:
+		return Explanation{"handler", "handler", "its handler asked for it",
+			"Its handler answered DEAD_LETTER, or that retrying is futile.", thenReplay}
+	case retry.HandlerDiscard:
+		return Explanation{"handler", "handler", "its handler asked for it",
+			"Its handler answered DISCARD or FAIL: it recognised the failure and wants no dead letter.", "Nothing needs to be done."}
+	case retry.RuleDecided:
+		return Explanation{"rule", "rule", "a rule decided so",
+			"A rule in the configuration file ended it; the job's page names the rule.", thenReplay}
+	case retry.UnknownType:
+		return Explanation{"unknown", "unknown type", "no handler for its type",
+			"No handler is configured for its type.", "Name one under handlers in the configuration file, start again, then replay."}
+	case retry.Expired:
+		return Explanation{"expired", "expired", "its time to live ended",
+			"Its time to live ended before it ran.", "Replay it if it is still wanted: a replay does not expire."}
+	case retry.Manual:
+		return Explanation{"manual", "by hand", "by hand", "A person decided so.", "Its history says who."}
+	}
+	return becauseOfEnvelope(r)
+}
+
+// becauseOfEnvelope is for envelopes that were set aside, which are kept to
+// the byte.
+func becauseOfEnvelope(r retry.Reason) Explanation {
+	malformed := func(word, short, means string) Explanation {
+		return Explanation{"malformed", word, short, means + " Its bytes are kept as they came.", askProducer}
+	}
+	switch r {
+	case retry.NotJSON:
+		return malformed("not JSON", "its envelope is no JSON", "Its envelope is not a JSON object that can be read exactly.")
+	case retry.MissingURN:
+		return malformed("no urn", "its envelope has no urn", "Its envelope does not say what it is: neither job nor urn is there.")
+	case retry.MissingMeta:
+		return malformed("no meta", "its envelope has no meta", "Its envelope has no meta object.")
+	case retry.InvalidData:
+		return malformed("data invalid", "its envelope's data is invalid", "The data of its envelope is neither an object nor an array.")
+	case retry.MissingTraceID:
+		return malformed("no trace id", "its envelope has no trace id", "Its envelope has no trace_id.")
+	case retry.InvalidAttempts:
+		return malformed("attempts invalid", "its envelope's attempts are invalid",
+			"The attempts of its envelope are not a whole number from zero on.")
+	case retry.UnsupportedVersion:
+		return Explanation{"schema", "schema", "its envelope's schema is unknown",
+			"The schema_version of its envelope is missing, or newer than this program. Its bytes are kept as they came.",
+			"Replay it once this program knows the version, or let the producer send version 1."}
+	}
+	return Explanation{"info", format.Visible(string(r)), format.Visible(string(r)), "Its code is " + format.Visible(string(r)) + ".", ""}
+}

@@ -1,0 +1,34 @@
+package templates
+
+import (
+	"strings"
+	"testing"
+
+	"redrive/internal/retry"
+)
+
+// Whoever adds a reason finds here that pages have no words for it.
+func TestReasons_AllHaveWords(t *testing.T) {
+	var icons strings.Builder
+	if err := sprite().Render(t.Context(), &icons); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range retry.Reasons() {
+		b := Explain(r)
+		if strings.Contains(b.Word+b.Short+b.Means, string(r)) && r != retry.RuleDecided && r != retry.Expired {
+			t.Errorf("%s is shown by its code: %+v", r, b)
+		}
+		if b.icon == "info" || !strings.Contains(icons.String(), `id="i-`+b.icon+`"`) {
+			t.Errorf("%s has the icon %q, which is not its own or not in the sprite", r, b.icon)
+		}
+		if b.Word == "" || b.Short == "" || !strings.HasSuffix(b.Means, ".") || !strings.HasSuffix(b.Todo, ".") {
+			t.Errorf("%s lacks words: %+v", r, b)
+		}
+	}
+}
+
+func TestReasons_UnknownOnesAreShownByTheirCode(t *testing.T) {
+	if b := Explain("sun<spots\u202e"); b.Word != `sun<spots\u202e` || b.Means == "" {
+		t.Errorf("words %+v", b)
+	}
+}

@@ -1,0 +1,241 @@
+// Package operationpage draws operations on many jobs: their list, and the page
+// of one. That page is a preview until somebody starts the operation; then it
+// has the meters, the rate, the canary, the log and the items with what became
+// of each.
+//
+// The scripts keep the meters and the rate current. They find every number by
+// its data-n and every bar by its data-step, so the page has all of them from
+// the beginning.
+package operationpage
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// List is the page /operations.
+type List struct {
+	templates.Frame
+	List  operation.List
+	After int64
+}
+
+// View is the page /operations/{id}.
+type View struct {
+	templates.Frame
+	Operation operation.Operation
+	Filter    filter.Filter // that made the scope; zero when the jobs were named
+	Breakdown operation.Breakdown
+	Items     operation.ItemList
+	Progress  operation.Progress
+	Show      string // which items, as the address says it
+	After     int64
+	Log       []audit.Entry // newest first
+	Indexing  bool          // a scope found by its text has to wait: the index is filled anew
+	Lag       int           // failures that such a scope cannot have, because they cannot be searched yet
+}
+
+// scopeWords says what made the scope.
+func scopeWords(o operation.Operation, f filter.Filter) string {
+	switch {
+	case o.Source != 0:
+		return fmt.Sprintf("what operation %d replayed and failed again", o.Source)
+	case o.Filter == "":
+		return "jobs that were ticked"
+	}
+	return format.Visible(f.Words())
+}
+
+// paceWords says how fast an operation goes.
+func paceWords(p operation.Pace) string {
+	if p.Rate <= 0 {
+		return "as fast as it goes"
+	}
+	return rateWords(p.Rate)
+}
+
+// rateWords says a rate in the unit in which it is a number that people say.
+func rateWords(rate float64) string {
+	switch {
+	case rate >= 1:
+		return format.Decimal(rate, 1) + " per second"
+	case rate*60 >= 1:
+		return format.Decimal(rate*60, 1) + " per minute"
+	}
+	return format.Decimal(rate*3600, 1) + " per hour"
+}
+
+func outcomeParts(o operation.Operation) []templates.MeterPart {
+	return []templates.MeterPart{
+		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
+		{Name: "relapsed", Class: "is-failed", Word: "failed again", N: o.Relapsed},
+		{Name: "dropped", Class: "is-skipped", Word: "ended by a person", N: o.Dropped},
+		{Name: "unsettled", Class: "", Word: "pending", N: o.Unsettled()},
+	}
+}
+
+// outcomeNote says how the replays fare.
+func outcomeNote(o operation.Operation) string {
+	settled := o.Succeeded + o.Relapsed + o.Dropped
+	if settled == 0 {
+		return "none of the " + format.Number(o.Done) + " replayed runs has ended yet"
+	}
+	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, format.Counted(settled, "run that ended", "runs that ended"))
+}
+
+// itemTabs are the choices of items.
+func itemTabs(o operation.Operation) []templates.MeterPart {
+	tab := func(show, word string, n int64) templates.MeterPart {
+		return templates.MeterPart{Name: show, Word: word, N: n}
+	}
+	all, pending := tab("", "all", o.Total), tab("pending", "to go", o.Pending)
+	skipped, failed := tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed)
+	if o.Kind != operation.Replay {
+		return []templates.MeterPart{all, skipped, failed, pending, tab("done", templates.DoneWord(o.Kind), o.Done)}
+	}
+	tabs := []templates.MeterPart{
+		all, tab("relapsed", "failed again", o.Relapsed), skipped, failed, pending,
+		tab("unsettled", "pending", o.Unsettled()), tab("succeeded", "succeeded", o.Succeeded),
+	}
+	if o.Dropped > 0 {
+		tabs = append(tabs, tab("dropped", "ended by a person", o.Dropped))
+	}
+	return tabs
+}
+
+// lookOfItem draws what became of an item.
+func lookOfItem(k operation.Kind, it operation.Item) templates.Look {
+	look := func(class, icon, word string) templates.Look {
+		return templates.Look{Class: class, Icon: icon, Word: word}
+	}
+	switch {
+	case movedOn(it):
+		return look("is-skipped", "cancelled", "will skip")
+	case it.State == operation.ItemPending:
+		return look("is-pending", "pending", "to go")
+	case it.State == operation.ItemSkipped:
+		return look("is-skipped", "cancelled", "skipped")
+	case it.State == operation.ItemFailed:
+		return look("is-failed", "dlq-failed", "failed")
+	case it.Outcome == operation.RunSucceeded:
+		return look("is-succeeded", "succeeded", "succeeded")
+	case it.Outcome == operation.RunRelapsed:
+		return look("is-failed", "failed", "failed again")
+	case it.Outcome == operation.RunDropped:
+		return look("is-cancelled", "cancelled", "ended")
+	case k == operation.Replay:
+		return look("is-available", "available", "pending")
+	}
+	return look("is-succeeded", "check", templates.DoneWord(k))
+}
+
+// movedOn reports whether an item will be skipped when its turn comes: its job
+// is in another run than a person saw.
+func movedOn(it operation.Item) bool {
+	return it.State == operation.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
+}
+
+// itemWords says what happened to an item's job.
+func itemWords(o operation.Operation, it operation.Item) string {
+	j, status := it.Job, templates.LookOf(it.Job.Status()).Word
+	switch {
+	case it.Why != "":
+		return format.Visible(it.Why)
+	case j.ID == "":
+		return "the job was removed"
+	case movedOn(it):
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, status)
+	case it.State == operation.ItemPending:
+		return fmt.Sprintf("run %d, %s", j.Run, status)
+	case o.Kind != operation.Replay:
+		return fmt.Sprintf("run %d, now %s", it.Run, status)
+	case j.Run > it.Run+1:
+		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
+	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
+		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
+	case it.Outcome == operation.RunSucceeded:
+		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
+	}
+	return fmt.Sprintf("run %d, %s", j.Run, status)
+}
+
+// itemTime is when the newest thing happened to an item.
+func itemTime(it operation.Item) time.Time {
+	if it.EndedAt.After(it.At) {
+		return it.EndedAt
+	}
+	return it.At
+}
+
+// skipWords says why jobs are skipped, of several.
+func skipWords(code operation.Skip) string {
+	return cmp.Or(map[operation.Skip]string{
+		operation.SkipGone:                "removed",
+		operation.SkipReplayed:            "replayed already",
+		operation.SkipNoRun:               "never had this run",
+		operation.Skip(job.StatusTrashed): "in the trash",
+	}[code], format.Visible(templates.LookOf(job.Status(code)).Word))
+}
+
+// logWords says what a line of the audit log tells about an operation.
+func logWords(e audit.Entry) string {
+	return cmp.Or(map[string]string{
+		"operation.new":     "asked for by",
+		"operation.preview": format.Counted(e.Count, "job", "jobs") + " collected for",
+		"operation.start":   "started by",
+		"operation.pause":   "paused by",
+		"operation.resume":  "resumed by",
+		"operation.rate":    "another rate by",
+		"operation.abort":   "aborted by",
+		"operation.finish":  "finished, for",
+	}[e.Action], format.Visible(e.Action)+" by")
+}
+
+// logDetail is what more there is to say of a line of the log.
+func logDetail(e audit.Entry) string {
+	switch e.Action {
+	case "operation.start", "operation.rate", "operation.pause":
+		return format.Visible(e.After)
+	}
+	return ""
+}
+
+// guardWords says what the guard does.
+func guardWords() string {
+	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.",
+		operation.GuardWindow)
+}
+
+// previewParts are the meter of a preview.
+func previewParts(o operation.Operation) []templates.MeterPart {
+	return []templates.MeterPart{
+		{Name: "pending", Class: "is-accent", Word: "eligible", N: o.Pending},
+		{Name: "skipped", Class: "is-skipped", Word: "skipped", N: o.Skipped},
+	}
+}
+
+// listedScope says what made the scope, in a list.
+func listedScope(o operation.Operation) string {
+	switch {
+	case o.Source != 0:
+		return scopeWords(o, filter.Filter{})
+	case o.Filter == "":
+		return "ticked by hand"
+	}
+	return format.Visible(o.Filter)
+}
+
+// widthUpTo is the class that keeps just enough room for a live count that reaches n.
+func widthUpTo(n int64) string {
+	return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11))
+}

@@ -1,0 +1,192 @@
+package policypage
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"redrive/internal/retry"
+	"redrive/web/templates/format"
+)
+
+// curve is the drawing of a policy's delays: a place of 100 % by 208 px with
+// the axis at 180.
+type curve struct {
+	label  string
+	beyond string // where the retries begin that never happen, or empty
+	rest   string // the width of that part
+	lines  []curveLine
+	band   string // points of the area of jitter, or empty
+	trace  string // points of the delays
+	points []curvePoint
+}
+
+type curveLine struct {
+	y, textY, word string
+	cap            bool
+}
+
+type curvePoint struct {
+	x, y, textY   string
+	number, delay string // what stands below and above it; either may be empty
+	reached       bool
+}
+
+const (
+	curveFloor, curveTop  = 180.0, 38.0 // y of no delay, and of the longest
+	curveLeft, curveRight = 13.0, 96.5  // x of the first retry and the last, in percent
+	minPoints             = 8
+)
+
+// curveOf draws the delays of the retries that a policy allows, and where the
+// curve would go from there.
+func curveOf(p retry.Policy) curve {
+	reached := min(p.Limit()-1, maxRows)
+	rows := p.Table(min(maxRows, max(minPoints, reached+2)))
+	var longest time.Duration
+	for _, r := range rows {
+		longest = max(longest, r.Delay.High, r.Capped)
+	}
+	g := grid{longest: max(longest, 1), points: len(rows)}
+	c := curve{lines: g.lines(p.MaxInterval), trace: g.line(rows, func(r retry.Row) time.Duration { return r.Capped })}
+	if p.Jitter.On() {
+		c.band = g.band(rows)
+	}
+	for i, r := range rows {
+		c.points = append(c.points, g.point(i, r, i < reached, reached))
+	}
+	if reached < len(rows) {
+		x := (g.x(reached-1) + g.x(reached)) / 2
+		c.beyond, c.rest = format.Percent(x), format.Percent(100-x)
+	}
+	c.label = curveLabel(p, rows[:reached])
+	return c
+}
+
+// goesOn reports whether a curve is drawn beyond the last attempt.
+func goesOn(p retry.Policy) bool { return p.Limit()-1 < maxRows }
+
+func curveLabel(p retry.Policy, rows []retry.Row) string {
+	words := make([]string, 0, len(rows))
+	for _, r := range rows[:min(len(rows), 6)] {
+		words = append(words, format.Duration(r.Capped))
+	}
+	if len(rows) > 6 {
+		words = append(words, "… "+format.Duration(rows[len(rows)-1].Capped))
+	}
+	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.",
+		strings.Join(words, ", "), format.Duration(p.MaxInterval))
+}
+
+// grid places retries and delays.
+type grid struct {
+	longest time.Duration
+	points  int
+}
+
+func (g grid) x(i int) float64 {
+	return curveLeft + (curveRight-curveLeft)*float64(i)/float64(g.points-1)
+}
+
+func (g grid) y(d time.Duration) float64 {
+	return curveFloor - (curveFloor-curveTop)*float64(d)/float64(g.longest)
+}
+
+func (g grid) at(i int, d time.Duration) string {
+	return format.Coord(g.x(i)) + "," + format.Tenth(g.y(d))
+}
+
+func (g grid) line(rows []retry.Row, pick func(retry.Row) time.Duration) string {
+	points := make([]string, len(rows))
+	for i, r := range rows {
+		points[i] = g.at(i, pick(r))
+	}
+	return strings.Join(points, " ")
+}
+
+// band goes along the longest delays and back along the shortest.
+func (g grid) band(rows []retry.Row) string {
+	points := make([]string, 2*len(rows))
+	for i, r := range rows {
+		points[i], points[len(points)-1-i] = g.at(i, r.Delay.High), g.at(i, r.Delay.Low)
+	}
+	return strings.Join(points, " ")
+}
+
+// point draws one retry. Where many stand close, not each has words.
+func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
+	y := g.y(r.Capped)
+	c := curvePoint{x: format.Percent(g.x(i)), y: format.Tenth(y), textY: format.Tenth(y - 9), reached: reached}
+	stride := (g.points + 9) / 10
+	if i%stride == 0 {
+		c.number = format.Number(r.Retry)
+	}
+	if reached && (i%stride == 0 || i == count-1 && stride == 1) {
+		c.delay = roughly(r.Capped)
+	}
+	return c
+}
+
+// roughly is a delay in one unit, for the little room of a drawing: "40 s",
+// "2.7 min", "18 h".
+func roughly(d time.Duration) string {
+	unit, name := format.Day, "d"
+	switch {
+	case d < 90*time.Second:
+		return format.Duration(d)
+	case d < 100*time.Minute:
+		unit, name = time.Minute, "min"
+	case d < 48*time.Hour:
+		unit, name = time.Hour, "h"
+	}
+	x := float64(d) / float64(unit)
+	if x < 10 {
+		return format.Decimal(x, 1) + " " + name
+	}
+	return format.Number(int64(math.Round(x))) + " " + name
+}
+
+// lines are the grid, and the cap where the curve comes that far.
+func (g grid) lines(limit time.Duration) []curveLine {
+	var lines []curveLine
+	for at, step := time.Duration(0), stepOf(g.longest, 5); at <= g.longest-step; {
+		at += step
+		if at != limit && !(limit <= g.longest && g.y(at)-g.y(limit) < 14) {
+			lines = append(lines, g.mark(at, format.Duration(at), false))
+		}
+	}
+	if limit <= g.longest {
+		lines = append(lines, g.mark(limit, format.Duration(limit)+", cap", true))
+	}
+	return lines
+}
+
+func (g grid) mark(d time.Duration, word string, isCap bool) curveLine {
+	y := g.y(d)
+	return curveLine{y: format.Tenth(y), textY: format.Tenth(y - 4), word: word, cap: isCap}
+}
+
+// stepOf is the round duration that divides a length into at most so many.
+func stepOf(length time.Duration, parts int) time.Duration {
+	for unit := time.Microsecond; unit < time.Minute; unit *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			if step := n * unit; step < time.Minute && length/step <= time.Duration(parts) {
+				return step
+			}
+		}
+	}
+	for _, step := range []time.Duration{
+		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	} {
+		if length/step <= time.Duration(parts) {
+			return step
+		}
+	}
+	step := format.Day
+	for length/step > time.Duration(parts) {
+		step *= 2
+	}
+	return step
+}

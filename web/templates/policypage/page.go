@@ -1,0 +1,141 @@
+// Package policypage draws retry policies: those in use, the presets, and one of
+// them in full, with its formula, the curve and the table of its delays, and
+// what a herd of jobs that fail together would do. A form asks what another
+// policy would do; its answer is in the address and changes nothing.
+//
+// All figures come from package retry. Write says the same on a terminal.
+package policypage
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"redrive/internal/retry"
+	"redrive/internal/wire"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// View is the page /policies: the policies in use, the presets, and one of
+// them in full, as it is or with changes that somebody is thinking about.
+type View struct {
+	templates.Frame
+	InUse    []Entry // the default first
+	Presets  []Entry
+	From     Entry             // which one the form starts from
+	Form     map[string]string // by parameter: what stands in the form
+	Errors   map[string]string // by parameter: what is wrong with it; then no policy is shown
+	Policy   retry.Policy      // the one that is shown
+	Herd     retry.Herd        // of Policy
+	FromHerd retry.Herd        // of From, where Policy is another one
+}
+
+// Entry is a policy with the name under which it can be asked for:
+// "default", "queue:orders", "type:email.*", "ojs".
+type Entry struct {
+	Name   string
+	Policy retry.Policy
+	TTR    time.Duration // zero where the name says nothing about it
+}
+
+// maxEntries bounds the policies in use that the page lists.
+const maxEntries = 60
+
+// Changed reports whether the policy that is shown is not the one that the
+// form starts from.
+func (v View) Changed() bool {
+	return !bytes.Equal(wire.EncodePolicy(v.Policy), wire.EncodePolicy(v.From.Policy))
+}
+
+// title names a policy as people speak of it: "queue orders".
+func (e Entry) title() string {
+	return format.Visible(strings.Replace(e.Name, ":", " ", 1))
+}
+
+// about says for which jobs a policy holds.
+func (e Entry) about() string {
+	kind, place, _ := strings.Cut(e.Name, ":")
+	switch {
+	case kind == "queue":
+		return "for jobs of the queue " + format.Visible(place) + " that say nothing else; stored with each job at enqueue"
+	case kind == "type":
+		return "for jobs of the type " + format.Visible(place) + " that say nothing else, on a queue that says nothing; " +
+			"stored with each job at enqueue"
+	case kind == "file":
+		return "as the file says, with the default of the configuration beneath"
+	case e.Name == "default":
+		return "for jobs about which nobody says anything else; stored with each job at enqueue"
+	}
+	return "for whatever names it in its policy, as use: " + format.Visible(e.Name)
+}
+
+// line sums a policy up under its name.
+func (e Entry) line() format.Calculation {
+	p := e.Policy
+	if p.Limit() == 1 {
+		return format.Calculation{Text: "never retried, " + format.PolicyEnding(p)}
+	}
+	c := format.Calculation{Text: format.Number(p.Limit()) + " × "}
+	switch p.Strategy {
+	case retry.Immediate:
+		c.Text += "at once"
+	case retry.Schedule:
+		c.Text += "schedule " + format.ShortSchedule(p.Schedule)
+	case retry.Polynomial:
+		c.Text, c.Power = c.Text+format.Duration(p.InitialInterval)+" · n", format.Factor(p.Coefficient)
+	default:
+		c.Text += format.Visible(string(p.Strategy)) + " " + format.Duration(p.InitialInterval)
+	}
+	if p.Jitter.On() {
+		c.Rest += ", ×" + format.Factor(p.Jitter.Low) + " to " + format.Factor(p.Jitter.High)
+	}
+	return c
+}
+
+// against compares what somebody thinks about with what there is.
+func (v View) against() string {
+	return fmt.Sprintf("Against %s: the peak %s, and the time to death %s.", v.From.title(),
+		moved(ownPeak(v.FromHerd, v.From.Policy), ownPeak(v.Herd, v.Policy)), v.deathMoved())
+}
+
+func moved(from, to int) string {
+	switch {
+	case to < from:
+		return fmt.Sprintf("falls from %s to %s per second", format.Number(from), format.Number(to))
+	case to > from:
+		return fmt.Sprintf("rises from %s to %s per second", format.Number(from), format.Number(to))
+	}
+	return fmt.Sprintf("stays at %s per second", format.Number(to))
+}
+
+func (v View) deathMoved() string {
+	before, _ := format.TimeToDeath(v.From.Policy, 0)
+	after, _ := format.TimeToDeath(v.Policy, 0)
+	if before == after {
+		return "stays at " + after + " on average"
+	}
+	return "goes from " + before + " to " + after + " on average"
+}
+
+// summary is the page in one sentence, for people who listen.
+func (v View) summary() string {
+	wait, _ := format.TimeToDeath(v.Policy, 0)
+	return fmt.Sprintf("%s, %s of waiting on average, at most %s retries per second of %s jobs.",
+		format.UpperFirst(format.Attempts(v.Policy)), wait, format.Number(ownPeak(v.Herd, v.Policy)), format.Number(v.Herd.Jobs))
+}
+
+// ownPeak is the peak of the policy as it is, with its own jitter or none.
+func ownPeak(h retry.Herd, p retry.Policy) int {
+	if p.Jitter.On() {
+		return h.Spread.Peak
+	}
+	return h.Together.Peak
+}
+
+// strategyOf is the strategy that the form shows as chosen.
+func (v View) strategyOf() retry.Strategy {
+	return cmp.Or(retry.Strategy(v.Form["strategy"]), v.From.Policy.Strategy)
+}

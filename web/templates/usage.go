@@ -1,0 +1,148 @@
+package templates
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retention"
+	"redrive/web/templates/format"
+)
+
+// LetterUsage is how full the dead-letter queue is, and what bounds it.
+type LetterUsage struct {
+	retention.Usage
+	retention.Limits
+}
+
+// Refused is a job whose dead letter was not accepted, and why.
+type Refused struct {
+	job.Job
+	Problem string
+}
+
+// bounded reports whether anything ends the stay of a dead letter.
+func (r LetterUsage) bounded() bool { return r.Count > 0 || r.Age > 0 }
+
+// title says how many letters there are, of how many.
+func (r LetterUsage) title() string {
+	if r.Count <= 0 {
+		return format.Counted(r.Open, "dead letter", "dead letters")
+	}
+	return "of " + format.Number(r.Count)
+}
+
+// share is how full it is.
+func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
+
+// warns reports whether a person should make room.
+func (r LetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
+
+func (r LetterUsage) class() string {
+	if r.warns() {
+		return "is-warn"
+	}
+	return "is-dead"
+}
+
+// percentOf is a share in whole numbers; full is only what is full.
+func percentOf(share float64) string { return fmt.Sprintf("%d %%", int(math.Floor(100*share))) }
+
+func (r LetterUsage) picture() string {
+	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
+}
+
+// forecast says when it will be full, and how that is known.
+func (r LetterUsage) forecast(now time.Time) Sentence {
+	s := Sentence{Now: now}
+	full, fills := r.Reaches(r.Limits, 1, now)
+	warns, _ := r.Reaches(r.Limits, retention.WarnShare, now)
+	switch {
+	case r.Count <= 0:
+	case fills && !full.After(now):
+		s.Answers("Full")
+		s.Says(": each new one removes the oldest")
+	case fills:
+		s.Answers("Full in %v", format.About(full.Sub(now)))
+		s.Says(" at +%v a day: ", format.Number(r.LastDay))
+		if warns.After(now) {
+			s.Says("warns "+s.When(warns)+" %v, ", warns)
+		}
+		s.Says("full "+s.When(full)+" %v, then prunes the oldest", full)
+	case r.LastDay == 0:
+		s.Answers("Not filling up")
+		s.Says(": none in the last 24 h")
+	default:
+		s.Answers("Not filling up")
+		s.Says(" at +%v a day", format.Number(r.LastDay))
+	}
+	return s
+}
+
+// age says how old the oldest letter is, and how old it may become.
+func (r LetterUsage) age(now time.Time) string {
+	var s string
+	if !r.Oldest.IsZero() {
+		s = "oldest " + format.About(now.Sub(r.Oldest))
+	}
+	switch {
+	case r.Age <= 0:
+		return s
+	case s == "":
+		return "kept for " + format.About(r.Age)
+	}
+	return s + " of " + format.About(r.Age)
+}
+
+// pruning says what happens to the letters that are too old or too many.
+func (r LetterUsage) pruning() string {
+	var bounds []string
+	if r.Age > 0 {
+		bounds = append(bounds, "older than "+format.About(r.Age))
+	}
+	if r.Count > 0 {
+		bounds = append(bounds, "beyond "+format.Number(r.Count))
+	}
+	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. " +
+		"The newest one always stays."
+}
+
+// RefusedTitle says how many dead letters were refused.
+func RefusedTitle(n int64) string {
+	return format.Counted(n, "dead letter was refused", "dead letters were refused")
+}
+
+// RefusedText says why dead letters were refused, and that nothing is lost.
+func RefusedText(refused []Refused) string {
+	problems := map[string]bool{}
+	for _, j := range refused {
+		problems[j.Problem] = true
+	}
+	switch {
+	case len(problems) > 1:
+		return "Each says why. Every job is kept."
+	case len(refused) == 0 || refused[0].Problem == "":
+		return "Every job is kept."
+	}
+	return ProblemText(refused[0].Problem) + ". Every job is kept."
+}
+
+// ProblemText is why a dead letter was refused, as the beginning of a sentence.
+// An address keeps its letters.
+func ProblemText(problem string) string {
+	s := strings.TrimRight(format.Visible(problem), ".")
+	if strings.HasPrefix(s, "http") {
+		return s
+	}
+	return format.UpperFirst(s)
+}
+
+// RecoveredText says what retries have saved.
+func RecoveredText(t job.Totals) string {
+	if t.Requeued == 0 {
+		return "No job has failed for good."
+	}
+	return fmt.Sprintf("%s were tried again so far.", format.Counted(t.Requeued, "failed attempt", "failed attempts"))
+}

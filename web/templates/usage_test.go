@@ -1,0 +1,60 @@
+package templates
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/retention"
+	"redrive/web/templates/format"
+)
+
+func spoken(s Sentence) string {
+	var b strings.Builder
+	for _, p := range append(s.Lead[:len(s.Lead):len(s.Lead)], s.Rest...) {
+		if b.WriteString(p.text); !p.time.IsZero() {
+			b.WriteString(format.Clock(p.time, s.Now))
+		}
+	}
+	return b.String()
+}
+
+func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
+	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
+	kept := retention.Limits{Age: 180 * format.Day, Count: 10_000}
+	for _, test := range []struct {
+		fill  retention.Usage
+		keeps retention.Limits
+		want  string
+		warns bool
+	}{
+		{retention.Usage{Open: 4000, LastDay: 2000}, kept, "Full in 3 d at +2,000 a day: warns on 14 Mar 14:00, full on 15 Mar 14:00, then prunes the oldest", false},
+		{retention.Usage{Open: 7999, LastDay: 1}, kept, "Not filling up at +1 a day", false},
+		{retention.Usage{Open: 8000, LastDay: 2000}, kept, "Full in 24 h at +2,000 a day: full on 13 Mar 14:00, then prunes the oldest", true},
+		{retention.Usage{Open: 9000}, kept, "Not filling up: none in the last 24 h", true},
+		{retention.Usage{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
+		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: format.Day}, "", false},
+	} {
+		r := LetterUsage{test.fill, test.keeps}
+		if got := spoken(r.forecast(now)); got != test.want || r.warns() != test.warns {
+			t.Errorf("%+v of %+v: %q, warns %v; want %q, %v", test.fill, test.keeps, got, r.warns(), test.want, test.warns)
+		}
+	}
+}
+
+func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
+	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		keeps        retention.Limits
+		age, pruning string
+	}{
+		{retention.Limits{Age: 180 * format.Day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
+		{retention.Limits{Age: 180 * format.Day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
+		{retention.Limits{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
+	} {
+		r := LetterUsage{retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, test.keeps}
+		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
+			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
+		}
+	}
+}
