@@ -106,15 +106,6 @@ func isFileName(name string) bool {
 	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// handlerConfigs hands the handlers of the file to the package that runs them.
-func handlerConfigs(c *config.Config) map[string]handler.Config {
-	all := map[string]handler.Config{}
-	for pattern, h := range c.Handlers {
-		all[pattern] = handler.Config{HTTP: (*handler.HTTP)(h.HTTP), Exec: (*handler.Exec)(h.Exec)}
-	}
-	return all
-}
-
 // checkListen refuses to be reached from the network, unless it is allowed: by
 // a login, or because somebody said so.
 func checkListen(address string, allowed bool) error {

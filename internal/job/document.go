@@ -12,8 +12,8 @@ type Document struct{ ID, Type, Error, Payload, Meta string }
 // MaxSearched is how many bytes of each text can be searched.
 const MaxSearched = 32 << 10
 
-// Document is what can be searched of the job, whose error is its newest one.
-func (j Job) Document() Document {
+// DocumentOf is what can be searched of a job, whose error is its newest one.
+func DocumentOf(j Job) Document {
 	failure := (&Failure{ErrorInfo: j.Error}).Error()
 	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
 }

@@ -30,7 +30,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if from.Run != run || !from.Replayable() {
 			return job.Job{}, s.missed(t, from, run)
 		}
-		change := edit.Before(from)
+		change := edit.Effective(from)
 		changed, err := s.rework(t, from, change)
 		if err != nil {
 			return job.Job{}, err

@@ -55,7 +55,7 @@ func (r Redaction) document(j job.Job) (d job.Document, fault error) {
 	}()
 	j.Payload, j.Meta = r.Data(j.Type, j.Payload), r.Data(j.Type, j.Meta)
 	j.Error = job.ErrorInfo{Type: r.Text(j.Error.Type), Message: r.Text(j.Error.Message)}
-	return j.Document(), nil
+	return job.DocumentOf(j), nil
 }
 
 // Book feeds the index.

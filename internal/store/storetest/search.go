@@ -272,7 +272,7 @@ func (k *kit) document(id string) job.Document {
 	for _, a := range slices.Backward(d.Attempts) {
 		if a.Outcome.Counted() && a.Outcome != job.Succeeded {
 			d.Job.Error = a.Error
-			return d.Job.Document()
+			return job.DocumentOf(d.Job)
 		}
 	}
 	return job.Document{}
