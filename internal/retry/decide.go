@@ -3,6 +3,7 @@ package retry
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -29,11 +30,7 @@ const (
 
 // Valid reports whether c is empty or one of the four codes.
 func (c Code) Valid() bool {
-	switch c {
-	case "", CodeRetry, CodeDiscard, CodeDeadLetter, CodeFail:
-		return true
-	}
-	return false
+	return slices.Contains([]Code{"", CodeRetry, CodeDiscard, CodeDeadLetter, CodeFail}, c)
 }
 
 // Reason says, as a stable code, why a job ended without success.
@@ -110,7 +107,7 @@ type Ruling struct {
 // Failure is one failed attempt, as far as the rules care.
 type Failure struct {
 	Attempt int     // completed cycles in this run, this one included
-	Type    string  // the error's type, as "http.503"
+	Type    string  // the error's type, such as "http.503"
 	Ruling  *Ruling // nil: no rule spoke
 	Answer  Answer
 	Unknown Unknown // set when no handler knew the job's type
@@ -168,7 +165,7 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	d := Decision{Action: Retry, By: "policy:retry:" + used}
 	var delay Delay
 	if f.Answer.RetryAfter != nil {
-		delay = p.after(f.Attempt, *f.Answer.RetryAfter)
+		delay = p.delay(FromHandler, f.Attempt, *f.Answer.RetryAfter) // never spread
 		d.By = "handler:retry_after"
 	} else {
 		delay = p.Delay(f.Attempt, random)

@@ -57,11 +57,6 @@ func (p Policy) cut(d time.Duration, factor float64) time.Duration {
 	return min(saturate(float64(d)*factor), p.MaxInterval)
 }
 
-// after is the delay that a handler asked for: capped, never spread.
-func (p Policy) after(n int, wait time.Duration) Delay {
-	return p.delay(FromHandler, n, wait)
-}
-
 func (p Policy) delay(source Source, n int, raw time.Duration) Delay {
 	capped := max(0, min(raw, p.MaxInterval))
 	return Delay{Source: source, Retry: n, Raw: raw, Cap: p.MaxInterval, Capped: capped, Factor: 1, Final: capped}

@@ -153,7 +153,7 @@ type replayShape struct {
 	Changed  bool         `json:"changed,omitempty"` // the next run has something otherwise
 }
 
-func shapeReplay(r job.Replay) replayShape {
+func shapeReplay(r history.Replay) replayShape {
 	return replayShape{r.Run, r.State, r.Reason, r.Attempts, wire.FormatTime(r.At), r.By, r.Earlier != nil}
 }
 

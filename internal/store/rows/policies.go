@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store/db"
@@ -154,7 +155,7 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 }
 
 // Give fills in the policy that an earlier run had.
-func (p *Policies) Give(src db.Source, id int64, e *job.Earlier) error {
+func (p *Policies) Give(src db.Source, id int64, e *history.Earlier) error {
 	policy, err := p.get(src, id)
 	e.Policy, e.Origins = policy.Policy, policy.Origins
 	return err

@@ -6,12 +6,13 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store/db"
 )
 
 // selects reports whether the filter selects the job whose texts are those of
 // the document. It says in memory what a store answers from its indexes. None of the
 // jobs belongs to an error group or an operation that a filter could name.
-func selects(f filter.Filter, j job.Job, d job.Document) bool {
+func selects(f filter.Filter, j job.Job, d db.Document) bool {
 	return f.Group == "" && f.Operation == 0 && matchesState(f, j) && matchesTime(f, j) && f.MatchesType(j.Type) &&
 		(f.Queue == "" || f.Queue == j.Queue) &&
 		(f.Reason == "" || f.Reason == j.Reason) &&
