@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -68,6 +69,20 @@ func (r accountRequest) ask(server string) error {
 		return err
 	}
 	return dashboard.Call(context.Background(), r.method, r.path, r.send, r.into)
+}
+
+// connect returns a client that sends the token of the environment: a command
+// line can be seen by everybody on the machine.
+func connect(server string) (*client.Client, error) {
+	dashboard, err := client.New(server)
+	if err != nil {
+		return nil, usage("--server %w", err)
+	}
+	token, set := os.LookupEnv("REDRIVE_TOKEN")
+	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
+		return nil, usage("REDRIVE_TOKEN is empty; write the token into it, or unset it")
+	}
+	return dashboard, nil
 }
 
 // refusalOr makes what was asked wrongly a usage error.

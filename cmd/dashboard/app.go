@@ -28,6 +28,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/db"
+	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/webhook"
 )
@@ -165,6 +166,14 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		a.onStop("store", func(context.Context) error { return a.store.Close() })
 	}
 	return err
+}
+
+// redaction takes out of what can be searched what the configuration hides.
+func redaction(c *config.Config) search.Redaction {
+	hide := c.Redactor()
+	return search.Redaction{
+		Data: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, Text: hide.Text, Fingerprint: hide.Fingerprint(),
+	}
 }
 
 // local reports whether only this machine reaches the dashboard. A socket that

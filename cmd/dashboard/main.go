@@ -12,7 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -228,11 +231,45 @@ func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(w, options)), nil
 }
 
-// show is the command version.
-type show struct{}
+const usualConfig = "redrive.yaml"
 
-// Run prints the version.
-func (*show) Run(c console) error {
-	fmt.Fprintln(c.stdout, "redrive "+version)
+// loadConfig reads the named file, or the usual one where it exists.
+func loadConfig(path string) (*config.Config, error) {
+	if path == "" {
+		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
+			return config.Default(), nil
+		}
+		path = usualConfig
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// checkListen refuses to be reached from the network, unless it is allowed: by
+// a login, or because somebody said so.
+func checkListen(address string, allowed bool) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return usage("--listen %q is not an address as 127.0.0.1:8080", address)
+	}
+	if !allowed && !isLoopback(address) {
+		return usage("--listen %s can be reached from the network, and nobody can log in yet; add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or say --insecure-no-auth", address)
+	}
 	return nil
+}
+
+// isLoopback reports whether an address can be reached from this machine only.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

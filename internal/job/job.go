@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -178,21 +179,14 @@ func (j Job) Expired(now time.Time) bool {
 
 // Cancellable reports whether the job can still be taken back.
 func (j Job) Cancellable() bool {
-	switch j.State {
-	case Completed, Discarded, Cancelled:
-		return false
-	}
-	return true
+	return j.State != Completed && j.State != Discarded && j.State != Cancelled
 }
 
 // Discardable reports whether a person can give the job up: it waits, or it
 // lies in the dead-letter queue.
 func (j Job) Discardable() bool {
-	switch j.State {
-	case Scheduled, Available, Pending, Retryable:
-		return true
-	}
-	return j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
+	return slices.Contains([]State{Scheduled, Available, Pending, Retryable}, j.State) ||
+		j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
 }
 
 // Restorable reports whether a person discarded the job and can take that back.
@@ -257,7 +251,7 @@ func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 func ParseID(s string) (string, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
-		return "", &invalid.Error{Field: "id", Problem: fmt.Sprintf("%q is not a UUID", clip.Text(s, 64))}
+		return "", invalid.Errorf("id", "%q is not a UUID", clip.Text(s, 64))
 	}
 	return id.String(), nil
 }
@@ -284,8 +278,7 @@ var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 // CheckQueue returns a *invalid.Error unless s can name a queue.
 func CheckQueue(s string) error {
 	if len(s) > MaxQueue || !queueName.MatchString(s) {
-		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
-			"%q is not a queue name: letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)}
+		return invalid.Errorf("queue", "%q is not a queue name: letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
 	}
 	return nil
 }
@@ -293,8 +286,7 @@ func CheckQueue(s string) error {
 // CheckType returns a *invalid.Error unless s can name a type of job.
 func CheckType(s string) error {
 	if s == "" || len(s) > MaxType || !utf8.ValidString(s) {
-		return &invalid.Error{Field: "type", Problem: fmt.Sprintf(
-			"%q is not a job type: 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)}
+		return invalid.Errorf("type", "%q is not a job type: 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)
 	}
 	return nil
 }

@@ -4,14 +4,100 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"redrive/internal/config"
+	"redrive/internal/handler"
 	"redrive/internal/seed"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/web/templates/policypage"
 )
+
+// show is the command version.
+type show struct{}
+
+// Run prints the version.
+func (*show) Run(c console) error {
+	fmt.Fprintln(c.stdout, "redrive "+version)
+	return nil
+}
+
+// check is the command that reads a configuration file, tries the examples of
+// its rules, and says what it found.
+type check struct {
+	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
+}
+
+// Run checks the file.
+func (k *check) Run(c console) error {
+	settings, err := loadConfig(k.File)
+	if err != nil {
+		return err
+	}
+	set, err := handler.New(settings.Handlers)
+	if err != nil {
+		return usageError{settings.Locate(err)}
+	}
+	set.Close()
+	passed, wrong := settings.TryExamples()
+	for _, err := range wrong {
+		fmt.Fprintln(c.stdout, err)
+	}
+	if len(wrong) > 0 {
+		return usage("%s: the rules do not do what its examples expect; examples that passed: %d", k.File, passed)
+	}
+	fmt.Fprintf(c.stdout, "%s is right: queues %d, handlers %d.\n", k.File, len(settings.Queues()), len(settings.Handlers))
+	if n := settings.Rules().Len(); n+passed > 0 {
+		fmt.Fprintf(c.stdout, "Its rules: %d. Examples that passed: %d.\n", n, passed)
+	}
+	return nil
+}
+
+// policy is the command that shows what a policy does, without a server.
+type policy struct {
+	Name   string `arg:"" help:"A preset (as daycry), a policy of the configuration, default, queue:NAME, type:NAME, or a file that holds a policy."`
+	Config string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+}
+
+// Run prints the delays of the policy, and what they add up to.
+func (p *policy) Run(c console) error {
+	settings, err := loadConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	entry, err := p.find(settings)
+	if err != nil {
+		return usageError{err}
+	}
+	// The numbers are those of the page, so that both show the same herd.
+	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
+	return policypage.Write(c.stdout, entry, herd)
+}
+
+// find takes the name as one of the configuration first, then as a file's.
+func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
+	named, ttr, err := settings.Find(p.Name)
+	if err == nil {
+		return policypage.Entry{Name: p.Name, Policy: named, TTR: ttr}, nil
+	}
+	if _, missing := os.Stat(p.Name); errors.Is(missing, fs.ErrNotExist) && !isFileName(p.Name) {
+		return policypage.Entry{}, err
+	}
+	read, err := settings.ReadPolicy(p.Name)
+	return policypage.Entry{Name: "file:" + p.Name, Policy: read}, err
+}
+
+// isFileName reports whether a name can only be meant as a file's.
+func isFileName(name string) bool {
+	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
 
 // doctor looks at a database without changing it. It works beside a running
 // dashboard.
