@@ -21,26 +21,27 @@ import (
 	"redrive/internal/wire"
 )
 
-// accountFlags say where users and tokens are kept: in the database itself while
-// no dashboard runs on it, else behind the API of the one that does, which takes
-// an admin's token unless nobody has to log in yet.
+// accountFlags say where users and tokens are kept: in the database file while no
+// dashboard has it open, and otherwise behind the API of the dashboard that has,
+// which asks for an admin's token unless nobody has to log in yet.
 type accountFlags struct {
 	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
-	Server string `help:"Where the dashboard is (the one that has the database open). An admin's token goes into REDRIVE_TOKEN." placeholder:"URL"`
+	Server string `help:"Where the dashboard is (the one that has the database open). ${admin_token}" placeholder:"URL"`
 }
 
-// accountRequest describes one command about users or tokens by its two ways:
-// what it does to the open database, and what it asks of the API.
+// accountRequest describes what a command about users or tokens does, once for
+// each of its two ways: on the open database, and through the API.
 type accountRequest struct {
 	local  func(context.Context, *store.Store) error
-	method string
-	path   string
-	send   any
-	into   any  // the answer of the API, nil: none is needed
-	create bool // the database may be new; otherwise a mistyped name makes none
+	method string // of the request to the API
+	path   string // below /api/v1
+	send   any    // the document to send, or nil
+	into   any    // where to put the answer, or nil
+	create bool   // the database may be new; otherwise a mistyped name makes none
 }
 
-// do carries the request out in one of its two ways.
+// do carries out the request in the way that fits: through the API when the
+// flags name a dashboard, or when a dashboard has the database open.
 func (a accountFlags) do(c console, r accountRequest) error {
 	if a.Server != "" {
 		return r.ask(a.Server)
@@ -62,7 +63,7 @@ func (a accountFlags) do(c console, r accountRequest) error {
 	return refusalOr(errors.Join(r.local(ctx, s), s.Close()))
 }
 
-// ask carries the request out through the API.
+// ask carries out the request through the API.
 func (r accountRequest) ask(server string) error {
 	dashboard, err := connect(server)
 	if err != nil {
@@ -71,8 +72,8 @@ func (r accountRequest) ask(server string) error {
 	return dashboard.Call(context.Background(), r.method, r.path, r.send, r.into)
 }
 
-// connect returns a client that sends the token of the environment: a command
-// line can be seen by everybody on the machine.
+// connect returns a client of a dashboard. It sends the token of the environment:
+// a token on the command line could be seen by everybody on the machine.
 func connect(server string) (*client.Client, error) {
 	dashboard, err := client.New(server)
 	if err != nil {
@@ -85,7 +86,7 @@ func connect(server string) (*client.Client, error) {
 	return dashboard, nil
 }
 
-// refusalOr makes what was asked wrongly a usage error.
+// refusalOr returns an error of the store; a refusal becomes a usage error.
 func refusalOr(err error) error {
 	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*db.LockedError)) {
 		return usageError{err}
@@ -93,7 +94,7 @@ func refusalOr(err error) error {
 	return err
 }
 
-// change carries out a request that changes something, and says what was done.
+// change carries out a request that changes something, and prints what was done.
 func (a accountFlags) change(c console, r accountRequest, done string, args ...any) error {
 	r.method = http.MethodPost
 	err := a.do(c, r)
@@ -103,7 +104,8 @@ func (a accountFlags) change(c console, r accountRequest, done string, args ...a
 	return err
 }
 
-// commandLine is who acts on the database itself.
+// commandLine is who acts in the audit log when a command opens the database by
+// itself.
 func commandLine() audit.Actor { return audit.Actor{Name: "command line"} }
 
 // userCommand is the commands about users.
@@ -180,13 +182,14 @@ func (u *userList) Run(c console) error {
 	return printTable(c, rows)
 }
 
-// printTable aligns rows of cells that are separated by tabs.
+// printTable prints lines whose cells are separated by tabs, in aligned columns.
 func printTable(c console, rows string) error {
 	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, rows)
 	return w.Flush()
 }
 
+// day is a date in UTC, or a dash for the zero time.
 func day(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -34,40 +34,41 @@ import (
 )
 
 const (
-	engineGrace = 30 * time.Second // for running jobs, in a graceful stop
-	httpGrace   = 5 * time.Second  // for requests under way
+	engineGrace = 30 * time.Second // how long a graceful stop waits for running jobs
+	httpGrace   = 5 * time.Second  // how long it waits for requests
 
-	maxConnections = 12_000 // of browsers and programs; more wait until one ends
+	maxConnections = 12_000 // of browsers and programs; others wait until one ends
 )
 
 // parts are what an app is made of. Those that may be left out say so.
 type parts struct {
-	listen   string       // port 0 takes a free one
-	listener net.Listener // instead of listen
-	db       string
-	relaxed  bool
-	open     bool   // reachable from the network although nobody has to log in
-	base     string // path below which everything is
+	listen   string       // the address; port 0 takes a free one
+	listener net.Listener // an open socket, instead of listen
+	db       string       // the database file
+	relaxed  bool         // commits do not wait for the disk
+	open     bool         // reachable from the network although nobody has to log in
+	base     string       // the path below which everything is
 	config   *config.Config
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
-	letters  letters                                 // default: the webhooks of the configuration
+	sender   letterSender                            // default: the webhooks of the configuration
 	demo     pages.Demo                              // default: none
-	worker   string                                  // name of the worker, default: of this machine and process
+	worker   string                                  // the worker's name, default: machine and process
 }
 
-// letters knows which queues send their dead letters, and sends them.
-type letters interface {
+// letterSender knows which queues keep their dead letters and which send them
+// to another service, and sends them.
+type letterSender interface {
 	Kept(queue string) (job.Delivery, bool)
 	Deliver(context.Context, job.Job, job.DeadLetter) job.Delivery
 }
 
-// app is everything that runs. Each step of its start registers its own undo;
-// a stop runs them backwards, and so does a start that fails halfway.
+// app is everything that runs. Each step of its start registers how it is undone;
+// a stop runs these steps backwards, and so does a start that fails halfway.
 type app struct {
 	parts
-	undo   []step
-	failed chan error // what ends the app from within
+	undo   []undoStep // in the order of the start
+	failed chan error // why the app ends by itself; holds one reason
 
 	store   *store.Store
 	search  searcher
@@ -77,16 +78,19 @@ type app struct {
 	server  *server.Server
 	metrics *server.Metrics
 	address net.Addr
-	running atomic.Bool
+	running atomic.Bool // the engine claims jobs: the probe of readiness
 }
 
-// step is how one part is stopped. Without time left, ctx is done.
-type step struct {
+// undoStep stops one part. When there is no time left, ctx is done.
+type undoStep struct {
 	name string
 	stop func(ctx context.Context) error
 }
 
 // startApp builds and starts everything. ctx bounds the start only.
+//
+// The store comes first, because most parts use it, and the engine last but for
+// the work in the background: pages can be read before jobs run.
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
@@ -94,16 +98,17 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 		a.startBulk, a.buildServer, a.listenAndServe, a.startEngine, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
-			hurry, cancel := context.WithCancel(ctx)
+			atOnce, cancel := context.WithCancel(ctx)
 			cancel()
-			return nil, errors.Join(err, a.stop(hurry))
+			return nil, errors.Join(err, a.stop(atOnce))
 		}
 	}
 	return a, nil
 }
 
+// onStop registers the stop of a part that was started.
 func (a *app) onStop(name string, stop func(context.Context) error) {
-	a.undo = append(a.undo, step{name, stop})
+	a.undo = append(a.undo, undoStep{name, stop})
 }
 
 // onClose registers the stop of a part that takes no context and cannot fail.
@@ -111,8 +116,8 @@ func (a *app) onClose(name string, stop func()) {
 	a.onStop(name, func(context.Context) error { stop(); return nil })
 }
 
-// stop stops what was started, in the opposite order, once. The end of ctx
-// ends the patience with what still runs.
+// stop stops what was started, in the opposite order. When ctx ends, whatever
+// still runs is stopped at once. A second call does nothing.
 func (a *app) stop(ctx context.Context) error {
 	var all error
 	for _, s := range slices.Backward(a.undo) {
@@ -124,7 +129,7 @@ func (a *app) stop(ctx context.Context) error {
 	return all
 }
 
-// url is where the dashboard is.
+// url is the address of the dashboard.
 func (a *app) url() string { return "http://" + a.address.String() + a.base }
 
 // fail ends the app; the first reason is kept.
@@ -135,6 +140,8 @@ func (a *app) fail(err error) {
 	}
 }
 
+// readHandlers makes the handlers of the configuration, unless the app was given
+// its own.
 func (a *app) readHandlers(context.Context) error {
 	if a.handlers != nil {
 		a.handlers = handler.Envelopes(a.handlers)
@@ -149,11 +156,13 @@ func (a *app) readHandlers(context.Context) error {
 	return nil
 }
 
+// openStore opens the database. The parts that hear of its commits are built
+// later, but before anything is written.
 func (a *app) openStore(ctx context.Context) (err error) {
 	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.Search.Fill(ctx) }, a.log)
 	a.store, err = store.Open(ctx, store.Options{
 		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
-		OnCommit: func(changes []job.Change) { // nothing is written before both exist
+		OnCommit: func(changes []job.Change) {
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)
 			a.search.changed(changes)
@@ -168,7 +177,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// redaction takes out of what can be searched what the configuration hides.
+// redaction removes what the configuration hides from the texts of the search.
 func redaction(c *config.Config) search.Redaction {
 	hide := c.Redactor()
 	return search.Redaction{
@@ -176,12 +185,12 @@ func redaction(c *config.Config) search.Redaction {
 	}
 }
 
-// local reports whether only this machine reaches the dashboard. A socket that
-// was handed over is the demo's.
+// local reports whether the dashboard can be reached from this machine only. An
+// open socket that was handed over is the demo's, which is local.
 func (a *app) local() bool { return a.listener != nil || isLoopback(a.listen) }
 
-// checkReach refuses to be reached from the network as long as nobody has to
-// log in.
+// checkReach refuses an address that can be reached from the network as long as
+// nobody has to log in.
 func (a *app) checkReach(context.Context) error {
 	if a.local() {
 		return nil
@@ -189,7 +198,7 @@ func (a *app) checkReach(context.Context) error {
 	return checkListen(a.listen, a.open || a.store.Accounts.Guarded() || a.config.Proxy() != nil)
 }
 
-// localURL is where the dashboard is for programs on this machine.
+// localURL is the address of the dashboard for programs on this machine.
 func (a *app) localURL() string {
 	tcp, ok := a.address.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {
@@ -198,19 +207,22 @@ func (a *app) localURL() string {
 	return a.url()
 }
 
+// openHub makes the hub that tells browsers what changes.
 func (a *app) openHub(context.Context) error {
 	a.hub = live.New(a.store, live.Options{CheckOrigin: server.CheckOrigin(a.config.Hosts), Log: a.log})
 	a.onClose("live pages", a.hub.Close)
 	return nil
 }
 
-// startBulk begins to carry operations on many jobs through.
+// startBulk begins to carry out operations on many jobs, also those that were
+// under way when the process ended.
 func (a *app) startBulk(context.Context) error {
 	a.bulk = bulk.Start(a.store.Operations, a.log)
 	a.onClose("operations", a.bulk.Close)
 	return nil
 }
 
+// buildForwarder makes the sender of dead letters to webhooks.
 func (a *app) buildForwarder(context.Context) error {
 	forwarder, err := webhook.New(webhook.Options{
 		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
@@ -218,14 +230,14 @@ func (a *app) buildForwarder(context.Context) error {
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
-	if a.letters == nil {
-		a.letters = forwarder
+	if a.sender == nil {
+		a.sender = forwarder
 	}
 	a.onClose("webhooks", forwarder.Close)
 	return nil
 }
 
-// webhooks hands the webhooks of the file to the package that calls them.
+// webhooks lists the webhooks of the configuration by queue.
 func webhooks(c *config.Config) map[string]webhook.Webhook {
 	all := map[string]webhook.Webhook{}
 	for _, queue := range c.Queues() {
@@ -236,6 +248,7 @@ func webhooks(c *config.Config) map[string]webhook.Webhook {
 	return all
 }
 
+// buildEngine makes the worker engine and the metrics that it raises.
 func (a *app) buildEngine(context.Context) (err error) {
 	if a.worker == "" {
 		a.worker = workerName()
@@ -243,14 +256,14 @@ func (a *app) buildEngine(context.Context) (err error) {
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
 		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure,
-		Kept: a.letters.Kept, Deliver: a.letters.Deliver, DeliverWithin: webhook.Deadline,
+		Kept: a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})
 	return err
 }
 
-// workerName tells the workers of several machines and restarts apart.
+// workerName is a name that differs between machines and between restarts.
 func workerName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -259,11 +272,12 @@ func workerName() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
+// buildServer makes the web server: pages, actions, API and metrics.
 func (a *app) buildServer(context.Context) (err error) {
 	a.server, err = server.New(server.Options{
 		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics,
 		Engine: web.Engine{
-			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.letters.Deliver,
+			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.sender.Deliver,
 			Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
 			Waiting: a.engine.Waiting, Began: a.engine.Began, Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
 		},
@@ -272,7 +286,7 @@ func (a *app) buildServer(context.Context) (err error) {
 	return err
 }
 
-// pause ends the claiming of jobs, or begins it again.
+// pause ends the claiming of jobs, or resumes it.
 func (a *app) pause(on bool) {
 	if on {
 		a.engine.Pause()
@@ -281,6 +295,7 @@ func (a *app) pause(on bool) {
 	}
 }
 
+// ready returns why the process takes no jobs, or nil when it does.
 func (a *app) ready() error {
 	if !a.running.Load() {
 		return errors.New("it is starting or stopping")
@@ -288,8 +303,8 @@ func (a *app) ready() error {
 	return nil
 }
 
-// listenAndServe answers requests from now on: pages can be read while the
-// engine still cleans up after a crash, and while it stops.
+// listenAndServe begins to answer requests: pages can be read while the engine
+// still cleans up after a crash, and while it stops.
 func (a *app) listenAndServe(ctx context.Context) error {
 	if a.listener == nil {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.listen)
@@ -314,7 +329,7 @@ func (a *app) listenAndServe(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, httpGrace)
 		defer cancel()
 		err := web.Shutdown(ctx)
-		if ctx.Err() != nil { // whoever is not done by now is cut off
+		if ctx.Err() != nil { // requests that are not done by now are cut off
 			err = web.Close()
 		}
 		<-served
@@ -323,13 +338,15 @@ func (a *app) listenAndServe(ctx context.Context) error {
 	return nil
 }
 
+// startEngine begins to run jobs. A failure of the engine or of the store ends the
+// app.
 func (a *app) startEngine(ctx context.Context) error {
 	if err := a.engine.Start(ctx); err != nil {
 		return err
 	}
 	a.running.Store(true)
 	a.onStop("engine", a.engine.Stop)
-	a.inBackground("watch over the engine", func(ctx context.Context) {
+	a.inBackground("observer of the engine", func(ctx context.Context) {
 		defer a.running.Store(false)
 		select {
 		case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 	"redrive/internal/retention"
 )
 
-// everyMinute does something now and every minute, until the end of ctx.
+// everyMinute calls a function now and every minute, until the end of ctx.
 func everyMinute(ctx context.Context, do func(context.Context)) {
 	ticker := time.NewTicker(time.Minute)
 	defer ticker.Stop()
@@ -43,6 +43,7 @@ type pruner struct {
 // again the next time.
 func (p pruner) run(ctx context.Context) { everyMinute(ctx, p.once) }
 
+// once prunes, and logs what was removed for good.
 func (p pruner) once(ctx context.Context) {
 	done, err := p.prune(ctx, time.Now(), p.retention)
 	if done.ByAge+done.ByCount > 0 {
@@ -64,24 +65,26 @@ func (p pruner) once(ctx context.Context) {
 	}
 }
 
-// The pace at which failures become searchable.
+// How soon failures become searchable.
 const (
-	searchPause = 200 * time.Millisecond // after a commit: failures come in crowds
-	searchAgain = 10 * time.Second       // after a failure to do so
+	searchPause = 200 * time.Millisecond // after a commit: failures often come many at once
+	searchAgain = 10 * time.Second       // after the index could not be written
 )
 
-// searcher makes failures searchable, soon after each commit.
+// searcher makes failures searchable, soon after the commit of each.
 type searcher struct {
-	fill   func(context.Context) (int, error)
+	index  func(context.Context) (int, error)
 	failed chan struct{} // one slot: a job failed
 	log    *slog.Logger
 }
 
-func newSearcher(fill func(context.Context) (int, error), log *slog.Logger) searcher {
-	return searcher{fill, make(chan struct{}, 1), log}
+// newSearcher returns a searcher that calls index to make searchable what is not
+// yet.
+func newSearcher(index func(context.Context) (int, error), log *slog.Logger) searcher {
+	return searcher{index, make(chan struct{}, 1), log}
 }
 
-// changed looks at what a commit did. It never waits.
+// changed is told what a commit did. It never waits.
 func (s searcher) changed(changes []job.Change) {
 	for _, c := range changes {
 		if c.Failed || c.Status() == job.StatusDeadLetter {
@@ -96,7 +99,7 @@ func (s searcher) changed(changes []job.Change) {
 func (s searcher) run(ctx context.Context) {
 	for {
 		pause := searchPause
-		if _, err := s.fill(ctx); err != nil && ctx.Err() == nil {
+		if _, err := s.index(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("New failures cannot be found by a search yet. It is tried again.", "error", err, "again_in", searchAgain)
 			pause = searchAgain
 			s.notify()

@@ -15,7 +15,7 @@ import (
 	"redrive/internal/access"
 )
 
-// console is the outside world of a command.
+// console is what a command reads from and writes to.
 type console struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -33,12 +33,13 @@ func (c console) progress(doing string) func(done, all int) {
 	}
 }
 
+// isTerminal reports whether a stream is a terminal with a person in front of it.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// printable is a text without characters that a terminal would obey.
+// printable is a text without control characters, which a terminal would obey.
 func printable(s string) string {
 	q := strconv.QuoteToGraphic(s)
 	return q[1 : len(q)-1]
@@ -46,7 +47,7 @@ func printable(s string) string {
 
 // askPassword reads a password twice from a terminal that does not show it, or
 // once from the first line of the standard input. It is never an argument:
-// everybody on the machine sees those.
+// everybody on the machine can see those.
 func askPassword(c console, name string) (string, error) {
 	file, ok := c.stdin.(*os.File)
 	if !ok || !isTerminal(file) {
@@ -67,6 +68,7 @@ func askPassword(c console, name string) (string, error) {
 	return first, err
 }
 
+// askHidden asks for a password at a terminal, which does not show what is typed.
 func askHidden(c console, terminal *os.File, prompt string) (string, error) {
 	fmt.Fprint(c.stderr, prompt)
 	text, err := term.ReadPassword(int(terminal.Fd()))
@@ -74,7 +76,7 @@ func askHidden(c console, terminal *os.File, prompt string) (string, error) {
 	return checkedPassword(string(text), err)
 }
 
-// checkedPassword returns a password that was read and that can be one.
+// checkedPassword returns a password as it was read, or why it cannot be one.
 func checkedPassword(password string, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)

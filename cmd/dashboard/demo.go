@@ -17,16 +17,16 @@ import (
 	"redrive/web/templates"
 )
 
-// demoCommand runs the product in a world made up for it, on a
+// demoCommand is dashboard demo: it runs the product in a made-up world, on a
 // temporary database, reachable from this machine only.
 type demoCommand struct {
 	Listen   string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
 	Seed     uint64 `help:"Seed of the world; the same seed tells the same story (${default})." default:"1" placeholder:"N"`
-	LogLevel string `help:"debug, info, warn or error (${default})." default:"warn" enum:"debug,info,warn,error" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+	LogLevel string `help:"${level} (${default})." default:"warn" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
 }
 
-// Run tells the story until a signal, and again from the start after each
-// reset. The socket outlives a reset: a browser that comes meanwhile waits.
+// Run runs the demo until a signal, and from the start again after each reset. The
+// socket stays open during a reset: a browser that connects meanwhile waits.
 func (d *demoCommand) Run(c console) error {
 	if !isLoopback(d.Listen) {
 		return usage("--listen %s: the demo listens on this machine only, as 127.0.0.1:8080", d.Listen)
@@ -63,8 +63,10 @@ func listenOnce(address string) (*os.File, error) {
 	return listener.(*net.TCPListener).File()
 }
 
-// tell starts one world and attends it. again is true after a reset.
-func (d *demoCommand) tell(ctx context.Context, c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger) (again bool, err error) {
+// tell runs one world, from its history to its end. again is true after a reset.
+func (d *demoCommand) tell(
+	ctx context.Context, c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger,
+) (again bool, err error) {
 	dir, err := os.MkdirTemp("", "redrive-demo-")
 	if err != nil {
 		return false, err
@@ -81,12 +83,13 @@ func (d *demoCommand) tell(ctx context.Context, c console, socket *os.File, sett
 	}
 	a, err := startApp(ctx, parts{
 		listener: listener, db: db, relaxed: true, config: settings, log: log,
-		handlers: w.Handler, letters: w, demo: w, worker: "shop",
+		handlers: w.Handler, sender: w, demo: w, worker: "shop",
 	})
 	if err != nil {
 		return false, unlessInterrupted(ctx, log, err)
 	}
-	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. Ctrl-C ends it and deletes its database.\n", a.url())
+	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
+		"Ctrl-C ends it and deletes its database.\n", a.url())
 	a.play(w)
 	err = attend(a, signals, log)
 	if errors.Is(err, errStartOver) {
@@ -122,7 +125,8 @@ func (w world) Reset(context.Context) error {
 	return nil
 }
 
-// writeHistory writes the day before, and says how far it is.
+// writeHistory writes what happened in the day before the start, and shows the
+// progress.
 func (w world) writeHistory(ctx context.Context, c console, db string, settings *config.Config) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"redrive/web/templates/policypage"
 )
 
-// show is the command version.
+// show is dashboard version.
 type show struct{}
 
 // Run prints the version.
@@ -29,13 +29,13 @@ func (*show) Run(c console) error {
 	return nil
 }
 
-// check is the command that reads a configuration file, tries the examples of
-// its rules, and says what it found.
+// check is dashboard check: it reads a configuration file as serve would, and
+// tries the examples of its rules.
 type check struct {
 	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
 }
 
-// Run checks the file.
+// Run prints what the file holds, or what is wrong with it.
 func (k *check) Run(c console) error {
 	settings, err := loadConfig(k.File)
 	if err != nil {
@@ -60,9 +60,9 @@ func (k *check) Run(c console) error {
 	return nil
 }
 
-// policy is the command that shows what a policy does, without a server.
+// policy is dashboard policy: it shows what a retry policy does.
 type policy struct {
-	Name   string `arg:"" help:"A preset (as daycry), a policy of the configuration, default, queue:NAME, type:NAME, or a file that holds a policy."`
+	Name   string `arg:"" help:"${policy}"`
 	Config string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
 }
 
@@ -81,7 +81,8 @@ func (p *policy) Run(c console) error {
 	return policypage.Write(c.stdout, entry, herd)
 }
 
-// find takes the name as one of the configuration first, then as a file's.
+// find looks for a policy of that name in the configuration first, and then for a
+// file.
 func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
 	named, ttr, err := settings.Find(p.Name)
 	if err == nil {
@@ -94,18 +95,18 @@ func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
 	return policypage.Entry{Name: "file:" + p.Name, Policy: read}, err
 }
 
-// isFileName reports whether a name can only be meant as a file's.
+// isFileName reports whether a name can only be that of a file.
 func isFileName(name string) bool {
 	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// doctor looks at a database without changing it. It works beside a running
-// dashboard.
+// doctor is dashboard doctor: it examines a database without changing it. A
+// dashboard may have the database open.
 type doctor struct {
 	DB string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
 }
 
-// Run prints a line for each thing that was looked at.
+// Run prints a line for each check; a problem makes the command fail.
 func (d *doctor) Run(c console) error {
 	if _, err := os.Stat(d.DB); err != nil {
 		return usage("there is no database to look at: %v", err)
@@ -126,7 +127,8 @@ func (d *doctor) Run(c console) error {
 	return err
 }
 
-// seedCommand writes a large database, to see how the pages fare on it.
+// seedCommand is dashboard seed: it writes a large database, to measure how fast
+// the pages are on it.
 type seedCommand struct {
 	DB   string `name:"db" help:"Database file to make; it must not exist." required:"" placeholder:"FILE"`
 	Jobs int    `help:"Jobs in all (${default})." default:"1000000" placeholder:"N"`
@@ -134,8 +136,8 @@ type seedCommand struct {
 	Seed uint64 `help:"The same seed writes the same jobs (${default})." default:"1" placeholder:"N"`
 }
 
-// Run writes the jobs and says how far it is. What a signal cuts short is
-// deleted: nobody shall measure half a crowd.
+// Run writes the jobs and shows the progress. A database that a signal cut short
+// is deleted, so that nobody measures half of one.
 func (s *seedCommand) Run(c console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
@@ -163,6 +165,8 @@ func (s *seedCommand) Run(c console) error {
 	return nil
 }
 
+// write writes the whole database. Its search index hides what the built-in
+// configuration hides.
 func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) error {
 	large, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: s.DB, Relaxed: true}, Redact: redaction(config.Default())})
 	if err != nil {

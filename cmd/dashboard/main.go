@@ -1,10 +1,15 @@
 // Command dashboard is Redrive: the dashboard, the worker engine and the
 // database in one process.
 //
-// This file owns the flags, the signals and the exit code: 0 for what was
-// done, 1 for what failed, 2 for what was asked wrongly, 3 for a damaged
-// database. Everything that runs
-// is built, started and stopped by the app (app.go), which knows none of them.
+// main.go owns the flags, the signals and the exit code: 0 for what was done, 1
+// for what failed, 2 for what was asked wrongly, 3 for a damaged database.
+// Everything that runs is built, started and stopped by the app (app.go and
+// background.go), which knows none of them.
+//
+// The other commands are grouped by what they need. Those in local.go read files
+// and open a database by themselves. Those in remote.go ask a running dashboard
+// through its API. Those in accounts.go do either, depending on whether a
+// dashboard has the database open. demo.go runs the app in a made-up world.
 package main
 
 import (
@@ -36,7 +41,8 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// commands is the command line.
+// commands is the command line: each field is a command, each field of a command
+// a flag or an argument. The parser calls the Run method of the command.
 type commands struct {
 	Serve   serve          `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
 	Demo    demoCommand    `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
@@ -52,14 +58,31 @@ type commands struct {
 	Version show           `cmd:"" help:"Print the version."`
 }
 
+// helpParts are the parts of flags that are too long to be written beside them,
+// and those that several flags share.
+func helpParts() kong.Vars {
+	return kong.Vars{
+		"admin_token": "An admin's token goes into REDRIVE_TOKEN.",
+		"base_path":   "Path below which everything is, as /redrive, behind a proxy (the root, or base_path of the configuration).",
+		"filter": "Which jobs, in the language of the search box: 'queue:orders type:email.* since:2h'. " +
+			"Without a state it means the dead letters.",
+		"level":  "debug, info, warn or error",
+		"levels": "debug,info,warn,error",
+		"policy": "A preset (as daycry), a policy of the configuration, default, queue:NAME, type:NAME, or a file that holds a policy.",
+		"server": "http://127.0.0.1:8080",
+		"token":  "A token goes into REDRIVE_TOKEN.",
+	}
+}
+
 // usageError is a wrong flag or value: exit code 2.
 type usageError struct{ error }
 
+// usage returns a usageError with a formatted text.
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func main() {
-	// A few megabytes live here: without more room the collector would run many
-	// times a second while jobs do.
+	// The heap is a few megabytes: without more room the collector would run many
+	// times a second while jobs run.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(300) // make bench and bench-pages say the same
 	}
@@ -72,7 +95,7 @@ func run(args []string, c console) int {
 	parser, err := kong.New(&commands{},
 		kong.Name("dashboard"), kong.Description("Run background jobs, see why they failed, run them again."),
 		kong.Writers(c.stdout, c.stderr), kong.Exit(func(int) { answered = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(c))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(c), helpParts())
 	if err != nil { // unreachable unless the struct above is wrong
 		panic(err)
 	}
@@ -92,7 +115,7 @@ func run(args []string, c console) int {
 	return 0
 }
 
-// hint is what may help whoever wrote a wrong command line.
+// hint is advice for the person who wrote a wrong command line.
 func hint(args []string) string {
 	for _, arg := range args {
 		if args[0] == "enqueue" && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
@@ -102,7 +125,7 @@ func hint(args []string) string {
 	return "dashboard --help lists what there is"
 }
 
-// fail says in one line what went wrong.
+// fail prints in one line what went wrong, and returns the exit code.
 func fail(c console, err error) int {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
@@ -118,13 +141,15 @@ func fail(c console, err error) int {
 
 // serve is the command that runs everything.
 type serve struct {
-	Listen         string  `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
-	DB             string  `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
-	Config         string  `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
-	LogLevel       string  `help:"debug, info, warn or error (${default})." default:"info" enum:"debug,info,warn,error" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
-	LogFormat      string  `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
-	Relaxed        bool    `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
-	BasePath       *string `help:"Path below which everything is, as /redrive, behind a proxy (the root, or base_path of the configuration)." env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
+	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
+	DB        string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	Config    string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+	LogLevel  string `help:"${level} (${default})." default:"info" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
+
+	Relaxed bool `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
+
+	BasePath       *string `help:"${base_path}" env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
 	InsecureNoAuth bool    `help:"Listen beyond this machine although nobody has to log in."`
 }
 
@@ -151,7 +176,7 @@ func (s *serve) Run(c console) error {
 	if s.Relaxed {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
-	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, no reason to crash
+	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, not a crash
 	ctx, signals, release := interrupts()
 	defer release()
 	a, err := startApp(ctx, parts{
@@ -164,8 +189,8 @@ func (s *serve) Run(c console) error {
 	return attend(a, signals, log)
 }
 
-// interrupts are the signals that end a command. The context ends with the
-// first one: it is for what comes before somebody reads the signals.
+// interrupts returns the signals that end a command. The context ends with the
+// first one: it is for the start, before attend reads the signals.
 func interrupts() (ctx context.Context, signals <-chan os.Signal, release func()) {
 	both := make(chan os.Signal, 2)
 	signal.Notify(both, syscall.SIGINT, syscall.SIGTERM)
@@ -173,7 +198,7 @@ func interrupts() (ctx context.Context, signals <-chan os.Signal, release func()
 	return ctx, both, func() { signal.Stop(both); cancel() }
 }
 
-// unlessInterrupted is the error of a start, or nil when a signal ended it.
+// unlessInterrupted returns the error of a start, or nil when a signal ended it.
 func unlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -182,8 +207,9 @@ func unlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 	return nil
 }
 
-// attend waits for the end. The first signal stops gracefully, the second at
-// once. A failure leaves little time, because only a new start can help.
+// attend waits for the end of the app and stops it. The first signal stops it
+// gracefully, the second at once. A failure leaves little time, because only a
+// new start can help.
 func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
 	ctx, hurry := context.WithCancel(context.Background())
 	defer hurry()
@@ -215,10 +241,11 @@ func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
 	}
 }
 
-// failureGrace is what is left for a graceful stop once something has failed,
-// and then again for a hurried one.
+// failureGrace bounds a graceful stop once something has failed, and then again
+// the stop at once that follows.
 const failureGrace = 2 * time.Second
 
+// newLog returns a log of the least level that is shown, as text or as JSON.
 func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
@@ -231,6 +258,7 @@ func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(w, options)), nil
 }
 
+// usualConfig is the configuration file that is read where it exists.
 const usualConfig = "redrive.yaml"
 
 // loadConfig reads the named file, or the usual one where it exists.
@@ -248,15 +276,16 @@ func loadConfig(path string) (*config.Config, error) {
 	return c, nil
 }
 
-// checkListen refuses to be reached from the network, unless it is allowed: by
-// a login, or because somebody said so.
+// checkListen refuses an address that can be reached from the network, unless
+// that is allowed: because people have to log in, or because a flag says so.
 func checkListen(address string, allowed bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
 		return usage("--listen %q is not an address as 127.0.0.1:8080", address)
 	}
 	if !allowed && !isLoopback(address) {
-		return usage("--listen %s can be reached from the network, and nobody can log in yet; add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or say --insecure-no-auth", address)
+		return usage("--listen %s can be reached from the network, and nobody can log in yet; "+
+			"add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or say --insecure-no-auth", address)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func gets(t *testing.T) []string {
 	w := world{demo.New(1, settings), make(chan struct{}, 1)}
 	a, err := startApp(t.Context(), parts{
 		listen: "127.0.0.1:0", db: filepath.Join(t.TempDir(), "routes.db"), config: settings,
-		log: slog.New(slog.DiscardHandler), handlers: w.Handler, letters: w, demo: w,
+		log: slog.New(slog.DiscardHandler), handlers: w.Handler, sender: w, demo: w,
 	})
 	if err != nil {
 		t.Fatal(err)

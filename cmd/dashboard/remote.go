@@ -23,7 +23,7 @@ import (
 	"redrive/internal/wire"
 )
 
-// enqueue is the command that sends a job.
+// enqueue is dashboard enqueue: it sends a job to a running dashboard.
 type enqueue struct {
 	Type     string `arg:"" help:"The job's type, as email.send."`
 	Payload  string `arg:"" optional:"" help:"The payload, any JSON; - reads it from the standard input."`
@@ -32,7 +32,7 @@ type enqueue struct {
 	Policy   string `help:"A retry policy, or a part of one, as JSON." placeholder:"JSON"`
 	Priority int    `help:"Higher runs first." placeholder:"N"`
 	Key      string `help:"Idempotency key: a second job with the same one is not enqueued." placeholder:"TEXT"`
-	Server   string `help:"Where the dashboard is (${default})." default:"http://127.0.0.1:8080" env:"REDRIVE_SERVER" placeholder:"URL"`
+	Server   string `help:"Where the dashboard is (${default})." default:"${server}" env:"REDRIVE_SERVER" placeholder:"URL"`
 }
 
 // Run sends the job and prints its id and state.
@@ -65,7 +65,7 @@ func (e *enqueue) Run(c console) error {
 	return nil
 }
 
-// check refuses what cannot be sent as it was written.
+// check refuses a type and a key that cannot be sent as they are.
 func (e *enqueue) check() error {
 	if err := job.CheckType(e.Type); err != nil {
 		return usageError{err}
@@ -76,7 +76,8 @@ func (e *enqueue) check() error {
 	return nil
 }
 
-// body is the request. The payload goes in as it was written.
+// body is the JSON text of the request. The payload is put into it byte for byte,
+// so that numbers and spaces stay as they were written.
 func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 	payload := []byte(e.Payload)
 	if e.Payload == "-" {
@@ -118,19 +119,20 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
 }
 
-// bulkFlags say what a command acts on, and how fast.
+// bulkFlags are the flags of the commands that act on many jobs: on which, how
+// fast and how carefully.
 type bulkFlags struct {
-	Filter  string `help:"Which jobs, in the language of the search box: 'queue:orders type:email.* since:2h'. Without a state it means the dead letters." required:"" placeholder:"FILTER"`
+	Filter  string `help:"${filter}" required:"" placeholder:"FILTER"`
 	Rate    string `help:"How fast, as 20/s, 300/m or 1000/h; without it as fast as it goes." placeholder:"RATE"`
 	Spread  string `help:"Instead of a rate: all of it over so long, as 10m." placeholder:"DURATION"`
 	Canary  *int   `help:"Pause after so many until somebody resumes it (5 above 100 jobs); 0: never." placeholder:"N"`
 	NoGuard bool   `help:"Do not pause by itself when replays keep failing as before."`
 	DryRun  bool   `help:"Show the preview, and do nothing."`
 	Yes     bool   `help:"Do not ask."`
-	Server  string `help:"Where the dashboard is (${default}). A token goes into REDRIVE_TOKEN." default:"http://127.0.0.1:8080" env:"REDRIVE_SERVER" placeholder:"URL"`
+	Server  string `help:"Where the dashboard is (${default}). ${token}" default:"${server}" env:"REDRIVE_SERVER" placeholder:"URL"`
 }
 
-// replayCommand replays what a filter selects.
+// replayCommand is dashboard replay: it replays the jobs that a filter selects.
 type replayCommand struct {
 	bulkFlags `embed:""`
 }
@@ -138,7 +140,7 @@ type replayCommand struct {
 // Run replays through a running dashboard.
 func (r *replayCommand) Run(c console) error { return r.act(c, operation.Replay) }
 
-// discardCommand discards what a filter selects.
+// discardCommand is dashboard discard: it discards the jobs that a filter selects.
 type discardCommand struct {
 	bulkFlags `embed:""`
 }
@@ -160,7 +162,8 @@ type operationAnswer struct {
 	}
 }
 
-// act begins an operation, shows its preview, and starts and follows it.
+// act begins an operation, which first collects its jobs, shows the preview, and
+// after a yes starts the operation and follows it to its end.
 func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	pace, err := b.pace()
 	if err != nil {
@@ -197,7 +200,8 @@ func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	return w.follow(ctx)
 }
 
-// pace is what the flags say, as the API reads it.
+// pace returns what the flags say about the pace, as the API reads it. A flag that
+// was not given is left to the dashboard.
 func (b *bulkFlags) pace() (map[string]any, error) {
 	pace := map[string]any{"guard": !b.NoGuard}
 	var means operation.Pace
@@ -229,7 +233,7 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 	return pace, nil
 }
 
-// parseRate reads 20/s, 300/m, 1000/h, or 20.
+// parseRate reads a rate such as 20/s, 300/m, 1000/h or 20, in jobs a second.
 func parseRate(text string) (float64, error) {
 	number, unit, _ := strings.Cut(text, "/")
 	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}
@@ -267,7 +271,7 @@ func (w *watcher) begin(ctx context.Context, filter string) error {
 	return nil
 }
 
-// look waits and asks again how it stands.
+// look waits, and then asks the dashboard how far the operation is.
 func (w *watcher) look(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -277,6 +281,7 @@ func (w *watcher) look(ctx context.Context, wait time.Duration) error {
 	return w.dashboard.Call(ctx, http.MethodGet, w.path(""), nil, &w.now)
 }
 
+// path is the path of the operation in the API, or of an act on it.
 func (w *watcher) path(act string) string {
 	return strings.TrimSuffix(fmt.Sprintf("operations/%d/%s", w.now.Operation.ID, act), "/")
 }
@@ -287,7 +292,7 @@ func (w *watcher) post(act string, body any) error {
 	return w.dashboard.Call(context.Background(), http.MethodPost, w.path(act), body, &w.now)
 }
 
-// preview prints what would be done, and what not.
+// preview prints how many jobs would take part, and how many would not and why.
 func (w *watcher) preview(pace map[string]any) {
 	o, b := w.now.Operation, w.now.Breakdown
 	fmt.Fprintf(w.stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
@@ -304,8 +309,8 @@ func (w *watcher) preview(pace map[string]any) {
 	}
 }
 
-// confirm asks the person at the terminal. Above a thousand jobs the number is
-// to be typed. An interrupt is a no.
+// confirm asks the person at the terminal, who types yes, or above a thousand jobs
+// their number. An interrupt means no.
 func (w *watcher) confirm(ctx context.Context) error {
 	if !isTerminal(w.stdin) {
 		return usage("nobody can be asked: the standard input is no terminal; write --yes when you are sure, or --dry-run to look")
@@ -331,7 +336,8 @@ func (w *watcher) confirm(ctx context.Context) error {
 	return errors.New("not confirmed; nothing was done")
 }
 
-// follow shows the progress until nothing more happens by itself.
+// follow shows the progress until the operation ends or pauses. An interrupt ends
+// the command only.
 func (w *watcher) follow(ctx context.Context) error {
 	wait := 2 * time.Second
 	if w.live {
@@ -373,13 +379,14 @@ func (w *watcher) progress() {
 	fmt.Fprintf(w.stdout, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), line)
 }
 
+// newline ends the line in which the bar is drawn.
 func (w *watcher) newline() {
 	if w.live {
 		fmt.Fprintln(w.stdout)
 	}
 }
 
-// end says how it ended, or what it waits for.
+// end prints how the operation ended, or returns why it did not.
 func (w *watcher) end() error {
 	w.newline()
 	o := w.now.Operation

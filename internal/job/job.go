@@ -278,7 +278,8 @@ var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 // CheckQueue returns a *invalid.Error unless s can name a queue.
 func CheckQueue(s string) error {
 	if len(s) > MaxQueue || !queueName.MatchString(s) {
-		return invalid.Errorf("queue", "%q is not a queue name: letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
+		return invalid.Errorf("queue",
+			"%q is not a queue name: letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
 	}
 	return nil
 }
