@@ -18,49 +18,25 @@ import (
 	"redrive/internal/wire"
 )
 
-// userShape is a user as the API shows it.
-type userShape struct {
-	Name    string      `json:"name"`
-	Role    access.Role `json:"role"`
-	Created string      `json:"created_at,omitempty"`
-	Changed string      `json:"changed_at,omitempty"`
-	Login   string      `json:"last_login_at,omitempty"`
+// The secrets of users, sessions and tokens are never in an answer; of a token
+// there is one exception, see createToken.
+
+func shapeUser(u access.User) web.Object {
+	return web.Object{"name", u.Name, "role", u.Role, "created_at?", u.Created, "changed_at?", u.Changed, "last_login_at?", u.LoggedIn}
 }
 
-func shapeUser(u access.User) userShape {
-	return userShape{u.Name, u.Role, wire.FormatTime(u.Created), wire.FormatTime(u.Changed), wire.FormatTime(u.LoggedIn)}
+func shapeSession(n access.Session) web.Object {
+	return web.Object{
+		"id", n.ID(), "user", n.User, "role", n.Role, "address?", n.Address,
+		"created_at", n.Created, "seen_at", n.Seen, "ends_at", n.Ends(),
+	}
 }
 
-// sessionShape is a login as the API shows it: never its secret.
-type sessionShape struct {
-	ID      string      `json:"id"`
-	User    string      `json:"user"`
-	Role    access.Role `json:"role"`
-	Address string      `json:"address,omitempty"`
-	Created string      `json:"created_at"`
-	Seen    string      `json:"seen_at"`
-	Ends    string      `json:"ends_at"`
-}
-
-func shapeSession(n access.Session) sessionShape {
-	return sessionShape{n.ID(), n.User, n.Role, n.Address, wire.FormatTime(n.Created), wire.FormatTime(n.Seen), wire.FormatTime(n.Ends())}
-}
-
-// tokenShape is a token as the API shows it: never its secret.
-type tokenShape struct {
-	ID        string      `json:"id"`
-	Name      string      `json:"name"`
-	Role      access.Role `json:"role"`
-	Created   string      `json:"created_at"`
-	CreatedBy string      `json:"created_by"`
-	Expires   string      `json:"expires_at"`
-	Used      string      `json:"used_at,omitempty"`
-	Revoked   string      `json:"revoked_at,omitempty"`
-}
-
-func shapeToken(t access.Token) tokenShape {
-	return tokenShape{t.ID, t.Name, t.Role, wire.FormatTime(t.Created), t.CreatedBy,
-		wire.FormatTime(t.Expires), wire.FormatTime(t.Used), wire.FormatTime(t.Revoked)}
+func shapeToken(t access.Token) web.Object {
+	return web.Object{
+		"id", t.ID, "name", t.Name, "role", t.Role, "created_at", t.Created, "created_by", t.CreatedBy,
+		"expires_at", t.Expires, "used_at?", t.Used, "revoked_at?", t.Revoked,
+	}
 }
 
 // users is GET /users.
@@ -131,7 +107,7 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 		return out, err
 	}
 	err = a.View.SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
-	return Outcome{Program: web.Object{"user", userShape{Name: name, Role: role}}}, err
+	return Outcome{Program: web.Object{"user", shapeUser(access.User{Name: name, Role: role})}}, err
 }
 
 // setPassword gives the user in the address another password.

@@ -160,7 +160,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: p.View.Snapshot(), QueueCount: len(p.View.QueueNames()),
 		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
-		User: who.Name, LogOut: who.Means == web.BySession, Paused: (*templates.WorkerPause)(p.Paused()),
+		User: who.Name, LogOut: who.Means == web.BySession, Paused: p.Paused(),
 	}
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()

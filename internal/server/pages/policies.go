@@ -28,7 +28,9 @@ import (
 // its field: somebody is still typing.
 func (p *Pages) policies(c echo.Context) error {
 	v := policypage.View{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
-	v.InUse, v.Presets = entries(p.Policies()), entries(web.Presets())
+	v.InUse, v.Presets = web.Policies(p.Config, func(name string, p retry.Policy, ttr time.Duration) policypage.Entry {
+		return policypage.Entry{Name: name, Policy: p, TTR: ttr}
+	})
 	values := c.QueryParams()
 	name := cmp.Or(values.Get("preset"), "default")
 	policy, ttr, err := p.Config.Find(name)
@@ -55,15 +57,6 @@ func (p *Pages) policies(c echo.Context) error {
 // herd simulates with numbers that are always the same, so that a page differs
 // from another only where the policies do.
 func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
-
-// entries are policies as the page names them.
-func entries(policies []web.Policy) []policypage.Entry {
-	all := make([]policypage.Entry, len(policies))
-	for i, p := range policies {
-		all[i] = policypage.Entry(p)
-	}
-	return all
-}
 
 // whatIf reads the form of the page. A field that is empty or not there says
 // nothing; only jitter is off when both of its fields are there and empty.

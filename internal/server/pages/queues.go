@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/failures"
 	"redrive/internal/filter"
+	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/web/templates"
 	"redrive/web/templates/queuepage"
@@ -93,8 +94,12 @@ func (p *Pages) workers(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	running := p.Engine.Running()
 	for _, q := range all {
-		v.Queues = append(v.Queues, queuepage.WorkerQueue(q))
+		v.Queues = append(v.Queues, queuepage.WorkerQueue{
+			Name: q.Name, Workers: p.Config.Workers(q.Name), Running: running[q.Name],
+			Waiting: q.Depths[job.Status(job.Available)], PausedAt: q.PausedAt,
+		})
 	}
 	claimed, more, slow, err := p.Claimed(c.Request().Context())
 	if err != nil {
