@@ -18,6 +18,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
 	"redrive/internal/server/web"
@@ -115,7 +116,7 @@ func key(c echo.Context) (string, error) {
 func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, error) {
 	var all json.RawMessage
 	err := fields{"jobs": func(path string, raw json.RawMessage) error {
-		if all = raw; first(raw) != '[' {
+		if all = raw; rawjson.Kind(raw) != '[' {
 			return wrongType(path, "a list of jobs", raw)
 		}
 		return nil
@@ -124,7 +125,7 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, err
 		return nil, err
 	}
 	var jobs []job.Job
-	for raw := range parts(all) {
+	for raw := range rawjson.Elements(all) {
 		if len(jobs) == job.MaxBatch {
 			return nil, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
 		}

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
-	"redrive/internal/wire"
 )
 
 func shapeGroup(g failures.Group) web.Object {
@@ -135,10 +133,7 @@ func formPatience(to *failures.Decision, field func(string) string, now time.Tim
 
 // fromNow is the end of a duration that begins now.
 func fromNow(name, text string, now time.Time) (time.Time, error) {
-	d, err := wire.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = errors.New("must be longer than zero")
-	}
+	d, err := parsePositive(text)
 	if err != nil {
 		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
 	}

@@ -16,6 +16,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/rawjson"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -101,11 +102,11 @@ func readRequest(c echo.Context, n *operation.Request) error {
 
 // namedJobs reads a list of jobs and their runs.
 func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
-	if first(raw) != '[' {
+	if rawjson.Kind(raw) != '[' {
 		return nil, wrongType(path, `a list of {"id", "run"}`, raw)
 	}
 	all := []operation.Named{}
-	for part := range parts(raw) {
+	for part := range rawjson.Elements(raw) {
 		if len(all) == operation.MaxNamed {
 			return nil, &invalid.Error{Field: path, Problem: fmt.Sprintf("more than %d jobs; use a filter", operation.MaxNamed)}
 		}
