@@ -76,7 +76,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 }
 
 func (s *Server) howToLogIn() string {
-	if s.View.Guarded() || s.proxy != nil {
+	if s.View.Accounts().Guarded() || s.proxy != nil {
 		return "log in, or send a token as Authorization: Bearer"
 	}
 	return "there is no user yet; on the machine of the database, run: dashboard user add NAME --role admin"
@@ -112,7 +112,7 @@ func (s *Server) identify(c echo.Context) (web.Caller, error) {
 }
 
 // open reports whether whoever gets here may do everything.
-func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Guarded() }
+func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Accounts().Guarded() }
 
 // bearer is the token that a request carries; ok is true for an empty one, too.
 func bearer(r *http.Request) (text string, ok bool) {
@@ -130,7 +130,7 @@ func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	if !ok {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
-	t, err := s.View.Token(ctx, id)
+	t, err := s.View.Accounts().Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
@@ -149,7 +149,7 @@ func (s *Server) bySession(c echo.Context) (web.Caller, error) {
 	if !ok {
 		return web.Caller{}, nil
 	}
-	found, err := s.View.Session(c.Request().Context(), time.Now(), hash)
+	found, err := s.View.Accounts().Session(c.Request().Context(), time.Now(), hash)
 	if errors.Is(err, access.ErrUnknown) {
 		return web.Caller{}, nil
 	}
@@ -173,9 +173,9 @@ func (s *Server) noteUse(c echo.Context, who web.Caller) {
 	defer cancel()
 	var err error
 	if who.Session != nil {
-		err = s.View.SeeSession(ctx, now, who.Session)
+		err = s.View.Accounts().SeeSession(ctx, now, who.Session)
 	} else {
-		err = s.View.UseToken(ctx, now, who.Token)
+		err = s.View.Accounts().UseToken(ctx, now, who.Token)
 	}
 	if err != nil {
 		s.Log.Debug("the use of a login was not noted", "request", web.RequestID(c), "error", err)
@@ -189,10 +189,10 @@ func (s *Server) stillAllowed(ctx context.Context, who web.Caller, need access.P
 	case web.ByOpenness:
 		return s.open()
 	case web.ByToken:
-		t, err := s.View.Token(ctx, who.Token)
+		t, err := s.View.Accounts().Token(ctx, who.Token)
 		return err == nil && t.Live(now) && t.Role.May(need)
 	case web.BySession:
-		found, err := s.View.Session(ctx, now, who.Session)
+		found, err := s.View.Accounts().Session(ctx, now, who.Session)
 		return err == nil && found.Role.May(need)
 	case web.ByProxy:
 		return s.proxied.may(who, need, now)
@@ -270,13 +270,13 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 	text, hash := access.NewSession()
 	by := audit.Actor{Name: u.Name, Address: c.RealIP()}
 	n := access.Session{Hash: hash, User: u.Name, Address: by.Address}
-	if err := s.View.StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
+	if err := s.View.Accounts().StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
 		return wrongPassword()
 	} else if err != nil {
 		return err
 	}
 	if old := web.CallerOf(c); old.Means == web.BySession { // one login ends the other
-		if err := s.View.EndSession(ctx, now, old.Session, by); err != nil {
+		if err := s.View.Accounts().EndSession(ctx, now, old.Session, by); err != nil {
 			return err
 		}
 		s.Hub.Recheck()
@@ -301,7 +301,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
 		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many tries; the next one counts in %d s", seconds))
 	}
-	u, err := s.View.User(ctx, name)
+	u, err := s.View.Accounts().User(ctx, name)
 	if err != nil && !errors.Is(err, access.ErrUnknown) {
 		return u, err
 	}
@@ -322,7 +322,7 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 	if !s.logins.Audits(now) {
 		return
 	}
-	if err := s.View.LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
+	if err := s.View.Accounts().LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
 		s.Log.Warn("a failed login was not written down", "error", err)
 	}
 }
@@ -333,7 +333,7 @@ func (s *Server) logout(c echo.Context) error {
 		return err
 	}
 	if who := web.CallerOf(c); who.Means == web.BySession {
-		if err := s.View.EndSession(c.Request().Context(), time.Now(), who.Session, web.Actor(c)); err != nil {
+		if err := s.View.Accounts().EndSession(c.Request().Context(), time.Now(), who.Session, web.Actor(c)); err != nil {
 			return err
 		}
 		s.Hub.Recheck()

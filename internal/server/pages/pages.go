@@ -201,7 +201,7 @@ func (p *Pages) acted(c echo.Context) *job.Change {
 
 // Login shows the form of the login, and why it was refused.
 func (p *Pages) Login(c echo.Context, status int, next, name, problem string) error {
-	v := adminpage.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Guarded()}
+	v := adminpage.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Accounts().Guarded()}
 	v.Stranger = true
 	return p.Show(c, status, v.Page())
 }
