@@ -31,6 +31,7 @@ var rooms = map[string]string{
 	"live":             "",
 	"rules":            "",
 	"seed":             "",
+	"client":           "httpclient",
 	"envelope":         "rawjson",
 	"redact":           "rawjson",
 	"webhook":          "envelope httpclient",
@@ -66,7 +67,7 @@ var rooms = map[string]string{
 	"web/templates/operationpage": "access web/templates web/templates/format web/templates/link",
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
-	"cmd/dashboard": "access bulk config demo engine handler live seed server server/pages server/view server/web store store/db store/search store/sqlite " +
+	"cmd/dashboard": "access bulk client config demo engine handler live seed server server/pages server/view server/web store store/db store/search store/sqlite " +
 		"web/static web/templates web/templates/policypage webhook",
 }
 

@@ -28,6 +28,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/db"
+	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/webhook"
 )
@@ -72,7 +73,6 @@ type app struct {
 	search  searcher
 	hub     *live.Hub
 	bulk    *bulk.Runner
-	forward *webhook.Forwarder
 	engine  *engine.Engine
 	server  *server.Server
 	metrics *server.Metrics
@@ -90,8 +90,8 @@ type step struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer, a.listenAndServe, a.startEngine,
-		a.startPruner, a.startReopener, a.startSearcher,
+		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine,
+		a.startBulk, a.buildServer, a.listenAndServe, a.startEngine, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
 			hurry, cancel := context.WithCancel(ctx)
@@ -104,6 +104,11 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 
 func (a *app) onStop(name string, stop func(context.Context) error) {
 	a.undo = append(a.undo, step{name, stop})
+}
+
+// onClose registers the stop of a part that takes no context and cannot fail.
+func (a *app) onClose(name string, stop func()) {
+	a.onStop(name, func(context.Context) error { stop(); return nil })
 }
 
 // stop stops what was started, in the opposite order, once. The end of ctx
@@ -140,7 +145,7 @@ func (a *app) readHandlers(context.Context) error {
 		return usageError{a.config.Locate(err)}
 	}
 	a.handlers = handler.Envelopes(set.Lookup)
-	a.onStop("handlers", func(context.Context) error { set.Close(); return nil })
+	a.onClose("handlers", set.Close)
 	return nil
 }
 
@@ -161,6 +166,14 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		a.onStop("store", func(context.Context) error { return a.store.Close() })
 	}
 	return err
+}
+
+// redaction takes out of what can be searched what the configuration hides.
+func redaction(c *config.Config) search.Redaction {
+	hide := c.Redactor()
+	return search.Redaction{
+		Data: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, Text: hide.Text, Fingerprint: hide.Fingerprint(),
+	}
 }
 
 // local reports whether only this machine reaches the dashboard. A socket that
@@ -187,28 +200,28 @@ func (a *app) localURL() string {
 
 func (a *app) openHub(context.Context) error {
 	a.hub = live.New(a.store, live.Options{CheckOrigin: server.CheckOrigin(a.config.Hosts), Log: a.log})
-	a.onStop("live pages", func(context.Context) error { a.hub.Close(); return nil })
+	a.onClose("live pages", a.hub.Close)
 	return nil
 }
 
 // startBulk begins to carry operations on many jobs through.
 func (a *app) startBulk(context.Context) error {
 	a.bulk = bulk.Start(a.store.Operations, a.log)
-	a.onStop("operations", func(context.Context) error { a.bulk.Close(); return nil })
+	a.onClose("operations", a.bulk.Close)
 	return nil
 }
 
-func (a *app) buildForwarder(context.Context) (err error) {
-	a.forward, err = webhook.New(webhook.Options{
+func (a *app) buildForwarder(context.Context) error {
+	forwarder, err := webhook.New(webhook.Options{
 		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
 	})
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
 	if a.letters == nil {
-		a.letters = a.forward
+		a.letters = forwarder
 	}
-	a.onStop("webhooks", func(context.Context) error { a.forward.Close(); return nil })
+	a.onClose("webhooks", forwarder.Close)
 	return nil
 }
 
@@ -315,56 +328,33 @@ func (a *app) startEngine(ctx context.Context) error {
 		return err
 	}
 	a.running.Store(true)
-	done := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
+	a.onStop("engine", a.engine.Stop)
+	a.inBackground("watch over the engine", func(ctx context.Context) {
+		defer a.running.Store(false)
 		select {
-		case <-done:
+		case <-ctx.Done():
 		case err := <-a.engine.Err():
-			a.running.Store(false)
 			a.fail(err)
 		case <-a.store.Failed():
-			a.running.Store(false)
 			a.fail(a.store.Problem())
 		}
-	}()
-	a.onStop("engine", func(ctx context.Context) error {
-		a.running.Store(false)
-		close(done)
-		<-watched
-		return a.engine.Stop(ctx)
 	})
 	return nil
 }
 
-// inBackground runs a task until the stop.
+// inBackground runs a task until the stop, which waits for its end.
 func (a *app) inBackground(name string, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { run(ctx) })
-	a.onStop(name, func(context.Context) error {
-		cancel()
-		running.Wait()
-		return nil
-	})
+	a.onClose(name, func() { cancel(); running.Wait() })
 }
 
-// startPruner begins to remove dead letters that are too old or too many.
-func (a *app) startPruner(context.Context) error {
+// startBackground begins the work that the product does by itself: it prunes
+// dead letters, opens error groups and makes failures searchable.
+func (a *app) startBackground(context.Context) error {
 	a.inBackground("pruner", pruner{a.store.Prune, a.config.Retention(), a.log}.run)
-	return nil
-}
-
-// startReopener begins to open error groups that were ignored until a time that
-// has come.
-func (a *app) startReopener(context.Context) error {
-	a.inBackground("error groups", reopener{a.store.Groups.ReopenDue, a.log}.run)
-	return nil
-}
-
-// startSearcher begins to make failures searchable.
-func (a *app) startSearcher(context.Context) error {
+	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })
 	a.inBackground("search index", a.search.run)
 	return nil
 }

@@ -78,9 +78,17 @@ func (m *mendable) runs() map[string]map[int]bool {
 	return m.seen
 }
 
-func (p *process) operation(id int64) remote {
+// operationNow is an operation as the API shows it.
+type operationNow struct {
+	Operation struct {
+		State                                                       operation.State
+		Total, Pending, Done, Skipped, Failed, Succeeded, Unsettled int64
+	}
+}
+
+func (p *process) operation(id int64) operationNow {
 	p.t.Helper()
-	r := get[remote](p.t, fmt.Sprintf("%s/api/v1/operations/%d", p.url, id))
+	r := get[operationNow](p.t, fmt.Sprintf("%s/api/v1/operations/%d", p.url, id))
 	if o := r.Operation; o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
 		p.t.Errorf("the meters of operation %d do not add up: %+v", id, o)
 	}

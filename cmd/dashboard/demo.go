@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"redrive/internal/config"
@@ -129,36 +128,24 @@ func (w world) writeHistory(ctx context.Context, c console, db string, settings 
 	if err != nil {
 		return err
 	}
-	told := time.Now()
-	err = w.History(ctx, s, demo.Desk{Operations: s.Operations, Groups: s.Groups}, time.Now(), func(done, all int) {
-		if time.Since(told) > 200*time.Millisecond {
-			told = time.Now()
-			fmt.Fprintf(c.stderr, "\rWriting a day of history: job %d of %d ", done, all)
-		}
-	})
+	desk := demo.Desk{Operations: s.Operations, Groups: s.Groups}
+	err = w.History(ctx, s, desk, time.Now(), c.progress("Writing a day of history:"))
 	fmt.Fprint(c.stderr, "\r\033[K")
 	return errors.Join(err, s.Close())
 }
 
 // play feeds the running app until it stops, or ends it at a reset.
 func (a *app) play(w world) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
+	a.inBackground("demo", func(ctx context.Context) {
 		if err := w.Feed(ctx, a.store); err != nil {
 			a.fail(fmt.Errorf("feed the demo: %w", err))
 		}
 	})
-	running.Go(func() {
+	a.inBackground("reset of the demo", func(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-w.reset:
 			a.fail(errStartOver)
 		}
-	})
-	a.onStop("demo", func(context.Context) error {
-		cancel()
-		running.Wait()
-		return nil
 	})
 }

@@ -12,7 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -24,6 +27,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"redrive/internal/client"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
@@ -46,12 +50,6 @@ type commands struct {
 	Seed    seedCommand    `cmd:"" help:"Write a large database, to measure on."`
 	Doctor  doctor         `cmd:"" help:"Look at a database without changing it: the file, the counts, the audit log."`
 	Version show           `cmd:"" help:"Print the version."`
-}
-
-// console is the outside world of a command.
-type console struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
 }
 
 // usageError is a wrong flag or value: exit code 2.
@@ -108,7 +106,8 @@ func hint(args []string) string {
 func fail(c console, err error) int {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
-	if errors.As(err, new(usageError)) {
+	var answer *client.Error
+	if errors.As(err, new(usageError)) || errors.As(err, &answer) && answer.Refused() {
 		return 2
 	}
 	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) { // starting again does not help
@@ -221,14 +220,56 @@ func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
 const failureGrace = 2 * time.Second
 
 func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, usageError{err}
 	}
-	options.Level = l
+	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, options)), nil
+}
+
+const usualConfig = "redrive.yaml"
+
+// loadConfig reads the named file, or the usual one where it exists.
+func loadConfig(path string) (*config.Config, error) {
+	if path == "" {
+		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
+			return config.Default(), nil
+		}
+		path = usualConfig
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// checkListen refuses to be reached from the network, unless it is allowed: by
+// a login, or because somebody said so.
+func checkListen(address string, allowed bool) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return usage("--listen %q is not an address as 127.0.0.1:8080", address)
+	}
+	if !allowed && !isLoopback(address) {
+		return usage("--listen %s can be reached from the network, and nobody can log in yet; add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or say --insecure-no-auth", address)
+	}
+	return nil
+}
+
+// isLoopback reports whether an address can be reached from this machine only.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -78,19 +80,11 @@ func (l *Limiter) Audits(now time.Time) bool {
 
 // forget removes whoever has not tried lately.
 func (l *Limiter) forget(now time.Time) {
-	for who, tries := range l.people {
-		if len(since(tries, now.Add(-personWindow))) == 0 {
-			delete(l.people, who)
-		}
-	}
+	maps.DeleteFunc(l.people, func(_ person, tries []time.Time) bool { return len(since(tries, now.Add(-personWindow))) == 0 })
 }
 
 // since drops the times before the bound. What is left is moved to the front,
 // so that the list does not creep through memory.
 func since(times []time.Time, bound time.Time) []time.Time {
-	n := 0
-	for n < len(times) && !times[n].After(bound) {
-		n++
-	}
-	return append(times[:0], times[n:]...)
+	return slices.DeleteFunc(times, func(t time.Time) bool { return !t.After(bound) })
 }

@@ -2,7 +2,15 @@
 // when. The store chains the entries by their hashes.
 package audit
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"redrive/internal/invalid"
+	"redrive/internal/wire"
+)
 
 // Actor is a person or a program that changes something.
 type Actor struct {
@@ -17,7 +25,7 @@ type Entry struct {
 	Seq     int64 // 1 for the first
 	At      time.Time
 	Actor   Actor
-	Action  string // stable code, as "job.replay" or "queue.pause"
+	Action  string // stable code, such as "job.replay" or "queue.pause"
 	Subject string // what it was done to: a job's id, a queue, an operation, a user
 	Filter  string // of an act on many jobs, as [Filter.String] writes it
 	Count   int64  // how many it changed
@@ -32,4 +40,65 @@ func Name(by string) string {
 		return "somebody"
 	}
 	return by
+}
+
+// The actions that other packages ask for by name.
+const (
+	Reveal = "job.reveal" // somebody looked at what is redacted; others see it only if they may manage
+	Export = "export"     // somebody took a list away as a file
+)
+
+// Filter selects entries of the audit log. Empty fields select everything.
+type Filter struct {
+	Actor   string // exact
+	Action  string // exact, or a prefix such as "job.*"
+	Subject string // exact
+	From    time.Time
+	To      time.Time // until before
+	Reveals string    // of the entries about reveals, only those of this actor
+}
+
+// String writes what was asked for as the audit log keeps it.
+func (f Filter) String() string {
+	var all []string
+	for _, part := range []struct{ name, value string }{
+		{"actor", f.Actor}, {"action", f.Action}, {"subject", f.Subject}, {"from", wire.FormatTime(f.From)}, {"to", wire.FormatTime(f.To)},
+	} {
+		if part.value != "" {
+			all = append(all, part.name+":"+part.value)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// maxText bounds what entries are looked for by, in bytes.
+const maxText = 255
+
+// Check returns a *invalid.Error for the first field that nothing can match.
+func (f Filter) Check() error {
+	for _, text := range []struct{ field, value string }{{"actor", f.Actor}, {"action", f.Action}, {"subject", f.Subject}} {
+		if len(text.value) > maxText || !utf8.ValidString(text.value) {
+			return invalid.Errorf(text.field, "must be valid UTF-8 of at most %d bytes", maxText)
+		}
+	}
+	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
+		return &invalid.Error{Field: "to", Problem: "is not after from"}
+	}
+	return nil
+}
+
+// List is one page of the audit log, newest first.
+type List struct {
+	Entries []Entry
+	Next    int64 // the entry after which the next page begins; 0 on the last page
+}
+
+// Broken says where the audit log was changed by somebody else.
+type Broken struct {
+	Seq     int64 // the first entry that does not fit
+	Problem string
+}
+
+func (e *Broken) Error() string {
+	return fmt.Sprintf("entry %d of the audit log %s", e.Seq, e.Problem)
 }

@@ -36,6 +36,13 @@ const (
 // States lists all states of a group in the order in which pages show them.
 func States() []State { return []State{Open, Resolved, Ignored} }
 
+func (s State) check() error {
+	if !slices.Contains(States(), s) {
+		return invalid.Errorf("state", "%q is unknown; use open, resolved or ignored", clip.Text(string(s), 64))
+	}
+	return nil
+}
+
 // Reopening says why a group opened by itself.
 type Reopening string
 
@@ -86,20 +93,14 @@ type Group struct {
 	Note       string
 	FirstSeen  time.Time
 	LastSeen   time.Time
-	Failures   int64   // attempts that failed so
-	Dead       int64   // jobs that lie in the dead-letter queue, or were refused there, for it
-	Retrying   int64   // jobs that are not over and failed so last
-	Replayed   int64   // runs of it that were replayed
-	Recovered  int64   // of these, next runs that succeeded
-	Relapsed   int64   // and those that failed for good again
-	Queues     []Share // with the most failures first
-	LastDay    []int64 // failures in the last 24 hours by the clock, oldest first
-}
-
-// Share is a part of a group's failures.
-type Share struct {
-	Name  string
-	Count int64
+	Failures   int64              // attempts that failed so
+	Dead       int64              // jobs that lie in the dead-letter queue, or were refused there, for it
+	Retrying   int64              // jobs that are not over and failed so last
+	Replayed   int64              // runs of it that were replayed
+	Recovered  int64              // of these, next runs that succeeded
+	Relapsed   int64              // and those that failed for good again
+	Queues     []filter.NameCount // with the most failures first
+	LastDay    []int64            // failures in the last 24 hours by the clock, oldest first
 }
 
 // Jobs is how many jobs the group holds now.
@@ -139,18 +140,20 @@ const (
 type Filter struct {
 	State State
 	Queue string
-	Type  string // exact, or a prefix as "email.*"
+	Type  string // exact, or a prefix such as "email.*"
 	Text  string // in the class, the message or the note, case ignored
 	Sort  Sort
 }
 
 // Check returns a *invalid.Error for the first field that no group can match.
 func (f Filter) Check() error {
-	if f.State != "" && !slices.Contains(States(), f.State) {
-		return &invalid.Error{Field: "state", Problem: fmt.Sprintf("%q is unknown; use open, resolved or ignored", clip.Text(string(f.State), 64))}
+	if f.State != "" {
+		if err := f.State.check(); err != nil {
+			return err
+		}
 	}
 	if f.Sort != MostDead && f.Sort != NewestSeen {
-		return &invalid.Error{Field: "sort", Problem: fmt.Sprintf("%q is unknown; use seen, or nothing for the most dead jobs first", clip.Text(string(f.Sort), 64))}
+		return invalid.Errorf("sort", "%q is unknown; use seen, or nothing for the most dead jobs first", clip.Text(string(f.Sort), 64))
 	}
 	if f.Queue != "" {
 		if err := job.CheckQueue(f.Queue); err != nil {
@@ -159,6 +162,9 @@ func (f Filter) Check() error {
 	}
 	return cmp.Or(filter.CheckPattern("type", f.Type), filter.CheckText("q", f.Text))
 }
+
+// Finds reports whether the text of the filter is part of what is shown of a group.
+func (f Filter) Finds(g Group) bool { return filter.Contains(f.Text, g.Class, g.Message, g.Note) }
 
 // Without is the filter without one of its fields, under its name in an address.
 func (f Filter) Without(field string) Filter {
@@ -182,6 +188,27 @@ type Cursor struct {
 	Dead   int64
 	Seen   time.Time
 	Number int64
+}
+
+// String is the form of a cursor in a URL; empty for the beginning.
+func (c Cursor) String() string {
+	if c == (Cursor{}) {
+		return ""
+	}
+	return wire.EncodeCursor("g", c.Dead, c.Seen.UnixMicro(), c.Number)
+}
+
+// ParseCursor is the inverse of String. It returns a *invalid.Error for
+// anything that String did not make.
+func ParseCursor(s string) (Cursor, error) {
+	if s == "" {
+		return Cursor{}, nil
+	}
+	n, ok := wire.DecodeCursor("g", s, 3)
+	if !ok || n[2] <= 0 {
+		return Cursor{}, &invalid.Error{Field: "after", Problem: "is not a cursor that a list of groups returned"}
+	}
+	return Cursor{n[0], time.UnixMicro(n[1]).UTC(), n[2]}, nil
 }
 
 // List is one page of groups.
@@ -220,16 +247,16 @@ func (s Decision) Words() string {
 
 // Check returns a *invalid.Error for the first field that is not right.
 func (s Decision) Check(now time.Time) error {
-	if !slices.Contains(States(), s.State) {
-		return &invalid.Error{Field: "state", Problem: fmt.Sprintf("%q is unknown; use open, resolved or ignored", clip.Text(string(s.State), 64))}
+	if err := s.State.check(); err != nil {
+		return err
 	}
 	switch {
 	case !s.Until.IsZero() && !s.Until.After(now):
-		return &invalid.Error{Field: "until", Problem: "is over; a group is ignored until a time to come"}
+		return invalid.Errorf("until", "is over; a group is ignored until a time to come")
 	case s.More < 0 || s.More > MaxPatience:
-		return &invalid.Error{Field: "count", Problem: fmt.Sprintf("must be between 1 and %d", MaxPatience)}
+		return invalid.Errorf("count", "must be between 1 and %d", MaxPatience)
 	case s.Rate < 0 || s.Rate > MaxPatience:
-		return &invalid.Error{Field: "rate", Problem: fmt.Sprintf("must be between 1 and %d", MaxPatience)}
+		return invalid.Errorf("rate", "must be between 1 and %d", MaxPatience)
 	}
 	return nil
 }

@@ -6,20 +6,35 @@
 // selection gives: pages of jobs and dead letters with their cursors, and the
 // facets by which a list can be narrowed. It selects nothing itself; a store
 // does.
+//
+// A filter is written as words, each a qualifier and its value:
+//
+//	state:dead_letter queue:orders type:email.* error:timeout attempts:>3 since:2h
+//
+// Every part has to hold, and each can be given once. Words without a qualifier
+// are one text, which is looked for as it is, so that an error message can be
+// pasted; a word that is a whole job id selects that job. A value with spaces is
+// put in quotation marks, in which \" and \\ mean " and \.
 package filter
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 // Filter selects jobs. Empty fields select everything.
 type Filter struct {
 	Status job.Status // a state, or dead_letter, dlq_failed, held, trashed
 	Queue  string
-	Type   string // exact, or a prefix as "email.*"
+	Type   string // exact, or a prefix such as "email.*"
 	Error  string // text in the error's type or message, case ignored; failures only
 	Reason retry.Reason
 
@@ -29,7 +44,7 @@ type Filter struct {
 	Payload   string
 	Meta      string
 	ID        string // the beginning of a job's id
-	Class     string // the error's type, exact or a prefix as "http.*"
+	Class     string // the error's type, exact or a prefix such as "http.*"
 	Group     string // the fingerprint of an error group
 	Attempts  Span   // completed cycles in this run
 	Run       Span
@@ -39,9 +54,14 @@ type Filter struct {
 	Sort Sort // the order of the list; it selects nothing
 }
 
-// Span is a range of whole numbers, both ends included. The zero Span holds
-// every number; a Max of 0 is no end.
-type Span struct{ Min, Max int }
+// Sort is the order of a list.
+type Sort string
+
+// The orders of a list.
+const (
+	Newest Sort = ""
+	Oldest Sort = "oldest"
+)
 
 // MatchesType reports whether the filter selects jobs of this type.
 func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matches(f.Type, typ) }
@@ -58,4 +78,169 @@ func (f Filter) ByEnqueueing() bool { return f.Searches() || f.Status.ByEnqueuei
 // failed.
 func (f Filter) Searches() bool {
 	return f.Text != "" || f.Error != "" || f.Payload != "" || f.Meta != ""
+}
+
+// Words says for people what the filter selects: "dead letters of queue orders
+// whose error contains timeout". Its values come from people and may be hostile.
+func (f Filter) Words() string {
+	s := f.noun()
+	operation := Filter{Operation: f.Operation}.Value("operation")
+	if of := phrases("queue", f.Queue, "type", f.Type, "error group", f.Group, "operation", operation); len(of) > 0 {
+		s += " of " + strings.Join(of, " and ")
+	}
+	whose := phrases(
+		"reason is", string(f.Reason), "error type is", f.Class, "error contains", f.Error, "payload contains", f.Payload,
+		"meta contains", f.Meta, "id begins with", f.ID, "id, type, error, payload or meta contains", f.Text,
+	)
+	if f.Attempts != (Span{}) {
+		whose = append(whose, "attempts are "+f.Attempts.words())
+	}
+	if f.Run != (Span{}) {
+		whose = append(whose, "run is "+f.Run.words())
+	}
+	if len(whose) > 0 {
+		s += " whose " + strings.Join(whose, " and ")
+	}
+	if !f.From.IsZero() {
+		s += " since " + formatMoment(f.From)
+	}
+	if !f.To.IsZero() {
+		s += " before " + formatMoment(f.To)
+	}
+	return s
+}
+
+func (f Filter) noun() string {
+	switch f.Status {
+	case "":
+		return "jobs"
+	case job.StatusDeadLetter:
+		return "dead letters"
+	case job.StatusDLQFailed:
+		return "refused dead letters"
+	}
+	return string(f.Status) + " jobs"
+}
+
+// phrases joins pairs of a name and a value, without those that have no value.
+func phrases(pairs ...string) []string {
+	var all []string
+	for pair := range slices.Chunk(pairs, 2) {
+		if value := pair[1]; value != "" {
+			if strings.ContainsFunc(value, unicode.IsSpace) {
+				value = quoted(value)
+			}
+			all = append(all, pair[0]+" "+value)
+		}
+	}
+	return all
+}
+
+func (s Span) words() string {
+	switch {
+	case s.Max == 0:
+		return fmt.Sprintf("%d or more", s.Min)
+	case s.Min == 0:
+		return fmt.Sprintf("%d or fewer", s.Max)
+	case s.Min == s.Max:
+		return fmt.Sprint(s.Min)
+	}
+	return fmt.Sprintf("%d to %d", s.Min, s.Max)
+}
+
+func formatMoment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.999999") + " UTC" }
+
+// Contains reports whether one of the texts contains what is looked for, case
+// ignored.
+func Contains(wanted string, texts ...string) bool {
+	wanted = folded(wanted)
+	return wanted == "" || slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(folded(s), wanted) })
+}
+
+// folded is a text in which letters that differ by case alone are the same.
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, s)
+}
+
+// Cursor is a place in a list that is ordered by (At, Seq), newest first. The
+// zero Cursor is the beginning.
+type Cursor struct {
+	At  time.Time
+	Seq int64
+}
+
+// CursorOf is the place of a job in the list that the filter selects.
+func (f Filter) CursorOf(j job.Job) Cursor {
+	if f.ByEnqueueing() {
+		return Cursor{At: j.EnqueuedAt, Seq: j.Seq}
+	}
+	return Cursor{At: j.ChangedAt, Seq: j.Seq}
+}
+
+// String is the form of a cursor in a URL; empty for the beginning.
+func (c Cursor) String() string {
+	if c == (Cursor{}) {
+		return ""
+	}
+	return wire.EncodeCursor("1", c.At.UnixMicro(), c.Seq)
+}
+
+// ParseCursor is the inverse of String. It returns a *invalid.Error for
+// anything that String did not make.
+func ParseCursor(s string) (Cursor, error) {
+	if s == "" {
+		return Cursor{}, nil
+	}
+	n, ok := wire.DecodeCursor("1", s, 2)
+	if !ok || n[1] <= 0 {
+		return Cursor{}, &invalid.Error{Field: "after", Problem: "is not a cursor that a list returned"}
+	}
+	return Cursor{time.UnixMicro(n[0]).UTC(), n[1]}, nil
+}
+
+// List is one page of jobs, newest first, without what they bring along: their
+// payloads, meta and envelopes.
+type List struct {
+	Jobs []job.Job
+	Next Cursor // zero on the last page
+}
+
+// LetterRow is a row of the dead-letter page: an open letter and its job, of
+// whose payload it has the first 2048 bytes.
+type LetterRow struct {
+	job.DeadLetter
+	Job job.Job
+}
+
+// LetterList is one page of open dead letters, newest first.
+type LetterList struct {
+	Letters []LetterRow
+	Next    Cursor
+}
+
+// ReasonCount is a facet of the dead-letter page.
+type ReasonCount struct {
+	Reason retry.Reason
+	Count  int64
+}
+
+// NameCount is a count under a name: of a queue or of a type.
+type NameCount struct {
+	Name  string
+	Count int64
+}
+
+// Facets are what a list can be narrowed to, the most frequent first: each is
+// counted under what the filter says of the other two. Texts, times and whatever
+// else the filter says are not counted.
+type Facets struct {
+	Reasons []ReasonCount // of open dead letters only
+	Queues  []NameCount
+	Types   []NameCount // of open dead letters only
 }

@@ -3,7 +3,6 @@ package filter
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,75 +15,63 @@ import (
 	"redrive/internal/wire"
 )
 
-// # The language of filters
-//
-// A filter is written as words, each a qualifier and its value:
-//
-//	state:dead_letter queue:orders type:email.* error:timeout attempts:>3 since:2h
-//
-// Every part has to hold. Words without a qualifier are one text, found as it
-// stands anywhere in what failed, so that an error can be pasted; a word that is a whole job id means that job. A value with
-// spaces stands in quotation marks, in which \" and \\ stand for " and \. The
-// same language is spoken by pages, the API, exports, operations and the command
-// line, and each part can be said once.
-
 // Parse reads the language of filters, "since" counted back from now. Its
 // error is a *invalid.Error about the field "q".
 func Parse(q string, now time.Time) (Filter, error) {
-	var f Filter
-	words, err := splitQuery(q)
-	var text []string
-	phrase, seen := false, map[string]bool{}
-	for _, w := range words {
-		if err != nil {
-			break
-		}
-		if name := w.says(); name != "" {
-			err = f.read(name, w, now, seen)
-			continue
-		}
-		text, phrase = append(text, w.value), phrase || w.quoted
-		if phrase && len(text) > 1 {
-			err = &invalid.Error{Field: "q", Problem: fmt.Sprintf("%s and %s are two texts, of which only one can be looked for; give the other a place, as error: or payload:",
-				quoted(clip.Text(text[0], 64)), quoted(clip.Text(w.value, 64)))}
-		}
-	}
-	if err == nil && len(text) > 0 {
-		f.Text, err = checkSearch("text", strings.Join(text, " "))
-	}
+	f, err := parse(q, now)
 	if err == nil {
 		err = f.Check()
 	}
+	if wrong, ok := err.(*invalid.Error); ok && wrong.Field != "q" {
+		err = &invalid.Error{Field: "q", Problem: wrong.Error()}
+	}
 	if err != nil {
-		return Filter{}, aboutQuery(err)
+		return Filter{}, err
 	}
 	return f, nil
 }
 
-// aboutQuery names the field in which people write filters.
-func aboutQuery(err error) error {
-	if wrong, ok := err.(*invalid.Error); ok && wrong.Field != "q" {
-		return &invalid.Error{Field: "q", Problem: wrong.Field + ": " + wrong.Problem}
+func parse(q string, now time.Time) (f Filter, err error) {
+	words, err := splitQuery(q)
+	if err != nil {
+		return f, err
 	}
-	return err
+	var text []string
+	phrase, seen := false, map[string]bool{}
+	for _, w := range words {
+		if name := w.qualifier(); name != "" {
+			if err := f.read(name, w, now, seen); err != nil {
+				return f, err
+			}
+			continue
+		}
+		text, phrase = append(text, w.value), phrase || w.quoted
+		if phrase && len(text) > 1 {
+			return f, invalid.Errorf("q",
+				"%s and %s are two texts, of which only one can be looked for; give the other a place, as error: or payload:",
+				quoted(clip.Text(text[0], 64)), quoted(clip.Text(w.value, 64)))
+		}
+	}
+	if len(text) == 0 {
+		return f, nil
+	}
+	f.Text = strings.Join(text, " ")
+	return f, checkSearch("text", f.Text)
 }
 
 // read reads the value of one qualifier.
 func (f *Filter) read(name string, w word, now time.Time, seen map[string]bool) error {
-	all := qualifiers()
-	i := slices.IndexFunc(all, func(q qualifier) bool { return q.name == name || q.alias == name })
-	if i < 0 {
-		return &invalid.Error{Field: "q", Problem: fmt.Sprintf("%s: is no qualifier; %s. To look for it as text, write %s",
-			name, suggestion(name), quoted(name+":"+w.value))}
-	}
-	q := all[i]
-	if seen[q.name] {
-		return &invalid.Error{Field: name, Problem: "is given twice; each qualifier can be used once"}
+	q := qualifierNamed(name)
+	switch {
+	case q == nil:
+		return invalid.Errorf("q", "%s: is no qualifier; %s. To look for it as text, write %s",
+			name, suggestion(name), quoted(name+":"+w.value))
+	case seen[q.name]:
+		return invalid.Errorf(name, "is given twice; each qualifier can be used once")
+	case w.value == "":
+		return invalid.Errorf(name, "has no value; write it right behind the colon, as %s", q.example)
 	}
 	seen[q.name] = true
-	if w.value == "" {
-		return &invalid.Error{Field: name, Problem: "has no value; write it right behind the colon, as " + q.example}
-	}
 	return q.read(f, name, w.value, now)
 }
 
@@ -95,16 +82,15 @@ type word struct {
 	quoted bool // the value stood in quotation marks
 }
 
-// says is the name of the qualifier that the word uses; empty when it is text.
-// What is pasted from an error, "dial:" or "https://…", is text as long as it
-// names no qualifier; a whole id is a job.
-func (w word) says() string {
-	known := slices.ContainsFunc(qualifiers(), func(q qualifier) bool { return q.name == w.name || q.alias == w.name })
+// qualifier is the name of the qualifier that the word uses; empty when it is
+// text. What is pasted from an error, "dial:" or "https://…", is text as long as
+// it names no qualifier; a whole id is a job.
+func (w word) qualifier() string {
 	switch {
-	case w.name != "" && (known || w.quoted || w.value != "" && !strings.HasPrefix(w.value, "//")):
+	case w.name != "" && (qualifierNamed(w.name) != nil || w.quoted || w.value != "" && !strings.HasPrefix(w.value, "//")):
 		return w.name
 	case w.name == "" && !w.quoted:
-		if id, err := job.ParseID(w.value); err == nil && id != "" {
+		if _, err := job.ParseID(w.value); err == nil {
 			return "id"
 		}
 	}
@@ -114,7 +100,7 @@ func (w word) says() string {
 // splitQuery cuts a query into its words.
 func splitQuery(q string) ([]word, error) {
 	if len(q) > MaxQuery || !utf8.ValidString(q) {
-		return nil, &invalid.Error{Field: "q", Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", MaxQuery)}
+		return nil, invalid.Errorf("q", "must be valid UTF-8 of at most %d bytes", MaxQuery)
 	}
 	var words []word
 	for {
@@ -144,7 +130,7 @@ func firstWord(q string) (w word, rest string, err error) {
 		end = len(rest)
 	}
 	w.value, rest = rest[:end], rest[end:]
-	if w.says() == "" && w.name != "" {
+	if w.qualifier() == "" && w.name != "" {
 		w.name, w.value = "", w.name+":"+w.value
 	}
 	return w, rest, nil
@@ -171,7 +157,7 @@ func unquote(q string) (value, rest string, err error) {
 			b.WriteByte(q[i])
 		case q[i] == '"':
 			if rest = q[i+1:]; rest != "" && strings.TrimLeftFunc(rest, unicode.IsSpace) == rest {
-				return "", "", &invalid.Error{Field: "q", Problem: "a space must follow the closing quotation mark of " + quoted(clip.Text(b.String(), 64))}
+				return "", "", invalid.Errorf("q", "a space must follow the closing quotation mark of %s", quoted(clip.Text(b.String(), 64)))
 			}
 			return b.String(), rest, nil
 		default:
@@ -218,64 +204,40 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// checkSearch returns a text that can be looked for in the index of words.
-func checkSearch(field, s string) (string, error) {
-	if err := CheckText(field, s); err != nil {
-		return "", err
-	}
-	if utf8.RuneCountInString(s) < MinSearch {
-		return "", &invalid.Error{Field: field, Problem: fmt.Sprintf("%q is too short to look for; write %d characters at least", s, MinSearch)}
-	}
-	return s, nil
-}
+// Span is a range of whole numbers, both ends included. The zero Span holds
+// every number; a Max of 0 is no end.
+type Span struct{ Min, Max int }
 
-// CheckText refuses what no text contains that is searched.
-func CheckText(field, s string) error {
-	switch {
-	case len(s) > MaxSearch || !utf8.ValidString(s):
-		return &invalid.Error{Field: field, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", MaxSearch)}
-	case strings.ContainsRune(s, 0):
-		return &invalid.Error{Field: field, Problem: "holds a NUL character, which no text has that can be searched"}
-	}
-	return nil
-}
-
-// ParseSpan reads a range of numbers: 3, >3, >=3, <3, <=3, 2..5.
-func ParseSpan(s string) (Span, error) {
-	bad := fmt.Errorf("%q is not a range of numbers as 3, >3, >=3, <3, <=3 or 2..5", clip.Text(s, 64))
-	for _, form := range []struct {
-		prefix string
-		span   func(n int) Span
-	}{
-		{">=", func(n int) Span { return Span{Min: n} }},
-		{">", func(n int) Span { return Span{Min: n + 1} }},
-		{"<=", func(n int) Span { return Span{Max: n} }},
-		{"<", func(n int) Span { return Span{Max: n - 1} }},
-	} {
-		if digits, ok := strings.CutPrefix(s, form.prefix); ok {
-			n, ok := parseCount(digits)
-			if !ok {
-				return Span{}, bad
-			}
-			return form.span(n).checked(bad)
-		}
-	}
-	low, high, isRange := strings.Cut(s, "..")
+// parseSpan reads a range of numbers: 3, >3, >=3, <3, <=3, 2..5.
+func parseSpan(field, text string) (Span, error) {
+	bad := invalid.Errorf(field, "%q is not a range of numbers as 3, >3, >=3, <3, <=3 or 2..5", clip.Text(text, 64))
+	number := strings.TrimLeft(text, "<>=")
+	low, high, isRange := strings.Cut(number, "..")
 	if !isRange {
 		high = low
 	}
 	a, ok1 := parseCount(low)
 	b, ok2 := parseCount(high)
-	if !ok1 || !ok2 || a > b {
+	compare := strings.TrimSuffix(text, number)
+	if !ok1 || !ok2 || a > b || isRange && compare != "" {
 		return Span{}, bad
 	}
-	return Span{a, b}.checked(bad)
-}
-
-// checked refuses what a Span cannot say: nothing but zero.
-func (s Span) checked(bad error) (Span, error) {
-	if s.Max <= 0 && s.Min <= 0 {
-		return Span{}, fmt.Errorf("%w; it begins at 1", bad)
+	s := Span{a, b}
+	switch compare {
+	case "":
+	case ">=":
+		s = Span{Min: a}
+	case ">":
+		s = Span{Min: a + 1}
+	case "<=":
+		s = Span{Max: a}
+	case "<":
+		s = Span{Max: a - 1}
+	default:
+		return Span{}, bad
+	}
+	if s.Min <= 0 && s.Max <= 0 { // a Span cannot select zero alone
+		return Span{}, invalid.Errorf(field, "%s; it begins at 1", bad.(*invalid.Error).Problem)
 	}
 	return s, nil
 }
@@ -300,25 +262,25 @@ func (s Span) String() string {
 	return fmt.Sprintf("%d..%d", s.Min, s.Max)
 }
 
-// Holds reports whether n lies in the range.
-func (s Span) Holds(n int) bool { return n >= s.Min && (s.Max == 0 || n <= s.Max) }
-
-// ParseMoment reads a time as people write one: RFC 3339, a date, a date and a
-// time of day in UTC, or how long ago it was, as 2h.
-func ParseMoment(s string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		t, err := time.Parse(layout, s)
+// parseMoment reads a time as people write one: RFC 3339, a date, a date and a
+// time of day in UTC, or how long ago it was, such as 2h.
+func parseMoment(field, text string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly,
+	} {
+		t, err := time.Parse(layout, text)
 		if err != nil {
 			continue
 		}
 		if t = t.UTC().Truncate(time.Microsecond); t.Year() < 1971 || t.Year() > 9999 {
-			return time.Time{}, fmt.Errorf("%q is not between the years 1971 and 9999", clip.Text(s, 64))
+			return time.Time{}, invalid.Errorf(field, "%q is not between the years 1971 and 9999", clip.Text(text, 64))
 		}
 		return t, nil
 	}
-	ago, err := wire.ParseGoDuration(s)
+	ago, err := wire.ParseGoDuration(text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is neither a time as 2026-03-12T14:00:00Z or 2026-03-12, nor how long ago it was, as 2h or 7d", clip.Text(s, 64))
+		return time.Time{}, invalid.Errorf(field,
+			"%q is neither a time as 2026-03-12T14:00:00Z or 2026-03-12, nor how long ago it was, as 2h or 7d", clip.Text(text, 64))
 	}
 	return now.Add(-ago).UTC().Truncate(time.Second), nil
 }

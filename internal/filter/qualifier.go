@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
@@ -22,15 +23,6 @@ const (
 	MaxSearch = 200  // of each text
 	MinSearch = 3    // characters of each text
 	MinID     = 8    // characters of the beginning of an id
-)
-
-// Sort is the order of a list.
-type Sort string
-
-// The orders of a list.
-const (
-	Newest Sort = ""
-	Oldest Sort = "oldest"
 )
 
 // Qualifier is a part of the language of filters, for those who suggest it.
@@ -59,9 +51,20 @@ type qualifier struct {
 	clear   func(f *Filter)
 }
 
-// qualifiers is the whole language, in the order in which filters are written.
-// Pages write hundreds of filters, so it is made once.
-var qualifiers = sync.OnceValue(func() []qualifier {
+// qualifierNamed returns the qualifier with a name or an alias, or nil.
+func qualifierNamed(name string) *qualifier {
+	all := qualifiers()
+	i := slices.IndexFunc(all, func(q qualifier) bool { return q.name == name || q.alias == name && name != "" })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// parts is the whole language, in the order in which filters are written. The
+// last part is the text without a qualifier. Pages write hundreds of filters, so
+// the list is made once.
+var parts = sync.OnceValue(func() []qualifier {
 	return []qualifier{
 		oneWord("state", "state:dead_letter", func(f *Filter) *job.Status { return &f.Status }),
 		oneWord("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
@@ -79,8 +82,15 @@ var qualifiers = sync.OnceValue(func() []qualifier {
 		moment("to", "before", "to:2026-03-13", "before:1d", func(f *Filter) *time.Time { return &f.To }),
 		operation(),
 		oneWord("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
+		oneWord("text", "", func(f *Filter) *string { return &f.Text }),
 	}
 })
+
+// qualifiers are the parts with a name that people write.
+func qualifiers() []qualifier {
+	all := parts()
+	return all[:len(all)-1]
+}
 
 // oneWord is a qualifier whose value is kept as it is written.
 func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier {
@@ -105,8 +115,8 @@ func span(name, example string, field func(*Filter) *Span) qualifier {
 	return qualifier{
 		name: name, example: example,
 		read: func(f *Filter, name, value string, _ time.Time) (err error) {
-			*field(f), err = ParseSpan(value)
-			return inField(name, err)
+			*field(f), err = parseSpan(name, value)
+			return err
 		},
 		text:  func(f *Filter) string { return field(f).String() },
 		clear: func(f *Filter) { *field(f) = Span{} },
@@ -117,8 +127,8 @@ func moment(name, alias, example, aliased string, field func(*Filter) *time.Time
 	return qualifier{
 		name: name, alias: alias, example: example, aliased: aliased,
 		read: func(f *Filter, name, value string, now time.Time) (err error) {
-			*field(f), err = ParseMoment(value, now)
-			return inField(name, err)
+			*field(f), err = parseMoment(name, value, now)
+			return err
 		},
 		text: func(f *Filter) string {
 			if t := *field(f); !t.IsZero() {
@@ -136,7 +146,7 @@ func operation() qualifier {
 		read: func(f *Filter, name, value string, _ time.Time) error {
 			n, err := strconv.ParseUint(value, 10, 63)
 			if err != nil || n == 0 {
-				return &invalid.Error{Field: name, Problem: fmt.Sprintf("%q is not the number of an operation", clip.Text(value, 64))}
+				return invalid.Errorf(name, "%q is not the number of an operation", clip.Text(value, 64))
 			}
 			f.Operation = int64(n)
 			return nil
@@ -151,26 +161,19 @@ func operation() qualifier {
 	}
 }
 
-func inField(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &invalid.Error{Field: name, Problem: err.Error()}
-}
-
 // String writes the filter in the language of filters: parts in a fixed order,
 // times absolute. Parse reads it back as the same filter.
 func (f Filter) String() string {
-	var parts []string
+	var all []string
 	for _, q := range qualifiers() {
 		if value := q.text(&f); value != "" {
-			parts = append(parts, Qualified(q.name, value))
+			all = append(all, Qualified(q.name, value))
 		}
 	}
 	if f.Text != "" {
-		parts = append(parts, quotedText(f.Text))
+		all = append(all, quotedText(f.Text))
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(all, " ")
 }
 
 // Qualified writes one part of a filter.
@@ -180,23 +183,17 @@ func Qualified(name, value string) string { return name + ":" + quotedIfNeeded(v
 // text without one.
 func (f Filter) Has() []string {
 	var names []string
-	for _, q := range qualifiers() {
+	for _, q := range parts() {
 		if q.text(&f) != "" {
 			names = append(names, q.name)
 		}
-	}
-	if f.Text != "" {
-		names = append(names, "text")
 	}
 	return names
 }
 
 // Value is what the filter says for a qualifier of Has.
 func (f Filter) Value(name string) string {
-	if name == "text" {
-		return f.Text
-	}
-	for _, q := range qualifiers() {
+	for _, q := range parts() {
 		if q.name == name {
 			return q.text(&f)
 		}
@@ -206,27 +203,38 @@ func (f Filter) Value(name string) string {
 
 // Without is the filter without one part of Has.
 func (f Filter) Without(name string) Filter {
-	for _, q := range qualifiers() {
+	for _, q := range parts() {
 		if q.name == name {
 			q.clear(&f)
 		}
 	}
-	if name == "text" {
-		f.Text = ""
-	}
 	return f
 }
 
-// Set is the filter with another value for one qualifier; one that cannot be
-// read changes nothing.
-func (f Filter) Set(name, value string) Filter {
-	changed := f
-	for _, q := range qualifiers() {
-		if q.name == name && q.read(&changed, name, value, time.Time{}) == nil {
-			return changed
-		}
+// With adds the value of one qualifier, as a parameter of an address has it. An
+// empty value adds nothing. The filter may say the same already, but nothing
+// else of that part: that is a *invalid.Error.
+func (f Filter) With(name, value string, now time.Time) (Filter, error) {
+	if value == "" {
+		return f, nil
 	}
-	return f
+	var other Filter
+	err := other.read(name, word{value: value}, now, map[string]bool{})
+	if err == nil {
+		err = other.Check()
+	}
+	if err != nil {
+		return f, err
+	}
+	q := qualifierNamed(name)
+	was, is := q.text(&f), q.text(&other)
+	if was != "" && is != "" && was != is {
+		return f, invalid.Errorf(q.name, "is given twice, as %q and as %q", clip.Text(was, 64), clip.Text(is, 64))
+	}
+	if is != "" {
+		err = q.read(&f, q.name, is, now)
+	}
+	return f, err
 }
 
 // quoted is a text in quotation marks.
@@ -255,10 +263,11 @@ func quotedText(s string) string {
 // Check returns a *invalid.Error for the first field that no job can match.
 func (f Filter) Check() error {
 	if f.Status != "" && !slices.Contains(job.Statuses(), f.Status) {
-		return &invalid.Error{Field: "state", Problem: fmt.Sprintf("%q is unknown; use %s", clip.Text(string(f.Status), 64), statusNames())}
+		known := strings.ReplaceAll(strings.Trim(fmt.Sprint(job.Statuses()), "[]"), " ", ", ")
+		return invalid.Errorf("state", "%q is unknown; use %s", clip.Text(string(f.Status), 64), known)
 	}
 	if known := retry.Reasons(); f.Reason != "" && !slices.Contains(known, f.Reason) {
-		return &invalid.Error{Field: "reason", Problem: fmt.Sprintf("%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)}
+		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
 	}
 	if f.Queue != "" {
 		if err := job.CheckQueue(f.Queue); err != nil {
@@ -268,53 +277,64 @@ func (f Filter) Check() error {
 	if err := cmp.Or(CheckPattern("type", f.Type), CheckPattern("class", f.Class)); err != nil {
 		return err
 	}
-	for _, text := range []struct{ field, value string }{
-		{"error", f.Error}, {"payload", f.Payload}, {"meta", f.Meta}, {"text", f.Text},
-	} {
-		if text.value != "" {
-			if _, err := checkSearch(text.field, text.value); err != nil {
+	for _, name := range []string{"error", "payload", "meta", "text"} {
+		if text := f.Value(name); text != "" {
+			if err := checkSearch(name, text); err != nil {
 				return err
 			}
 		}
 	}
-	return f.checkMore()
+	return f.checkRest()
+}
+
+func (f Filter) checkRest() error {
+	notHex := func(r rune) bool { return !strings.ContainsRune("0123456789abcdef-", r) }
+	notPlain := func(r rune) bool { return r <= 0x20 || r >= 0x7f }
+	switch {
+	case f.ID != "" && (len(f.ID) < MinID || len(f.ID) > 36 || strings.ContainsFunc(f.ID, notHex)):
+		return invalid.Errorf("id", "%q is not the beginning of a job's id: %d to 36 characters of it", clip.Text(f.ID, 64), MinID)
+	case len(f.Group) > 64 || strings.ContainsFunc(f.Group, notPlain):
+		return invalid.Errorf("group", "%q is not the fingerprint of an error group", clip.Text(f.Group, 64))
+	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
+		return invalid.Errorf("to", "is not later than from: no job lies between them")
+	case f.Sort != Newest && f.Sort != Oldest:
+		return invalid.Errorf("sort", "%q is unknown; use newest or oldest", clip.Text(string(f.Sort), 64))
+	}
+	return nil
 }
 
 // CheckPattern refuses what is neither a type, of a job or of an error, nor a
-// prefix of some, as email.*.
+// prefix of some, such as "email.*". Empty is right.
 func CheckPattern(field, s string) error {
 	switch {
 	case s == "":
 		return nil
 	case job.CheckType(s) != nil:
-		return &invalid.Error{Field: field, Problem: fmt.Sprintf("%q is not a type, or a prefix of types as http.*", clip.Text(s, 64))}
+		return invalid.Errorf(field, "%q is not a type, or a prefix of types as http.*", clip.Text(s, 64))
 	case strings.HasSuffix(s, "*") && !strings.HasSuffix(s, ".*"):
-		return &invalid.Error{Field: field, Problem: fmt.Sprintf(
-			"%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*", clip.Text(s, 64))}
+		return invalid.Errorf(field, "%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*", clip.Text(s, 64))
 	}
 	return nil
 }
 
-func (f Filter) checkMore() error {
-	notHex := func(r rune) bool { return !strings.ContainsRune("0123456789abcdef-", r) }
-	plain := func(r rune) bool { return r > 0x20 && r < 0x7f }
+// checkSearch refuses a text that cannot be looked for in the index of words.
+func checkSearch(field, s string) error {
+	if err := CheckText(field, s); err != nil {
+		return err
+	}
+	if utf8.RuneCountInString(s) < MinSearch {
+		return invalid.Errorf(field, "%q is too short to look for; write %d characters at least", s, MinSearch)
+	}
+	return nil
+}
+
+// CheckText refuses what no text contains that is searched.
+func CheckText(field, s string) error {
 	switch {
-	case f.ID != "" && (len(f.ID) < MinID || len(f.ID) > 36 || strings.ContainsFunc(f.ID, notHex)):
-		return &invalid.Error{Field: "id", Problem: fmt.Sprintf("%q is not the beginning of a job's id: %d to 36 characters of it", clip.Text(f.ID, 64), MinID)}
-	case len(f.Group) > 64 || strings.ContainsFunc(f.Group, func(r rune) bool { return !plain(r) }):
-		return &invalid.Error{Field: "group", Problem: fmt.Sprintf("%q is not the fingerprint of an error group", clip.Text(f.Group, 64))}
-	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
-		return &invalid.Error{Field: "to", Problem: "is not later than from: no job lies between them"}
-	case f.Sort != Newest && f.Sort != Oldest:
-		return &invalid.Error{Field: "sort", Problem: fmt.Sprintf("%q is unknown; use newest or oldest", clip.Text(string(f.Sort), 64))}
+	case len(s) > MaxSearch || !utf8.ValidString(s):
+		return invalid.Errorf(field, "must be valid UTF-8 of at most %d bytes", MaxSearch)
+	case strings.ContainsRune(s, 0):
+		return invalid.Errorf(field, "holds a NUL character, which no text has that can be searched")
 	}
 	return nil
-}
-
-func statusNames() string {
-	var names []string
-	for _, s := range job.Statuses() {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ", ")
 }

@@ -4,10 +4,12 @@ package history
 
 import (
 	"slices"
+	"time"
 
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retry"
 )
 
 // Detail is everything that is known of one job. Attempts are in the order of
@@ -16,7 +18,7 @@ type Detail struct {
 	Job      job.Job
 	Attempts []job.Attempt
 	Letters  []job.DeadLetter
-	Replays  []job.Replay
+	Replays  []Replay
 	Group    failures.Group // of the newest failure in this run, without queues and hours; zero when none failed
 	Bulk     []operation.Act
 }
@@ -32,4 +34,44 @@ func (d Detail) RunAs(run int) job.Job {
 		j = r.Earlier.Apply(j)
 	}
 	return j
+}
+
+// Replay is the record of one replay: how the run before ended, and who
+// started the next one.
+type Replay struct {
+	Run      int // the run that was replayed; the next one is Run+1
+	State    job.State
+	Reason   retry.Reason
+	Attempts int
+	At       time.Time
+	By       string
+	Earlier  *Earlier // what the run had that the next one has otherwise; nil when that is nothing
+}
+
+// Earlier is what a run had that the next one has otherwise.
+type Earlier struct {
+	Queue    string
+	Type     string
+	Priority int
+	Policy   retry.Policy
+	Origins  job.Origins
+	Timeout  time.Duration
+	Body     *job.Body // nil when the next run has the same
+}
+
+// Apply is the job as it was in that run.
+func (e *Earlier) Apply(j job.Job) job.Job {
+	j = job.Edit{Body: e.Body}.Apply(j)
+	j.Queue, j.Type, j.Priority, j.Policy, j.Origins, j.Timeout = e.Queue, e.Type, e.Priority, e.Policy, e.Origins, e.Timeout
+	return j
+}
+
+// Trashed is where a job was that a person discarded.
+type Trashed struct {
+	At     time.Time // when it was discarded
+	By     string
+	Bulk   int64 // the operation that did so, 0: a person did so alone
+	State  job.State
+	Letter job.Letter
+	Reason retry.Reason
 }

@@ -9,8 +9,8 @@ import (
 	"redrive/internal/retry"
 )
 
-// Edit is what the next run of a job shall have that the run before it had not.
-// The zero value of a field keeps what there is.
+// Edit is what a person changes of a job for its next run. The zero value of a
+// field changes nothing.
 type Edit struct {
 	Body     *Body
 	Queue    string
@@ -19,10 +19,10 @@ type Edit struct {
 	Policy   *retry.Policy
 	Origins  Origins       // of Policy
 	Timeout  time.Duration // ttr
-	Paths    []string      // of the payload, that are not as they were: for the audit log, which never sees values
+	Paths    []string      // in the payload where something was changed: for the audit log, which never sees values
 }
 
-// Body is what a job brings along, and what is read out of that.
+// Body is what a job brings along, and what is read from it.
 type Body struct {
 	Type      string
 	TraceID   string
@@ -42,9 +42,9 @@ func (b Body) equal(c Body) bool {
 		bytes.Equal(b.Meta, c.Meta) && bytes.Equal(b.Payload, c.Payload) && bytes.Equal(b.Envelope, c.Envelope)
 }
 
-// Before returns what of the change really is one for the job: a field that
-// says what the job has anyhow is empty.
-func (e Edit) Before(j Job) Edit {
+// Effective returns the part of the edit that changes something about the job: a
+// field that says what the job has anyhow is empty.
+func (e Edit) Effective(j Job) Edit {
 	if e.Body != nil && e.Body.equal(j.Body()) {
 		e.Body = nil
 	}
@@ -63,15 +63,15 @@ func (e Edit) Before(j Job) Edit {
 	return e
 }
 
-// Empty reports whether the next run is like the one before but for its time.
+// Empty reports whether the next run differs from the one before by its time only.
 func (e Edit) Empty() bool {
 	return e.Body == nil && e.Queue == "" && e.Priority == nil && e.Policy == nil && e.Timeout == 0
 }
 
-// Apply is the job with the change, in the same run and state.
+// Apply returns the job with the edit, in the same run and state.
 func (e Edit) Apply(j Job) Job {
-	if e.Body != nil {
-		j = e.Body.in(j)
+	if b := e.Body; b != nil {
+		j.Type, j.TraceID, j.MessageID, j.Meta, j.Payload, j.Envelope = b.Type, b.TraceID, b.MessageID, b.Meta, b.Payload, b.Envelope
 	}
 	if e.Queue != "" {
 		j.Queue = e.Queue
@@ -85,30 +85,5 @@ func (e Edit) Apply(j Job) Job {
 	if e.Timeout > 0 {
 		j.Timeout = e.Timeout
 	}
-	return j
-}
-
-func (b Body) in(j Job) Job {
-	j.Type, j.TraceID, j.MessageID, j.Meta, j.Payload, j.Envelope = b.Type, b.TraceID, b.MessageID, b.Meta, b.Payload, b.Envelope
-	return j
-}
-
-// Earlier is what a run had that the next one has otherwise.
-type Earlier struct {
-	Queue    string
-	Type     string
-	Priority int
-	Policy   retry.Policy
-	Origins  Origins
-	Timeout  time.Duration
-	Body     *Body // nil when the next run has the same
-}
-
-// Apply is the job as it was in that run.
-func (e *Earlier) Apply(j Job) Job {
-	if e.Body != nil {
-		j = e.Body.in(j)
-	}
-	j.Queue, j.Type, j.Priority, j.Policy, j.Origins, j.Timeout = e.Queue, e.Type, e.Priority, e.Policy, e.Origins, e.Timeout
 	return j
 }

@@ -29,8 +29,12 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -78,6 +82,23 @@ const (
 	StatusHeld       Status = "held"        // available, but no handler knows its type
 	StatusTrashed    Status = "trashed"     // discarded by a person, and still there to be restored
 )
+
+// Statuses lists every status that a filter can name.
+func Statuses() []Status {
+	var all []Status
+	for _, s := range States() {
+		all = append(all, Status(s))
+	}
+	return append(all, StatusDeadLetter, StatusDLQFailed, StatusHeld, StatusTrashed)
+}
+
+// ByEnqueueing reports whether jobs of this status are listed by the order of
+// their enqueueing; the others go by the time of their last change. Every job
+// becomes available and most are completed, so these two keep no order of their
+// own. All jobs together (no status) are listed so as well.
+func (s Status) ByEnqueueing() bool {
+	return s == "" || s == Status(Available) || s == Status(Completed)
+}
 
 // Token names one execution of one job.
 type Token struct {
@@ -158,111 +179,69 @@ func (j Job) Expired(now time.Time) bool {
 
 // Cancellable reports whether the job can still be taken back.
 func (j Job) Cancellable() bool {
-	switch j.State {
-	case Completed, Discarded, Cancelled:
-		return false
-	}
-	return true
+	return j.State != Completed && j.State != Discarded && j.State != Cancelled
 }
 
 // Discardable reports whether a person can give the job up: it waits, or it
 // lies in the dead-letter queue.
 func (j Job) Discardable() bool {
-	switch j.State {
-	case Scheduled, Available, Pending, Retryable:
-		return true
-	}
-	return j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
+	return slices.Contains([]State{Scheduled, Available, Pending, Retryable}, j.State) ||
+		j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
 }
 
 // Restorable reports whether a person discarded the job and can take that back.
 func (j Job) Restorable() bool { return j.State == Discarded && j.Letter == LetterTrashed }
 
-// ErrorInfo is what failed, without its trace.
-type ErrorInfo struct{ Type, Message string }
-
-// Outcome is how an execution ended.
-type Outcome string
-
-const (
-	Succeeded   Outcome = "succeeded"
-	Failed      Outcome = "failed"
-	Panicked    Outcome = "panicked"
-	TimedOut    Outcome = "timed_out"        // it took longer than its ttr
-	Lost        Outcome = "lost"             // its lease ran out without a sign of life
-	Interrupted Outcome = "interrupted"      // released by a graceful stop: does not count
-	CancelledBy Outcome = Outcome(Cancelled) // a person cancelled it while it ran: does not count
-)
-
-// Counted reports whether the execution was a completed cycle.
-func (o Outcome) Counted() bool { return o != Interrupted && o != CancelledBy }
-
-// Attempt is the record of one execution, written once when it ended.
-type Attempt struct {
-	Run        int
-	Number     int // the cycle that it completed; 0 when it did not count
-	Execution  int
-	Worker     string
-	StartedAt  time.Time
-	FinishedAt time.Time
-	Outcome    Outcome
-	Error      ErrorInfo
-	Trace      string
-	Action     retry.Action // what became of the job; empty when it did not count
-	DecidedBy  string       // stable code, see [retry.Decision]
-	Delay      *retry.Delay // when the action is retry
-	Note       string       // what else a person should know: a rule that failed and was skipped
-}
-
-// DeadLetter is the record of a run that ended in the dead-letter queue, or
-// should have. Rows are history: one for each (job, run), completed by what
-// became of the letter.
-type DeadLetter struct {
-	JobID       string
-	Run         int
-	Reason      retry.Reason
-	Error       string
-	Exception   string // the error's type
-	FailedAt    time.Time
-	Queue       string // where the job came from
+// Change tells that a job moved, after the commit that moved it. It carries
+// states, numbers and times only, never payloads or error texts, so that
+// nothing that is hidden from a reader can leak through it.
+type Change struct {
+	Token
+	Queue       string
+	Type        string
+	State       State
+	Letter      Letter
+	Held        bool
 	Attempts    int
-	Cause       Outcome // timed_out or lost when the last attempt ended so, otherwise empty
-	Refused     bool    // asked for, not accepted
-	Problem     string  // why it was not accepted
-	ForwardedTo string  // where a copy was sent and accepted, or empty
-	ForwardedAt time.Time
-	ReplayedAt  time.Time
-	ReplayedBy  string
-	DiscardedAt time.Time
-	DiscardedBy string
+	MaxAttempts int
+	RunAt       time.Time
+	ChangedAt   time.Time
+	Failed      bool // the change settled a failed attempt
 }
 
-// Replay is the record of one replay: how the run before ended, and who
-// started the next one.
-type Replay struct {
-	Run      int // the run that was replayed; the next one is Run+1
-	State    State
-	Reason   retry.Reason
-	Attempts int
-	At       time.Time
-	By       string
-	Earlier  *Earlier // what the run had that the next one has otherwise; nil when that is nothing
+// Status is the status of the job after the change.
+func (c Change) Status() Status {
+	return Job{State: c.State, Letter: c.Letter, Held: c.Held}.Status()
 }
 
-// Failure is the error of a handler that has more to say than its text: a
-// type, a trace, an answer to the policy. Any other error counts as one of
-// type "error".
-type Failure struct {
-	ErrorInfo
-	Trace  string
-	Answer retry.Answer
-}
-
-func (f *Failure) Error() string {
-	if f.Message == "" {
-		return f.Type
+// Changed describes the job as it is now.
+func (j Job) Changed() Change {
+	return Change{
+		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
+		Attempts: j.Attempts, MaxAttempts: j.Policy.Limit(), RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 	}
-	return f.Type + ": " + f.Message
+}
+
+// Claim asks for jobs to execute.
+type Claim struct {
+	Worker string
+	Now    time.Time
+	Lease  time.Duration
+	Free   map[string]int        // queue: how many can start at once
+	Knows  func(typ string) bool // nil: every type. A job of an unknown type is held
+}
+
+// Stuck is a handler that goes on although its execution has ended: it took too
+// long to notice. It keeps its worker until it returns.
+type Stuck struct {
+	Job   Job       // as it was claimed
+	Since time.Time // when it was given up
+}
+
+// Enqueued is what became of one job that was handed in.
+type Enqueued struct {
+	Job    Job
+	Repeat bool // its idempotency key was seen before; Job is the first one
 }
 
 // NewID returns a fresh job id.
@@ -272,7 +251,64 @@ func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 func ParseID(s string) (string, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
-		return "", &invalid.Error{Field: "id", Problem: fmt.Sprintf("%q is not a UUID", clip.Text(s, 64))}
+		return "", invalid.Errorf("id", "%q is not a UUID", clip.Text(s, 64))
 	}
 	return id.String(), nil
 }
+
+// The limits of what is accepted and kept, in bytes unless said.
+const (
+	MaxPayload      = 1 << 20
+	MaxMeta         = 64 << 10
+	MaxType         = 255
+	MaxQueue        = 128
+	MaxKey          = 255
+	MaxPriority     = 1000 // and its negative
+	MaxErrorMessage = 64 << 10
+	MaxTrace        = 256 << 10
+	MaxNote         = 1 << 10 // of what is added to an attempt, a letter or an error group
+	MaxTraceID      = 128
+	MaxMessageID    = 128
+	MaxDepth        = 128 // of nested JSON
+	MaxBatch        = 10_000
+)
+
+var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+
+// CheckQueue returns a *invalid.Error unless s can name a queue.
+func CheckQueue(s string) error {
+	if len(s) > MaxQueue || !queueName.MatchString(s) {
+		return invalid.Errorf("queue", "%q is not a queue name: letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
+	}
+	return nil
+}
+
+// CheckType returns a *invalid.Error unless s can name a type of job.
+func CheckType(s string) error {
+	if s == "" || len(s) > MaxType || !utf8.ValidString(s) {
+		return invalid.Errorf("type", "%q is not a job type: 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)
+	}
+	return nil
+}
+
+// The kinds of error that a store returns, beside *invalid.Error for bad
+// input. Callers test them with errors.Is and errors.As.
+var (
+	ErrNotFound    = errors.New("no such job")
+	ErrBusy        = errors.New("the database is kept busy by another process")       // nothing was changed; try again
+	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
+	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed
+	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart
+	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)        // a restart does not help
+)
+
+// Conflict says that a job is not in the state that an action needs, and what
+// happened instead. Nothing was changed.
+type Conflict struct {
+	Problem    string
+	Job        Job       // as it is now
+	ReplayedAt time.Time // when somebody else was first
+	ReplayedBy string
+}
+
+func (c *Conflict) Error() string { return c.Problem }

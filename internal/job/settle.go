@@ -8,6 +8,81 @@ import (
 	"redrive/internal/retry"
 )
 
+// ErrorInfo is what failed, without its trace.
+type ErrorInfo struct{ Type, Message string }
+
+// Outcome is how an execution ended.
+type Outcome string
+
+const (
+	Succeeded   Outcome = "succeeded"
+	Failed      Outcome = "failed"
+	Panicked    Outcome = "panicked"
+	TimedOut    Outcome = "timed_out"        // it took longer than its ttr
+	Lost        Outcome = "lost"             // its lease ran out without a sign of life
+	Interrupted Outcome = "interrupted"      // released by a graceful stop: does not count
+	CancelledBy Outcome = Outcome(Cancelled) // a person cancelled it while it ran: does not count
+)
+
+// Counted reports whether the execution was a completed cycle.
+func (o Outcome) Counted() bool { return o != Interrupted && o != CancelledBy }
+
+// Attempt is the record of one execution, written once when it ended.
+type Attempt struct {
+	Run        int
+	Number     int // the cycle that it completed; 0 when it did not count
+	Execution  int
+	Worker     string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Outcome    Outcome
+	Error      ErrorInfo
+	Trace      string
+	Action     retry.Action // what became of the job; empty when it did not count
+	DecidedBy  string       // stable code, see [retry.Decision]
+	Delay      *retry.Delay // when the action is retry
+	Note       string       // what else a person should know: a rule that failed and was skipped
+}
+
+// DeadLetter is the record of a run that ended in the dead-letter queue, or
+// should have. Rows are history: one for each (job, run), completed by what
+// became of the letter.
+type DeadLetter struct {
+	JobID       string
+	Run         int
+	Reason      retry.Reason
+	Error       string
+	Exception   string // the error's type
+	FailedAt    time.Time
+	Queue       string // where the job came from
+	Attempts    int
+	Cause       Outcome // timed_out or lost when the last attempt ended so, otherwise empty
+	Refused     bool    // asked for, not accepted
+	Problem     string  // why it was not accepted
+	ForwardedTo string  // where a copy was sent and accepted, or empty
+	ForwardedAt time.Time
+	ReplayedAt  time.Time
+	ReplayedBy  string
+	DiscardedAt time.Time
+	DiscardedBy string
+}
+
+// Failure is the error of a handler that has more to say than its text: a
+// type, a trace, an answer to the policy. Any other error counts as one of
+// type "error".
+type Failure struct {
+	ErrorInfo
+	Trace  string
+	Answer retry.Answer
+}
+
+func (f *Failure) Error() string {
+	if f.Message == "" {
+		return f.Type
+	}
+	return f.Type + ": " + f.Message
+}
+
 // Ending is how an execution ended, as its worker or the reaper saw it.
 type Ending struct {
 	Outcome    Outcome
@@ -151,4 +226,69 @@ func (s Settlement) Totals() Totals {
 		}
 	}
 	return t
+}
+
+// Totals are the counters of the product, defined once: pages, websocket, API
+// and /metrics show these numbers under these names. They rise in the
+// transaction of the change that they count.
+//
+// Always: Failed = Requeued + FailedPermanently.
+type Totals struct {
+	Succeeded         int64 `json:"jobs_succeeded"`          // a cycle succeeded
+	Failed            int64 `json:"jobs_failed"`             // a cycle failed, retried or not
+	Requeued          int64 `json:"jobs_requeued"`           // a failed cycle put the job back
+	FailedPermanently int64 `json:"jobs_failed_permanently"` // a failed cycle was the last of its run
+	DLQFailed         int64 `json:"jobs_dlq_failed"`         // a dead letter was asked for and not accepted
+	Replayed          int64 `json:"jobs_replayed"`           // a person or an operation replayed a job
+}
+
+// Add returns the sum of two totals.
+func (t Totals) Add(u Totals) Totals {
+	return Totals{
+		t.Succeeded + u.Succeeded, t.Failed + u.Failed, t.Requeued + u.Requeued,
+		t.FailedPermanently + u.FailedPermanently, t.DLQFailed + u.DLQFailed, t.Replayed + u.Replayed,
+	}
+}
+
+// Counter is one of the six totals with its name.
+type Counter struct {
+	Name  string
+	Value int64
+}
+
+// Counters lists the totals by name, in the order in which pages show them.
+func (t Totals) Counters() []Counter {
+	return []Counter{
+		{"jobs_failed", t.Failed},
+		{"jobs_requeued", t.Requeued},
+		{"jobs_failed_permanently", t.FailedPermanently},
+		{"jobs_dlq_failed", t.DLQFailed},
+		{"jobs_succeeded", t.Succeeded},
+		{"jobs_replayed", t.Replayed},
+	}
+}
+
+// Depths counts jobs by status. The views dead_letter, dlq_failed, held and
+// trashed are counted beside the state that contains them, so the states alone add up to
+// all jobs.
+type Depths map[Status]int64
+
+// Jobs is the number of jobs in all states.
+func (d Depths) Jobs() int64 {
+	var n int64
+	for _, s := range States() {
+		n += d[Status(s)]
+	}
+	return n
+}
+
+// Snapshot is what live pages show: absolute totals and depths as of commit
+// Seq, which rises by one at least with each commit that changed something.
+type Snapshot struct {
+	Seq    int64
+	Totals Totals
+	Depths Depths // over all queues
+
+	Operations int64 // on many jobs that are under way
+	OpenGroups int64 // error groups that nobody has dealt with
 }

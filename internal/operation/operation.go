@@ -4,8 +4,10 @@
 package operation
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"redrive/internal/clip"
@@ -18,14 +20,13 @@ import (
 // Kind is what an operation does to its jobs.
 type Kind string
 
-// The kinds of operation.
 const (
 	Replay  Kind = "replay"
 	Discard Kind = "discard"
 	Restore Kind = "restore"
 )
 
-// State is where an operation stands.
+// State is how far an operation has come.
 //
 //	collecting ─▶ preview ─▶ running ─▶ finished
 //	     │           │        ▲  │
@@ -33,7 +34,6 @@ const (
 //	     └───────────┴──────▶ paused ─▶ aborted (from any state but finished)
 type State string
 
-// The states of an operation.
 const (
 	Collecting State = "collecting" // its scope is being written down
 	Preview    State = "preview"    // it waits for a person to start it
@@ -63,16 +63,11 @@ type Operation struct {
 	StartedBy  string
 	ResumedAt  time.Time // or started
 	FinishedAt time.Time // or aborted
-	Total      int64
-	Pending    int64
-	Done       int64
-	Skipped    int64
-	Failed     int64
-	Succeeded  int64 // of those done: the replayed run succeeded,
-	Relapsed   int64 // or failed for good again,
-	Dropped    int64 // or a person ended it first
 	Key        string
 	Repeat     bool // of a new one: its idempotency key was seen before, and this is the first one
+
+	Total, Pending, Done, Skipped, Failed int64 // items
+	Succeeded, Relapsed, Dropped          int64 // of those done: how the replayed runs ended, see RunOutcome
 }
 
 // Open reports whether something may still be done to its jobs.
@@ -89,18 +84,12 @@ func (o Operation) Unsettled() int64 {
 // Left estimates how long the rest takes at its rate; ok is false when it goes
 // as fast as it can, or does not go.
 func (o Operation) Left() (left time.Duration, ok bool) {
-	rate := o.Pace.Rate
-	if rate == 0 {
-		rate = o.Pace.Over(o.Pending)
-	}
+	rate := cmp.Or(o.Pace.Rate, o.Pace.Over(o.Pending))
 	if rate <= 0 || !o.Open() {
 		return 0, false
 	}
 	return time.Duration(min(float64(o.Pending)/rate, float64(math.MaxInt32)) * float64(time.Second)), true
 }
-
-// Subject is how the audit log names an operation.
-func (o Operation) Subject() string { return Subject(o.ID) }
 
 // Subject is how the audit log names the operation with this number.
 func Subject(id int64) string { return fmt.Sprintf("operation %d", id) }
@@ -157,15 +146,15 @@ func (p Pace) Over(n int64) float64 {
 func (p Pace) Check() error {
 	switch {
 	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > MaxRate:
-		return &invalid.Error{Field: "rate", Problem: fmt.Sprintf("must be from 0 to %d jobs a second; 0 is as fast as it goes", MaxRate)}
+		return invalid.Errorf("rate", "must be from 0 to %d jobs a second; 0 is as fast as it goes", MaxRate)
 	case p.Rate > 0 && p.Rate < 1.0/3600:
-		return &invalid.Error{Field: "rate", Problem: "is less than one job an hour"}
+		return invalid.Errorf("rate", "is less than one job an hour")
 	case p.Spread < 0 || p.Spread > MaxSpread:
-		return &invalid.Error{Field: "spread", Problem: "must be a duration of at most 30 days"}
+		return invalid.Errorf("spread", "must be a duration of at most 30 days")
 	case p.Spread > 0 && p.Rate > 0:
-		return &invalid.Error{Field: "spread", Problem: "cannot stand beside a rate; send one of them"}
+		return invalid.Errorf("spread", "cannot stand beside a rate; send one of them")
 	case p.Canary > job.MaxBatch:
-		return &invalid.Error{Field: "canary", Problem: fmt.Sprintf("must be from 0 to %d jobs", job.MaxBatch)}
+		return invalid.Errorf("canary", "must be from 0 to %d jobs", job.MaxBatch)
 	}
 	return nil
 }
@@ -202,40 +191,46 @@ type Request struct {
 	Key      string // idempotency key, or empty
 }
 
+// scope lists the statuses of the jobs to which an operation of this kind can do
+// something, the one that it means by itself first; nil for an unknown kind.
+func (k Kind) scope() []job.Status {
+	switch k {
+	case Replay:
+		return []job.Status{
+			job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Cancelled), job.Status(job.Retryable),
+		}
+	case Discard:
+		return []job.Status{
+			job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Retryable),
+			job.Status(job.Scheduled), job.Status(job.Pending), job.Status(job.Available), job.StatusHeld,
+		}
+	case Restore:
+		return []job.Status{job.StatusTrashed}
+	}
+	return nil
+}
+
 // Check returns a *invalid.Error for what nobody can do to jobs.
 func (k Kind) Check() error {
-	switch k {
-	case Replay, Discard, Restore:
-		return nil
+	if k.scope() == nil {
+		return invalid.Errorf("kind", "%q is unknown; use replay, discard or restore", clip.Text(string(k), 64))
 	}
-	return &invalid.Error{Field: "kind", Problem: fmt.Sprintf("%q is unknown; use replay, discard or restore", clip.Text(string(k), 64))}
+	return nil
 }
 
 // Scope completes the filter of an operation: without a state it means the
 // dead letters, or the trash. It returns a *invalid.Error for a state to
 // whose jobs this kind of operation can do nothing.
 func (k Kind) Scope(f filter.Filter) (filter.Filter, error) {
-	var fit []job.Status
-	switch k {
-	case Replay:
-		fit = []job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Cancelled), job.Status(job.Retryable)}
-	case Discard:
-		fit = []job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Retryable), job.Status(job.Scheduled),
-			job.Status(job.Pending), job.Status(job.Available), job.StatusHeld}
-	case Restore:
-		fit = []job.Status{job.StatusTrashed}
-	default:
-		return f, k.Check()
+	if err := k.Check(); err != nil {
+		return f, err
 	}
-	if f.Status == "" {
-		f.Status = fit[0]
+	fit := k.scope()
+	f.Status = cmp.Or(f.Status, fit[0])
+	if !slices.Contains(fit, f.Status) {
+		return f, invalid.Errorf("state", "no job that is %s can take part in a %s; use one of %s", f.Status, k, fit)
 	}
-	for _, s := range fit {
-		if s == f.Status {
-			return f, nil
-		}
-	}
-	return f, &invalid.Error{Field: "state", Problem: fmt.Sprintf("no job that is %s can take part in a %s; use one of %s", f.Status, k, fit)}
+	return f, nil
 }
 
 // Skip is why a job does not take part, as a stable code.
@@ -264,10 +259,9 @@ func (k Kind) Unfit(j job.Job, run int) Skip {
 	return Skip(j.Status())
 }
 
-// ItemState is where an item of an operation stands.
+// ItemState is what has become of an item of an operation.
 type ItemState string
 
-// The states of an item.
 const (
 	ItemPending ItemState = "pending"
 	ItemDone    ItemState = "done"
@@ -278,7 +272,6 @@ const (
 // RunOutcome is how a replayed run ended.
 type RunOutcome string
 
-// The ways in which a replayed run ends.
 const (
 	RunSucceeded RunOutcome = "succeeded"
 	RunRelapsed  RunOutcome = "relapsed"  // it failed for good again
@@ -344,3 +337,63 @@ type Step struct {
 	Operation Operation // as it is then
 	Items     int       // that were worked through
 }
+
+// Act is what an operation on many jobs did to one of them.
+type Act struct {
+	Operation int64
+	Kind      Kind
+	Run       int // that the job was in before
+	At        time.Time
+	By        string // who started the operation
+}
+
+// Progress is how an operation went so far, beyond its meters.
+type Progress struct {
+	Canary Canary
+	Ended  int64 // of the last GuardWindow replays that ended since it was started or resumed
+	Same   int64 // of those: they failed in the same group as before
+	Rate   Rate
+	Pruned bool // its items were removed, as the retention says
+}
+
+// Canary is what became of the first items, after which an operation paused.
+type Canary struct {
+	Done, Succeeded, Relapsed, Dropped int64
+	EndedAt                            time.Time // of the last run; zero while one has not ended
+}
+
+// Unsettled is how many of the replayed runs have not ended.
+func (c Canary) Unsettled() int64 { return c.Done - c.Succeeded - c.Relapsed - c.Dropped }
+
+// Rate is how many items were done in each step of an operation's time.
+type Rate struct {
+	From time.Time
+	Step time.Duration
+	Done []int64
+}
+
+// rateSteps is how many steps a rate has at most.
+const rateSteps = 60
+
+// Pacing is the time of an operation that has been started, in steps, until it
+// ended or until now; without steps before that. A step is a second at first, and
+// doubles as time goes by: what was counted by earlier, shorter ones adds up to it.
+func (o Operation) Pacing(now time.Time) Rate {
+	if o.StartedAt.IsZero() {
+		return Rate{}
+	}
+	end := now
+	if !o.FinishedAt.IsZero() {
+		end = o.FinishedAt
+	}
+	from := o.StartedAt.Truncate(time.Second)
+	span := max(end.Sub(from), 0)
+	step := time.Second
+	for span/step >= rateSteps {
+		step *= 2
+	}
+	return Rate{From: from, Step: step, Done: make([]int64, span/step+1)}
+}
+
+// PerSecond is the rate in one step.
+func (r Rate) PerSecond(i int) float64 { return float64(r.Done[i]) / r.Step.Seconds() }

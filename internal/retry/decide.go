@@ -3,6 +3,8 @@ package retry
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -29,11 +31,7 @@ const (
 
 // Valid reports whether c is empty or one of the four codes.
 func (c Code) Valid() bool {
-	switch c {
-	case "", CodeRetry, CodeDiscard, CodeDeadLetter, CodeFail:
-		return true
-	}
-	return false
+	return slices.Contains([]Code{"", CodeRetry, CodeDiscard, CodeDeadLetter, CodeFail}, c)
 }
 
 // Reason says, as a stable code, why a job ended without success.
@@ -110,7 +108,7 @@ type Ruling struct {
 // Failure is one failed attempt, as far as the rules care.
 type Failure struct {
 	Attempt int     // completed cycles in this run, this one included
-	Type    string  // the error's type, as "http.503"
+	Type    string  // the error's type, such as "http.503"
 	Ruling  *Ruling // nil: no rule spoke
 	Answer  Answer
 	Unknown Unknown // set when no handler knew the job's type
@@ -168,7 +166,7 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	d := Decision{Action: Retry, By: "policy:retry:" + used}
 	var delay Delay
 	if f.Answer.RetryAfter != nil {
-		delay = p.after(f.Attempt, *f.Answer.RetryAfter)
+		delay = p.delay(FromHandler, f.Attempt, *f.Answer.RetryAfter) // never spread
 		d.By = "handler:retry_after"
 	} else {
 		delay = p.Delay(f.Attempt, random)
@@ -223,4 +221,90 @@ func (p Policy) answered(a Answer) (Decision, bool) {
 // wantsRetry reports whether the handler asked for another attempt.
 func (a Answer) wantsRetry() bool {
 	return a.Code == CodeRetry || a.RetryAfter != nil || a.Retryable != nil && *a.Retryable
+}
+
+// Source says whose delay it is.
+type Source string
+
+const (
+	FromPolicy  Source = "policy"
+	FromHandler Source = "handler" // the handler answered with a retry-after
+	FromRule    Source = "rule"    // a rule of the operator set it
+)
+
+// Delay is one computed delay with its whole calculation: Raw by the strategy,
+// Capped by Cap, multiplied by Factor, capped again: Final. It repeats the
+// policy's figures because a job's policy can change at a replay, and the
+// explanation of an old attempt must not.
+type Delay struct {
+	Source      Source        `json:"source"`
+	Strategy    Strategy      `json:"strategy,omitempty"` // empty when the handler chose
+	Retry       int           `json:"retry"`              // n: 1 after the first failed attempt
+	Initial     time.Duration `json:"initial,omitempty"`
+	Coefficient float64       `json:"coefficient,omitempty"`
+	Raw         time.Duration `json:"raw"`
+	Cap         time.Duration `json:"cap"`
+	Capped      time.Duration `json:"capped"`
+	Jitter      Jitter        `json:"jitter,omitzero"`
+	Factor      float64       `json:"factor"` // 1 when jitter is off
+	Final       time.Duration `json:"final"`
+}
+
+// Delay computes the wait before retry n, n = 1 after the first failed
+// attempt. random returns numbers in [0, 1) and is not called when jitter is
+// off. The result is never negative and never above MaxInterval, at any n and
+// coefficient.
+func (p Policy) Delay(n int, random func() float64) Delay {
+	n = max(n, 1)
+	d := p.delay(FromPolicy, n, p.raw(n))
+	d.Strategy, d.Initial, d.Coefficient, d.Jitter = p.Strategy, p.InitialInterval, p.Coefficient, p.Jitter
+	if p.Jitter.On() {
+		d.Factor = p.Jitter.factor(random)
+		d.Final = p.cut(d.Capped, d.Factor)
+	}
+	// The store keeps microseconds; cutting never lifts a delay over its cap.
+	d.Final = d.Final.Truncate(time.Microsecond)
+	return d
+}
+
+// factor draws one of the factors of a jitter that is on.
+func (j Jitter) factor(random func() float64) float64 { return j.Low + random()*(j.High-j.Low) }
+
+// cut multiplies a delay and caps it again.
+func (p Policy) cut(d time.Duration, factor float64) time.Duration {
+	return min(saturate(float64(d)*factor), p.MaxInterval)
+}
+
+func (p Policy) delay(source Source, n int, raw time.Duration) Delay {
+	capped := max(0, min(raw, p.MaxInterval))
+	return Delay{Source: source, Retry: n, Raw: raw, Cap: p.MaxInterval, Capped: capped, Factor: 1, Final: capped}
+}
+
+// raw is the strategy's own delay, before any cap.
+func (p Policy) raw(n int) time.Duration {
+	initial, number := float64(p.InitialInterval), float64(n)
+	switch p.Strategy {
+	case Constant:
+		return p.InitialInterval
+	case Linear:
+		return saturate(initial * number)
+	case Exponential:
+		return saturate(initial * math.Pow(p.Coefficient, number-1))
+	case Polynomial:
+		return saturate(initial * math.Pow(number, p.Coefficient))
+	case Schedule:
+		if len(p.Schedule) > 0 {
+			return p.Schedule[min(n, len(p.Schedule))-1]
+		}
+	}
+	return 0
+}
+
+// saturate converts without overflow: what does not fit is the longest
+// duration there is.
+func saturate(d float64) time.Duration {
+	if d >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(d)
 }

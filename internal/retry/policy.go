@@ -22,13 +22,18 @@
 package retry
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"redrive/internal/invalid"
+)
+
+// The limits of what a policy lists.
+const (
+	MaxEntries   = 100 // of its schedule, and of its errors that are never retried
+	MaxErrorType = 255 // bytes of an error's type
 )
 
 // Strategy names the curve along which the delays of a policy grow.
@@ -66,7 +71,7 @@ type Policy struct {
 	Schedule        []time.Duration // delays of the strategy Schedule; empty means immediate
 	MaxInterval     time.Duration   // cap of every delay, before and after jitter
 	Jitter          Jitter
-	NonRetryable    []string // error types that are never retried: exact, or a prefix as "auth.*"
+	NonRetryable    []string // error types that are never retried: exact, or a prefix such as "auth.*"
 	OnExhaustion    Action   // DeadLetter or Discard
 }
 
@@ -82,6 +87,38 @@ func Default() Policy {
 		Jitter:          Jitter{0.5, 1.5},
 		OnExhaustion:    DeadLetter,
 	}
+}
+
+// Presets lists the names of the presets: whole policies, each as one of the
+// documented systems would have it. Whoever names one takes every field from it
+// and overrides what should differ.
+func Presets() []string { return []string{"ojs", "daycry", "yii2", "initphp", "sidekiq"} }
+
+// Preset returns the policy of that name; the caller owns its lists.
+func Preset(name string) (p Policy, ok bool) {
+	p = Default()
+	switch name {
+	case "ojs":
+		p.OnExhaustion = Discard
+	case "daycry":
+		// A job of daycry/jobs that says no maxRetries is never retried
+		// (src/Queues/RequeueHelper.php), and retryBackoffStrategy is "none"
+		// (src/Config/Jobs.php). Whoever names the preset wants its retries: three,
+		// as in the examples of its documentation (docs/MIGRATION-v1-to-v3.md), with
+		// the figures that src/Config/Jobs.php gives for the exponential strategy.
+		p.MaxAttempts, p.InitialInterval, p.Jitter = 4, 5*time.Second, Jitter{0.85, 1.15}
+	case "yii2":
+		p.MaxAttempts, p.Strategy, p.Jitter, p.OnExhaustion = 1, Immediate, Jitter{}, Discard
+	case "initphp":
+		p.Strategy, p.Schedule, p.Jitter = Schedule, []time.Duration{0}, Jitter{}
+	case "sidekiq":
+		// Its retry: 25 counts retries. It adds 15 s and a random part to each
+		// delay, (n−1)^4 + 15 + rand(10)·n seconds, which this leaves out.
+		p.MaxAttempts, p.Strategy, p.Coefficient, p.MaxInterval, p.Jitter = 26, Polynomial, 4, 7*24*time.Hour, Jitter{}
+	default:
+		return Policy{}, false
+	}
+	return p, true
 }
 
 // Patch is a partial policy: a nil field says nothing.
@@ -129,29 +166,30 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-// Validate returns a *FieldError for the first field that no policy may have.
+// Validate returns a *invalid.Error for the first field that no policy may have.
 func (p Policy) Validate() error {
 	switch {
 	case p.MaxAttempts < 0:
-		return &invalid.Error{Field: "max_attempts", Problem: fmt.Sprintf("%d is negative; it counts executions, the first included", p.MaxAttempts)}
+		return invalid.Errorf("max_attempts", "%d is negative; it counts executions, the first included", p.MaxAttempts)
 	case !slices.Contains(Strategies(), p.Strategy):
-		return &invalid.Error{Field: "strategy", Problem: fmt.Sprintf("%q is unknown; use immediate, constant, linear, exponential, polynomial or schedule", p.Strategy)}
+		return invalid.Errorf("strategy",
+			"%q is unknown; use immediate, constant, linear, exponential, polynomial or schedule", p.Strategy)
 	case p.OnExhaustion != DeadLetter && p.OnExhaustion != Discard:
-		return &invalid.Error{Field: "on_exhaustion", Problem: fmt.Sprintf("%q is unknown; use dead_letter or discard", p.OnExhaustion)}
+		return invalid.Errorf("on_exhaustion", "%q is unknown; use dead_letter or discard", p.OnExhaustion)
 	case !(p.Coefficient >= 1) || math.IsInf(p.Coefficient, 0):
-		return &invalid.Error{Field: "coefficient", Problem: fmt.Sprintf("%v is not a number of at least 1", p.Coefficient)}
+		return invalid.Errorf("coefficient", "%v is not a number of at least 1", p.Coefficient)
 	case p.InitialInterval <= 0:
-		return &invalid.Error{Field: "initial_interval", Problem: "must be longer than zero; use the strategy immediate for no delay"}
+		return invalid.Errorf("initial_interval", "must be longer than zero; use the strategy immediate for no delay")
 	case p.MaxInterval <= 0:
-		return &invalid.Error{Field: "max_interval", Problem: "must be longer than zero"}
+		return invalid.Errorf("max_interval", "must be longer than zero")
 	case p.grows() && p.MaxInterval < p.InitialInterval:
-		return &invalid.Error{Field: "max_interval", Problem: fmt.Sprintf("%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)}
+		return invalid.Errorf("max_interval", "%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)
 	case slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }):
-		return &invalid.Error{Field: "schedule", Problem: "a delay is negative"}
+		return invalid.Errorf("schedule", "a delay is negative")
 	case p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100):
-		return &invalid.Error{Field: "jitter", Problem: "must be two factors, low and high, with 0 <= low <= high <= 100"}
+		return invalid.Errorf("jitter", "must be two factors, low and high, with 0 <= low <= high <= 100")
 	case slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*"):
-		return &invalid.Error{Field: "non_retryable_errors", Problem: `an entry is empty; write an error type, or a prefix as "auth.*"`}
+		return invalid.Errorf("non_retryable_errors", `an entry is empty; write an error type, or a prefix as "auth.*"`)
 	}
 	return nil
 }

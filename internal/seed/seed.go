@@ -2,14 +2,15 @@
 // after months, a part of them dead, to measure pages and searches on.
 //
 // It goes through the ordinary calls of the store, batch by batch, so that the
-// rollups, the groups of failures and the search index are what they would be
-// in life. All chance comes from one seed: the same seed writes the same jobs.
+// rollups, the groups of failures and the search index are as they would be in
+// production. All chance comes from one seed: the same seed writes the same jobs.
 package seed
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"redrive/internal/job"
@@ -62,13 +63,13 @@ type writer struct {
 	random *rand.Rand
 }
 
-// batch lets so many jobs be born, run and end.
+// batch enqueues so many jobs, runs them and ends them.
 func (w writer) batch(ctx context.Context, first, count int) error {
 	at := w.Now.Add(-month + time.Duration(float64(month)*float64(first)/float64(w.Jobs)))
 	jobs := make([]job.Job, count)
 	doomed := map[string]bool{}
 	for i := range jobs {
-		jobs[i] = w.born(first+i, at)
+		jobs[i] = w.newJob(first+i, at)
 		doomed[jobs[i].ID] = w.dies(first + i)
 	}
 	if _, err := w.store.Enqueue(ctx, at, jobs); err != nil {
@@ -94,8 +95,8 @@ func (w writer) dies(n int) bool { return (n+1)*w.Dead/w.Jobs > n*w.Dead/w.Jobs 
 
 func (w writer) claim(at time.Time, count int) job.Claim {
 	free := map[string]int{}
-	for i := range queues {
-		free[queue(i)] = count
+	for _, queue := range queueNames() {
+		free[queue] = count
 	}
 	return job.Claim{Worker: fmt.Sprintf("crowd-%d", 1+w.random.IntN(8)), Now: at, Lease: time.Hour, Free: free}
 }
@@ -110,14 +111,13 @@ func (w writer) end(j job.Job, at time.Time, dies bool) job.Settlement {
 	return j.Settle(end, w.random.Float64)
 }
 
-// born makes the n-th job.
-func (w writer) born(n int, at time.Time) job.Job {
-	typ, nouns, verbs, names := w.random.IntN(types), nouns(), verbs(), names()
+// newJob makes the n-th job.
+func (w writer) newJob(n int, at time.Time) job.Job {
+	typ, queues, nouns, verbs, names := w.random.IntN(types), queueNames(), nouns(), verbs(), customers()
 	policy := retry.Default()
-	policy.InitialInterval, policy.Jitter = time.Second, retry.Jitter{}
-	policy.MaxAttempts = 2
+	policy.MaxAttempts, policy.InitialInterval, policy.Jitter = 2, time.Second, retry.Jitter{}
 	return job.Job{
-		Token: job.Token{ID: w.id(at)}, Queue: queue(typ % queues),
+		Token: job.Token{ID: w.id(at)}, Queue: queues[typ%len(queues)],
 		Type:   fmt.Sprintf("%s.%s", nouns[typ%len(nouns)], verbs[typ/len(nouns)%len(verbs)]),
 		Policy: policy, Timeout: time.Minute,
 		Payload: fmt.Appendf(nil, `{"order_id":%d,"customer":"%s.%s@mail.example","amount":%d,"currency":"EUR",`+
@@ -143,3 +143,42 @@ func (w writer) id(at time.Time) string {
 	ms, a, b := uint64(at.UnixMilli()), w.random.Uint64(), w.random.Uint64()
 	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x", ms>>16&0xffffffff, ms&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
 }
+
+// types is how many types of job there are: each noun with each verb.
+const types = 40
+
+func queueNames() []string {
+	return strings.Fields("orders payments email sms reports search imports ledger")
+}
+
+func nouns() []string {
+	return strings.Fields("order invoice parcel receipt refund report product account coupon review")
+}
+
+func verbs() []string { return strings.Fields("send render import sync") }
+
+func customers() []string {
+	return strings.Fields("ines tomas yuki amara lars noor miguel sofia hana emeka olga pierre")
+}
+
+// cause is a way to fail: a class, and a message with a number that differs.
+type cause struct{ class, message string }
+
+func causes() []cause {
+	return []cause{
+		{"upstream.unavailable", "POST https://api.paylane.example/v2/captures/%d: 503 Service Unavailable"},
+		{"upstream.rate_limited", "GET https://rates.example/v1/quotes/%d: 429 Too Many Requests"},
+		{"upstream.timeout", "POST https://parcels.example/labels/%d: context deadline exceeded after 10s"},
+		{"smtp.Error", "451 4.7.1 message %d: recipient address rejected, try again later"},
+		{"sql.Deadlock", "transaction %d was chosen as the deadlock victim"},
+		{"validation.payload_invalid", "lines[%d].qty: a string stands where a number is expected"},
+		{"panic", "runtime error: index out of range [%d] with length 0"},
+		{"storage.full", "write /var/data/exports/%d.csv: no space left on device"},
+		{"auth.expired", "the token of tenant %d ended"},
+		{"inventory.missing", "product MK-%d is not in any warehouse"},
+		{"dns.failure", "lookup shop-%d.internal: no such host"},
+		{"tls.handshake", "connection %d: remote error: tls: handshake failure"},
+	}
+}
+
+func pick(random *rand.Rand, words []string) string { return words[random.IntN(len(words))] }

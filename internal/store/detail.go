@@ -59,11 +59,11 @@ func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
 	return all, err
 }
 
-func replays(src db.Source, seq int64) ([]job.Replay, error) {
+func replays(src db.Source, seq int64) ([]history.Replay, error) {
 	const query = `SELECT run, state, reason, attempts, at, by FROM replays WHERE job_seq = $1 ORDER BY run`
-	var all []job.Replay
+	var all []history.Replay
 	err := src.Query(query, func(rows *sql.Rows) error {
-		var r job.Replay
+		var r history.Replay
 		var at int64
 		err := rows.Scan(&r.Run, &r.State, &r.Reason, &r.Attempts, &at, &r.By)
 		r.At = db.FromMicros(at)

@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/clip"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
@@ -30,7 +31,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if from.Run != run || !from.Replayable() {
 			return job.Job{}, s.missed(t, from, run)
 		}
-		change := edit.Before(from)
+		change := edit.Effective(from)
 		changed, err := s.rework(t, from, change)
 		if err != nil {
 			return job.Job{}, err
@@ -135,13 +136,13 @@ func edited(standing string, j job.Job, change job.Edit, paths []string) string 
 
 // addEarlier gives replays what their runs had that the next ones have
 // otherwise.
-func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []job.Replay) error {
+func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []history.Replay) error {
 	const query = `SELECT run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope
 		FROM earlier_runs WHERE job_seq = $1 ORDER BY run`
 	var ids []int64
-	var changed []*job.Earlier
+	var changed []*history.Earlier
 	err := src.Query(query, func(rows *sql.Rows) error {
-		run, id, ttr, e := 0, int64(0), int64(0), &job.Earlier{}
+		run, id, ttr, e := 0, int64(0), int64(0), &history.Earlier{}
 		var trace, message sql.NullString
 		var meta, payload, envelope []byte
 		err := rows.Scan(&run, &e.Queue, &e.Type, &e.Priority, &id, &ttr, &trace, &message, &meta, &payload, &envelope)
@@ -151,7 +152,7 @@ func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []job
 				Type: e.Type, TraceID: trace.String, MessageID: message.String, Meta: json.RawMessage(meta), Payload: payload, Envelope: envelope,
 			}
 		}
-		if i := slices.IndexFunc(replays, func(r job.Replay) bool { return r.Run == run }); i >= 0 {
+		if i := slices.IndexFunc(replays, func(r history.Replay) bool { return r.Run == run }); i >= 0 {
 			replays[i].Earlier = e
 		}
 		ids, changed = append(ids, id), append(changed, e)
@@ -159,7 +160,7 @@ func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []job
 	}, seq)
 	for i, e := range changed {
 		if err == nil {
-			err = policies.Give(src, ids[i], e)
+			e.Policy, e.Origins, err = policies.Get(src, ids[i])
 		}
 	}
 	return err

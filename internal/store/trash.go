@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/audit"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
@@ -158,19 +159,19 @@ func (s *Store) leaveTrash(t *db.Tx, from ...job.Job) error {
 
 // Trashed says of jobs in the trash when they came there and where they were,
 // by the job's own number.
-func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error) {
+func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.Trashed, error) {
 	return trashed(s.reader.In(ctx), jobs)
 }
 
-func trashed(src db.Source, jobs []job.Job) (map[int64]job.Trashed, error) {
+func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	all := map[int64]job.Trashed{}
+	all := map[int64]history.Trashed{}
 	if len(jobs) == 0 {
 		return all, nil
 	}
 	err := src.Query(query, func(rows *sql.Rows) error {
 		var seq, at int64
-		var was job.Trashed
+		var was history.Trashed
 		err := rows.Scan(&seq, &at, &was.By, &was.Bulk, &was.State, &was.Letter, &was.Reason)
 		was.At = db.FromMicros(at)
 		all[seq] = was
@@ -253,7 +254,7 @@ func (s *Store) oldTrash(t *db.Tx, before time.Time, last purged) (next purged, 
 }
 
 // discardedBy says who put a job into the trash, and when.
-func discardedBy(was job.Trashed) string {
+func discardedBy(was history.Trashed) string {
 	words := "discarded by " + audit.Name(was.By)
 	if was.Bulk != 0 {
 		words += fmt.Sprintf(" with operation %d", was.Bulk)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/web/templates/jobpage"
 )
@@ -125,7 +126,7 @@ func editedPage() jobpage.View {
 	was := h.Job
 	body := was.Body()
 	body.Payload = []byte(`{"order_id":88412,"provider":"paylane"}`)
-	h.Replays[len(h.Replays)-1].Earlier = &job.Earlier{
+	h.Replays[len(h.Replays)-1].Earlier = &history.Earlier{
 		Queue: "payments", Type: was.Type, Priority: 0, Policy: was.Policy, Origins: was.Origins, Timeout: was.Timeout, Body: &body,
 	}
 	h.Job.Payload = []byte(`{"order_id":88412,"provider":"paylane-eu2"}`)

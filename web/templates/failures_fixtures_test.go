@@ -5,6 +5,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
@@ -17,7 +18,7 @@ import (
 func group(n int) failures.Group {
 	k := kinds()[n]
 	g := groupsByNumber()[int64(n+1)]
-	g.Queues = []failures.Share{{Name: k.queue, Count: g.Failures}}
+	g.Queues = []filter.NameCount{{Name: k.queue, Count: g.Failures}}
 	g.Dead, g.Retrying, g.Replayed, g.Recovered = g.Failures*3/5, g.Failures/6, int64(5*n), int64(4*n)
 	g.FirstSeen, g.LastSeen = now.Add(-time.Duration(n*n*7+1)*time.Hour), now.Add(-time.Duration(n*n*40+5)*time.Second)
 	for i := range 24 {
@@ -32,7 +33,7 @@ func groups() []failures.Group {
 		all[n] = group(n)
 	}
 	all[2].Note = "greylisting: they come back within the hour,\nsee the runbook"
-	all[3].Queues = append(all[3].Queues, failures.Share{Name: "imports", Count: 7})
+	all[3].Queues = append(all[3].Queues, filter.NameCount{Name: "imports", Count: 7})
 	return all
 }
 

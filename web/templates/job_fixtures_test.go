@@ -117,7 +117,7 @@ func (l *life) drawing(x float64) *life {
 // replayed starts the next run.
 func (l *life) replayed(at time.Time, by string) *life {
 	j := &l.Job
-	l.Replays = append(l.Replays, job.Replay{Run: j.Run, State: j.State, Reason: j.Reason, Attempts: j.Attempts, At: at, By: by})
+	l.Replays = append(l.Replays, history.Replay{Run: j.Run, State: j.State, Reason: j.Reason, Attempts: j.Attempts, At: at, By: by})
 	for i := range l.Letters {
 		if l.Letters[i].Run == j.Run {
 			l.Letters[i].ReplayedAt, l.Letters[i].ReplayedBy = at, by

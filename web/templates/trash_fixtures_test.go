@@ -7,6 +7,7 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/web/templates/adminpage"
 	"redrive/web/templates/listpage"
@@ -30,13 +31,13 @@ func auditEntries() []audit.Entry {
 
 func trashStates(all map[string]page) {
 	f := frame("trash", "Trash")
-	v := listpage.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]job.Trashed{}}
+	v := listpage.Trash{Frame: f, Filter: filter.Filter{Status: job.StatusTrashed}, Keeps: 7 * 24 * time.Hour, Was: map[int64]history.Trashed{}}
 	all["trash-empty"] = v
 	full := v
 	full.Was = maps.Clone(v.Was)
 	for n := range 4 {
 		j := failure(n, job.StatusDeadLetter)
-		was := job.Trashed{At: now.Add(-time.Duration(n*n*19+1) * time.Hour), By: "ana", State: j.State, Letter: j.Letter, Reason: j.Reason}
+		was := history.Trashed{At: now.Add(-time.Duration(n*n*19+1) * time.Hour), By: "ana", State: j.State, Letter: j.Letter, Reason: j.Reason}
 		j.Letter = job.LetterTrashed
 		full.List.Jobs, full.Was[j.Seq] = append(full.List.Jobs, j), was
 	}

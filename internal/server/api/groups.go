@@ -13,6 +13,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
@@ -27,7 +28,7 @@ func shapeGroup(g failures.Group) web.Object {
 		"until?", g.Until, "until_failures?", g.Patience.Count, "until_failures_an_hour?", g.Rate, "note?", g.Note,
 		"first_seen", g.FirstSeen, "last_seen", g.LastSeen, "failures", g.Failures, "dead", g.Dead, "retrying", g.Retrying,
 		"replayed", g.Replayed, "recovered", g.Recovered, "relapsed", g.Relapsed,
-		"queues?", web.List(g.Queues, func(s failures.Share) web.Object { return web.Object{"queue", s.Name, "failures", s.Count} }),
+		"queues?", web.List(g.Queues, func(s filter.NameCount) web.Object { return web.Object{"queue", s.Name, "failures", s.Count} }),
 		"last_day?", g.LastDay, // failures by the hour, the oldest first
 	}
 }

@@ -197,7 +197,7 @@ func shapeAttempts(d history.Detail) []web.Object {
 
 // shapeReplay is a run that was replayed; changed says that the next run has
 // something otherwise.
-func shapeReplay(r job.Replay) web.Object {
+func shapeReplay(r history.Replay) web.Object {
 	return web.Object{
 		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts", r.Attempts, "at", r.At, "by", r.By, "changed?", r.Earlier != nil,
 	}

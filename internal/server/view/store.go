@@ -53,7 +53,7 @@ func (v *View) Problems(ctx context.Context, jobs []job.Job) (map[int64]string, 
 }
 
 // Trashed says of jobs in the trash when they came there and where they were.
-func (v *View) Trashed(ctx context.Context, jobs []job.Job) (map[int64]job.Trashed, error) {
+func (v *View) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.Trashed, error) {
 	return v.store.Trashed(ctx, jobs)
 }
 

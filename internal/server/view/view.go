@@ -121,7 +121,7 @@ func (v *View) attempt(a job.Attempt) job.Attempt {
 	return a
 }
 
-func (v *View) replay(r job.Replay) job.Replay {
+func (v *View) replay(r history.Replay) history.Replay {
 	if r.Earlier != nil && r.Earlier.Body != nil {
 		earlier, b := *r.Earlier, v.HideBody(r.Earlier.Type, *r.Earlier.Body)
 		earlier.Body, r.Earlier = &b, &earlier

@@ -161,22 +161,16 @@ func Number(c echo.Context, name string) (int64, error) {
 // that are not known are ignored.
 func Query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	now := time.Now()
-	check := func(err error) bool {
+	check := func(err error) {
 		if err != nil {
 			wrong = append(wrong, fieldOf(err))
 		}
-		return err == nil
 	}
 	f, err := filter.Parse(values.Get("q"), now)
 	check(err)
 	for _, q := range filter.Qualifiers() {
-		part, err := filter.ReadPart(q.Name, values.Get(q.Name), now)
-		if !check(err) {
-			continue
-		}
-		if sum, err := f.Combine(part); check(err) {
-			f = sum
-		}
+		f, err = f.With(q.Name, values.Get(q.Name), now)
+		check(err)
 	}
 	if len(wrong) == 0 {
 		check(f.Check())

@@ -42,7 +42,6 @@ import (
 	"database/sql"
 
 	"redrive/internal/filter"
-	"redrive/internal/job"
 )
 
 // Database says where the data lies. A database that is opened twice at the
@@ -106,7 +105,7 @@ type Source interface {
 type Search interface {
 	// Put adds or replaces documents. They come in rising order of their
 	// numbers.
-	Put(t *Tx, seq int64, d job.Document) error
+	Put(t *Tx, seq int64, d Document) error
 	// Forget removes the documents of jobs; seqs is a JSON array of numbers.
 	Forget(t *Tx, seqs string) error
 	// Clear removes every document.

@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
@@ -188,7 +189,7 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	theirs, first := db.Numbers(numbers), firstHour(now)
 	var number int64
 	err := src.Query(queues, func(rows *sql.Rows) error {
-		var share failures.Share
+		var share filter.NameCount
 		err := rows.Scan(&number, &share.Name, &share.Count)
 		byNumber[number].Queues = append(byNumber[number].Queues, share)
 		return err

@@ -173,7 +173,7 @@ func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error 
 // entry is the line of the audit log about an operation.
 func entry(o operation.Operation, action string, now time.Time, by audit.Actor) audit.Entry {
 	return audit.Entry{
-		At: now, Actor: by, Action: action, Subject: o.Subject(), Filter: o.Filter, Count: o.Total, After: string(o.State),
+		At: now, Actor: by, Action: action, Subject: operation.Subject(o.ID), Filter: o.Filter, Count: o.Total, After: string(o.State),
 	}
 }
 

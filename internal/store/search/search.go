@@ -47,15 +47,15 @@ func (r Redaction) Complete() Redaction {
 
 // document is what a search finds of a failure. A failure that stops the
 // redaction with a panic is left out of the index; nothing else ends for it.
-func (r Redaction) document(j job.Job) (d job.Document, fault error) {
+func (r Redaction) document(j job.Job) (d db.Document, fault error) {
 	defer func() {
 		if why := recover(); why != nil {
-			d, fault = job.Document{ID: j.ID}, fmt.Errorf("hide the secrets of job %s: panic: %v", j.ID, why)
+			d, fault = db.Document{ID: j.ID}, fmt.Errorf("hide the secrets of job %s: panic: %v", j.ID, why)
 		}
 	}()
 	j.Payload, j.Meta = r.Data(j.Type, j.Payload), r.Data(j.Type, j.Meta)
 	j.Error = job.ErrorInfo{Type: r.Text(j.Error.Type), Message: r.Text(j.Error.Message)}
-	return j.Document(), nil
+	return db.DocumentOf(j), nil
 }
 
 // Book feeds the index.
@@ -132,7 +132,7 @@ const (
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
 	failed
-	document job.Document
+	document db.Document
 	fault    error // why there is no document
 }
 

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"redrive/internal/filter"
-	"redrive/internal/job"
 	"redrive/internal/store/db"
 )
 
@@ -16,7 +15,7 @@ import (
 // newest first without sorting, and a page goes on where the one before ended.
 type index struct{}
 
-func (index) Put(t *db.Tx, seq int64, d job.Document) error {
+func (index) Put(t *db.Tx, seq int64, d db.Document) error {
 	const replace = `REPLACE INTO search (rowid, ident, kind, failure, content, meta_text) VALUES ($1, $2, $3, $4, $5, $6)`
 	_, err := t.Exec(replace, seq, d.ID, d.Type, d.Error, d.Payload, d.Meta)
 	return err

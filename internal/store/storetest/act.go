@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -42,7 +43,7 @@ func ReplayStartsTheNextRun(k *kit) {
 	k.same("the job", got, want)
 	d := k.detail(was.ID)
 	k.same("the stored job", d.Job, want)
-	k.same("replays", d.Replays, []job.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 1, At: k.now, By: "eve"}})
+	k.same("replays", d.Replays, []history.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 1, At: k.now, By: "eve"}})
 	k.same("the letter's replay", []any{d.Letters[0].ReplayedAt, d.Letters[0].ReplayedBy}, []any{k.now, "eve"})
 	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)

@@ -70,7 +70,7 @@ func GroupsCountWhatTheyHold(k *kit) {
 	waits := k.settle(k.begin(in("mail")), job.Failed)
 	d := k.group(dead)
 	k.same("counts", []int64{d.Failures, d.Dead, d.Retrying}, []int64{2, 1, 1})
-	k.same("queues", d.Queues, []failures.Share{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}})
+	k.same("queues", d.Queues, []filter.NameCount{{Name: "mail", Count: 1}, {Name: "orders", Count: 1}})
 	k.same("the last two hours", []any{d.Hours[22].Failures, d.Hours[22].Final, d.Hours[23].Failures, d.Hours[23].Final}, []any{int64(1), int64(1), int64(1), int64(0)})
 	k.same("its jobs", ids(d.Jobs), []string{waits.ID, dead.ID})
 	k.pass(time.Minute)

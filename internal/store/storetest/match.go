@@ -6,17 +6,18 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store/db"
 )
 
 // selects reports whether the filter selects the job whose texts are those of
 // the document. It says in memory what a store answers from its indexes. None of the
 // jobs belongs to an error group or an operation that a filter could name.
-func selects(f filter.Filter, j job.Job, d job.Document) bool {
+func selects(f filter.Filter, j job.Job, d db.Document) bool {
 	return f.Group == "" && f.Operation == 0 && matchesState(f, j) && matchesTime(f, j) && f.MatchesType(j.Type) &&
 		(f.Queue == "" || f.Queue == j.Queue) &&
 		(f.Reason == "" || f.Reason == j.Reason) &&
 		(f.Class == "" || retry.Matches(f.Class, j.Error.Type)) &&
-		strings.HasPrefix(j.ID, f.ID) && f.Attempts.Holds(j.Attempts) && f.Run.Holds(j.Run) &&
+		strings.HasPrefix(j.ID, f.ID) && within(f.Attempts, j.Attempts) && within(f.Run, j.Run) &&
 		filter.Contains(f.Error, d.Error) && filter.Contains(f.Payload, d.Payload) && filter.Contains(f.Meta, d.Meta) &&
 		filter.Contains(f.Text, d.ID, d.Type, d.Error, d.Payload, d.Meta)
 }
@@ -30,3 +31,5 @@ func matchesState(f filter.Filter, j job.Job) bool {
 func matchesTime(f filter.Filter, j job.Job) bool {
 	return (f.From.IsZero() || !j.ChangedAt.Before(f.From)) && (f.To.IsZero() || j.ChangedAt.Before(f.To))
 }
+
+func within(s filter.Span, n int) bool { return n >= s.Min && (s.Max == 0 || n <= s.Max) }

@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -47,7 +48,7 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	d := k.detail(was.ID)
 	k.same("the stored job", d.Job, want)
 	body := was.Body()
-	k.same("what run 1 had", *d.Replays[0].Earlier, job.Earlier{Queue: "orders", Type: was.Type, Policy: was.Policy, Timeout: was.Timeout, Body: &body})
+	k.same("what run 1 had", *d.Replays[0].Earlier, history.Earlier{Queue: "orders", Type: was.Type, Policy: was.Policy, Timeout: was.Timeout, Body: &body})
 	claimed := k.claim("mail", 5)
 	k.same("what is claimed", []any{len(claimed), string(claimed[0].Payload), claimed[0].Type, claimed[0].Policy.Strategy},
 		[]any{1, `{"n":2}`, "email.resend", retry.Linear})
@@ -63,7 +64,7 @@ func ReplayWithNothingIsAReplay(k *kit) {
 	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, job.Edit{Body: &body, Queue: "orders", Priority: &priority, Policy: &policy}, eve)
 	k.check(err)
 	k.same("run and state", []any{got.Run, got.State}, []any{2, job.Available})
-	k.same("the replay", k.detail(was.ID).Replays, []job.Replay{{
+	k.same("the replay", k.detail(was.ID).Replays, []history.Replay{{
 		Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 1, At: k.now, By: "eve",
 	}})
 }

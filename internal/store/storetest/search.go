@@ -15,6 +15,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/store/db"
 )
 
 var searching = []func(*kit){
@@ -223,7 +224,7 @@ func FiltersMeanWhatTheySay(k *kit) {
 	}
 	k.fill()
 	jobs := k.all(filter.Filter{}, 1000)
-	documents := make([]job.Document, len(jobs))
+	documents := make([]db.Document, len(jobs))
 	for i, j := range jobs {
 		documents[i] = k.document(j.ID)
 	}
@@ -254,7 +255,7 @@ func FiltersMeanWhatTheySay(k *kit) {
 }
 
 // selected are the ids of the jobs that the filter selects, of some.
-func selected(f filter.Filter, jobs []job.Job, documents []job.Document, of func(job.Job) bool) []string {
+func selected(f filter.Filter, jobs []job.Job, documents []db.Document, of func(job.Job) bool) []string {
 	var all []string
 	for i, j := range jobs {
 		if of(j) && selects(f, j, documents[i]) {
@@ -266,16 +267,16 @@ func selected(f filter.Filter, jobs []job.Job, documents []job.Document, of func
 }
 
 // document is what can be searched of a job, by its history.
-func (k *kit) document(id string) job.Document {
+func (k *kit) document(id string) db.Document {
 	k.Helper()
 	d := k.detail(id)
 	for _, a := range slices.Backward(d.Attempts) {
 		if a.Outcome.Counted() && a.Outcome != job.Succeeded {
 			d.Job.Error = a.Error
-			return d.Job.Document()
+			return db.DocumentOf(d.Job)
 		}
 	}
-	return job.Document{}
+	return db.Document{}
 }
 
 // drawFilter draws a filter of a few parts, most of which some job has.

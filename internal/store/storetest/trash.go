@@ -6,6 +6,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retention"
@@ -162,7 +163,7 @@ func TrashIsListed(k *kit) {
 	k.same("the trash", ids(page.Jobs), []string{waiting.ID, letter.ID})
 	was, err := k.Trashed(k.ctx, append(page.Jobs, k.add(simple())...))
 	k.check(err)
-	k.same("where they were", was, map[int64]job.Trashed{
+	k.same("where they were", was, map[int64]history.Trashed{
 		letter.Seq:  {At: at, By: "eve", State: job.Discarded, Letter: job.LetterStored, Reason: retry.AttemptsExhausted},
 		waiting.Seq: {At: k.now, By: "eve", State: job.Available},
 	})

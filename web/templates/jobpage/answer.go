@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/web/templates"
@@ -275,8 +276,8 @@ func (s *answer) replayStarts(v View) {
 }
 
 // replayOf finds the replay of a run.
-func replayOf(replays []job.Replay, run int) *job.Replay {
-	if i := slices.IndexFunc(replays, func(r job.Replay) bool { return r.Run == run }); i >= 0 {
+func replayOf(replays []history.Replay, run int) *history.Replay {
+	if i := slices.IndexFunc(replays, func(r history.Replay) bool { return r.Run == run }); i >= 0 {
 		return &replays[i]
 	}
 	return nil

@@ -35,7 +35,7 @@ type jobRun struct {
 	reason   retry.Reason
 	attempts []job.Attempt // in the order of execution
 	letter   *job.DeadLetter
-	replay   *job.Replay // what followed
+	replay   *history.Replay // what followed
 }
 
 // runsOf arranges what is known of a job by its runs, oldest first, and says

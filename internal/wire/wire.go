@@ -1,9 +1,11 @@
-// Package wire is how retry policies, durations and times are written in JSON,
-// in the configuration file and on the command line.
+// Package wire is how retry policies, durations, times and the cursors of lists
+// are written in JSON, in addresses, in the configuration file and on the
+// command line.
 package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -82,6 +84,37 @@ func FormatDuration(d time.Duration) string {
 	}).String()
 }
 
+// FormatTime writes a time as answers show it: RFC 3339 in UTC with
+// microseconds, which is what the store keeps. The zero time is empty.
+func FormatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+}
+
+// EncodeCursor writes a place in a list, the numbers by which it is ordered, as
+// one word for an address. The kind tells the cursors of different lists apart.
+func EncodeCursor(kind string, numbers ...int64) string {
+	text := kind
+	for _, n := range numbers {
+		text += "." + strconv.FormatInt(n, 10)
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// DecodeCursor reads the n numbers of a cursor of that kind. It reports false
+// for anything that EncodeCursor did not make: what cannot be read is not
+// written back as the same text.
+func DecodeCursor(kind, cursor string, n int) (numbers []int64, ok bool) {
+	text, _ := base64.RawURLEncoding.DecodeString(cursor)
+	for _, part := range strings.Split(string(text), ".")[1:] {
+		number, _ := strconv.ParseInt(part, 10, 64)
+		numbers = append(numbers, number)
+	}
+	return numbers, len(numbers) == n && EncodeCursor(kind, numbers...) == cursor
+}
+
 // policyJSON is a policy as people write it. Its field order is the order in
 // which answers show it.
 type policyJSON struct {
@@ -129,11 +162,10 @@ func DecodePolicy(data []byte) (retry.Policy, error) {
 func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.Patch, error) {
 	var patch retry.Patch
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
-		err := decodePolicyField(&patch, "use", data, parse)
-		if err != nil {
-			err = &invalid.Error{Field: "policy", Problem: err.Error()}
+		if err := decodePolicyField(&patch, "use", data, parse); err != nil {
+			return patch, &invalid.Error{Field: "policy", Problem: err.Error()}
 		}
-		return patch, err
+		return patch, nil
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
@@ -153,7 +185,7 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(strin
 	}
 	switch name {
 	case "use":
-		p.Use, err = useField(raw)
+		p.Use, err = nameField(raw)
 	case "max_attempts":
 		p.MaxAttempts, err = field[int](raw, "a whole number")
 	case "strategy":
@@ -186,13 +218,13 @@ func field[T any](raw []byte, want string) (*T, error) {
 	return &v, nil
 }
 
-func useField(raw []byte) (string, error) {
+func nameField(raw []byte) (string, error) {
 	name, err := field[string](raw, "the name of a policy")
+	if err == nil && *name == "" {
+		err = fmt.Errorf("must name a policy")
+	}
 	if err != nil {
 		return "", err
-	}
-	if *name == "" {
-		return "", fmt.Errorf("must name a policy")
 	}
 	return *name, nil
 }
@@ -207,11 +239,8 @@ func durationField(raw []byte, parse func(string) (time.Duration, error)) (*time
 }
 
 func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]time.Duration, error) {
-	entries, err := field[[]string](raw, "a list of durations, as [\"PT1S\", \"PT5S\"]")
+	entries, err := listField(raw, "a list of durations, as [\"PT1S\", \"PT5S\"]")
 	if err != nil {
-		return nil, err
-	}
-	if err := checkEntries(len(*entries)); err != nil {
 		return nil, err
 	}
 	schedule := make([]time.Duration, len(*entries))
@@ -224,7 +253,7 @@ func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]ti
 }
 
 func errorsField(raw []byte) (*[]string, error) {
-	entries, err := field[[]string](raw, "a list of strings")
+	entries, err := listField(raw, "a list of strings")
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +262,15 @@ func errorsField(raw []byte) (*[]string, error) {
 			return nil, fmt.Errorf("%q is longer than %d bytes", clip.Text(s, 64), retry.MaxErrorType)
 		}
 	}
-	return entries, checkEntries(len(*entries))
+	return entries, nil
 }
 
-func checkEntries(n int) error {
-	if n > retry.MaxEntries {
-		return fmt.Errorf("has %d entries, at most %d are allowed", n, retry.MaxEntries)
+func listField(raw []byte, want string) (*[]string, error) {
+	entries, err := field[[]string](raw, want)
+	if err == nil && len(*entries) > retry.MaxEntries {
+		err = fmt.Errorf("has %d entries, at most %d are allowed", len(*entries), retry.MaxEntries)
 	}
-	return nil
+	return entries, err
 }
 
 // jitterField reads true (the Open Job Spec's pair), false, or a pair.
@@ -251,7 +281,7 @@ func jitterField(raw []byte) (*retry.Jitter, error) {
 		}
 		return &retry.Jitter{}, nil
 	}
-	pair, err := field[[]float64](raw, "true, false or two factors, as [0.5, 1.5]")
+	pair, err := field[[]float64](raw, "")
 	if err != nil || len(*pair) != 2 {
 		return nil, fmt.Errorf("must be true, false or two factors, as [0.5, 1.5]")
 	}

@@ -2,22 +2,121 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
-	"golang.org/x/term"
-
+	"redrive/internal/client"
 	"redrive/internal/filter"
+	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/wire"
 )
+
+// enqueue is the command that sends a job.
+type enqueue struct {
+	Type     string `arg:"" help:"The job's type, as email.send."`
+	Payload  string `arg:"" optional:"" help:"The payload, any JSON; - reads it from the standard input."`
+	Queue    string `help:"The queue (default)." placeholder:"NAME"`
+	Delay    string `help:"Run it later, as 90s or PT1M30S." placeholder:"DURATION"`
+	Policy   string `help:"A retry policy, or a part of one, as JSON." placeholder:"JSON"`
+	Priority int    `help:"Higher runs first." placeholder:"N"`
+	Key      string `help:"Idempotency key: a second job with the same one is not enqueued." placeholder:"TEXT"`
+	Server   string `help:"Where the dashboard is (${default})." default:"http://127.0.0.1:8080" env:"REDRIVE_SERVER" placeholder:"URL"`
+}
+
+// Run sends the job and prints its id and state.
+func (e *enqueue) Run(c console) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	body, err := e.body(c.stdin)
+	if err != nil {
+		return err
+	}
+	dashboard, err := connect(e.Server)
+	if err != nil {
+		return err
+	}
+	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
+	var answer *client.Error
+	switch {
+	case errors.As(err, &answer) && answer.Refused():
+		return usage("the job was refused: %s", answer.Problem())
+	case answer != nil:
+		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
+	case err != nil:
+		return err
+	}
+	if made.Repeat {
+		made.State += " (enqueued before, under this key)"
+	}
+	fmt.Fprintln(c.stdout, made.ID, made.State)
+	return nil
+}
+
+// check refuses what cannot be sent as it was written.
+func (e *enqueue) check() error {
+	if err := job.CheckType(e.Type); err != nil {
+		return usageError{err}
+	}
+	if strings.ContainsFunc(e.Key, unicode.IsControl) {
+		return usage("--key %q must be without line breaks and other control characters", e.Key)
+	}
+	return nil
+}
+
+// body is the request. The payload goes in as it was written.
+func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
+	payload := []byte(e.Payload)
+	if e.Payload == "-" {
+		var err error
+		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
+			return nil, fmt.Errorf("read the payload: %w", err)
+		}
+		if len(bytes.TrimSpace(payload)) == 0 {
+			return nil, usage("the standard input is empty; send null, or leave - out")
+		}
+	}
+	if len(payload) > job.MaxPayload {
+		return nil, usage("the payload is larger than %d bytes, the most that is kept", job.MaxPayload)
+	}
+	request := struct {
+		Type     string          `json:"type"`
+		Queue    string          `json:"queue,omitempty"`
+		Priority int             `json:"priority,omitempty"`
+		Delay    string          `json:"delay,omitempty"`
+		Policy   json.RawMessage `json:"policy,omitempty"`
+	}{e.Type, e.Queue, e.Priority, "", json.RawMessage(e.Policy)}
+	if e.Delay != "" {
+		d, err := wire.ParseGoDuration(e.Delay)
+		if err != nil {
+			return nil, usage("--delay: %w", err)
+		}
+		request.Delay = wire.FormatDuration(d)
+	}
+	if e.Policy != "" && !json.Valid(request.Policy) {
+		return nil, usage(`--policy is not JSON, as {"max_attempts": 5}`)
+	}
+	data, err := json.Marshal(request)
+	if err != nil || len(bytes.TrimSpace(payload)) == 0 {
+		return data, err
+	}
+	if !json.Valid(payload) {
+		return nil, usage(`the payload is not JSON; a text needs quotes, as '"text"'`)
+	}
+	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
+}
 
 // bulkFlags say what a command acts on, and how fast.
 type bulkFlags struct {
@@ -47,27 +146,21 @@ type discardCommand struct {
 // Run discards through a running dashboard.
 func (d *discardCommand) Run(c console) error { return d.act(c, operation.Discard) }
 
-// remote is an operation as the dashboard shows it.
-type remote struct {
+// operationAnswer is an operation as the API shows it.
+type operationAnswer struct {
 	Operation struct {
-		ID                                                                                     int64
-		State                                                                                  operation.State
-		Why, Filter, Left                                                                      string
-		Rate                                                                                   float64
-		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Dropped, Unsettled, Canary int64
+		ID                                                         int64
+		State                                                      operation.State
+		Why, Filter                                                string
+		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed int64
 	}
 	Breakdown struct {
-		Scope []struct {
-			Queue, Type string
-			Count       int64
-		}
-		Skips []struct {
-			Code  string
-			Count int64
-		}
+		Scope []operation.ScopePart
+		Skips []operation.SkipCount
 	}
 }
 
+// act begins an operation, shows its preview, and starts and follows it.
 func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	pace, err := b.pace()
 	if err != nil {
@@ -78,13 +171,13 @@ func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	} else if f.Zero() {
 		return usage("--filter is empty, which would be every job; write state:dead_letter for all dead letters")
 	}
-	server, err := newAPI(b.Server)
+	dashboard, err := connect(b.Server)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	w := &watcher{console: c, api: server, kind: kind}
+	w := &watcher{console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.stdout)}
 	if err := w.begin(ctx, b.Filter); err != nil {
 		return err
 	}
@@ -147,26 +240,27 @@ func parseRate(text string) (float64, error) {
 	return 0, usage("--rate %q is not a rate as 20/s, 300/m or 1000/h", text)
 }
 
-// watcher is a command that has begun an operation and looks at it.
+// watcher is a command that has begun an operation and watches it.
 type watcher struct {
 	console
-	api  api
-	kind operation.Kind
-	now  remote
-	said string // the line of progress that was written last
+	dashboard *client.Client
+	kind      operation.Kind
+	live      bool // the output is a terminal, on which a line can be drawn again
+	now       operationAnswer
+	printed   string // the newest line of progress
 }
 
 // begin makes the operation and waits for its preview.
 func (w *watcher) begin(ctx context.Context, filter string) error {
 	ask := map[string]any{"kind": w.kind, "filter": filter}
-	if err := w.api.call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
+	if err := w.dashboard.Call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
 		return err
 	}
 	for w.now.Operation.State == operation.Collecting {
-		if err := w.look(ctx, 200*time.Millisecond); err != nil {
-			if ctx.Err() != nil {
-				return errors.Join(errors.New("interrupted before the preview; nothing was done"), w.post("abort", nil))
-			}
+		switch err := w.look(ctx, 200*time.Millisecond); {
+		case err != nil && ctx.Err() != nil:
+			return errors.Join(errors.New("interrupted before the preview; nothing was done"), w.post("abort", nil))
+		case err != nil:
 			return err
 		}
 	}
@@ -180,7 +274,7 @@ func (w *watcher) look(ctx context.Context, wait time.Duration) error {
 		return ctx.Err()
 	case <-time.After(wait):
 	}
-	return w.api.call(ctx, http.MethodGet, w.path(""), nil, &w.now)
+	return w.dashboard.Call(ctx, http.MethodGet, w.path(""), nil, &w.now)
 }
 
 func (w *watcher) path(act string) string {
@@ -190,9 +284,7 @@ func (w *watcher) path(act string) string {
 // post acts on the operation, whether or not somebody has interrupted the
 // command.
 func (w *watcher) post(act string, body any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), doorPatience)
-	defer cancel()
-	return w.api.call(ctx, http.MethodPost, w.path(act), body, &w.now)
+	return w.dashboard.Call(context.Background(), http.MethodPost, w.path(act), body, &w.now)
 }
 
 // preview prints what would be done, and what not.
@@ -212,12 +304,6 @@ func (w *watcher) preview(pace map[string]any) {
 	}
 }
 
-// printable is a text without characters that a terminal would obey.
-func printable(s string) string {
-	q := strconv.QuoteToGraphic(s)
-	return q[1 : len(q)-1]
-}
-
 // confirm asks the person at the terminal. Above a thousand jobs the number is
 // to be typed. An interrupt is a no.
 func (w *watcher) confirm(ctx context.Context) error {
@@ -230,7 +316,7 @@ func (w *watcher) confirm(ctx context.Context) error {
 	}
 	fmt.Fprintf(w.stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
 	answered := make(chan string, 1)
-	go func() { // ends with the process: nothing can wake a read from a terminal
+	go func() { // ends with the process: nothing can end a read from a terminal
 		answer, _ := bufio.NewReader(w.stdin).ReadString('\n') // what cannot be read is no yes
 		answered <- answer
 	}()
@@ -245,28 +331,23 @@ func (w *watcher) confirm(ctx context.Context) error {
 	return errors.New("not confirmed; nothing was done")
 }
 
-func isTerminal(f any) bool {
-	file, ok := f.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
 // follow shows the progress until nothing more happens by itself.
 func (w *watcher) follow(ctx context.Context) error {
-	live := isTerminal(w.stdout)
 	wait := 2 * time.Second
-	if live {
+	if w.live {
 		wait = 250 * time.Millisecond
 	}
 	for {
-		w.progress(live)
+		w.progress()
 		o := w.now.Operation
 		if o.State != operation.Running {
-			return w.end(live)
+			return w.end()
 		}
 		if err := w.look(ctx, wait); err != nil {
-			w.newline(live)
+			w.newline()
 			if ctx.Err() != nil {
-				fmt.Fprintf(w.stdout, "Operation %d goes on without this command. To end it: curl -X POST %s\n", o.ID, w.api.base.JoinPath(w.path("abort")))
+				fmt.Fprintf(w.stdout, "Operation %d goes on without this command. To end it: curl -X POST %s\n",
+					o.ID, w.dashboard.URL(w.path("abort")))
 				return nil
 			}
 			return fmt.Errorf("operation %d goes on, but cannot be watched: %w", o.ID, err)
@@ -275,15 +356,15 @@ func (w *watcher) follow(ctx context.Context) error {
 }
 
 // progress draws a bar in place, or writes a line where something changed.
-func (w *watcher) progress(live bool) {
+func (w *watcher) progress() {
 	o := w.now.Operation
 	line := fmt.Sprintf("%d of %d: %d done, %d skipped, %d failed; %d succeeded, %d failed again",
 		o.Total-o.Pending, o.Total, o.Done, o.Skipped, o.Failed, o.Succeeded, o.Relapsed)
-	if line == w.said {
+	if line == w.printed {
 		return
 	}
-	w.said = line
-	if !live {
+	w.printed = line
+	if !w.live {
 		fmt.Fprintln(w.stdout, line)
 		return
 	}
@@ -292,22 +373,22 @@ func (w *watcher) progress(live bool) {
 	fmt.Fprintf(w.stdout, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), line)
 }
 
-func (w *watcher) newline(live bool) {
-	if live {
+func (w *watcher) newline() {
+	if w.live {
 		fmt.Fprintln(w.stdout)
 	}
 }
 
 // end says how it ended, or what it waits for.
-func (w *watcher) end(live bool) error {
-	w.newline(live)
+func (w *watcher) end() error {
+	w.newline()
 	o := w.now.Operation
 	switch o.State {
 	case operation.Finished:
 		fmt.Fprintf(w.stdout, "Operation %d is finished.\n", o.ID)
 		return nil
 	case operation.Paused:
-		return fmt.Errorf("operation %d is paused: %s; to go on: curl -X POST %s", o.ID, o.Why, w.api.base.JoinPath(w.path("resume")))
+		return fmt.Errorf("operation %d is paused: %s; to go on: curl -X POST %s", o.ID, o.Why, w.dashboard.URL(w.path("resume")))
 	}
 	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)
 }

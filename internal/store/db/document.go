@@ -1,7 +1,9 @@
-package job
+package db
 
 import (
 	"strings"
+
+	"redrive/internal/job"
 )
 
 // Document is what can be searched of a job that failed, as it was at its newest
@@ -9,18 +11,18 @@ import (
 // failed: no text is found in it.
 type Document struct{ ID, Type, Error, Payload, Meta string }
 
-// MaxSearched is how many bytes of each text can be searched.
-const MaxSearched = 32 << 10
+// maxSearched is how many bytes of each text can be searched.
+const maxSearched = 32 << 10
 
-// Document is what can be searched of the job, whose error is its newest one.
-func (j Job) Document() Document {
-	failure := (&Failure{ErrorInfo: j.Error}).Error()
+// DocumentOf is what can be searched of a job, whose error is its newest one.
+func DocumentOf(j job.Job) Document {
+	failure := (&job.Failure{ErrorInfo: j.Error}).Error()
 	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
 }
 
 // searchable is the part of a text that can be searched: its beginning, as
 // characters. A NUL would end it for the index.
 func searchable(s string) string {
-	s = s[:min(len(s), MaxSearched)]
+	s = s[:min(len(s), maxSearched)]
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

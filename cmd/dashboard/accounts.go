@@ -1,0 +1,359 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/client"
+	"redrive/internal/store"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
+	"redrive/internal/wire"
+)
+
+// accountFlags say where users and tokens are kept: in the database itself while
+// no dashboard runs on it, else behind the API of the one that does, which takes
+// an admin's token unless nobody has to log in yet.
+type accountFlags struct {
+	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	Server string `help:"Where the dashboard is (the one that has the database open). An admin's token goes into REDRIVE_TOKEN." placeholder:"URL"`
+}
+
+// accountRequest describes one command about users or tokens by its two ways:
+// what it does to the open database, and what it asks of the API.
+type accountRequest struct {
+	local  func(context.Context, *store.Store) error
+	method string
+	path   string
+	send   any
+	into   any  // the answer of the API, nil: none is needed
+	create bool // the database may be new; otherwise a mistyped name makes none
+}
+
+// do carries the request out in one of its two ways.
+func (a accountFlags) do(c console, r accountRequest) error {
+	if a.Server != "" {
+		return r.ask(a.Server)
+	}
+	if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
+		return usage("--db %s: there is no such file; name the database", a.DB)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
+	defer cancel()
+	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
+	var locked *db.LockedError
+	if errors.As(err, &locked) && locked.URL != "" {
+		fmt.Fprintf(c.stderr, "%s is in use by the process with pid %d; asking it at %s.\n", a.DB, locked.PID, locked.URL)
+		return r.ask(locked.URL)
+	}
+	if err != nil {
+		return refusalOr(err)
+	}
+	return refusalOr(errors.Join(r.local(ctx, s), s.Close()))
+}
+
+// ask carries the request out through the API.
+func (r accountRequest) ask(server string) error {
+	dashboard, err := connect(server)
+	if err != nil {
+		return err
+	}
+	return dashboard.Call(context.Background(), r.method, r.path, r.send, r.into)
+}
+
+// connect returns a client that sends the token of the environment: a command
+// line can be seen by everybody on the machine.
+func connect(server string) (*client.Client, error) {
+	dashboard, err := client.New(server)
+	if err != nil {
+		return nil, usage("--server %w", err)
+	}
+	token, set := os.LookupEnv("REDRIVE_TOKEN")
+	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
+		return nil, usage("REDRIVE_TOKEN is empty; write the token into it, or unset it")
+	}
+	return dashboard, nil
+}
+
+// refusalOr makes what was asked wrongly a usage error.
+func refusalOr(err error) error {
+	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*db.LockedError)) {
+		return usageError{err}
+	}
+	return err
+}
+
+// change carries out a request that changes something, and says what was done.
+func (a accountFlags) change(c console, r accountRequest, done string, args ...any) error {
+	r.method = http.MethodPost
+	err := a.do(c, r)
+	if err == nil {
+		fmt.Fprintf(c.stdout, done+"\n", args...)
+	}
+	return err
+}
+
+// commandLine is who acts on the database itself.
+func commandLine() audit.Actor { return audit.Actor{Name: "command line"} }
+
+// userCommand is the commands about users.
+type userCommand struct {
+	Add      userAdd      `cmd:"" help:"Add a user. The first one is an admin; from then on everybody logs in."`
+	List     userList     `cmd:"" help:"List the users."`
+	Role     userRole     `cmd:"" help:"Give a user another role."`
+	Password userPassword `cmd:"" help:"Give a user another password."`
+	Remove   userRemove   `cmd:"" help:"Remove a user."`
+}
+
+// userAdd is dashboard user add.
+type userAdd struct {
+	Name string      `arg:"" help:"The name, as ana."`
+	Role access.Role `required:"" help:"viewer, operator or admin." placeholder:"ROLE"`
+	accountFlags
+}
+
+// Run adds the user.
+func (u *userAdd) Run(c console) error {
+	if err := errors.Join(access.CheckUser(u.Name), access.CheckUserRole(u.Role)); err != nil {
+		return usageError{err}
+	}
+	password, err := askPassword(c, u.Name)
+	if err != nil {
+		return err
+	}
+	return u.change(c, accountRequest{
+		path: "users", send: map[string]any{"name": u.Name, "role": u.Role, "password": password}, create: true,
+		local: func(ctx context.Context, s *store.Store) error {
+			hash, err := access.NewPasswords().Hash(ctx, password)
+			if err != nil {
+				return err
+			}
+			return s.Accounts.AddUser(ctx, time.Now(), access.User{Name: u.Name, Role: u.Role, Password: hash}, commandLine())
+		},
+	}, "%s is added as %s.", u.Name, u.Role)
+}
+
+// userList is dashboard user list.
+type userList struct{ accountFlags }
+
+// listedUser is a user as the API shows it.
+type listedUser struct {
+	Name    string
+	Role    access.Role
+	Created time.Time `json:"created_at"`
+}
+
+// Run lists the users.
+func (u *userList) Run(c console) error {
+	var found struct{ Users []listedUser }
+	err := u.do(c, accountRequest{
+		method: http.MethodGet, path: "users", into: &found,
+		local: func(ctx context.Context, s *store.Store) error {
+			users, err := s.Accounts.Users(ctx)
+			for _, u := range users {
+				found.Users = append(found.Users, listedUser{u.Name, u.Role, u.Created})
+			}
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if len(found.Users) == 0 {
+		fmt.Fprintln(c.stdout, "There is no user; nobody has to log in on this machine.")
+		return nil
+	}
+	rows := "NAME\tROLE\tSINCE\n"
+	for _, u := range found.Users {
+		rows += fmt.Sprintf("%s\t%s\t%s\n", u.Name, u.Role, day(u.Created))
+	}
+	return printTable(c, rows)
+}
+
+// printTable aligns rows of cells that are separated by tabs.
+func printTable(c console, rows string) error {
+	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, rows)
+	return w.Flush()
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02")
+}
+
+// userRole is dashboard user role.
+type userRole struct {
+	Name string      `arg:"" help:"The user."`
+	Role access.Role `required:"" help:"viewer, operator or admin." placeholder:"ROLE"`
+	accountFlags
+}
+
+// Run changes the role.
+func (u *userRole) Run(c console) error {
+	if err := access.CheckUserRole(u.Role); err != nil {
+		return usageError{err}
+	}
+	return u.change(c, accountRequest{
+		path: "users/" + url.PathEscape(u.Name) + "/role", send: map[string]any{"role": u.Role},
+		local: func(ctx context.Context, s *store.Store) error {
+			return s.Accounts.SetRole(ctx, time.Now(), u.Name, u.Role, commandLine())
+		},
+	}, "%s is %s now, and has to log in again.", u.Name, u.Role)
+}
+
+// userPassword is dashboard user password.
+type userPassword struct {
+	Name string `arg:"" help:"The user."`
+	accountFlags
+}
+
+// Run changes the password.
+func (u *userPassword) Run(c console) error {
+	password, err := askPassword(c, u.Name)
+	if err != nil {
+		return err
+	}
+	return u.change(c, accountRequest{
+		path: "users/" + url.PathEscape(u.Name) + "/password", send: map[string]any{"password": password},
+		local: func(ctx context.Context, s *store.Store) error {
+			hash, err := access.NewPasswords().Hash(ctx, password)
+			if err != nil {
+				return err
+			}
+			return s.Accounts.SetPassword(ctx, time.Now(), u.Name, hash, commandLine())
+		},
+	}, "%s has a new password, and has to log in again.", u.Name)
+}
+
+// userRemove is dashboard user remove.
+type userRemove struct {
+	Name string `arg:"" help:"The user."`
+	accountFlags
+}
+
+// Run removes the user.
+func (u *userRemove) Run(c console) error {
+	return u.change(c, accountRequest{
+		path: "users/" + url.PathEscape(u.Name) + "/remove",
+		local: func(ctx context.Context, s *store.Store) error {
+			return s.Accounts.RemoveUser(ctx, time.Now(), u.Name, commandLine())
+		},
+	}, "%s is removed.", u.Name)
+}
+
+// tokenCommand is the commands about tokens.
+type tokenCommand struct {
+	Create tokenCreate `cmd:"" help:"Create a token. It is shown once."`
+	List   tokenList   `cmd:"" help:"List the tokens."`
+	Revoke tokenRevoke `cmd:"" help:"Revoke a token, at once."`
+}
+
+// tokenCreate is dashboard token create.
+type tokenCreate struct {
+	Name    string      `required:"" help:"What it is for, as deploy: histories show it." placeholder:"NAME"`
+	Role    access.Role `required:"" help:"producer (enqueues only), viewer, operator or admin." placeholder:"ROLE"`
+	Expires string      `help:"How long it lasts (${default})." default:"90d" placeholder:"DURATION"`
+	accountFlags
+}
+
+// Run creates the token and prints it.
+func (t *tokenCreate) Run(c console) error {
+	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
+		return usageError{err}
+	}
+	lasts, err := wire.ParseGoDuration(t.Expires)
+	if err == nil {
+		err = access.CheckExpiry(lasts)
+	}
+	if err != nil {
+		return usage("--expires %s: %w", t.Expires, err)
+	}
+	var made struct{ Secret string }
+	err = t.do(c, accountRequest{
+		method: http.MethodPost, path: "tokens", into: &made, create: true,
+		send: map[string]any{"name": t.Name, "role": t.Role, "expires": wire.FormatDuration(lasts)},
+		local: func(ctx context.Context, s *store.Store) error {
+			now, by := time.Now(), commandLine()
+			by.Open = !s.Accounts.Guarded()
+			n := access.Token{Name: t.Name, Role: t.Role, CreatedBy: by.Name, Expires: now.Add(lasts)}
+			n.ID, made.Secret, n.Hash = access.NewToken()
+			return s.Accounts.CreateToken(ctx, now, n, by)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.stderr, "This is the token. It is not shown again; programs send it as Authorization: Bearer, or have it in REDRIVE_TOKEN.")
+	fmt.Fprintln(c.stdout, made.Secret)
+	return nil
+}
+
+// tokenList is dashboard token list.
+type tokenList struct{ accountFlags }
+
+// listedToken is a token as the API shows it.
+type listedToken struct {
+	ID, Name string
+	Role     access.Role
+	Expires  time.Time `json:"expires_at"`
+	Used     time.Time `json:"used_at"`
+	Revoked  time.Time `json:"revoked_at"`
+}
+
+// Run lists the tokens.
+func (t *tokenList) Run(c console) error {
+	var found struct{ Tokens []listedToken }
+	err := t.do(c, accountRequest{
+		method: http.MethodGet, path: "tokens", into: &found,
+		local: func(ctx context.Context, s *store.Store) error {
+			tokens, err := s.Accounts.Tokens(ctx)
+			for _, t := range tokens {
+				found.Tokens = append(found.Tokens, listedToken{t.ID, t.Name, t.Role, t.Expires, t.Used, t.Revoked})
+			}
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	rows := "ID\tNAME\tROLE\tUNTIL\tLAST USED\tSTATE\n"
+	for _, t := range found.Tokens {
+		state := "good"
+		if !t.Revoked.IsZero() {
+			state = "revoked"
+		} else if !time.Now().Before(t.Expires) {
+			state = "expired"
+		}
+		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, day(t.Expires), day(t.Used), state)
+	}
+	return printTable(c, rows)
+}
+
+// tokenRevoke is dashboard token revoke.
+type tokenRevoke struct {
+	ID string `arg:"" help:"The id, as token list shows it and as it stands in the token."`
+	accountFlags
+}
+
+// Run revokes the token.
+func (t *tokenRevoke) Run(c console) error {
+	return t.change(c, accountRequest{
+		path: "tokens/" + url.PathEscape(t.ID) + "/revoke",
+		local: func(ctx context.Context, s *store.Store) error {
+			return s.Accounts.RevokeToken(ctx, time.Now(), t.ID, commandLine())
+		},
+	}, "The token %s lets nobody in any more.", t.ID)
+}

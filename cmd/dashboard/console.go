@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"redrive/internal/access"
+)
+
+// console is the outside world of a command.
+type console struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// progress returns a function that draws, a few times a second, how many of all
+// jobs are done.
+func (c console) progress(doing string) func(done, all int) {
+	drawn := time.Now()
+	return func(done, all int) {
+		if time.Since(drawn) > 200*time.Millisecond {
+			drawn = time.Now()
+			fmt.Fprintf(c.stderr, "\r%s job %d of %d ", doing, done, all)
+		}
+	}
+}
+
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// printable is a text without characters that a terminal would obey.
+func printable(s string) string {
+	q := strconv.QuoteToGraphic(s)
+	return q[1 : len(q)-1]
+}
+
+// askPassword reads a password twice from a terminal that does not show it, or
+// once from the first line of the standard input. It is never an argument:
+// everybody on the machine sees those.
+func askPassword(c console, name string) (string, error) {
+	file, ok := c.stdin.(*os.File)
+	if !ok || !isTerminal(file) {
+		line, err := bufio.NewReader(io.LimitReader(c.stdin, 4096)).ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return checkedPassword(strings.TrimRight(line, "\r\n"), err)
+	}
+	first, err := askHidden(c, file, "Password for "+name+": ")
+	if err != nil {
+		return "", err
+	}
+	again, err := askHidden(c, file, "Once more: ")
+	if err == nil && first != again {
+		err = usage("the two passwords differ; nothing was changed")
+	}
+	return first, err
+}
+
+func askHidden(c console, terminal *os.File, prompt string) (string, error) {
+	fmt.Fprint(c.stderr, prompt)
+	text, err := term.ReadPassword(int(terminal.Fd()))
+	fmt.Fprintln(c.stderr)
+	return checkedPassword(string(text), err)
+}
+
+// checkedPassword returns a password that was read and that can be one.
+func checkedPassword(password string, err error) (string, error) {
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	if err := access.CheckPassword(password); err != nil {
+		return "", usageError{err}
+	}
+	return password, nil
+}

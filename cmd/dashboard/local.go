@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/config"
+	"redrive/internal/handler"
+	"redrive/internal/seed"
+	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
+	"redrive/web/templates/policypage"
+)
+
+// show is the command version.
+type show struct{}
+
+// Run prints the version.
+func (*show) Run(c console) error {
+	fmt.Fprintln(c.stdout, "redrive "+version)
+	return nil
+}
+
+// check is the command that reads a configuration file, tries the examples of
+// its rules, and says what it found.
+type check struct {
+	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
+}
+
+// Run checks the file.
+func (k *check) Run(c console) error {
+	settings, err := loadConfig(k.File)
+	if err != nil {
+		return err
+	}
+	set, err := handler.New(settings.Handlers)
+	if err != nil {
+		return usageError{settings.Locate(err)}
+	}
+	set.Close()
+	passed, wrong := settings.TryExamples()
+	for _, err := range wrong {
+		fmt.Fprintln(c.stdout, err)
+	}
+	if len(wrong) > 0 {
+		return usage("%s: the rules do not do what its examples expect; examples that passed: %d", k.File, passed)
+	}
+	fmt.Fprintf(c.stdout, "%s is right: queues %d, handlers %d.\n", k.File, len(settings.Queues()), len(settings.Handlers))
+	if n := settings.Rules().Len(); n+passed > 0 {
+		fmt.Fprintf(c.stdout, "Its rules: %d. Examples that passed: %d.\n", n, passed)
+	}
+	return nil
+}
+
+// policy is the command that shows what a policy does, without a server.
+type policy struct {
+	Name   string `arg:"" help:"A preset (as daycry), a policy of the configuration, default, queue:NAME, type:NAME, or a file that holds a policy."`
+	Config string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+}
+
+// Run prints the delays of the policy, and what they add up to.
+func (p *policy) Run(c console) error {
+	settings, err := loadConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	entry, err := p.find(settings)
+	if err != nil {
+		return usageError{err}
+	}
+	// The numbers are those of the page, so that both show the same herd.
+	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
+	return policypage.Write(c.stdout, entry, herd)
+}
+
+// find takes the name as one of the configuration first, then as a file's.
+func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
+	named, ttr, err := settings.Find(p.Name)
+	if err == nil {
+		return policypage.Entry{Name: p.Name, Policy: named, TTR: ttr}, nil
+	}
+	if _, missing := os.Stat(p.Name); errors.Is(missing, fs.ErrNotExist) && !isFileName(p.Name) {
+		return policypage.Entry{}, err
+	}
+	read, err := settings.ReadPolicy(p.Name)
+	return policypage.Entry{Name: "file:" + p.Name, Policy: read}, err
+}
+
+// isFileName reports whether a name can only be meant as a file's.
+func isFileName(name string) bool {
+	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+// doctor looks at a database without changing it. It works beside a running
+// dashboard.
+type doctor struct {
+	DB string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+}
+
+// Run prints a line for each thing that was looked at.
+func (d *doctor) Run(c console) error {
+	if _, err := os.Stat(d.DB); err != nil {
+		return usage("there is no database to look at: %v", err)
+	}
+	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
+	bad := 0
+	for _, f := range found {
+		verdict := "ok      "
+		if f.Problem != "" {
+			bad++
+			verdict, f.What = "PROBLEM ", f.What+": "+f.Problem
+		}
+		fmt.Fprintln(c.stdout, verdict+f.What)
+	}
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%d of %d checks of %s found a problem; keep a copy of the file before anything else", bad, len(found), d.DB)
+	}
+	return err
+}
+
+// seedCommand writes a large database, to see how the pages fare on it.
+type seedCommand struct {
+	DB   string `name:"db" help:"Database file to make; it must not exist." required:"" placeholder:"FILE"`
+	Jobs int    `help:"Jobs in all (${default})." default:"1000000" placeholder:"N"`
+	Dead int    `help:"Dead ones among them (${default})." default:"100000" placeholder:"N"`
+	Seed uint64 `help:"The same seed writes the same jobs (${default})." default:"1" placeholder:"N"`
+}
+
+// Run writes the jobs and says how far it is. What a signal cuts short is
+// deleted: nobody shall measure half a crowd.
+func (s *seedCommand) Run(c console) error {
+	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
+		return usage("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
+	}
+	if _, err := os.Stat(s.DB); err == nil {
+		return usage("--db %s: the file exists; name a new one", s.DB)
+	}
+	ctx, _, release := interrupts()
+	defer release()
+	begin := time.Now()
+	err := s.write(ctx, c, begin)
+	fmt.Fprint(c.stderr, "\r\033[K")
+	if err != nil {
+		for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+			if problem := os.Remove(s.DB + suffix); problem != nil && !errors.Is(problem, os.ErrNotExist) {
+				err = errors.Join(err, problem)
+			}
+		}
+		return err
+	}
+	fmt.Fprintf(c.stdout, "%s: %d jobs, %d of them dead, in %v.\n", s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second))
+	if kept := config.Default().Retention().Count; int64(s.Dead) > kept {
+		fmt.Fprintf(c.stdout, "Serve it with dead_letter.retention.count above %d, or all but the newest %d are pruned.\n", s.Dead, kept)
+	}
+	return nil
+}
+
+func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) error {
+	large, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: s.DB, Relaxed: true}, Redact: redaction(config.Default())})
+	if err != nil {
+		return err
+	}
+	plan := seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}
+	err = plan.Write(ctx, large, large.Search, c.progress("Writing"))
+	return errors.Join(err, large.Close())
+}

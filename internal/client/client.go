@@ -1,0 +1,158 @@
+// Package client calls the API of a running dashboard, for the command line.
+//
+// A [Client] knows the address of the dashboard and the token to send.
+// [Client.Call] exchanges JSON documents, [Client.Enqueue] sends a job. What the
+// dashboard refuses comes back as an [*Error], whose text can be shown to a
+// person as it is.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"redrive/internal/httpclient"
+)
+
+// Timeout bounds each request and its answer.
+const Timeout = 30 * time.Second
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 4 << 20
+
+// Client calls one dashboard.
+type Client struct {
+	Token string // sent with each request; empty sends none
+	base  *url.URL
+}
+
+// New returns a client of the dashboard at an address such as
+// "http://127.0.0.1:8080", without a token.
+func New(address string) (*Client, error) {
+	base, err := httpclient.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not an address as http://127.0.0.1:8080", address)
+	}
+	return &Client{base: base.JoinPath("api/v1")}, nil
+}
+
+// URL is the address of a path of the API.
+func (c *Client) URL(path string) string { return c.base.JoinPath(path).String() }
+
+// Error is the dashboard's answer to a request that it did not carry out.
+type Error struct {
+	Field, Message string // as the API says them; Field may be empty
+	status         int
+	url            *url.URL
+}
+
+// Refused reports whether the request was wrong, and not the dashboard.
+func (e *Error) Refused() bool { return e.status < http.StatusInternalServerError }
+
+// Problem is what the API says: the field, where there is one, and the message.
+func (e *Error) Problem() string { return strings.TrimPrefix(e.Field+": "+e.Message, ": ") }
+
+func (e *Error) Error() string {
+	switch {
+	case e.status == http.StatusUnauthorized:
+		return fmt.Sprintf("the dashboard at %s asks who you are: put a token whose role may do this into REDRIVE_TOKEN", e.url.Host)
+	case e.status == http.StatusNotFound && strings.HasPrefix(e.Message, "there is nothing at this address"):
+		return fmt.Sprintf("there is no dashboard's API at %s; has it a path of its own (--base-path)?", e.url)
+	case e.Refused():
+		return "refused: " + e.Problem()
+	}
+	return "the dashboard failed: " + e.Problem()
+}
+
+// Call sends a document, or none, to a path of the API and reads the answer
+// into another, unless that is nil.
+func (c *Client) Call(ctx context.Context, method, path string, send, into any) error {
+	var body []byte
+	if send != nil {
+		var err error
+		if body, err = json.Marshal(send); err != nil {
+			return err
+		}
+	}
+	response, err := c.do(ctx, method, path, http.Header{}, body)
+	if err != nil {
+		return fmt.Errorf("ask the dashboard: %w; is one running there?", err)
+	}
+	defer response.Body.Close()
+	return read(response, into)
+}
+
+// Enqueued is a job that the dashboard accepted.
+type Enqueued struct {
+	ID, State string
+	Repeat    bool // it was accepted before, under the same key
+}
+
+// Enqueue sends a job as its JSON text, byte for byte. An empty key is none.
+func (c *Client) Enqueue(ctx context.Context, body []byte, key string) (Enqueued, error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	response, err := c.do(ctx, http.MethodPost, "jobs", header, body)
+	if err != nil {
+		return Enqueued{}, fmt.Errorf("the job was not sent: %w; is a dashboard running there?", err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Job Enqueued }
+	if err = read(response, &answer); !errors.As(err, new(*Error)) && answer.Job.ID == "" {
+		err = unintelligible(response)
+	}
+	answer.Job.Repeat = response.StatusCode == http.StatusOK
+	return answer.Job, err
+}
+
+// do sends a request with a JSON text, or with nothing.
+func (c *Client) do(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.URL(path), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = header
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	h := http.Client{Timeout: Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return h.Do(r)
+}
+
+// read reads a document from an answer, unless into is nil, or the error that
+// the answer is.
+func read(response *http.Response, into any) error {
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("read the dashboard's answer: %w", err)
+	}
+	if response.StatusCode < http.StatusMultipleChoices {
+		if into == nil {
+			return nil
+		}
+		return json.Unmarshal(data, into)
+	}
+	var answer struct{ Error Error }
+	if err := json.Unmarshal(data, &answer); err != nil || answer.Error.Message == "" {
+		return unintelligible(response)
+	}
+	answer.Error.status, answer.Error.url = response.StatusCode, response.Request.URL
+	return &answer.Error
+}
+
+// unintelligible is the error of an answer that no dashboard gives.
+func unintelligible(response *http.Response) error {
+	return fmt.Errorf("%s answered %s, which is no dashboard's answer", response.Request.URL.Host, response.Status)
+}

@@ -1,0 +1,82 @@
+package client_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"redrive/internal/client"
+)
+
+// answering returns a client of a service that gives one answer to everything.
+func answering(t *testing.T, status int, body string) *client.Client {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%s %s has the wrong token", r.Method, r.URL)
+		}
+		w.WriteHeader(status)
+		w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	c, err := client.New(s.URL + "/below")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Token = "secret"
+	return c
+}
+
+func TestNew_TakesAddressesOnly(t *testing.T) {
+	for _, address := range []string{"", "127.0.0.1:8080", "ftp://host", "http://"} {
+		if _, err := client.New(address); err == nil {
+			t.Errorf("%q is an address", address)
+		}
+	}
+	c, err := client.New("https://host/redrive")
+	if err != nil || c.URL("jobs") != "https://host/redrive/api/v1/jobs" {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
+func TestCall_ReadsTheAnswer(t *testing.T) {
+	var answer struct{ Name string }
+	c := answering(t, http.StatusOK, `{"name": "ana"}`)
+	if err := c.Call(t.Context(), http.MethodGet, "users", nil, &answer); err != nil || answer.Name != "ana" {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+func TestCall_SaysWhatWasRefused(t *testing.T) {
+	for _, answer := range []struct {
+		status     int
+		body, want string
+		refused    bool
+	}{
+		{400, `{"error": {"field": "role", "message": "is unknown"}}`, "refused: role: is unknown", true},
+		{401, `{"error": {"message": "log in"}}`, "REDRIVE_TOKEN", true},
+		{404, `{"error": {"message": "there is nothing at this address"}}`, "--base-path", true},
+		{503, `{"error": {"message": "the disk is full"}}`, "the dashboard failed: the disk is full", false},
+		{502, `<html>`, "which is no dashboard's answer", false},
+	} {
+		err := answering(t, answer.status, answer.body).Call(t.Context(), http.MethodPost, "users", map[string]string{}, nil)
+		var refusal *client.Error
+		if err == nil || !strings.Contains(err.Error(), answer.want) || answer.refused != (errors.As(err, &refusal) && refusal.Refused()) {
+			t.Errorf("%d: %v", answer.status, err)
+		}
+	}
+}
+
+func TestEnqueue_TellsARepeatedKey(t *testing.T) {
+	for status, repeat := range map[int]bool{http.StatusOK: true, http.StatusCreated: false} {
+		made, err := answering(t, status, `{"job": {"id": "1", "state": "available"}}`).Enqueue(t.Context(), []byte(`{}`), "key")
+		if err != nil || made.ID != "1" || made.State != "available" || made.Repeat != repeat {
+			t.Errorf("%d: %+v, %v", status, made, err)
+		}
+	}
+	if _, err := answering(t, http.StatusOK, `{}`).Enqueue(t.Context(), []byte(`{}`), ""); err == nil {
+		t.Error("an answer without a job is one")
+	}
+}
