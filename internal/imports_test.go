@@ -48,7 +48,7 @@ var rooms = map[string]string{
 	"store/search":     "store/book store/db",
 	"store/accounts":   "access store/db",
 	"store":            "store/accounts store/book store/counters store/db store/groups store/operations store/rows store/search",
-	"store/storetest":  "access store",
+	"store/storetest":  "access store store/db",
 	"store/rawtest":    "",
 	"server/view":      "access envelope rawjson redact store store/db",
 	"server/web":       "access config live rules server/view",
