@@ -2058,7 +2058,7 @@ func pauseBanner(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Saying(pauseSentence(*f.Paused, f.Now).Rest, pauseSentence(*f.Paused, f.Now)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Say(f.Now, pausedText, format.Someone(format.Visible(f.Paused.By)), On(f.Paused.Since)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

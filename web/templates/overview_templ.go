@@ -1164,7 +1164,7 @@ func deadLetterFacts(v Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = usageForecast(v.Letters, v.Frame).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = usageForecast(v.Letters, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
