@@ -66,6 +66,3 @@ func demoReset(f Frame) Act {
 		Denied: f.Denied(access.Operate, "start the demo over"), fields: Back(link.Overview()),
 	}
 }
-
-// pausedText says in the banner what is not done, through whom and since when.
-const pausedText = "%v made it quiet %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts."
