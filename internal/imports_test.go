@@ -62,7 +62,7 @@ var rooms = map[string]string{
 	"web/templates":               "access web/static web/templates/format web/templates/link",
 	"web/templates/adminpage":     "access web/templates web/templates/format web/templates/link",
 	"web/templates/failurepage":   "access web/templates web/templates/format web/templates/link",
-	"web/templates/jobpage":       "access web/templates web/templates/format web/templates/link",
+	"web/templates/jobpage":       "access rawjson web/templates web/templates/format web/templates/link",
 	"web/templates/listpage":      "access web/templates web/templates/format web/templates/link",
 	"web/templates/operationpage": "access web/templates web/templates/format web/templates/link",
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
