@@ -19,6 +19,12 @@ type Info struct {
 	PausedBy string
 }
 
+// Pause is since when a worker claims no jobs, and who paused it.
+type Pause struct {
+	Since time.Time
+	By    string
+}
+
 // Scale is a span of time, cut in equal pieces, over which counters are drawn.
 type Scale struct {
 	Step  time.Duration

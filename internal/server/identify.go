@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/server/web"
 )
 
@@ -73,7 +76,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 }
 
 func (s *Server) howToLogIn() string {
-	if s.View.Guarded() || s.proxy != nil {
+	if s.View.Accounts().Guarded() || s.proxy != nil {
 		return "log in, or send a token as Authorization: Bearer"
 	}
 	return "there is no user yet; on the machine of the database, run: dashboard user add NAME --role admin"
@@ -109,7 +112,7 @@ func (s *Server) identify(c echo.Context) (web.Caller, error) {
 }
 
 // open reports whether whoever gets here may do everything.
-func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Guarded() }
+func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Accounts().Guarded() }
 
 // bearer is the token that a request carries; ok is true for an empty one, too.
 func bearer(r *http.Request) (text string, ok bool) {
@@ -127,7 +130,7 @@ func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	if !ok {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
-	t, err := s.View.Token(ctx, id)
+	t, err := s.View.Accounts().Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
@@ -146,7 +149,7 @@ func (s *Server) bySession(c echo.Context) (web.Caller, error) {
 	if !ok {
 		return web.Caller{}, nil
 	}
-	found, err := s.View.Session(c.Request().Context(), time.Now(), hash)
+	found, err := s.View.Accounts().Session(c.Request().Context(), time.Now(), hash)
 	if errors.Is(err, access.ErrUnknown) {
 		return web.Caller{}, nil
 	}
@@ -170,9 +173,9 @@ func (s *Server) noteUse(c echo.Context, who web.Caller) {
 	defer cancel()
 	var err error
 	if who.Session != nil {
-		err = s.View.SeeSession(ctx, now, who.Session)
+		err = s.View.Accounts().SeeSession(ctx, now, who.Session)
 	} else {
-		err = s.View.UseToken(ctx, now, who.Token)
+		err = s.View.Accounts().UseToken(ctx, now, who.Token)
 	}
 	if err != nil {
 		s.Log.Debug("the use of a login was not noted", "request", web.RequestID(c), "error", err)
@@ -186,10 +189,10 @@ func (s *Server) stillAllowed(ctx context.Context, who web.Caller, need access.P
 	case web.ByOpenness:
 		return s.open()
 	case web.ByToken:
-		t, err := s.View.Token(ctx, who.Token)
+		t, err := s.View.Accounts().Token(ctx, who.Token)
 		return err == nil && t.Live(now) && t.Role.May(need)
 	case web.BySession:
-		found, err := s.View.Session(ctx, now, who.Session)
+		found, err := s.View.Accounts().Session(ctx, now, who.Session)
 		return err == nil && found.Role.May(need)
 	case web.ByProxy:
 		return s.proxied.may(who, need, now)
@@ -218,4 +221,155 @@ func (s *Server) me(c echo.Context) error {
 		}
 	}
 	return c.JSONBlob(http.StatusOK, web.Object{"name", who.Name, "role", who.Role, "may", may}.Encode())
+}
+
+// loginPage is the page /login. Whoever is known already is sent on.
+func (s *Server) loginPage(c echo.Context) error {
+	next := nextPage(c.QueryParam("next"))
+	if who := web.CallerOf(c); who.Role.May(access.View) {
+		return c.Redirect(http.StatusSeeOther, next)
+	}
+	return s.pages.Login(c, http.StatusOK, next, "", "")
+}
+
+// nextPage is where a login leads: a page here, or the overview.
+func nextPage(text string) string {
+	if next, ok := web.LocalPath(text); ok {
+		return next
+	}
+	return "/"
+}
+
+// login is POST /login. It says the same whether the name or the password is
+// wrong, after the same work.
+func (s *Server) login(c echo.Context) error {
+	if err := web.ReadForm(c); err != nil {
+		return err
+	}
+	name, next := c.FormValue("name"), nextPage(c.FormValue("next"))
+	err := s.logIn(c, name, c.FormValue("password"))
+	var f *web.Failure
+	switch {
+	case err == nil && web.WantsJSON(c.Request()):
+		return c.JSONBlob(http.StatusOK, web.Object{"user", name}.Encode())
+	case err == nil:
+		return c.Redirect(http.StatusSeeOther, next)
+	case errors.As(err, &f) && !web.WantsJSON(c.Request()):
+		return s.pages.Login(c, f.Kind.Status, next, clip.Text(name, 64), f.Text)
+	}
+	return err
+}
+
+// logIn checks a password and begins a session under a new id.
+func (s *Server) logIn(c echo.Context, name, password string) error {
+	ctx, now := c.Request().Context(), time.Now()
+	u, err := s.checkPassword(c, now, name, password)
+	if err != nil {
+		return err
+	}
+	text, hash := access.NewSession()
+	by := audit.Actor{Name: u.Name, Address: c.RealIP()}
+	n := access.Session{Hash: hash, User: u.Name, Address: by.Address}
+	if err := s.View.Accounts().StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
+		return wrongPassword()
+	} else if err != nil {
+		return err
+	}
+	if old := web.CallerOf(c); old.Means == web.BySession { // one login ends the other
+		if err := s.View.Accounts().EndSession(ctx, now, old.Session, by); err != nil {
+			return err
+		}
+		s.Hub.Recheck()
+	}
+	c.SetCookie(s.cookie(c, text, int(access.Lifetime.Seconds())))
+	return nil
+}
+
+func wrongPassword() error {
+	return web.Fail(web.UnknownLogin, "the name or the password is wrong")
+}
+
+// checkPassword returns the user whose password this is. A name that nobody has
+// takes the same way as one that somebody has.
+func (s *Server) checkPassword(c echo.Context, now time.Time, name, password string) (access.User, error) {
+	ctx, address := c.Request().Context(), c.RealIP()
+	if access.CheckUser(name) != nil {
+		name = "" // nobody's
+	}
+	if wait := s.logins.Try(now, name, address); wait > 0 {
+		seconds := int(wait.Seconds()) + 1
+		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
+		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many tries; the next one counts in %d s", seconds))
+	}
+	u, err := s.View.Accounts().User(ctx, name)
+	if err != nil && !errors.Is(err, access.ErrUnknown) {
+		return u, err
+	}
+	ok, err := s.passwords.Match(ctx, u.Password, password)
+	if err != nil {
+		return u, err
+	}
+	if !ok {
+		s.loginFailed(ctx, now, u.Name, address)
+		return access.User{}, wrongPassword()
+	}
+	s.logins.Passed(name, address)
+	return u, nil
+}
+
+// loginFailed writes a failure down, a few of them a minute.
+func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address string) {
+	if !s.logins.Audits(now) {
+		return
+	}
+	if err := s.View.Accounts().LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
+		s.Log.Warn("a failed login was not written down", "error", err)
+	}
+}
+
+// logout is POST /logout: the session ends here, not only in this browser.
+func (s *Server) logout(c echo.Context) error {
+	if err := web.ReadForm(c); err != nil {
+		return err
+	}
+	if who := web.CallerOf(c); who.Means == web.BySession {
+		if err := s.View.Accounts().EndSession(c.Request().Context(), time.Now(), who.Session, web.Actor(c)); err != nil {
+			return err
+		}
+		s.Hub.Recheck()
+	}
+	c.SetCookie(s.cookie(c, "", -1))
+	return web.Done(c, "/login", "text", "Logged out")
+}
+
+// cookieName is the name of the session's cookie. Its prefix makes browsers
+// refuse one that was set without https, or by another host of the same domain.
+func (s *Server) cookieName(c echo.Context) string {
+	switch {
+	case !s.overHTTPS(c.Request()):
+		return "redrive"
+	case s.basePath != "": // __Host- demands the path /
+		return "__Secure-redrive"
+	}
+	return "__Host-redrive"
+}
+
+func (s *Server) cookie(c echo.Context, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{
+		Name: s.cookieName(c), Value: value, Path: s.basePath + "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: s.overHTTPS(c.Request()), SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// forBrowsers reports whether a stranger is better sent to the login than told
+// that one is needed.
+func forBrowsers(c echo.Context) bool {
+	_, withToken := bearer(c.Request())
+	return !withToken && !web.WantsJSON(c.Request()) && c.Path() != "/metrics"
+}
+
+func (s *Server) sendToLogin(c echo.Context) {
+	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil {
+		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
+	}
 }

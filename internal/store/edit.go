@@ -160,7 +160,7 @@ func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []his
 	}, seq)
 	for i, e := range changed {
 		if err == nil {
-			err = policies.Give(src, ids[i], e)
+			e.Policy, e.Origins, err = policies.Get(src, ids[i])
 		}
 	}
 	return err

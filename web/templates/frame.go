@@ -26,6 +26,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/web/templates/format"
 )
 
@@ -62,10 +63,7 @@ type Fault struct {
 }
 
 // WorkerPause is a time in which the worker claims nothing.
-type WorkerPause struct {
-	Since time.Time
-	By    string
-}
+type WorkerPause = queues.Pause
 
 // Denied says why whoever looks cannot do something now, or nothing: the database
 // cannot be written, or their role does not allow it. Every button asks here.

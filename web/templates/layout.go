@@ -2,7 +2,6 @@ package templates
 
 import (
 	"net/url"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -66,12 +65,4 @@ func demoReset(f Frame) Act {
 		Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay",
 		Denied: f.Denied(access.Operate, "start the demo over"), fields: Back(link.Overview()),
 	}
-}
-
-// pauseSentence says in the banner what is not done, since when and through whom.
-func pauseSentence(q WorkerPause, now time.Time) Sentence {
-	s := Sentence{Now: now}
-	s.Says("%v made it quiet "+s.When(q.Since)+" %v: what runs goes on, ", format.Someone(format.Visible(q.By)), q.Since)
-	s.Says("and nothing else is started until somebody resumes it or the program restarts.")
-	return s
 }

@@ -2058,7 +2058,8 @@ func pauseBanner(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Saying(pauseSentence(*f.Paused, f.Now).Rest, pauseSentence(*f.Paused, f.Now)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Say(f.Now, "%v made it quiet %v: what runs goes on, and nothing else is started until somebody resumes it or the program restarts.",
+				format.Someone(format.Visible(f.Paused.By)), On(f.Paused.Since)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2074,7 +2075,7 @@ func pauseBanner(f Frame) templ.Component {
 				var templ_7745c5c3_Var87 templ.SafeURL
 				templ_7745c5c3_Var87, templ_7745c5c3_Err = templ.JoinURLErrs(link.Workers())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout.templ`, Line: 397, Col: 43}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout.templ`, Line: 398, Col: 43}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var87))
 				if templ_7745c5c3_Err != nil {

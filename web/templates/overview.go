@@ -2,7 +2,6 @@ package templates
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"redrive/internal/failures"
@@ -10,7 +9,6 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/queues"
-	"redrive/web/templates/format"
 )
 
 // Overview is the page /.
@@ -69,26 +67,6 @@ func liveJobs(q queues.Info) (n int64) {
 	return n
 }
 
-func failingNote(v Overview) string {
-	if len(v.Failing) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the last %d of the jobs that wait for a retry or ended without success", len(v.Failing))
-}
-
-// healthyText is what there is to say when nothing fails.
-func healthyText(v Overview) string {
-	var hour job.Totals
-	for _, t := range v.LastHour {
-		hour = hour.Add(t)
-	}
-	if hour.Failed == 0 {
-		return fmt.Sprintf("No attempt failed in the last hour; %s succeeded.", format.Number(hour.Succeeded))
-	}
-	return fmt.Sprintf("%s failed in the last hour, and each has recovered or was dealt with.",
-		format.Counted(hour.Failed, "attempt", "attempts"))
-}
-
 // soonest picks the jobs that are tried again first.
 func soonest(jobs []job.Job, limit int) []job.Job {
 	var waiting []job.Job
@@ -101,10 +79,6 @@ func soonest(jobs []job.Job, limit int) []job.Job {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
 	})
 	return waiting[:min(limit, len(waiting))]
-}
-
-func attemptOf(j job.Job) string {
-	return fmt.Sprintf("attempt %d of %d", j.Attempts+1, j.Policy.Limit())
 }
 
 // maxFullest is how many rows the states by queue have.

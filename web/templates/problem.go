@@ -1,8 +1,6 @@
 package templates
 
 import (
-	"cmp"
-
 	"redrive/internal/job"
 )
 
@@ -28,26 +26,4 @@ func problemClass(status int) string {
 		return "is-dead"
 	}
 	return ""
-}
-
-func problemIcon(status int) string {
-	switch {
-	case status == 404:
-		return "search"
-	case status == 410:
-		return "discarded"
-	case status >= 500:
-		return "failed"
-	}
-	return "non-retryable"
-}
-
-// conflictTitle says what was not done.
-func conflictTitle(v Conflict) string {
-	return cmp.Or(map[string]string{
-		"replay":  "Not replayed",
-		"discard": "Not discarded",
-		"cancel":  "Not cancelled",
-		"forward": "Not forwarded",
-	}[v.Action], "Nothing was changed")
 }

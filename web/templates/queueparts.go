@@ -19,13 +19,6 @@ type QueueConfig struct {
 	ForwardedTo string // the host to which dead letters are forwarded, or empty
 }
 
-// segment is a part of a bar, in percent of its width.
-type segment struct {
-	class    string
-	x, width string
-	seam     bool // a hairline before it
-}
-
 // LiveStates lists the states of jobs that have not ended, in the order of bars.
 func LiveStates() []job.State {
 	return []job.State{job.Scheduled, job.Pending, job.Available, job.Active, job.Retryable}
@@ -39,24 +32,15 @@ func heading(s job.State) string {
 	return format.UpperFirst(string(s))
 }
 
-// segments divides a bar among the live states of a queue.
-func segments(d job.Depths) []segment {
-	var total int64
+// liveParts divides a bar among the live states of a queue.
+func liveParts(d job.Depths) (parts []MeterPart, total int64) {
 	for _, s := range LiveStates() {
-		total += d[job.Status(s)]
-	}
-	var all []segment
-	x := 0.0
-	for _, s := range LiveStates() {
-		n := d[job.Status(s)]
-		if n == 0 {
-			continue
+		if n := d[job.Status(s)]; n > 0 {
+			parts = append(parts, MeterPart{Class: "is-" + string(s), N: n})
+			total += n
 		}
-		width := 100 * float64(n) / float64(total)
-		all = append(all, segment{"fill is-" + string(s), format.Percent(x), format.Percent(width), x > 0})
-		x += width
 	}
-	return all
+	return parts, total
 }
 
 // TopQueues are the n queues that come last in an order, by name.

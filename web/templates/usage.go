@@ -54,33 +54,6 @@ func (r LetterUsage) picture() string {
 	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
 }
 
-// forecast says when it will be full, and how that is known.
-func (r LetterUsage) forecast(now time.Time) Sentence {
-	s := Sentence{Now: now}
-	full, fills := r.Reaches(r.Limits, 1, now)
-	warns, _ := r.Reaches(r.Limits, retention.WarnShare, now)
-	switch {
-	case r.Count <= 0:
-	case fills && !full.After(now):
-		s.Answers("Full")
-		s.Says(": each new one removes the oldest")
-	case fills:
-		s.Answers("Full in %v", format.About(full.Sub(now)))
-		s.Says(" at +%v a day: ", format.Number(r.LastDay))
-		if warns.After(now) {
-			s.Says("warns "+s.When(warns)+" %v, ", warns)
-		}
-		s.Says("full "+s.When(full)+" %v, then prunes the oldest", full)
-	case r.LastDay == 0:
-		s.Answers("Not filling up")
-		s.Says(": none in the last 24 h")
-	default:
-		s.Answers("Not filling up")
-		s.Says(" at +%v a day", format.Number(r.LastDay))
-	}
-	return s
-}
-
 // age says how old the oldest letter is, and how old it may become.
 func (r LetterUsage) age(now time.Time) string {
 	var s string

@@ -1,22 +1,27 @@
 package templates
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"redrive/internal/retention"
 	"redrive/web/templates/format"
 )
 
-func spoken(s Sentence) string {
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// spoken is what components say, without the markup.
+func spoken(t *testing.T, parts ...templ.Component) string {
+	t.Helper()
 	var b strings.Builder
-	for _, p := range append(s.Lead[:len(s.Lead):len(s.Lead)], s.Rest...) {
-		if b.WriteString(p.text); !p.time.IsZero() {
-			b.WriteString(format.Clock(p.time, s.Now))
-		}
+	if err := templ.Join(parts...).Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
 	}
-	return b.String()
+	return tag.ReplaceAllString(b.String(), "")
 }
 
 func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
@@ -36,7 +41,7 @@ func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: format.Day}, "", false},
 	} {
 		r := LetterUsage{test.fill, test.keeps}
-		if got := spoken(r.forecast(now)); got != test.want || r.warns() != test.warns {
+		if got := spoken(t, whenFull(r, now), whyFull(r, now)); got != test.want || r.warns() != test.warns {
 			t.Errorf("%+v of %+v: %q, warns %v; want %q, %v", test.fill, test.keeps, got, r.warns(), test.want, test.warns)
 		}
 	}

@@ -18,66 +18,42 @@ import (
 	"redrive/internal/wire"
 )
 
-// userShape is a user as the API shows it.
-type userShape struct {
-	Name    string      `json:"name"`
-	Role    access.Role `json:"role"`
-	Created string      `json:"created_at,omitempty"`
-	Changed string      `json:"changed_at,omitempty"`
-	Login   string      `json:"last_login_at,omitempty"`
+// The secrets of users, sessions and tokens are never in an answer; of a token
+// there is one exception, see createToken.
+
+func shapeUser(u access.User) web.Object {
+	return web.Object{"name", u.Name, "role", u.Role, "created_at?", u.Created, "changed_at?", u.Changed, "last_login_at?", u.LoggedIn}
 }
 
-func shapeUser(u access.User) userShape {
-	return userShape{u.Name, u.Role, wire.FormatTime(u.Created), wire.FormatTime(u.Changed), wire.FormatTime(u.LoggedIn)}
+func shapeSession(n access.Session) web.Object {
+	return web.Object{
+		"id", n.ID(), "user", n.User, "role", n.Role, "address?", n.Address,
+		"created_at", n.Created, "seen_at", n.Seen, "ends_at", n.Ends(),
+	}
 }
 
-// sessionShape is a login as the API shows it: never its secret.
-type sessionShape struct {
-	ID      string      `json:"id"`
-	User    string      `json:"user"`
-	Role    access.Role `json:"role"`
-	Address string      `json:"address,omitempty"`
-	Created string      `json:"created_at"`
-	Seen    string      `json:"seen_at"`
-	Ends    string      `json:"ends_at"`
-}
-
-func shapeSession(n access.Session) sessionShape {
-	return sessionShape{n.ID(), n.User, n.Role, n.Address, wire.FormatTime(n.Created), wire.FormatTime(n.Seen), wire.FormatTime(n.Ends())}
-}
-
-// tokenShape is a token as the API shows it: never its secret.
-type tokenShape struct {
-	ID        string      `json:"id"`
-	Name      string      `json:"name"`
-	Role      access.Role `json:"role"`
-	Created   string      `json:"created_at"`
-	CreatedBy string      `json:"created_by"`
-	Expires   string      `json:"expires_at"`
-	Used      string      `json:"used_at,omitempty"`
-	Revoked   string      `json:"revoked_at,omitempty"`
-}
-
-func shapeToken(t access.Token) tokenShape {
-	return tokenShape{t.ID, t.Name, t.Role, wire.FormatTime(t.Created), t.CreatedBy,
-		wire.FormatTime(t.Expires), wire.FormatTime(t.Used), wire.FormatTime(t.Revoked)}
+func shapeToken(t access.Token) web.Object {
+	return web.Object{
+		"id", t.ID, "name", t.Name, "role", t.Role, "created_at", t.Created, "created_by", t.CreatedBy,
+		"expires_at", t.Expires, "used_at?", t.Used, "revoked_at?", t.Revoked,
+	}
 }
 
 // users is GET /users.
 func (a *API) users(c echo.Context) (web.Object, error) {
-	all, err := a.View.Users(c.Request().Context())
+	all, err := a.View.Accounts().Users(c.Request().Context())
 	return web.Object{"users", web.List(all, shapeUser)}, err
 }
 
 // sessions is GET /sessions: who is logged in.
 func (a *API) sessions(c echo.Context) (web.Object, error) {
-	all, err := a.View.Sessions(c.Request().Context(), time.Now())
+	all, err := a.View.Accounts().Sessions(c.Request().Context(), time.Now())
 	return web.Object{"sessions", web.List(all, shapeSession)}, err
 }
 
 // tokens is GET /tokens.
 func (a *API) tokens(c echo.Context) (web.Object, error) {
-	all, err := a.View.Tokens(c.Request().Context())
+	all, err := a.View.Accounts().Tokens(c.Request().Context())
 	return web.Object{"tokens", web.List(all, shapeToken)}, err
 }
 
@@ -117,7 +93,7 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 	if u.Password, err = a.passwords.Hash(ctx, password); err != nil {
 		return out, inField("password", err)
 	}
-	err = a.View.AddUser(ctx, now, u, web.Actor(c))
+	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
 	return Outcome{Status: http.StatusCreated, Program: web.Object{"user", shapeUser(u)}}, err
 }
 
@@ -130,8 +106,8 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 	if err := inField("role", access.CheckUserRole(role)); err != nil {
 		return out, err
 	}
-	err = a.View.SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
-	return Outcome{Program: web.Object{"user", userShape{Name: name, Role: role}}}, err
+	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
+	return Outcome{Program: web.Object{"user", shapeUser(access.User{Name: name, Role: role})}}, err
 }
 
 // setPassword gives the user in the address another password.
@@ -144,16 +120,16 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	if err != nil {
 		return out, inField("password", err)
 	}
-	err = a.View.SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
+	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
 	return Outcome{Program: web.Object{"changed", name}}, err
 }
 
 func (a *API) removeUser(c echo.Context) (Outcome, error) {
-	return named(c, "removed", "name", a.View.RemoveUser)
+	return named(c, "removed", "name", a.View.Accounts().RemoveUser)
 }
 
 func (a *API) revokeToken(c echo.Context) (Outcome, error) {
-	return named(c, "revoked", "id", a.View.RevokeToken)
+	return named(c, "revoked", "id", a.View.Accounts().RevokeToken)
 }
 
 func (a *API) endSession(c echo.Context) (Outcome, error) { return named(c, "ended", "id", a.end) }
@@ -169,7 +145,7 @@ func named(c echo.Context, done, param string, do func(context.Context, time.Tim
 
 // end ends the session with an id.
 func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor) error {
-	all, err := a.View.Sessions(ctx, now)
+	all, err := a.View.Accounts().Sessions(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -177,7 +153,7 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 	if i < 0 {
 		return web.Fail(web.NotFound, "there is no such session; it may be over")
 	}
-	return a.View.EndSession(ctx, now, all[i].Hash, by)
+	return a.View.Accounts().EndSession(ctx, now, all[i].Hash, by)
 }
 
 // createToken makes a token. The answer is the only place where its secret ever
@@ -202,7 +178,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	t.Created, t.CreatedBy, t.Expires = now, by.Name, now.Add(lasts)
 	t.ID, out.Secret, t.Hash = access.NewToken()
 	out.Status, out.Says = http.StatusCreated, web.Object{"token", shapeToken(t), "secret", out.Secret}
-	return out, a.View.CreateToken(c.Request().Context(), now, t, by)
+	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
 }
 
 // inField names the field that a refusal is about.

@@ -14,14 +14,20 @@ package api
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/singleflight"
 
 	"redrive/internal/access"
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
 )
@@ -66,7 +72,7 @@ func (a *API) Routes(r *web.Routes) {
 	get("/jobs/:id", access.View, a.job)
 	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope)
 	get("/dead-letters", access.View, a.letters)
-	r.Get(v1+"/dead-letters/fill", access.View, a.usage)
+	get("/dead-letters/fill", access.View, a.usage)
 	get("/trash", access.View, a.trash)
 	get("/facets", access.View, a.facets)
 	r.Get(v1+"/counters", access.View, a.counters)
@@ -182,4 +188,57 @@ func readTexts(c echo.Context, texts ...text) error {
 		f[t.name] = value(t.to, t.want)
 	}
 	return readSmall(c, f)
+}
+
+// search reads the page of a list that a program asks for by a filter, and reports
+// whether more may match than was found in time.
+func search[F, C, L any](
+	c echo.Context, query func(url.Values) (F, C, []*invalid.Error), list func(context.Context, F, C, int) (L, error),
+) (f F, found L, slow bool, err error) {
+	f, after, wrong := query(c.QueryParams())
+	if len(wrong) > 0 {
+		return f, found, false, web.InAddress(wrong[0])
+	}
+	limit, err := pageSize(c)
+	if err != nil {
+		return f, found, false, err
+	}
+	found, slow, err = web.InTime(list(c.Request().Context(), f, after, limit))
+	return f, found, slow, err
+}
+
+// pageSize reads how many rows a program wants.
+func pageSize(c echo.Context) (int, error) {
+	text := c.QueryParam("limit")
+	if text == "" {
+		return web.PageLimit, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxLimit {
+		return 0, web.FailIn(web.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
+	}
+	return limit, nil
+}
+
+// numbered reads where a page of a list begins whose rows have numbers, and how
+// many rows a program wants.
+func numbered(c echo.Context) (after int64, limit int, err error) {
+	if after, err = web.Number(c, "after"); err != nil {
+		return 0, 0, err
+	}
+	limit, err = pageSize(c)
+	return after, limit, err
+}
+
+// page is an answer with a page of a list. It says where the next one begins,
+// when there is one, and whether more may match than was found in time.
+func page[C string | int64](name string, rows []web.Object, next C, slow bool) web.Object {
+	says := web.Object{name, rows}
+	if next != *new(C) {
+		says = append(says, "next", next)
+	}
+	if slow {
+		says = append(says, "incomplete", true)
+	}
+	return says
 }

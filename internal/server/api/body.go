@@ -1,14 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"regexp"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,61 +21,17 @@ import (
 	"redrive/internal/wire"
 )
 
+// The bodies of requests are read strictly: each member must be known and stand
+// once, and an error names the place of the member that it is about. Values are
+// handed on as the bytes that were received, so that no number and no string is
+// changed on its way to the database.
+
 // checkJSON returns a failure of kind malformed unless data is one JSON value.
 func checkJSON(data []byte) error {
-	if !utf8.Valid(data) {
-		return web.Fail(web.Malformed, "the body is not valid UTF-8")
-	}
-	if rawjson.Depth(data) > job.MaxDepth {
-		return web.Fail(web.Malformed, fmt.Sprintf("the body is nested deeper than %d levels", job.MaxDepth))
-	}
-	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil {
-		var at *json.SyntaxError
-		if errors.As(err, &at) {
-			return web.Fail(web.Malformed, fmt.Sprintf("the body is not JSON: %v, at byte %d", err, at.Offset))
-		}
-		return web.Fail(web.Malformed, "the body is not JSON: "+err.Error())
+	if problem := rawjson.Check(data, job.MaxDepth); problem != "" {
+		return web.Fail(web.Malformed, "the body "+problem)
 	}
 	return nil
-}
-
-// The functions below split valid JSON without copying or changing a byte.
-
-// next returns the index of the next byte that is neither space nor one of the
-// separators between parts.
-func next(data []byte, i int) int {
-	for i < len(data) {
-		switch data[i] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			i++
-			continue
-		}
-		break
-	}
-	return i
-}
-
-// parts yields the direct parts of an object (names and values in turn) or of
-// an array.
-func parts(data []byte) iter.Seq[json.RawMessage] {
-	return func(yield func(json.RawMessage) bool) {
-		for i := next(data, next(data, 0)+1); i < len(data) && data[i] != '}' && data[i] != ']'; {
-			end := rawjson.AfterValue(data, i)
-			if !yield(json.RawMessage(data[i:end:end])) {
-				return
-			}
-			i = next(data, end)
-		}
-	}
-}
-
-// first is the byte that tells the kind of a value.
-func first(data []byte) byte {
-	if i := next(data, 0); i < len(data) {
-		return data[i]
-	}
-	return 0
 }
 
 // fields reads an object whose members are known, each at most once. path is
@@ -98,25 +53,17 @@ func (f fields) read(path string, data json.RawMessage) error {
 
 // members calls visit for each member of an object.
 func members(path string, data json.RawMessage, visit func(name, path string, raw json.RawMessage) error) error {
-	if first(data) != '{' {
+	if rawjson.Kind(data) != '{' {
 		return wrongType(path, "an object", data)
 	}
 	seen := map[string]bool{}
-	var name string
-	isName := false
-	for part := range parts(data) {
-		if isName = !isName; isName {
-			if err := json.Unmarshal(part, &name); err != nil { // unreachable: the document is valid
-				return err
-			}
-			continue
-		}
-		at := join(path, clip.Text(name, 64))
-		if seen[name] {
+	for m := range rawjson.Members(data) {
+		at := join(path, clip.Text(m.Name, 64))
+		if seen[m.Name] {
 			return web.FailIn(web.Malformed, at, "is written twice")
 		}
-		seen[name] = true
-		if err := visit(name, at, part); err != nil {
+		seen[m.Name] = true
+		if err := visit(m.Name, at, data[m.Value:m.To:m.To]); err != nil {
 			return err
 		}
 	}
@@ -133,10 +80,7 @@ func whole(path string, raw json.RawMessage) error {
 }
 
 func wrongType(path, want string, raw json.RawMessage) error {
-	if path == "" {
-		path = "body"
-	}
-	return &invalid.Error{Field: path, Problem: "must be " + want + ", not " + clip.Text(string(raw), 64)}
+	return &invalid.Error{Field: cmp.Or(path, "body"), Problem: "must be " + want + ", not " + clip.Text(string(raw), 64)}
 }
 
 // within says where an object stands in which a field is wrong.
@@ -245,10 +189,10 @@ func meta(to *json.RawMessage) reader {
 	}
 }
 
+// policy reads the name of a policy, or an object with fields of one.
 func policy(to *retry.Patch) reader {
-	return func(path string, raw json.RawMessage) error {
-		var err error
-		if first(raw) != '"' { // no name of a policy: each field once
+	return func(path string, raw json.RawMessage) (err error) {
+		if rawjson.Kind(raw) != '"' { // the decoder would take a field twice, and make a character of half of one
 			err = members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) })
 		}
 		if err == nil {
@@ -259,59 +203,57 @@ func policy(to *retry.Patch) reader {
 	}
 }
 
-func positive(to *time.Duration) reader {
-	return func(path string, raw json.RawMessage) error {
-		err := duration(to)(path, raw)
-		if err == nil && *to <= 0 {
-			err = &invalid.Error{Field: path, Problem: "must be longer than zero"}
-		}
-		return err
-	}
-}
-
-// wait reads a duration that begins now.
-func wait(to *time.Time) reader {
-	return func(path string, raw json.RawMessage) error {
-		var d time.Duration
-		err := duration(&d)(path, raw)
-		*to = time.Now().Add(d)
-		return err
-	}
-}
-
-func duration(to *time.Duration) reader {
+// parsed reads a string that means something else.
+func parsed[T any](to *T, want string, parse func(string) (T, error)) reader {
 	return func(path string, raw json.RawMessage) (err error) {
-		var s string
-		if err := value(&s, `a duration in quotes, as "PT5M"`)(path, raw); err != nil {
+		var text string
+		if err := value(&text, want)(path, raw); err != nil {
 			return err
 		}
-		if *to, err = wire.ParseDuration(s); err != nil {
+		if *to, err = parse(text); err != nil {
 			return &invalid.Error{Field: path, Problem: err.Error()}
 		}
 		return nil
 	}
 }
 
+const aDuration = `a duration in quotes, as "PT5M"`
+
+// positive reads a duration that is longer than zero.
+func positive(to *time.Duration) reader { return parsed(to, aDuration, parsePositive) }
+
+func parsePositive(text string) (time.Duration, error) {
+	d, err := wire.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be longer than zero")
+	}
+	return d, err
+}
+
+// wait reads the end of a duration that begins now.
+func wait(to *time.Time) reader {
+	return parsed(to, aDuration, func(text string) (time.Time, error) {
+		d, err := wire.ParseDuration(text)
+		return time.Now().Add(d), err
+	})
+}
+
 // rfc3339 is the shape of a time. Package time takes a comma, an hour of one
 // digit and offsets of a day as well.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
+// moment reads a time.
 func moment(to *time.Time) reader {
-	return func(path string, raw json.RawMessage) error {
-		var s string
-		if err := value(&s, "a time in quotes")(path, raw); err != nil {
-			return err
-		}
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil || !rfc3339.MatchString(s) {
-			return &invalid.Error{Field: path, Problem: fmt.Sprintf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(s, 64))}
+	return parsed(to, "a time in quotes", func(text string) (time.Time, error) {
+		t, err := time.Parse(time.RFC3339, text)
+		if err != nil || !rfc3339.MatchString(text) {
+			return t, fmt.Errorf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(text, 64))
 		}
 		if year := t.UTC().Year(); year < 0 || year > 9999 {
-			return &invalid.Error{Field: path, Problem: fmt.Sprintf("%q is not within the years 0 to 9999 in UTC", s)}
+			return t, fmt.Errorf("%q is not within the years 0 to 9999 in UTC", text)
 		}
-		*to = t
-		return nil
-	}
+		return t, nil
+	})
 }
 
 // times are what a request says about when its job may run.
@@ -326,11 +268,11 @@ func (t times) set(j *job.Job, now time.Time) error {
 		return &invalid.Error{Field: "expires_in", Problem: "cannot stand beside expires_at; send one of them"}
 	}
 	j.RunAt, j.ExpiresAt = later(t.runAt, t.delay), later(t.expiresAt, t.expiresIn)
-	field := "expires_at"
-	if t.expiresAt.IsZero() {
-		field = "expires_in"
-	}
 	if from := later(j.RunAt, now); !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(from) {
+		field := "expires_at"
+		if t.expiresAt.IsZero() {
+			field = "expires_in"
+		}
 		return &invalid.Error{Field: field, Problem: fmt.Sprintf(
 			"the job would expire at %s, not after %s, when it may run: it could never run", wire.FormatTime(j.ExpiresAt), wire.FormatTime(from))}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/server/web"
 )
 
@@ -49,7 +50,7 @@ func FuzzParts(f *testing.F) {
 			return
 		}
 		got := []json.RawMessage{}
-		for part := range parts(data) {
+		for part := range rawjson.Elements(data) {
 			got = append(got, part)
 		}
 		if !reflect.DeepEqual(got, want) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,9 +14,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/envelope"
+	"redrive/internal/history"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
+	"redrive/internal/rules"
 	"redrive/internal/server/web"
 )
 
@@ -39,7 +44,7 @@ func (a *API) enqueue(c echo.Context) error {
 		return err
 	}
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
-	return c.JSONBlob(createdUnless(done[0].Repeat), web.Object{"job", encodeJob(done[0].Job, true)}.Encode())
+	return c.JSONBlob(createdUnless(done[0].Repeat), web.Object{"job", shapeWholeJob(done[0].Job)}.Encode())
 }
 
 // enqueueBatch is POST /jobs/batch: all of them or none. With an idempotency
@@ -72,7 +77,7 @@ func (a *API) enqueueBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	all := web.List(done, func(d job.Enqueued) web.Raw { return encodeJob(d.Job, false) })
+	all := web.List(done, func(d job.Enqueued) web.Object { return shapeJob(d.Job) })
 	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all}.Encode())
 }
 
@@ -111,7 +116,7 @@ func key(c echo.Context) (string, error) {
 func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, error) {
 	var all json.RawMessage
 	err := fields{"jobs": func(path string, raw json.RawMessage) error {
-		if all = raw; first(raw) != '[' {
+		if all = raw; rawjson.Kind(raw) != '[' {
 			return wrongType(path, "a list of jobs", raw)
 		}
 		return nil
@@ -120,7 +125,7 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, err
 		return nil, err
 	}
 	var jobs []job.Job
-	for raw := range parts(all) {
+	for raw := range rawjson.Elements(all) {
 		if len(jobs) == job.MaxBatch {
 			return nil, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
 		}
@@ -191,4 +196,189 @@ func checkPriority(p int) error {
 		return &invalid.Error{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", p, -job.MaxPriority, job.MaxPriority)}
 	}
 	return nil
+}
+
+// Envelopes of BabelQueue are handed over by a bridge that took them off a
+// queue. It cannot send them back to anybody, so none is ever refused for what
+// is in it: one that cannot be read, or that a rule refuses, is a dead letter
+// at once, and its bytes are kept as they came. What is refused is refused
+// whole, before anything is written: a request that is too large, or that
+// holds no envelope.
+
+// enqueueEnvelopes is POST /queues/{name}/envelopes: one envelope, or one on
+// each line.
+func (a *API) enqueueEnvelopes(c echo.Context) error {
+	queue := c.Param("name")
+	if err := job.CheckQueue(queue); err != nil {
+		return web.InAddress(err)
+	}
+	release, err := a.admit(c.Request())
+	if err != nil {
+		return err
+	}
+	defer release()
+	envelopes, err := envelopesOf(c)
+	if err != nil {
+		return err
+	}
+	jobs := make([]job.Job, len(envelopes))
+	for i, raw := range envelopes {
+		if err := c.Request().Context().Err(); err != nil {
+			return outOfTime(i, err)
+		}
+		if jobs[i], err = a.fromEnvelope(queue, raw); err != nil {
+			return err
+		}
+	}
+	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), jobs)
+	if err != nil {
+		return err
+	}
+	status, answer := describeEnvelopes(done)
+	return c.JSONBlob(status, answer.Encode())
+}
+
+// envelopesOf reads the envelopes of a request, each as it was sent.
+func envelopesOf(c echo.Context) ([][]byte, error) {
+	var all [][]byte
+	switch web.ContentType(c.Request()) {
+	case "application/json":
+		data, err := web.Received(c, job.MaxPayload)
+		if err != nil {
+			return nil, err
+		}
+		if !blank(data) {
+			all = append(all, data)
+		}
+	case "application/x-ndjson", "application/ndjson":
+		data, err := web.Received(c, maxBatch)
+		if err != nil {
+			return nil, err
+		}
+		if all, err = splitLines(data); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, web.Fail(web.MediaType,
+			"send one envelope with Content-Type: application/json, or one on each line with application/x-ndjson")
+	}
+	if len(all) == 0 {
+		return nil, web.Fail(web.Malformed, "the body holds no envelope")
+	}
+	return all, nil
+}
+
+// splitLines splits a body at its line ends, "\n" or "\r\n". Blank lines hold no
+// envelope.
+func splitLines(data []byte) (all [][]byte, err error) {
+	number := 0
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		switch number++; {
+		case blank(line):
+			continue
+		case len(line) > job.MaxPayload:
+			return nil, web.FailIn(web.TooLarge, fmt.Sprintf("line %d", number),
+				fmt.Sprintf("%d bytes, at most %d are kept; nothing of this request was", len(line), job.MaxPayload))
+		case len(all) == job.MaxBatch:
+			return nil, &invalid.Error{Field: fmt.Sprintf("line %d", number),
+				Problem: fmt.Sprintf("is one envelope more than the %d that a request may hold; send them in several", job.MaxBatch)}
+		}
+		all = append(all, slices.Clip(line))
+	}
+	return all, nil
+}
+
+// blank reports whether there is nothing but what JSON calls white space.
+func blank(data []byte) bool { return len(bytes.Trim(data, " \t\r\n")) == 0 }
+
+// fromEnvelope makes a job of an envelope, or a dead letter.
+func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
+	e, poison := envelope.Parse(raw)
+	j := job.Job{
+		Queue: queue, Type: e.URN, Payload: e.Data, Meta: e.Meta,
+		TraceID: e.TraceID, MessageID: e.ID, Envelope: raw,
+	}
+	if poison != nil {
+		j.Type, j.Payload, j.MessageID = envelope.Unread, raw, "" // it is no repeat of one that could be read
+		return a.setAside(j, poison.Reason, job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem})
+	}
+	err := a.Config.Admit(&j, retry.Patch{})
+	if refused := new(rules.Refused); errors.As(err, &refused) {
+		return a.setAside(j, retry.RuleDecided, job.ErrorInfo{Type: "rule.refused", Message: web.RefusedBy("", refused).Text})
+	}
+	return j, err
+}
+
+// setAside makes the job a dead letter before it ran.
+func (a *API) setAside(j job.Job, reason retry.Reason, e job.ErrorInfo) (job.Job, error) {
+	j.State, j.Reason, j.Error = job.Discarded, reason, e
+	return j, a.Config.Complete(&j)
+}
+
+// describeEnvelopes tells what became of each envelope, in the order in which
+// they came.
+func describeEnvelopes(done []job.Enqueued) (status int, answer web.Object) {
+	var accepted, repeated, poison, refused int
+	for _, d := range done {
+		switch {
+		case d.Repeat:
+			repeated++
+		case d.Job.State != job.Discarded:
+			accepted++
+		case d.Job.Reason == retry.RuleDecided:
+			refused++
+		default:
+			poison++
+		}
+	}
+	jobs := web.List(done, func(d job.Enqueued) web.Object { // the job of a repeat is the one that came first
+		return web.Object{
+			"id", d.Job.ID, "state", d.Job.State, "repeat?", d.Repeat, "reason?", d.Job.Reason, "error?", shapeError(d.Job.Error, ""),
+		}
+	})
+	return createdUnless(allRepeat(done)), web.Object{
+		"jobs", jobs, "accepted", accepted, "repeated", repeated, "poison", poison, "refused", refused,
+	}
+}
+
+// envelope is GET /jobs/{id}/envelope: the envelope as a consumer of
+// BabelQueue would have left it, or with original=1 exactly as it came.
+func (a *API) envelope(c echo.Context) error {
+	d, err := a.Job(c)
+	if err != nil {
+		return err
+	}
+	if d.Job.Envelope == nil {
+		return web.Fail(web.NotFound,
+			"this job did not come as an envelope of BabelQueue; GET /jobs/"+d.Job.ID+"/payload sends its payload")
+	}
+	data := d.Job.Envelope
+	if c.QueryParam("original") != "1" {
+		data = asLeft(d)
+	}
+	return web.Download(c, d.Job.ID, "application/json", data)
+}
+
+// asLeft is the envelope with the attempts of the run, and with the block
+// dead_letter if the run ended in the dead-letter queue or should have. What
+// cannot be marked is as it came.
+func asLeft(d history.Detail) []byte {
+	raw := d.Job.Envelope
+	i := slices.IndexFunc(d.Letters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })
+	if d.Job.Letter == job.NoLetter || i < 0 {
+		if tried, ok := envelope.Tried(raw, d.Job.Attempts); ok {
+			return tried
+		}
+		return raw
+	}
+	letter := d.Letters[i]
+	if d.Job.Attempts == 0 { // it never ran here: its attempts are its own
+		e, _ := envelope.Parse(raw)
+		letter.Attempts = e.Attempts
+	}
+	if annotated, ok := envelope.Annotate(raw, letter); ok {
+		return annotated
+	}
+	return raw
 }

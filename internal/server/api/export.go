@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -151,7 +152,7 @@ func stream(ctx context.Context, out *http.ResponseController, to format, e expo
 
 // incomplete is the last row of a file that ends too early.
 func incomplete(why string) row {
-	return row{bytes.TrimSpace(web.Object{"incomplete", why}.Encode()), []string{"incomplete: " + why}}
+	return row{web.Encode(web.Object{"incomplete", why}), []string{"incomplete: " + why}}
 }
 
 // asNDJSON writes each row as the API does, a line each, and no columns.
@@ -217,7 +218,7 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 }
 
 func jobRow(j job.Job) row {
-	return row{encodeJob(j, true), []string{
+	return row{web.Encode(shapeWholeJob(j)), []string{
 		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
 		strconv.Itoa(j.Attempts), strconv.Itoa(j.Run), strconv.Itoa(j.Priority),
 		wire.FormatTime(j.EnqueuedAt), wire.FormatTime(j.ChangedAt), wire.FormatTime(j.RunAt), wire.FormatTime(j.FinishedAt),
@@ -234,19 +235,9 @@ func (a *API) exportAudit(c echo.Context) (export, error) {
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.Audit(ctx, f, after, entriesAtOnce))
 		after = found.Next
-		return pageOf(found.Entries, entryRow, after != 0, slow), err
+		return pageOf(found.Entries, asRow(shapeEntry), after != 0, slow), err
 	}
-	return export{"audit", f.String(), []string{
-		"seq", "at", "actor", "address", "action", "subject", "filter", "count", "before", "after", "hash",
-	}, next}, nil
-}
-
-func entryRow(entry audit.Entry) row {
-	e := shapeEntry(entry)
-	return row{web.Encode(e), []string{
-		strconv.FormatInt(e.Seq, 10), e.At, e.Actor, e.Address, e.Action, e.Subject, e.Filter,
-		strconv.FormatInt(e.Count, 10), e.Before, e.After, e.Hash,
-	}}
+	return export{"audit", f.String(), shapeEntry(audit.Entry{}).Names(), next}, nil
 }
 
 // exportItems is the items of an operation, in the order of work.
@@ -262,46 +253,28 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 	next := func(ctx context.Context) (exportPage, error) {
 		found, err := a.View.Items(ctx, id, f, after, itemsAtOnce)
 		after = found.Next
-		return pageOf(found.Items, itemRow, after != 0, false), err
+		return pageOf(found.Items, asRow(shapeItem), after != 0, false), err
 	}
-	e := export{name: fmt.Sprintf("operation-%d-items", id), next: next, columns: []string{
-		"n", "job_id", "type", "queue", "run", "state", "code", "why", "other_operation", "at", "outcome", "ended_at",
-	}}
+	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: shapeItem(operation.Item{}).Names(), next: next}
 	if state := c.QueryParam("state"); state != "" {
 		e.filter = "state:" + state
 	}
 	return e, nil
 }
 
-func itemRow(item operation.Item) row {
-	i, other := shapeItem(item), ""
-	if i.Other != 0 {
-		other = strconv.FormatInt(i.Other, 10)
+// asRow makes a row of what the API shows of an item: its members are the cells.
+func asRow[T any](shape func(T) web.Object) func(T) row {
+	return func(item T) row {
+		o := shape(item)
+		return row{web.Encode(o), o.Texts()}
 	}
-	return row{web.Encode(i), []string{
-		strconv.FormatInt(i.N, 10), i.JobID, i.Type, i.Queue, strconv.Itoa(i.Run), string(i.State), string(i.Code), i.Why,
-		other, i.At, string(i.Outcome), i.EndedAt,
-	}}
 }
 
-// entryShape is an entry of the audit log as the API and the exports show it.
-type entryShape struct {
-	Seq     int64  `json:"seq"`
-	At      string `json:"at"`
-	Actor   string `json:"actor"`
-	Address string `json:"address,omitempty"`
-	Action  string `json:"action"`
-	Subject string `json:"subject,omitempty"`
-	Filter  string `json:"filter,omitempty"`
-	Count   int64  `json:"count"`
-	Before  string `json:"before,omitempty"`
-	After   string `json:"after,omitempty"`
-	Hash    string `json:"hash,omitempty"`
-}
-
-func shapeEntry(e audit.Entry) entryShape {
-	return entryShape{e.Seq, wire.FormatTime(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
-		e.Before, e.After, fmt.Sprintf("%x", e.Hash)}
+func shapeEntry(e audit.Entry) web.Object {
+	return web.Object{
+		"seq", e.Seq, "at", e.At, "actor", e.Actor.Name, "address?", e.Actor.Address, "action", e.Action, "subject?", e.Subject,
+		"filter?", e.Filter, "count", e.Count, "before?", e.Before, "after?", e.After, "hash?", hex.EncodeToString(e.Hash),
+	}
 }
 
 // audit is GET /audit.

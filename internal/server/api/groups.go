@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -14,64 +13,24 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
-	"redrive/internal/wire"
 )
 
-type groupShape struct {
-	Fingerprint string             `json:"fingerprint"`
-	Type        string             `json:"type"`
-	Class       string             `json:"class"`
-	Message     string             `json:"message"` // with placeholders
-	Frames      []string           `json:"frames,omitempty"`
-	State       failures.State     `json:"state"`
-	StateAt     string             `json:"state_at,omitempty"`
-	StateBy     string             `json:"state_by,omitempty"`
-	ReopenedAt  string             `json:"reopened_at,omitempty"`
-	ReopenedBy  failures.Reopening `json:"reopened_by,omitempty"` // failure, date, count or rate
-	Until       string             `json:"until,omitempty"`
-	UntilCount  int64              `json:"until_failures,omitempty"`
-	UntilRate   int64              `json:"until_failures_an_hour,omitempty"`
-	Note        string             `json:"note,omitempty"`
-	FirstSeen   string             `json:"first_seen"`
-	LastSeen    string             `json:"last_seen"`
-	Failures    int64              `json:"failures"`
-	Dead        int64              `json:"dead"`
-	Retrying    int64              `json:"retrying"`
-	Replayed    int64              `json:"replayed"`
-	Recovered   int64              `json:"recovered"`
-	Relapsed    int64              `json:"relapsed"`
-	Queues      []shareShape       `json:"queues,omitempty"`
-	LastDay     []int64            `json:"last_day,omitempty"` // failures by the hour, the oldest first
-}
-
-type shareShape struct {
-	Queue    string `json:"queue"`
-	Failures int64  `json:"failures"`
-}
-
-type hourShape struct {
-	At       string `json:"at"`
-	Failures int64  `json:"failures"`
-	Final    int64  `json:"final"` // of these, the last attempt of a run
-}
-
-func shapeGroup(g failures.Group) groupShape {
-	shape := groupShape{
-		Fingerprint: g.Fingerprint, Type: g.Type, Class: g.Class, Message: g.Message, Frames: g.Frames,
-		State: g.State, StateAt: wire.FormatTime(g.StateAt), StateBy: g.StateBy,
-		ReopenedAt: wire.FormatTime(g.ReopenedAt), ReopenedBy: g.ReopenedBy,
-		Until: wire.FormatTime(g.Until), UntilCount: g.Patience.Count, UntilRate: g.Rate, Note: g.Note,
-		FirstSeen: wire.FormatTime(g.FirstSeen), LastSeen: wire.FormatTime(g.LastSeen),
-		Failures: g.Failures, Dead: g.Dead, Retrying: g.Retrying,
-		Replayed: g.Replayed, Recovered: g.Recovered, Relapsed: g.Relapsed, LastDay: g.LastDay,
+func shapeGroup(g failures.Group) web.Object {
+	return web.Object{
+		"fingerprint", g.Fingerprint, "type", g.Type, "class", g.Class,
+		"message", g.Message, // with placeholders
+		"frames?", g.Frames, "state", g.State, "state_at?", g.StateAt, "state_by?", g.StateBy,
+		"reopened_at?", g.ReopenedAt, "reopened_by?", g.ReopenedBy, // failure, date, count or rate
+		"until?", g.Until, "until_failures?", g.Patience.Count, "until_failures_an_hour?", g.Rate, "note?", g.Note,
+		"first_seen", g.FirstSeen, "last_seen", g.LastSeen, "failures", g.Failures, "dead", g.Dead, "retrying", g.Retrying,
+		"replayed", g.Replayed, "recovered", g.Recovered, "relapsed", g.Relapsed,
+		"queues?", web.List(g.Queues, func(s filter.NameCount) web.Object { return web.Object{"queue", s.Name, "failures", s.Count} }),
+		"last_day?", g.LastDay, // failures by the hour, the oldest first
 	}
-	for _, q := range g.Queues {
-		shape.Queues = append(shape.Queues, shareShape{q.Name, q.Count})
-	}
-	return shape
 }
 
 // groups is GET /failures: groups in every state, unless one is named.
@@ -87,7 +46,9 @@ func (a *API) groups(c echo.Context) (web.Object, error) {
 // GET /jobs?group=FINGERPRINT.
 func (a *API) group(c echo.Context) (web.Object, error) {
 	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
-	hours := web.List(d.Hours, func(h failures.Hour) hourShape { return hourShape{wire.FormatTime(h.At), h.Failures, h.Final} })
+	hours := web.List(d.Hours, func(h failures.Hour) web.Object {
+		return web.Object{"at", h.At, "failures", h.Failures, "final", h.Final} // final: of the failures, the last attempts of a run
+	})
 	return web.Object{"group", shapeGroup(d.Group), "hours", hours, "sample", d.Sample.Job.ID}, err
 }
 
@@ -173,10 +134,7 @@ func formPatience(to *failures.Decision, field func(string) string, now time.Tim
 
 // fromNow is the end of a duration that begins now.
 func fromNow(name, text string, now time.Time) (time.Time, error) {
-	d, err := wire.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = errors.New("must be longer than zero")
-	}
+	d, err := parsePositive(text)
 	if err != nil {
 		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
 	}

@@ -1,80 +1,23 @@
 package api
 
 import (
-	"bytes"
-	"context"
-	"fmt"
+	"encoding/json"
 	"net/http"
-	"net/url"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/history"
-	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
 
 // countLimit is how far the jobs of a filter are counted.
 const countLimit = 10_000
-
-// search reads the page of a list that a program asks for by a filter, and reports
-// whether more may match than was found in time.
-func search[F, C, L any](
-	c echo.Context, query func(url.Values) (F, C, []*invalid.Error), list func(context.Context, F, C, int) (L, error),
-) (f F, found L, slow bool, err error) {
-	f, after, wrong := query(c.QueryParams())
-	if len(wrong) > 0 {
-		return f, found, false, web.InAddress(wrong[0])
-	}
-	limit, err := pageSize(c)
-	if err != nil {
-		return f, found, false, err
-	}
-	found, slow, err = web.InTime(list(c.Request().Context(), f, after, limit))
-	return f, found, slow, err
-}
-
-// pageSize reads how many rows a program wants.
-func pageSize(c echo.Context) (int, error) {
-	text := c.QueryParam("limit")
-	if text == "" {
-		return web.PageLimit, nil
-	}
-	limit, err := strconv.Atoi(text)
-	if err != nil || limit < 1 || limit > maxLimit {
-		return 0, web.FailIn(web.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
-	}
-	return limit, nil
-}
-
-// numbered reads where a page of a list begins whose rows have numbers, and how
-// many rows a program wants.
-func numbered(c echo.Context) (after int64, limit int, err error) {
-	if after, err = web.Number(c, "after"); err != nil {
-		return 0, 0, err
-	}
-	limit, err = pageSize(c)
-	return after, limit, err
-}
-
-// page is an answer with a page of a list. It says where the next one begins,
-// when there is one, and whether more may match than was found in time.
-func page[C string | int64](name string, rows web.Raw, next C, slow bool) web.Object {
-	says := web.Object{name, rows}
-	if next != *new(C) {
-		says = append(says, "next", next)
-	}
-	if slow {
-		says = append(says, "incomplete", true)
-	}
-	return says
-}
 
 // searched is a page that says as well whether it cannot know the newest failures
 // yet.
@@ -95,7 +38,7 @@ func (a *API) jobs(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := web.List(found.Jobs, func(j job.Job) web.Raw { return encodeJob(a.Begun(j), false) })
+	rows := web.List(found.Jobs, func(j job.Job) web.Object { return shapeJob(a.Begun(j)) })
 	return a.searched(c, page("jobs", rows, found.Next.String(), slow), f)
 }
 
@@ -105,22 +48,10 @@ func (a *API) letters(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := web.List(found.Letters, func(l filter.LetterRow) web.Raw {
-		return bytes.TrimSpace(web.Object{"letter", shapeLetter(l.DeadLetter), "job", encodeJob(l.Job, false)}.Encode())
+	rows := web.List(found.Letters, func(l filter.LetterRow) web.Object {
+		return web.Object{"letter", shapeLetter(l.DeadLetter), "job", shapeJob(l.Job)}
 	})
 	return a.searched(c, page("dead_letters", rows, found.Next.String(), slow), f)
-}
-
-// trashShape is a job in the trash.
-type trashShape struct {
-	JobID       string     `json:"job_id"`
-	Run         int        `json:"run"`
-	Type        string     `json:"type"`
-	Queue       string     `json:"queue"`
-	Status      job.Status `json:"was"` // where it was
-	DiscardedAt string     `json:"discarded_at"`
-	DiscardedBy string     `json:"discarded_by"`
-	PurgedAt    string     `json:"purged_at,omitempty"`
 }
 
 // trash is GET /trash: what was discarded, and when it will be purged.
@@ -130,16 +61,15 @@ func (a *API) trash(c echo.Context) (web.Object, error) {
 		return nil, err
 	}
 	was, err := a.View.Trashed(c.Request().Context(), found.Jobs)
-	rows := web.List(found.Jobs, func(j job.Job) trashShape {
-		w := was[j.Seq]
-		shape := trashShape{
-			JobID: j.ID, Run: j.Run, Type: j.Type, Queue: j.Queue, Status: job.Job{State: w.State, Letter: w.Letter}.Status(),
-			DiscardedAt: wire.FormatTime(w.At), DiscardedBy: w.By,
-		}
+	rows := web.List(found.Jobs, func(j job.Job) web.Object {
+		w, purged := was[j.Seq], time.Time{}
 		if keeps := a.Config.Retention().Trash; keeps > 0 {
-			shape.PurgedAt = wire.FormatTime(w.At.Add(keeps))
+			purged = w.At.Add(keeps)
 		}
-		return shape
+		return web.Object{
+			"job_id", j.ID, "run", j.Run, "type", j.Type, "queue", j.Queue, "was", job.Job{State: w.State, Letter: w.Letter}.Status(),
+			"discarded_at", w.At, "discarded_by", w.By, "purged_at?", purged,
+		}
 	})
 	return page("trash", rows, found.Next.String(), slow), err
 }
@@ -157,7 +87,7 @@ func (a *API) job(c echo.Context) (web.Object, error) {
 func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	trail, err := a.Trail(c, d.Job.ID)
 	return web.Object{
-		"job", encodeJob(d.Job, true), "attempts", shapeAttempts(d), "dead_letters", web.List(d.Letters, shapeLetter),
+		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "dead_letters", web.List(d.Letters, shapeLetter),
 		"replays", web.List(d.Replays, shapeReplay), "operations", web.List(d.Bulk, shapeBulkAct),
 		"group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
 	}, err
@@ -186,17 +116,14 @@ func (a *API) facets(c echo.Context) (web.Object, error) {
 	}
 	facets, err := a.View.Facets(c.Request().Context(), f)
 	return web.Object{
-		"reasons", web.List(facets.Reasons, func(r filter.ReasonCount) facetShape { return facetShape{string(r.Reason), r.Count} }),
+		"reasons", web.List(facets.Reasons, func(r filter.ReasonCount) web.Object {
+			return shapeFacet(filter.NameCount{Name: string(r.Reason), Count: r.Count})
+		}),
 		"queues", web.List(facets.Queues, shapeFacet), "types", web.List(facets.Types, shapeFacet),
 	}, err
 }
 
-type facetShape struct {
-	Value string `json:"value"`
-	Count int64  `json:"count"`
-}
-
-func shapeFacet(n filter.NameCount) facetShape { return facetShape{n.Name, n.Count} }
+func shapeFacet(n filter.NameCount) web.Object { return web.Object{"value", n.Name, "count", n.Count} }
 
 // countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
 // beyond which "more" says that there are others. One that takes too long to
@@ -215,3 +142,79 @@ func (a *API) countJobs(c echo.Context) (web.Object, error) {
 
 // counters is GET /counters.
 func (a *API) counters(c echo.Context) error { return c.JSON(http.StatusOK, a.View.Snapshot().Totals) }
+
+// shapeJob is a job as lists show it, without its payload.
+func shapeJob(j job.Job) web.Object {
+	return web.Object{
+		"id", j.ID, "type", j.Type, "queue", j.Queue, "state", j.State,
+		"status", j.Status(), // the state, told apart: dead_letter, dlq_failed, held
+		"run", j.Run, "attempts", j.Attempts, "execution", j.Execution, "priority", j.Priority, "meta?", j.Meta,
+		"policy", json.RawMessage(wire.EncodePolicy(j.Policy)), "origins?", j.Origins, "ttr", j.Timeout,
+		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt,
+		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
+		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
+	}
+}
+
+// shapeWholeJob is a job with its payload, which goes in as the bytes that were
+// received: an encoder would change them.
+func shapeWholeJob(j job.Job) web.Object {
+	payload := web.Raw(j.Payload)
+	if !json.Valid(payload) { // it did not come through the API
+		payload = web.Encode(strings.ToValidUTF8(string(payload), "\uFFFD"))
+	}
+	return append(shapeJob(j), "payload", payload)
+}
+
+func shapeError(e job.ErrorInfo, trace string) web.Object {
+	if e == (job.ErrorInfo{}) {
+		return nil
+	}
+	return web.Object{"type", e.Type, "message", e.Message, "trace?", trace}
+}
+
+// shapeAttempts are the attempts, and last the execution that is under way.
+func shapeAttempts(d history.Detail) []web.Object {
+	all := web.List(d.Attempts, func(a job.Attempt) web.Object {
+		o := web.Object{
+			"run", a.Run, "number?", a.Number, "execution", a.Execution, "worker?", a.Worker,
+			"started_at?", a.StartedAt, "finished_at?", a.FinishedAt, "outcome?", a.Outcome,
+			"error?", shapeError(a.Error, a.Trace), "action?", a.Action, "decided_by?", a.DecidedBy,
+		}
+		if d := a.Delay; d != nil {
+			o = append(o, "delay_ms", millis(d.Final), "delay", web.Object{
+				"source", d.Source, // policy, handler or rule
+				"raw_ms", millis(d.Raw), "capped_ms", millis(d.Capped), "factor", d.Factor, "final_ms", millis(d.Final),
+			})
+		}
+		return append(o, "note?", a.Note)
+	})
+	if j := d.Job; j.State == job.Active {
+		all = append(all, web.Object{"run", j.Run, "execution", j.Execution, "worker?", j.Worker, "started_at?", j.StartedAt})
+	}
+	return all
+}
+
+// shapeReplay is a run that was replayed; changed says that the next run has
+// something otherwise.
+func shapeReplay(r history.Replay) web.Object {
+	return web.Object{
+		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts", r.Attempts, "at", r.At, "by", r.By, "changed?", r.Earlier != nil,
+	}
+}
+
+// shapeBulkAct is what an operation on many jobs did to one.
+func shapeBulkAct(a operation.Act) web.Object {
+	return web.Object{"operation", a.Operation, "kind", a.Kind, "run", a.Run, "at", a.At, "by", a.By}
+}
+
+func shapeLetter(l job.DeadLetter) web.Object {
+	return web.Object{
+		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at", l.FailedAt,
+		"original_queue", l.Queue, "attempts", l.Attempts, "cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
+		"forwarded_to?", l.ForwardedTo, "forwarded_at?", l.ForwardedAt, "replayed_at?", l.ReplayedAt, "replayed_by?", l.ReplayedBy,
+		"discarded_at?", l.DiscardedAt, "discarded_by?", l.DiscardedBy,
+	}
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

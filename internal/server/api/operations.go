@@ -1,128 +1,65 @@
 package api
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/audit"
+	"redrive/internal/invalid"
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
 
-// operationShape is an operation as the API shows it. Numbers are absolute:
-// total = pending + done + skipped + failed.
-type operationShape struct {
-	ID         int64           `json:"id"`
-	Kind       operation.Kind  `json:"kind"`
-	State      operation.State `json:"state"`
-	Why        string          `json:"why,omitempty"`
-	Filter     string          `json:"filter,omitempty"`
-	Source     int64           `json:"relapsed_of,omitempty"`
-	Until      string          `json:"until"`
-	Rate       float64         `json:"rate"` // jobs a second; 0: as fast as it goes
-	Spread     string          `json:"spread,omitempty"`
-	Canary     int64           `json:"canary"`
-	Guard      bool            `json:"guard"`
-	CreatedAt  string          `json:"created_at"`
-	CreatedBy  string          `json:"created_by"`
-	StartedAt  string          `json:"started_at,omitempty"`
-	StartedBy  string          `json:"started_by,omitempty"`
-	FinishedAt string          `json:"finished_at,omitempty"`
-	Total      int64           `json:"total"`
-	Pending    int64           `json:"pending"`
-	Done       int64           `json:"done"`
-	Skipped    int64           `json:"skipped"`
-	Failed     int64           `json:"failed"`
-	Succeeded  int64           `json:"succeeded"` // of those done
-	Relapsed   int64           `json:"relapsed"`
-	Dropped    int64           `json:"dropped"`
-	Unsettled  int64           `json:"unsettled"`
-	Left       string          `json:"left,omitempty"` // how long the rest takes at this rate
-}
-
-func shapeOperation(o operation.Operation) operationShape {
-	shape := operationShape{
-		ID: o.ID, Kind: o.Kind, State: o.State, Why: o.Why, Filter: o.Filter, Source: o.Source, Until: wire.FormatTime(o.Until),
-		Rate: o.Pace.Rate, Canary: max(0, o.Pace.Canary), Guard: o.Pace.Guard,
-		CreatedAt: wire.FormatTime(o.CreatedAt), CreatedBy: o.CreatedBy,
-		StartedAt: wire.FormatTime(o.StartedAt), StartedBy: o.StartedBy, FinishedAt: wire.FormatTime(o.FinishedAt),
-		Total: o.Total, Pending: o.Pending, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed,
-		Succeeded: o.Succeeded, Relapsed: o.Relapsed, Dropped: o.Dropped, Unsettled: o.Unsettled(),
+// shapeOperation is an operation as the API shows it. Numbers are absolute:
+// total = pending + done + skipped + failed, and of those done,
+// done = succeeded + relapsed + dropped + unsettled.
+func shapeOperation(o operation.Operation) web.Object {
+	left := "" // how long the rest takes at this rate
+	if d, ok := o.Left(); ok && !o.StartedAt.IsZero() {
+		left = wire.FormatDuration(d.Round(time.Second))
 	}
-	if o.Pace.Spread > 0 {
-		shape.Spread = wire.FormatDuration(o.Pace.Spread)
+	return web.Object{
+		"id", o.ID, "kind", o.Kind, "state", o.State, "why?", o.Why, "filter?", o.Filter, "relapsed_of?", o.Source, "until", o.Until,
+		"rate", o.Pace.Rate, // jobs a second; 0: as fast as it goes
+		"spread?", o.Pace.Spread, "canary", max(0, o.Pace.Canary), "guard", o.Pace.Guard,
+		"created_at", o.CreatedAt, "created_by", o.CreatedBy, "started_at?", o.StartedAt, "started_by?", o.StartedBy,
+		"finished_at?", o.FinishedAt, "total", o.Total, "pending", o.Pending, "done", o.Done, "skipped", o.Skipped, "failed", o.Failed,
+		"succeeded", o.Succeeded, "relapsed", o.Relapsed, "dropped", o.Dropped, "unsettled", o.Unsettled(), "left?", left,
 	}
-	if left, ok := o.Left(); ok && !o.StartedAt.IsZero() {
-		shape.Left = wire.FormatDuration(left.Round(time.Second))
+}
+
+// shapeBreakdown is what the scope of an operation is made of.
+func shapeBreakdown(b operation.Breakdown) web.Object {
+	return web.Object{
+		"scope", web.List(b.Scope, func(p operation.ScopePart) web.Object {
+			return web.Object{"queue", p.Queue, "type", p.Type, "count", p.Count}
+		}),
+		"skips", web.List(b.Skips, func(s operation.SkipCount) web.Object { return web.Object{"code", s.Code, "count", s.Count} }),
 	}
-	return shape
 }
 
-// breakdownShape is what the scope of an operation is made of.
-type breakdownShape struct {
-	Scope []scopeShape `json:"scope"`
-	Skips []skipShape  `json:"skips"`
-}
-
-type scopeShape struct {
-	Queue string `json:"queue"`
-	Type  string `json:"type"`
-	Count int64  `json:"count"`
-}
-
-type skipShape struct {
-	Code  operation.Skip `json:"code"`
-	Count int64          `json:"count"`
-}
-
-func shapeBreakdown(b operation.Breakdown) breakdownShape {
-	shape := breakdownShape{[]scopeShape{}, []skipShape{}}
-	for _, p := range b.Scope {
-		shape.Scope = append(shape.Scope, scopeShape(p))
-	}
-	for _, c := range b.Skips {
-		shape.Skips = append(shape.Skips, skipShape(c))
-	}
-	return shape
-}
-
-// progressShape is how an operation went so far: what became of its canary, and
-// what its guard sees of the replays that ended last.
-type progressShape struct {
-	CanarySucceeded int64 `json:"canary_succeeded"`
-	CanaryRelapsed  int64 `json:"canary_relapsed"`
-	CanaryDropped   int64 `json:"canary_dropped"`
-	CanaryUnsettled int64 `json:"canary_unsettled"`
-	GuardEnded      int64 `json:"guard_ended"`
-	GuardSame       int64 `json:"guard_same"` // of those ended: failed again as before
-}
-
-func shapeProgress(p operation.Progress) progressShape {
+// shapeProgress is how an operation went so far: what became of its canary, and
+// what its guard sees of the replays that ended last. Of these, guard_same failed
+// again as before.
+func shapeProgress(p operation.Progress) web.Object {
 	c := p.Canary
-	return progressShape{c.Succeeded, c.Relapsed, c.Dropped, c.Unsettled(), p.Ended, p.Same}
+	return web.Object{
+		"canary_succeeded", c.Succeeded, "canary_relapsed", c.Relapsed, "canary_dropped", c.Dropped, "canary_unsettled", c.Unsettled(),
+		"guard_ended", p.Ended, "guard_same", p.Same,
+	}
 }
 
-// itemShape is an item of an operation: a job, and what became of it.
-type itemShape struct {
-	N       int64                `json:"n"`
-	JobID   string               `json:"job_id,omitempty"`
-	Type    string               `json:"type,omitempty"`
-	Queue   string               `json:"queue,omitempty"`
-	Run     int                  `json:"run"`
-	State   operation.ItemState  `json:"state"`
-	Code    operation.Skip       `json:"code,omitempty"`
-	Why     string               `json:"why,omitempty"`
-	Other   int64                `json:"other_operation,omitempty"`
-	At      string               `json:"at,omitempty"`
-	Outcome operation.RunOutcome `json:"outcome,omitempty"`
-	EndedAt string               `json:"ended_at,omitempty"`
-}
-
-func shapeItem(it operation.Item) itemShape {
-	return itemShape{
-		N: it.N, JobID: it.Job.ID, Type: it.Job.Type, Queue: it.Job.Queue, Run: it.Run, State: it.State, Code: it.Code, Why: it.Why,
-		Other: it.Other, At: wire.FormatTime(it.At), Outcome: it.Outcome, EndedAt: wire.FormatTime(it.EndedAt),
+// shapeItem is an item of an operation: a job, and what became of it.
+func shapeItem(it operation.Item) web.Object {
+	return web.Object{
+		"n", it.N, "job_id?", it.Job.ID, "type?", it.Job.Type, "queue?", it.Job.Queue, "run", it.Run, "state", it.State,
+		"code?", it.Code, "why?", it.Why, "other_operation?", it.Other, "at?", it.At, "outcome?", it.Outcome, "ended_at?", it.EndedAt,
 	}
 }
 
@@ -206,4 +143,110 @@ func (a *API) items(c echo.Context) (web.Object, error) {
 	}
 	found, err := a.View.Items(c.Request().Context(), id, f, after, limit)
 	return page("items", web.List(found.Items, shapeItem), found.Next, false), err
+}
+
+// operationActs begin an operation on many jobs, and do what people ask of it.
+func (a *API) operationActs() []Act {
+	v := a.View
+	acts := []Act{{"/operations", a.newOperation}}
+	for _, act := range []struct {
+		name string
+		pace paceReader
+		do   func(context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error)
+	}{
+		{"start", readStart, v.StartOperation},
+		{"rate", readRate, v.SetRate},
+		{"pause", readNoPace, paceless(v.PauseOperation)},
+		{"resume", readNoPace, paceless(v.ResumeOperation)},
+		{"abort", readNoPace, paceless(v.AbortOperation)},
+	} {
+		acts = append(acts, Act{"/operations/:id/" + act.name, func(c echo.Context) (Outcome, error) {
+			o, err := a.paramOperation(c)
+			if err != nil {
+				return Outcome{}, err
+			}
+			pace, err := act.pace(c, o)
+			if err != nil {
+				return Outcome{}, err
+			}
+			o, err = act.do(c.Request().Context(), time.Now(), o.ID, pace, web.Actor(c))
+			a.Engine.Notify()
+			return operationOutcome(o), err
+		}})
+	}
+	return acts
+}
+
+func operationOutcome(o operation.Operation) Outcome {
+	return Outcome{Says: web.Object{"operation", shapeOperation(o)}, Page: fmt.Sprintf("/operations/%d", o.ID)}
+}
+
+// paceless is an act that says nothing about the pace.
+func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation.Operation, error)) func(
+	context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error) {
+	return func(ctx context.Context, now time.Time, id int64, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
+		return do(ctx, now, id, by)
+	}
+}
+
+// newOperation is POST /operations. A repeat of an idempotency key is answered
+// with the first operation, wherever that is by now, and 200.
+func (a *API) newOperation(c echo.Context) (Outcome, error) {
+	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
+	read := readRequest
+	if web.IsForm(c) {
+		read = readRequestForm
+	}
+	if err := read(c, &n); err != nil {
+		return Outcome{}, err
+	}
+	o, err := a.begin(c, n)
+	out := operationOutcome(o)
+	out.Status = createdUnless(o.Repeat)
+	if err == nil && !web.IsForm(c) {
+		c.Response().Header().Set("Location", v1+out.Page)
+	}
+	return out, err
+}
+
+// begin makes an operation.
+func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation, err error) {
+	if err := n.Kind.Check(); err != nil {
+		return o, err
+	}
+	if n.Named == nil && n.Relapsed == 0 {
+		if n.Filter.Zero() {
+			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
+		}
+		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
+			return o, aboutFilter(err)
+		}
+	}
+	switch {
+	case n.Relapsed != 0 && n.Kind != operation.Replay:
+		return o, &invalid.Error{Field: "kind", Problem: "must be replay for what failed again"}
+	case len(n.Named) > operation.MaxNamed:
+		return o, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf(
+			"%d jobs; name at most %d, or use a filter", len(n.Named), operation.MaxNamed)}
+	}
+	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
+		return o, err
+	}
+	o, err = a.View.NewOperation(c.Request().Context(), time.Now(), n, web.Actor(c))
+	a.Engine.Notify()
+	return o, err
+}
+
+// aboutFilter says of what is wrong with a filter that it stands in the one
+// field that holds all of it.
+func aboutFilter(err error) error {
+	field := new(invalid.Error)
+	if !errors.As(err, &field) || field.Field == "kind" || field.Field == "filter" {
+		return err
+	}
+	problem := field.Problem
+	if field.Field != "q" {
+		problem = field.Field + ": " + problem
+	}
+	return &invalid.Error{Field: "filter", Problem: problem}
 }

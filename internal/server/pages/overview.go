@@ -3,15 +3,25 @@ package pages
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/queues"
+	"redrive/internal/server/web"
 	"redrive/web/templates"
+	"redrive/web/templates/failurepage"
+	"redrive/web/templates/operationpage"
+	"redrive/web/templates/queuepage"
 )
 
 const (
@@ -82,4 +92,217 @@ func (p *Pages) openOperations(ctx context.Context) ([]operation.Operation, erro
 	all, err := p.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	return all[:min(len(all), openLimit)], err
+}
+
+// queues is the page /queues. It shows the queues that exist and those that
+// are only configured.
+func (p *Pages) queues(c echo.Context) error {
+	ctx := c.Request().Context()
+	v := queuepage.List{Frame: p.frame(c, "Queues", "queues")}
+	var r reads
+	into(&r, &v.Queues)(p.Queues(ctx))
+	into(&r, &v.Held)(p.View.Held(ctx))
+	v.Configs = p.queueConfigs(p.QueueNames()...)
+	return p.show(c, r, v.Page())
+}
+
+// queueConfigs is what the configuration says about these queues.
+func (p *Pages) queueConfigs(queues ...string) map[string]templates.QueueConfig {
+	all, running := map[string]templates.QueueConfig{}, p.Engine.Running()
+	for _, name := range queues {
+		all[name] = templates.QueueConfig{
+			Workers: p.Config.Workers(name), Running: running[name], Policy: p.Config.Policy(name),
+			DeadLetters: p.Config.DeadLetters(name), ForwardedTo: p.WebhookHost(name),
+		}
+	}
+	return all
+}
+
+// queue is the page /queues/{name}.
+func (p *Pages) queue(c echo.Context) error {
+	name, err := p.ParamQueue(c)
+	if err != nil {
+		return err
+	}
+	ctx, now := c.Request().Context(), time.Now()
+	v := queuepage.View{Frame: p.frame(c, name, "queues")}
+	var r reads
+	into(&r, &v.Queue)(p.Queue(ctx, name))
+	v.Config = p.queueConfigs(name)[name]
+	v.Configured = slices.Contains(p.Config.Queues(), name)
+	into(&r, &v.Chart)(p.chart(ctx, now, filter.Filter{Queue: name}))
+	v.Failing = p.failing(ctx, &r, name)
+	var groups failures.List
+	inTime(&r, &groups)(p.View.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit))
+	into(&r, &v.Held)(p.View.Held(ctx))
+	v.Groups, v.Slow = groups.Groups, r.slow
+	v.Held = slices.DeleteFunc(v.Held, func(h queues.Held) bool { return h.Queue != name })
+	return p.show(c, r, v.Page())
+}
+
+// chart is what became of the jobs that a filter selects by queue and type; nil
+// when it selects by neither.
+func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*templates.Chart, error) {
+	chart := &templates.Chart{}
+	switch {
+	case f.Queue != "" && f.Type != "":
+		chart.Of = f.Type + " in the queue " + f.Queue
+	case f.Queue != "":
+		chart.Of = "the queue " + f.Queue
+	case f.Type != "":
+		chart.Of = f.Type
+	default:
+		return nil, nil
+	}
+	var r reads
+	inTime(&r, &chart.Hour)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour()))
+	inTime(&r, &chart.Day)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay()))
+	if chart.Slow = r.slow; r.slow {
+		chart.Hour, chart.Day = nil, nil
+	}
+	return chart, r.err
+}
+
+// workers is the page /workers.
+func (p *Pages) workers(c echo.Context) error {
+	v := queuepage.Workers{
+		Frame: p.frame(c, "Workers", "workers"), Name: p.Engine.Worker, Since: p.began.UTC(), Stuck: p.Engine.Stuck(), Waits: map[string]bool{},
+	}
+	all, err := p.WorkerQueues(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	running := p.Engine.Running()
+	for _, q := range all {
+		v.Queues = append(v.Queues, queuepage.WorkerQueue{
+			Name: q.Name, Workers: p.Config.Workers(q.Name), Running: running[q.Name],
+			Waiting: q.Depths[job.Status(job.Available)], PausedAt: q.PausedAt,
+		})
+	}
+	claimed, more, slow, err := p.Claimed(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	for _, j := range claimed {
+		v.Waits[j.ID] = j.Waits
+		v.Jobs = append(v.Jobs, j.Job)
+	}
+	v.More, v.Slow = more, slow
+	return p.Show(c, http.StatusOK, v.Page())
+}
+
+// failures is the page /failures. Without a state it shows the open groups.
+func (p *Pages) failures(c echo.Context) error {
+	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
+	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
+	v := failurepage.List{Frame: p.frame(c, "Failures", "failures"), Queues: p.View.QueueNames(), After: values.Get("after")}
+	filter, after, wrong := web.GroupQuery(values)
+	filter.State = cmp.Or(filter.State, failures.Open)
+	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
+	var r reads
+	into(&r, &v.Tallies)(p.View.GroupTallies(ctx))
+	if r.err == nil && len(wrong) > 0 {
+		return p.Show(c, http.StatusBadRequest, v.Page())
+	}
+	inTime(&r, &v.List)(p.View.Groups(ctx, now, filter, after, web.PageLimit))
+	v.Slow = r.slow
+	return p.show(c, r, v.Page())
+}
+
+// failure is the page /failures/{fingerprint}.
+func (p *Pages) failure(c echo.Context) error {
+	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
+	d, err := p.View.Group(ctx, time.Now(), fingerprint)
+	if err != nil {
+		return err
+	}
+	v := failurepage.View{Frame: p.frame(c, d.Class, "failures"), Detail: d}
+	v.Keys, v.Read = commonest(d.Jobs)
+	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
+		return err
+	}
+	return p.Show(c, http.StatusOK, v.Page())
+}
+
+// maxKeys is how many payload keys the page of a group shows.
+const maxKeys = 12
+
+// commonest counts, for each top-level key of the payloads of jobs, how many
+// values it has, and which of them most jobs have. Payloads that are no objects,
+// or too large to be read here, do not count.
+func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
+	seen := map[string]map[string]int{}
+	for _, j := range jobs {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(j.Payload, &object) != nil || object == nil {
+			continue
+		}
+		read++
+		for name, value := range object {
+			if seen[name] == nil {
+				seen[name] = map[string]int{}
+			}
+			seen[name][string(value)]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		key := failurepage.PayloadKey{Name: name, Values: len(seen[name])}
+		for _, value := range slices.Sorted(maps.Keys(seen[name])) {
+			if n := seen[name][value]; n > key.Jobs {
+				key.Commonest, key.Jobs = value, n
+			}
+		}
+		keys = append(keys, key)
+	}
+	slices.SortStableFunc(keys, func(a, b failurepage.PayloadKey) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Values, b.Values))
+	})
+	return keys[:min(len(keys), maxKeys)], read
+}
+
+// operations is the page /operations.
+func (p *Pages) operations(c echo.Context) error {
+	after, err := web.Number(c, "after")
+	if err != nil {
+		return err
+	}
+	v := operationpage.List{Frame: p.frame(c, "Operations", "operations"), After: after}
+	if v.List, err = p.View.Operations(c.Request().Context(), after, web.PageLimit); err != nil {
+		return err
+	}
+	return p.Show(c, http.StatusOK, v.Page())
+}
+
+// operation is the page /operations/{id}: a preview, or how far it is.
+func (p *Pages) operation(c echo.Context) error {
+	ctx := c.Request().Context()
+	id, err := web.ParamOperation(c)
+	if err != nil {
+		return err
+	}
+	v := operationpage.View{Show: c.QueryParam("state")}
+	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
+		return err
+	}
+	if v.After, err = web.Number(c, "after"); err != nil {
+		return err
+	}
+	show, err := web.ItemQuery(c)
+	if err != nil {
+		return err
+	}
+	v.Frame = p.frame(c, fmt.Sprintf("Operation %d", id), "operations")
+	var r reads
+	if v.Filter.Searches() {
+		v.Indexing = p.View.Reindexing()
+		into(&r, &v.Lag)(p.View.SearchLag(ctx))
+	}
+	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
+	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
+	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
+	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+	if v.Operation.State == operation.Collecting { // until there is something to decide
+		c.Response().Header().Set("Refresh", "1")
+	}
+	return p.show(c, r, v.Page())
 }

@@ -15,8 +15,10 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +27,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/api"
 	"redrive/internal/server/web"
@@ -160,7 +163,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: p.View.Snapshot(), QueueCount: len(p.View.QueueNames()),
 		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
-		User: who.Name, LogOut: who.Means == web.BySession, Paused: (*templates.WorkerPause)(p.Paused()),
+		User: who.Name, LogOut: who.Means == web.BySession, Paused: p.Paused(),
 	}
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
@@ -198,7 +201,7 @@ func (p *Pages) acted(c echo.Context) *job.Change {
 
 // Login shows the form of the login, and why it was refused.
 func (p *Pages) Login(c echo.Context, status int, next, name, problem string) error {
-	v := adminpage.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Guarded()}
+	v := adminpage.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Accounts().Guarded()}
 	v.Stranger = true
 	return p.Show(c, status, v.Page())
 }
@@ -223,4 +226,92 @@ func (p *Pages) static(c echo.Context) error {
 	}
 	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	return c.Blob(http.StatusOK, cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream"), data)
+}
+
+// form answers the form of an act.
+func (p *Pages) form(act api.Act) echo.HandlerFunc {
+	switch act.Path {
+	case "/jobs/:id/replay":
+		return p.replay(act)
+	case "/operations":
+		return newOperation(act)
+	}
+	return func(c echo.Context) error { return p.act(c, act) }
+}
+
+// act does what a form asks for, and says what came of it.
+func (p *Pages) act(c echo.Context, act api.Act) error {
+	out, err := act.Do(c)
+	if err != nil {
+		return err
+	}
+	return done(c, out)
+}
+
+// done says what came of a form.
+func done(c echo.Context, out api.Outcome) error {
+	if back, ok := web.LocalPath(c.FormValue("back")); ok && out.Job != "" {
+		c.Request().Form.Set("back", withActed(back, out.Job))
+	}
+	if out.Text != "" {
+		out.Says = append(out.Says, "text", out.Text)
+	}
+	return web.Done(c, out.Page, out.Says...)
+}
+
+// withActed tells the page to which a form goes back which job it acted on.
+func withActed(back, id string) string {
+	u, err := url.Parse(back)
+	if err != nil { // unreachable: LocalPath has parsed it
+		return back
+	}
+	values := u.Query()
+	values.Set("acted", id)
+	u.RawQuery = values.Encode()
+	return u.String()
+}
+
+// newOperation leads to the preview of the operation that a form begins, wherever
+// that form is.
+func newOperation(act api.Act) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		out, err := act.Do(c)
+		if err != nil {
+			return err
+		}
+		if web.WantsJSON(c.Request()) {
+			return c.JSONBlob(out.Status, out.Says.Encode())
+		}
+		return c.Redirect(http.StatusSeeOther, out.Page)
+	}
+}
+
+// setFault breaks or fixes something in the demo.
+func (p *Pages) setFault(c echo.Context) error {
+	if err := web.ReadForm(c); err != nil {
+		return err
+	}
+	broken, err := strconv.ParseBool(c.FormValue("broken"))
+	if err != nil {
+		return &invalid.Error{Field: "broken", Problem: "must be true or false"}
+	}
+	if err := p.options.Demo.SetFault(c.Param("name"), broken); err != nil {
+		return err
+	}
+	text := "Fixed"
+	if broken {
+		text = "Broken"
+	}
+	return web.Done(c, "/", "text", text)
+}
+
+// resetDemo starts the demo over.
+func (p *Pages) resetDemo(c echo.Context) error {
+	if err := web.ReadForm(c); err != nil {
+		return err
+	}
+	if err := p.options.Demo.Reset(c.Request().Context()); err != nil {
+		return err
+	}
+	return web.Done(c, "/", "text", "The demo starts over")
 }

@@ -19,14 +19,18 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/queues"
 	"redrive/internal/redact"
+	"redrive/internal/retention"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
 )
 
 // View reads from the store and acts on it, and hides what is to be hidden.
@@ -188,4 +192,113 @@ func eachOf[K comparable, T any](all map[K]T, hide func(T) T) map[K]T {
 		all[key] = hide(x)
 	}
 	return all
+}
+
+// Nothing of what these methods return came with a job, so they hide nothing.
+
+// Snapshot is the newest totals, without a look at the database.
+func (v *View) Snapshot() job.Snapshot { return v.store.Snapshot() }
+
+// QueueNames lists the queues that had a job.
+func (v *View) QueueNames() []string { return v.store.Counters.QueueNames() }
+
+// Queues lists the queues that had a job, with their numbers.
+func (v *View) Queues(ctx context.Context, now time.Time) ([]queues.Info, error) {
+	return v.store.Counters.Queues(ctx, now)
+}
+
+// Held counts the jobs that wait for others with their key.
+func (v *View) Held(ctx context.Context) ([]queues.Held, error) { return v.store.Counters.Held(ctx) }
+
+// Tallies is the counters by queue and type.
+func (v *View) Tallies(ctx context.Context) ([]queues.Tally, error) {
+	return v.store.Counters.Tallies(ctx)
+}
+
+// LastHour is the totals of the last hour by the minute.
+func (v *View) LastHour(ctx context.Context, now time.Time) ([]job.Totals, error) {
+	return v.store.Counters.LastHour(ctx, now)
+}
+
+// Series is the totals of a queue, a type or both over a time.
+func (v *View) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
+	return v.store.Counters.Series(ctx, now, queue, typ, scale)
+}
+
+// Reasons counts the open dead letters by reason.
+func (v *View) Reasons(ctx context.Context) ([]filter.ReasonCount, error) {
+	return v.store.Counters.Reasons(ctx)
+}
+
+// Usage is how full the dead-letter queue is.
+func (v *View) Usage(ctx context.Context, now time.Time) (retention.Usage, error) {
+	return v.store.LetterUsage(ctx, now)
+}
+
+// Paused says since when a queue is paused, and by whom.
+func (v *View) Paused(ctx context.Context, queue string) (at time.Time, by string, err error) {
+	return v.store.Paused(ctx, queue)
+}
+
+// Pause stops a queue.
+func (v *View) Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
+	return v.store.Pause(ctx, now, queue, by)
+}
+
+// Resume lets a queue run. One that is only configured runs already.
+func (v *View) Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
+	if err := v.store.Resume(ctx, now, queue, by); !errors.Is(err, job.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// Ping reports whether the database can be written.
+func (v *View) Ping(ctx context.Context) error { return v.store.Ping(ctx) }
+
+// Problem says why nothing can be written, or nothing.
+func (v *View) Problem() string {
+	if file := v.store.Problem(); file != nil {
+		return file.Advice()
+	}
+	return ""
+}
+
+// Advice says what to do about an error of the database file; empty for any
+// other error.
+func Advice(err error) string {
+	if file := new(db.FileError); errors.As(err, &file) {
+		return file.Advice()
+	}
+	return ""
+}
+
+// Accounts returns who may use the server, which never came with a job either.
+func (v *View) Accounts() Accounts { return v.store.Accounts }
+
+// Accounts lists what the server may read and change of the users, their sessions
+// and the tokens. A user, a session or a token that is asked for and that there is
+// not is an access.ErrUnknown.
+type Accounts interface {
+	Guarded() bool // whether anybody has to log in
+
+	Users(ctx context.Context) ([]access.User, error)
+	User(ctx context.Context, name string) (access.User, error)
+	AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error
+	SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error
+	SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error
+	RemoveUser(ctx context.Context, now time.Time, name string, by audit.Actor) error
+
+	Sessions(ctx context.Context, now time.Time) ([]access.Session, error)
+	Session(ctx context.Context, now time.Time, hash []byte) (access.Session, error) // by the hash of its secret
+	StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by audit.Actor) error
+	SeeSession(ctx context.Context, now time.Time, hash []byte) error // notes that it is in use
+	EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error
+	LoginFailed(ctx context.Context, now time.Time, name string, by audit.Actor) error // for the audit log
+
+	Tokens(ctx context.Context) ([]access.Token, error)
+	Token(ctx context.Context, id string) (access.Token, error)
+	UseToken(ctx context.Context, now time.Time, id string) error // notes that it is in use
+	CreateToken(ctx context.Context, now time.Time, t access.Token, by audit.Actor) error
+	RevokeToken(ctx context.Context, now time.Time, id string, by audit.Actor) error
 }

@@ -349,6 +349,14 @@ func telling(t reflect.Type, seen map[reflect.Type]bool) bool {
 				return true
 			}
 		}
+	case reflect.Interface: // whatever its methods return can be reached
+		for i := range t.NumMethod() {
+			for k := range t.Method(i).Type.NumOut() {
+				if telling(t.Method(i).Type.Out(k), seen) {
+					return true
+				}
+			}
+		}
 	}
 	return false
 }

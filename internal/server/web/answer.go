@@ -2,13 +2,26 @@ package web
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"redrive/internal/access"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/rules"
+	"redrive/internal/server/view"
+	"redrive/internal/wire"
 )
 
 // WantsJSON reports whether the answer is for a program.
@@ -72,43 +85,241 @@ func LocalPath(back string) (string, bool) {
 }
 
 // Object is a JSON object: names and values in turn, in the order in which they
-// are written.
+// are written. A member whose name ends in a question mark is left out when its
+// value is zero or empty.
 type Object []any
 
 // Encode writes the object on a line of its own.
-func (o Object) Encode() []byte {
-	var b bytes.Buffer
-	b.WriteByte('{')
+func (o Object) Encode() []byte { return append(Encode(o), '\n') }
+
+// Names are the names of all members.
+func (o Object) Names() (all []string) {
 	for i := 0; i+1 < len(o); i += 2 {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%q:%s", o[i], Encode(o[i+1]))
+		all = append(all, strings.TrimSuffix(o[i].(string), "?"))
 	}
-	b.WriteString("}\n")
-	return b.Bytes()
+	return all
+}
+
+// Texts are the values of all members as the cells of a table, empty where the
+// member is left out. Objects with members of their own have none.
+func (o Object) Texts() (all []string) {
+	for i := 0; i+1 < len(o); i += 2 {
+		text := ""
+		if at, ok := o[i+1].(time.Time); ok {
+			text = wire.FormatTime(at)
+		} else if !strings.HasSuffix(o[i].(string), "?") || !isEmpty(o[i+1]) {
+			text = fmt.Sprint(o[i+1])
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// List writes each item as shape says.
+func List[T any](items []T, shape func(T) Object) []Object {
+	all := make([]Object, len(items))
+	for i, x := range items {
+		all[i] = shape(x)
+	}
+	return all
 }
 
 // Raw is JSON that is written byte for byte.
 type Raw []byte
 
-// List writes an array out of what shape makes of each item.
-func List[T, S any](items []T, shape func(T) S) Raw {
-	all := make([][]byte, len(items))
-	for i, x := range items {
-		all[i] = Encode(shape(x))
-	}
-	return bytes.Join([][]byte{[]byte("["), bytes.Join(all, []byte(",")), []byte("]")}, nil)
-}
-
-// Encode writes a value.
+// Encode writes a value: times and durations as package wire does, anything else
+// as encoding/json does.
 func Encode(v any) []byte {
-	if raw, ok := v.(Raw); ok {
-		return raw
+	switch v := v.(type) {
+	case Raw:
+		return v
+	case Object:
+		return v.encode()
+	case []Object:
+		all := make([][]byte, len(v))
+		for i, x := range v {
+			all[i] = Encode(x)
+		}
+		return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]"))
+	case time.Time:
+		return Encode(wire.FormatTime(v))
+	case time.Duration:
+		return Encode(wire.FormatDuration(v))
 	}
 	data, err := json.Marshal(v)
-	if err != nil { // unreachable: shapes hold strings, numbers and valid JSON
+	if err != nil { // unreachable: answers hold strings, numbers and valid JSON
 		panic(fmt.Sprintf("web.Encode(%T): %v", v, err))
 	}
 	return data
+}
+
+func (o Object) encode() []byte {
+	var members [][]byte
+	for i := 0; i+1 < len(o); i += 2 {
+		name, optional := strings.CutSuffix(o[i].(string), "?")
+		if !optional || !isEmpty(o[i+1]) {
+			members = append(members, fmt.Appendf(nil, "%q:%s", name, Encode(o[i+1])))
+		}
+	}
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}"))
+}
+
+// isEmpty reports whether a value says nothing.
+func isEmpty(value any) bool {
+	if t, ok := value.(time.Time); ok {
+		return t.IsZero()
+	}
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
+	}
+}
+
+// Kind is the kind of an error: what an answer's code names it, its status, and
+// the headline of its page.
+type Kind struct {
+	Code   string
+	Status int
+	Title  string
+}
+
+// The kinds of errors.
+var (
+	Malformed     = Kind{"malformed", http.StatusBadRequest, "This request cannot be read"}
+	BadParameter  = Kind{"invalid_parameter", http.StatusBadRequest, "This address is not right"} // in the address
+	CrossOrigin   = Kind{"cross_origin", http.StatusForbidden, "Refused: the request came from another site"}
+	UnknownCaller = Kind{"unauthorized", http.StatusUnauthorized, "Log in first"}
+	UnknownLogin  = Kind{"wrong_login", http.StatusUnauthorized, "Log in first"}
+	Forbidden     = Kind{"forbidden", http.StatusForbidden, "Your role does not allow this"}
+	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Too many tries"}
+	NotFound      = Kind{"not_found", http.StatusNotFound, "Nothing is here"}
+	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "This cannot be done here"}
+	Conflict      = Kind{"conflict", http.StatusConflict, "This cannot be done as things stand"}
+	TooLarge      = Kind{"too_large", http.StatusRequestEntityTooLarge, "This is too large"}
+	MediaType     = Kind{"unsupported_media_type", http.StatusUnsupportedMediaType, "This kind of content is not accepted"}
+	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
+	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "A value is not right"} // in the body
+	Refused       = Kind{"refused_by_rule", http.StatusUnprocessableEntity, "Refused by a rule"}
+	NotForwarded  = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
+	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
+	Busy          = Kind{"busy", http.StatusServiceUnavailable, "The database is busy"}
+	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}
+	TooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
+	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database can only be read"}
+	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
+	Corrupt       = Kind{"storage_damaged", http.StatusServiceUnavailable, "The database is damaged"}
+	StorageFull   = Kind{"storage_full", http.StatusInsufficientStorage, "The disk is full"}
+)
+
+// Failure is an error with all that its answer says.
+type Failure struct {
+	Kind  Kind
+	Field string
+	Text  string
+	First *job.Conflict // what happened instead
+}
+
+// Fail is a failure of a kind.
+func Fail(kind Kind, text string) *Failure { return &Failure{Kind: kind, Text: text} }
+
+// FailIn is a failure that is about a field.
+func FailIn(kind Kind, field, text string) *Failure {
+	return &Failure{Kind: kind, Field: field, Text: text}
+}
+
+func (f *Failure) Error() string {
+	if f.Field != "" {
+		return f.Field + ": " + f.Text
+	}
+	return f.Text
+}
+
+// Describe is the table from errors to answers. What it does not know is our
+// own fault: the answer then says nothing about it, the log does.
+func Describe(err error) *Failure {
+	var (
+		own    *Failure
+		first  *job.Conflict
+		field  *invalid.Error
+		ruled  *rules.Refused
+		large  *http.MaxBytesError
+		routed *echo.HTTPError
+		no     *access.Refusal
+	)
+	advice := func(otherwise string) string { return cmp.Or(view.Advice(err), otherwise) }
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &first):
+		return &Failure{Kind: Conflict, Text: first.Problem, First: first}
+	case errors.As(err, &field):
+		return FailIn(InvalidValue, field.Field, field.Problem)
+	case errors.As(err, &ruled):
+		return RefusedBy("", ruled)
+	case errors.As(err, &large):
+		return Fail(TooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit))
+	case errors.As(err, &routed) && routed.Code == http.StatusNotFound:
+		return Fail(NotFound, "there is nothing at this address")
+	case errors.As(err, &routed) && routed.Code == http.StatusMethodNotAllowed:
+		return Fail(WrongMethod, "this address does not accept this method")
+	case errors.As(err, &no):
+		return Fail(Conflict, no.Problem)
+	case errors.Is(err, access.ErrUnknown):
+		return Fail(NotFound, "there is no such user or token; it may have been removed")
+	case errors.Is(err, job.ErrNotFound):
+		return Fail(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
+	case errors.Is(err, job.ErrBusy):
+		return Fail(Busy, "another process keeps the database busy; nothing was changed, try again")
+	case errors.Is(err, job.ErrStorageFull):
+		return Fail(StorageFull, advice("the disk is full; make room and try again")+"; nothing was changed")
+	case errors.Is(err, job.ErrReadOnly):
+		return Fail(ReadOnly, advice("the database file can only be read")+"; nothing was changed")
+	case errors.Is(err, job.ErrCorrupt):
+		return Fail(Corrupt, advice("the database file is damaged; restore a backup"))
+	case errors.Is(err, job.ErrBroken):
+		return Fail(Broken, advice("the database failed and the program must be started again")+"; look there whether this was done")
+	case errors.Is(err, context.DeadlineExceeded):
+		return Fail(TooSlow, "no answer in time")
+	}
+	return Fail(Unexpected, "it was our fault, and the log says more")
+}
+
+// RefusedBy is the answer about a job that a rule refused; path is where it stands
+// in the body.
+func RefusedBy(path string, r *rules.Refused) *Failure {
+	return FailIn(Refused, path, fmt.Sprintf("%s (rule %s)", r.Text, r.Rule))
+}
+
+// InAddress says that a wrong value stands in the address of the request.
+func InAddress(err error) error {
+	if field := new(invalid.Error); errors.As(err, &field) {
+		return FailIn(BadParameter, field.Field, field.Problem)
+	}
+	return err
+}
+
+// Tolerate turns the end of a list's deadline into a fact about the answer: what
+// was found is shown.
+func Tolerate(err error) (slow bool, _ error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true, nil
+	}
+	return false, err
+}
+
+// InTime does so with what was read until then.
+func InTime[T any](found T, err error) (_ T, slow bool, _ error) {
+	slow, err = Tolerate(err)
+	return found, slow, err
+}
+
+// Encode writes a failure, and who was first if somebody was.
+func (f *Failure) Encode() []byte {
+	first := cmp.Or(f.First, &job.Conflict{})
+	return Encode(Object{
+		"error", Object{"code", f.Kind.Code, "message", f.Text, "field?", f.Field},
+		"replayed_by?", first.ReplayedBy, "replayed_at?", first.ReplayedAt,
+	})
 }

@@ -67,18 +67,12 @@ type Site struct {
 	Log    *slog.Logger
 
 	changes sync.Mutex // held by whoever pauses the worker, also while the audit log is written
-	pause   atomic.Pointer[Pause]
-}
-
-// Pause is since when the worker in this process claims no jobs, and who said so.
-type Pause struct {
-	Since time.Time
-	By    string
+	pause   atomic.Pointer[queues.Pause]
 }
 
 // Paused is the pause of the worker; nil while it claims jobs. It waits for
 // nobody, and survives no restart.
-func (s *Site) Paused() *Pause { return s.pause.Load() }
+func (s *Site) Paused() *queues.Pause { return s.pause.Load() }
 
 // PauseWorker ends the claiming of jobs or begins it again; whoever was first
 // stays. The audit log knows it before the worker does.
@@ -88,9 +82,9 @@ func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	if on == (s.Paused() != nil) {
 		return nil
 	}
-	now, action, pause := time.Now().UTC(), "worker.resume", (*Pause)(nil)
+	now, action, pause := time.Now().UTC(), "worker.resume", (*queues.Pause)(nil)
 	if on {
-		action, pause = "worker.quiet", &Pause{Since: now, By: by.Name}
+		action, pause = "worker.quiet", &queues.Pause{Since: now, By: by.Name}
 	}
 	if err := s.View.Record(ctx, audit.Entry{At: now, Actor: by, Action: action, Subject: s.Engine.Worker, Count: 1}); err != nil {
 		return err
@@ -192,62 +186,35 @@ func (s *Site) Queue(ctx context.Context, name string) (queues.Info, error) {
 	return queues.Info{Name: name}, err
 }
 
-// WorkerQueue is a queue as its workers see it.
-type WorkerQueue struct {
-	Name     string
-	Workers  int
-	Running  int
-	Waiting  int64 // available jobs
-	PausedAt time.Time
-}
-
-// WorkerQueues are the queues that have workers or jobs, those with workers first.
-func (s *Site) WorkerQueues(ctx context.Context) ([]WorkerQueue, error) {
+// WorkerQueues are the queues of [Site.Queues], those with workers first.
+func (s *Site) WorkerQueues(ctx context.Context) ([]queues.Info, error) {
 	all, err := s.Queues(ctx)
-	running := s.Engine.Running()
-	queues := make([]WorkerQueue, len(all))
-	for i, q := range all {
-		queues[i] = WorkerQueue{
-			q.Name, s.Config.Workers(q.Name), running[q.Name], q.Depths[job.Status(job.Available)], q.PausedAt,
-		}
-	}
-	slices.SortStableFunc(queues, func(a, b WorkerQueue) int { return cmp.Compare(min(b.Workers, 1), min(a.Workers, 1)) })
-	return queues, err
+	idle := func(q queues.Info) int { return 1 - min(s.Config.Workers(q.Name), 1) }
+	slices.SortStableFunc(all, func(a, b queues.Info) int { return cmp.Compare(idle(a), idle(b)) })
+	return all, err
 }
 
-// Policy is a retry policy that has a name.
-type Policy struct {
-	Name   string
-	Policy retry.Policy
-	TTR    time.Duration // zero where the name says nothing about it
-}
-
-// Policies are those of the configuration.
-func (s *Site) Policies() []Policy {
-	var all []Policy
-	for _, use := range s.Config.PoliciesInUse() {
+// Policies lists the policies of the configuration under the names by which they
+// can be asked for, and then the presets. A TTR is zero where none goes with the
+// name.
+func Policies[T any](c *config.Config, shape func(name string, p retry.Policy, ttr time.Duration) T) (inUse, presets []T) {
+	for _, use := range c.PoliciesInUse() {
 		name := "default"
 		if use.Queue != "" {
 			name = "queue:" + use.Queue
 		} else if use.Type != "" {
 			name = "type:" + use.Type
 		}
-		all = append(all, Policy{name, use.Policy, use.TTR})
+		inUse = append(inUse, shape(name, use.Policy, use.TTR))
 	}
-	for _, named := range s.Config.NamedPolicies() {
-		all = append(all, Policy{Name: named.Name, Policy: named.Policy})
+	for _, named := range c.NamedPolicies() {
+		inUse = append(inUse, shape(named.Name, named.Policy, 0))
 	}
-	return all
-}
-
-// Presets are the policies that every configuration has.
-func Presets() []Policy {
-	var all []Policy
 	for _, name := range retry.Presets() {
 		policy, _ := retry.Preset(name)
-		all = append(all, Policy{Name: name, Policy: policy})
+		presets = append(presets, shape(name, policy, 0))
 	}
-	return all
+	return inUse, presets
 }
 
 // WebhookHost is where a queue sends its dead letters, without credentials; empty

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"sync"
 
-	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store/db"
@@ -154,9 +153,8 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 	return policy, nil
 }
 
-// Give fills in the policy that an earlier run had.
-func (p *Policies) Give(src db.Source, id int64, e *history.Earlier) error {
-	policy, err := p.get(src, id)
-	e.Policy, e.Origins = policy.Policy, policy.Origins
-	return err
+// Get returns the policy with the number id, and the origin of each field.
+func (p *Policies) Get(src db.Source, id int64) (retry.Policy, job.Origins, error) {
+	e, err := p.get(src, id)
+	return e.Policy, e.Origins, err
 }

@@ -153,40 +153,6 @@ func groupReplay(f templates.Frame, g failures.Group, kind string) (denied strin
 	return denied
 }
 
-// groupLine says what became of the group by a person, and by itself.
-func groupLine(g failures.Group, now time.Time) string {
-	by := g.StateBy
-	if by == "" {
-		by = "somebody"
-	}
-	said := fmt.Sprintf("%s by %s at %s", format.UpperFirst(pastOf(g)), format.Visible(by), format.Clock(g.StateAt, now))
-	switch {
-	case g.ReopenedBy == failures.ByFailure:
-		return fmt.Sprintf("%s, it failed again at %s and opened by itself.", said, format.Clock(g.ReopenedAt, now))
-	case g.ReopenedBy != "":
-		return fmt.Sprintf("%s%s. That came true at %s, and it opened by itself.",
-			said, patienceText(g.Patience, now), format.Clock(g.ReopenedAt, now))
-	case g.StateAt.IsZero():
-		return ""
-	case g.State == failures.Resolved:
-		return said + ". The next failure opens it."
-	case g.State == failures.Ignored:
-		return said + patienceText(g.Patience, now) + "."
-	}
-	return said + "."
-}
-
-// pastOf is what a person did with the group.
-func pastOf(g failures.Group) string {
-	switch {
-	case g.State == failures.Resolved || g.ReopenedBy == failures.ByFailure:
-		return "resolved"
-	case g.State == failures.Ignored || g.ReopenedBy != "":
-		return "ignored"
-	}
-	return "opened"
-}
-
 // patienceText says how long a group is ignored, as the end of a sentence.
 func patienceText(p failures.Patience, now time.Time) string {
 	var ends []string

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"redrive/internal/clip"
 	"redrive/internal/failures"
@@ -145,27 +144,11 @@ func sampleMessage(d failures.Detail) string {
 	return message
 }
 
-// whyMessage says what the messages of a group share.
-func whyMessage(g failures.Group) string {
-	if g.Fingerprint == failures.OtherGroup {
-		return fmt.Sprintf("nothing: whatever is new after %s groups falls into this one", format.Number(failures.MaxGroups))
-	}
-	if len(g.Replaced()) == 0 {
-		return fmt.Sprintf("the same in all %s", format.Number(g.Failures))
-	}
-	return fmt.Sprintf("after normalising, the same in all %s", format.Number(g.Failures))
-}
-
 // maxGroupJobs is how many jobs the page of a group lists; more of them are read
 // for its payload keys.
 const maxGroupJobs = 8
 
 func (v View) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))] }
-
-// jobsShown says how many of the group's jobs the page lists.
-func jobsShown(v View) string {
-	return fmt.Sprintf("%d newest of %s", len(v.newest()), format.Number(v.Group.Jobs()))
-}
 
 // groupBulk is the bar of the jobs of a group: several of those shown, or all
 // that are dead for it.
@@ -177,21 +160,6 @@ func groupBulk(v View) templates.Selection {
 	}
 }
 
-// allDead is the word of a button that acts on every dead job of the group.
-func allDead(verb string, g failures.Group) string {
-	if g.Dead <= 1 {
-		return verb + "…"
-	}
-	return verb + " all " + format.Number(g.Dead) + " dead…"
-}
-
-// valueShown is a value of a payload on one line.
-func valueShown(v string) string { return format.Visible(clip.Text(v, 60)) }
-
-func keyShare(k PayloadKey, read int) string {
-	return fmt.Sprintf("%d %%", 100*k.Jobs/max(1, read))
-}
-
 // opWords says what an operation has come to.
 func opWords(o operation.Operation) string {
 	words := fmt.Sprintf("%s %s: %s of %s", o.Kind, o.State, format.Number(o.Done), format.Number(o.Total))
@@ -199,24 +167,4 @@ func opWords(o operation.Operation) string {
 		words += fmt.Sprintf(", %s succeeded, %s failed again", format.Number(o.Succeeded), format.Number(o.Relapsed))
 	}
 	return words
-}
-
-// ignoreChoice is one time for which a group can be ignored.
-type ignoreChoice struct{ value, word string }
-
-func ignoreChoices() []ignoreChoice {
-	return []ignoreChoice{
-		{"PT1H", "1 hour"}, {"PT4H", "4 hours"}, {"P1D", "1 day"}, {"P7D", "7 days"}, {"P30D", "30 days"},
-	}
-}
-
-// seenText is when something was seen, by the clock and from now.
-func seenText(t, now time.Time) string { return ", " + format.Relative(t, now) }
-
-// replaysLong is the success rate of replays, in words.
-func replaysLong(g failures.Group) string {
-	if g.Replayed == 0 {
-		return "never"
-	}
-	return replaysText(g) + " succeeded"
 }

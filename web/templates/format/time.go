@@ -112,6 +112,15 @@ func Countdown(t, now time.Time) string {
 // SameDay compares the dates of two times in one zone.
 func SameDay(a, b time.Time) bool { return a.YearDay() == b.YearDay() && a.Year() == b.Year() }
 
+// Preposition is the word before a time, which Clock writes with its date unless
+// it is on the day of now: "at", or "on".
+func Preposition(t, now time.Time) string {
+	if SameDay(t.UTC(), now.UTC()) {
+		return "at"
+	}
+	return "on"
+}
+
 // Clock is the time of day, with the date when it is not the day of now.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()

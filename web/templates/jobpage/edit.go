@@ -91,22 +91,6 @@ func (v Edit) changed() string {
 	return "at " + format.Visible(strings.Join(v.Paths, ", "))
 }
 
-// verdict says in a sentence what a replay would do now.
-func (v Edit) verdict() templates.Sentence {
-	s := templates.Sentence{Now: v.Now}
-	s.Says("Valid. Run %v starts ", format.Number(v.Job.Run+1))
-	if v.RunAt.After(v.Now) {
-		s.Says(s.When(v.RunAt)+" %v", v.RunAt)
-	} else {
-		s.Says("at once")
-	}
-	s.Says(": same id, attempts from 0 again. Run %v stays as it was.", format.Number(v.Job.Run))
-	if v.Type != "" && v.Type != v.Job.Type {
-		s.Says(" The envelope can be read now: it is a %v.", v.Type)
-	}
-	return s
-}
-
 // submit is the text of the page's primary button.
 func (v Edit) submit() string { return "Replay as run " + format.Number(v.Job.Run+1) }
 

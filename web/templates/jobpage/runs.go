@@ -11,7 +11,6 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
@@ -160,28 +159,16 @@ func tookOn(a job.Attempt) string {
 	return s
 }
 
-// beginning says how a run came about.
-func (r jobRun) beginning(now time.Time) templates.Sentence {
-	s := templates.Sentence{Now: now}
+// settled reports whether anything is to be said of what followed attempt i.
+func (r *jobRun) settled(i int) bool {
+	a, last := r.attempts[i], i == len(r.attempts)-1
 	switch {
-	case r.began.IsZero():
-	case r.number == 1:
-		s.Says("; enqueued "+s.When(r.began)+" %v", r.began)
-	default:
-		s.Says("; %v replayed it "+s.When(r.began)+" %v", format.By(r.by), r.began)
+	case a.Outcome == job.Interrupted, a.Outcome == job.CancelledBy, a.Action == retry.DeadLetter, a.Action == retry.Discard:
+		return true
+	case a.Action == retry.Retry:
+		return !last || r.current || r.replay != nil
 	}
-	return s
-}
-
-// noAttempt is what stands in place of the attempts of a run.
-func noAttempt(r jobRun) string {
-	switch {
-	case r.current && !r.over:
-		return "No attempt yet."
-	case r.current:
-		return "It ended before an attempt was made."
-	}
-	return "No attempt of this run is on this page."
+	return last && (r.replay != nil || r.letter != nil && !r.letter.DiscardedAt.IsZero())
 }
 
 // leftOut names what a long life leaves out of the page.

@@ -1,13 +1,13 @@
 package jobpage
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"redrive/internal/rawjson"
 	"redrive/web/templates/format"
 )
 
@@ -63,157 +63,99 @@ func treeOf(payload []byte, preview int) tree {
 		return t
 	case !utf8.Valid(payload):
 		t.why = "The payload is not valid UTF-8: bytes that are no text are written as escapes."
-	case !json.Valid(payload):
+	case !rawjson.Valid(payload):
 		t.why = "The payload is not JSON."
 	default:
 		for t.shown < len(payload) && t.shown > 0 && !utf8.RuneStart(payload[t.shown]) {
 			t.shown--
 		}
-		s := scanner{src: string(payload[:t.shown]), more: t.partial()}
-		root := s.value(0)
-		t.root, t.shown = &root, s.shownOf(len(payload))
+		root, shown := readTree(payload[:t.shown], t.partial())
+		if t.root = &root; shown < 0 {
+			shown = t.total
+		}
+		t.shown = shown
 		return t
 	}
 	t.text = string(payload[:t.shown])
 	return t
 }
 
-// scanner walks over the beginning of valid JSON. Whatever it is given, it
-// ends, and never reads outside of src.
-type scanner struct {
-	src   string
+// treeReader unfolds the beginning of a JSON text.
+type treeReader struct {
+	*rawjson.Cursor
+	src   []byte
 	more  bool // the payload goes on behind src
-	pos   int
 	nodes int
-	ended bool // src or the budget of nodes ran out
+	ended int // where src or the budget of nodes ran out; negative while neither has
 }
 
-// shownOf is how many of total bytes the tree shows.
-func (s *scanner) shownOf(total int) int {
-	if s.ended {
-		return min(s.pos, total)
-	}
-	return total
+// readTree returns the value that src begins with, and where it stopped before
+// the end of the value, or a negative number. more says that src is cut off.
+func readTree(src []byte, more bool) (root node, ended int) {
+	r := treeReader{Cursor: rawjson.NewCursor(src), src: src, more: more, ended: -1}
+	defer r.Close()
+	root = r.value(0)
+	return root, r.ended
 }
 
-func (s *scanner) value(depth int) node {
-	s.nodes++
-	s.space()
-	start := s.pos
-	switch {
-	case s.pos >= len(s.src):
-		s.ended = true
+var nodeKinds = map[byte]nodeKind{
+	'{': objectNode, '[': arrayNode, '"': stringNode, '0': numberNode, 'n': literalNode, 't': literalNode, 'f': literalNode,
+}
+
+func (r *treeReader) value(depth int) node {
+	r.nodes++
+	kind, from := r.Peek()
+	switch folded := depth >= maxTreeDepth; {
+	case kind == 0:
+		r.ended = len(r.src)
 		return node{kind: rawNode, cut: true}
-	case depth >= maxTreeDepth && (s.src[s.pos] == '{' || s.src[s.pos] == '['):
-		s.skip()
-		return s.leaf(rawNode, start)
-	case s.src[s.pos] == '{':
-		return s.members(node{kind: objectNode}, '}', depth)
-	case s.src[s.pos] == '[':
-		return s.members(node{kind: arrayNode}, ']', depth)
-	case s.src[s.pos] == '"':
-		s.quoted()
-		return s.leaf(stringNode, start)
+	case (kind == '{' || kind == '[') && folded:
+		to, ok := r.Skip()
+		return r.text(rawNode, from, to, ok)
+	case kind == '{' || kind == '[':
+		return r.members(node{kind: nodeKinds[kind]}, depth)
 	}
-	s.bare()
-	s.ended = s.ended || s.more && s.pos >= len(s.src)
-	if c := s.src[start]; c == '-' || c >= '0' && c <= '9' {
-		return s.leaf(numberNode, start)
-	}
-	return s.leaf(literalNode, start)
+	read, _, to := r.Next()
+	// A number at the end of what there is may have more digits.
+	return r.text(nodeKinds[kind], from, to, read == '"' || read != 0 && !(r.more && to == len(r.src)))
 }
 
-func (s *scanner) leaf(kind nodeKind, start int) node {
-	return node{kind: kind, text: s.src[start:s.pos], cut: s.ended}
+// text is a value that is shown as it was written, to its end if it is whole.
+func (r *treeReader) text(kind nodeKind, from, to int, whole bool) node {
+	if !whole {
+		to, r.ended = len(r.src), len(r.src)
+	}
+	return node{kind: kind, text: string(r.src[from:to]), cut: !whole}
 }
 
-// members reads what is inside brackets, up to the closing one.
-func (s *scanner) members(n node, closing byte, depth int) node {
-	s.pos++
-	for {
-		s.separators()
-		switch {
-		case s.pos >= len(s.src) || s.nodes >= maxTreeNodes && s.src[s.pos] != closing:
-			s.ended, n.cut = true, true
+// members reads what is inside brackets, and the closing one.
+func (r *treeReader) members(n node, depth int) node {
+	for r.Next(); r.ended < 0; {
+		switch kind, from := r.Peek(); {
+		case kind == '}' || kind == ']':
+			r.Next()
 			return n
-		case s.src[s.pos] == closing:
-			s.pos++
-			return n
-		}
-		n.children = append(n.children, s.member(n.kind, depth))
-		if s.ended {
-			n.cut = true
-			return n
+		case kind == 0 || r.nodes >= maxTreeNodes:
+			r.ended = from
+		case n.kind == arrayNode:
+			n.children = append(n.children, r.value(depth+1))
+		default:
+			n.children = append(n.children, r.member(depth))
 		}
 	}
-}
-
-func (s *scanner) member(parent nodeKind, depth int) node {
-	if parent == arrayNode || s.src[s.pos] != '"' {
-		return s.value(depth + 1)
-	}
-	start := s.pos
-	s.quoted()
-	key := s.src[start:s.pos]
-	if s.ended {
-		return node{kind: rawNode, keyed: true, key: key, cut: true}
-	}
-	s.separators()
-	n := s.value(depth + 1)
-	n.keyed, n.key = true, key
+	n.cut = true
 	return n
 }
 
-// quoted moves behind a string.
-func (s *scanner) quoted() {
-	for s.pos++; s.pos < len(s.src); s.pos++ {
-		switch s.src[s.pos] {
-		case '\\':
-			s.pos++
-		case '"':
-			s.pos++
-			return
-		}
+func (r *treeReader) member(depth int) node {
+	kind, from, to := r.Next()
+	n := r.text(rawNode, from, to, kind != 0)
+	key := n.text
+	if n.text = ""; kind != 0 {
+		n = r.value(depth + 1)
 	}
-	s.pos, s.ended = len(s.src), true
-}
-
-// skip moves behind an object or array without unfolding it.
-func (s *scanner) skip() {
-	for open := 0; s.pos < len(s.src); {
-		switch s.src[s.pos] {
-		case '"':
-			s.quoted()
-			continue
-		case '{', '[':
-			open++
-		case '}', ']':
-			open--
-		}
-		s.pos++
-		if open <= 0 {
-			return
-		}
-	}
-	s.ended = true
-}
-
-// bare moves behind a number or a word; at least one byte, so that every walk
-// ends.
-func (s *scanner) bare() {
-	s.pos++
-	for s.pos < len(s.src) && !strings.ContainsRune(" \t\r\n,:]}", rune(s.src[s.pos])) {
-		s.pos++
-	}
-}
-
-func (s *scanner) space()      { s.over(" \t\r\n") }
-func (s *scanner) separators() { s.over(" \t\r\n,:") }
-
-func (s *scanner) over(chars string) {
-	for s.pos < len(s.src) && strings.IndexByte(chars, s.src[s.pos]) >= 0 {
-		s.pos++
-	}
+	n.keyed, n.key = true, key
+	return n
 }
 
 var plainKey = regexp.MustCompile(`^"[\pL_$@][\pL\pN_.$@/-]*"$`)

@@ -56,14 +56,6 @@ func scopeWords(o operation.Operation, f filter.Filter) string {
 	return format.Visible(f.Words())
 }
 
-// paceWords says how fast an operation goes.
-func paceWords(p operation.Pace) string {
-	if p.Rate <= 0 {
-		return "as fast as it goes"
-	}
-	return rateWords(p.Rate)
-}
-
 // rateWords says a rate in the unit in which it is a number that people say.
 func rateWords(rate float64) string {
 	switch {
@@ -82,15 +74,6 @@ func outcomeParts(o operation.Operation) []templates.MeterPart {
 		{Name: "dropped", Class: "is-skipped", Word: "ended by a person", N: o.Dropped},
 		{Name: "unsettled", Class: "", Word: "pending", N: o.Unsettled()},
 	}
-}
-
-// outcomeNote says how the replays fare.
-func outcomeNote(o operation.Operation) string {
-	settled := o.Succeeded + o.Relapsed + o.Dropped
-	if settled == 0 {
-		return "none of the " + format.Number(o.Done) + " replayed runs has ended yet"
-	}
-	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, format.Counted(settled, "run that ended", "runs that ended"))
 }
 
 // itemTabs are the choices of items.
@@ -145,30 +128,6 @@ func movedOn(it operation.Item) bool {
 	return it.State == operation.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
 }
 
-// itemWords says what happened to an item's job.
-func itemWords(o operation.Operation, it operation.Item) string {
-	j, status := it.Job, templates.LookOf(it.Job.Status()).Word
-	switch {
-	case it.Why != "":
-		return format.Visible(it.Why)
-	case j.ID == "":
-		return "the job was removed"
-	case movedOn(it):
-		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, status)
-	case it.State == operation.ItemPending:
-		return fmt.Sprintf("run %d, %s", j.Run, status)
-	case o.Kind != operation.Replay:
-		return fmt.Sprintf("run %d, now %s", it.Run, status)
-	case j.Run > it.Run+1:
-		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
-	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
-		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
-	case it.Outcome == operation.RunSucceeded:
-		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
-	}
-	return fmt.Sprintf("run %d, %s", j.Run, status)
-}
-
 // itemTime is when the newest thing happened to an item.
 func itemTime(it operation.Item) time.Time {
 	if it.EndedAt.After(it.At) {
@@ -201,21 +160,6 @@ func logWords(e audit.Entry) string {
 	}[e.Action], format.Visible(e.Action)+" by")
 }
 
-// logDetail is what more there is to say of a line of the log.
-func logDetail(e audit.Entry) string {
-	switch e.Action {
-	case "operation.start", "operation.rate", "operation.pause":
-		return format.Visible(e.After)
-	}
-	return ""
-}
-
-// guardWords says what the guard does.
-func guardWords() string {
-	return fmt.Sprintf("Pauses by itself when more than half of the last %d replays that ended failed for good as before.",
-		operation.GuardWindow)
-}
-
 // previewParts are the meter of a preview.
 func previewParts(o operation.Operation) []templates.MeterPart {
 	return []templates.MeterPart{
@@ -238,4 +182,28 @@ func listedScope(o operation.Operation) string {
 // widthUpTo is the class that keeps just enough room for a live count that reaches n.
 func widthUpTo(n int64) string {
 	return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11))
+}
+
+// itemWords says what happened to an item's job.
+func itemWords(o operation.Operation, it operation.Item) string {
+	j, status := it.Job, templates.LookOf(it.Job.Status()).Word
+	switch {
+	case it.Why != "":
+		return format.Visible(it.Why)
+	case j.ID == "":
+		return "the job was removed"
+	case movedOn(it):
+		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, status)
+	case it.State == operation.ItemPending:
+		return fmt.Sprintf("run %d, %s", j.Run, status)
+	case o.Kind != operation.Replay:
+		return fmt.Sprintf("run %d, now %s", it.Run, status)
+	case j.Run > it.Run+1:
+		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
+	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
+		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
+	case it.Outcome == operation.RunSucceeded:
+		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
+	}
+	return fmt.Sprintf("run %d, %s", j.Run, status)
 }

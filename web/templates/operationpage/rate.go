@@ -2,7 +2,6 @@ package operationpage
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -12,8 +11,15 @@ import (
 	"redrive/web/templates/format"
 )
 
-// rateColumns is how many bars the chart of an operation under way has place for.
-const rateColumns = 60
+// minColumns is how many bars the chart of an operation under way has place for.
+const minColumns = 60
+
+func (v View) rateColumns() int {
+	if v.Operation.Open() {
+		return max(minColumns, len(v.Progress.Rate.Done))
+	}
+	return len(v.Progress.Rate.Done)
+}
 
 // rateTop is the highest rate of a step, jobs a second.
 func rateTop(r operation.Rate) float64 {
@@ -33,11 +39,7 @@ const (
 // rateBars are the bars of an operation. One that goes on has place for those
 // to come, so that the scripts only give them their heights.
 func rateBars(v View) (all []templates.Rect) {
-	r := v.Progress.Rate
-	columns := len(r.Done)
-	if v.Operation.Open() {
-		columns = max(rateColumns, columns)
-	}
+	r, columns := v.Progress.Rate, v.rateColumns()
 	top := rateTop(r)
 	for i := range columns {
 		height, title := 0.0, ""
@@ -72,22 +74,10 @@ func rateSentence(v View) string {
 		format.About(time.Duration(len(r.Done))*r.Step), rateWords(rateTop(r)))
 }
 
-// ratePeak names the line at the top of the chart.
-func ratePeak(r operation.Rate) string {
-	if top := rateTop(r); top > 0 {
-		return format.Decimal(top, 1) + " /s"
-	}
-	return ""
-}
-
 // rateEnd is the right end of the chart.
 func rateEnd(v View) string {
 	r := v.Progress.Rate
-	steps := len(r.Done)
-	if v.Operation.Open() {
-		steps = max(rateColumns, steps)
-	}
-	return format.Clock(r.From.Add(time.Duration(steps)*r.Step), v.Now)
+	return format.Clock(r.From.Add(time.Duration(v.rateColumns())*r.Step), v.Now)
 }
 
 // rateRows are the steps in which something was done.
@@ -98,11 +88,6 @@ func rateRows(r operation.Rate) (all []int) {
 		}
 	}
 	return all
-}
-
-// guardNow says what the guard sees.
-func guardNow(p operation.Progress) string {
-	return fmt.Sprintf("Now %d of %d.", p.Same, p.Ended)
 }
 
 // canaryLook is how the canary fared.
@@ -125,31 +110,47 @@ func canaryParts(c operation.Canary) []templates.MeterPart {
 	}
 }
 
-// canaryWords says what to make of the canary.
-func canaryWords(c operation.Canary) string {
-	switch {
-	case c.Unsettled() > 0:
-		return "Wait for those that have not ended before you let the rest run."
-	case c.Succeeded == c.Done:
-		return "All of them succeeded: the rest can be expected to."
-	case c.Succeeded == 0:
-		return "None of them succeeded: the fault is still there."
-	}
-	return "Look at those that failed again before you let the rest run."
-}
-
-// release is who let the rest run after the canary, newest first in the log.
-func release(v View) (audit.Entry, bool) {
-	i := slices.IndexFunc(v.Log, func(e audit.Entry) bool {
-		return e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt)
-	})
-	if i < 0 {
-		return audit.Entry{}, false
-	}
-	for j := i + 1; j < len(v.Log); j++ {
-		if e := v.Log[j]; e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt) {
-			i = j
+// released is the entry of the log, whose newest entries come first, with which
+// somebody let the rest run after the canary: the oldest since it ended.
+func (v View) released() (first audit.Entry, ok bool) {
+	for _, e := range v.Log {
+		if e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt) {
+			first, ok = e, true
 		}
 	}
-	return v.Log[i], true
+	return first, ok
+}
+
+// rateChoice is a rate that a preview offers, and when it would end.
+type rateChoice struct {
+	value string
+	word  string
+	left  time.Duration // 0: nobody knows
+}
+
+func rateChoices(pending int64) []rateChoice {
+	all := []rateChoice{{"0", "as fast as it goes", 0}}
+	for _, rate := range []int64{1, 5, 20, 100} {
+		all = append(all, rateChoice{
+			strconv.FormatInt(rate, 10), rateWords(float64(rate)), time.Duration(pending) * time.Second / time.Duration(rate),
+		})
+	}
+	return all
+}
+
+// usualRate is what is chosen before a person chooses: small scopes at once,
+// large ones at 20 a second.
+func usualRate(pending int64) string {
+	if pending > operation.CanaryAbove {
+		return "20"
+	}
+	return "0"
+}
+
+// usualCanary is how many go first unless a person says otherwise.
+func usualCanary(pending int64) string {
+	if pending > operation.CanaryAbove {
+		return strconv.Itoa(operation.UsualCanary)
+	}
+	return "0"
 }

@@ -491,7 +491,7 @@ func queueRow(v List, q queues.Info) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var21 = []any{"num", templ.KV("zero", letterless(q))}
+		var templ_7745c5c3_Var21 = []any{"num", templ.KV("zero", q.Depths[job.StatusDeadLetter]+q.Depths[job.StatusDLQFailed] == 0)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var21...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -679,7 +679,7 @@ func queueRow(v List, q queues.Info) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.SwitchForm(pauseSwitch(v.Frame, q)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.SwitchForm(pauseSwitch(v.Frame, q, "row square", "pause or resume queues", link.Queues())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

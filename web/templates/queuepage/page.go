@@ -1,14 +1,154 @@
+// Package queuepage draws the queues, one queue, and the workers: how deep and
+// how fast each queue is, by which rules its jobs are tried again, and whether
+// somebody works it off.
+//
+// What is a figure is as of the page. Pausing takes effect at once, and its
+// switch shows the new state without another page.
 package queuepage
 
 import (
+	"cmp"
+	"fmt"
+	"time"
+
 	"redrive/internal/access"
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
+
+	"github.com/a-h/templ"
 )
+
+// List is the page /queues.
+type List struct {
+	templates.Frame
+	Queues  []queues.Info
+	Configs map[string]templates.QueueConfig
+	Held    []queues.Held
+}
+
+// maxQueues is how many rows a page of queues has.
+const maxQueues = 100
+
+// shown are the queues of the page: all of them, or those that most need
+// attention.
+func (v List) shown() []queues.Info { return templates.TopQueues(v.Queues, maxQueues, attention) }
+
+// attention orders queues by how much somebody has to look at them: for dead
+// letters that were refused, then for a pause, for dead letters, for a backlog.
+func attention(a, b queues.Info) int {
+	return cmp.Or(
+		cmp.Compare(a.Depths[job.StatusDLQFailed], b.Depths[job.StatusDLQFailed]),
+		a.PausedAt.Compare(b.PausedAt),
+		cmp.Compare(a.Depths[job.StatusDeadLetter], b.Depths[job.StatusDeadLetter]),
+		cmp.Compare(waiting(a), waiting(b)),
+	)
+}
+
+// unattended reports whether nobody here works the queue off.
+func (v List) unattended(q queues.Info) bool {
+	return q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
+}
+
+// waiting is how many jobs of a queue could run or will.
+func waiting(q queues.Info) int64 {
+	return q.Depths[job.Status(job.Available)] + q.Depths[job.Status(job.Retryable)] + q.Depths[job.Status(job.Scheduled)]
+}
+
+func summary(v List) string {
+	var workers int
+	var hour int64
+	for _, c := range v.Configs {
+		workers += c.Workers
+	}
+	for _, q := range v.Queues {
+		hour += templates.Sum(templates.Series(q.LastHour, templates.Executions))
+	}
+	return fmt.Sprintf("%s, %s, %s in the last hour", format.Counted(len(v.Queues), "queue", "queues"),
+		format.Counted(workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"))
+}
+
+// workers says how busy a queue's workers are.
+func workers(c templates.QueueConfig) string {
+	if c.Workers == 0 {
+		return "no workers"
+	}
+	return fmt.Sprintf("%d of %d busy", c.Running, c.Workers)
+}
+
+func heldTitle(held []queues.Held) string {
+	var n int64
+	for _, h := range held {
+		n += h.Count
+	}
+	return format.Counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
+}
+
+func heldCount(h queues.Held, last bool) string {
+	end := ", "
+	if last {
+		end = ". "
+	}
+	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
+}
+
+// alarmingShare is the share of failed attempts from which a queue is marked.
+const alarmingShare = 0.25
+
+// failingShare is the part of the last hour's attempts that failed; it is not
+// known when there was none.
+func failingShare(q queues.Info) (share float64, known bool) {
+	failed := templates.Sum(templates.Series(q.LastHour, func(t job.Totals) int64 { return t.Failed }))
+	all := templates.Sum(templates.Series(q.LastHour, templates.Executions))
+	if all == 0 {
+		return 0, false
+	}
+	return float64(failed) / float64(all), true
+}
+
+// partOf writes a share as a person reads it: "8.1 %".
+func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// lettersGo says where the dead letters of a queue go.
+func lettersGo(c templates.QueueConfig) string {
+	switch {
+	case c.ForwardedTo != "":
+		return "to " + format.Visible(c.ForwardedTo)
+	case c.DeadLetters:
+		return "kept here"
+	}
+	return "off"
+}
+
+// lettersLeave adds to a policy's line what is remarkable about the way of its
+// dead letters.
+func lettersLeave(c templates.QueueConfig) string {
+	switch {
+	case c.Policy.OnExhaustion != retry.DeadLetter:
+		return ""
+	case c.ForwardedTo != "":
+		return " to " + format.Visible(c.ForwardedTo)
+	case !c.DeadLetters:
+		return ", which is off"
+	}
+	return ""
+}
+
+// pauseSwitch is the button that pauses a queue and resumes it; it returns to
+// the page it is on. what names the act to those who may not do it.
+func pauseSwitch(f templates.Frame, q queues.Info, class, what string, page templ.SafeURL) templates.Switch {
+	action := func(action, icon, word string) templates.SwitchAction {
+		return templates.SwitchAction{URL: link.QueueAction(q.Name, action), Icon: icon, Word: word, Fields: templates.Back(page)}
+	}
+	return templates.Switch{
+		Is: !q.PausedAt.IsZero(), Class: class, About: format.Visible(q.Name), Denied: f.Denied(access.Operate, what),
+		On: action("resume", "play", "Resume"), Off: action("pause", "pause", "Pause"),
+	}
+}
 
 // View is the page /queues/{name}.
 type View struct {
@@ -21,16 +161,6 @@ type View struct {
 	Groups     []failures.Group // its open error groups with the most dead jobs
 	Held       []queues.Held
 	Slow       bool
-}
-
-// pauseSwitch is the button that pauses the queue and resumes it.
-func (v View) pauseSwitch() templates.Switch {
-	here := templates.Back(link.Queue(v.Queue.Name))
-	return templates.Switch{
-		Is: !v.Queue.PausedAt.IsZero(), About: format.Visible(v.Queue.Name), Denied: v.Denied(access.Operate, "pause or resume a queue"),
-		On:  templates.SwitchAction{URL: link.QueueAction(v.Queue.Name, "resume"), Icon: "play", Word: "Resume", Fields: here},
-		Off: templates.SwitchAction{URL: link.QueueAction(v.Queue.Name, "pause"), Icon: "pause", Word: "Pause", Fields: here},
-	}
 }
 
 // unattended reports whether nobody here works the queue off.
@@ -60,4 +190,82 @@ func policyOfQueue(v View) string {
 		return "queue:" + v.Queue.Name
 	}
 	return "default"
+}
+
+// Workers is the page /workers: who runs jobs, and what they run now.
+type Workers struct {
+	templates.Frame
+	Name   string    // of the worker in this process
+	Since  time.Time // when it began
+	Queues []WorkerQueue
+	Jobs   []job.Job // that are claimed, the newest first
+	More   bool      // there are more of them
+	Stuck  []job.Stuck
+	Waits  map[string]bool // jobs that are claimed and have not begun, by their id
+	Slow   bool
+}
+
+// WorkerQueue is how busy the workers of one queue are.
+type WorkerQueue struct {
+	Name     string
+	Workers  int
+	Running  int
+	Waiting  int64 // available jobs
+	PausedAt time.Time
+}
+
+// workerSwitch is the button that pauses the worker and resumes it.
+func workerSwitch(f templates.Frame) templates.Switch {
+	return templates.Switch{
+		Is: f.Paused != nil, About: "this worker", Denied: f.Denied(access.Operate, "make the worker quiet"),
+		On:  templates.SwitchAction{URL: link.WorkerAction("resume"), Icon: "play", Word: "Resume", Fields: templates.Back(link.Workers())},
+		Off: templates.SwitchAction{URL: link.WorkerAction("quiet"), Icon: "pause", Word: "Quiet", Fields: templates.Back(link.Workers())},
+	}
+}
+
+// summary says how busy the worker is.
+func (v Workers) summary() string {
+	busy, all := 0, 0
+	for _, q := range v.Queues {
+		busy, all = busy+q.Running, all+q.Workers
+	}
+	queues := format.Counted(len(v.Queues), "queue", "queues")
+	return fmt.Sprintf("%s, %s of %s", queues, format.Number(busy), format.Counted(all, "place busy", "places busy"))
+}
+
+// share is how much of a queue's workers is in use.
+func (q WorkerQueue) share() string {
+	if q.Workers == 0 {
+		return "0%"
+	}
+	return format.Percent(100 * float64(min(q.Running, q.Workers)) / float64(q.Workers))
+}
+
+// busy says the same in words.
+func (q WorkerQueue) busy() string {
+	if q.Workers == 0 && q.Running == 0 {
+		return "no workers"
+	}
+	return fmt.Sprintf("%d of %d", q.Running, q.Workers)
+}
+
+// doing is what a claimed job does now.
+func (v Workers) doing(j job.Job) templates.Look {
+	switch {
+	case v.Waits[j.ID]:
+		return templates.Look{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
+	case !j.LeaseUntil.After(v.Now):
+		return templates.Look{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
+	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
+		return templates.Look{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
+	}
+	return templates.Look{Class: "is-active", Icon: "active", Word: "runs"}
+}
+
+// limitOf says how much of its time limit a running job has used.
+func (v Workers) limitOf(j job.Job) string {
+	if j.Timeout <= 0 {
+		return "no limit"
+	}
+	return "of " + format.Duration(j.Timeout)
 }

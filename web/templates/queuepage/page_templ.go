@@ -177,7 +177,7 @@ func (v View) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.SwitchForm(v.pauseSwitch()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.SwitchForm(pauseSwitch(v.Frame, v.Queue, "", "pause or resume a queue", link.Queue(v.Queue.Name))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

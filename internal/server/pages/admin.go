@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,12 +15,15 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/retry"
+	"redrive/internal/server/api"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 	"redrive/web/templates"
+	"redrive/web/templates/adminpage"
 	"redrive/web/templates/policypage"
 )
 
@@ -28,7 +32,9 @@ import (
 // its field: somebody is still typing.
 func (p *Pages) policies(c echo.Context) error {
 	v := policypage.View{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
-	v.InUse, v.Presets = entries(p.Policies()), entries(web.Presets())
+	v.InUse, v.Presets = web.Policies(p.Config, func(name string, p retry.Policy, ttr time.Duration) policypage.Entry {
+		return policypage.Entry{Name: name, Policy: p, TTR: ttr}
+	})
 	values := c.QueryParams()
 	name := cmp.Or(values.Get("preset"), "default")
 	policy, ttr, err := p.Config.Find(name)
@@ -55,15 +61,6 @@ func (p *Pages) policies(c echo.Context) error {
 // herd simulates with numbers that are always the same, so that a page differs
 // from another only where the policies do.
 func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
-
-// entries are policies as the page names them.
-func entries(policies []web.Policy) []policypage.Entry {
-	all := make([]policypage.Entry, len(policies))
-	for i, p := range policies {
-		all[i] = policypage.Entry(p)
-	}
-	return all
-}
 
 // whatIf reads the form of the page. A field that is empty or not there says
 // nothing; only jitter is off when both of its fields are there and empty.
@@ -189,4 +186,84 @@ func durations(s string) ([]time.Duration, error) {
 		}
 	}
 	return all, nil
+}
+
+// access is the page /access: users, who is logged in, and tokens.
+func (p *Pages) access(c echo.Context) error {
+	return p.showAccess(c, http.StatusOK, adminpage.Access{})
+}
+
+// showAccess shows the page with what an act on it has to say.
+func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error {
+	ctx, who := c.Request().Context(), web.CallerOf(c)
+	v.Frame = p.frame(c, "Access", "access")
+	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy() != nil
+	var r reads
+	into(&r, &v.Users)(p.View.Accounts().Users(ctx))
+	into(&r, &v.Sessions)(p.View.Accounts().Sessions(ctx, v.Now))
+	into(&r, &v.Tokens)(p.View.Accounts().Tokens(ctx))
+	if r.err != nil {
+		return r.err
+	}
+	slices.SortStableFunc(v.Tokens, func(a, b access.Token) int { return cmp.Compare(over(a, v.Now), over(b, v.Now)) })
+	v.Own = access.Session{Hash: who.Session}.ID()
+	return p.Show(c, status, v.Page())
+}
+
+// over sorts tokens that let nobody in behind the others.
+func over(t access.Token, now time.Time) int {
+	if t.Live(now) {
+		return 0
+	}
+	return 1
+}
+
+// accessForm answers a form of the page: by the page again, which says what is
+// wrong when something is. The secret of a new token is on the page itself and
+// nowhere else, so the answer is no way to another.
+func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := web.ReadForm(c); err != nil {
+			return err
+		}
+		out, err := act.Do(c)
+		switch {
+		case err != nil:
+			return p.accessRefused(c, err)
+		case out.Secret == "":
+			return done(c, out)
+		case web.WantsJSON(c.Request()):
+			return c.JSONBlob(out.Status, out.Says.Encode())
+		}
+		return p.showAccess(c, out.Status, adminpage.Access{Made: c.FormValue("name"), Secret: out.Secret})
+	}
+}
+
+// accessRefused shows why users or tokens stay as they are.
+func (p *Pages) accessRefused(c echo.Context, err error) error {
+	var no *access.Refusal
+	var field *invalid.Error
+	if web.WantsJSON(c.Request()) || !errors.As(err, &no) && !errors.As(err, &field) && !errors.Is(err, access.ErrUnknown) {
+		return err
+	}
+	f := web.Describe(err)
+	return p.showAccess(c, f.Kind.Status, adminpage.Access{
+		Problem: f.Text, Field: f.Field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
+	})
+}
+
+// audit is the page /audit.
+func (p *Pages) audit(c echo.Context) error {
+	f, after, err := web.AuditQuery(c)
+	v := adminpage.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
+	if wrong := new(invalid.Error); errors.As(err, &wrong) {
+		v.Errors = byField([]*invalid.Error{wrong})
+		return p.Show(c, http.StatusBadRequest, v.Page())
+	} else if err != nil {
+		return err
+	}
+	var r reads
+	inTime(&r, &v.List)(p.View.Audit(c.Request().Context(), f, after, web.PageLimit))
+	v.Slow = r.slow
+	return p.show(c, r, v.Page())
 }

@@ -2,19 +2,133 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
+	"redrive/internal/filter"
 	"redrive/internal/invalid"
+	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/rawjson"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
+
+// readRequestForm reads what a form acts on: a filter, jobs that were ticked, or
+// what failed again.
+func readRequestForm(c echo.Context, n *operation.Request) (err error) {
+	if err := web.ReadFormOf(c, maxTicks); err != nil {
+		return err
+	}
+	form := c.Request().Form
+	n.Kind = operation.Kind(form.Get("kind"))
+	switch {
+	case form.Has("relapsed"):
+		if n.Relapsed, err = strconv.ParseInt(form.Get("relapsed"), 10, 64); err != nil || n.Relapsed < 1 {
+			return &invalid.Error{Field: "relapsed", Problem: "is not the number of an operation"}
+		}
+	case form.Has("q"):
+		n.Filter, err = filter.Parse(form.Get("q"), time.Now())
+		err = aboutFilter(err)
+	case form.Has("item"):
+		n.Named, err = ticked(form["item"])
+	default:
+		err = &invalid.Error{Field: "item", Problem: "is missing: tick at least one row"}
+	}
+	return err
+}
+
+// ticked reads ticks: ID:RUN.
+func ticked(ticks []string) (all []operation.Named, err error) {
+	for _, tick := range ticks {
+		id, run, _ := strings.Cut(tick, ":")
+		n, err := strconv.Atoi(run)
+		if id, err2 := job.ParseID(id); err == nil && err2 == nil && n > 0 {
+			all = append(all, operation.Named{ID: id, Run: n})
+			continue
+		}
+		return nil, &invalid.Error{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, as ID:RUN", clip.Text(tick, 64))}
+	}
+	return all, nil
+}
+
+// readRequest reads what a program acts on.
+func readRequest(c echo.Context, n *operation.Request) error {
+	data, err := readBody(c, maxTicks)
+	if err != nil {
+		return err
+	}
+	scopes := 0
+	scope := func(read reader) reader {
+		return func(path string, raw json.RawMessage) error { scopes++; return read(path, raw) }
+	}
+	read := paceFields(&n.Pace)
+	read["kind"] = value(&n.Kind, "replay, discard or restore")
+	read["start"] = value(&n.Start, "true or false")
+	read["filter"] = scope(func(path string, raw json.RawMessage) (err error) {
+		var text string
+		if err := value(&text, "a filter as text")(path, raw); err != nil {
+			return err
+		}
+		n.Filter, err = filter.Parse(text, time.Now())
+		return aboutFilter(err)
+	})
+	read["relapsed_of"] = scope(checked(&n.Relapsed, "the number of an operation", func(id int64) string {
+		if id < 1 {
+			return "is not the number of an operation"
+		}
+		return ""
+	}))
+	read["jobs"] = scope(func(path string, raw json.RawMessage) (err error) {
+		n.Named, err = namedJobs(path, raw)
+		return err
+	})
+	if err := read.read("", data); err != nil {
+		return err
+	}
+	if scopes != 1 {
+		return &invalid.Error{Field: "filter", Problem: "say what to act on by one of filter, jobs and relapsed_of"}
+	}
+	n.Key, err = key(c)
+	return err
+}
+
+// namedJobs reads a list of jobs and their runs.
+func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
+	if rawjson.Kind(raw) != '[' {
+		return nil, wrongType(path, `a list of {"id", "run"}`, raw)
+	}
+	all := []operation.Named{}
+	for part := range rawjson.Elements(raw) {
+		if len(all) == operation.MaxNamed {
+			return nil, &invalid.Error{Field: path, Problem: fmt.Sprintf("more than %d jobs; use a filter", operation.MaxNamed)}
+		}
+		at := path + "[" + strconv.Itoa(len(all)) + "]"
+		n := operation.Named{}
+		err := fields{"id": value(&n.ID, "a job's id"), "run": value(&n.Run, "a number")}.read(at, part)
+		if err == nil {
+			n.ID, err = job.ParseID(n.ID)
+		}
+		if err == nil {
+			err = checkRun(n.Run)
+		}
+		if err != nil {
+			return nil, within(at, err)
+		}
+		all = append(all, n)
+	}
+	if len(all) == 0 {
+		return nil, &invalid.Error{Field: path, Problem: "must name at least one job"}
+	}
+	return all, nil
+}
 
 // paceReader reads the pace that a request asks for: what it leaves out stays as
 // it was agreed.
