@@ -202,7 +202,7 @@ var (
 	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
 	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "A value is not right"} // in the body
 	Refused       = Kind{"refused_by_rule", http.StatusUnprocessableEntity, "Refused by a rule"}
-	NotForwarded  = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
+	ResendRefused = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
 	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
 	Busy          = Kind{"busy", http.StatusServiceUnavailable, "The database is busy"}
 	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}

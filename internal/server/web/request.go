@@ -109,12 +109,12 @@ func unreadable(err error) error {
 	return Fail(Malformed, "the body cannot be read")
 }
 
-// Places bounds how much is done at once.
-type Places chan struct{}
+// Semaphore bounds how much is done at once.
+type Semaphore chan struct{}
 
 // Take takes one of the places, or says that all are taken. It is given back by
 // release.
-func (p Places) Take(ctx context.Context, full string) (release func(), err error) {
+func (p Semaphore) Acquire(ctx context.Context, full string) (release func(), err error) {
 	late := time.NewTimer(placeWait)
 	defer late.Stop()
 	select {
