@@ -14,6 +14,7 @@ type Path string
 // element.
 type step struct {
 	name    string
+	unclear bool // the name is not what it says for sure
 	element bool
 	any     bool
 	n       int

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,7 +13,8 @@ import (
 type walker struct {
 	data     []byte
 	src      string // the same, of which names and texts are parts
-	next     *rawjson.Cursor
+	broken   bool   // it is not JSON
+	next     tokens
 	at       path                           // where it is
 	redactor *Redactor                      // nil: nothing is secret
 	visit    func(from, to int, whole bool) // is shown each value but those into which it goes; whole: it does not want to
@@ -26,7 +28,7 @@ func (w *walker) isSecret() bool {
 	if w.redactor == nil {
 		return false
 	}
-	if n := len(w.at); n > 0 && !w.at[n-1].element && w.redactor.names.hide(w.at[n-1].name) {
+	if n := len(w.at); n > 0 && !w.at[n-1].element && (w.at[n-1].unclear || w.redactor.names.hide(w.at[n-1].name)) {
 		return true
 	}
 	return slices.ContainsFunc(w.redactor.paths, func(p path) bool { return p.leads(w.at) })
@@ -62,10 +64,37 @@ func (p places) of(w *walker) (n int) {
 // value.
 const maxDepth = 512
 
-// walk goes through the document, whose tokens lie where those of JSON do.
-func (w *walker) walk(json []byte) {
-	w.next = rawjson.NewCursor(json)
-	defer w.next.Close()
+// tokens are those of a document, or of what [mended] made of it: their places
+// are those in the document itself.
+type tokens struct {
+	cursor *rawjson.Cursor
+	added  []int // the places of the bytes that the document does not have
+}
+
+func (t tokens) place(i int) int {
+	n, _ := slices.BinarySearch(t.added, i)
+	return i - n
+}
+
+func (t tokens) Peek() (kind byte, from int) {
+	kind, from = t.cursor.Peek()
+	return kind, t.place(from)
+}
+
+func (t tokens) Next() (kind byte, from, to int) {
+	kind, from, to = t.cursor.Next()
+	return kind, t.place(from), t.place(to)
+}
+
+func (t tokens) Skip() (to int, ok bool) {
+	to, ok = t.cursor.Skip()
+	return t.place(to), ok
+}
+
+// walk goes through a document that is JSON, or made to be.
+func (w *walker) walk(json []byte, added []int) {
+	w.next = tokens{rawjson.NewCursor(json), added}
+	defer w.next.cursor.Close()
 	w.value(w.next.Peek())
 }
 
@@ -93,6 +122,7 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	} else {
 		kind, _, to = w.next.Next()
 		ok = kind != 0
+		whole = whole || kind == '0' && w.unclear(from, to)
 	}
 	if !ok {
 		to = len(w.data)
@@ -108,15 +138,16 @@ type pair struct {
 }
 
 type member struct {
-	name     string
+	step
 	from, to int
 }
 
 // member looks at a member of what may be a pair.
 func (w *walker) member(p *pair, m member) {
+	p.secret = p.secret || m.unclear
 	switch strings.ToLower(m.name) {
 	case "name", "key", "field", "header", "k":
-		p.secret = p.secret || w.data[m.from] == '"' && w.redactor.names.hide(w.text(m.from, m.to))
+		p.secret = p.secret || w.data[m.from] == '"' && (w.redactor.names.hide(w.text(m.from, m.to)) || w.unclear(m.from, m.to))
 	case "value", "values", "val", "v":
 		p.values = append(p.values, m)
 	}
@@ -129,7 +160,7 @@ func (w *walker) members() (end int, ok bool) {
 	end, ok = w.each(&p)
 	if p.secret {
 		for _, m := range p.values {
-			w.enter(step{name: m.name})
+			w.enter(m.step)
 			w.named(m.from, m.to)
 			w.leave()
 		}
@@ -145,9 +176,9 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 		} else if kind == 0 {
 			return len(w.data), false
 		}
-		m := member{name: w.text(from, to)}
+		m := member{step: step{name: w.text(from, to), unclear: w.unclear(from, to)}}
 		kind, m.from = w.next.Peek()
-		w.enter(step{name: m.name})
+		w.enter(m.step)
 		m.to, ok = w.value(kind, m.from)
 		w.leave()
 		if w.redactor != nil && m.from < m.to {
@@ -190,4 +221,18 @@ func (w *walker) text(i, j int) string {
 		}
 	}
 	return rawjson.Text(w.data[i:j])
+}
+
+// unclear reports whether nobody knows what the string or the word from i to j
+// says: the string has escapes that JSON does not know, or the word ends with
+// brackets or with a string that has escapes, see [afterWord].
+func (w *walker) unclear(i, j int) bool {
+	raw := w.data[i:j]
+	switch {
+	case !w.broken:
+		return false
+	case raw[0] == '"':
+		return bytes.IndexByte(raw, '\\') >= 0 && mendString(bytes.Clone(raw)) > 0
+	}
+	return bytes.ContainsAny(raw, `{[\`)
 }
