@@ -72,8 +72,11 @@ type tokens struct {
 }
 
 func (t tokens) place(i int) int {
-	n, _ := slices.BinarySearch(t.added, i)
-	return i - n
+	if len(t.added) > 0 {
+		n, _ := slices.BinarySearch(t.added, i)
+		i -= n
+	}
+	return i
 }
 
 func (t tokens) Peek() (kind byte, from int) {
