@@ -215,38 +215,28 @@ func (e *example) readError(v value) error {
 }
 
 func (e *example) readExpect(v value) error {
-	text := func(name string) func(value) error {
-		return func(v value) (err error) {
-			e.expect[name], err = v.text()
+	known := map[string]func(value) error{"meta": func(v value) error {
+		all, err := v.strings()
+		for name, text := range all {
+			e.expect["meta."+name] = text
+		}
+		return err
+	}}
+	expecting(e, known, value.text, "rule", "action", "reason", "refused", "queue")
+	expecting(e, known, value.integer, "priority", "max_attempts")
+	expecting(e, known, span, "delay", "ttr")
+	return v.fields(known)
+}
+
+// expecting adds readers of fields, which are expected as they are shown.
+func expecting[T any](e *example, known map[string]func(value) error, read func(value) (T, error), names ...string) {
+	for _, name := range names {
+		known[name] = func(v value) error {
+			said, err := read(v)
+			e.expect[name] = fmt.Sprint(said)
 			return err
 		}
 	}
-	number := func(name string) func(value) error {
-		return func(v value) error {
-			n, err := v.integer()
-			e.expect[name] = strconv.Itoa(n)
-			return err
-		}
-	}
-	length := func(name string) func(value) error {
-		return func(v value) error {
-			d, err := span(v)
-			e.expect[name] = d.String()
-			return err
-		}
-	}
-	return v.fields(map[string]func(value) error{
-		"rule": text("rule"), "action": text("action"), "reason": text("reason"), "delay": length("delay"),
-		"refused": text("refused"), "queue": text("queue"), "ttr": length("ttr"),
-		"priority": number("priority"), "max_attempts": number("max_attempts"),
-		"meta": func(v value) error {
-			all, err := v.strings()
-			for name, text := range all {
-				e.expect["meta."+name] = text
-			}
-			return err
-		},
-	})
 }
 
 // TryExamples plays the examples of the file. It says how many came out as they

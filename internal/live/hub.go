@@ -102,15 +102,8 @@ type frame struct {
 
 // New starts a hub. Close stops it.
 func New(totals Totaler, o Options) *Hub {
-	if o.MaxClients == 0 {
-		o.MaxClients = 12_000
-	}
-	if o.MaxPerIP == 0 {
-		o.MaxPerIP = 100
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.MaxClients, o.MaxPerIP = cmp.Or(o.MaxClients, 12_000), cmp.Or(o.MaxPerIP, 100)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Hub{
 		totals: totals, opts: o, done: make(chan struct{}),
 		inbox:   inbox{wake: make(chan struct{}, 1)},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ const (
 // expression is a compiled expression.
 type expression struct {
 	program       *vm.Program
-	work          int  // see price.go
+	work          int  // see maxWork
 	payload, meta bool // what it reads of the job
 }
 
@@ -99,52 +98,40 @@ func placed(err error, source string) error {
 	return fmt.Errorf("%s, at %s", at.Message, place)
 }
 
-func (x *expression) run(facts any, j *jobFacts) (any, error) {
+// run returns the value of an expression.
+func run[T any](x *expression, facts any, j *jobFacts) (value T, err error) {
 	if err := j.fill(x.payload, x.meta); err != nil {
-		return nil, err
+		return value, err
 	}
 	machine := vm.VM{MemoryBudget: budget}
 	out, err := machine.Run(x.program, facts)
 	if err != nil {
-		return nil, placed(err, x.program.Source().String())
+		return value, placed(err, x.program.Source().String())
 	}
-	return out, nil
+	value, ok := out.(T)
+	if !ok {
+		return value, fmt.Errorf("it gave %T, not %T", out, value)
+	}
+	return value, nil
 }
 
 // holds reports whether a condition is true.
-func (x *expression) holds(facts any, j *jobFacts) (bool, error) {
-	out, err := x.run(facts, j)
-	if err != nil {
-		return false, err
-	}
-	is, ok := out.(bool)
-	if !ok {
-		return false, fmt.Errorf("it gave %T, neither true nor false", out)
-	}
-	return is, nil
-}
+func (x *expression) holds(facts any, j *jobFacts) (bool, error) { return run[bool](x, facts, j) }
 
 // duration is the value of an expression that gives a duration.
 func (x *expression) duration(facts any, j *jobFacts) (time.Duration, error) {
-	out, err := x.run(facts, j)
+	d, err := run[time.Duration](x, facts, j)
 	if err != nil {
 		return 0, err
-	}
-	d, ok := out.(time.Duration)
-	if !ok {
-		return 0, fmt.Errorf("it gave %T, no duration", out)
 	}
 	return notNegative(float64(d))
 }
 
 func notNegative(nanoseconds float64) (time.Duration, error) {
-	switch {
-	case !(nanoseconds >= 0):
+	if !(nanoseconds >= 0) {
 		return 0, errors.New("it gave no duration, or one below zero")
-	case nanoseconds >= math.MaxInt64:
-		return math.MaxInt64, nil
 	}
-	return time.Duration(nanoseconds), nil
+	return bounded(nanoseconds), nil
 }
 
 func parseDuration(args ...any) (any, error) {
@@ -152,13 +139,11 @@ func parseDuration(args ...any) (any, error) {
 }
 
 func seconds(args ...any) (any, error) {
-	switch n := args[0].(type) {
-	case int:
-		return notNegative(float64(n) * float64(time.Second))
-	case float64:
-		return notNegative(n * float64(time.Second))
+	n, err := number(args[0])
+	if err != nil { // unreachable: the language has checked it
+		return nil, err
 	}
-	return nil, fmt.Errorf("seconds(%T): not a number", args[0])
+	return notNegative(n * float64(time.Second))
 }
 
 // The facts that an expression sees, under the names in the tags.
@@ -345,9 +330,9 @@ func find(all []function, name string) (function, bool) {
 }
 
 func names(all []function) string {
-	list := make([]string, len(all))
-	for k, f := range all {
-		list[k] = f.name
+	var list []string
+	for _, f := range all {
+		list = append(list, f.name)
 	}
 	return strings.Join(list, ", ")
 }

@@ -39,6 +39,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -83,9 +84,7 @@ type hook struct {
 // New returns a forwarder, or a *invalid.Error whose field is as
 // "queues.mail.dead_letter.webhook.url". No error repeats an address.
 func New(o Options) (*Forwarder, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	f := &Forwarder{o: o, hooks: map[string]hook{}, client: httpclient.New(32)}
 	for queue, w := range o.Hooks {
 		h, wrong := newHook(w)
