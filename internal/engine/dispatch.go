@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"redrive/internal/job"
@@ -103,7 +102,7 @@ func (d *dispatcher) over() bool {
 
 // collect takes in what ended and what moved since the last round.
 func (d *dispatcher) collect() {
-	ended, news := d.active.take(), d.news.take()
+	ended, news := d.active.take()
 	now := time.Now()
 	if len(d.pending) == 0 {
 		d.pending = ended
@@ -305,26 +304,20 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 	}
 }
 
-// news is what the dispatcher has not yet heard of jobs that moved. Its zero
-// value is ready to use.
+// news is what the dispatcher has not yet heard of jobs that moved.
 type news struct {
-	mu sync.Mutex
-	report
-}
-
-// report is a part of the news.
-type report struct {
 	queues map[string]bool // queues of which there is news; true: with jobs that can be claimed
 	due    time.Time       // when the earliest of the waiting jobs that we heard of may run
 	look   bool            // something changed that names no job
 }
 
-// add takes in changes, none for those that name no job, and reports whether
-// the dispatcher cares.
-func (n *news) add(changes []job.Change) (cares bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if cares = len(changes) == 0; cares {
+// hear takes in changes, none for those that name no job, and reports whether
+// the dispatcher needs to know.
+func (s *executions) hear(changes []job.Change) (relevant bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &s.news
+	if relevant = len(changes) == 0; relevant {
 		n.look = true
 	}
 	if n.queues == nil {
@@ -340,18 +333,9 @@ func (n *news) add(changes []job.Change) (cares bool) {
 		default: // also when it was held: a claim that had to hold many may have left more
 			n.queues[c.Queue] = true
 		}
-		cares = true
+		relevant = true
 	}
-	return cares
-}
-
-// take returns the news and forgets them.
-func (n *news) take() report {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	r := n.report
-	n.report = report{}
-	return r
+	return relevant
 }
 
 // earlier returns the earlier of two times, where zero means never.

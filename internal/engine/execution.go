@@ -23,8 +23,8 @@ var (
 )
 
 const (
-	// patience is what a handler whose context has ended has to return.
-	patience = 2 * time.Second
+	// returnLimit is what a handler whose context has ended has to return.
+	returnLimit = 2 * time.Second
 	// maxStack bounds the trace of a panic.
 	maxStack = 64 << 10
 )
@@ -73,7 +73,7 @@ func withoutHandler(j job.Job) *execution {
 // startClock begins the ttr.
 func (x *execution) startClock(ttr time.Duration, now time.Time) {
 	x.ctx.deadline = now.Add(ttr)
-	x.ttr, x.limit = ttr, x.ctx.deadline.Add(patience)
+	x.ttr, x.limit = ttr, x.ctx.deadline.Add(returnLimit)
 	x.ctx.Context, x.cancel = context.WithCancelCause(context.Background())
 	x.timer = time.AfterFunc(ttr, func() { x.cancel(errTimeout) })
 }
@@ -309,15 +309,13 @@ func (p *pool) hand(x *execution) {
 	select {
 	case p.tasks <- x:
 	default:
-		p.all.Add(1)
-		go p.work(x)
+		p.all.Go(func() { p.work(x) })
 	}
 }
 
 // work runs handlers until no more are needed. One that calls runtime.Goexit
 // takes the goroutine with it.
 func (p *pool) work(x *execution) {
-	defer p.all.Done()
 	for {
 		p.run(x)
 		select {

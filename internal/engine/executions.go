@@ -11,13 +11,15 @@ import (
 )
 
 // executions are those that this process has: from the claim of a job until its
-// settlement is written, and until its handler has returned.
+// settlement is written, and until its handler has returned. Beside them stands
+// what the dispatcher has to hear of, which it takes out all at once.
 type executions struct {
 	mu      sync.Mutex
 	closed  bool                     // no more begin
 	leased  map[job.Token]*execution // whose leases are ours, until their settlements are written
 	busy    map[string]int           // workers in use, by queue
-	ended   []outcome                // to be written
+	ended   []outcome                // to be written; for the dispatcher
+	news    news                     // for the dispatcher
 	stuck   map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
 	waiting map[string]*wait         // jobs that wait for one of these, by their id
 }
@@ -95,10 +97,10 @@ func (s *executions) add(o outcome) {
 	s.ended = append(s.ended, o)
 }
 
-// take returns the outcomes that are to be written. Before it does, it lets
-// handlers run that are about to return, for as long as that brings more: what
-// ends at the same time shares one commit.
-func (s *executions) take() []outcome {
+// take returns the outcomes that are to be written, and the news. Before it does,
+// it lets handlers run that are about to return, for as long as that brings more:
+// what ends at the same time shares one commit.
+func (s *executions) take() ([]outcome, news) {
 	for seen := -1; ; {
 		s.mu.Lock()
 		n := len(s.ended)
@@ -109,10 +111,10 @@ func (s *executions) take() []outcome {
 		s.mu.Unlock()
 		runtime.Gosched()
 	}
-	ended := s.ended
-	s.ended = make([]outcome, 0, cap(ended)) // as many will come again
+	ended, heard := s.ended, s.news
+	s.ended, s.news = make([]outcome, 0, cap(ended)), news{} // as many outcomes will come again
 	s.mu.Unlock()
-	return ended
+	return ended, heard
 }
 
 // left counts the workers in use and the outcomes that are to be written.

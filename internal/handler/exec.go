@@ -24,7 +24,7 @@ const (
 	keepStdout = 16 << 10
 
 	// termGrace is what a program has between SIGTERM and SIGKILL. It is
-	// shorter than the engine's patience with a handler that was told to stop.
+	// shorter than what the engine gives a handler that was told to stop.
 	termGrace = time.Second
 
 	exitDataErr  = 65 // EX_DATAERR of sysexits.h: the input is wrong
@@ -195,7 +195,7 @@ func (t *tail) Write(p []byte) (int, error) {
 		p, t.cut = p[n-t.limit:], true
 	}
 	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*t.limit { // rarely, so that small writes stay cheap
+	if len(t.kept) > 2*t.limit { // not each time, so that small writes stay cheap
 		t.trim()
 	}
 	return n, nil

@@ -119,6 +119,18 @@ func Quote(text string) []byte {
 	return quoted
 }
 
+// Encode writes a value that can be written as JSON, with nothing escaped that
+// need not be.
+func Encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // the caller's fault
+		panic(fmt.Sprintf("rawjson.Encode(%+v): %v", v, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
 // Kind is the kind of the value that data begins with, see [Cursor.Peek].
 func Kind(data []byte) byte {
 	c := NewCursor(data)

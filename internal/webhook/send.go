@@ -20,6 +20,7 @@ import (
 	"redrive/internal/envelope"
 	"redrive/internal/httpclient"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 	"redrive/internal/wire"
 )
@@ -167,12 +168,15 @@ type letterShape struct {
 	Attempts      int          `json:"attempts"`
 }
 
-// encode is the body of a request.
+// encode is the body of a request: an envelope with its block dead_letter, if the
+// job came as one.
 func encode(j job.Job, l job.DeadLetter) []byte {
-	if envelope, ok := annotated(j, l); ok {
-		return envelope
+	if j.Envelope != nil {
+		if annotated, ok := envelope.Annotate(j.Envelope, l); ok {
+			return annotated
+		}
 	}
-	head := text(jobShape{
+	head := rawjson.Encode(jobShape{
 		ID: j.ID, Type: j.Type, Queue: j.Queue, Run: l.Run, Attempts: l.Attempts, Priority: j.Priority,
 		EnqueuedAt: wire.FormatTime(j.EnqueuedAt), TraceID: j.TraceID,
 	})
@@ -190,7 +194,7 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 		b.WriteString(`,"payload_base64":"` + base64.StdEncoding.EncodeToString(j.Payload) + `"`)
 	}
 	b.WriteString(`},"dead_letter":`)
-	b.Write(text(letterShape{
+	b.Write(rawjson.Encode(letterShape{
 		Reason: l.Reason, Cause: l.Cause, Error: l.Error, Exception: l.Exception,
 		FailedAt: wire.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
 	}))
@@ -198,23 +202,5 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	return b.Bytes()
 }
 
-// annotated is the envelope as which a job came, with its block dead_letter.
-func annotated(j job.Job, l job.DeadLetter) ([]byte, bool) {
-	if j.Envelope == nil {
-		return nil, false
-	}
-	return envelope.Annotate(j.Envelope, l)
-}
-
 // whole reports whether bytes can stand in a JSON text as they are.
 func whole(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }
-
-func text(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // unreachable: the shapes hold texts and numbers
-		panic(fmt.Sprintf("forward.text(%+v): %v", v, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}

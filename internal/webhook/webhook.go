@@ -139,12 +139,12 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLette
 	return job.Delivery{ForwardedTo: h.shown, ForwardedAt: time.Now().UTC()}
 }
 
-// Deadline is what one dead letter has to leave the house: for all its
+// Deadline is what the sending of one dead letter may take: for all its
 // tries and the pauses between them. It is less than a person waits for the
 // answer who sends a letter again.
 const Deadline = 24 * time.Second
 
-// Sending is how patiently a dead letter is sent to a webhook.
+// Sending is how long and how often a dead letter is sent to a webhook.
 type Sending struct {
 	Timeout  time.Duration // of one try
 	Attempts int           // tries for one letter
