@@ -13,6 +13,7 @@ import (
 
 	"redrive/internal/failures"
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -156,15 +157,15 @@ type Trash struct {
 	Filter filter.Filter // with the status trashed
 	Query  Query
 	List   filter.List
-	Was    map[int64]job.Trashed // by the job's own number
-	Keeps  time.Duration         // how long the trash is kept; 0: for ever
+	Was    map[int64]history.Trashed // by the job's own number
+	Keeps  time.Duration             // how long the trash is kept; 0: for ever
 	After  string
 	Slow   bool
 	Errors map[string]string
 }
 
 // where is the status that a job had before it was discarded.
-func where(was job.Trashed) job.Status {
+func where(was history.Trashed) job.Status {
 	return job.Job{State: was.State, Letter: was.Letter}.Status()
 }
 
