@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
@@ -80,9 +81,9 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 	const (
 		from      = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
-		due       = from + `shelf IN ('scheduled', 'retryable') AND run_at <= $3 AND `
-		scheduled = due + `shelf = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
-		retryable = due + `shelf = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
+		due       = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
+		scheduled = due + `list_state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
+		retryable = due + `list_state = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
 	)
 	var jobs []job.Job
 	for _, part := range []struct {
@@ -140,9 +141,9 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) error {
 	now, until := db.FromMicros(db.Micros(c.Now)), db.FromMicros(db.Micros(c.Now.Add(c.Lease)))
 	query := update + these // the usual one touches no list
 	if slices.ContainsFunc(jobs, func(j job.Job) bool { return j.State != job.Available }) {
-		query = update + `, shelf = ''` + these
+		query = update + `, list_state = ''` + these
 	}
-	if _, err := t.Exec(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
+	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
 		return err
 	}
 	if err := knowGroups(t, jobs); err != nil {
@@ -171,13 +172,7 @@ func knowGroups(t *db.Tx, jobs []job.Job) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	groups := make(map[int64]int64, len(failed))
-	err := t.Query(query, func(rows *sql.Rows) error {
-		var seq, id int64
-		err := rows.Scan(&seq, &id)
-		groups[seq] = id
-		return err
-	}, db.Numbers(failed))
+	groups, err := db.Map[int64, int64](t, query, db.Numbers(failed))
 	for i := range jobs {
 		jobs[i].Group = groups[jobs[i].Seq]
 	}
@@ -187,11 +182,12 @@ func knowGroups(t *db.Tx, jobs []job.Job) error {
 // hold makes jobs wait for a handler: they stay available, and no claim sees
 // them.
 func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
-	const update = `UPDATE jobs SET state = 'available', shelf = '', held = 1, changed_at = $2 WHERE seq IN (SELECT value FROM json_each($1))`
+	const update = `UPDATE jobs SET state = 'available', list_state = '', held = 1, changed_at = $2
+		WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
 		return nil
 	}
-	if _, err := t.Exec(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
+	if err := t.Run(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
 	before := slices.Clone(jobs)
@@ -270,12 +266,54 @@ func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 // its time. Jobs that are due already do not hide later ones.
 func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
 	const query = `SELECT coalesce(min(due), 0) FROM (
-		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND shelf = d.status AND shelf IN ('scheduled', 'retryable')
+		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND list_state = d.status AND list_state IN ('scheduled', 'retryable')
 			AND run_at > $1 ORDER BY run_at LIMIT 1) AS due
 		FROM depths AS d
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0
 			AND NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = d.queue AND q.paused_at <> 0)) AS next`
-	var due int64
-	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&due) }, db.Micros(after))
+	due, err := db.Value[int64](s.reader.In(ctx), query, db.Micros(after))
 	return db.FromMicros(due), err
+}
+
+// Pause keeps claims away from a queue; what runs goes on. A queue that had no
+// job yet can be paused too. Who paused first, and when, is kept.
+func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
+	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
+		WHERE queues.paused_at = 0`
+	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
+		n, err := t.Exec(upsert, queue, db.Micros(now), by.Name)
+		if err != nil || n == 0 {
+			return err
+		}
+		s.tx.paused = true
+		s.known.setPaused(queue, true)
+		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
+	})
+}
+
+// Resume lets claims take from a queue again. It returns job.ErrNotFound for a
+// queue that never had a job and was never paused.
+func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
+	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1 AND paused_at <> 0`
+	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
+		n, err := t.Exec(update, queue)
+		if err == nil && n == 0 && !s.Counters.KnowsQueue(queue) {
+			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		s.tx.resumed = true
+		s.known.setPaused(queue, false)
+		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
+	})
+}
+
+// Paused tells since when a queue is paused, and by whom; the zero time when it
+// runs. It reads one row, where Queues reads every queue with its last hour.
+func (s *Store) Paused(ctx context.Context, queue string) (at time.Time, by string, err error) {
+	const query = `SELECT paused_at, paused_by FROM queues WHERE name = $1`
+	_, err = db.Row(s.reader.In(ctx), query, []any{db.Time(&at), &by}, queue)
+	return at, by, err
 }

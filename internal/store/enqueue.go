@@ -77,20 +77,14 @@ func fresh(j *job.Job, now time.Time) {
 	}
 }
 
-// inserting stores new jobs.
+// inserting stores new jobs, and insertingBodies what they bring along.
 func inserting() db.Batch {
-	return db.Batch{
-		Head: `INSERT INTO jobs (seq, id, queue, type, state, shelf, priority, policy_id, ttr, run_at, enqueued_at, changed_at, key) VALUES `,
-		Row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, Columns: 13,
-	}
+	return db.NewBatch(13, `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr,
+		run_at, enqueued_at, changed_at, key) VALUES `, "")
 }
 
-// insertingBodies stores what they bring along.
 func insertingBodies() db.Batch {
-	return db.Batch{
-		Head: `INSERT INTO bodies (job_seq, ` + rows.BodyColumns + `) VALUES `,
-		Row:  `(?, ?, ?, ?, ?, ?, ?, ?)`, Columns: 8,
-	}
+	return db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, "")
 }
 
 // flushJobs writes the new jobs that wait.
@@ -111,8 +105,8 @@ func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause finger
 		return job.Enqueued{}, err
 	}
 	j.Seq = s.known.number()
-	err = s.tx.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), rows.ListState(j.State), j.Priority, policy, j.Timeout.Microseconds(),
-		db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
+	err = s.tx.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), rows.ListState(j.State), j.Priority, policy,
+		j.Timeout.Microseconds(), db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
 	if err == nil {
 		err = s.tx.bodies.Add(t, j.Seq, db.Micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)
 	}

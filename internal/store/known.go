@@ -1,7 +1,6 @@
 package store
 
 import (
-	"database/sql"
 	"fmt"
 
 	"redrive/internal/job"
@@ -45,7 +44,7 @@ type memory struct {
 }
 
 func newMemory(c *counters.Book) *memory {
-	return &memory{counters: c, active: map[string]*job.Job{}, paused: map[string]bool{}}
+	return &memory{counters: c, active: map[string]*job.Job{}}
 }
 
 func (m *memory) load(src db.Source, active []job.Job) error {
@@ -54,16 +53,11 @@ func (m *memory) load(src db.Source, active []job.Job) error {
 	}
 	const (
 		newest = `SELECT newest FROM revision`
-		paused = `SELECT name FROM queues WHERE paused_at <> 0`
+		paused = `SELECT name, true FROM queues WHERE paused_at <> 0`
 	)
-	err := src.Query(newest, func(rows *sql.Rows) error { return rows.Scan(&m.last) })
-	if err == nil {
-		err = src.Query(paused, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			m.paused[name] = true
-			return err
-		})
+	var err error
+	if m.last, err = db.Value[int64](src, newest); err == nil {
+		m.paused, err = db.Map[string, bool](src, paused)
 	}
 	if err != nil {
 		return fmt.Errorf("read the queues: %w", err)
@@ -73,7 +67,7 @@ func (m *memory) load(src db.Source, active []job.Job) error {
 
 // remembered is a copy of a job without what its worker alone needs.
 func remembered(j job.Job) *job.Job {
-	j.Payload, j.Meta, j.Error = nil, nil, job.ErrorInfo{}
+	j.Payload, j.Meta, j.Envelope, j.Error = nil, nil, nil, job.ErrorInfo{}
 	return &j
 }
 

@@ -130,16 +130,12 @@ func (s *Store) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func(db.Source) error{
-		s.Counters.Load, s.Groups.Load, s.Operations.Load, s.Search.Load, s.Accounts.Load,
-		func(src db.Source) error { return s.known.load(src, active) }, s.loadRevision,
-	} {
-		if err := step(src); err != nil {
-			return err
-		}
+	err = db.Steps(src, s.Counters.Load, s.Groups.Load, s.Operations.Load, s.Search.Load, s.Accounts.Load,
+		func(src db.Source) error { return s.known.load(src, active) }, s.loadRevision)
+	if err == nil {
+		s.publish()
 	}
-	s.publish()
-	return nil
+	return err
 }
 
 // Close finishes what has queued, stops the writer and closes the database.

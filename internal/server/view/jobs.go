@@ -73,7 +73,7 @@ func (v *View) Facets(ctx context.Context, f filter.Filter) (filter.Facets, erro
 func (v *View) SearchLag(ctx context.Context) (int, error) { return v.store.Search.Lag(ctx) }
 
 // Reindexing reports whether the index of texts is being filled anew.
-func (v *View) Reindexing() bool { return v.store.Search.Filling() }
+func (v *View) Reindexing() bool { return v.store.Search.Reindexing() }
 
 // Enqueue writes new jobs.
 func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
-	"time"
 )
 
 // Reader runs queries beside the writer, on the engine's pool.
@@ -69,42 +67,4 @@ func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) er
 		stmt = r.tx.StmtContext(r.ctx, stmt)
 	}
 	return r.reader.report(Scan(stmt.QueryContext(r.ctx, args...))(each))
-}
-
-// Scan takes what a query returned and gives each row to a function.
-func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
-	return func(each func(*sql.Rows) error) error {
-		if err != nil {
-			return err
-		}
-		for rows.Next() {
-			if err := each(rows); err != nil {
-				return errors.Join(err, rows.Close())
-			}
-		}
-		return errors.Join(rows.Err(), rows.Close())
-	}
-}
-
-// ErrEnough ends a query of which enough was read.
-var ErrEnough = errors.New("enough was read")
-
-// Enough is the error of a query, nil where enough was read.
-func Enough(err error) error {
-	if errors.Is(err, ErrEnough) {
-		return nil
-	}
-	return err
-}
-
-// Patience is how long a list may search. A filter that matches little among
-// much would read the whole table otherwise.
-const Patience = 2 * time.Second
-
-// TimedOut tells the end of a deadline from other errors.
-func TimedOut(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("search: %w", ctx.Err())
-	}
-	return err
 }

@@ -1,8 +1,12 @@
 package db
 
 import (
+	"cmp"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +30,34 @@ func FromMicros(n int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(n).UTC()
+}
+
+// Time is where a time goes that a query reads.
+func Time(t *time.Time) sql.Scanner { return (*timeField)(t) }
+
+type timeField time.Time
+
+func (f *timeField) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no time", value)
+	}
+	*f = timeField(FromMicros(n))
+	return nil
+}
+
+// Duration is where a number of microseconds goes that a query reads.
+func Duration(d *time.Duration) sql.Scanner { return (*durationField)(d) }
+
+type durationField time.Duration
+
+func (f *durationField) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no duration", value)
+	}
+	*f = durationField(n) * durationField(time.Microsecond)
+	return nil
 }
 
 // The units of times that are counted by the minute or the hour.
@@ -75,3 +107,16 @@ func Expect(want, got int64, err error) error {
 	}
 	return err
 }
+
+// Key is the key of a sum.
+type Key[K any] interface {
+	comparable
+	Compare(K) int
+}
+
+// Keys are the keys of sums in their order, in which all transactions write:
+// several writers would otherwise wait for one another in a circle.
+func Keys[K Key[K], V any](sums map[K]V) []K { return slices.SortedFunc(maps.Keys(sums), K.Compare) }
+
+// Sorted are the keys of sums that are plain values, in the order of [Keys].
+func Sorted[K cmp.Ordered, V any](sums map[K]V) []K { return slices.Sorted(maps.Keys(sums)) }

@@ -10,7 +10,6 @@ package groups
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"strings"
@@ -135,8 +134,7 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0)`
 	g := &group{id: b.newestNow + 1, state: failures.Open}
-	_, err := t.Exec(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at)
-	if err != nil {
+	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at); err != nil {
 		return nil, err
 	}
 	b.newestNow = g.id
@@ -209,20 +207,23 @@ func (b *Book) Load(src db.Source) error {
 			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
 			coalesce((SELECT failures FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0)
 		FROM groups`
-	loaded := map[string]*group{}
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var fingerprint string
-		var until int64
-		g := new(group)
-		err := rows.Scan(&fingerprint, &g.id, &g.state, &until, &g.patience.Count, &g.patience.Rate, &g.failures, &g.hour, &g.inHour)
-		g.patience.Until = db.FromMicros(until)
-		loaded[fingerprint] = g
-		return err
+	type row struct {
+		fingerprint string
+		group
+	}
+	all, err := db.All(src, query, func(r *row) []any {
+		return []any{
+			&r.fingerprint, &r.id, &r.state, db.Time(&r.patience.Until), &r.patience.Count, &r.patience.Rate, &r.failures, &r.hour, &r.inHour,
+		}
 	})
-	b.learn(loaded)
 	if err != nil {
 		return fmt.Errorf("read the error groups: %w", err)
 	}
+	loaded := make(map[string]*group, len(all))
+	for i := range all {
+		loaded[all[i].fingerprint] = &all[i].group
+	}
+	b.learn(loaded)
 	return nil
 }
 
@@ -248,4 +249,17 @@ func (b *Book) snapshot() map[string]*group {
 	all := maps.Clone(b.known)
 	maps.Copy(all, b.changed)
 	return all
+}
+
+// Invariants are what holds after every commit.
+func (*Book) Invariants() []db.Invariant {
+	return []db.Invariant{
+		{What: "the jobs of error groups are counted right", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
+				SELECT group_id, sum(letter IN ('stored', 'refused')) AS lie,
+					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
+				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
+			WHERE dead <> coalesce(lie, 0) OR retrying <> coalesce(wait, 0)`},
+		{What: "jobs belong to error groups that are there",
+			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
+	}
 }

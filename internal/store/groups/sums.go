@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"database/sql"
 	"fmt"
-	"maps"
-	"slices"
 
 	"redrive/internal/failures"
 	"redrive/internal/job"
@@ -30,11 +28,19 @@ type sum struct {
 
 type hourKey struct{ group, hour int64 }
 
+func (k hourKey) Compare(o hourKey) int {
+	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.hour, o.hour))
+}
+
 type hourSum struct{ failures, final int64 }
 
 type queueKey struct {
 	group int64
 	queue string
+}
+
+func (k queueKey) Compare(o queueKey) int {
+	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.queue, o.queue))
 }
 
 func newSums() sums {
@@ -108,9 +114,19 @@ func (b *Book) RunsEnded(t *db.Tx, runs string) error {
 
 // Flush writes the sums.
 func (b *Book) Flush(t *db.Tx) error {
-	for _, step := range []func(*db.Tx) error{b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest} {
-		if err := step(t); err != nil {
-			return fmt.Errorf("write the error groups: %w", err)
+	if err := db.Steps(t, b.flushReopened, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest); err != nil {
+		return fmt.Errorf("write the error groups: %w", err)
+	}
+	return nil
+}
+
+func (b *Book) flushReopened(t *db.Tx) error {
+	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
+	for _, id := range db.Sorted(b.sums.groups) {
+		if d := b.sums.groups[id]; d.opened != "" {
+			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -118,63 +134,36 @@ func (b *Book) Flush(t *db.Tx) error {
 
 // flushGroups adds to the sums of groups. An act on many jobs touches hundreds.
 func (b *Book) flushGroups(t *db.Tx) error {
-	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
-	rows := db.Batch{
-		Head: `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
-			replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
-		Row: `(?, ?, ?, ?, ?, ?, ?)`, Columns: 7,
-		Tail: `) AS d WHERE groups.id = d.column1`,
-	}
-	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
+	rows := db.NewBatch(7, `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
+		replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
+		`) AS d WHERE groups.id = d.column1`)
+	return db.AddAll(t, rows, db.Sorted(b.sums.groups), func(id int64) []any {
 		d := b.sums.groups[id]
-		if err := rows.Add(t, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed); err != nil {
-			return err
-		}
-		if d.opened != "" {
-			if _, err := t.Exec(open, id, d.openedAt, string(d.opened)); err != nil {
-				return err
-			}
-		}
-	}
-	return rows.Flush(t)
+		return []any{id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed}
+	})
 }
 
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
 func (b *Book) flushHours(t *db.Tx) error {
-	const (
-		add = `INSERT INTO group_hours (group_id, hour, failures, final) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (group_id, hour) DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`
-		forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
-	)
-	keys := slices.SortedFunc(maps.Keys(b.sums.hours), func(a, b hourKey) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.hour, b.hour))
-	})
+	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
+	rows := db.NewBatch(4, `INSERT INTO group_hours (group_id, hour, failures, final) VALUES `, ` ON CONFLICT (group_id, hour)
+		DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`)
+	keys := db.Keys(b.sums.hours)
+	err := db.AddAll(t, rows, keys, func(k hourKey) []any { return []any{k.group, k.hour, b.sums.hours[k].failures, b.sums.hours[k].final} })
 	for _, k := range keys {
-		d := b.sums.hours[k]
-		if _, err := t.Exec(add, k.group, k.hour, d.failures, d.final); err != nil {
-			return err
-		}
-		if _, err := t.Exec(forget, k.group, k.hour-keptHours); err != nil {
-			return err
+		if err == nil {
+			err = t.Run(forget, k.group, k.hour-keptHours)
 		}
 	}
-	return nil
+	return err
 }
 
 func (b *Book) flushQueues(t *db.Tx) error {
-	const add = `INSERT INTO group_queues (group_id, queue, failures) VALUES ($1, $2, $3)
-		ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`
-	keys := slices.SortedFunc(maps.Keys(b.sums.queues), func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.queue, b.queue))
-	})
-	for _, k := range keys {
-		if _, err := t.Exec(add, k.group, k.queue, b.sums.queues[k]); err != nil {
-			return err
-		}
-	}
-	return nil
+	rows := db.NewBatch(3, `INSERT INTO group_queues (group_id, queue, failures) VALUES `,
+		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)
+	return db.AddAll(t, rows, db.Keys(b.sums.queues), func(k queueKey) []any { return []any{k.group, k.queue, b.sums.queues[k]} })
 }
 
 // flushNewest writes what is known of the newest failure of each group, when its
@@ -186,12 +175,12 @@ func (b *Book) flushNewest(t *db.Tx) error {
 			day = (SELECT sum(failures) FROM group_hours WHERE group_id = $1
 				AND hour > CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END / $5 - $6)
 		WHERE id = $1`
-	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
+	for _, id := range db.Sorted(b.sums.groups) {
 		d := b.sums.groups[id]
 		if d.seen == 0 {
 			continue
 		}
-		if _, err := t.Exec(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay); err != nil {
+		if err := t.Run(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"redrive/internal/audit"
@@ -22,7 +20,7 @@ import (
 // asked for. Jobs are read beside the writer, however long a search takes, and
 // written down by one transaction that knows where the last one ended.
 func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
-	o, cursor, err := b.collecting(ctx, id)
+	o, cursor, err := withCursor(b.reader.In(ctx), id)
 	if err != nil || o.State != operation.Collecting {
 		return false, err
 	}
@@ -31,7 +29,7 @@ func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool,
 		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
 	}
 	return db.Write(ctx, b.writer, len(found)+1, func(t *db.Tx) (bool, error) {
-		o, at, err := collecting(t, id)
+		o, at, err := withCursor(t, id)
 		if err != nil || o.State != operation.Collecting || at != cursor { // somebody aborted it, or was faster
 			return err == nil && o.State == operation.Collecting, err
 		}
@@ -39,7 +37,7 @@ func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool,
 			return false, err
 		}
 		const update = `UPDATE operations SET cursor = $2 WHERE id = $1`
-		if _, err := t.Exec(update, id, next); err != nil {
+		if err := t.Run(update, id, next); err != nil {
 			return false, err
 		}
 		if len(found) == operation.MaxStep {
@@ -47,25 +45,6 @@ func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool,
 		}
 		return false, b.collected(t, o, now)
 	})
-}
-
-// collecting is an operation, and where its collection is.
-func (b *Book) collecting(ctx context.Context, id int64) (operation.Operation, string, error) {
-	return collecting(b.reader.In(ctx), id)
-}
-
-func collecting(src db.Source, id int64) (o operation.Operation, cursor string, err error) {
-	const query = `SELECT ` + columns + `, cursor FROM operations WHERE id = $1`
-	found := false
-	err = src.Query(query, func(rows *sql.Rows) (err error) {
-		found = true
-		o, err = scan(rows, &cursor)
-		return err
-	}, id)
-	if err == nil && !found {
-		err = fmt.Errorf("operation %d: %w", id, job.ErrNotFound)
-	}
-	return o, cursor, err
 }
 
 // candidates reads the next chunk of a scope, and where it ends.
@@ -91,10 +70,9 @@ func (b *Book) candidates(ctx context.Context, o operation.Operation, cursor str
 	var last filter.Cursor
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
-		var changed int64
-		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &changed)
+		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, db.Time(&last.At))
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
-		last = filter.Cursor{At: db.FromMicros(changed), Seq: j.Seq}
+		last.Seq = j.Seq
 		return err
 	}, args...)
 	return all, last.String(), err
@@ -119,20 +97,17 @@ func scope(o operation.Operation) (filter.Filter, error) {
 func (b *Book) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
-	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
-		var it workItem
-		var n int64
-		err := rows.Scan(&it.seq, &it.run, &n)
-		all = append(all, it)
-		next = filter.Cursor{At: o.Until, Seq: n}.String()
-		return err
-	}, o.Source, after.Seq, db.Micros(o.Until), operation.MaxStep)
+	all, err = db.All(b.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
+		o.Source, after.Seq, db.Micros(o.Until), operation.MaxStep)
+	if len(all) > 0 {
+		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
+	}
 	return all, next, err
 }
 
 // collectNamed makes items of jobs that somebody named, each once.
 func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
-	const query = `SELECT seq, id FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
+	const query = `SELECT id, seq FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
 	ids := make([]string, len(named))
 	for i, n := range named {
 		ids[i] = n.ID
@@ -141,14 +116,7 @@ func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.N
 	if err != nil {
 		return o, err
 	}
-	known := map[string]int64{}
-	err = t.Query(query, func(rows *sql.Rows) error {
-		var seq int64
-		var id string
-		err := rows.Scan(&seq, &id)
-		known[id] = seq
-		return err
-	}, text)
+	known, err := db.Map[string, int64](t, query, text)
 	if err != nil {
 		return o, err
 	}
@@ -169,21 +137,13 @@ func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.N
 	return byID(t, o.ID)
 }
 
-// addingItems stores items.
-func addingItems() db.Batch {
-	return db.Batch{
-		Head: `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at) VALUES `,
-		Row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?)`, Columns: 9,
-	}
-}
-
 // addItems appends items, and counts them. Those that do not fit are skipped
 // from the beginning.
 func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
 	if err := b.judge(t, o, items); err != nil {
 		return o, err
 	}
-	rows := addingItems()
+	rows := db.NewBatch(9, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at) VALUES `, "")
 	scope, skips := map[part]int64{}, map[operation.Skip]int64{}
 	for _, it := range items {
 		state, at := operation.ItemPending, int64(0)
@@ -215,13 +175,13 @@ func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[op
 		addSkip = `INSERT INTO operation_skips (operation_id, code, n) VALUES ($1, $2, $3)
 			ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`
 	)
-	for _, k := range slices.SortedFunc(maps.Keys(scope), part.compare) {
-		if _, err := t.Exec(addPart, id, k.queue, k.typ, scope[k]); err != nil {
+	for _, k := range db.Keys(scope) {
+		if err := t.Run(addPart, id, k.queue, k.typ, scope[k]); err != nil {
 			return err
 		}
 	}
-	for _, code := range slices.Sorted(maps.Keys(skips)) {
-		if _, err := t.Exec(addSkip, id, string(code), skips[code]); err != nil {
+	for _, code := range db.Sorted(skips) {
+		if err := t.Run(addSkip, id, string(code), skips[code]); err != nil {
 			return err
 		}
 	}
@@ -231,7 +191,7 @@ func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[op
 // part is the jobs of one queue and type in a scope.
 type part struct{ queue, typ string }
 
-func (p part) compare(o part) int {
+func (p part) Compare(o part) int {
 	return cmp.Or(cmp.Compare(p.queue, o.queue), cmp.Compare(p.typ, o.typ))
 }
 
@@ -239,11 +199,8 @@ func (p part) compare(o part) int {
 // that nobody needs to.
 func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 	o.State = operation.Preview
-	if err := b.save(t, operation.Collecting, o); err != nil {
-		return err
-	}
 	by := audit.Actor{Name: o.CreatedBy}
-	if err := b.log.Log(t, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
+	if err := b.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
 		return err
 	}
 	return b.start(t, o, o.Pace, now, by)

@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -17,15 +16,12 @@ import (
 func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)
 	var list operation.ItemList
-	var wanted []int64
+	var err error
 	src := b.reader.In(ctx)
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var it operation.Item
-		var seq, at, ended int64
-		err := rows.Scan(&it.N, &seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, &at, &it.Outcome, &it.Same, &ended)
-		it.At, it.EndedAt, it.Job.Seq = db.FromMicros(at), db.FromMicros(ended), seq
-		list.Items, wanted = append(list.Items, it), append(wanted, seq)
-		return err
+	list.Items, err = db.All(src, query, func(it *operation.Item) []any {
+		return []any{
+			&it.N, &it.Job.Seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, db.Time(&it.At), &it.Outcome, &it.Same, db.Time(&it.EndedAt),
+		}
 	}, args...)
 	if err != nil {
 		return list, err
@@ -34,11 +30,12 @@ func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, afte
 		list.Items = list.Items[:limit]
 		list.Next = list.Items[limit-1].N
 	}
-	return list, b.withJobs(src, list.Items, wanted)
+	return list, b.withJobs(src, list.Items)
 }
 
 func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (string, []any) {
-	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at FROM operation_items AS i`
+	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at
+		FROM operation_items AS i`
 	var where db.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 	switch {
@@ -75,19 +72,23 @@ func itemsIndex(f operation.ItemFilter) string {
 }
 
 // withJobs gives items their jobs.
-func (b *Book) withJobs(src db.Source, items []operation.Item, wanted []int64) error {
+func (b *Book) withJobs(src db.Source, items []operation.Item) error {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	bySeq := make(map[int64]*job.Job, len(items))
+	wanted := make([]int64, len(items))
+	for i := range items {
+		wanted[i] = items[i].Job.Seq
+	}
 	jobs, err := b.policies.Jobs(src, query, db.Numbers(wanted))
 	if err != nil {
 		return err
 	}
-	bySeq := map[int64]job.Job{}
-	for _, j := range jobs {
-		bySeq[j.Seq] = j
+	for i := range jobs {
+		bySeq[jobs[i].Seq] = &jobs[i]
 	}
-	for i := range items {
-		if j, ok := bySeq[items[i].Job.Seq]; ok {
-			items[i].Job = j
+	for i, seq := range wanted {
+		if j := bySeq[seq]; j != nil {
+			items[i].Job = *j
 		}
 	}
 	return nil
@@ -98,27 +99,27 @@ func (b *Book) Progress(ctx context.Context, now time.Time, o operation.Operatio
 	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
 	src := b.reader.In(ctx)
 	if p.Rate = o.Pacing(now); len(p.Rate.Done) > 0 {
-		err = src.Query(paced, func(rows *sql.Rows) error {
-			var second, n int64
-			err := rows.Scan(&second, &n)
+		done, err := db.Map[int64, int64](src, paced, o.ID)
+		if err != nil {
+			return p, err
+		}
+		for second, n := range done {
 			if step := second / int64(p.Rate.Step/time.Second); step < int64(len(p.Rate.Done)) {
 				p.Rate.Done[step] += n
 			}
-			return err
-		}, o.ID)
+		}
 	}
-	if err == nil && o.Total > 0 && !o.Open() {
-		p.Pruned, err = itemless(src, o.ID)
+	if o.Total > 0 && !o.Open() {
+		if p.Pruned, err = itemless(src, o.ID); err != nil {
+			return p, err
+		}
 	}
-	if err != nil {
-		return p, err
-	}
-	return p, early(src, o, &p)
+	return p, cheap(src, o, &p)
 }
 
-// early reads what is cheap to know of an operation's progress: its canary, and
+// cheap reads what is cheap to know of an operation's progress: its canary, and
 // what its guard sees.
-func early(src db.Source, o operation.Operation, p *operation.Progress) (err error) {
+func cheap(src db.Source, o operation.Operation, p *operation.Progress) (err error) {
 	const canary = `SELECT count(*), count(*) FILTER (WHERE outcome = 'succeeded'), count(*) FILTER (WHERE outcome = 'relapsed'),
 			count(*) FILTER (WHERE outcome = 'dropped'), coalesce(max(ended_at), 0)
 		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0) AS canary`
@@ -126,12 +127,9 @@ func early(src db.Source, o operation.Operation, p *operation.Progress) (err err
 		return nil
 	}
 	if c := &p.Canary; !o.CanaryAt.IsZero() {
-		var ended int64
-		err = src.Query(canary, func(rows *sql.Rows) error {
-			return rows.Scan(&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &ended)
-		}, o.ID, o.Pace.Canary)
-		if c.Unsettled() == 0 {
-			c.EndedAt = db.FromMicros(ended)
+		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
+		if c.Unsettled() > 0 {
+			c.EndedAt = time.Time{}
 		}
 	}
 	if err == nil && o.Pace.Guard {
@@ -140,15 +138,13 @@ func early(src db.Source, o operation.Operation, p *operation.Progress) (err err
 	return err
 }
 
-// Early is Progress without what takes longer the more items there are.
-func (b *Book) Early(ctx context.Context, o operation.Operation) (p operation.Progress, err error) {
-	return p, early(b.reader.In(ctx), o, &p)
+// CheapProgress is Progress without what takes longer the more items there are.
+func (b *Book) CheapProgress(ctx context.Context, o operation.Operation) (p operation.Progress, err error) {
+	return p, cheap(b.reader.In(ctx), o, &p)
 }
 
-func itemless(src db.Source, id int64) (is bool, err error) {
-	const query = `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`
-	err = src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&is) }, id)
-	return is, err
+func itemless(src db.Source, id int64) (bool, error) {
+	return db.Value[bool](src, `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`, id)
 }
 
 // pruneQuery finds the items by their operations, which are few. Left to itself
@@ -167,3 +163,26 @@ func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 	}
 	return int(n), nil
 }
+
+// Breakdown tells what an operation's scope is made of.
+func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
+	const (
+		scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
+		skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
+	)
+	src := b.reader.In(ctx)
+	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)
+	if err != nil {
+		return made, err
+	}
+	made.Skips, err = db.All(src, skips, func(c *operation.SkipCount) []any { return []any{&c.Code, &c.Count} }, id)
+	if err != nil {
+		return made, err
+	}
+	first, err := b.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
+	made.Skipped = first.Items
+	return made, err
+}
+
+// previewedSkips is how many of the jobs that are skipped a preview names.
+const previewedSkips = 25

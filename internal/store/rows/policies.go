@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -90,8 +89,7 @@ func (p *Policies) ID(t *db.Tx, text PolicyText) (int64, error) {
 	}
 	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
 		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
-	var id int64
-	err := t.Query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text.policy, text.origins)
+	id, err := db.Value[int64](t, insert, text.policy, text.origins)
 	if err != nil {
 		return 0, fmt.Errorf("store a policy: %w", err)
 	}
@@ -139,12 +137,17 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 	}
 	const query = `SELECT policy, origins FROM policies WHERE id = $1`
 	var text PolicyText
-	err := src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&text.policy, &text.origins) }, id)
+	_, err := db.Row(src, query, []any{&text.policy, &text.origins}, id)
 	if err == nil {
 		policy, err = text.decode()
 	}
 	if err != nil {
 		return policy, fmt.Errorf("read policy %d: %w", id, err)
+	}
+	if _, writes := src.(*db.Tx); writes {
+		if _, open := p.fresh[text]; open { // a rollback would take it back
+			return policy, nil
+		}
 	}
 	p.add(id, text)
 	p.mu.Lock()

@@ -2,15 +2,14 @@
 //
 // Feeding the index of texts costs as much as recording the failure itself, so
 // it is fed apart: the transaction that records a failure leaves a row in
-// search_backlog, and [Book.Fill] turns those rows into documents in small
+// search_backlog, and [Book.Update] turns those rows into documents in small
 // transactions, between which claims and settlements pass.
 //
 // The index holds texts from which secrets were taken out, as the configuration
-// said when they came (see refill.go for when that changes).
+// said when they came (see reindex.go for when that changes).
 package search
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -61,15 +60,14 @@ func (r Redaction) document(j job.Job) (d job.Document, fault error) {
 // Book feeds the index.
 type Book struct {
 	db.Search
-	writer  *db.Writer
-	reader  *db.Reader
-	log     *slog.Logger
-	redact  Redaction
-	stale   atomic.Bool // the index was made by another redaction
-	filling atomic.Bool // so it was, and not every failure has come to it anew
+	writer     *db.Writer
+	reader     *db.Reader
+	log        *slog.Logger
+	redact     Redaction
+	stale      atomic.Bool // the index was made by another redaction
+	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
-	failed  []failed // in the transaction that is under way
-	backlog db.Batch
+	failed []failed // in the transaction that is under way
 }
 
 // failed is a failure that has to be made searchable.
@@ -77,17 +75,11 @@ type failed struct{ seq, execution int64 }
 
 // New returns a book; Load reads whether the index has to be made anew.
 func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Book {
-	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact, backlog: db.Batch{
-		Head: `INSERT INTO search_backlog (job_seq, execution) VALUES `, Row: `(?, ?)`, Columns: 2,
-		Tail: ` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`,
-	}}
+	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact}
 }
 
 // Begin starts a transaction.
-func (b *Book) Begin() {
-	b.failed = b.failed[:0]
-	b.backlog.Reset()
-}
+func (b *Book) Begin() { b.failed = b.failed[:0] }
 
 // Failed notes that a job failed anew.
 func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
@@ -98,16 +90,13 @@ func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
 // Flush writes down which failures cannot be searched yet, each job once: the
 // newest failure of a job is the one that is searched.
 func (b *Book) Flush(t *db.Tx) error {
-	slices.SortFunc(b.failed, func(a, b failed) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.execution, b.execution)) })
-	for i, f := range b.failed {
-		if i+1 < len(b.failed) && b.failed[i+1].seq == f.seq {
-			continue
-		}
-		if err := b.backlog.Add(t, f.seq, f.execution); err != nil {
-			return err
-		}
+	rows := db.NewBatch(2, `INSERT INTO search_backlog (job_seq, execution) VALUES `,
+		` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`)
+	newest := make(map[int64]int64, len(b.failed))
+	for _, f := range b.failed {
+		newest[f.seq] = max(newest[f.seq], f.execution)
 	}
-	return b.backlog.Flush(t)
+	return db.AddAll(t, rows, db.Sorted(newest), func(seq int64) []any { return []any{seq, newest[seq]} })
 }
 
 // Committed has nothing to make known.
@@ -116,17 +105,17 @@ func (b *Book) Committed(*db.Tx) {}
 // Removed forgets jobs.
 func (b *Book) Removed(t *db.Tx, seqs string) error {
 	const forget = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
-	if _, err := t.Exec(forget, seqs); err != nil {
+	if err := t.Run(forget, seqs); err != nil {
 		return err
 	}
 	return b.Forget(t, seqs)
 }
 
-// The bounds of one transaction of Fill: they are what a claim may have to wait
+// The bounds of one transaction of Update: they are what a claim may have to wait
 // for.
 const (
-	fillRows  = 64
-	fillBytes = 64 << 10
+	stepRows  = 64
+	stepBytes = 64 << 10
 )
 
 // unsearched is a failure that waits to become searchable.
@@ -141,15 +130,15 @@ func (u unsearched) size() int {
 	return len(d.ID) + len(d.Type) + len(d.Error) + len(d.Payload) + len(d.Meta)
 }
 
-// Fill makes every failure searchable that is not yet, the newest first, and
+// Update makes every failure searchable that is not yet, the newest first, and
 // returns how many it did. Then it puts the index in order, which makes searches
 // several times quicker, until the next failure waits. Other writers come in
 // between.
-func (b *Book) Fill(ctx context.Context) (total int, err error) {
+func (b *Book) Update(ctx context.Context) (total int, err error) {
 	for more := true; more; {
 		var n int
 		if n, more, err = b.Step(ctx); err != nil {
-			return total, fmt.Errorf("fill the search index: %w", err)
+			return total, fmt.Errorf("update the search index: %w", err)
 		}
 		total += n
 	}
@@ -167,20 +156,20 @@ func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	if len(waiting) == 0 {
-		more, err = b.refill(ctx)
+		more, err = b.reindex(ctx)
 		return 0, more, err
 	}
 	return len(waiting), true, b.add(ctx, waiting)
 }
 
 // tidy puts the index in order, a little in each transaction, until there is
-// nothing to do or the next failure waits to be filled in.
+// nothing to do or the next failure waits.
 func (b *Book) tidy(ctx context.Context) error {
 	for {
 		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
-		more, err := db.Write(ctx, b.writer, fillRows, b.Tidy)
+		more, err := db.Write(ctx, b.writer, stepRows, b.Tidy)
 		if err != nil {
 			return fmt.Errorf("put the search index in order: %w", err)
 		}
@@ -241,8 +230,8 @@ func waited(t *db.Tx, f failed) (bool, error) {
 // unsearched reads the failures of one transaction: as few as the bounds say,
 // and one at least.
 func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
-	const query = `SELECT w.job_seq, w.execution, j.id, j.type, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
-			b.payload, b.meta
+	const query = `SELECT w.job_seq, w.execution, j.id, j.type,
+			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta
 		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
 		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
@@ -251,19 +240,17 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var u unsearched
 		var j job.Job
-		var meta []byte
-		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, &meta)
+		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, (*[]byte)(&j.Meta))
 		if err != nil {
 			return err
 		}
-		j.Meta = meta
 		u.document, u.fault = b.redact.document(j)
 		all = append(all, u)
-		if size += u.size(); size >= fillBytes {
+		if size += u.size(); size >= stepBytes {
 			return db.ErrEnough
 		}
 		return nil
-	}, fillRows)
+	}, stepRows)
 	return all, db.Enough(err)
 }
 
@@ -275,7 +262,5 @@ const maxLag = 100_000
 func (b *Book) Lag(ctx context.Context) (int, error) {
 	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
 		FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0) AS waiting`
-	var n int
-	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }, maxLag, b.redact.Fingerprint)
-	return n, err
+	return db.Value[int](b.reader.In(ctx), query, maxLag, b.redact.Fingerprint)
 }

@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"redrive/internal/filter"
@@ -11,38 +10,34 @@ import (
 
 // When the configuration hides something else than before, the texts in the
 // index are no longer what they should be. Nothing of them is found any more (see
-// Current), Fill empties the index, and every failure is made searchable anew:
+// Current), Update empties the index, and every failure is made searchable anew:
 // the database keeps how far that came. Until then lists are incomplete, and what
 // needs every job waits (see Complete).
 
-// refillStep is how many jobs one transaction looks through for failures.
-const refillStep = 5000
+// reindexStep is how many jobs one transaction looks through for failures.
+const reindexStep = 5000
 
 // Load notes whether the index was made by another redaction.
 func (b *Book) Load(src db.Source) error {
 	const query = `SELECT fingerprint <> $1, again <> 0 FROM redaction`
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var stale, filling bool
-		err := rows.Scan(&stale, &filling)
-		b.stale.Store(stale)
-		b.filling.Store(stale || filling)
-		return err
-	}, b.redact.Fingerprint)
-	if err != nil {
+	var stale, reindexing bool
+	if _, err := db.Row(src, query, []any{&stale, &reindexing}, b.redact.Fingerprint); err != nil {
 		return fmt.Errorf("read the redaction of the search index: %w", err)
 	}
+	b.stale.Store(stale)
+	b.reindexing.Store(stale || reindexing)
 	return nil
 }
 
-// Filling reports whether the index is filled anew, because something else is
+// Reindexing reports whether the index is made anew, because something else is
 // hidden than before.
-func (b *Book) Filling() bool { return b.filling.Load() }
+func (b *Book) Reindexing() bool { return b.reindexing.Load() }
 
 // Complete returns context.DeadlineExceeded for a search that does not find every
-// job that it should, because the index is filled anew.
+// job that it should, because the index is made anew.
 func (b *Book) Complete(f filter.Filter) error {
-	if f.Searches() && b.Filling() {
-		return fmt.Errorf("search an index that is filled anew: %w", context.DeadlineExceeded)
+	if f.Searches() && b.Reindexing() {
+		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
 	}
 	return nil
 }
@@ -51,7 +46,7 @@ func (b *Book) Complete(f filter.Filter) error {
 // because the index has to be emptied first, which is about to happen.
 func (b *Book) Current(f filter.Filter) error {
 	if f.Searches() && b.stale.Load() {
-		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
+		return fmt.Errorf("search an index that is to be emptied: %w", context.DeadlineExceeded)
 	}
 	return nil
 }
@@ -72,10 +67,10 @@ func (b *Book) empty(ctx context.Context) error {
 	return err
 }
 
-// refill notes the next failures that have to be made searchable anew, those of
+// reindex notes the next failures that have to be made searchable anew, those of
 // the newest jobs first, and reports whether there may be more. It is asked when
 // those of before can be found.
-func (b *Book) refill(ctx context.Context) (more bool, err error) {
+func (b *Book) reindex(ctx context.Context) (more bool, err error) {
 	const (
 		query = `SELECT again FROM redaction`
 		note  = `INSERT INTO search_backlog (job_seq, execution)
@@ -85,24 +80,23 @@ func (b *Book) refill(ctx context.Context) (more bool, err error) {
 			) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
 		move = `UPDATE redaction SET again = $1`
 	)
-	var before int64
-	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&before) })
+	before, err := db.Value[int64](b.reader.In(ctx), query)
 	if err != nil || before == 0 {
 		return false, err
 	}
-	first := max(1, before-refillStep)
+	first := max(1, before-reindexStep)
 	if before == 1 {
 		first = 0
 	}
-	err = b.writer.Do(ctx, refillStep, func(t *db.Tx) error {
-		if _, err := t.Exec(note, first, before); err != nil {
+	err = b.writer.Do(ctx, reindexStep, func(t *db.Tx) error {
+		if err := t.Run(note, first, before); err != nil {
 			return err
 		}
 		t.Wrote()
 		return t.ExecExactly(1, move, first)
 	})
 	if err == nil && first == 0 {
-		b.filling.Store(false)
+		b.reindexing.Store(false)
 	}
 	return true, err
 }

@@ -7,27 +7,12 @@ import (
 	"time"
 
 	"redrive/internal/audit"
-	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
-
-// LetterUsage tells how full the dead-letter queue is.
-func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	const query = `SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1`
-	firstHour := db.Micros(now)/db.MicrosPerHour - 23
-	u := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.Counters.OpenedSince(firstHour)}
-	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
-		var oldest int64
-		err := rows.Scan(&oldest)
-		u.Oldest = db.FromMicros(oldest)
-		return err
-	})
-	return u, err
-}
 
 // pruneChunk is how many letters one transaction removes.
 const pruneChunk = 500
@@ -104,7 +89,7 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 		`DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`,
 		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,
 	} {
-		if _, err := t.Exec(remove, these); err != nil {
+		if err := t.Run(remove, these); err != nil {
 			return err
 		}
 	}
@@ -115,66 +100,88 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 	return s.books.Removed(t, these)
 }
 
-// Forwarded writes down what became of a refused dead letter that was sent once
-// more: it is stored as any other letter, or its problem is a newer one. A run
-// whose letter is not refused (any more) is a *job.Conflict.
-func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error) {
-	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
-		from, err := s.byID(t, id)
-		if err != nil {
-			return job.Job{}, err
-		}
-		if from.Run != run || from.Letter != job.LetterRefused {
-			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
-				"the dead letter of run %d is not refused; the job is %s in run %d", run, from.Status(), from.Run)}
-		}
-		if d.Problem != "" {
-			const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
-			t.Touch()
-			if err := t.ExecExactly(1, still, from.Seq, run, clip.Text(d.Problem, job.MaxNote)); err != nil {
-				return job.Job{}, err
-			}
-			return from, s.Accounts.Log(t, about(from, from, "job.forward", now, by))
-		}
-		to, err := s.accepted(t, from, d)
-		if err != nil {
-			return job.Job{}, err
-		}
-		return to, s.Accounts.Log(t, about(from, to, "job.forward", now, by))
-	})
+// purged is how far a purge has come in the trash, the oldest first.
+type purged struct {
+	at, seq         int64 // of the job that was looked at last
+	looked, removed int
 }
 
-// accepted moves a refused letter into the dead-letter queue. Its job failed when
-// it failed: the list of letters and the scope of an operation both go by that.
-func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error) {
-	const (
-		letter = `UPDATE dead_letters SET open = 1, refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
-			WHERE job_seq = $1 AND run = $2 AND refused = 1`
-		update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
-	)
-	if err := t.ExecExactly(1, letter, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
-		return job.Job{}, err
+// purgeTrash removes the jobs in the trash that came there before a time. Each
+// transaction looks at a few.
+func (s *Store) purgeTrash(ctx context.Context, now, before time.Time) (total int, err error) {
+	var last purged
+	for {
+		from := last // the write may still run when nobody waits for it any more
+		last, err = db.Write(ctx, s.writer, pruneChunk, func(t *db.Tx) (purged, error) { return s.purge(t, now, before, from) })
+		if err != nil {
+			return total, fmt.Errorf("purge the trash: %w", err)
+		}
+		if total += last.removed; last.looked < pruneChunk {
+			return total, nil
+		}
 	}
-	to, err := s.change(t, from, update, from.Seq)
+}
+
+// purge removes the next jobs, but for those that an operation is about to bring
+// back or to replay: what a person asked for comes first. Each has an entry in the
+// audit log that says so, and who had discarded it: what a person did to a job
+// stays known when the job is gone.
+func (s *Store) purge(t *db.Tx, now, before time.Time, last purged) (purged, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	next, old, err := s.oldTrash(t, before, last)
+	if err != nil || len(old) == 0 {
+		return next, err
+	}
+	jobs, err := s.policies.Jobs(t, query, db.Numbers(old))
 	if err != nil {
-		return job.Job{}, fmt.Errorf("store the dead letter of job %s: %w", from.ID, err)
+		return next, err
 	}
-	s.moved(&from, &to, job.Totals{})
-	return to, nil
+	was, err := trashed(t, jobs)
+	if err != nil {
+		return next, err
+	}
+	if err := s.remove(t, jobs); err != nil {
+		return next, err
+	}
+	for _, j := range jobs {
+		gone := audit.Entry{
+			At: now, Actor: retentionActor(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
+		}
+		if err := s.Accounts.Log(t, gone); err != nil {
+			return next, err
+		}
+	}
+	next.removed = len(jobs)
+	return next, nil
 }
 
-// Problems says why the dead letters of these jobs were refused, by the job's
-// own number.
-func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string, error) {
-	const query = `SELECT l.job_seq, l.problem FROM dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq AND j.run = l.run
-		WHERE l.job_seq IN (SELECT value FROM json_each($1)) AND l.refused = 1`
-	all := map[int64]string{}
-	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
-		var seq int64
-		var problem string
-		err := rows.Scan(&seq, &problem)
-		all[seq] = problem
+// oldTrash looks at the jobs in the trash after the last ones that came there
+// before a time, and names those that nobody needs.
+func (s *Store) oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64, err error) {
+	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
+			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))
+		FROM trash WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
+	next = purged{at: last.at, seq: last.seq}
+	err = t.Query(query, func(rows *sql.Rows) error {
+		var held bool
+		err := rows.Scan(&next.at, &next.seq, &held)
+		if next.looked++; !held {
+			old = append(old, next.seq)
+		}
 		return err
-	}, rows.Seqs(jobs))
-	return all, err
+	}, db.Micros(before), last.at, last.seq, pruneChunk)
+	return next, old, err
 }
+
+// discardedBy says who put a job into the trash, and when.
+func discardedBy(was job.Trashed) string {
+	words := "discarded by " + audit.Name(was.By)
+	if was.Bulk != 0 {
+		words += fmt.Sprintf(" with operation %d", was.Bulk)
+	}
+	return words + " at " + was.At.Format("2006-01-02 15:04:05 UTC")
+}
+
+// retentionActor is who removes what is kept for its time only: no user has a
+// name of two words.
+func retentionActor() audit.Actor { return audit.Actor{Name: "the retention"} }
