@@ -62,7 +62,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Jo
 			return nil, err
 		}
 		held += len(unknown)
-		if err := s.take(t, c, known); err != nil {
+		if known, err = s.take(t, c, known); err != nil {
 			return nil, err
 		}
 		claimed = joined(claimed, known)
@@ -78,13 +78,11 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Jo
 // longest, and of all these again those with the highest priority. (SQLite
 // would prepare the statement anew for each value of a bare LIMIT $2.)
 func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
-	const (
-		from      = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
-		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
-		due       = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
-		scheduled = due + `list_state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
-		retryable = due + `list_state = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
-	)
+	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
+	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
+	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
+	const scheduled = due + `list_state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
+	const retryable = due + `list_state = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, part := range []struct {
 		state job.State
@@ -128,15 +126,13 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 	return known, unknown
 }
 
-// take starts executions of the jobs.
-func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) error {
-	const (
-		update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
-			worker = $3, lease_until = $4, last_seen = $2`
-		these = ` WHERE seq IN (SELECT value FROM json_each($1))`
-	)
+// take starts executions of jobs, and returns these as they are then.
+func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) ([]job.Job, error) {
+	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
+		worker = $3, lease_until = $4, last_seen = $2`
+	const these = ` WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
-		return nil
+		return nil, nil
 	}
 	now, until := db.FromMicros(db.Micros(c.Now)), db.FromMicros(db.Micros(c.Now.Add(c.Lease)))
 	query := update + these // the usual one touches no list
@@ -144,19 +140,15 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) error {
 		query = update + `, list_state = ''` + these
 	}
 	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
-		return err
+		return nil, err
 	}
 	if err := knowGroups(t, jobs); err != nil {
-		return err
+		return nil, err
 	}
-	before := slices.Clone(jobs)
-	for i := range jobs {
-		j := &jobs[i]
+	return s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
-		s.moved(&before[i], j, job.Totals{})
-	}
-	return nil
+	}), nil
 }
 
 // knowGroups fills in the error groups of jobs that wait for a claim. Only those
@@ -190,12 +182,9 @@ func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 	if err := t.Run(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
-	before := slices.Clone(jobs)
-	for i := range jobs {
-		j := &jobs[i]
+	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
-		s.moved(&before[i], j, job.Totals{})
-	}
+	})
 	return nil
 }
 

@@ -25,10 +25,7 @@ import (
 // be valid: nothing is checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
-	texts, err := rows.TextsOf(jobs)
-	if err != nil {
-		return nil, err
-	}
+	texts := rows.TextsOf(jobs)
 	causes := map[int]fingerprint.Cause{} // of those that come as dead letters
 	for i := range jobs {
 		if fresh(&jobs[i], now); jobs[i].State == job.Discarded {
@@ -88,12 +85,7 @@ func insertingBodies() db.Batch {
 }
 
 // flushJobs writes the new jobs that wait.
-func (g *gathered) flushJobs(t *db.Tx) error {
-	if err := g.jobs.Flush(t); err != nil {
-		return err
-	}
-	return g.bodies.Flush(t)
-}
+func (g *gathered) flushJobs(t *db.Tx) error { return db.Steps(t, g.jobs.Flush, g.bodies.Flush) }
 
 // enqueue stores a job, unless its key names one already.
 func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause fingerprint.Cause) (job.Enqueued, error) {

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"fmt"
-
 	"redrive/internal/job"
 	"redrive/internal/store/book"
 	"redrive/internal/store/counters"
@@ -51,18 +49,13 @@ func (m *memory) load(src db.Source, active []job.Job) error {
 	for i := range active {
 		m.active[active[i].ID] = remembered(active[i])
 	}
-	const (
-		newest = `SELECT newest FROM revision`
-		paused = `SELECT name, true FROM queues WHERE paused_at <> 0`
-	)
+	const newest = `SELECT newest FROM revision`
+	const paused = `SELECT name, true FROM queues WHERE paused_at <> 0`
 	var err error
 	if m.last, err = db.Value[int64](src, newest); err == nil {
 		m.paused, err = db.Map[string, bool](src, paused)
 	}
-	if err != nil {
-		return fmt.Errorf("read the queues: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "read the queues")
 }
 
 // remembered is a copy of a job without what its worker alone needs.

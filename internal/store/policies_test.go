@@ -18,10 +18,9 @@ func TestPolicies_OfATransactionThatFailedAreStoredAgain(t *testing.T) {
 	path := pathOf(t, s)
 	j := testJob("1")
 	j.Policy.MaxAttempts, j.Key = 7, "once"
-	text, err := rows.TextOf(j)
-	check(t, err)
+	text := rows.TextOf(j)
 	fault := errors.New("fault")
-	err = s.writer.Do(t.Context(), 1, func(tx *db.Tx) error {
+	err := s.writer.Do(t.Context(), 1, func(tx *db.Tx) error {
 		first := j
 		fresh(&first, testTime)
 		if _, err := s.enqueue(tx, &first, text, fingerprint.Cause{}); err != nil {

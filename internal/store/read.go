@@ -237,11 +237,7 @@ func replays(src db.Source, seq int64) ([]job.Replay, error) {
 // are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
-	list, err := db.Rows(ids)
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, list)
+	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, db.Rows(ids))
 	changes := make([]job.Change, len(jobs))
 	for i, j := range jobs {
 		changes[i] = j.Changed()

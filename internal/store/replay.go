@@ -57,45 +57,28 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 // spares SQLite a journal for each statement: after an error the whole
 // transaction is rolled back anyway.
 func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	const (
-		record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
-			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-		letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-		update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '', group_id = 0,
-				run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
-			WHERE seq IN (SELECT value FROM json_each($1))`
-	)
+	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
+		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	const letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
+	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '', group_id = 0,
+			run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
+		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
-	if err := t.ExecExactly(len(from), record, these, at, by.Name, bulk); err != nil {
-		return fmt.Errorf("record the replay: %w", err)
-	}
-	if err := t.Run(letter, these, at, by.Name); err != nil {
-		return fmt.Errorf("mark the dead letter: %w", err)
-	}
-	if err := s.leaveTrash(t, from...); err != nil {
-		return err
-	}
-	if err := t.ExecExactly(len(from), update, these, at); err != nil {
+	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Any(letter, these, at, by.Name),
+		db.Exactly(len(from), update, these, at))
+	if err != nil {
 		return fmt.Errorf("start the next run: %w", err)
 	}
-	s.tx.changes = slices.Grow(s.tx.changes, len(from))
-	next := make([]job.Job, len(from))
 	for i := range from {
-		next[i] = renewed(from[i], now)
 		s.tx.ended(&from[i], operation.RunDropped, now)
-		s.moved(&from[i], &next[i], job.Totals{Replayed: 1})
 	}
-	return nil
-}
-
-// renewed is a job at the beginning of its next run.
-func renewed(j job.Job, now time.Time) job.Job {
-	at := db.FromMicros(db.Micros(now))
-	j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
-	j.RunAt, j.ChangedAt, j.FinishedAt, j.Reason, j.Error = at, at, time.Time{}, "", job.ErrorInfo{}
-	j.Group = 0
-	return j
+	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
+		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
+		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at), time.Time{}
+		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0
+	})
+	return s.leaveTrash(t, from)
 }
 
 // rework changes a job that is over, before it is replayed: from here on it
@@ -108,18 +91,12 @@ func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 		return job.Job{}, fmt.Errorf("keep what run %d of job %s had: %w", from.Run, from.ID, err)
 	}
 	want := edit.Apply(from)
-	text, err := rows.TextOf(want)
+	policy, err := s.policies.ID(t, rows.TextOf(want))
 	if err != nil {
 		return job.Job{}, err
 	}
-	policy, err := s.policies.ID(t, text)
-	if err != nil {
-		return job.Job{}, err
-	}
-	const (
-		body   = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
-		update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
-	)
+	const body = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
+	const update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
 	if b := edit.Body; b != nil {
 		err := t.ExecExactly(1, body, from.Seq, b.TraceID, b.MessageID, []byte(b.Meta), b.Payload, b.Envelope)
 		if err != nil {

@@ -138,11 +138,9 @@ func started(t *db.Tx, claimed *job.Job, a job.Attempt) error {
 
 // end moves the job on.
 func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
-	const (
-		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
-		failed  = `UPDATE jobs SET state = $5, list_state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
-			reason = $9, letter = $10, error_type = $11, error_message = $12, group_id = $13` + token
-	)
+	const release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
+	const failed = `UPDATE jobs SET state = $5, list_state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
+		reason = $9, letter = $10, error_type = $11, error_message = $12, group_id = $13` + token
 	at := db.Micros(to.ChangedAt)
 	switch {
 	case to.State == job.Completed:
@@ -177,10 +175,7 @@ func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	}
 	err := t.Run(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
 		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
-	if err != nil {
-		return fmt.Errorf("store the dead letter: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "store the dead letter")
 }
 
 // Extend is the heartbeat: it moves the leases of executions to until. It

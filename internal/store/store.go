@@ -164,12 +164,7 @@ func (s *Store) Announce(url string) error { return s.engine.Announce(url) }
 
 // probe changes a row twice, because a database may not write what is equal.
 func probe(t *db.Tx) error {
-	for _, query := range []string{"UPDATE revision SET n = n + 1", "UPDATE revision SET n = n - 1"} {
-		if err := t.ExecExactly(1, query); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.Steps(t, db.Exactly(1, "UPDATE revision SET n = n + 1"), db.Exactly(1, "UPDATE revision SET n = n - 1"))
 }
 
 // refused reports whether an operation looked and, having written nothing, said

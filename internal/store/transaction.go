@@ -1,8 +1,8 @@
 package store
 
 import (
-	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,11 +49,7 @@ func (g *gathered) Flush(t *db.Tx) error {
 	for k, r := range g.runs {
 		ended = append(ended, [5]any{k.seq, k.run, r.at, r.outcome, r.group})
 	}
-	text, err := db.Rows(ended)
-	if err != nil {
-		return err
-	}
-	return g.books.RunsEnded(t, text)
+	return g.books.RunsEnded(t, db.Rows(ended))
 }
 
 // Committed has nothing to make known; see news.
@@ -66,6 +62,18 @@ func (s *Store) moved(from, to *job.Job, totals job.Totals) {
 	change := to.Changed()
 	change.Failed = totals.Failed > 0
 	s.tx.changes = append(s.tx.changes, change)
+}
+
+// moveAll is moved of many jobs, each changed alike. It returns them as they are
+// then.
+func (s *Store) moveAll(from []job.Job, totals job.Totals, change func(*job.Job)) []job.Job {
+	to := slices.Clone(from)
+	s.tx.changes = slices.Grow(s.tx.changes, len(from))
+	for i := range to {
+		change(&to[i])
+		s.moved(&from[i], &to[i], totals)
+	}
+	return to
 }
 
 // runKey names a run of a job.
@@ -106,11 +114,7 @@ func (s *Store) runsResumed(t *db.Tx, jobs []job.Job) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	text, err := db.Rows(runs)
-	if err != nil {
-		return fmt.Errorf("take outcomes of replayed runs back: %w", err)
-	}
-	return s.books.RunsResumed(t, text)
+	return s.books.RunsResumed(t, db.Rows(runs))
 }
 
 // news is what is told after a commit.
@@ -133,11 +137,8 @@ func (p *publisher) Flush(t *db.Tx) error {
 		return nil
 	}
 	const update = `UPDATE revision SET n = n + 1, newest = $1`
-	if err := t.Run(update, p.s.known.newest()); err != nil {
-		return fmt.Errorf("count the revision: %w", err)
-	}
 	t.Wrote()
-	return nil
+	return db.Wrap(t.Run(update, p.s.known.newest()), "count the revision")
 }
 
 func (p *publisher) changed(t *db.Tx) bool {
@@ -182,8 +183,6 @@ func (s *Store) Snapshot() job.Snapshot {
 }
 
 func (s *Store) loadRevision(src db.Source) (err error) {
-	if s.news.revision, err = db.Value[int64](src, `SELECT n FROM revision`); err != nil {
-		return fmt.Errorf("read the revision: %w", err)
-	}
-	return nil
+	s.news.revision, err = db.Value[int64](src, `SELECT n FROM revision`)
+	return db.Wrap(err, "read the revision")
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"redrive/internal/audit"
@@ -40,33 +39,26 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 // DiscardAll puts jobs that can be discarded into the trash, each as it is in
 // this transaction; bulk is the operation that did so, or 0.
 func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	const (
-		letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-		trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
-			SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-		update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'trashed', held = 0, reason = $3,
-				changed_at = $2, finished_at = $2
-			WHERE seq IN (SELECT value FROM json_each($1))`
-	)
+	const letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
+	const trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
+		SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'trashed', held = 0, reason = $3,
+			changed_at = $2, finished_at = $2
+		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
-	if err := t.Run(letter, these, at, by.Name); err != nil {
-		return fmt.Errorf("mark the dead letters: %w", err)
-	}
-	if err := t.ExecExactly(len(from), trash, these, at, by.Name, bulk); err != nil {
+	err := db.Steps(t, db.Any(letter, these, at, by.Name), db.Exactly(len(from), trash, these, at, by.Name, bulk),
+		db.Exactly(len(from), update, these, at, string(retry.Manual)))
+	if err != nil {
 		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
-	if err := t.ExecExactly(len(from), update, these, at, string(retry.Manual)); err != nil {
-		return fmt.Errorf("end discarded jobs: %w", err)
-	}
-	after := slices.Clone(from)
-	for i := range after {
-		to := &after[i]
-		to.State, to.Letter, to.Held, to.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
-		to.ChangedAt, to.FinishedAt = db.FromMicros(at), db.FromMicros(at)
+	for i := range from {
 		s.tx.ended(&from[i], operation.RunDropped, now)
-		s.moved(&from[i], to, job.Totals{})
 	}
+	s.moveAll(from, job.Totals{}, func(j *job.Job) {
+		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
+		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
+	})
 	return nil
 }
 
@@ -89,19 +81,14 @@ func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, 
 
 // RestoreAll puts jobs back that can be restored.
 func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
-	const (
-		letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
-		update = `UPDATE jobs SET state = trash.state,
-				list_state = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
-				letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
-			FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
-	)
+	const letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
+	const update = `UPDATE jobs SET state = trash.state,
+			list_state = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
+			letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
+		FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
 	these := rows.Seqs(from)
-	if err := t.Run(letter, these); err != nil {
-		return fmt.Errorf("open the dead letters again: %w", err)
-	}
-	if err := t.ExecExactly(len(from), update, these); err != nil {
+	if err := db.Steps(t, db.Any(letter, these), db.Exactly(len(from), update, these)); err != nil {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
 	restored, err := s.policies.ToActOn(t, rows.Numbers(from))
@@ -118,11 +105,11 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	if err := s.runsResumed(t, from); err != nil {
 		return err
 	}
-	return s.leaveTrash(t, from...)
+	return s.leaveTrash(t, from)
 }
 
 // leaveTrash forgets where jobs were that lay in the trash.
-func (s *Store) leaveTrash(t *db.Tx, from ...job.Job) error {
+func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 	var trashed []int64
 	for _, j := range from {
 		if j.Restorable() {
@@ -133,10 +120,7 @@ func (s *Store) leaveTrash(t *db.Tx, from ...job.Job) error {
 		return nil
 	}
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	if err := t.ExecExactly(len(trashed), remove, db.Numbers(trashed)); err != nil {
-		return fmt.Errorf("take jobs out of the trash: %w", err)
-	}
-	return nil
+	return db.Wrap(t.ExecExactly(len(trashed), remove, db.Numbers(trashed)), "take jobs out of the trash")
 }
 
 // Trashed says of jobs in the trash when they came there and where they were,

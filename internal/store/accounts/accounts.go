@@ -41,10 +41,7 @@ func (b *Book) Load(src db.Source) error {
 		b.guarded.Store(guarded)
 		err = b.loadHead(src)
 	}
-	if err != nil {
-		return fmt.Errorf("read who has access: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "read who has access")
 }
 
 // Begin starts a transaction.
@@ -180,12 +177,8 @@ func (b *Book) RemoveUser(ctx context.Context, now time.Time, name string, by au
 		if err := b.keepAdmin(t, u); err != nil {
 			return e, err
 		}
-		for _, remove := range []string{`DELETE FROM sessions WHERE "user" = $1`, `DELETE FROM users WHERE name = $1`} {
-			if err := t.Run(remove, name); err != nil {
-				return e, err
-			}
-		}
-		return audit.Entry{Action: "user.remove", Subject: name, Before: string(u.Role)}, b.guard(t)
+		e = audit.Entry{Action: "user.remove", Subject: name, Before: string(u.Role)}
+		return e, db.Steps(t, db.Any(`DELETE FROM sessions WHERE "user" = $1`, name), db.Any(`DELETE FROM users WHERE name = $1`, name), b.guard)
 	})
 }
 

@@ -57,10 +57,8 @@ func entryFields(e *audit.Entry) []any {
 // against the head that is kept beside the log. It reads in pieces, so that
 // entries of any number fit into memory.
 func Verify(src db.Source) (n int64, err error) {
-	const (
-		query  = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
-		newest = `SELECT seq, hash FROM audit_head`
-	)
+	const query = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
+	const newest = `SELECT seq, hash FROM audit_head`
 	var last, top head
 	for {
 		entries, err := db.All(src, query, entryFields, last.seq)

@@ -16,12 +16,10 @@ const maxSessions = 50
 // StartSession keeps a new login, and forgets those that are over. Who was
 // removed or changed since the password was checked gets access.ErrUnknown.
 func (b *Book) StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by audit.Actor) error {
-	const (
-		over  = `DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2`
-		extra = `DELETE FROM sessions WHERE "user" = $1 AND hash NOT IN
-			(SELECT hash FROM sessions WHERE "user" = $1 ORDER BY created_at DESC, hash LIMIT $2)`
-		insert = `INSERT INTO sessions (hash, "user", created_at, seen_at, address) VALUES ($1, $2, $3, $3, $4)`
-	)
+	const over = `DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2`
+	const extra = `DELETE FROM sessions WHERE "user" = $1 AND hash NOT IN
+		(SELECT hash FROM sessions WHERE "user" = $1 ORDER BY created_at DESC, hash LIMIT $2)`
+	const insert = `INSERT INTO sessions (hash, "user", created_at, seen_at, address) VALUES ($1, $2, $3, $3, $4)`
 	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		u, err := user(t, n.User)
 		if err == nil && (!u.Changed.Equal(checked.Changed) || u.Password != checked.Password) {
@@ -30,13 +28,9 @@ func (b *Book) StartSession(ctx context.Context, now time.Time, n access.Session
 		if err != nil {
 			return e, err
 		}
-		if err := t.Run(over, db.Micros(now.Add(-access.Idle)), db.Micros(now.Add(-access.Lifetime))); err != nil {
-			return e, err
-		}
-		if err := t.Run(extra, n.User, maxSessions-1); err != nil {
-			return e, err
-		}
-		return audit.Entry{Action: "login", Subject: n.User}, t.Run(insert, n.Hash, n.User, db.Micros(now), n.Address)
+		return audit.Entry{Action: "login", Subject: n.User}, db.Steps(t,
+			db.Any(over, db.Micros(now.Add(-access.Idle)), db.Micros(now.Add(-access.Lifetime))),
+			db.Any(extra, n.User, maxSessions-1), db.Any(insert, n.Hash, n.User, db.Micros(now), n.Address))
 	})
 }
 
@@ -117,11 +111,9 @@ func (b *Book) CreateToken(ctx context.Context, now time.Time, n access.Token, b
 		} else if taken {
 			return e, access.Refuse("a token named %s is in use: revoke it first, or take another name", n.Name)
 		}
-		if err := t.Run(insert, n.ID, n.Hash, n.Name, string(n.Role), db.Micros(now), by.Name, db.Micros(n.Expires)); err != nil {
-			return e, err
-		}
 		what := n.Name + ", " + string(n.Role) + ", until " + n.Expires.UTC().Format(time.RFC3339)
-		return audit.Entry{Action: "token.create", Subject: n.ID, After: what}, b.guard(t)
+		return audit.Entry{Action: "token.create", Subject: n.ID, After: what}, db.Steps(t,
+			db.Any(insert, n.ID, n.Hash, n.Name, string(n.Role), db.Micros(now), by.Name, db.Micros(n.Expires)), b.guard)
 	})
 }
 

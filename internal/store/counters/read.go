@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"redrive/internal/filter"
@@ -66,26 +66,23 @@ func eachMinute(src db.Source, now time.Time, each func(queue string, i int, t j
 // of its own. It gives up, with context.DeadlineExceeded, when that takes too
 // long.
 func (b *Book) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
-	const query = `SELECT (minute - CAST($1 AS BIGINT)) / CAST($2 AS BIGINT) AS step, sum(succeeded), sum(failed), sum(requeued),
-			sum(failed_permanently), sum(dlq_failed), sum(replayed)
-		FROM minutes WHERE minute BETWEEN $1 AND $3 AND ($4 = '' OR queue = $4) AND ($5 = '' OR type = $5)
-			AND ($6 = '' OR type >= $6 AND type < $7)
-		GROUP BY step`
-	prefix, beyond := "", ""
-	if name, ok := strings.CutSuffix(typ, ".*"); ok {
-		typ, prefix, beyond = "", name+".", name+"/" // '/' follows '.'
-	}
+	first, step := db.Micros(scale.First(now))/db.MicrosPerMinute, int64(scale.Step/time.Minute)
+	var where db.Where
+	where.Add("minute BETWEEN %s AND %s", first, db.Micros(now)/db.MicrosPerMinute)
+	where.Equal("queue", queue)
+	where.Pattern("type", typ)
+	query := fmt.Sprintf(`SELECT (minute - CAST($1 AS BIGINT)) / %d AS step, sum(succeeded), sum(failed), sum(requeued),
+			sum(failed_permanently), sum(dlq_failed), sum(replayed) FROM minutes`, step) + where.String() + ` GROUP BY step`
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	all := make([]job.Totals, scale.Steps)
-	first, step := db.Micros(scale.First(now))/db.MicrosPerMinute, int64(scale.Step/time.Minute)
 	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var i int
 		var t job.Totals
 		err := rows.Scan(totalFields(&t, &i)...)
 		all[i] = t
 		return err
-	}, first, step, db.Micros(now)/db.MicrosPerMinute, queue, typ, prefix, beyond)
+	}, where.Args...)
 	return all, db.TimedOut(ctx, err)
 }
 
@@ -110,14 +107,12 @@ func (b *Book) Queues(ctx context.Context, now time.Time) ([]queues.Info, error)
 // next job could run: of the available ones the next that a claim takes,
 // otherwise one that has come due.
 func queueInfos(src db.Source, now time.Time) ([]queues.Info, error) {
-	const (
-		due   = `(SELECT min(run_at) FROM jobs WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $1 AND list_state = `
-		query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
-				(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
-				` + due + `'scheduled'), ` + due + `'retryable'), 0)
-			FROM (SELECT queue AS name FROM depths UNION SELECT name FROM queues) AS known LEFT JOIN queues AS q USING (name)
-			ORDER BY name`
-	)
+	const due = `(SELECT min(run_at) FROM jobs WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $1 AND list_state = `
+	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
+			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
+			` + due + `'scheduled'), ` + due + `'retryable'), 0)
+		FROM (SELECT queue AS name FROM depths UNION SELECT name FROM queues) AS known LEFT JOIN queues AS q USING (name)
+		ORDER BY name`
 	return db.All(src, query, func(q *queues.Info) []any {
 		q.Depths, q.LastHour = job.Depths{}, make([]job.Totals, lastHour)
 		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
@@ -126,13 +121,14 @@ func queueInfos(src db.Source, now time.Time) ([]queues.Info, error) {
 
 // addCounts gives queues their depths and counters.
 func addCounts(src db.Source, now time.Time, byName map[string]*queues.Info) error {
-	err := eachDepth(src, func(k depthKey, n int64) {
-		if q := byName[k.queue]; q != nil {
-			q.Depths[k.status] = n
-		}
-	})
+	depths, err := depths(src)
 	if err != nil {
 		return err
+	}
+	for _, d := range depths {
+		if q := byName[d.queue]; q != nil {
+			q.Depths[d.status] = d.n
+		}
 	}
 	err = eachMinute(src, now, func(queue string, i int, t job.Totals) {
 		if q := byName[queue]; q != nil {

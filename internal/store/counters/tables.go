@@ -2,7 +2,6 @@ package counters
 
 import (
 	"database/sql"
-	"fmt"
 	"maps"
 
 	"redrive/internal/job"
@@ -40,10 +39,8 @@ func addingN(table, key string) string {
 // Flush writes the sums, each row once and none that would not change.
 func (b *Book) Flush(t *db.Tx) error {
 	b.sums.bound(b.labels)
-	if err := db.Steps(t, b.flushDepths, b.flushHeld, b.flushCounters, b.flushMinutes, b.flushLetters); err != nil {
-		return fmt.Errorf("write the counters: %w", err)
-	}
-	return nil
+	err := db.Steps(t, b.flushDepths, b.flushHeld, b.flushCounters, b.flushMinutes, b.flushLetters)
+	return db.Wrap(err, "write the counters")
 }
 
 // flushDepths also writes a queue that is new and holds nothing any more: it is
@@ -101,11 +98,9 @@ func (b *Book) flushLetters(t *db.Tx) error {
 
 // Load reads the counts at the start.
 func (b *Book) Load(src db.Source) error {
-	if err := db.Steps(src, b.loadMinute, b.loadDepths, b.loadCounters, b.loadLetters, b.loadOpened, b.loadQueues); err != nil {
-		return fmt.Errorf("read the counters: %w", err)
-	}
+	err := db.Steps(src, b.loadMinute, b.loadDepths, b.loadCounters, b.loadLetters, b.loadOpened, b.loadQueues)
 	b.publishNames()
-	return nil
+	return db.Wrap(err, "read the counters")
 }
 
 func (b *Book) loadMinute(src db.Source) (err error) {
@@ -114,22 +109,24 @@ func (b *Book) loadMinute(src db.Source) (err error) {
 }
 
 func (b *Book) loadDepths(src db.Source) error {
-	return eachDepth(src, func(k depthKey, n int64) {
-		b.depths[k.status] += n
-		b.queued[k] = n
-		b.queues[k.queue] = true
-	})
+	all, err := depths(src)
+	for _, d := range all {
+		b.depths[d.status] += d.n
+		b.queued[d.depthKey] = d.n
+		b.queues[d.queue] = true
+	}
+	return err
 }
 
-func eachDepth(src db.Source, each func(depthKey, int64)) error {
+// depth is a row of the table depths.
+type depth struct {
+	depthKey
+	n int64
+}
+
+func depths(src db.Source) ([]depth, error) {
 	const query = `SELECT queue, status, n FROM depths`
-	return src.Query(query, func(rows *sql.Rows) error {
-		var k depthKey
-		var n int64
-		err := rows.Scan(&k.queue, &k.status, &n)
-		each(k, n)
-		return err
-	})
+	return db.All(src, query, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} })
 }
 
 func (b *Book) loadCounters(src db.Source) error {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 )
 
@@ -112,6 +113,16 @@ func AddAll[K any](t *Tx, to Batch, keys []K, row func(K) []any) error {
 	return to.Flush(t)
 }
 
+// Exactly is a step that runs a statement, which has to change n rows.
+func Exactly(n int, query string, args ...any) func(*Tx) error {
+	return func(t *Tx) error { return t.ExecExactly(n, query, args...) }
+}
+
+// Any is a step that runs a statement, however many rows it changes.
+func Any(query string, args ...any) func(*Tx) error {
+	return func(t *Tx) error { return t.Run(query, args...) }
+}
+
 // Steps takes steps one after the other, until one fails.
 func Steps[T any](with T, steps ...func(T) error) error {
 	for _, step := range steps {
@@ -120,4 +131,12 @@ func Steps[T any](with T, steps ...func(T) error) error {
 		}
 	}
 	return nil
+}
+
+// Wrap says what failed, if anything did.
+func Wrap(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
 }

@@ -171,11 +171,9 @@ const lastDay = 24
 
 // addParts gives groups their queues and their last day.
 func addParts(src db.Source, now time.Time, groups []failures.Group) error {
-	const (
-		queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
-			ORDER BY failures DESC, queue`
-		hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
-	)
+	const queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
+		ORDER BY failures DESC, queue`
+	const hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
 	if len(groups) == 0 {
 		return nil
 	}

@@ -3,7 +3,6 @@ package groups
 import (
 	"cmp"
 	"database/sql"
-	"fmt"
 
 	"redrive/internal/failures"
 	"redrive/internal/job"
@@ -106,18 +105,13 @@ func (b *Book) RunsEnded(t *db.Tx, runs string) error {
 		d.relapsed += relapsed
 		return err
 	}, runs)
-	if err != nil {
-		return fmt.Errorf("count the outcomes of replayed runs: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "count the outcomes of replayed runs")
 }
 
 // Flush writes the sums.
 func (b *Book) Flush(t *db.Tx) error {
-	if err := db.Steps(t, b.flushReopened, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest); err != nil {
-		return fmt.Errorf("write the error groups: %w", err)
-	}
-	return nil
+	err := db.Steps(t, b.flushReopened, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest)
+	return db.Wrap(err, "write the error groups")
 }
 
 func (b *Book) flushReopened(t *db.Tx) error {

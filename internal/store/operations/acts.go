@@ -84,11 +84,8 @@ func (b *Book) insert(t *db.Tx, o operation.Operation) (id int64, err error) {
 		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
 	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start, o.Pace.Rate, o.Pace.Spread.Microseconds(),
 		o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, o.Key)
-	if err != nil {
-		return 0, fmt.Errorf("store the operation: %w", err)
-	}
 	b.changed(t, "", o.State)
-	return id, nil
+	return id, db.Wrap(err, "store the operation")
 }
 
 // save writes what changes of an operation that was in another state,
@@ -100,11 +97,8 @@ func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error 
 	err := t.ExecExactly(1, update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary,
 		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
 		o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
-	if err != nil {
-		return fmt.Errorf("write operation %d: %w", o.ID, err)
-	}
 	b.changed(t, was, o.State)
-	return nil
+	return db.Wrap(err, "write operation %d", o.ID)
 }
 
 // record saves an operation, and writes an entry of the audit log about it.

@@ -112,11 +112,7 @@ func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.N
 	for i, n := range named {
 		ids[i] = n.ID
 	}
-	text, err := db.Rows(ids)
-	if err != nil {
-		return o, err
-	}
-	known, err := db.Map[string, int64](t, query, text)
+	known, err := db.Map[string, int64](t, query, db.Rows(ids))
 	if err != nil {
 		return o, err
 	}
@@ -169,12 +165,10 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 
 // countScope moves the rollups of a scope.
 func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
-	const (
-		addPart = `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`
-		addSkip = `INSERT INTO operation_skips (operation_id, code, n) VALUES ($1, $2, $3)
-			ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`
-	)
+	const addPart = `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`
+	const addSkip = `INSERT INTO operation_skips (operation_id, code, n) VALUES ($1, $2, $3)
+		ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`
 	for _, k := range db.Keys(scope) {
 		if err := t.Run(addPart, id, k.queue, k.typ, scope[k]); err != nil {
 			return err

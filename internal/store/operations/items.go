@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"redrive/internal/job"
@@ -158,18 +157,13 @@ const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
 // from its items, and stays.
 func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 	n, err := t.Exec(pruneQuery, db.Micros(before), most)
-	if err != nil {
-		return 0, fmt.Errorf("remove the items of old operations: %w", err)
-	}
-	return int(n), nil
+	return int(n), db.Wrap(err, "remove the items of old operations")
 }
 
 // Breakdown tells what an operation's scope is made of.
 func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
-	const (
-		scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
-		skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
-	)
+	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
+	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
 	src := b.reader.In(ctx)
 	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)
 	if err != nil {

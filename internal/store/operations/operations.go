@@ -67,10 +67,8 @@ func (b *Book) Load(src db.Source) error {
 	const query = `SELECT count(*) FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state IN ('collecting', 'running')`
 	var err error
-	if b.underWay, err = db.Value[int64](src, query); err != nil {
-		return fmt.Errorf("count the operations: %w", err)
-	}
-	return nil
+	b.underWay, err = db.Value[int64](src, query)
+	return db.Wrap(err, "count the operations")
 }
 
 // UnderWay is how many operations collect or run, as of the last commit. The

@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -89,16 +88,11 @@ func (b *Book) workThrough(t *db.Tx, o operation.Operation, items []workItem, no
 		o.Done++
 		fit = append(fit, *it.job)
 	}
-	if err := b.actOn(t, o, fit, now); err != nil {
-		return o, err
-	}
-	if err := b.markItems(t, o.ID, items, now); err != nil {
-		return o, err
-	}
-	if err := b.countPace(t, o, len(fit), now); err != nil {
-		return o, err
-	}
-	return o, b.countScope(t, o.ID, nil, skips)
+	return o, db.Steps(t,
+		func(t *db.Tx) error { return b.actOn(t, o, fit, now) },
+		func(t *db.Tx) error { return b.markItems(t, o.ID, items, now) },
+		func(t *db.Tx) error { return b.countPace(t, o, len(fit), now) },
+		func(t *db.Tx) error { return b.countScope(t, o.ID, nil, skips) })
 }
 
 // actOn does to the jobs what the operation is for. They fit: nothing can have
@@ -124,11 +118,9 @@ func (b *Book) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.T
 // markItems writes down what became of the pending items from the first to the
 // last of these: some were skipped, all others are done.
 func (b *Book) markItems(t *db.Tx, id int64, items []workItem, now time.Time) error {
-	const (
-		skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
-			WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
-		done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
-	)
+	const skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
+		WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
+	const done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
 	if len(items) == 0 {
 		return nil
 	}
@@ -273,23 +265,20 @@ func (b *Book) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 	if len(late) == 0 {
 		return nil
 	}
-	var rows [][2]int64
+	rows := make([][2]int64, 0, len(late))
 	for seq, it := range late {
 		rows = append(rows, [2]int64{seq, int64(it.run)})
 	}
-	text, err := db.Rows(rows)
-	if err != nil {
-		return err
+	type replay struct {
+		seq, other int64
+		by         string
 	}
-	return t.Query(query, func(rows *sql.Rows) error {
-		var seq, other int64
-		var by string
-		err := rows.Scan(&seq, &by, &other)
-		if it := late[seq]; it != nil {
-			it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(by), it.run+1), other
-		}
-		return err
-	}, text)
+	all, err := db.All(t, query, func(r *replay) []any { return []any{&r.seq, &r.by, &r.other} }, db.Rows(rows))
+	for _, r := range all {
+		it := late[r.seq]
+		it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(r.by), it.run+1), r.other
+	}
+	return err
 }
 
 // undropQuery finds the items of replayed runs by their jobs.

@@ -35,34 +35,27 @@ type effective struct {
 type PolicyText struct{ policy, origins string }
 
 // TextOf is the policy of a job as it is stored.
-func TextOf(j job.Job) (PolicyText, error) {
+func TextOf(j job.Job) PolicyText {
 	t := PolicyText{policy: string(wire.EncodePolicy(j.Policy))}
-	if len(j.Origins) == 0 {
-		return t, nil
+	if len(j.Origins) > 0 {
+		origins, _ := json.Marshal(j.Origins) // texts: it never fails
+		t.origins = string(origins)
 	}
-	origins, err := json.Marshal(j.Origins)
-	if err != nil {
-		return t, fmt.Errorf("write the policy of job %s: %w", j.ID, err)
-	}
-	t.origins = string(origins)
-	return t, nil
+	return t
 }
 
 // TextsOf writes the policies of jobs, once for neighbours that share one, as
 // most jobs of a batch do.
-func TextsOf(jobs []job.Job) ([]PolicyText, error) {
+func TextsOf(jobs []job.Job) []PolicyText {
 	texts := make([]PolicyText, len(jobs))
 	for i, j := range jobs {
 		if i > 0 && j.Policy.Equal(jobs[i-1].Policy) && maps.Equal(j.Origins, jobs[i-1].Origins) {
 			texts[i] = texts[i-1]
-			continue
-		}
-		var err error
-		if texts[i], err = TextOf(j); err != nil {
-			return nil, err
+		} else {
+			texts[i] = TextOf(j)
 		}
 	}
-	return texts, nil
+	return texts
 }
 
 func (t PolicyText) decode() (e effective, err error) {

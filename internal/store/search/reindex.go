@@ -21,12 +21,10 @@ const reindexStep = 5000
 func (b *Book) Load(src db.Source) error {
 	const query = `SELECT fingerprint <> $1, again <> 0 FROM redaction`
 	var stale, reindexing bool
-	if _, err := db.Row(src, query, []any{&stale, &reindexing}, b.redact.Fingerprint); err != nil {
-		return fmt.Errorf("read the redaction of the search index: %w", err)
-	}
+	_, err := db.Row(src, query, []any{&stale, &reindexing}, b.redact.Fingerprint)
 	b.stale.Store(stale)
 	b.reindexing.Store(stale || reindexing)
-	return nil
+	return db.Wrap(err, "read the redaction of the search index")
 }
 
 // Reindexing reports whether the index is made anew, because something else is
@@ -71,15 +69,13 @@ func (b *Book) empty(ctx context.Context) error {
 // the newest jobs first, and reports whether there may be more. It is asked when
 // those of before can be found.
 func (b *Book) reindex(ctx context.Context) (more bool, err error) {
-	const (
-		query = `SELECT again FROM redaction`
-		note  = `INSERT INTO search_backlog (job_seq, execution)
-			SELECT job_seq, max(execution) FROM (
-				SELECT job_seq, execution FROM attempts WHERE job_seq >= $1 AND job_seq < $2 AND number > 0
-				UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq >= $1 AND job_seq < $2
-			) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
-		move = `UPDATE redaction SET again = $1`
-	)
+	const query = `SELECT again FROM redaction`
+	const note = `INSERT INTO search_backlog (job_seq, execution)
+		SELECT job_seq, max(execution) FROM (
+			SELECT job_seq, execution FROM attempts WHERE job_seq >= $1 AND job_seq < $2 AND number > 0
+			UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq >= $1 AND job_seq < $2
+		) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
+	const move = `UPDATE redaction SET again = $1`
 	before, err := db.Value[int64](b.reader.In(ctx), query)
 	if err != nil || before == 0 {
 		return false, err

@@ -136,18 +136,16 @@ const schemaVersion = 8
 
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.
-func migrate(ctx context.Context, db *sql.DB) error {
+func migrate(ctx context.Context, writes *sql.DB) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
-	steps, err := goose.NewProvider(goose.DialectSQLite3, db, files,
+	steps, err := goose.NewProvider(goose.DialectSQLite3, writes, files,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err
 	}
-	if _, err := steps.Up(ctx); err != nil {
-		return fmt.Errorf("bring the schema to version %d: %w", schemaVersion, err)
-	}
-	return nil
+	_, err = steps.Up(ctx)
+	return db.Wrap(err, "bring the schema to version %d", schemaVersion)
 }
