@@ -80,25 +80,18 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Jo
 func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
 	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
-	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND `
-	const scheduled = due + `list_state = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
-	const retryable = due + `list_state = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
+	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
-	for _, part := range []struct {
-		state job.State
-		query string
-		args  []any
-	}{
-		{job.Available, available, []any{queue, n}},
-		{job.Scheduled, scheduled, []any{queue, n, db.Micros(now)}},
-		{job.Retryable, retryable, []any{queue, n, db.Micros(now)}},
-	} {
-		if !s.known.mayWait(queue, part.state) {
+	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
+		if !s.known.mayWait(queue, state) {
 			continue
 		}
-		known := job.Job{Queue: queue, State: part.state}
+		query, args := due, []any{queue, n, db.Micros(now), string(state)}
+		if state == job.Available {
+			query, args = available, args[:2]
+		}
 		var found rows.Found
-		err := t.Query(part.query, func(row *sql.Rows) error { return found.ScanNext(row, known) }, part.args...)
+		err := t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
 		next, err := s.policies.Complete(t, found, err)
 		if err != nil {
 			return nil, err

@@ -80,18 +80,13 @@ func (s *Store) prune(t *db.Tx, now, before time.Time, most int64) (int, error) 
 // remove deletes jobs that are over, with everything that is known of them.
 func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 	these := rows.Seqs(jobs)
-	for _, remove := range []string{
-		`DELETE FROM dead_letters WHERE job_seq IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM attempts WHERE job_seq IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM earlier_runs WHERE job_seq IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM replays WHERE job_seq IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM bodies WHERE job_seq IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`,
-	} {
-		if err := t.Run(remove, these); err != nil {
+	for _, table := range []string{"dead_letters", "attempts", "earlier_runs", "replays", "bodies", "trash"} {
+		if err := t.Run(`DELETE FROM `+table+` WHERE job_seq IN (SELECT value FROM json_each($1))`, these); err != nil {
 			return err
 		}
+	}
+	if err := t.Run(`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`, these); err != nil {
+		return err
 	}
 	for i := range jobs {
 		s.books.Moved(book.Move{From: &jobs[i]})

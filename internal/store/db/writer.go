@@ -117,16 +117,11 @@ func (w *Writer) Register(p Participant) { w.participants = append(w.participant
 // be written. Trouble that can end is remembered and no reason not to start.
 func (w *Writer) Start() error {
 	err := w.probe()
-	if err != nil && !passing(err) {
+	if err != nil && !isOne(err, job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy) {
 		return err
 	}
 	w.ended.Go(w.loop)
 	return nil
-}
-
-// passing reports whether an error may be over by itself.
-func passing(err error) bool {
-	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrBusy)
 }
 
 // Close refuses new operations, waits until the queued ones are done, and closes
@@ -250,7 +245,11 @@ func (w *Writer) process(batch []*op) {
 
 // Common reports whether an error would meet every operation alike.
 func Common(err error) bool {
-	return errors.Is(err, job.ErrBusy) || errors.Is(err, job.ErrBroken) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, ErrClosed)
+	return isOne(err, job.ErrBusy, job.ErrBroken, job.ErrReadOnly, ErrClosed)
+}
+
+func isOne(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // commit runs the operations in one transaction and makes it known.

@@ -126,19 +126,17 @@ func (b *Book) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
 	if len(old) == 0 {
 		return 0, nil
 	}
+	const hours = `DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`
+	const queues = `DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`
+	const groups = `DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`
 	numbers := db.Numbers(slices.Collect(maps.Keys(old)))
-	for _, remove := range []string{
-		`DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`,
-		`DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`,
-	} {
-		if err := t.Run(remove, numbers); err != nil {
-			return 0, fmt.Errorf("remove old error groups: %w", err)
-		}
+	if err := db.Steps(t, db.Any(hours, numbers), db.Any(queues, numbers), db.Any(groups, numbers)); err != nil {
+		return 0, fmt.Errorf("remove old error groups: %w", err)
 	}
 	for _, fingerprint := range old {
 		b.changed[fingerprint] = nil
 	}
+	b.added -= len(old)
 	t.Touch()
 	return len(old), nil
 }

@@ -40,6 +40,7 @@ type Book struct {
 
 	// Of the transaction that is under way.
 	changed   map[string]*group // groups to be known otherwise; nil: removed
+	added     int               // how many more groups there are; fewer when negative
 	newestNow int64
 	sums      sums
 }
@@ -65,7 +66,7 @@ type group struct {
 
 // Begin starts a transaction.
 func (b *Book) Begin() {
-	b.changed, b.newestNow, b.sums = map[string]*group{}, b.newest, newSums()
+	b.changed, b.added, b.newestNow, b.sums = map[string]*group{}, 0, b.newest, newSums()
 }
 
 // Moved counts a job out of its group and in the one that it has now.
@@ -122,7 +123,7 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 	if g := b.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
-	if b.count() >= failures.MaxGroups {
+	if len(b.known)+b.added >= failures.MaxGroups {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup, Message: "whatever was new after the first 10,000 error groups",
 		}
@@ -139,21 +140,8 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 	}
 	b.newestNow = g.id
 	b.changed[c.Fingerprint] = g
+	b.added++
 	return g, nil
-}
-
-// count counts the groups as this transaction sees them.
-func (b *Book) count() int {
-	n := len(b.known)
-	for fingerprint, g := range b.changed {
-		switch known := b.known[fingerprint] != nil; {
-		case g != nil && !known:
-			n++
-		case g == nil && known:
-			n--
-		}
-	}
-	return n
 }
 
 // group returns a known group for this transaction to change, or nil.

@@ -20,14 +20,14 @@ const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames,
 	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
 	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
 
-// groupFields are where groupColumns go, and further columns to extra.
-func groupFields(g *failures.Group, extra ...any) []any {
-	return append([]any{
+// groupFields are where groupColumns go.
+func groupFields(g *failures.Group) []any {
+	return []any{
 		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, (*frames)(&g.Frames), &g.State, db.Time(&g.StateAt), &g.StateBy,
 		db.Time(&g.ReopenedAt), &g.ReopenedBy, db.Time(&g.Until), &g.Patience.Count, &g.Rate, &g.Note,
 		db.Time(&g.FirstSeen), db.Time(&g.LastSeen),
 		&g.Failures, &g.Dead, &g.Retrying, &g.Replayed, &g.Recovered, &g.Relapsed,
-	}, extra...)
+	}
 }
 
 // frames are the top ones of a trace, which are kept a line each.
@@ -121,7 +121,7 @@ func (b *Book) Top(ctx context.Context, now time.Time, limit int) ([]failures.Gr
 		if err != nil {
 			return err
 		}
-		all, err = db.All(src, query, func(g *failures.Group) []any { return groupFields(g) }, db.Numbers(numbers))
+		all, err = db.All(src, query, groupFields, db.Numbers(numbers))
 		if err != nil {
 			return err
 		}
@@ -237,8 +237,7 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	err = b.reader.Consistently(ctx, func(src db.Source) error {
-		var seq, execution int64
-		if d.Group, err = One(src, `fingerprint = $1`, fingerprint, &seq, &execution); err != nil {
+		if d.Group, err = One(src, `fingerprint = $1`, fingerprint); err != nil {
 			return err
 		}
 		groups := []failures.Group{d.Group}
@@ -249,7 +248,7 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
 			return err
 		}
-		if d.Sample, err = b.sample(src, seq, execution); err != nil {
+		if d.Sample, err = b.sample(src, d.Number); err != nil {
 			return err
 		}
 		d.Jobs, err = b.jobs(src, d.Number)
@@ -258,14 +257,9 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 	return d, db.TimedOut(ctx, err)
 }
 
-// One returns the group that a fixed condition selects, or
-// job.ErrNotFound; sample gets the failure that stands for all.
-func One(src db.Source, condition string, value any, sample ...any) (g failures.Group, err error) {
-	query := `SELECT ` + groupColumns + `, g.sample_seq, g.sample_execution FROM groups AS g WHERE g.` + condition
-	if len(sample) == 0 {
-		sample = []any{new(int64), new(int64)}
-	}
-	found, err := db.Row(src, query, groupFields(&g, sample...), value)
+// One returns the group that a fixed condition selects, or job.ErrNotFound.
+func One(src db.Source, condition string, value any) (g failures.Group, err error) {
+	found, err := db.Row(src, `SELECT `+groupColumns+` FROM groups AS g WHERE g.`+condition, groupFields(&g), value)
 	if err == nil && !found {
 		err = fmt.Errorf("error group %s: %w", clip.Text(fmt.Sprint(value), 64), job.ErrNotFound)
 	}
@@ -290,15 +284,21 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 
 // sample returns the failure that stands for all, the zero Sample when its job
 // was removed.
-func (b *Book) sample(src db.Source, seq, execution int64) (failures.Sample, error) {
+func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err error) {
+	const newest = `SELECT sample_seq, sample_execution FROM groups WHERE id = $1`
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq = $1`
+	var seq int64
+	var execution int
+	if _, err := db.Row(src, newest, []any{&seq, &execution}, number); err != nil {
+		return found, err
+	}
 	jobs, err := b.policies.Jobs(src, query, seq)
 	if err != nil || len(jobs) == 0 {
-		return failures.Sample{}, err
+		return found, err
 	}
+	found.Job = jobs[0]
 	all, err := rows.Attempts(src, seq)
-	found := failures.Sample{Job: jobs[0]}
-	if i := slices.IndexFunc(all, func(a job.Attempt) bool { return int64(a.Execution) == execution }); i >= 0 {
+	if i := slices.IndexFunc(all, func(a job.Attempt) bool { return a.Execution == execution }); i >= 0 {
 		found.Attempt = all[i]
 	}
 	return found, err
