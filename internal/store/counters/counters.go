@@ -10,7 +10,6 @@
 package counters
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -167,34 +166,18 @@ type depthKey struct {
 	status job.Status
 }
 
-func (k depthKey) Compare(o depthKey) int {
-	return cmp.Or(cmp.Compare(k.queue, o.queue), cmp.Compare(k.status, o.status))
-}
-
 // label is the pair by which counters are told apart.
 type label struct{ queue, typ string }
-
-func (l label) Compare(o label) int {
-	return cmp.Or(cmp.Compare(l.queue, o.queue), cmp.Compare(l.typ, o.typ))
-}
 
 type minuteKey struct {
 	minute int64 // since 1970
 	label
 }
 
-func (k minuteKey) Compare(o minuteKey) int {
-	return cmp.Or(cmp.Compare(k.minute, o.minute), k.label.Compare(o.label))
-}
-
 // letterKey is by what open dead letters are counted.
 type letterKey struct {
 	label
 	reason retry.Reason
-}
-
-func (k letterKey) Compare(o letterKey) int {
-	return cmp.Or(k.label.Compare(o.label), cmp.Compare(k.reason, o.reason))
 }
 
 func newSums() sums {

@@ -47,8 +47,7 @@ func (b *Book) Flush(t *db.Tx) error {
 // known from now on.
 func (b *Book) flushDepths(t *db.Tx) error {
 	rows := db.NewBatch(3, `INSERT INTO depths (queue, status, n) VALUES `, addingN("depths", "queue, status"))
-	return db.AddAll(t, rows, db.Keys(b.sums.depths), func(k depthKey) []any {
-		n := b.sums.depths[k]
+	return db.AddSums(t, rows, b.sums.depths, func(k depthKey, n int64) []any {
 		if n == 0 && b.queues[k.queue] {
 			return nil
 		}
@@ -58,26 +57,26 @@ func (b *Book) flushDepths(t *db.Tx) error {
 
 func (b *Book) flushHeld(t *db.Tx) error {
 	rows := db.NewBatch(3, `INSERT INTO held (queue, type, n) VALUES `, addingN("held", "queue, type"))
-	return db.AddAll(t, rows, db.Keys(b.sums.held), func(k label) []any {
-		if n := b.sums.held[k]; n != 0 {
-			return []any{k.queue, k.typ, n}
+	return db.AddSums(t, rows, b.sums.held, func(k label, n int64) []any {
+		if n == 0 {
+			return nil
 		}
-		return nil
+		return []any{k.queue, k.typ, n}
 	})
 }
 
 func (b *Book) flushCounters(t *db.Tx) error {
 	rows := db.NewBatch(8, `INSERT INTO counters (queue, type, `+totalColumns+`) VALUES `, adding("counters", "queue, type"))
-	return db.AddAll(t, rows, db.Keys(b.sums.counters), func(k label) []any { return totals(b.sums.counters[k], k.queue, k.typ) })
+	return db.AddSums(t, rows, b.sums.counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
 }
 
 // flushMinutes forgets what is older than a day when a new minute begins.
 func (b *Book) flushMinutes(t *db.Tx) error {
 	rows := db.NewBatch(9, `INSERT INTO minutes (minute, queue, type, `+totalColumns+`) VALUES `, adding("minutes", "minute, queue, type"))
 	newest := b.minute
-	err := db.AddAll(t, rows, db.Keys(b.sums.minutes), func(k minuteKey) []any {
+	err := db.AddSums(t, rows, b.sums.minutes, func(k minuteKey, n job.Totals) []any {
 		newest = max(newest, k.minute)
-		return totals(b.sums.minutes[k], k.minute, k.queue, k.typ)
+		return totals(n, k.minute, k.queue, k.typ)
 	})
 	if err != nil || newest == b.minute {
 		return err
@@ -88,11 +87,11 @@ func (b *Book) flushMinutes(t *db.Tx) error {
 
 func (b *Book) flushLetters(t *db.Tx) error {
 	rows := db.NewBatch(4, `INSERT INTO reasons (queue, type, reason, n) VALUES `, addingN("reasons", "queue, type, reason"))
-	return db.AddAll(t, rows, db.Keys(b.sums.letters), func(k letterKey) []any {
-		if n := b.sums.letters[k]; n != 0 {
-			return []any{k.queue, k.typ, string(k.reason), n}
+	return db.AddSums(t, rows, b.sums.letters, func(k letterKey, n int64) []any {
+		if n == 0 {
+			return nil
 		}
-		return nil
+		return []any{k.queue, k.typ, string(k.reason), n}
 	})
 }
 

@@ -1,8 +1,10 @@
 package db
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -101,16 +103,40 @@ func (b *Batch) Flush(t *Tx) error {
 // Reset forgets the rows that wait.
 func (b *Batch) Reset() { b.args = b.args[:0] }
 
-// AddAll writes a row for each key. For a key that needs none, row returns nil.
-func AddAll[K any](t *Tx, to Batch, keys []K, row func(K) []any) error {
-	for _, k := range keys {
-		if values := row(k); values != nil {
-			if err := to.Add(t, values...); err != nil {
-				return err
-			}
+// AddSums writes a row for each sum, in the order of the rows' first columns:
+// several writers would otherwise wait for one another in a circle. For a sum
+// that needs none, row returns nil.
+func AddSums[K comparable, V any](t *Tx, to Batch, sums map[K]V, row func(K, V) []any) error {
+	rows := make([][]any, 0, len(sums))
+	for k, sum := range sums {
+		if values := row(k, sum); values != nil {
+			rows = append(rows, values)
+		}
+	}
+	slices.SortFunc(rows, compareRows)
+	for _, values := range rows {
+		if err := to.Add(t, values...); err != nil {
+			return err
 		}
 	}
 	return to.Flush(t)
+}
+
+// compareRows orders rows by their numbers and texts, from the first column on.
+func compareRows(a, b []any) int {
+	for i := range a {
+		order := 0
+		switch value := a[i].(type) {
+		case int64:
+			order = cmp.Compare(value, b[i].(int64))
+		case string:
+			order = cmp.Compare(value, b[i].(string))
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return 0
 }
 
 // Exactly is a step that runs a statement, which has to change n rows.

@@ -1,12 +1,9 @@
 package db
 
 import (
-	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,16 +97,3 @@ func Expect(want, got int64, err error) error {
 	}
 	return err
 }
-
-// Key is the key of a sum.
-type Key[K any] interface {
-	comparable
-	Compare(K) int
-}
-
-// Keys are the keys of sums in their order, in which all transactions write:
-// several writers would otherwise wait for one another in a circle.
-func Keys[K Key[K], V any](sums map[K]V) []K { return slices.SortedFunc(maps.Keys(sums), K.Compare) }
-
-// Sorted are the keys of sums that are plain values, in the order of [Keys].
-func Sorted[K cmp.Ordered, V any](sums map[K]V) []K { return slices.Sorted(maps.Keys(sums)) }

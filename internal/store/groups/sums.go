@@ -1,8 +1,9 @@
 package groups
 
 import (
-	"cmp"
 	"database/sql"
+	"maps"
+	"slices"
 
 	"redrive/internal/failures"
 	"redrive/internal/job"
@@ -27,19 +28,11 @@ type sum struct {
 
 type hourKey struct{ group, hour int64 }
 
-func (k hourKey) Compare(o hourKey) int {
-	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.hour, o.hour))
-}
-
 type hourSum struct{ failures, final int64 }
 
 type queueKey struct {
 	group int64
 	queue string
-}
-
-func (k queueKey) Compare(o queueKey) int {
-	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.queue, o.queue))
 }
 
 func newSums() sums {
@@ -116,7 +109,7 @@ func (b *Book) Flush(t *db.Tx) error {
 
 func (b *Book) flushReopened(t *db.Tx) error {
 	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
-	for _, id := range db.Sorted(b.sums.groups) {
+	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
 		if d := b.sums.groups[id]; d.opened != "" {
 			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
 				return err
@@ -131,50 +124,44 @@ func (b *Book) flushGroups(t *db.Tx) error {
 	rows := db.NewBatch(7, `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
 		replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
 		`) AS d WHERE groups.id = d.column1`)
-	return db.AddAll(t, rows, db.Sorted(b.sums.groups), func(id int64) []any {
-		d := b.sums.groups[id]
+	return db.AddSums(t, rows, b.sums.groups, func(id int64, d *sum) []any {
 		return []any{id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed}
 	})
 }
 
-// keptHours is how much of a group's history is kept: a month.
-const keptHours = 31 * 24
-
 func (b *Book) flushHours(t *db.Tx) error {
-	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	rows := db.NewBatch(4, `INSERT INTO group_hours (group_id, hour, failures, final) VALUES `, ` ON CONFLICT (group_id, hour)
 		DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`)
-	keys := db.Keys(b.sums.hours)
-	err := db.AddAll(t, rows, keys, func(k hourKey) []any { return []any{k.group, k.hour, b.sums.hours[k].failures, b.sums.hours[k].final} })
-	for _, k := range keys {
-		if err == nil {
-			err = t.Run(forget, k.group, k.hour-keptHours)
-		}
-	}
-	return err
+	return db.AddSums(t, rows, b.sums.hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
 }
 
 func (b *Book) flushQueues(t *db.Tx) error {
 	rows := db.NewBatch(3, `INSERT INTO group_queues (group_id, queue, failures) VALUES `,
 		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)
-	return db.AddAll(t, rows, db.Keys(b.sums.queues), func(k queueKey) []any { return []any{k.group, k.queue, b.sums.queues[k]} })
+	return db.AddSums(t, rows, b.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, n} })
 }
 
+// keptHours is how much of a group's history is kept: a month.
+const keptHours = 31 * 24
+
 // flushNewest writes what is known of the newest failure of each group, when its
-// hours are written.
+// hours are written, and forgets the oldest hours.
 func (b *Book) flushNewest(t *db.Tx) error {
+	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
 			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,
 			sample_execution = CASE WHEN last_seen <= $2 THEN $4 ELSE sample_execution END,
 			day = (SELECT sum(failures) FROM group_hours WHERE group_id = $1
 				AND hour > CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END / $5 - $6)
 		WHERE id = $1`
-	for _, id := range db.Sorted(b.sums.groups) {
+	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
 		d := b.sums.groups[id]
 		if d.seen == 0 {
 			continue
 		}
-		if err := t.Run(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay); err != nil {
+		err := db.Steps(t, db.Any(forget, id, d.seen/db.MicrosPerHour-keptHours),
+			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay))
+		if err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -165,29 +164,18 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 
 // countScope moves the rollups of a scope.
 func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
-	const addPart = `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`
-	const addSkip = `INSERT INTO operation_skips (operation_id, code, n) VALUES ($1, $2, $3)
-		ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`
-	for _, k := range db.Keys(scope) {
-		if err := t.Run(addPart, id, k.queue, k.typ, scope[k]); err != nil {
-			return err
-		}
+	parts := db.NewBatch(4, `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES `,
+		` ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`)
+	codes := db.NewBatch(3, `INSERT INTO operation_skips (operation_id, code, n) VALUES `,
+		` ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`)
+	if err := db.AddSums(t, parts, scope, func(k part, n int64) []any { return []any{id, k.queue, k.typ, n} }); err != nil {
+		return err
 	}
-	for _, code := range db.Sorted(skips) {
-		if err := t.Run(addSkip, id, string(code), skips[code]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.AddSums(t, codes, skips, func(code operation.Skip, n int64) []any { return []any{id, string(code), n} })
 }
 
 // part is the jobs of one queue and type in a scope.
 type part struct{ queue, typ string }
-
-func (p part) Compare(o part) int {
-	return cmp.Or(cmp.Compare(p.queue, o.queue), cmp.Compare(p.typ, o.typ))
-}
 
 // collected ends the collection: a person looks at the preview now, or has said
 // that nobody needs to.

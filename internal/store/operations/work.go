@@ -3,6 +3,8 @@ package operations
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"redrive/internal/audit"
@@ -330,7 +332,7 @@ func (b *Book) countOutcomes(t *db.Tx, query, runs string, n int64) error {
 		}
 		meters[e.id][e.outcome] += n
 	}
-	for _, id := range db.Sorted(meters) {
+	for _, id := range slices.Sorted(maps.Keys(meters)) {
 		m := meters[id]
 		err := t.ExecExactly(1, update, id, m[operation.RunSucceeded], m[operation.RunRelapsed], m[operation.RunDropped])
 		if err != nil {

@@ -97,7 +97,7 @@ func (b *Book) Flush(t *db.Tx) error {
 	for _, f := range b.failed {
 		newest[f.seq] = max(newest[f.seq], f.execution)
 	}
-	return db.AddAll(t, rows, db.Sorted(newest), func(seq int64) []any { return []any{seq, newest[seq]} })
+	return db.AddSums(t, rows, newest, func(seq, execution int64) []any { return []any{seq, execution} })
 }
 
 // Committed has nothing to make known.
