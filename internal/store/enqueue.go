@@ -74,16 +74,6 @@ func fresh(j *job.Job, now time.Time) {
 	}
 }
 
-// inserting stores new jobs, and insertingBodies what they bring along.
-func inserting() db.Batch {
-	return db.NewBatch(13, `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr,
-		run_at, enqueued_at, changed_at, key) VALUES `, "")
-}
-
-func insertingBodies() db.Batch {
-	return db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, "")
-}
-
 // flushJobs writes the new jobs that wait.
 func (g *gathered) flushJobs(t *db.Tx) error { return db.Steps(t, g.jobs.Flush, g.bodies.Flush) }
 

@@ -155,15 +155,6 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
 }
 
-// completing ends executions that succeeded, many at once. Nothing changes a
-// completed job any more, so its row is the record of its last attempt too (see
-// the view executions): one row less to write for each job that does its work.
-func completing() db.Batch {
-	return db.NewBatch(5, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
-		reason = '', error_type = '', error_message = '' FROM (VALUES `,
-		`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`)
-}
-
 // addLetter stores the dead letter of a job.
 func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,

@@ -107,7 +107,8 @@ func (b *Book) Queues(ctx context.Context, now time.Time) ([]queues.Info, error)
 // next job could run: of the available ones the next that a claim takes,
 // otherwise one that has come due.
 func queueInfos(src db.Source, now time.Time) ([]queues.Info, error) {
-	const due = `(SELECT min(run_at) FROM jobs WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $1 AND list_state = `
+	const due = `(SELECT min(run_at) FROM jobs
+			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $1 AND list_state = `
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
 			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
 			` + due + `'scheduled'), ` + due + `'retryable'), 0)

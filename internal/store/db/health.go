@@ -81,8 +81,8 @@ func (h *Health) Failed() <-chan struct{} { return h.failed }
 // Report remembers what an error says of the database, whoever met it, and
 // returns it. The engine has given the error its kind.
 func (h *Health) Report(err error) error {
-	var file *FileError
-	if !errors.As(err, &file) || file.Kind == job.ErrBusy {
+	file, ok := errors.AsType[*FileError](err)
+	if !ok || file.Kind == job.ErrBusy {
 		return err
 	}
 	h.mu.Lock()

@@ -82,8 +82,8 @@ func (b *Book) insert(t *db.Tx, o operation.Operation) (id int64, err error) {
 	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
 			created_at, created_by, key)
 		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
-	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start, o.Pace.Rate, o.Pace.Spread.Microseconds(),
-		o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, o.Key)
+	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start,
+		o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, o.Key)
 	b.changed(t, "", o.State)
 	return id, db.Wrap(err, "store the operation")
 }

@@ -68,11 +68,8 @@ type Book struct {
 	stale      atomic.Bool // the index was made by another redaction
 	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
-	failed []failed // in the transaction that is under way
+	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
-
-// failed is a failure that has to be made searchable.
-type failed struct{ seq, execution int64 }
 
 // New returns a book; Load reads whether the index has to be made anew.
 func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Book {
@@ -80,11 +77,11 @@ func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction
 }
 
 // Begin starts a transaction.
-func (b *Book) Begin() { b.failed = b.failed[:0] }
+func (b *Book) Begin() { b.failed = map[int64]int64{} }
 
 // Failed notes that a job failed anew.
 func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
-	b.failed = append(b.failed, failed{f.Job.Seq, int64(f.Execution)})
+	b.failed[f.Job.Seq] = max(b.failed[f.Job.Seq], int64(f.Execution))
 	return nil
 }
 
@@ -93,11 +90,7 @@ func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
 func (b *Book) Flush(t *db.Tx) error {
 	rows := db.NewBatch(2, `INSERT INTO search_backlog (job_seq, execution) VALUES `,
 		` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`)
-	newest := make(map[int64]int64, len(b.failed))
-	for _, f := range b.failed {
-		newest[f.seq] = max(newest[f.seq], f.execution)
-	}
-	return db.AddSums(t, rows, newest, func(seq, execution int64) []any { return []any{seq, execution} })
+	return db.AddSums(t, rows, b.failed, func(seq, execution int64) []any { return []any{seq, execution} })
 }
 
 // Committed has nothing to make known.
@@ -121,9 +114,9 @@ const (
 
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
-	failed
-	document job.Document
-	fault    error // why there is no document
+	seq, execution int64
+	document       job.Document
+	fault          error // why there is no document
 }
 
 func (u unsearched) size() int {
@@ -195,7 +188,7 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 	}
 	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
 	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
-		_, err := waited(t, all[0].failed)
+		_, err := waited(t, all[0])
 		return err
 	})
 }
@@ -203,7 +196,7 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 // index makes failures searchable, unless they failed again or are gone by now.
 func (b *Book) index(t *db.Tx, all []unsearched) error {
 	for _, u := range slices.Backward(all) { // in rising order of their numbers, see db.Search
-		waits, err := waited(t, u.failed)
+		waits, err := waited(t, u)
 		if err != nil {
 			return err
 		}
@@ -222,9 +215,9 @@ func (b *Book) index(t *db.Tx, all []unsearched) error {
 }
 
 // waited takes a failure out of those that wait, and reports whether it was there.
-func waited(t *db.Tx, f failed) (bool, error) {
+func waited(t *db.Tx, u unsearched) (bool, error) {
 	const remove = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
-	n, err := t.Exec(remove, f.seq, f.execution)
+	n, err := t.Exec(remove, u.seq, u.execution)
 	return n > 0, err
 }
 

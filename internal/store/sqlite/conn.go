@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"modernc.org/sqlite"
@@ -103,11 +104,8 @@ func (c *conn) Rollback(cause error) error {
 
 // endsTransaction reports whether SQLite itself may roll back after the error.
 func endsTransaction(err error) bool {
-	switch primary(err) {
-	case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_NOMEM, lib.SQLITE_BUSY, lib.SQLITE_INTERRUPT:
-		return true
-	}
-	return false
+	own := []int{lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_NOMEM, lib.SQLITE_BUSY, lib.SQLITE_INTERRUPT}
+	return slices.Contains(own, primary(err))
 }
 
 func (c *conn) Close() error {
@@ -120,8 +118,7 @@ func (c *conn) Close() error {
 
 // code returns SQLite's result code with its details, 0 for any other error.
 func code(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
 	}
 	return 0
