@@ -76,7 +76,7 @@ func (v *View) Facets(ctx context.Context, f filter.Filter) (filter.Facets, erro
 func (v *View) SearchLag(ctx context.Context) (int, error) { return v.store.Search.Lag(ctx) }
 
 // Reindexing reports whether the index of texts is being filled anew.
-func (v *View) Reindexing() bool { return v.store.Search.Filling() }
+func (v *View) Reindexing() bool { return v.store.Search.Reindexing() }
 
 // Enqueue writes new jobs.
 func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
@@ -231,7 +231,7 @@ func (v *View) Progress(ctx context.Context, now time.Time, o operation.Operatio
 
 // QuickProgress is Progress without what takes longer the more items there are.
 func (v *View) QuickProgress(ctx context.Context, o operation.Operation) (operation.Progress, error) {
-	return v.store.Operations.Early(ctx, o)
+	return v.store.Operations.CheapProgress(ctx, o)
 }
 
 func (v *View) changed(o operation.Operation, err error) (operation.Operation, error) {
