@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,7 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,7 +85,8 @@ func LocalPath(back string) (string, bool) {
 
 // Object is a JSON object: names and values in turn, in the order in which they
 // are written. A member whose name ends in a question mark is left out when its
-// value is zero or empty.
+// value is zero or empty. So one line says how programs know a value and where it
+// comes from, and a payload can be written as the bytes that it has.
 type Object []any
 
 // Encode writes the object on a line of its own.
@@ -129,40 +129,50 @@ type Raw []byte
 
 // Encode writes a value: times and durations as package wire does, anything else
 // as encoding/json does.
-func Encode(v any) []byte {
+func Encode(v any) []byte { return encode(nil, v) }
+
+// encode appends a value to b.
+func encode(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case Raw:
-		return v
+		return append(b, v...)
 	case Object:
-		return v.encode()
+		return v.encode(b)
 	case []Object:
-		all := make([][]byte, len(v))
-		for i, x := range v {
-			all[i] = Encode(x)
+		b = append(b, '[')
+		for i, o := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = o.encode(b)
 		}
-		return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]"))
+		return append(b, ']')
 	case time.Time:
-		return Encode(wire.FormatTime(v))
+		return encode(b, wire.FormatTime(v))
 	case time.Duration:
-		return Encode(wire.FormatDuration(v))
+		return encode(b, wire.FormatDuration(v))
 	}
 	data, err := json.Marshal(v)
 	if err != nil { // unreachable: answers hold strings, numbers and valid JSON
 		panic(fmt.Sprintf("web.Encode(%T): %v", v, err))
 	}
-	return data
+	return append(b, data...)
 }
 
-// encode writes the members that are not left out.
-func (o Object) encode() []byte {
-	var members [][]byte
-	for i := 0; i+1 < len(o); i += 2 {
+// encode appends the members that are not left out.
+func (o Object) encode(b []byte) []byte {
+	b = append(b, '{')
+	for i, names := 0, 0; i+1 < len(o); i += 2 {
 		name, optional := strings.CutSuffix(o[i].(string), "?")
-		if !optional || !isEmpty(o[i+1]) {
-			members = append(members, fmt.Appendf(nil, "%q:%s", name, Encode(o[i+1])))
+		if optional && isEmpty(o[i+1]) {
+			continue
 		}
+		if names++; names > 1 {
+			b = append(b, ',')
+		}
+		b = encode(append(strconv.AppendQuote(b, name), ':'), o[i+1])
 	}
-	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}"))
+	return append(b, '}')
 }
 
 // isEmpty reports whether a value says nothing.
