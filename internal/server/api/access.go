@@ -18,12 +18,9 @@ import (
 	"redrive/internal/wire"
 )
 
-// The secrets of users, sessions and tokens are never in an answer; of a token
-// there is one exception, see createToken.
-
 // The secrets of users, sessions and tokens are never part of an answer. The one
 // exception is a new token, see createToken.
-//
+
 // shapeUser leaves out the hash of the password.
 func shapeUser(u access.User) web.Object {
 	return web.Object{"name", u.Name, "role", u.Role, "created_at?", u.Created, "changed_at?", u.Changed, "last_login_at?", u.LoggedIn}

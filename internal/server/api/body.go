@@ -21,16 +21,11 @@ import (
 	"redrive/internal/wire"
 )
 
-// The bodies of requests are read strictly: each member must be known and stand
-// once, and an error names the place of the member that it is about. Values are
-// handed on as the bytes that were received, so that no number and no string is
-// changed on its way to the database.
-
 // The bodies of requests are read strictly: every member must be known and may
 // occur once, and an error names the member that it is about. Values are passed
 // on as the bytes that were received, so that no number and no string changes on
 // its way to the database.
-//
+
 // checkJSON returns a failure of kind malformed unless data is one JSON value.
 func checkJSON(data []byte) error {
 	if problem := rawjson.Check(data, job.MaxDepth); problem != "" {

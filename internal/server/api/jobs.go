@@ -44,7 +44,7 @@ func (a *API) jobs(c echo.Context) (web.Object, error) {
 
 // letters is GET /dead-letters: the open dead letters, each with its job.
 func (a *API) letters(c echo.Context) (web.Object, error) {
-	f, found, slow, err := search(c, web.LettersQuery, a.View.Letters)
+	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.Letters)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (v *View) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.T
 	return v.store.Trashed(ctx, jobs)
 }
 
-// Changes says where jobs stand.
+// Changes says in which state jobs are now.
 func (v *View) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	return v.store.Changes(ctx, ids)
 }
@@ -87,7 +87,8 @@ func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]jo
 	return done, err
 }
 
-// acted hides what an act returns, also where somebody else was first.
+// acted redacts what an act returns, and the job in its error when somebody else
+// acted first.
 func (v *View) acted(j job.Job, err error) (job.Job, error) { return v.HideJob(j), v.HideConflict(err) }
 
 // Replay starts the next run of a job.
