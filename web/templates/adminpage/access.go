@@ -55,17 +55,17 @@ func (v Access) logins(name string) (n int64) {
 	return n
 }
 
-// lookOfToken draws whether a token lets anybody in.
-func lookOfToken(t access.Token, now time.Time) templates.Look {
+// styleOfToken draws whether a token lets anybody in.
+func styleOfToken(t access.Token, now time.Time) templates.Style {
 	switch {
 	case !t.Revoked.IsZero():
-		return templates.Look{Class: "is-cancelled", Icon: "cancelled", Word: "revoked"}
+		return templates.Style{Class: "is-cancelled", Icon: "cancelled", Word: "revoked"}
 	case !t.Live(now):
-		return templates.Look{Class: "is-skipped", Icon: "expired", Word: "expired"}
+		return templates.Style{Class: "is-skipped", Icon: "expired", Word: "expired"}
 	case t.Expires.Sub(now) < 7*24*time.Hour:
-		return templates.Look{Class: "is-warn", Icon: "expired", Word: "ends soon"}
+		return templates.Style{Class: "is-warn", Icon: "expired", Word: "ends soon"}
 	}
-	return templates.Look{Class: "is-succeeded", Icon: "check", Word: "valid"}
+	return templates.Style{Class: "is-succeeded", Icon: "check", Word: "valid"}
 }
 
 // lifetimes are how long a token can be made to last.

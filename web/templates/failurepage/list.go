@@ -59,15 +59,15 @@ func scopeOf(f templates.Frame, g failures.Group) string {
 	return filter.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
 }
 
-// lookOfGroup draws the state of a group.
-func lookOfGroup(s failures.State) templates.Look {
+// styleOfGroup draws the state of a group.
+func styleOfGroup(s failures.State) templates.Style {
 	switch s {
 	case failures.Resolved:
-		return templates.Look{Class: "is-completed", Icon: "check", Word: "resolved"}
+		return templates.Style{Class: "is-completed", Icon: "check", Word: "resolved"}
 	case failures.Ignored:
-		return templates.Look{Class: "is-pending", Icon: "pause", Word: "ignored"}
+		return templates.Style{Class: "is-pending", Icon: "pause", Word: "ignored"}
 	}
-	return templates.Look{Class: "is-dead", Icon: "failures", Word: "open"}
+	return templates.Style{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
 // groupSummary says in words what the page shows.

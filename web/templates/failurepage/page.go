@@ -150,9 +150,9 @@ const maxGroupJobs = 8
 
 func (v View) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))] }
 
-// groupBulk is the bar of the jobs of a group: several of those shown, or all
+// groupSelection is the bar of the jobs of a group: several of those shown, or all
 // that are dead for it.
-func groupBulk(v View) templates.Selection {
+func groupSelection(v View) templates.Selection {
 	here := link.Failure(v.Fingerprint)
 	return templates.Selection{
 		Frame: v.Frame, Filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, Known: v.Dead, Noun: "dead",

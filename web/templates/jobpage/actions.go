@@ -47,7 +47,7 @@ func whyNoDiscard(j job.Job) string {
 		job.Completed: "it succeeded",
 		job.Cancelled: "it was cancelled already",
 		job.Discarded: "it was discarded already",
-	}[j.State], "it is "+templates.LookOf(j.Status()).Word)
+	}[j.State], "it is "+templates.StyleOf(j.Status()).Word)
 }
 
 func whyNoReplay(j job.Job) string {

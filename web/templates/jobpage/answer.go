@@ -43,7 +43,7 @@ func failedHow(o job.Outcome) string {
 	if o == job.Lost {
 		return "was lost"
 	}
-	return templates.LookOfOutcome(o).Word
+	return templates.StyleOfOutcome(o).Word
 }
 
 // fate is what becomes of the job when its last attempt fails.

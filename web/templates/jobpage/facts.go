@@ -76,10 +76,10 @@ func (n node) scalar() string {
 
 // event is an entry of a job's history.
 type event struct {
-	at   time.Time
-	who  string // empty when nobody in particular
-	what string
-	bulk int64 // the operation that did it, 0: none
+	at        time.Time
+	who       string // empty when nobody in particular
+	what      string
+	operation int64 // the operation that did it, 0: none
 }
 
 // maxEvents bounds the history on the page.
@@ -121,10 +121,10 @@ func historyOf(v View) []event {
 		}
 	}
 	for _, a := range v.Bulk {
-		all = append(all, event{at: a.At, who: format.By(a.By), what: bulkWord(a), bulk: a.Operation})
+		all = append(all, event{at: a.At, who: format.By(a.By), what: operationWord(a), operation: a.Operation})
 	}
 	for _, e := range v.Trail {
-		if word := trailWord(e); word != "" {
+		if word := auditWord(e); word != "" {
 			add(e.At, format.Visible(e.Actor.Name), word)
 		}
 	}
@@ -146,8 +146,8 @@ func (v View) byOperation(kind operation.Kind, at time.Time) bool {
 	return slices.ContainsFunc(v.Bulk, func(a operation.Act) bool { return a.Kind == kind && a.At.Equal(at) })
 }
 
-// bulkWord says what an operation did to the job.
-func bulkWord(a operation.Act) string {
+// operationWord says what an operation did to the job.
+func operationWord(a operation.Act) string {
 	switch a.Kind {
 	case operation.Replay:
 		return "replayed it, run " + format.Number(a.Run+1) + ", with"
@@ -157,9 +157,9 @@ func bulkWord(a operation.Act) string {
 	return "restored it from the trash with"
 }
 
-// trailWord says what of the audit log the other histories do not know, and
+// auditWord says what of the audit log the other histories do not know, and
 // nothing of what they do.
-func trailWord(e audit.Entry) string {
+func auditWord(e audit.Entry) string {
 	return map[string]string{
 		"job.restore": "restored it from the trash",
 		audit.Reveal:  "looked at what is redacted",

@@ -14,9 +14,9 @@ import (
 // forecast says what the policy will do if every attempt to come fails.
 type forecast struct {
 	coming []coming
-	ends   time.Time      // when the run is over then; zero when nobody can tell
-	length time.Duration  // how long an attempt is expected to take
-	fate   templates.Look // what then becomes of the job
+	ends   time.Time       // when the run is over then; zero when nobody can tell
+	length time.Duration   // how long an attempt is expected to take
+	fate   templates.Style // what then becomes of the job
 }
 
 // coming is an attempt that the policy still allows.
@@ -54,14 +54,14 @@ func forecastOf(j job.Job, attempts []job.Attempt, deadLetters bool, now time.Ti
 }
 
 // fateOf is what becomes of a job when its last attempt fails.
-func fateOf(p retry.Policy, deadLetters bool) templates.Look {
+func fateOf(p retry.Policy, deadLetters bool) templates.Style {
 	switch {
 	case p.OnExhaustion != retry.DeadLetter:
-		return templates.LookOf(job.Status(job.Discarded))
+		return templates.StyleOf(job.Status(job.Discarded))
 	case deadLetters:
-		return templates.LookOf(job.StatusDeadLetter)
+		return templates.StyleOf(job.StatusDeadLetter)
 	}
-	return templates.LookOf(job.StatusDLQFailed)
+	return templates.StyleOf(job.StatusDLQFailed)
 }
 
 // follow adds the attempts behind number, which ends at end.

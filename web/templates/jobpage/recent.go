@@ -12,7 +12,7 @@ import (
 // RecentJobs is how many jobs of a type the page of one of them draws.
 const RecentJobs = 60
 
-// recentBar is one job: its colour says how it stands, a mark below that it
+// recentBar is one job: its colour says its status, a mark below that it
 // failed, its height how long its newest attempt took.
 type recentBar struct {
 	class, x, y, height string
@@ -20,7 +20,7 @@ type recentBar struct {
 	title               string
 }
 
-// recent is the strip of the newest jobs of a type.
+// recent is the chart of the newest jobs of a type.
 type recent struct {
 	bars  []recentBar
 	words string
@@ -58,7 +58,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 			waiting++
 			b.open = true
 		}
-		b.title = format.ShortID(j.ID) + " " + templates.LookOf(j.Status()).Word
+		b.title = format.ShortID(j.ID) + " " + templates.StyleOf(j.Status()).Word
 		if took := spent(j, now); took > 0 {
 			b.title += ", " + format.Duration(took)
 		}

@@ -54,9 +54,9 @@ func runPanels(v View, runs []jobRun, left int) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var2 string
-				templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("Run " + strconv.Itoa(runs[i].number) + ", " + templates.LookOf(runs[i].status).Word + ", " + runs[i].progress(0))
+				templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("Run " + strconv.Itoa(runs[i].number) + ", " + templates.StyleOf(runs[i].status).Word + ", " + runs[i].progress(0))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/runs.templ`, Line: 22, Col: 128}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/runs.templ`, Line: 22, Col: 129}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 				if templ_7745c5c3_Err != nil {
@@ -431,7 +431,7 @@ func attemptItem(v *View, r *jobRun, i int) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		a := r.attempts[i]
-		l := templates.LookOfOutcome(a.Outcome)
+		l := templates.StyleOfOutcome(a.Outcome)
 		var templ_7745c5c3_Var18 = []any{"attempt " + l.Class}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var18...)
 		if templ_7745c5c3_Err != nil {
@@ -900,7 +900,7 @@ func retried(v View, r *jobRun, i int) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if r.current {
-			templ_7745c5c3_Err = say(v, "but the job left the wait: it is %v", templates.LookOf(r.status).Word).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "but the job left the wait: it is %v", templates.StyleOf(r.status).Word).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

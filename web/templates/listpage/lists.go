@@ -36,7 +36,7 @@ func jobsCaption(f filter.Filter) string {
 	if f.Status == "" {
 		return "Jobs, " + templates.Order(f)
 	}
-	return "Jobs: " + templates.LookOf(f.Status).Word + ", " + templates.Order(f)
+	return "Jobs: " + templates.StyleOf(f.Status).Word + ", " + templates.Order(f)
 }
 
 // timeHeading names the time by which the list is ordered.
@@ -115,7 +115,7 @@ func rowForward(v DeadLetters, j job.Job) templates.Act {
 func letterFrom(l job.DeadLetter) string {
 	s := format.Visible(l.Queue)
 	if l.Cause != "" {
-		s += " · " + templates.LookOfOutcome(l.Cause).Word
+		s += " · " + templates.StyleOfOutcome(l.Cause).Word
 	}
 	if l.ForwardedTo != "" {
 		s += " · forwarded"

@@ -143,7 +143,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	value = f.Value(name)
 	switch name {
 	case "state":
-		return name, templates.LookOf(f.Status).Word
+		return name, templates.StyleOf(f.Status).Word
 	case "reason":
 		return name, templates.Explain(retry.Reason(value)).Word
 	case "from":

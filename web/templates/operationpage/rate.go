@@ -90,16 +90,16 @@ func rateRows(r operation.Rate) (all []int) {
 	return all
 }
 
-// canaryLook is how the canary fared.
-func canaryLook(c operation.Canary) templates.Look {
+// canaryStyle is how the canary fared.
+func canaryStyle(c operation.Canary) templates.Style {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
 	case c.Unsettled() > 0:
-		return templates.Look{Class: "is-active auto", Icon: "active", Word: of}
+		return templates.Style{Class: "is-active auto", Icon: "active", Word: of}
 	case c.Succeeded == c.Done:
-		return templates.Look{Class: "is-succeeded auto", Icon: "succeeded", Word: of}
+		return templates.Style{Class: "is-succeeded auto", Icon: "succeeded", Word: of}
 	}
-	return templates.Look{Class: "is-failed auto", Icon: "failed", Word: of}
+	return templates.Style{Class: "is-failed auto", Icon: "failed", Word: of}
 }
 
 func canaryParts(c operation.Canary) []templates.MeterPart {

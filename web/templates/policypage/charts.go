@@ -129,7 +129,7 @@ func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 	return c
 }
 
-// roughly is a delay in one unit, for the little room of a drawing: "40 s",
+// roughly is a delay in one unit, for the little space in a drawing: "40 s",
 // "2.7 min", "18 h".
 func roughly(d time.Duration) string {
 	unit, name := format.Day, "d"

@@ -250,16 +250,16 @@ func (q WorkerQueue) busy() string {
 }
 
 // doing is what a claimed job does now.
-func (v Workers) doing(j job.Job) templates.Look {
+func (v Workers) doing(j job.Job) templates.Style {
 	switch {
 	case v.Waits[j.ID]:
-		return templates.Look{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
+		return templates.Style{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
 	case !j.LeaseUntil.After(v.Now):
-		return templates.Look{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
+		return templates.Style{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
-		return templates.Look{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
+		return templates.Style{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
 	}
-	return templates.Look{Class: "is-active", Icon: "active", Word: "runs"}
+	return templates.Style{Class: "is-active", Icon: "active", Word: "runs"}
 }
 
 // limitOf says how much of its time limit a running job has used.
