@@ -60,6 +60,7 @@ func (v Overview) fullest() []queues.Info {
 	return TopQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
 }
 
+// liveJobs is how many jobs of a queue have not ended.
 func liveJobs(q queues.Info) (n int64) {
 	for _, s := range LiveStates() {
 		n += q.Depths[job.Status(s)]

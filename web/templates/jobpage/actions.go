@@ -17,7 +17,7 @@ import (
 )
 
 // actionsOf lists the actions on a job, the primary one last. What is not allowed
-// now is there too and says why.
+// now is there too and says why: buttons keep their places while the state changes.
 func actionsOf(v View) []templates.Act {
 	back := link.Job(v.Job.ID)
 	discard := templates.JobAct(v.Frame, v.Job, "discard", "danger", back)
@@ -41,6 +41,8 @@ func actionsOf(v View) []templates.Act {
 	return []templates.Act{discard, cancel, forward, replay}
 }
 
+// whyNoDiscard says why a job cannot be discarded in its state, as the end of a
+// sentence.
 func whyNoDiscard(j job.Job) string {
 	return cmp.Or(map[job.State]string{
 		job.Active:    "it runs now; cancel it instead",
@@ -50,6 +52,8 @@ func whyNoDiscard(j job.Job) string {
 	}[j.State], "it is "+templates.StyleOf(j.Status()).Word)
 }
 
+// whyNoReplay says why a job cannot be replayed in its state. A job that waits
+// for its first attempt is among them: there is nothing to replay yet.
 func whyNoReplay(j job.Job) string {
 	switch j.State {
 	case job.Active:
@@ -81,7 +85,9 @@ func replayCommand(j job.Job) string {
 }
 
 // enqueueCommand sends the same job again as a new one. It is empty when the
-// payload is too large for a command line, or not JSON.
+// payload is too large for a command line, or not JSON. The body stands in single
+// quotes, so that a shell expands nothing in it, and no character in it is hidden:
+// what is pasted is what was seen.
 func enqueueCommand(j job.Job) string {
 	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !json.Valid(j.Payload) {
 		return ""
@@ -103,6 +109,8 @@ func enqueueCommand(j job.Job) string {
 		strings.ReplaceAll(format.EscapeHidden(b.String()), "'", `'\''`) + "'"
 }
 
+// quoteJSON writes a name into the body of the command. It escapes <, > and & as
+// encoding/json does.
 func quoteJSON(s string) string {
 	quoted, err := json.Marshal(s)
 	if err != nil { // unreachable: every string can be marshalled

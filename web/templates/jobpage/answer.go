@@ -24,6 +24,7 @@ func nextAttempt(v View) string {
 // ended is when the job came to its end.
 func (v View) ended() time.Time { return latest(v.Job.FinishedAt, v.Job.ChangedAt) }
 
+// ago is a time as seen from now.
 func (v View) ago(t time.Time) string { return format.Relative(t, v.Now) }
 
 // blocked reports whether something keeps the job from starting when its time
@@ -46,7 +47,9 @@ func failedHow(o job.Outcome) string {
 	return templates.StyleOfOutcome(o).Word
 }
 
-// fate is what becomes of the job when its last attempt fails.
+// fate is what becomes of the job when its last attempt fails, as a clause. A
+// queue without a dead-letter queue refuses the letter and keeps the job, which a
+// person should know before it happens.
 func fate(v View) string {
 	switch {
 	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
@@ -81,6 +84,7 @@ func letterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
 	return nil
 }
 
+// letter is the dead letter of the current run, or nil.
 func (v View) letter() *job.DeadLetter { return letterOf(v.Letters, v.Job.Run) }
 
 // whyRefused is why nobody took the dead letter of the current run.
@@ -119,6 +123,7 @@ func whyOver(v View) string {
 	return templates.Explain(v.Job.Reason).Short
 }
 
+// allFailed says that every attempt of a run failed.
 func allFailed(attempts int) string {
 	switch attempts {
 	case 1:

@@ -44,6 +44,8 @@ func setAside(v View) bool {
 // maxShownEnvelope is how much of an envelope is on the page.
 const maxShownEnvelope = 4 << 10
 
+// envelopeText is the beginning of an envelope as it can be read. It is cut before
+// the hidden characters are made visible, so that a large one costs little.
 func envelopeText(envelope []byte) string {
 	return format.VisibleLines(clip.Text(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
 }
@@ -85,7 +87,9 @@ type event struct {
 // maxEvents bounds the history on the page.
 const maxEvents = 60
 
-// historyOf lists what happened to a job between its attempts, newest first.
+// historyOf lists what happened to a job between its attempts, newest first. An
+// act of an operation is told once, by the operation: the replays and dead letters
+// that it made are left out.
 func historyOf(v View) []event {
 	var all []event
 	add := func(at time.Time, who, what string) {
@@ -158,7 +162,7 @@ func operationWord(a operation.Act) string {
 }
 
 // auditWord says what of the audit log the other histories do not know, and
-// nothing of what they do.
+// nothing of what they do: an entry without a word is left out.
 func auditWord(e audit.Entry) string {
 	return map[string]string{
 		"job.restore": "restored it from the trash",
@@ -169,7 +173,8 @@ func auditWord(e audit.Entry) string {
 	}[e.Action]
 }
 
-// redacted reports whether the page hides something.
+// redacted reports whether the page hides something, and so whether there is
+// anything to reveal.
 func (v View) redacted() bool {
 	const hidden = "••••••"
 	j := v.Job
@@ -226,6 +231,7 @@ func policyFields(j job.Job) []policyFact {
 	return all
 }
 
+// jitterWords says by how much chance changes a delay, or that it does not.
 func jitterWords(j retry.Jitter) string {
 	if !j.On() {
 		return "off"
@@ -255,6 +261,7 @@ func originWords(code string) string {
 	return "from " + placeWords(place)
 }
 
+// placeWords names the place that a field comes from, by the code of its origin.
 func placeWords(place string) string {
 	switch who, what, _ := strings.Cut(place, ":"); who {
 	case "job":

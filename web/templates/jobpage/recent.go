@@ -31,8 +31,8 @@ const (
 	recentHeight = 26.0
 )
 
-// recentOf draws jobs, which come the newest first, with the newest on the
-// right.
+// recentOf draws jobs, which come the newest first, with the newest on the right.
+// The longest of them fills the height.
 func recentOf(jobs []job.Job, now time.Time) recent {
 	var r recent
 	var succeeded, failed, waiting int
@@ -68,7 +68,8 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 	return r
 }
 
-// spent is how long the newest attempt took, or takes.
+// spent is how long the newest attempt took, or takes; a job that waits for its
+// next attempt has none.
 func spent(j job.Job, now time.Time) time.Duration {
 	switch {
 	case j.StartedAt.IsZero() || j.State == job.Scheduled || j.State == job.Available || j.State == job.Pending:

@@ -33,7 +33,8 @@ type timeline struct {
 	jitter  bool              // bands of jitter are drawn
 }
 
-// lane is the picture of one run.
+// lane is the picture of one run. Its time begins at its own zero, so that the
+// runs of a job can be compared although days lie between them.
 type lane struct {
 	run    jobRun
 	note   string // which attempts are drawn, when not all are
@@ -52,7 +53,10 @@ type lane struct {
 // box is a stretch of the width.
 type box struct{ x, w float64 }
 
-func (b box) end() float64    { return b.x + b.w }
+// end is where the box ends.
+func (b box) end() float64 { return b.x + b.w }
+
+// middle is where its label is written.
 func (b box) middle() float64 { return b.x + b.w/2 }
 
 // bar is one attempt; planned when it is still to come.
@@ -83,7 +87,8 @@ type endMark struct {
 // rather than under it at the end of the lane.
 func (e endMark) aside() bool { return e.x < 80 }
 
-// span is one attempt in time, counted from the zero of its lane.
+// span is one attempt in time, counted from the zero of its lane; place makes a
+// bar of it.
 type span struct {
 	from, to  time.Duration
 	bar       bar
@@ -91,7 +96,9 @@ type span struct {
 	delay     string        // before it, in words
 }
 
-// timelineOf draws the runs of a job, and its forecast in the last one.
+// timelineOf draws the runs of a job, and its forecast in the last one. The length
+// of the longest run is known before the forecast is added: attempts to come may
+// stretch the scale, but not so far that the past cannot be read any more.
 func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
 	s := timeline{}
 	total, attempts := time.Millisecond, 0
@@ -114,8 +121,8 @@ func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
 	return s
 }
 
-// laneOf puts the attempts of a run, and the execution in progress, on its
-// time.
+// laneOf puts the attempts of a run, and the execution in progress, on its time.
+// Of a run with very many attempts the newest are drawn.
 func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	l := lane{run: r, now: -1, zero: latest(j.RunAt, now)}
 	attempts := r.attempts
@@ -163,6 +170,8 @@ func waited(a job.Attempt, next time.Time) string {
 	return format.Duration(a.Delay.Final)
 }
 
+// add puts an attempt on the time of the lane. An attempt whose clock ran
+// backwards has no length.
 func (l *lane) add(a job.Attempt, style templates.Style, end time.Time, delay string) {
 	from := max(0, a.StartedAt.Sub(l.zero))
 	to := max(from, end.Sub(l.zero))

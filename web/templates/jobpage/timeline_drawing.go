@@ -37,10 +37,12 @@ func (s *timeline) draw(total time.Duration, f forecast, now time.Time) {
 // timeScale is how much of the width one nanosecond takes.
 type timeScale float64
 
+// at is the part of the width that a duration takes.
 func (s timeScale) at(d time.Duration) float64 { return float64(d) * float64(s) }
 
-// scaleFor is the largest scale at which the bars of every lane fit: the
-// shortest ones are drawn longer than they are.
+// scaleFor is the largest scale at which the bars of every lane fit: the shortest
+// ones are drawn longer than they are. It is found by trying ever smaller scales,
+// which ends because the number of bars in a lane is bounded.
 func scaleFor(lanes []lane, total time.Duration) timeScale {
 	scale := timeScale(timelineWidth / float64(total))
 	for _, l := range lanes {
@@ -51,6 +53,7 @@ func scaleFor(lanes []lane, total time.Duration) timeScale {
 	return scale
 }
 
+// needs is how much of the width the bars of a lane take at a scale.
 func needs(spans []span, scale timeScale) float64 {
 	total := 0.0
 	for _, s := range spans {
@@ -59,6 +62,7 @@ func needs(spans []span, scale timeScale) float64 {
 	return total
 }
 
+// width is how wide the bar of an attempt is; the shortest can still be pointed at.
 func width(s span, scale timeScale) float64 { return max(minBar, scale.at(s.to-s.from)) }
 
 // place lays the bars from left to right without overlap, and pushes back from
@@ -99,7 +103,8 @@ func (l *lane) drawNow(scale timeScale, now time.Time) {
 	l.now = x
 }
 
-// drawDelays writes each delay into its gap, where it fits.
+// drawDelays writes each delay into its gap, where it fits. A gap that the line of
+// now divides has the delay in its wider half.
 func (l *lane) drawDelays() {
 	for i := 1; i < len(l.bars); i++ {
 		gap := box{l.bars[i-1].end(), l.bars[i].x - l.bars[i-1].end()}
@@ -133,7 +138,8 @@ func (l *lane) drawNumbers() {
 	}
 }
 
-// endOf is the mark behind the last bar of a lane.
+// endOf is the mark behind the last bar of a lane. It names how the run ended, or
+// how it would end if nothing succeeds.
 func endOf(l lane, f forecast) endMark {
 	m := endMark{x: 1.4}
 	if n := len(l.bars); n > 0 {
@@ -157,7 +163,8 @@ func endOf(l lane, f forecast) endMark {
 	return m
 }
 
-// endWord says how a run ended.
+// endWord says how a run ended. A run that was replayed while it waited for a retry
+// has not failed, and is not drawn as if it had.
 func endWord(r jobRun) (class, text string) {
 	style := templates.StyleOf(r.status)
 	switch r.status {
@@ -171,7 +178,8 @@ func endWord(r jobRun) (class, text string) {
 	return style.Class, style.Word
 }
 
-// saidOf is the lane as a sentence, for readers who do not see it.
+// saidOf is the lane as a sentence, for readers who do not see it. It says what the
+// drawing shows, in the same order.
 func saidOf(l lane) string {
 	n := len(l.run.attempts)
 	s := fmt.Sprintf("Run %d: %s", l.run.number, format.InWords(n, "attempt", "attempts"))
@@ -212,7 +220,8 @@ func (s *timeline) addToLegend(l lane) {
 	}
 }
 
-// ticksOf divides the scale into a few round steps.
+// ticksOf divides the scale into a few round steps, and leaves the right end free
+// for the words there.
 func ticksOf(total time.Duration, scale timeScale) []label {
 	step := roundStep(total / 6)
 	ticks := []label{{0, "0 s"}}

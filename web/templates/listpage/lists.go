@@ -1,5 +1,5 @@
-// Package listpage draws the lists of jobs: all of them, the dead letters, and
-// those that somebody discarded.
+// Package listpage draws the lists of jobs: all of them, /jobs, the dead letters,
+// /dead-letters, and those that somebody discarded, /trash.
 //
 // A list is narrowed by a query, which is all in its address (query.go). Rows
 // carry the names by which the scripts find their cells, so that states are

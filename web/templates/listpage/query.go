@@ -197,6 +197,7 @@ func letterCount(facets filter.Facets, reason retry.Reason) (n int64) {
 	return n
 }
 
+// queueCount is how many jobs of a queue match.
 func queueCount(facets filter.Facets, queue string) int64 {
 	for _, q := range facets.Queues {
 		if q.Name == queue {

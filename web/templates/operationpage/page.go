@@ -1,7 +1,7 @@
-// Package operationpage draws operations on many jobs: their list, and the page
-// of one. That page is a preview until somebody starts the operation; then it
-// has the meters, the rate, the canary, the log and the items with what became
-// of each.
+// Package operationpage draws operations on many jobs: their list, /operations,
+// and the page of one, /operations/{id}. That page is a preview until somebody
+// starts the operation; then it has the meters, the rate, the canary, the log
+// and the items with what became of each.
 //
 // The scripts keep the meters and the rate current. They find every number by
 // its data-n and every bar by its data-step, so the page has all of them from
@@ -66,6 +66,7 @@ func rateWords(rate float64) string {
 	return format.Decimal(rate*3600, 1) + " per hour"
 }
 
+// outcomeParts are how the replays of an operation ended.
 func outcomeParts(o operation.Operation) []templates.MeterPart {
 	return []templates.MeterPart{
 		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
@@ -121,8 +122,8 @@ func styleOfItem(k operation.Kind, it operation.Item) templates.Style {
 	return style("is-succeeded", "check", templates.DoneWord(k))
 }
 
-// movedOn reports whether an item will be skipped when its turn comes: its job
-// is in another run than a person saw.
+// movedOn reports whether an item will be skipped when its turn comes: its job is
+// in another run than a person saw, and nobody agreed to that one.
 func movedOn(it operation.Item) bool {
 	return it.State == operation.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
 }
@@ -178,7 +179,8 @@ func listedScope(o operation.Operation) string {
 	return format.Visible(o.Filter)
 }
 
-// itemWords says what happened to an item's job.
+// itemWords says what happened to an item's job. What the operation itself wrote
+// down comes first; the rest is told from the job as it is now.
 func itemWords(o operation.Operation, it operation.Item) string {
 	j, status := it.Job, templates.StyleOf(it.Job.Status()).Word
 	switch {
