@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/wire"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -89,7 +90,7 @@ func replayCommand(j job.Job) string {
 // quotes, so that a shell expands nothing in it, and no character in it is hidden:
 // what is pasted is what was seen.
 func enqueueCommand(j job.Job) string {
-	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !json.Valid(j.Payload) {
+	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !rawjson.Valid(j.Payload) {
 		return ""
 	}
 	var b bytes.Buffer
@@ -101,7 +102,7 @@ func enqueueCommand(j job.Job) string {
 	if j.Priority != 0 {
 		fmt.Fprintf(&b, `,"priority":%d`, j.Priority)
 	}
-	if json.Valid(j.Meta) {
+	if rawjson.Valid(j.Meta) {
 		fmt.Fprintf(&b, `,"meta":%s`, j.Meta)
 	}
 	fmt.Fprintf(&b, `,"payload":%s}`, j.Payload)

@@ -1,6 +1,7 @@
 package jobpage
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -33,11 +34,7 @@ func changesOf(d history.Detail, run int) []change {
 		before[f.name] = f.words()
 	}
 	for _, f := range policyFields(is) {
-		if had, ok := before[f.name]; !ok {
-			add(f.name, "–", f.words())
-		} else {
-			add(f.name, had, f.words())
-		}
+		add(f.name, cmp.Or(before[f.name], "–"), f.words())
 	}
 	return all
 }

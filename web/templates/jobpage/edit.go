@@ -12,6 +12,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -60,7 +61,7 @@ func EditorText(payload []byte) (text, why string) {
 			format.Size(len(payload)), format.Size(MaxEditor))
 	case !utf8.Valid(payload):
 		return "", "It is no text, so it cannot be edited here. It is replayed byte for byte."
-	case json.Valid(payload):
+	case rawjson.Valid(payload):
 		var b bytes.Buffer
 		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
 			return format.EscapeHidden(string(payload)), ""

@@ -72,8 +72,9 @@ func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 	return r
 }
 
-// ended tells the status of the run. That of the current run is the job's; that of
-// an earlier one was noted by the replay that followed it.
+// ended tells the status of the run. That of the current run is the job's; that
+// of an earlier one was noted by the replay that followed it, unless the run left
+// a dead letter, which says more.
 func (r *jobRun) ended(j job.Job) {
 	if r.current {
 		r.status, r.reason = j.Status(), j.Reason
@@ -123,7 +124,8 @@ func (r jobRun) progress(limit int) string {
 	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(limit, "attempt", "attempts"))
 }
 
-// anchor is where an attempt stands on the page.
+// anchor is the id of an attempt on the page, to which its bar leads. An execution
+// that does not count has no number.
 func anchor(a job.Attempt) string {
 	if a.Number > 0 {
 		return "run-" + strconv.Itoa(a.Run) + "-attempt-" + strconv.Itoa(a.Number)
@@ -168,7 +170,8 @@ func (r *jobRun) settled(i int) bool {
 	return last && (r.replay != nil || r.letter != nil && !r.letter.DiscardedAt.IsZero())
 }
 
-// leftOut names what a long life leaves out of the page.
+// leftOut names what a long life leaves out of the page: "3 older runs and 41
+// older attempts".
 func leftOut(runs, attempts int) string {
 	var parts []string
 	if runs > 0 {
