@@ -80,6 +80,7 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 	return p
 }
 
+// barOf stacks what became of the attempts of one piece of time.
 func barOf(t job.Totals, at time.Time, x, width, top float64) plotBar {
 	b, y := plotBar{at: at, title: at.Format("15:04") + ": " + plotWords(t), Totals: t}, plotFloor
 	for _, part := range []struct {
@@ -108,6 +109,7 @@ func ceiling(n int64) int64 {
 	}
 }
 
+// plotWords is a piece of time in words.
 func plotWords(t job.Totals) string {
 	words := format.Number(t.Succeeded) + " succeeded, " + format.Number(t.Requeued) + " requeued, " +
 		format.Number(t.FailedPermanently) + " failed for good"
@@ -165,6 +167,7 @@ func barsPath(hours []int64) string {
 	return b.String()
 }
 
+// dayText is the day of a group in words.
 func dayText(hours []int64) string {
 	return fmt.Sprintf("%s in the last 24 hours", format.Counted(Sum(hours), "failure", "failures"))
 }

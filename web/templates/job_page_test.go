@@ -221,7 +221,7 @@ func TestJob_AttemptsStandNewestFirstAndEveryBarLeadsToOne(t *testing.T) {
 	}
 }
 
-func TestJob_StripIsSaidInWords(t *testing.T) {
+func TestJob_TimelineIsSaidInWords(t *testing.T) {
 	var said []string
 	for _, l := range jobDoc(t, "job-retryable").all("svg.lane") {
 		said = append(said, l.attr("aria-label"))

@@ -26,6 +26,7 @@ type SwitchAction struct {
 	Fields     []field
 }
 
+// now is what the button does at the time of the page.
 func (s Switch) now() SwitchAction {
 	if s.Is {
 		return s.On
@@ -60,6 +61,7 @@ func faultSwitchOf(f Frame, fault Fault) Switch {
 	}
 }
 
+// demoReset is the button that starts the demo over.
 func demoReset(f Frame) Act {
 	return Act{
 		Kind: "reset", URL: link.DemoReset(), Word: "Start over", Icon: "replay",

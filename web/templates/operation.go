@@ -7,16 +7,16 @@ import (
 	"redrive/web/templates/format"
 )
 
-// LookOfOperation draws where an operation stands.
-func LookOfOperation(s operation.State) Look {
-	return cmp.Or(map[operation.State]Look{
+// StyleOfOperation draws where an operation stands.
+func StyleOfOperation(s operation.State) Style {
+	return cmp.Or(map[operation.State]Style{
 		operation.Collecting: {"is-pending", "search", "collecting"},
 		operation.Preview:    {"is-scheduled", "info", "preview"},
 		operation.Running:    {"is-active", "active", "running"},
 		operation.Paused:     {"is-warn", "pause", "paused"},
 		operation.Finished:   {"is-completed", "completed", "finished"},
 		operation.Aborted:    {"is-cancelled", "cancelled", "aborted"},
-	}[s], Look{"is-pending", "unknown", format.Visible(string(s))})
+	}[s], Style{"is-pending", "unknown", format.Visible(string(s))})
 }
 
 // KindWord is what an operation does, at the beginning of a sentence.

@@ -396,7 +396,7 @@ func openOperations(all []operation.Operation) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = LookBadge(LookOfOperation(o.State)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = StyleBadge(StyleOfOperation(o.State)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -36,7 +36,7 @@ type counterView struct {
 
 // counters are the six totals in the order in which the product names them.
 func counters(v Overview) []counterView {
-	looks := map[string]counterView{
+	styles := map[string]counterView{
 		"jobs_failed":             {class: "is-failed", icon: "failed", word: "Failed"},
 		"jobs_requeued":           {class: "is-retryable", icon: "retryable", word: "Requeued"},
 		"jobs_failed_permanently": {class: "is-dead", icon: "dead", word: "Failed permanently"},
@@ -46,7 +46,7 @@ func counters(v Overview) []counterView {
 	}
 	var all []counterView
 	for i, c := range v.Snapshot.Totals.Counters() {
-		view := looks[c.Name]
+		view := styles[c.Name]
 		view.name, view.value = c.Name, c.Value
 		view.hour = Series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
 		all = append(all, view)
@@ -60,6 +60,7 @@ func (v Overview) fullest() []queues.Info {
 	return TopQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
 }
 
+// liveJobs is how many jobs of a queue have not ended.
 func liveJobs(q queues.Info) (n int64) {
 	for _, s := range LiveStates() {
 		n += q.Depths[job.Status(s)]

@@ -24,7 +24,7 @@ type Act struct {
 	fields []field
 }
 
-// inRow reports whether the button is in a row, and looks plain.
+// inRow reports whether the button is in a row, and is drawn plainly.
 func (a Act) inRow() bool { return a.Class == "row" || a.iconOnly() }
 
 // iconOnly reports whether the word of the button is heard and not seen.

@@ -125,7 +125,7 @@ func Badge(s job.Status) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = LookBadge(LookOf(s)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = StyleBadge(StyleOf(s)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -133,8 +133,8 @@ func Badge(s job.Status) templ.Component {
 	})
 }
 
-// LookBadge is a badge as a look has it.
-func LookBadge(l Look) templ.Component {
+// StyleBadge is a badge in a style.
+func StyleBadge(l Style) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

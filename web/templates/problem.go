@@ -21,6 +21,7 @@ type Conflict struct {
 	Err    *job.Conflict
 }
 
+// problemClass is red where the fault is the product's own.
 func problemClass(status int) string {
 	if status >= 500 {
 		return "is-dead"

@@ -10,7 +10,7 @@ import (
 )
 
 // "Select all" stands only where an operation can be about all of them.
-func TestBulk_OffersAllOfOneStateOnly(t *testing.T) {
+func TestSelection_OffersAllOfOneStateOnly(t *testing.T) {
 	for state, want := range map[job.Status][]string{
 		"":                         nil,
 		job.StatusDeadLetter:       {"discard", "replay"},

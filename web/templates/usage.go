@@ -40,6 +40,7 @@ func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
 // warns reports whether a person should make room.
 func (r LetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
+// class is the colour of the meter.
 func (r LetterUsage) class() string {
 	if r.warns() {
 		return "is-warn"
@@ -50,6 +51,7 @@ func (r LetterUsage) class() string {
 // percentOf is a share in whole numbers; full is only what is full.
 func percentOf(share float64) string { return fmt.Sprintf("%d %%", int(math.Floor(100*share))) }
 
+// picture is the meter in words.
 func (r LetterUsage) picture() string {
 	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
 }

@@ -24,7 +24,7 @@ func spoken(t *testing.T, parts ...templ.Component) string {
 	return tag.ReplaceAllString(b.String(), "")
 }
 
-func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
+func TestLetterUsage_SaysWhenItIsFull(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
 	kept := retention.Limits{Age: 180 * format.Day, Count: 10_000}
 	for _, test := range []struct {
@@ -47,7 +47,7 @@ func TestLetterRoom_SaysWhenItIsFull(t *testing.T) {
 	}
 }
 
-func TestLetterRoom_SaysWhatIsPruned(t *testing.T) {
+func TestLetterUsage_SaysWhatIsPruned(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		keeps        retention.Limits

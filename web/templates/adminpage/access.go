@@ -1,8 +1,12 @@
-// Package adminpage draws what concerns people: the login, who may use the
-// dashboard and its API, and the audit log with what each of them did.
+// Package adminpage draws what concerns people: the login, /login; who may use
+// the dashboard and its API, /access; and the audit log with what each of them
+// did, /audit.
 //
-// The login and the page of a job that was removed are here too: the first
-// shows nothing of the product, the second only what the audit log has left.
+// The page of a job that was removed is here too: all that is left of it is in
+// the audit log. The login shows nothing of the product.
+//
+// Every form says beside its button why it cannot be used by whoever looks: the
+// role may be too small, or the change would lock everybody out.
 package adminpage
 
 import (
@@ -34,7 +38,8 @@ type Access struct {
 // denied says why whoever looks cannot change access now, or nothing.
 func (v Access) denied() string { return v.Denied(access.Manage, "manage users and tokens") }
 
-// kept says why a user must stay an admin, or nothing.
+// kept says why a user must stay an admin, or nothing. Without an admin nobody
+// could manage users on this page any more.
 func (v Access) kept(u access.User) string {
 	if why := v.denied(); why != "" {
 		return why
@@ -55,20 +60,21 @@ func (v Access) logins(name string) (n int64) {
 	return n
 }
 
-// lookOfToken draws whether a token lets anybody in.
-func lookOfToken(t access.Token, now time.Time) templates.Look {
+// styleOfToken draws whether a token lets anybody in, and warns before it ends.
+func styleOfToken(t access.Token, now time.Time) templates.Style {
 	switch {
 	case !t.Revoked.IsZero():
-		return templates.Look{Class: "is-cancelled", Icon: "cancelled", Word: "revoked"}
+		return templates.Style{Class: "is-cancelled", Icon: "cancelled", Word: "revoked"}
 	case !t.Live(now):
-		return templates.Look{Class: "is-skipped", Icon: "expired", Word: "expired"}
+		return templates.Style{Class: "is-skipped", Icon: "expired", Word: "expired"}
 	case t.Expires.Sub(now) < 7*24*time.Hour:
-		return templates.Look{Class: "is-warn", Icon: "expired", Word: "ends soon"}
+		return templates.Style{Class: "is-warn", Icon: "expired", Word: "ends soon"}
 	}
-	return templates.Look{Class: "is-succeeded", Icon: "check", Word: "valid"}
+	return templates.Style{Class: "is-succeeded", Icon: "check", Word: "valid"}
 }
 
-// lifetimes are how long a token can be made to last.
+// lifetimes are how long a token can be made to last: values of the form, and their
+// words.
 func lifetimes() [][2]string {
 	all := [][2]string{}
 	for _, days := range []int{1, 7, 30, 90, 365} {

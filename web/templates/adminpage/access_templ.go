@@ -1198,7 +1198,7 @@ func tokenRow(v Access, t access.Token) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.LookBadge(lookOfToken(t, v.Now)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.StyleBadge(styleOfToken(t, v.Now)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

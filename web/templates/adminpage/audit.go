@@ -36,6 +36,7 @@ type Gone struct {
 	Entries []audit.Entry
 }
 
+// chips are the parts of the filter in use, each with the log without it.
 func (v Audit) chips() []templates.Chip {
 	var all []templates.Chip
 	add := func(name, value string, clear func(*audit.Filter)) {

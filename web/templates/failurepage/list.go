@@ -1,6 +1,7 @@
-// Package failurepage draws the error groups: the list of what is failing, by
-// cause, and the page of one group with how it fails, why its failures are one
-// group, its newest jobs, and what can be decided about it.
+// Package failurepage draws the error groups: /failures, the list of what is
+// failing, by cause, and /failures/{fingerprint}, the page of one group with how
+// it fails, why its failures are one group, its newest jobs, and what can be
+// decided about it.
 //
 // Whatever acts on the dead jobs of a group leads to the preview of an operation
 // first, and takes only what was dead when the page was drawn.
@@ -59,15 +60,15 @@ func scopeOf(f templates.Frame, g failures.Group) string {
 	return filter.Filter{Status: job.StatusDeadLetter, Group: g.Fingerprint, To: f.Now}.String()
 }
 
-// lookOfGroup draws the state of a group.
-func lookOfGroup(s failures.State) templates.Look {
+// styleOfGroup draws the state of a group.
+func styleOfGroup(s failures.State) templates.Style {
 	switch s {
 	case failures.Resolved:
-		return templates.Look{Class: "is-completed", Icon: "check", Word: "resolved"}
+		return templates.Style{Class: "is-completed", Icon: "check", Word: "resolved"}
 	case failures.Ignored:
-		return templates.Look{Class: "is-pending", Icon: "pause", Word: "ignored"}
+		return templates.Style{Class: "is-pending", Icon: "pause", Word: "ignored"}
 	}
-	return templates.Look{Class: "is-dead", Icon: "failures", Word: "open"}
+	return templates.Style{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
 // groupSummary says in words what the page shows.
@@ -95,10 +96,12 @@ func groupChips(f failures.Filter) []templates.Chip {
 	return all
 }
 
+// groupsCaption names the list for readers who hear it.
 func groupsCaption(f failures.Filter) string {
 	return format.UpperFirst(string(f.State)) + " error groups, " + groupOrder(f.Sort)
 }
 
+// groupOrder says in which order the groups are.
 func groupOrder(s failures.Sort) string {
 	if s == failures.NewestSeen {
 		return "what failed last first"
@@ -106,6 +109,7 @@ func groupOrder(s failures.Sort) string {
 	return "most dead jobs first"
 }
 
+// groupType is the type of the jobs of a group, unless they have several.
 func groupType(g failures.Group) string {
 	if g.Type == "" {
 		return "any type"

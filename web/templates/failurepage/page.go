@@ -23,6 +23,7 @@ type hourBar struct {
 	parts                []templates.Rect
 }
 
+// again is how many failures were tried again.
 func (b hourBar) again() int64 { return b.Failures - b.Final }
 
 // The heights of the chart, in pixels.
@@ -59,6 +60,7 @@ func hourBars(hours []failures.Hour) []hourBar {
 	return bars
 }
 
+// mostIn is the count that fills the height of the chart.
 func mostIn(hours []failures.Hour) int64 {
 	most := int64(1)
 	for _, h := range hours {
@@ -148,11 +150,12 @@ func sampleMessage(d failures.Detail) string {
 // for its payload keys.
 const maxGroupJobs = 8
 
+// newest are the jobs that the page lists.
 func (v View) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))] }
 
-// groupBulk is the bar of the jobs of a group: several of those shown, or all
+// groupSelection is the bar of the jobs of a group: several of those shown, or all
 // that are dead for it.
-func groupBulk(v View) templates.Selection {
+func groupSelection(v View) templates.Selection {
 	here := link.Failure(v.Fingerprint)
 	return templates.Selection{
 		Frame: v.Frame, Filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, Known: v.Dead, Noun: "dead",

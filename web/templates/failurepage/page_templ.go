@@ -97,7 +97,7 @@ func (v View) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = stateBadge(lookOfGroup(v.Detail.State)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = stateBadge(styleOfGroup(v.Detail.State)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -164,7 +164,7 @@ func (v View) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.Icon(lookOfGroup(v.Detail.State).Icon).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.Icon(styleOfGroup(v.Detail.State).Icon).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -239,7 +239,7 @@ func (v View) Page() templ.Component {
 	})
 }
 
-func stateBadge(l templates.Look) templ.Component {
+func stateBadge(l templates.Style) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -86,7 +86,7 @@ func jobsPanel(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templates.SelectionBar(groupBulk(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.SelectionBar(groupSelection(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

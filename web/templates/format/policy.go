@@ -54,6 +54,7 @@ func Growth(s retry.Strategy, initial time.Duration, coefficient float64, n, les
 	return Calculation{Text: text}
 }
 
+// growth is the delay before retry n of a policy.
 func growth(p retry.Policy) Calculation {
 	return Growth(p.Strategy, p.InitialInterval, p.Coefficient, "n", "n−1")
 }
@@ -113,6 +114,7 @@ func longSchedule(schedule []time.Duration) string {
 	return strings.Join(words, ", ")
 }
 
+// durations writes each delay of a schedule.
 func durations(all []time.Duration) []string {
 	words := make([]string, len(all))
 	for i, d := range all {

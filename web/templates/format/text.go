@@ -24,6 +24,7 @@ func Visible(s string) string { return escape(s, "") }
 // and tabs keep their meaning.
 func VisibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
+// escape makes every hidden character visible, but for those to keep.
 func escape(s, keep string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	hidden := func(r rune) bool { return Hides(r) && !strings.ContainsRune(keep, r) }

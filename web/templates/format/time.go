@@ -30,6 +30,7 @@ func Duration(d time.Duration) string {
 	return coarseDuration(d)
 }
 
+// coarseDuration writes durations that people count in seconds or more.
 func coarseDuration(d time.Duration) string {
 	tenths, whole := d.Round(100*time.Millisecond), d.Round(time.Second)
 	switch {
@@ -45,6 +46,7 @@ func coarseDuration(d time.Duration) string {
 	return twoUnits(d.Round(time.Hour), Day, "d", time.Hour, "h")
 }
 
+// twoUnits writes a duration in a unit and what is left over in a smaller one.
 func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	s := Number(int64(d/big)) + " " + bigName
 	if rest := d % big / small; rest > 0 {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/wire"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -17,7 +18,7 @@ import (
 )
 
 // actionsOf lists the actions on a job, the primary one last. What is not allowed
-// now is there too and says why.
+// now is there too and says why: buttons keep their places while the state changes.
 func actionsOf(v View) []templates.Act {
 	back := link.Job(v.Job.ID)
 	discard := templates.JobAct(v.Frame, v.Job, "discard", "danger", back)
@@ -41,15 +42,19 @@ func actionsOf(v View) []templates.Act {
 	return []templates.Act{discard, cancel, forward, replay}
 }
 
+// whyNoDiscard says why a job cannot be discarded in its state, as the end of a
+// sentence.
 func whyNoDiscard(j job.Job) string {
 	return cmp.Or(map[job.State]string{
 		job.Active:    "it runs now; cancel it instead",
 		job.Completed: "it succeeded",
 		job.Cancelled: "it was cancelled already",
 		job.Discarded: "it was discarded already",
-	}[j.State], "it is "+templates.LookOf(j.Status()).Word)
+	}[j.State], "it is "+templates.StyleOf(j.Status()).Word)
 }
 
+// whyNoReplay says why a job cannot be replayed in its state. A job that waits
+// for its first attempt is among them: there is nothing to replay yet.
 func whyNoReplay(j job.Job) string {
 	switch j.State {
 	case job.Active:
@@ -81,9 +86,11 @@ func replayCommand(j job.Job) string {
 }
 
 // enqueueCommand sends the same job again as a new one. It is empty when the
-// payload is too large for a command line, or not JSON.
+// payload is too large for a command line, or not JSON. The body stands in single
+// quotes, so that a shell expands nothing in it, and no character in it is hidden:
+// what is pasted is what was seen.
 func enqueueCommand(j job.Job) string {
-	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !json.Valid(j.Payload) {
+	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !rawjson.Valid(j.Payload) {
 		return ""
 	}
 	var b bytes.Buffer
@@ -95,7 +102,7 @@ func enqueueCommand(j job.Job) string {
 	if j.Priority != 0 {
 		fmt.Fprintf(&b, `,"priority":%d`, j.Priority)
 	}
-	if json.Valid(j.Meta) {
+	if rawjson.Valid(j.Meta) {
 		fmt.Fprintf(&b, `,"meta":%s`, j.Meta)
 	}
 	fmt.Fprintf(&b, `,"payload":%s}`, j.Payload)
@@ -103,6 +110,8 @@ func enqueueCommand(j job.Job) string {
 		strings.ReplaceAll(format.EscapeHidden(b.String()), "'", `'\''`) + "'"
 }
 
+// quoteJSON writes a name into the body of the command. It escapes <, > and & as
+// encoding/json does.
 func quoteJSON(s string) string {
 	quoted, err := json.Marshal(s)
 	if err != nil { // unreachable: every string can be marshalled

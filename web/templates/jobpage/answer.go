@@ -25,6 +25,7 @@ func nextAttempt(v View) string {
 // ended is when the job came to its end.
 func (v View) ended() time.Time { return latest(v.Job.FinishedAt, v.Job.ChangedAt) }
 
+// ago is a time as seen from now.
 func (v View) ago(t time.Time) string { return format.Relative(t, v.Now) }
 
 // blocked reports whether something keeps the job from starting when its time
@@ -44,10 +45,12 @@ func failedHow(o job.Outcome) string {
 	if o == job.Lost {
 		return "was lost"
 	}
-	return templates.LookOfOutcome(o).Word
+	return templates.StyleOfOutcome(o).Word
 }
 
-// fate is what becomes of the job when its last attempt fails.
+// fate is what becomes of the job when its last attempt fails, as a clause. A
+// queue without a dead-letter queue refuses the letter and keeps the job, which a
+// person should know before it happens.
 func fate(v View) string {
 	switch {
 	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
@@ -82,6 +85,7 @@ func letterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
 	return nil
 }
 
+// letter is the dead letter of the current run, or nil.
 func (v View) letter() *job.DeadLetter { return letterOf(v.Letters, v.Job.Run) }
 
 // whyRefused is why nobody took the dead letter of the current run.
@@ -120,6 +124,7 @@ func whyOver(v View) string {
 	return templates.Explain(v.Job.Reason).Short
 }
 
+// allFailed says that every attempt of a run failed.
 func allFailed(attempts int) string {
 	switch attempts {
 	case 1:

@@ -42,7 +42,7 @@ func answer(v View, f forecast) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		var templ_7745c5c3_Var2 = []any{"next", templates.LookOf(v.Job.Status()).Class}
+		var templ_7745c5c3_Var2 = []any{"next", templates.StyleOf(v.Job.Status()).Class}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var2...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -64,7 +64,7 @@ func answer(v View, f forecast) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.Icon(templates.LookOf(v.Job.Status()).Icon).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.Icon(templates.StyleOf(v.Job.Status()).Icon).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

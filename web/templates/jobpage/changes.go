@@ -1,6 +1,7 @@
 package jobpage
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 // change is a fact of a run that the run before had otherwise.
 type change struct{ name, was, is string }
 
-// changesOf lists what a person changed for a run.
+// changesOf lists what a person changed for a run, the payload aside. It compares
+// what is shown and not what is stored: a change that nobody can see is none.
 func changesOf(d history.Detail, run int) []change {
 	if r := replayOf(d.Replays, run-1); r == nil || r.Earlier == nil {
 		return nil
@@ -32,11 +34,7 @@ func changesOf(d history.Detail, run int) []change {
 		before[f.name] = f.words()
 	}
 	for _, f := range policyFields(is) {
-		if had, ok := before[f.name]; !ok {
-			add(f.name, "–", f.words())
-		} else {
-			add(f.name, had, f.words())
-		}
+		add(f.name, cmp.Or(before[f.name], "–"), f.words())
 	}
 	return all
 }
@@ -49,7 +47,8 @@ func (s policyFact) words() string {
 	return s.value
 }
 
-// payloadDiff is what a person changed of the payload for a run.
+// payloadDiff is what a person changed of the payload for a run. Both are laid out
+// as the editor lays them out, so that only what was typed differs.
 func payloadDiff(d history.Detail, run int) []diffLine {
 	if r := replayOf(d.Replays, run-1); r == nil || r.Earlier == nil {
 		return nil
@@ -175,7 +174,8 @@ func commonLengths(a, b []string) [][]int32 {
 	return n
 }
 
-// mark shows where a line that goes differs from the one that comes for it.
+// mark shows where a line that goes differs from the one that comes for it. Lines
+// that have neither their beginning nor their end in common are not compared.
 func mark(gone, come []diffLine) {
 	for i := range min(len(gone), len(come)) {
 		a, b := []rune(gone[i].before), []rune(come[i].before)
@@ -196,7 +196,7 @@ func mark(gone, come []diffLine) {
 	}
 }
 
-// shorten leaves out lines that are far from every change.
+// shorten leaves out lines that are far from every change, and says how many.
 func shorten(all []diffLine) []diffLine {
 	near := make([]bool, len(all))
 	for i, l := range all {

@@ -74,6 +74,8 @@ func ruled(a retry.Action) string {
 	}[a], "decided "+templates.ActionWord(a))
 }
 
+// decided is the one that decided. Its stable code is shown too, for whoever
+// searches the logs or the API for it.
 func decided(text string, a job.Attempt) decider {
 	return decider{text: text, code: format.Visible(a.DecidedBy), decided: true}
 }
@@ -158,7 +160,8 @@ func ruleOf(a *job.Attempt) string {
 }
 
 // delaySteps writes down how a delay came about, step by step; the last one is
-// the delay. entries is the schedule of the job's policy, if it has one.
+// the delay. entries is the schedule of the job's policy, if it has one. The
+// figures are those that were stored with the attempt: none is computed anew.
 func delaySteps(d retry.Delay, entries []time.Duration) []format.Calculation {
 	raw, nth := format.LongDuration(d.Raw), "retry "+format.Number(d.Retry)
 	var step format.Calculation

@@ -42,15 +42,15 @@ func decisions() []retry.Decision {
 
 func TestDecisions_AllHaveWords(t *testing.T) {
 	for _, d := range decisions() {
-		rungs := decidersOf(job.Attempt{Outcome: job.Failed, DecidedBy: d.By, Action: d.Action, Delay: d.Delay})
+		steps := decidersOf(job.Attempt{Outcome: job.Failed, DecidedBy: d.By, Action: d.Action, Delay: d.Delay})
 		decided := 0
-		for _, r := range rungs {
+		for _, r := range steps {
 			if r.decided {
 				decided++
 			}
 		}
-		if len(rungs) < 3 || decided != 1 {
-			t.Errorf("%s is explained by %q: want who else was asked, and one who decided", d.By, decidersText(rungs))
+		if len(steps) < 3 || decided != 1 {
+			t.Errorf("%s is explained by %q: want who else was asked, and one who decided", d.By, decidersText(steps))
 		}
 	}
 }

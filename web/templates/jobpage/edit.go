@@ -12,6 +12,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -60,7 +61,7 @@ func EditorText(payload []byte) (text, why string) {
 			format.Size(len(payload)), format.Size(MaxEditor))
 	case !utf8.Valid(payload):
 		return "", "It is no text, so it cannot be edited here. It is replayed byte for byte."
-	case json.Valid(payload):
+	case rawjson.Valid(payload):
 		var b bytes.Buffer
 		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
 			return format.EscapeHidden(string(payload)), ""
@@ -72,7 +73,8 @@ func EditorText(payload []byte) (text, why string) {
 	return string(payload), ""
 }
 
-// denied says why the form cannot be sent, or nothing.
+// denied says why the form cannot be sent, or nothing: the role first, since it
+// will not change while somebody types.
 func (v Edit) denied() string {
 	switch {
 	case v.Denied(access.Operate, "replay jobs") != "":
@@ -83,6 +85,7 @@ func (v Edit) denied() string {
 	return ""
 }
 
+// queues are the choices of a queue: all of them, and the one that the job has.
 func (v Edit) queues() []string {
 	return templates.QueueChoices(v.Queues, cmp.Or(v.Form["queue"], v.Job.Queue))
 }
@@ -125,7 +128,8 @@ func (v Edit) overridden() bool {
 }
 
 // firstDelays are the first ten delays that a policy gives, those that its
-// attempts do not reach among them, and how long a share of the longest is.
+// attempts do not reach among them, and how long a share of the longest is. They
+// show what a change of the policy does before it is made.
 func firstDelays(p retry.Policy) (rows []retry.Row, share func(time.Duration) string) {
 	rows = p.Table(10)
 	longest := time.Duration(1)
@@ -135,7 +139,7 @@ func firstDelays(p retry.Policy) (rows []retry.Row, share func(time.Duration) st
 	return rows, func(d time.Duration) string { return format.Percent(100 * float64(d) / float64(longest)) }
 }
 
-// editorRows is how high the editor is.
+// editorRows is how high the editor is: as high as its text, within bounds.
 func editorRows(text string) string {
 	return format.Number(min(max(strings.Count(text, "\n")+2, 8), 32))
 }

@@ -30,7 +30,7 @@ func stepsText(cells []format.Calculation) string {
 	return strings.Join(all, " | ")
 }
 
-func TestTape_ShowsTheCalculationOfEveryStrategy(t *testing.T) {
+func TestDelay_ShowsTheCalculationOfEveryStrategy(t *testing.T) {
 	base := retry.Policy{InitialInterval: time.Second, Coefficient: 2, MaxInterval: 5 * time.Minute}
 	policy := func(change func(*retry.Policy)) retry.Policy {
 		p := base
@@ -73,7 +73,7 @@ func TestTape_ShowsTheCalculationOfEveryStrategy(t *testing.T) {
 	}
 }
 
-func TestTape_NamesTheHandlersRetryAfter(t *testing.T) {
+func TestDelay_NamesTheHandlersRetryAfter(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
 		5 * time.Second: "handler retry 1 | Retry-After: 5 s | cap 5 min not reached | 5 s",
 		time.Hour:       "handler retry 1 | Retry-After: 1 h | cap 5 min reached | 5 min",
@@ -88,14 +88,14 @@ func TestTape_NamesTheHandlersRetryAfter(t *testing.T) {
 	}
 }
 
-func TestTape_SurvivesAnyDelay(t *testing.T) {
+func TestDelay_SurvivesAnyDelay(t *testing.T) {
 	d := retry.Delay{Strategy: "tidal", Raw: math.MinInt64, Cap: math.MaxInt64, Factor: math.NaN(), Jitter: retry.Jitter{Low: math.Inf(1)}}
 	if got := stepsText(delaySteps(d, nil)); !strings.HasPrefix(got, "tidal") {
 		t.Errorf("tape %q, want the unknown strategy by its name", got)
 	}
 }
 
-func TestTape_NamesTheRulesDelay(t *testing.T) {
+func TestDelay_NamesTheRulesDelay(t *testing.T) {
 	for delay, want := range map[time.Duration]string{
 		10 * time.Second: "rule retry 2 | asks for 10 s | cap 5 min not reached | 10 s",
 		time.Hour:        "rule retry 2 | asks for 1 h | cap 5 min reached | 5 min",
@@ -109,9 +109,9 @@ func TestTape_NamesTheRulesDelay(t *testing.T) {
 	}
 }
 
-func decidersText(rungs []decider) string {
+func decidersText(steps []decider) string {
 	var all []string
-	for _, r := range rungs {
+	for _, r := range steps {
 		s := r.text
 		if r.decided {
 			s = "[" + s + " " + r.code + "]"
@@ -121,7 +121,7 @@ func decidersText(rungs []decider) string {
 	return strings.Join(all, " › ")
 }
 
-func TestLadder_SaysWhoDecided(t *testing.T) {
+func TestDeciders_SaysWhoDecided(t *testing.T) {
 	asked := &retry.Delay{Source: retry.FromHandler, Raw: 5 * time.Second}
 	policy := &retry.Delay{Source: retry.FromPolicy}
 	for _, c := range []struct {

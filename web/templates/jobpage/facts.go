@@ -44,6 +44,8 @@ func setAside(v View) bool {
 // maxShownEnvelope is how much of an envelope is on the page.
 const maxShownEnvelope = 4 << 10
 
+// envelopeText is the beginning of an envelope as it can be read. It is cut before
+// the hidden characters are made visible, so that a large one costs little.
 func envelopeText(envelope []byte) string {
 	return format.VisibleLines(clip.Text(string(envelope[:min(len(envelope), 2*maxShownEnvelope)]), maxShownEnvelope))
 }
@@ -76,16 +78,18 @@ func (n node) scalar() string {
 
 // event is an entry of a job's history.
 type event struct {
-	at   time.Time
-	who  string // empty when nobody in particular
-	what string
-	bulk int64 // the operation that did it, 0: none
+	at        time.Time
+	who       string // empty when nobody in particular
+	what      string
+	operation int64 // the operation that did it, 0: none
 }
 
 // maxEvents bounds the history on the page.
 const maxEvents = 60
 
-// historyOf lists what happened to a job between its attempts, newest first.
+// historyOf lists what happened to a job between its attempts, newest first. An
+// act of an operation is told once, by the operation: the replays and dead letters
+// that it made are left out.
 func historyOf(v View) []event {
 	var all []event
 	add := func(at time.Time, who, what string) {
@@ -121,10 +125,10 @@ func historyOf(v View) []event {
 		}
 	}
 	for _, a := range v.Bulk {
-		all = append(all, event{at: a.At, who: format.By(a.By), what: bulkWord(a), bulk: a.Operation})
+		all = append(all, event{at: a.At, who: format.By(a.By), what: operationWord(a), operation: a.Operation})
 	}
 	for _, e := range v.Trail {
-		if word := trailWord(e); word != "" {
+		if word := auditWord(e); word != "" {
 			add(e.At, format.Visible(e.Actor.Name), word)
 		}
 	}
@@ -146,8 +150,8 @@ func (v View) byOperation(kind operation.Kind, at time.Time) bool {
 	return slices.ContainsFunc(v.Bulk, func(a operation.Act) bool { return a.Kind == kind && a.At.Equal(at) })
 }
 
-// bulkWord says what an operation did to the job.
-func bulkWord(a operation.Act) string {
+// operationWord says what an operation did to the job.
+func operationWord(a operation.Act) string {
 	switch a.Kind {
 	case operation.Replay:
 		return "replayed it, run " + format.Number(a.Run+1) + ", with"
@@ -157,9 +161,9 @@ func bulkWord(a operation.Act) string {
 	return "restored it from the trash with"
 }
 
-// trailWord says what of the audit log the other histories do not know, and
-// nothing of what they do.
-func trailWord(e audit.Entry) string {
+// auditWord says what of the audit log the other histories do not know, and
+// nothing of what they do: an entry without a word is left out.
+func auditWord(e audit.Entry) string {
 	return map[string]string{
 		"job.restore": "restored it from the trash",
 		audit.Reveal:  "looked at what is redacted",
@@ -169,7 +173,8 @@ func trailWord(e audit.Entry) string {
 	}[e.Action]
 }
 
-// redacted reports whether the page hides something.
+// redacted reports whether the page hides something, and so whether there is
+// anything to reveal.
 func (v View) redacted() bool {
 	const hidden = "••••••"
 	j := v.Job
@@ -226,6 +231,7 @@ func policyFields(j job.Job) []policyFact {
 	return all
 }
 
+// jitterWords says by how much chance changes a delay, or that it does not.
 func jitterWords(j retry.Jitter) string {
 	if !j.On() {
 		return "off"
@@ -255,6 +261,7 @@ func originWords(code string) string {
 	return "from " + placeWords(place)
 }
 
+// placeWords names the place that a field comes from, by the code of its origin.
 func placeWords(place string) string {
 	switch who, what, _ := strings.Cut(place, ":"); who {
 	case "job":

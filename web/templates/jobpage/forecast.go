@@ -14,9 +14,9 @@ import (
 // forecast says what the policy will do if every attempt to come fails.
 type forecast struct {
 	coming []coming
-	ends   time.Time      // when the run is over then; zero when nobody can tell
-	length time.Duration  // how long an attempt is expected to take
-	fate   templates.Look // what then becomes of the job
+	ends   time.Time       // when the run is over then; zero when nobody can tell
+	length time.Duration   // how long an attempt is expected to take
+	fate   templates.Style // what then becomes of the job
 }
 
 // coming is an attempt that the policy still allows.
@@ -33,8 +33,9 @@ const (
 	farForecast = 100 * 365 * format.Day
 )
 
-// forecastOf computes the attempts to come of a job as of now; deadLetters
-// says whether its queue has a dead-letter queue.
+// forecastOf computes the attempts to come of a job as of now; deadLetters says
+// whether its queue has a dead-letter queue. A job that is over has none to come,
+// and neither has one whose start nobody knows.
 func forecastOf(j job.Job, attempts []job.Attempt, deadLetters bool, now time.Time) forecast {
 	f := forecast{length: usualLength(j.Run, attempts), fate: fateOf(j.Policy, deadLetters)}
 	next, start := j.Attempts+1, latest(j.RunAt, now)
@@ -54,17 +55,19 @@ func forecastOf(j job.Job, attempts []job.Attempt, deadLetters bool, now time.Ti
 }
 
 // fateOf is what becomes of a job when its last attempt fails.
-func fateOf(p retry.Policy, deadLetters bool) templates.Look {
+func fateOf(p retry.Policy, deadLetters bool) templates.Style {
 	switch {
 	case p.OnExhaustion != retry.DeadLetter:
-		return templates.LookOf(job.Status(job.Discarded))
+		return templates.StyleOf(job.Status(job.Discarded))
 	case deadLetters:
-		return templates.LookOf(job.StatusDeadLetter)
+		return templates.StyleOf(job.StatusDeadLetter)
 	}
-	return templates.LookOf(job.StatusDLQFailed)
+	return templates.StyleOf(job.StatusDLQFailed)
 }
 
-// follow adds the attempts behind number, which ends at end.
+// follow adds the attempts behind number, which ends at end. It stops without an
+// end where a policy allows more attempts than anybody would read, or runs for a
+// century.
 func (f *forecast) follow(j job.Job, number int, end, now time.Time) {
 	limit := j.Policy.Limit()
 	for n := number; n < limit; n++ {
@@ -83,8 +86,10 @@ func (f *forecast) follow(j job.Job, number int, end, now time.Time) {
 	f.ends = end
 }
 
+// always is chance that is none, for the middle and the bounds of the jitter.
 func always(x float64) func() float64 { return func() float64 { return x } }
 
+// latest is the later of two times; the zero time is before all others.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -1,16 +1,21 @@
-// Package jobpage draws one job: the page /jobs/{id}, and the page that edits a
-// job and replays it.
+// Package jobpage draws one job: the page /jobs/{id}, and the page
+// /jobs/{id}/replay, which edits a job and replays it.
 //
 // The page of a job answers first, in words, when the job runs again and why
-// then, or what became of it (answer.go, ended.go). A timeline draws every
+// at that time, or what became of it (answer.templ). A timeline draws every
 // attempt of every run on one scale, and the attempts to come as package retry
 // computes them, which is what the engine will do (forecast.go). The evidence
-// follows: each attempt with who decided about it (decided.go), how its delay
-// was computed (delay.go) and what came of it (then.go). At the side are the
-// facts, the policy with the origin of each field, the payload and the history.
+// follows: each attempt with who decided about it and how its delay was
+// computed (decisions.go), and what came of it (runs.templ). At the side are
+// the facts, the policy with the origin of each field, the payload and the
+// history (facts.go).
 //
 // A payload is shown to the byte: tree.go points into it and decodes no value.
-// What a replay changed is compared line by line (diff.go).
+// What a replay changed is compared line by line (changes.go).
+//
+// Words are in the templates, next to the branch that chooses them. What has to
+// be computed first, a place on the timeline, a forecast or a difference, is in
+// the Go files and is tested there.
 package jobpage
 
 import (

@@ -12,7 +12,7 @@ import (
 // RecentJobs is how many jobs of a type the page of one of them draws.
 const RecentJobs = 60
 
-// recentBar is one job: its colour says how it stands, a mark below that it
+// recentBar is one job: its colour says its status, a mark below that it
 // failed, its height how long its newest attempt took.
 type recentBar struct {
 	class, x, y, height string
@@ -20,7 +20,7 @@ type recentBar struct {
 	title               string
 }
 
-// recent is the strip of the newest jobs of a type.
+// recent is the chart of the newest jobs of a type.
 type recent struct {
 	bars  []recentBar
 	words string
@@ -31,8 +31,8 @@ const (
 	recentHeight = 26.0
 )
 
-// recentOf draws jobs, which come the newest first, with the newest on the
-// right.
+// recentOf draws jobs, which come the newest first, with the newest on the right.
+// The longest of them fills the height.
 func recentOf(jobs []job.Job, now time.Time) recent {
 	var r recent
 	var succeeded, failed, waiting int
@@ -58,7 +58,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 			waiting++
 			b.open = true
 		}
-		b.title = format.ShortID(j.ID) + " " + templates.LookOf(j.Status()).Word
+		b.title = format.ShortID(j.ID) + " " + templates.StyleOf(j.Status()).Word
 		if took := spent(j, now); took > 0 {
 			b.title += ", " + format.Duration(took)
 		}
@@ -68,7 +68,8 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 	return r
 }
 
-// spent is how long the newest attempt took, or takes.
+// spent is how long the newest attempt took, or takes; a job that waits for its
+// next attempt has none.
 func spent(j job.Job, now time.Time) time.Duration {
 	switch {
 	case j.StartedAt.IsZero() || j.State == job.Scheduled || j.State == job.Available || j.State == job.Pending:

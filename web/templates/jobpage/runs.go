@@ -22,7 +22,8 @@ const (
 	maxShownError    = 2 << 10
 )
 
-// jobRun is one life of a job, from its enqueueing or replay to its end.
+// jobRun is one life of a job, from its enqueueing or replay to its end. An
+// attempt belongs to exactly one run.
 type jobRun struct {
 	number   int
 	current  bool
@@ -53,6 +54,8 @@ func runsOf(d history.Detail) (runs []jobRun, left int) {
 	return runs, left
 }
 
+// runOf gathers what is known of one run. It began when the job was enqueued, or
+// when the run before it was replayed.
 func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt}
 	r.over = !r.current || !d.Job.Cancellable()
@@ -69,7 +72,9 @@ func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 	return r
 }
 
-// ended tells how the run stands or ended.
+// ended tells the status of the run. That of the current run is the job's; that
+// of an earlier one was noted by the replay that followed it, unless the run left
+// a dead letter, which says more.
 func (r *jobRun) ended(j job.Job) {
 	if r.current {
 		r.status, r.reason = j.Status(), j.Reason
@@ -119,7 +124,8 @@ func (r jobRun) progress(limit int) string {
 	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(limit, "attempt", "attempts"))
 }
 
-// anchor is where an attempt stands on the page.
+// anchor is the id of an attempt on the page, to which its bar leads. An execution
+// that does not count has no number.
 func anchor(a job.Attempt) string {
 	if a.Number > 0 {
 		return "run-" + strconv.Itoa(a.Run) + "-attempt-" + strconv.Itoa(a.Number)
@@ -135,7 +141,8 @@ func attemptName(a job.Attempt) string {
 	return "Execution " + format.Number(a.Execution)
 }
 
-// running is the execution in progress as an attempt, which it will become.
+// running is the execution in progress as an attempt, which it will become. It
+// has no end and no outcome yet.
 func running(j job.Job) job.Attempt {
 	return job.Attempt{
 		Run: j.Run, Number: j.Attempts + 1, Execution: j.Execution, Worker: j.Worker, StartedAt: j.StartedAt,
@@ -163,7 +170,8 @@ func (r *jobRun) settled(i int) bool {
 	return last && (r.replay != nil || r.letter != nil && !r.letter.DiscardedAt.IsZero())
 }
 
-// leftOut names what a long life leaves out of the page.
+// leftOut names what a long life leaves out of the page: "3 older runs and 41
+// older attempts".
 func leftOut(runs, attempts int) string {
 	var parts []string
 	if runs > 0 {
@@ -175,7 +183,8 @@ func leftOut(runs, attempts int) string {
 	return strings.Join(parts, " and ")
 }
 
-// traceOf divides the part of a trace that is shown: what happened, and where.
+// traceOf divides the part of a trace that is shown: what happened, on its first
+// line, and where.
 func traceOf(trace string) (first, rest string) {
 	if len(trace) > maxShownTrace {
 		trace = clip.Text(trace, maxShownTrace)
@@ -187,4 +196,5 @@ func traceOf(trace string) (first, rest string) {
 	return first, rest
 }
 
+// lines counts the lines of a text; a line break at its end begins no new one.
 func lines(s string) int { return strings.Count(strings.TrimRight(s, "\n"), "\n") + 1 }

@@ -11,7 +11,7 @@ import (
 	"redrive/web/templates/format"
 )
 
-// The attempt strip is drawn in percentages of its width, so that it stretches
+// The timeline is drawn in percentages of its width, so that it stretches
 // and its text does not. All lanes share one scale, each from its own zero.
 const (
 	timelineWidth = 95.0 // bars end here; the rest is for the mark at the end
@@ -20,20 +20,21 @@ const (
 	minPitch      = 2.4  // between the numbers over bars
 	charWidth     = 0.8  // of one character of a label in a lane of 640 px
 	maxBars       = 60   // attempts in a lane
-	maxHollow     = 12   // attempts to come in a lane
+	maxPlanned    = 12   // attempts to come in a lane
 )
 
 // timeline is the picture of all attempts of a job.
 type timeline struct {
-	title  string
-	lanes  []lane           // oldest run first
-	ticks  []label          // of the scale
-	legend []templates.Look // the outcomes that are drawn
-	hollow bool             // attempts to come are drawn
-	jitter bool             // bands of jitter are drawn
+	title   string
+	lanes   []lane            // oldest run first
+	ticks   []label           // of the scale
+	legend  []templates.Style // the outcomes that are drawn
+	planned bool              // attempts to come are drawn
+	jitter  bool              // bands of jitter are drawn
 }
 
-// lane is the picture of one run.
+// lane is the picture of one run. Its time begins at its own zero, so that the
+// runs of a job can be compared although days lie between them.
 type lane struct {
 	run    jobRun
 	note   string // which attempts are drawn, when not all are
@@ -52,17 +53,20 @@ type lane struct {
 // box is a stretch of the width.
 type box struct{ x, w float64 }
 
-func (b box) end() float64    { return b.x + b.w }
+// end is where the box ends.
+func (b box) end() float64 { return b.x + b.w }
+
+// middle is where its label is written.
 func (b box) middle() float64 { return b.x + b.w/2 }
 
-// bar is one attempt; hollow when it is still to come.
+// bar is one attempt; planned when it is still to come.
 type bar struct {
 	box
-	look   templates.Look
-	number string // over the bar; empty where there is no room
-	title  string
-	anchor string
-	hollow bool
+	style   templates.Style
+	number  string // over the bar; empty where there is no space
+	title   string
+	anchor  string
+	planned bool
 }
 
 // label is a text at a place.
@@ -79,11 +83,12 @@ type endMark struct {
 	open  bool // it has not come to that
 }
 
-// aside reports whether the text stands beside the dot, where there is room,
+// aside reports whether the text stands beside the dot, where there is space,
 // rather than under it at the end of the lane.
 func (e endMark) aside() bool { return e.x < 80 }
 
-// span is one attempt in time, counted from the zero of its lane.
+// span is one attempt in time, counted from the zero of its lane; place makes a
+// bar of it.
 type span struct {
 	from, to  time.Duration
 	bar       bar
@@ -91,7 +96,9 @@ type span struct {
 	delay     string        // before it, in words
 }
 
-// timelineOf draws the runs of a job, and its forecast in the last one.
+// timelineOf draws the runs of a job, and its forecast in the last one. The length
+// of the longest run is known before the forecast is added: attempts to come may
+// stretch the scale, but not so far that the past cannot be read any more.
 func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
 	s := timeline{}
 	total, attempts := time.Millisecond, 0
@@ -99,7 +106,7 @@ func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
 		attempts += len(r.attempts)
 		l := laneOf(j, r, now)
 		if r.current {
-			l.foresee(f, now, total)
+			l.addForecast(f, now, total)
 		}
 		if n := len(l.spans); n > 0 {
 			total = max(total, l.spans[n-1].to)
@@ -114,8 +121,8 @@ func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
 	return s
 }
 
-// laneOf puts the attempts of a run, and the execution in progress, on its
-// time.
+// laneOf puts the attempts of a run, and the execution in progress, on its time.
+// Of a run with very many attempts the newest are drawn.
 func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	l := lane{run: r, now: -1, zero: latest(j.RunAt, now)}
 	attempts := r.attempts
@@ -130,14 +137,14 @@ func laneOf(j job.Job, r jobRun, now time.Time) lane {
 		l.zero = j.StartedAt
 	}
 	for i, a := range attempts {
-		l.add(a, templates.LookOfOutcome(a.Outcome), a.FinishedAt, delayBefore(attempts, i))
+		l.add(a, templates.StyleOfOutcome(a.Outcome), a.FinishedAt, delayBefore(attempts, i))
 	}
 	if active {
 		delay := ""
 		if n := len(attempts); n > 0 {
 			delay = waited(attempts[n-1], j.StartedAt)
 		}
-		l.add(running(j), templates.LookOf(job.Status(job.Active)), now, delay)
+		l.add(running(j), templates.StyleOf(job.Status(job.Active)), now, delay)
 	}
 	return l
 }
@@ -163,23 +170,25 @@ func waited(a job.Attempt, next time.Time) string {
 	return format.Duration(a.Delay.Final)
 }
 
-func (l *lane) add(a job.Attempt, look templates.Look, end time.Time, delay string) {
+// add puts an attempt on the time of the lane. An attempt whose clock ran
+// backwards has no length.
+func (l *lane) add(a job.Attempt, style templates.Style, end time.Time, delay string) {
 	from := max(0, a.StartedAt.Sub(l.zero))
 	to := max(from, end.Sub(l.zero))
-	b := bar{look: look, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), look.Word)}
+	b := bar{style: style, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), style.Word)}
 	if a.Number > 0 {
 		b.number = format.Number(a.Number)
 	}
 	b.title += " after " + format.Duration(to-from)
-	if look.Word == string(job.Active) {
+	if style.Word == string(job.Active) {
 		b.title = fmt.Sprintf("Run %d, attempt %d: running for %s", a.Run, a.Number, format.Duration(to-from))
 	}
 	l.spans = append(l.spans, span{from: from, to: to, bar: b, delay: delay})
 }
 
-// foresee adds the attempts to come, as far as they leave the past readable:
+// addForecast adds the attempts to come, as far as they leave the past readable:
 // up to three times its length, but the next one always.
-func (l *lane) foresee(f forecast, now time.Time, longest time.Duration) {
+func (l *lane) addForecast(f forecast, now time.Time, longest time.Duration) {
 	horizon := longest
 	if n := len(l.spans); n > 0 {
 		horizon = max(horizon, 4*max(l.spans[n-1].to, now.Sub(l.zero)))
@@ -187,12 +196,12 @@ func (l *lane) foresee(f forecast, now time.Time, longest time.Duration) {
 	for i, c := range f.coming {
 		from := max(0, c.at.Sub(l.zero))
 		fresh := len(l.spans) < 5 && i == len(l.spans) // nothing happened yet
-		if i >= maxHollow || i > 0 && from > horizon && !fresh {
+		if i >= maxPlanned || i > 0 && from > horizon && !fresh {
 			l.more = len(f.coming) - i
 			break
 		}
 		s := span{from: from, to: from + f.length, bar: bar{
-			hollow: true, number: format.Number(c.number), title: fmt.Sprintf("Attempt %d, still to come", c.number),
+			planned: true, number: format.Number(c.number), title: fmt.Sprintf("Attempt %d, still to come", c.number),
 		}}
 		if c.high > 0 {
 			middle := (c.low + c.high) / 2

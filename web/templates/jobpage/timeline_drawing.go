@@ -29,20 +29,22 @@ func (s *timeline) draw(total time.Duration, f forecast, now time.Time) {
 		l.drawNumbers()
 		l.end = endOf(*l, f)
 		l.said = saidOf(*l)
-		s.collect(*l)
+		s.addToLegend(*l)
 	}
 	s.ticks = ticksOf(total, scale)
 }
 
-// scaleOf is how much of the width one nanosecond takes.
-type scaleOf float64
+// timeScale is how much of the width one nanosecond takes.
+type timeScale float64
 
-func (s scaleOf) at(d time.Duration) float64 { return float64(d) * float64(s) }
+// at is the part of the width that a duration takes.
+func (s timeScale) at(d time.Duration) float64 { return float64(d) * float64(s) }
 
-// scaleFor is the largest scale at which every lane has room for its bars: the
-// shortest ones are drawn longer than they are.
-func scaleFor(lanes []lane, total time.Duration) scaleOf {
-	scale := scaleOf(timelineWidth / float64(total))
+// scaleFor is the largest scale at which the bars of every lane fit: the shortest
+// ones are drawn longer than they are. It is found by trying ever smaller scales,
+// which ends because the number of bars in a lane is bounded.
+func scaleFor(lanes []lane, total time.Duration) timeScale {
+	scale := timeScale(timelineWidth / float64(total))
 	for _, l := range lanes {
 		for needs(l.spans, scale) > timelineWidth {
 			scale *= 0.95
@@ -51,19 +53,21 @@ func scaleFor(lanes []lane, total time.Duration) scaleOf {
 	return scale
 }
 
-func needs(spans []span, scale scaleOf) float64 {
-	room := 0.0
+// needs is how much of the width the bars of a lane take at a scale.
+func needs(spans []span, scale timeScale) float64 {
+	total := 0.0
 	for _, s := range spans {
-		room += width(s, scale) + minGap
+		total += width(s, scale) + minGap
 	}
-	return room
+	return total
 }
 
-func width(s span, scale scaleOf) float64 { return max(minBar, scale.at(s.to-s.from)) }
+// width is how wide the bar of an attempt is; the shortest can still be pointed at.
+func width(s span, scale timeScale) float64 { return max(minBar, scale.at(s.to-s.from)) }
 
 // place lays the bars from left to right without overlap, and pushes back from
 // the end those that short bars have pushed over it.
-func (l *lane) place(scale scaleOf) {
+func (l *lane) place(scale timeScale) {
 	left := 0.0
 	for _, s := range l.spans {
 		s.bar.box = box{max(left, scale.at(s.from)), width(s, scale)}
@@ -83,14 +87,14 @@ func (l *lane) place(scale scaleOf) {
 }
 
 // drawNow marks this moment in the lane of a run that is not over.
-func (l *lane) drawNow(scale scaleOf, now time.Time) {
+func (l *lane) drawNow(scale timeScale, now time.Time) {
 	x := scale.at(now.Sub(l.zero))
 	if now.Before(l.zero) || x > timelineWidth || l.run.over {
 		return
 	}
 	for i, b := range l.bars { // bars may have been pushed from their true place
 		s := l.spans[i]
-		if b.hollow {
+		if b.planned {
 			x = min(x, b.x)
 		} else if now.Sub(l.zero) >= s.to {
 			x = max(x, b.end())
@@ -99,7 +103,8 @@ func (l *lane) drawNow(scale scaleOf, now time.Time) {
 	l.now = x
 }
 
-// drawDelays writes each delay into its gap, where there is room for it.
+// drawDelays writes each delay into its gap, where it fits. A gap that the line of
+// now divides has the delay in its wider half.
 func (l *lane) drawDelays() {
 	for i := 1; i < len(l.bars); i++ {
 		gap := box{l.bars[i-1].end(), l.bars[i].x - l.bars[i-1].end()}
@@ -133,7 +138,8 @@ func (l *lane) drawNumbers() {
 	}
 }
 
-// endOf is the mark behind the last bar of a lane.
+// endOf is the mark behind the last bar of a lane. It names how the run ended, or
+// how it would end if nothing succeeds.
 func endOf(l lane, f forecast) endMark {
 	m := endMark{x: 1.4}
 	if n := len(l.bars); n > 0 {
@@ -157,21 +163,23 @@ func endOf(l lane, f forecast) endMark {
 	return m
 }
 
-// endWord says how a run ended.
+// endWord says how a run ended. A run that was replayed while it waited for a retry
+// has not failed, and is not drawn as if it had.
 func endWord(r jobRun) (class, text string) {
-	look := templates.LookOf(r.status)
+	style := templates.StyleOf(r.status)
 	switch r.status {
 	case job.StatusDLQFailed:
-		return look.Class, "dead letter refused"
+		return style.Class, "dead letter refused"
 	case job.Status(job.Completed):
-		return look.Class, "succeeded"
+		return style.Class, "succeeded"
 	case job.Status(job.Retryable):
-		return look.Class, "replayed early"
+		return style.Class, "replayed early"
 	}
-	return look.Class, look.Word
+	return style.Class, style.Word
 }
 
-// saidOf is the lane as a sentence, for readers who do not see it.
+// saidOf is the lane as a sentence, for readers who do not see it. It says what the
+// drawing shows, in the same order.
 func saidOf(l lane) string {
 	n := len(l.run.attempts)
 	s := fmt.Sprintf("Run %d: %s", l.run.number, format.InWords(n, "attempt", "attempts"))
@@ -189,31 +197,32 @@ func saidOf(l lane) string {
 	}
 	for _, p := range l.spans {
 		switch {
-		case p.bar.hollow && p.delay != "":
+		case p.bar.planned && p.delay != "":
 			s += fmt.Sprintf("; attempt %s after %s", p.bar.number, p.delay)
-		case p.bar.hollow:
+		case p.bar.planned:
 			s += fmt.Sprintf("; attempt %s to come", p.bar.number)
-		case p.bar.look.Word == string(job.Active):
+		case p.bar.style.Word == string(job.Active):
 			s += "; one is running"
 		}
 	}
 	return s
 }
 
-// collect notes what the legend has to explain.
-func (s *timeline) collect(l lane) {
+// addToLegend notes what the legend has to explain.
+func (s *timeline) addToLegend(l lane) {
 	s.jitter = s.jitter || len(l.bands) > 0
 	for _, b := range l.bars {
-		if b.hollow {
-			s.hollow = true
-		} else if !slices.Contains(s.legend, b.look) {
-			s.legend = append(s.legend, b.look)
+		if b.planned {
+			s.planned = true
+		} else if !slices.Contains(s.legend, b.style) {
+			s.legend = append(s.legend, b.style)
 		}
 	}
 }
 
-// ticksOf divides the scale into a few round steps.
-func ticksOf(total time.Duration, scale scaleOf) []label {
+// ticksOf divides the scale into a few round steps, and leaves the right end free
+// for the words there.
+func ticksOf(total time.Duration, scale timeScale) []label {
 	step := roundStep(total / 6)
 	ticks := []label{{0, "0 s"}}
 	for d := step; scale.at(d) <= 82 && len(ticks) < 12; d += step {
@@ -247,5 +256,5 @@ func roundStep(d time.Duration) time.Duration {
 	return step
 }
 
-// percent writes a place in the strip as an attribute of SVG.
+// percent writes a place in the timeline as an attribute of SVG.
 func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" }

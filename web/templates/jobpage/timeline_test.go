@@ -53,7 +53,7 @@ func anyLife(t *rapid.T) history.Detail {
 	return d
 }
 
-func TestStrip_BarsAreInOrderAndOnThePage(t *testing.T) {
+func TestTimeline_BarsAreInOrderAndOnThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyLife(t)
 		now := latestOf(d).Add(time.Duration(rapid.Int64Range(0, int64(format.Day)).Draw(t, "now")))
@@ -80,7 +80,7 @@ func latestOf(d history.Detail) time.Time {
 
 func checkLane(t *rapid.T, l lane) {
 	const rounding = 1e-6
-	if len(l.bars) > maxBars+maxHollow+1 {
+	if len(l.bars) > maxBars+maxPlanned+1 {
 		t.Fatalf("run %d has %d bars", l.run.number, len(l.bars))
 	}
 	for i, b := range l.bars {
@@ -90,7 +90,7 @@ func checkLane(t *rapid.T, l lane) {
 		if i > 0 && b.x < l.bars[i-1].end()-rounding {
 			t.Fatalf("run %d, bar %d at %v begins before bar %d ends at %v", l.run.number, i, b.x, i-1, l.bars[i-1].end())
 		}
-		if i > 0 && l.bars[i-1].hollow && !b.hollow {
+		if i > 0 && l.bars[i-1].planned && !b.planned {
 			t.Fatalf("run %d: a bar of the past stands behind one to come", l.run.number)
 		}
 	}
@@ -114,7 +114,7 @@ func attempts(run int, ends ...time.Duration) []job.Attempt {
 	return all
 }
 
-func TestStrip_RunsShareOneScale(t *testing.T) {
+func TestTimeline_RunsShareOneScale(t *testing.T) {
 	d := history.Detail{
 		Job:      job.Job{Token: job.Token{Run: 2}, State: job.Completed, Policy: retry.Default()},
 		Attempts: append(attempts(1, 0, 100*time.Second), attempts(2, time.Hour, time.Hour+50*time.Second)...),
@@ -126,7 +126,7 @@ func TestStrip_RunsShareOneScale(t *testing.T) {
 	}
 }
 
-func TestStrip_LeavesOutLabelsWithoutRoom(t *testing.T) {
+func TestTimeline_LeavesOutLabelsWithoutRoom(t *testing.T) {
 	d := history.Detail{
 		Job:      job.Job{Token: job.Token{Run: 1}, State: job.Discarded, Policy: retry.Default()},
 		Attempts: attempts(1, 0, time.Second, 2*time.Second, 3*time.Second, 100*time.Second, 200*time.Second),

@@ -54,7 +54,8 @@ type tree struct {
 // partial reports whether the page shows less than there is.
 func (t tree) partial() bool { return t.shown < t.total }
 
-// treeOf reads the first preview bytes of a payload.
+// treeOf reads the first preview bytes of a payload. A payload that is not JSON, or
+// not even text, is shown as it is, and why it has no tree.
 func treeOf(payload []byte, preview int) tree {
 	t := tree{shown: min(max(preview, 0), len(payload)), total: len(payload)}
 	switch {
@@ -102,6 +103,7 @@ var nodeKinds = map[byte]nodeKind{
 	'{': objectNode, '[': arrayNode, '"': stringNode, '0': numberNode, 'n': literalNode, 't': literalNode, 'f': literalNode,
 }
 
+// value reads the next value, and unfolds it unless it is too deep.
 func (r *treeReader) value(depth int) node {
 	r.nodes++
 	kind, from := r.Peek()
@@ -147,6 +149,8 @@ func (r *treeReader) members(n node, depth int) node {
 	return n
 }
 
+// member reads a name and its value. A name without its value is kept too: the
+// preview ends between them.
 func (r *treeReader) member(depth int) node {
 	kind, from, to := r.Next()
 	n := r.text(rawNode, from, to, kind != 0)
@@ -169,7 +173,8 @@ func (n node) label() string {
 	return format.Visible(n.key)
 }
 
-// opens reports whether a container is shown unfolded at first.
+// opens reports whether a container is shown unfolded at first: the outermost one,
+// and small ones near to it.
 func (n node) opens(depth int) bool {
 	return depth == 0 || depth <= 2 && len(n.children) <= 12 && !n.flat()
 }
@@ -192,8 +197,8 @@ func (n node) summary() string {
 	return held
 }
 
-// gist is a short object in one line, "sku TR-204, qty 2"; empty when it would
-// be no shorter than the object.
+// gist is a short object in one line, "sku TR-204, qty 2"; empty when it would be
+// no shorter than the object. A list has none: its values have no names.
 func (n node) gist() string {
 	if n.kind != objectNode || n.cut {
 		return ""

@@ -40,6 +40,7 @@ func with(address templ.SafeURL, params ...string) templ.SafeURL {
 	return address
 }
 
+// decimal is a number in an address; zero is none.
 func decimal(n int64) string {
 	if n == 0 {
 		return ""
@@ -206,6 +207,7 @@ func AuditFile(f audit.Filter, format string) templ.SafeURL {
 	return auditLog(path("audit."+format), f, 0)
 }
 
+// auditLog adds a filter of the audit log to an address.
 func auditLog(address templ.SafeURL, f audit.Filter, after int64) templ.SafeURL {
 	return with(address, "action", f.Action, "actor", f.Actor, "after", decimal(max(after, 0)),
 		"from", wire.FormatTime(f.From), "subject", f.Subject, "to", wire.FormatTime(f.To))

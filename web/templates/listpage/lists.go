@@ -1,5 +1,5 @@
-// Package listpage draws the lists of jobs: all of them, the dead letters, and
-// those that somebody discarded.
+// Package listpage draws the lists of jobs: all of them, /jobs, the dead letters,
+// /dead-letters, and those that somebody discarded, /trash.
 //
 // A list is narrowed by a query, which is all in its address (query.go). Rows
 // carry the names by which the scripts find their cells, so that states are
@@ -37,7 +37,7 @@ func jobsCaption(f filter.Filter) string {
 	if f.Status == "" {
 		return "Jobs, " + templates.Order(f)
 	}
-	return "Jobs: " + templates.LookOf(f.Status).Word + ", " + templates.Order(f)
+	return "Jobs: " + templates.StyleOf(f.Status).Word + ", " + templates.Order(f)
 }
 
 // timeHeading names the time by which the list is ordered.
@@ -116,7 +116,7 @@ func rowForward(v DeadLetters, j job.Job) templates.Act {
 func letterFrom(l job.DeadLetter) string {
 	s := format.Visible(l.Queue)
 	if l.Cause != "" {
-		s += " · " + templates.LookOfOutcome(l.Cause).Word
+		s += " · " + templates.StyleOfOutcome(l.Cause).Word
 	}
 	if l.ForwardedTo != "" {
 		s += " · forwarded"

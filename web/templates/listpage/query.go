@@ -143,7 +143,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	value = f.Value(name)
 	switch name {
 	case "state":
-		return name, templates.LookOf(f.Status).Word
+		return name, templates.StyleOf(f.Status).Word
 	case "reason":
 		return name, templates.Explain(retry.Reason(value)).Word
 	case "from":
@@ -197,6 +197,7 @@ func letterCount(facets filter.Facets, reason retry.Reason) (n int64) {
 	return n
 }
 
+// queueCount is how many jobs of a queue match.
 func queueCount(facets filter.Facets, queue string) int64 {
 	for _, q := range facets.Queues {
 		if q.Name == queue {

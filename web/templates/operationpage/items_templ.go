@@ -309,7 +309,7 @@ func itemsPanel(v View) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.LookBadge(lookOfItem(o.Kind, it)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.StyleBadge(styleOfItem(o.Kind, it)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -1,7 +1,7 @@
-// Package operationpage draws operations on many jobs: their list, and the page
-// of one. That page is a preview until somebody starts the operation; then it
-// has the meters, the rate, the canary, the log and the items with what became
-// of each.
+// Package operationpage draws operations on many jobs: their list, /operations,
+// and the page of one, /operations/{id}. That page is a preview until somebody
+// starts the operation; then it has the meters, the rate, the canary, the log
+// and the items with what became of each.
 //
 // The scripts keep the meters and the rate current. They find every number by
 // its data-n and every bar by its data-step, so the page has all of them from
@@ -67,6 +67,7 @@ func rateWords(rate float64) string {
 	return format.Decimal(rate*3600, 1) + " per hour"
 }
 
+// outcomeParts are how the replays of an operation ended.
 func outcomeParts(o operation.Operation) []templates.MeterPart {
 	return []templates.MeterPart{
 		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
@@ -96,34 +97,34 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	return tabs
 }
 
-// lookOfItem draws what became of an item.
-func lookOfItem(k operation.Kind, it operation.Item) templates.Look {
-	look := func(class, icon, word string) templates.Look {
-		return templates.Look{Class: class, Icon: icon, Word: word}
+// styleOfItem draws what became of an item.
+func styleOfItem(k operation.Kind, it operation.Item) templates.Style {
+	style := func(class, icon, word string) templates.Style {
+		return templates.Style{Class: class, Icon: icon, Word: word}
 	}
 	switch {
 	case movedOn(it):
-		return look("is-skipped", "cancelled", "will skip")
+		return style("is-skipped", "cancelled", "will skip")
 	case it.State == operation.ItemPending:
-		return look("is-pending", "pending", "to go")
+		return style("is-pending", "pending", "to go")
 	case it.State == operation.ItemSkipped:
-		return look("is-skipped", "cancelled", "skipped")
+		return style("is-skipped", "cancelled", "skipped")
 	case it.State == operation.ItemFailed:
-		return look("is-failed", "dlq-failed", "failed")
+		return style("is-failed", "dlq-failed", "failed")
 	case it.Outcome == operation.RunSucceeded:
-		return look("is-succeeded", "succeeded", "succeeded")
+		return style("is-succeeded", "succeeded", "succeeded")
 	case it.Outcome == operation.RunRelapsed:
-		return look("is-failed", "failed", "failed again")
+		return style("is-failed", "failed", "failed again")
 	case it.Outcome == operation.RunDropped:
-		return look("is-cancelled", "cancelled", "ended")
+		return style("is-cancelled", "cancelled", "ended")
 	case k == operation.Replay:
-		return look("is-available", "available", "pending")
+		return style("is-available", "available", "pending")
 	}
-	return look("is-succeeded", "check", templates.DoneWord(k))
+	return style("is-succeeded", "check", templates.DoneWord(k))
 }
 
-// movedOn reports whether an item will be skipped when its turn comes: its job
-// is in another run than a person saw.
+// movedOn reports whether an item will be skipped when its turn comes: its job is
+// in another run than a person saw, and nobody agreed to that one.
 func movedOn(it operation.Item) bool {
 	return it.State == operation.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
 }
@@ -143,7 +144,7 @@ func skipWords(code operation.Skip) string {
 		operation.SkipReplayed:            "replayed already",
 		operation.SkipNoRun:               "never had this run",
 		operation.Skip(job.StatusTrashed): "in the trash",
-	}[code], format.Visible(templates.LookOf(job.Status(code)).Word))
+	}[code], format.Visible(templates.StyleOf(job.Status(code)).Word))
 }
 
 // logWords says what a line of the audit log tells about an operation.
@@ -184,9 +185,10 @@ func widthUpTo(n int64) string {
 	return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11))
 }
 
-// itemWords says what happened to an item's job.
+// itemWords says what happened to an item's job. What the operation itself wrote
+// down comes first; the rest is told from the job as it is now.
 func itemWords(o operation.Operation, it operation.Item) string {
-	j, status := it.Job, templates.LookOf(it.Job.Status()).Word
+	j, status := it.Job, templates.StyleOf(it.Job.Status()).Word
 	switch {
 	case it.Why != "":
 		return format.Visible(it.Why)

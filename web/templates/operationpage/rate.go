@@ -14,6 +14,8 @@ import (
 // minColumns is how many bars the chart of an operation under way has place for.
 const minColumns = 60
 
+// rateColumns is how many bars the chart has. That of an operation under way has
+// place for bars to come.
 func (v View) rateColumns() int {
 	if v.Operation.Open() {
 		return max(minColumns, len(v.Progress.Rate.Done))
@@ -54,13 +56,14 @@ func rateBars(v View) (all []templates.Rect) {
 	return all
 }
 
+// rateTitle is one bar in words.
 func rateTitle(v View, i int) string {
 	r := v.Progress.Rate
 	from := r.From.Add(time.Duration(i) * r.Step)
 	return fmt.Sprintf("%s: %s, %s", format.Clock(from, v.Now), format.Counted(r.Done[i], "job", "jobs"), rateWords(r.PerSecond(i)))
 }
 
-// rateSentence is the chart in words.
+// rateSentence is the chart in words, for readers who do not see it.
 func rateSentence(v View) string {
 	r := v.Progress.Rate
 	var all int64
@@ -90,18 +93,19 @@ func rateRows(r operation.Rate) (all []int) {
 	return all
 }
 
-// canaryLook is how the canary fared.
-func canaryLook(c operation.Canary) templates.Look {
+// canaryStyle is how the canary fared: how many succeeded, of how many.
+func canaryStyle(c operation.Canary) templates.Style {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
 	case c.Unsettled() > 0:
-		return templates.Look{Class: "is-active auto", Icon: "active", Word: of}
+		return templates.Style{Class: "is-active auto", Icon: "active", Word: of}
 	case c.Succeeded == c.Done:
-		return templates.Look{Class: "is-succeeded auto", Icon: "succeeded", Word: of}
+		return templates.Style{Class: "is-succeeded auto", Icon: "succeeded", Word: of}
 	}
-	return templates.Look{Class: "is-failed auto", Icon: "failed", Word: of}
+	return templates.Style{Class: "is-failed auto", Icon: "failed", Word: of}
 }
 
+// canaryParts are how the jobs that went first ended.
 func canaryParts(c operation.Canary) []templates.MeterPart {
 	return []templates.MeterPart{
 		{Name: "canary_succeeded", Class: "is-succeeded", Word: "succeeded", N: c.Succeeded},
@@ -128,6 +132,7 @@ type rateChoice struct {
 	left  time.Duration // 0: nobody knows
 }
 
+// rateChoices are the rates of the form, the first without a bound.
 func rateChoices(pending int64) []rateChoice {
 	all := []rateChoice{{"0", "as fast as it goes", 0}}
 	for _, rate := range []int64{1, 5, 20, 100} {

@@ -503,7 +503,7 @@ func canaryPanel(v View) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !o.CanaryAt.IsZero() {
-			templ_7745c5c3_Err = templates.LookBadge(canaryLook(c)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.StyleBadge(canaryStyle(c)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

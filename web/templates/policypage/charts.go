@@ -23,11 +23,13 @@ type curve struct {
 	points []curvePoint
 }
 
+// curveLine is a line of the grid, with the delay that it stands for.
 type curveLine struct {
 	y, textY, word string
 	cap            bool
 }
 
+// curvePoint is one retry on the curve.
 type curvePoint struct {
 	x, y, textY   string
 	number, delay string // what stands below and above it; either may be empty
@@ -68,6 +70,7 @@ func curveOf(p retry.Policy) curve {
 // goesOn reports whether a curve is drawn beyond the last attempt.
 func goesOn(p retry.Policy) bool { return p.Limit()-1 < maxRows }
 
+// curveLabel is the curve in words: its first delays and the last one.
 func curveLabel(p retry.Policy, rows []retry.Row) string {
 	words := make([]string, 0, len(rows))
 	for _, r := range rows[:min(len(rows), 6)] {
@@ -86,18 +89,22 @@ type grid struct {
 	points  int
 }
 
+// x is the place of a retry, in percent of the width.
 func (g grid) x(i int) float64 {
 	return curveLeft + (curveRight-curveLeft)*float64(i)/float64(g.points-1)
 }
 
+// y is the height of a delay, in pixels from the top.
 func (g grid) y(d time.Duration) float64 {
 	return curveFloor - (curveFloor-curveTop)*float64(d)/float64(g.longest)
 }
 
+// at is a point of a line as SVG writes it.
 func (g grid) at(i int, d time.Duration) string {
 	return format.Coord(g.x(i)) + "," + format.Tenth(g.y(d))
 }
 
+// line goes through one delay of every row.
 func (g grid) line(rows []retry.Row, pick func(retry.Row) time.Duration) string {
 	points := make([]string, len(rows))
 	for i, r := range rows {
@@ -129,7 +136,7 @@ func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 	return c
 }
 
-// roughly is a delay in one unit, for the little room of a drawing: "40 s",
+// roughly is a delay in one unit, for the little space in a drawing: "40 s",
 // "2.7 min", "18 h".
 func roughly(d time.Duration) string {
 	unit, name := format.Day, "d"
@@ -163,6 +170,7 @@ func (g grid) lines(limit time.Duration) []curveLine {
 	return lines
 }
 
+// mark is a line of the grid with its word, which is written a little above it.
 func (g grid) mark(d time.Duration, word string, isCap bool) curveLine {
 	y := g.y(d)
 	return curveLine{y: format.Tenth(y), textY: format.Tenth(y - 4), word: word, cap: isCap}
@@ -218,6 +226,8 @@ func bucketsOf(h retry.Herd) int {
 	return max(minBuckets, len(h.Together.Buckets), len(h.Spread.Buckets))
 }
 
+// loadOf draws one load. What happened at all can be seen, however little it is
+// next to the most.
 func loadOf(class, name string, l retry.Lane, buckets, most int) load {
 	drawn := load{class: class, name: name, peak: format.Number(l.Peak), top: format.Number(most) + " per s"}
 	pitch := 100 / float64(buckets)
@@ -237,6 +247,8 @@ func loadOf(class, name string, l retry.Lane, buckets, most int) load {
 // herdTick is a time below a herd.
 type herdTick struct{ x, class, word string }
 
+// herdTicks are a few round times below a herd. None is where it would be cut off
+// or touch the first word.
 func herdTicks(h retry.Herd) []herdTick {
 	length := time.Duration(bucketsOf(h)) * h.Bucket
 	all := []herdTick{{"0%", "", "failure"}}

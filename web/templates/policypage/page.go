@@ -1,9 +1,11 @@
-// Package policypage draws retry policies: those in use, the presets, and one of
-// them in full, with its formula, the curve and the table of its delays, and
-// what a herd of jobs that fail together would do. A form asks what another
-// policy would do; its answer is in the address and changes nothing.
+// Package policypage draws the page /policies: the retry policies in use, the
+// presets, and one of them in full, with its formula, the curve and the table of
+// its delays, and what a herd of jobs that fail together would do. A form asks
+// what another policy would do; its answer is in the address and changes
+// nothing.
 //
-// All figures come from package retry. Write says the same on a terminal.
+// All figures come from package retry. Write says the same on a terminal, for
+// the command that explains a policy without a browser.
 package policypage
 
 import (
@@ -96,12 +98,14 @@ func (e Entry) line() format.Calculation {
 	return c
 }
 
-// against compares what somebody thinks about with what there is.
+// against compares what somebody thinks about with what there is, by the two
+// figures that matter most in an outage.
 func (v View) against() string {
 	return fmt.Sprintf("Against %s: the peak %s, and the time to death %s.", v.From.title(),
 		moved(ownPeak(v.FromHerd, v.From.Policy), ownPeak(v.Herd, v.Policy)), v.deathMoved())
 }
 
+// moved says how a peak changes.
 func moved(from, to int) string {
 	switch {
 	case to < from:
@@ -112,6 +116,7 @@ func moved(from, to int) string {
 	return fmt.Sprintf("stays at %s per second", format.Number(to))
 }
 
+// deathMoved says how the time until the last attempt changes.
 func (v View) deathMoved() string {
 	before, _ := format.TimeToDeath(v.From.Policy, 0)
 	after, _ := format.TimeToDeath(v.Policy, 0)
@@ -128,7 +133,8 @@ func (v View) summary() string {
 		format.UpperFirst(format.Attempts(v.Policy)), wait, format.Number(ownPeak(v.Herd, v.Policy)), format.Number(v.Herd.Jobs))
 }
 
-// ownPeak is the peak of the policy as it is, with its own jitter or none.
+// ownPeak is the peak of the policy as it is, with its own jitter or none. A herd
+// holds both, so that the page can show what jitter is good for.
 func ownPeak(h retry.Herd, p retry.Policy) int {
 	if p.Jitter.On() {
 		return h.Spread.Peak
@@ -191,6 +197,7 @@ func asConfiguration(p retry.Policy) string {
 	return b.String()
 }
 
+// quoted is a list of words as YAML takes it on one line.
 func quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {

@@ -1,6 +1,6 @@
-// Package queuepage draws the queues, one queue, and the workers: how deep and
-// how fast each queue is, by which rules its jobs are tried again, and whether
-// somebody works it off.
+// Package queuepage draws the queues, /queues, one queue, /queues/{name}, and the
+// workers, /workers: how deep and how fast each queue is, by which rules its jobs
+// are tried again, and whether somebody works it off.
 //
 // What is a figure is as of the page. Pausing takes effect at once, and its
 // switch shows the new state without another page.
@@ -59,6 +59,7 @@ func waiting(q queues.Info) int64 {
 	return q.Depths[job.Status(job.Available)] + q.Depths[job.Status(job.Retryable)] + q.Depths[job.Status(job.Scheduled)]
 }
 
+// summary says how much all queues do.
 func summary(v List) string {
 	var workers int
 	var hour int64
@@ -80,6 +81,7 @@ func workers(c templates.QueueConfig) string {
 	return fmt.Sprintf("%d of %d busy", c.Running, c.Workers)
 }
 
+// heldTitle says how many jobs wait for a handler.
 func heldTitle(held []queues.Held) string {
 	var n int64
 	for _, h := range held {
@@ -88,6 +90,7 @@ func heldTitle(held []queues.Held) string {
 	return format.Counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
 }
 
+// heldCount is the part of a list of types that says how many jobs wait, and where.
 func heldCount(h queues.Held, last bool) string {
 	end := ", "
 	if last {
@@ -250,16 +253,16 @@ func (q WorkerQueue) busy() string {
 }
 
 // doing is what a claimed job does now.
-func (v Workers) doing(j job.Job) templates.Look {
+func (v Workers) doing(j job.Job) templates.Style {
 	switch {
 	case v.Waits[j.ID]:
-		return templates.Look{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
+		return templates.Style{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
 	case !j.LeaseUntil.After(v.Now):
-		return templates.Look{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
+		return templates.Style{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
-		return templates.Look{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
+		return templates.Style{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
 	}
-	return templates.Look{Class: "is-active", Icon: "active", Word: "runs"}
+	return templates.Style{Class: "is-active", Icon: "active", Word: "runs"}
 }
 
 // limitOf says how much of its time limit a running job has used.

@@ -7,40 +7,40 @@ import (
 	"redrive/web/templates/format"
 )
 
-// Look is how a state, an outcome or a reason is drawn: the class that sets
+// Style is how a state, an outcome or a reason is drawn: the class that sets
 // its colour, its icon and its word.
-type Look struct{ Class, Icon, Word string }
+type Style struct{ Class, Icon, Word string }
 
-// LookOf draws a status; pages and scripts use the same words.
-func LookOf(s job.Status) Look {
+// StyleOf draws a status; pages and scripts use the same words.
+func StyleOf(s job.Status) Style {
 	switch s {
 	case job.StatusDeadLetter:
-		return Look{"is-dead", "dead", "dead letter"}
+		return Style{"is-dead", "dead", "dead letter"}
 	case job.StatusDLQFailed:
-		return Look{"is-dlq-failed", "dlq-failed", "dlq failed"}
+		return Style{"is-dlq-failed", "dlq-failed", "dlq failed"}
 	case job.StatusTrashed:
-		return Look{"is-discarded", "discarded", "trashed"}
+		return Style{"is-discarded", "discarded", "trashed"}
 	case job.StatusHeld:
-		return Look{"is-warn", "unknown", "no handler"}
+		return Style{"is-warn", "unknown", "no handler"}
 	}
 	for _, known := range job.States() {
 		if s == job.Status(known) {
-			return Look{"is-" + string(s), string(s), string(s)}
+			return Style{"is-" + string(s), string(s), string(s)}
 		}
 	}
-	return Look{"is-pending", "unknown", format.Visible(string(s))}
+	return Style{"is-pending", "unknown", format.Visible(string(s))}
 }
 
-// LookOfOutcome draws how an attempt ended. The form of its bar says the same
+// StyleOfOutcome draws how an attempt ended. The form of its bar says the same
 // as its colour.
-func LookOfOutcome(o job.Outcome) Look {
+func StyleOfOutcome(o job.Outcome) Style {
 	switch o {
 	case job.TimedOut:
-		return Look{"is-timed-out", "timed-out", "timed out"}
+		return Style{"is-timed-out", "timed-out", "timed out"}
 	case job.Succeeded, job.Failed, job.Panicked, job.Lost, job.Interrupted, job.CancelledBy:
-		return Look{"is-" + string(o), string(o), string(o)}
+		return Style{"is-" + string(o), string(o), string(o)}
 	}
-	return Look{"is-pending", "unknown", format.Visible(string(o))}
+	return Style{"is-pending", "unknown", format.Visible(string(o))}
 }
 
 // ActionWord says what became of a job after an attempt.
