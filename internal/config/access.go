@@ -25,10 +25,14 @@ func (c *Config) Proxy() *Proxy { return c.proxy }
 // root.
 func (c *Config) BasePath() string { return c.basePath }
 
+// readAccess reads the section access, which says who may log in beside the
+// users of the store: so far, a proxy.
 func (c *Config) readAccess(v value) error {
 	return v.fields(map[string]func(value) error{"proxy": optional(&c.proxy, readProxy)})
 }
 
+// readProxy reads a trusted proxy. Every half of a setting is an error: a proxy
+// that is half configured would let in too many people, or none.
 func readProxy(v value) (p Proxy, err error) {
 	if err := v.mapping(); err != nil {
 		return p, err
@@ -102,6 +106,7 @@ func headerName(v value) (string, error) {
 	}
 }
 
+// role reads a role that a user can have.
 func role(v value) (access.Role, error) {
 	known := func(r access.Role) bool { return access.CheckUserRole(r) == nil }
 	return word(known, "no role; use viewer, operator or admin")(v)

@@ -53,6 +53,8 @@ func (c *Config) Webhook(queue string) (w Webhook, ok bool) {
 // Retention bounds the dead-letter queue and the trash.
 func (c *Config) Retention() retention.Limits { return c.retention }
 
+// readDeadLetter reads the section dead_letter: how long, and how many, dead
+// letters are kept in all queues.
 func (c *Config) readDeadLetter(v value) error {
 	return v.fields(map[string]func(value) error{"retention": func(v value) error {
 		return v.fields(map[string]func(value) error{
@@ -68,10 +70,13 @@ func (c *Config) readDeadLetter(v value) error {
 	}})
 }
 
+// readTrash reads the section trash: how long discarded jobs can be restored.
 func (c *Config) readTrash(v value) error {
 	return v.fields(map[string]func(value) error{"age": into(&c.retention.Trash, age)})
 }
 
+// readDeadLetter reads what one queue does with its dead letters: keep them,
+// forward them, or have none.
 func (q *queue) readDeadLetter(v value) error {
 	err := v.fields(map[string]func(value) error{
 		"enabled": optional(&q.deadLetters, value.boolean),
@@ -83,6 +88,9 @@ func (q *queue) readDeadLetter(v value) error {
 	return err
 }
 
+// readWebhook reads where dead letters are forwarded. What is wrong with the
+// numbers is said at the field that was written last, because defaults stand
+// nowhere in the file.
 func readWebhook(v value) (w Webhook, err error) {
 	w = Webhook{Sending: webhook.DefaultSending()}
 	if err := v.mapping(); err != nil {
@@ -143,8 +151,10 @@ func webhookURL(v value) (string, error) {
 	return s, nil
 }
 
+// attempts reads how many requests are made for one dead letter.
 func attempts(v value) (int, error) { return v.upTo(maxAttempts, "requests") }
 
+// secretEnv reads a secret from the environment, by the name of a variable.
 func secretEnv(v value) (string, error) {
 	name, err := v.text()
 	if err != nil {

@@ -41,6 +41,7 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 		clip.Text(name, 64), strings.Join(slices.Concat(retry.Presets(), c.policyNames()), ", "))
 }
 
+// found drops of what is known about a job whatever is no part of its policy.
 func (c *Config) found(m merged) (retry.Policy, time.Duration, error) { return m.policy, m.ttr, nil }
 
 // maxOffered is how many names an error lists.
@@ -75,6 +76,8 @@ func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 	return c.readPolicy(v)
 }
 
+// readPolicy reads a policy with the file's default and the product's beneath,
+// and checks the whole.
 func (c *Config) readPolicy(v value) (retry.Policy, error) {
 	patch, err := v.policy()
 	if err != nil {

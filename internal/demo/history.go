@@ -137,6 +137,7 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 	return j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
 }
 
+// kindOf is the kind of a type, if the shop has it.
 func (w *World) kindOf(typ string) (k kind, ok bool) {
 	if i := slices.IndexFunc(w.kinds, func(k kind) bool { return k.typ == typ }); i >= 0 {
 		return w.kinds[i], true
