@@ -113,7 +113,7 @@ type Error struct {
 	Problem string
 }
 
-// Error is one line, as FILE:LINE: FIELD: PROBLEM, so that editors find the
+// Error is one line, FILE:LINE: FIELD: PROBLEM, so that editors find the
 // place.
 func (e *Error) Error() string {
 	var place strings.Builder
