@@ -16,6 +16,19 @@
 // lies [retry.Default]. Each line can name a whole policy, "use: slow", one of
 // the section policies or a preset, which lies beneath the line's own fields.
 // Which of them each field comes from is kept with the job.
+//
+// # How a file is read
+//
+// The parser of YAML gives a tree; a value is a place in it, with its path and
+// the file, and reads itself as one kind of thing or returns an error with its
+// line. A section is a mapping of the names of its fields to readers. The helpers
+// into and optional make such a reader of one for a kind of value and the field
+// that it fills; word and listOf make readers of readers.
+//
+// [Parse] goes through the file four times: it reads every section by itself;
+// turns the policies of each place into steps, when all names of policies are
+// known; tries every combination of a queue and a type; and compiles the rules.
+// Lines are remembered by path, so that each of these can say where its error is.
 package config
 
 import (
@@ -72,6 +85,8 @@ type Config struct {
 	defaults []step // what the file says about every job
 }
 
+// queue is what the file says about one queue. Nil and zero mean that it says
+// nothing, and that the setting of all queues holds.
 type queue struct {
 	workers     *int
 	deadLetters *bool
@@ -82,6 +97,8 @@ type queue struct {
 	steps       []step
 }
 
+// kind is what the file says about a type of job, or about all types below a
+// prefix.
 type kind struct {
 	policy retry.Patch
 	ttr    time.Duration
@@ -96,6 +113,8 @@ type Error struct {
 	Problem string
 }
 
+// Error is one line, FILE:LINE: FIELD: PROBLEM, so that editors find the
+// place.
 func (e *Error) Error() string {
 	var place strings.Builder
 	place.WriteString(e.File)

@@ -19,6 +19,8 @@ import (
 	"redrive/internal/wire"
 )
 
+// read reads the whole file, section by section. It checks each value by
+// itself; what they say together is checked later, see [Parse].
 func (c *Config) read(data []byte) error {
 	root, err := c.file.parse(data)
 	if err != nil || root.node == nil {
@@ -62,6 +64,8 @@ func optional[T any](field **T, read func(value) (T, error)) func(value) error {
 	}
 }
 
+// readQueues reads the queues. A name without anything below it is no error: it
+// makes the queue known before its first job.
 func (c *Config) readQueues(v value) error {
 	return v.entries(func(name string, v value) error {
 		if err := job.CheckQueue(name); err != nil {
@@ -80,6 +84,8 @@ func (c *Config) readQueues(v value) error {
 	})
 }
 
+// readPolicies reads the policies to which the file gives names. Names that
+// already mean something else are refused.
 func (c *Config) readPolicies(v value) error {
 	return v.entries(func(name string, v value) (err error) {
 		if _, taken := retry.Preset(name); taken {
@@ -99,6 +105,7 @@ func (c *Config) readPolicies(v value) error {
 	})
 }
 
+// readTypes reads what holds for types of jobs, exact ones and prefixes.
 func (c *Config) readTypes(v value) error {
 	return v.entries(func(pattern string, v value) error {
 		if err := checkPattern(pattern, v); err != nil {
@@ -114,6 +121,8 @@ func (c *Config) readTypes(v value) error {
 	})
 }
 
+// readHandlers reads what runs the jobs of a type. Package handler checks
+// addresses and programs when it builds them.
 func (c *Config) readHandlers(v value) error {
 	return v.entries(func(pattern string, v value) error {
 		if err := checkPattern(pattern, v); err != nil {
@@ -132,6 +141,7 @@ func (c *Config) readHandlers(v value) error {
 	})
 }
 
+// readHTTP reads a service that does the work of a job.
 func readHTTP(v value) (h handler.HTTP, err error) {
 	err = v.fields(map[string]func(value) error{
 		"url":     into(&h.URL, value.text),
@@ -143,6 +153,8 @@ func readHTTP(v value) (h handler.HTTP, err error) {
 	return h, err
 }
 
+// readExec reads a program that does the work of a job; there is no shell, so
+// it is a list.
 func readExec(v value) (e handler.Exec, err error) {
 	err = v.fields(map[string]func(value) error{
 		"command": into(&e.Command, textList),
@@ -154,6 +166,8 @@ func readExec(v value) (e handler.Exec, err error) {
 	return e, err
 }
 
+// checkPattern refuses what is neither a type of job nor a prefix, as
+// "report.*". The error is about the value at that name.
 func checkPattern(pattern string, v value) error {
 	if err := job.CheckType(pattern); err != nil {
 		return v.wrong("%s", problem(err))
@@ -187,6 +201,7 @@ func isHost(s string) bool {
 	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
+// workers reads how many jobs of a queue run at once.
 func workers(v value) (int, error) { return v.upTo(maxWorkers, "workers") }
 
 // upTo is a whole number from 1 to most.
@@ -209,6 +224,7 @@ func word[T ~string](valid func(T) bool, others string) func(value) (T, error) {
 	}
 }
 
+// positive reads a duration that is longer than zero.
 func positive(v value) (time.Duration, error) {
 	d, err := span(v)
 	if err == nil && d <= 0 {
@@ -230,6 +246,7 @@ func span(v value) (time.Duration, error) {
 	return d, err
 }
 
+// expired reads what becomes of a job whose time to live is over.
 func expired(v value) (retry.Action, error) {
 	ends := func(a retry.Action) bool { return a == retry.DeadLetter || a == retry.Discard }
 	return word(ends, "unknown; use dead_letter or discard")(v)
@@ -271,6 +288,8 @@ func fieldOf(err error) string {
 // Redactor hides what the file says must not be shown.
 func (c *Config) Redactor() *redact.Redactor { return c.redactor }
 
+// readRedaction reads which names and paths are hidden beside the defaults.
+// Each entry is tried by itself, so that an error is about its line.
 func (c *Config) readRedaction(v value) error {
 	o := redact.Options{Wrapped: envelope.Unread, Inside: []string{"data", "body.data"}}
 	err := v.fields(map[string]func(value) error{
@@ -295,6 +314,7 @@ func (c *Config) readRedaction(v value) error {
 	return err
 }
 
+// onePath is a redaction of nothing but one path.
 func onePath(s string) redact.Options { return redact.Options{Paths: []string{s}} }
 
 // hidden reads a list of which each entry is an option by itself.

@@ -17,31 +17,31 @@ import (
 // "type:email.send", or a policy of the file or a preset by its name. The ttr
 // is zero where the name says nothing about it.
 func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
-	kind, place, colon := strings.Cut(name, ":")
-	switch {
+	var m merged
+	switch kind, place, colon := strings.Cut(name, ":"); {
 	case name == "default":
-		return c.found(c.base("", ""))
+		m = c.base("", "")
 	case colon && kind == "queue":
 		if _, ok := c.queues[place]; !ok {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the queue %q: its jobs have the policy default%s",
 				clip.Text(place, 64), orOneOf("queue:", c.Queues()))
 		}
-		return c.found(c.base(place, ""))
+		m = c.base(place, "")
 	case colon && kind == "type":
 		if len(c.patterns(sample(place))) == 0 {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the type %q: its jobs have the policy of their queue%s",
 				clip.Text(place, 64), orOneOf("type:", slices.Sorted(maps.Keys(c.types))))
 		}
-		return c.found(c.base("", sample(place)))
+		m = c.base("", sample(place))
+	default:
+		var ok bool
+		if m.policy, ok = c.Named(name); !ok {
+			return retry.Policy{}, 0, fmt.Errorf("there is no policy %q; there are %s, default, queue:NAME and type:NAME",
+				clip.Text(name, 64), strings.Join(slices.Concat(retry.Presets(), c.policyNames()), ", "))
+		}
 	}
-	if p, ok := c.Named(name); ok {
-		return p, 0, nil
-	}
-	return retry.Policy{}, 0, fmt.Errorf("there is no policy %q; there are %s, default, queue:NAME and type:NAME",
-		clip.Text(name, 64), strings.Join(slices.Concat(retry.Presets(), c.policyNames()), ", "))
+	return m.policy, m.ttr, nil
 }
-
-func (c *Config) found(m merged) (retry.Policy, time.Duration, error) { return m.policy, m.ttr, nil }
 
 // maxOffered is how many names an error lists.
 const maxOffered = 10
@@ -75,6 +75,8 @@ func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 	return c.readPolicy(v)
 }
 
+// readPolicy reads a policy with the file's default and the product's beneath,
+// and checks the whole.
 func (c *Config) readPolicy(v value) (retry.Policy, error) {
 	patch, err := v.policy()
 	if err != nil {

@@ -23,6 +23,8 @@ type step struct {
 	fields []string // of which the patch speaks
 }
 
+// newStep lists the fields of which a patch speaks once, since steps are taken
+// for every job.
 func newStep(origin string, patch retry.Patch) step {
 	s := step{origin: origin, patch: patch}
 	for field, said := range fields(patch) {

@@ -24,6 +24,8 @@ type written struct {
 	examples []example
 }
 
+// readRules reads the section rules. They are compiled later, when every policy
+// that they can name is known.
 func (c *Config) readRules(v value) error {
 	return v.fields(map[string]func(value) error{
 		"before_enqueue": each(&c.written.before, enqueueRule),
@@ -43,6 +45,7 @@ func each[T any](list *[]T, read func(value) (T, error)) func(value) error {
 	}
 }
 
+// enqueueRule reads a rule that changes or refuses a job before it is enqueued.
 func enqueueRule(v value) (r rules.EnqueueRule, err error) {
 	err = v.fields(map[string]func(value) error{
 		"name":     into(&r.Name, value.text),
@@ -57,6 +60,8 @@ func enqueueRule(v value) (r rules.EnqueueRule, err error) {
 	return r, err
 }
 
+// failureRule reads a rule about a job that failed. Package rules checks the
+// action, together with the fields that go with it.
 func failureRule(v value) (r rules.FailureRule, err error) {
 	err = v.fields(map[string]func(value) error{
 		"name": into(&r.Name, value.text),
@@ -98,6 +103,7 @@ func (v value) count() (int, error) {
 	return n, err
 }
 
+// strings reads a mapping whose values are all texts.
 func (v value) strings() (map[string]string, error) {
 	all := map[string]string{}
 	return all, v.entries(func(name string, v value) (err error) {
@@ -140,6 +146,7 @@ type example struct {
 	expect map[string]string // by the names of outcome
 }
 
+// readExample reads an example, and fills in what it leaves out.
 func readExample(v value) (example, error) {
 	e := example{at: v, number: 1, expect: map[string]string{},
 		job:    job.Job{Queue: "default", Payload: []byte("null"), Token: job.Token{Run: 1}},
@@ -167,6 +174,8 @@ func readExample(v value) (example, error) {
 	return e, nil
 }
 
+// readJob reads the job of an example, with the names that a request to the API
+// has.
 func (e *example) readJob(v value) error {
 	return v.fields(map[string]func(value) error{
 		"id":       into(&e.job.ID, value.text),
@@ -187,6 +196,8 @@ func (e *example) readJob(v value) error {
 	})
 }
 
+// readAttempt reads how the job ran. An example with an attempt, or with an
+// error, is about a failure.
 func (e *example) readAttempt(v value) error {
 	e.fails = true
 	return v.fields(map[string]func(value) error{
@@ -197,6 +208,7 @@ func (e *example) readAttempt(v value) error {
 	})
 }
 
+// failure reads an outcome about which rules are asked.
 func failure(v value) (job.Outcome, error) {
 	failed := func(o job.Outcome) bool {
 		return slices.Contains([]job.Outcome{job.Failed, job.Panicked, job.TimedOut, job.Lost}, o)
@@ -204,6 +216,7 @@ func failure(v value) (job.Outcome, error) {
 	return word(failed, "no failure; use failed, panicked, timed_out or lost")(v)
 }
 
+// readError reads what the handler said when it failed.
 func (e *example) readError(v value) error {
 	e.fails = true
 	return v.fields(map[string]func(value) error{
@@ -214,6 +227,8 @@ func (e *example) readError(v value) error {
 	})
 }
 
+// readExpect reads what shall come of the example; what it does not name may be
+// anything.
 func (e *example) readExpect(v value) error {
 	known := map[string]func(value) error{"meta": func(v value) error {
 		all, err := v.strings()
@@ -257,6 +272,8 @@ func (c *Config) TryExamples() (passed int, wrong []error) {
 	return passed, wrong
 }
 
+// disagrees is the error of an example that came out differently, at the line
+// of what was expected.
 func (e example) disagrees(name, came, note string) error {
 	text := fmt.Sprintf("expected %s, got %s", e.expect[name], cmp.Or(came, "nothing"))
 	if e.name != "" {

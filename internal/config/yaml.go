@@ -22,6 +22,7 @@ type file struct {
 	lines map[string]int // by path
 }
 
+// newFile returns a file of which no line is known yet.
 func newFile(name string) *file { return &file{name, map[string]int{}} }
 
 // wrong is an error about a field; when the field itself is not written in the
@@ -63,6 +64,8 @@ func (f *file) parse(data []byte) (value, error) {
 	return root, nil
 }
 
+// syntax is an error of the parser, without the excerpt of the file that it
+// draws: there may be secrets in it.
 func (f *file) syntax(err error) error {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
@@ -78,6 +81,7 @@ type value struct {
 	file *file
 }
 
+// wrong is an error about this value.
 func (v value) wrong(format string, args ...any) error {
 	return v.file.wrong(v.path, fmt.Sprintf(format, args...))
 }
@@ -122,6 +126,8 @@ func (v value) entries(read func(name string, v value) error) error {
 	return nil
 }
 
+// key is the name of an entry. A number, or a word such as true, is taken for the name
+// that it looks like.
 func (v value) key(key ast.MapKeyNode) (string, error) {
 	switch k := key.(type) {
 	case *ast.StringNode:
@@ -132,6 +138,8 @@ func (v value) key(key ast.MapKeyNode) (string, error) {
 	return "", &Error{v.file.name, lineOf(key), v.path, "anchors, merge keys and keys that are no plain names are not supported; write it out"}
 }
 
+// text reads a string. Numbers and words such as yes are refused: YAML would change
+// how they are written.
 func (v value) text() (string, error) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -159,6 +167,7 @@ func (v value) mapping() error {
 	return nil
 }
 
+// integer reads a whole number that fits into an int.
 func (v value) integer() (int, error) {
 	n, ok := v.node.(*ast.IntegerNode)
 	if !ok {
@@ -175,6 +184,7 @@ func (v value) integer() (int, error) {
 	return 0, v.want("a whole number of reasonable size")
 }
 
+// boolean reads true or false.
 func (v value) boolean() (bool, error) {
 	if n, ok := v.node.(*ast.BoolNode); ok {
 		return n.Value, nil
@@ -200,8 +210,10 @@ func listOf[T any](read func(value) (T, error)) func(value) ([]T, error) {
 	}
 }
 
+// textList reads a list of strings.
 func textList(v value) ([]string, error) { return listOf(value.text)(v) }
 
+// items are the entries of a list, each with the line on which it stands.
 func (v value) items() ([]value, error) {
 	list, ok := v.node.(*ast.SequenceNode)
 	if !ok {
@@ -237,6 +249,7 @@ func (v value) json() ([]byte, error) {
 	return nil, v.want("a plain value")
 }
 
+// jsonObject keeps the order of the file.
 func (v value) jsonObject() ([]byte, error) {
 	var members [][]byte
 	err := v.entries(func(name string, v value) error {
@@ -263,6 +276,7 @@ func (v value) want(kind string) error {
 	return v.wrong("must be %s, not %s", kind, clip.Text(v.node.String(), 40))
 }
 
+// quote writes a string as JSON.
 func quote(s string) []byte {
 	data, err := json.Marshal(s)
 	if err != nil { // unreachable: every string can be written
@@ -271,6 +285,7 @@ func quote(s string) []byte {
 	return data
 }
 
+// join is the path of a field below a place; the root has no path.
 func join(path, name string) string {
 	if path == "" {
 		return name
@@ -278,6 +293,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
+// lineOf is the line on which a node begins, or zero.
 func lineOf(n ast.Node) int {
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line

@@ -83,6 +83,8 @@ func (w *World) SetFault(name string, broken bool) error {
 	return &invalid.Error{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", clip.Text(name, 64))}
 }
 
+// broken reports whether a fault is on; the empty name, of kinds that nothing
+// breaks, never is.
 func (w *World) broken(name string) bool {
 	return slices.ContainsFunc(w.Faults(), func(f Fault) bool { return f.Name == name && f.Broken })
 }
@@ -111,6 +113,8 @@ func (w *World) Deliver(_ context.Context, j job.Job, _ job.DeadLetter) job.Deli
 	return w.delivered(j, w.broken("ledger"))
 }
 
+// delivered is what becomes of a dead letter, when the archive is full and when
+// it is not.
 func (w *World) delivered(j job.Job, full bool) job.Delivery {
 	if d, ok := w.Kept(j.Queue); ok {
 		return d

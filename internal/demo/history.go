@@ -137,6 +137,7 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 	return j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
 }
 
+// kindOf is the kind of a type, if the shop has it.
 func (w *World) kindOf(typ string) (k kind, ok bool) {
 	if i := slices.IndexFunc(w.kinds, func(k kind) bool { return k.typ == typ }); i >= 0 {
 		return w.kinds[i], true
@@ -174,4 +175,52 @@ func newID(at time.Time, random *rand.Rand) string {
 	ms, a, b := uint64(at.UnixMilli()), random.Uint64(), random.Uint64()
 	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x",
 		ms>>16&0xffffffff, ms&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
+}
+
+// feedEvery spaces the live jobs: as many in an hour as the history's last one.
+const feedEvery = time.Minute / lastHour // 600 ms
+
+// Feed enqueues a steady trickle of jobs until the context ends, and a few of
+// a type that nobody handles. It returns the first error of the store, and nil
+// when the context ended.
+func (w *World) Feed(ctx context.Context, store Store) error {
+	random := rand.New(rand.NewPCG(w.seed, 2))
+	if err := w.orphans(ctx, store, random); err != nil {
+		return err
+	}
+	tick := time.NewTicker(feedEvery)
+	defer tick.Stop()
+	for n := historyJobs; ; n++ {
+		now := time.Now()
+		j, err := w.next(random, n, now)
+		if err == nil {
+			_, err = store.Enqueue(ctx, now, []job.Job{j})
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// orphans enqueues three jobs of a type without a handler: they wait.
+func (w *World) orphans(ctx context.Context, store Store, random *rand.Rand) error {
+	now := time.Now()
+	var jobs []job.Job
+	for range 3 {
+		j, err := w.admit(newID(now, random), "loyalty", "loyalty.expire", `{"tier":"silver","before":"2026-01-01"}`)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, j)
+	}
+	_, err := store.Enqueue(ctx, now, jobs)
+	return err
 }

@@ -28,6 +28,7 @@ type ending struct {
 	failure *job.Failure
 }
 
+// took is how long an attempt works, by chance.
 func (k kind) took(r *rand.Rand) time.Duration {
 	return k.work[0] + time.Duration(r.Int64N(int64(k.work[1]-k.work[0])+1))
 }
@@ -40,6 +41,8 @@ func (k kind) again(ago time.Duration, run int) float64 {
 	return k.past(ago)
 }
 
+// faults are the switches of the page, all on: the demo begins with something
+// to look at.
 func faults() []Fault {
 	return []Fault{
 		{"provider", "Payment provider", "Paylane answers 503 to every capture.", true},
@@ -53,6 +56,8 @@ func faults() []Fault {
 	}
 }
 
+// between reports whether something happened in a part of the day before the
+// demo.
 func between(ago, from, to time.Duration) bool { return ago >= to && ago < from }
 
 // kinds are the types of jobs in the shop; their shares add up to 1.
@@ -62,6 +67,7 @@ func kinds() []kind {
 	}
 }
 
+// searchIndex never fails: most jobs of a shop do not.
 func searchIndex() kind {
 	return kind{
 		typ: "search.index", queue: "search", share: 0.34, work: [2]time.Duration{4 * time.Millisecond, 30 * time.Millisecond},
@@ -71,6 +77,7 @@ func searchIndex() kind {
 	}
 }
 
+// emailReceipt fails now and then and succeeds when it is tried again.
 func emailReceipt() kind {
 	return kind{
 		typ: "email.receipt", queue: "email", share: 0.28, work: [2]time.Duration{40 * time.Millisecond, 240 * time.Millisecond},
@@ -84,6 +91,8 @@ func emailReceipt() kind {
 	}
 }
 
+// paymentsCapture fails for as long as the provider is down, so its jobs use up
+// their attempts.
 func paymentsCapture() kind {
 	return kind{
 		typ: "payments.capture", queue: "payments", share: 0.16, work: [2]time.Duration{80 * time.Millisecond, 600 * time.Millisecond},
@@ -104,6 +113,7 @@ func paymentsCapture() kind {
 	}
 }
 
+// smsSend is told how long to wait, and the policy obeys.
 func smsSend() kind {
 	return kind{
 		typ: "sms.send", queue: "sms", share: 0.08, work: [2]time.Duration{30 * time.Millisecond, 120 * time.Millisecond},
@@ -122,6 +132,7 @@ func smsSend() kind {
 	}
 }
 
+// imageThumbnail panics, with a trace that shows where.
 func imageThumbnail() kind {
 	return kind{
 		typ: "image.thumbnail", queue: "images", share: 0.06, work: [2]time.Duration{60 * time.Millisecond, 500 * time.Millisecond},
@@ -143,6 +154,7 @@ func imageThumbnail() kind {
 	}
 }
 
+// orderImport fails for good: no repetition mends a payload.
 func orderImport() kind {
 	return kind{
 		typ: "order.import", queue: "imports", share: 0.03, work: [2]time.Duration{20 * time.Millisecond, 90 * time.Millisecond},
@@ -157,6 +169,7 @@ func orderImport() kind {
 	}
 }
 
+// reportRender runs into its time limit.
 func reportRender() kind {
 	return kind{
 		typ: "report.render", queue: "reports", share: 0.02, work: [2]time.Duration{300 * time.Millisecond, 2400 * time.Millisecond},
@@ -196,6 +209,7 @@ func crmPush() kind {
 	}
 }
 
+// ledgerPost leaves dead letters that are forwarded and refused.
 func ledgerPost() kind {
 	return kind{
 		typ: "ledger.post", queue: "ledger", share: 0.01, work: [2]time.Duration{20 * time.Millisecond, 60 * time.Millisecond},

@@ -38,6 +38,7 @@ type act struct {
 	do  deed
 }
 
+// deed is one act of a person at a moment of the history.
 type deed func(h *history, ctx context.Context, t time.Time) error
 
 // acts tell the day from the side of the people who watched it, so that there

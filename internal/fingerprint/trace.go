@@ -69,6 +69,7 @@ func (p *parser) lines(trace string) {
 	}
 }
 
+// line takes over what one line says, by its form.
 func (p *parser) line(line string) {
 	call := p.call
 	p.call = ""
@@ -102,6 +103,7 @@ func (p *parser) line(line string) {
 	}
 }
 
+// add takes over a frame, unless its name is no text.
 func (p *parser) add(name string, own bool) {
 	if name = stable(name); name != "" {
 		p.found = append(p.found, frame{name, own})

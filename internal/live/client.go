@@ -54,6 +54,7 @@ const (
 	newer
 )
 
+// newClient returns a client whose first message is the totals.
 func newClient(h *Hub, conn *websocket.Conn, ip string, p Pass) *client {
 	return &client{
 		hub: h, conn: conn, ip: ip,
@@ -73,6 +74,7 @@ func (c *client) patch(change job.Change) {
 	c.box.rows[change.ID] = change
 }
 
+// addNewer counts jobs that have entered the list that the client shows.
 func (c *client) addNewer(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,6 +303,7 @@ func (c *client) newerMessage(list *List, news newerMessage) newerMessage {
 	return found
 }
 
+// send writes one message. A client that does not take it in time is given up.
 func (c *client) send(data []byte) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 		return err

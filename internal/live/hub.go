@@ -144,6 +144,7 @@ func (h *Hub) Close() {
 	}
 }
 
+// cutOff closes what is still open; that ends the goroutines of each client.
 func (h *Hub) cutOff() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,6 +210,7 @@ func (h *Hub) admit(ip string) (problem string) {
 	return ""
 }
 
+// dismiss gives back the place that admit reserved.
 func (h *Hub) dismiss(ip string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -235,6 +237,7 @@ func (h *Hub) open(c *client) {
 	}
 }
 
+// leave forgets a client whose connection has ended.
 func (h *Hub) leave(c *client) {
 	h.subscribe(c, subscription{})
 	h.mu.Lock()
@@ -272,6 +275,7 @@ func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
 	return newerMessage{"newer", n, more}, err
 }
 
+// encode writes a message.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil { // unreachable: the messages hold strings, numbers and maps of them

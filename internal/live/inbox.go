@@ -16,6 +16,8 @@ type inbox struct {
 	wake     chan struct{}
 }
 
+// put keeps changes for the next round. When too many wait it drops them all:
+// to look again costs less than memory without a bound.
 func (b *inbox) put(changes []job.Change) {
 	b.mu.Lock()
 	if len(b.changes)+len(changes) > inboxLimit {
@@ -27,6 +29,7 @@ func (b *inbox) put(changes []job.Change) {
 	signal(b.wake)
 }
 
+// take empties the inbox, which goes on with the memory of spare.
 func (b *inbox) take(spare []job.Change) (changes []job.Change, overflow bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,6 +68,8 @@ func (h *Hub) dispatch() {
 	}
 }
 
+// deliver puts changes into the mailboxes of those who show them, and tells
+// everybody that the totals have moved.
 func (h *Hub) deliver(changes []job.Change, overflow bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,6 +130,7 @@ func (h *Hub) subscribe(c *client, s subscription) {
 	c.renew(s)
 }
 
+// add notes that a client shows something.
 func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	if index[key] == nil {
 		index[key] = map[*client]struct{}{}
@@ -132,6 +138,7 @@ func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	index[key][c] = struct{}{}
 }
 
+// drop is the opposite of add; nothing is left of what nobody shows.
 func drop[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	delete(index[key], c)
 	if len(index[key]) == 0 {

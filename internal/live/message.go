@@ -75,6 +75,7 @@ func checkIDs(ids []string) ([]string, error) {
 	return all, nil
 }
 
+// countersMessage says how many jobs there are, in all and by queue.
 type countersMessage struct {
 	Type string `json:"type"`
 	Seq  int64  `json:"seq"`
@@ -91,12 +92,14 @@ func newCounters(s job.Snapshot) countersMessage {
 	return m
 }
 
+// newerMessage says how many jobs stand before the first row of a list.
 type newerMessage struct {
 	Type  string `json:"type"`
 	Count int    `json:"count"`
 	More  bool   `json:"more"` // it is more than that
 }
 
+// jobsMessage says how jobs stand.
 type jobsMessage struct {
 	Type string `json:"type"`
 	Jobs []row  `json:"jobs"`

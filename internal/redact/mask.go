@@ -117,6 +117,8 @@ func (l lock) shows(part []byte) bool {
 	return strings.Contains(rawjson.Text(l.Text), rawjson.Text(slices.Concat([]byte(`"`), part, []byte(`"`))))
 }
 
+// next is the token of the next secret. Within a string of JSON all have the
+// token of that string, which is put back as a whole.
 func (m *masker) next() string {
 	if m.token != "" {
 		return m.token
@@ -151,6 +153,7 @@ func (m *masker) visitNamed(i, j int) {
 	}
 }
 
+// lock hides the value from i to j, with its place for whoever puts it back.
 func (m *masker) lock(i, j int, shown string) lock {
 	l := lock{Edit: rawjson.Edit{From: i, To: j, Text: rawjson.Quote(shown)}}
 	if m.places != nil {

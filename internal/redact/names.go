@@ -87,6 +87,7 @@ func (n *names) hide(name string) bool {
 	return false
 }
 
+// ascii reports whether a name is of one-byte characters only.
 func ascii(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -189,6 +190,7 @@ type step struct {
 	n       int
 }
 
+// path leads from the root of a document to a value.
 type path []step
 
 const maxSteps = 32
@@ -215,6 +217,7 @@ func parsePath(text string) (p path, ok bool) {
 	return p, ok && len(p) > 0 && len(p) <= maxSteps
 }
 
+// parseStep reads the step with which a text begins.
 func parseStep(text string) (s step, rest string, ok bool) {
 	if after, dot := strings.CutPrefix(text, "."); dot {
 		end := strings.IndexAny(after, ".[")

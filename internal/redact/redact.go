@@ -118,6 +118,7 @@ func Default() *Redactor {
 	return r
 }
 
+// key adds a name to the hidden ones, or takes one out.
 func (r *Redactor) key(key string) error {
 	name := strings.TrimLeft(key, "+-")
 	out := strings.HasPrefix(key, "-")

@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // value is where the value of the name [i, j) lies, which begins at k.
 func value(s string, k, i, j int) span {
@@ -98,10 +101,7 @@ func quotedValue(s string, i int) span {
 // one that is doubled, nor one within a word ends it.
 func closing(s string, i int, q delimiter) int {
 	if q.coded {
-		if n := strings.Index(s[i:], q.raw); n >= 0 {
-			return i + n
-		}
-		return len(s)
+		return orEnd(s, i, strings.Index(s[i:], q.raw))
 	}
 	c := q.raw[len(q.raw)-1]
 	for k := i; k < len(s); k++ {
@@ -153,19 +153,21 @@ func bracketed(s string, i int) int {
 
 // line is the end of the line.
 func line(s string, i int) int {
-	if n := strings.IndexAny(s[i:], "\r\n"); n >= 0 {
-		return i + n
+	return orEnd(s, i, strings.IndexAny(s[i:], "\r\n"))
+}
+
+// orEnd is the index n after i; the end of the text when n is none.
+func orEnd(s string, i, n int) int {
+	if n < 0 {
+		return len(s)
 	}
-	return len(s)
+	return i + n
 }
 
 // blankless is where the next run of characters without blanks lies.
 func blankless(s string, i int) span {
 	i = blanks(s, i)
-	if n := strings.IndexAny(s[i:], " \t\r\n\v\f"); n >= 0 {
-		return span{i, i + n}
-	}
-	return span{i, len(s)}
+	return span{i, orEnd(s, i, strings.IndexAny(s[i:], " \t\r\n\v\f"))}
 }
 
 // literal is the length of the number, the word of JSON or the mask with which a
@@ -176,11 +178,7 @@ func literal(s string) int {
 			return len(word)
 		}
 	}
-	n := 0
-	for n < len(s) && strings.IndexByte("0123456789+-.eE", s[n]) >= 0 {
-		n++
-	}
-	return n
+	return len(s) - len(strings.TrimLeft(s, "0123456789+-.eE"))
 }
 
 // run looks once at a run of characters without blanks and quotes.
@@ -188,10 +186,7 @@ func (t *scanner) run(i int) {
 	if i < t.runEnd {
 		return
 	}
-	t.runEnd = len(t.s)
-	if n := strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"); n >= 0 {
-		t.runEnd = i + n
-	}
+	t.runEnd = orEnd(t.s, i, strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"))
 	run := t.s[i:t.runEnd]
 	t.at, t.network = i+strings.LastIndexByte(run, '@'), -1
 	for k := range len(run) {
@@ -231,12 +226,7 @@ func (t *scanner) credentials(i int) span {
 // which an @ in the path is nothing special.
 func (t *scanner) web(i int) bool {
 	scheme := strings.ToLower(t.s[max(0, i-8) : i-3])
-	for _, known := range []string{"http", "https", "ws", "wss"} {
-		if strings.HasSuffix(scheme, known) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"http", "https", "ws", "wss"}, func(known string) bool { return strings.HasSuffix(scheme, known) })
 }
 
 // privateKey is a private key as PEM that begins at i.
@@ -278,10 +268,7 @@ func (t *scanner) isElement(before span, i, j int) bool {
 func (t *scanner) element(j int) span {
 	s := t.s
 	if s[j] == '&' {
-		end := len(s)
-		if n := strings.Index(s[j:], "&lt;"); n >= 0 {
-			end = j + n
-		}
+		end := orEnd(s, j, strings.Index(s[j:], "&lt;"))
 		end = j + line(s[j:end], 0)
 		return span{j + len("&gt;"), end}
 	}

@@ -71,6 +71,7 @@ type tokens struct {
 	added  []int // the places of the bytes that the document does not have
 }
 
+// place is where a byte of the tokens lies in the document.
 func (t tokens) place(i int) int {
 	if len(t.added) > 0 {
 		n, _ := slices.BinarySearch(t.added, i)
@@ -140,6 +141,7 @@ type pair struct {
 	values []member
 }
 
+// member is a name in an object, and where its value lies.
 type member struct {
 	step
 	from, to int
@@ -171,6 +173,7 @@ func (w *walker) members() (end int, ok bool) {
 	return end, ok
 }
 
+// each goes through the members of an object, and gathers what a pair has.
 func (w *walker) each(p *pair) (end int, ok bool) {
 	for {
 		kind, from, to := w.next.Next()
@@ -193,6 +196,7 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 	}
 }
 
+// elements goes through an array.
 func (w *walker) elements() (end int, ok bool) {
 	for n := 0; ; n++ {
 		kind, from := w.next.Peek()
@@ -209,6 +213,7 @@ func (w *walker) elements() (end int, ok bool) {
 	}
 }
 
+// enter goes one step further from the root; leave goes back.
 func (w *walker) enter(s step) { w.at = append(w.at, s) }
 
 func (w *walker) leave() {

@@ -33,6 +33,7 @@ type inspector struct {
 	err           error // the first thing that is wrong
 }
 
+// wrong is an error about a part of an expression.
 func wrong(n ast.Node, format string, args ...any) error {
 	return &file.Error{Location: n.Location(), Message: fmt.Sprintf(format, args...)}
 }
@@ -146,6 +147,8 @@ func (i *inspector) member(n *ast.MemberNode) int {
 	return sizeOf(path)
 }
 
+// call is a call of a function that the language does not have: only seconds is
+// one.
 func (i *inspector) call(n *ast.CallNode) {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != "seconds" {
 		i.refuse(n, "there is no such function in a rule; there are %s, seconds and %s", names(functions[:]), names(loops[:]))
@@ -154,6 +157,8 @@ func (i *inspector) call(n *ast.CallNode) {
 	i.spend(n, i.loop, callWork)
 }
 
+// builtin is a call of a function of the language, of which few are allowed:
+// what each does takes time linear in its first argument.
 func (i *inspector) builtin(n *ast.BuiltinNode) int {
 	if loop, ok := find(loops[:], n.Name); ok {
 		return i.through(n, loop)
@@ -217,6 +222,8 @@ func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 	return max(smallest, bytes*f.grows)
 }
 
+// binary is an operator and its operands. What compares or copies texts is paid
+// by their length, what computes with numbers by the step alone.
 func (i *inspector) binary(n *ast.BinaryNode) int {
 	if n.Operator == ".." {
 		return i.span(n)

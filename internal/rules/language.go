@@ -74,6 +74,7 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 	return &expression{program, i.work, i.payload, i.meta}, nil
 }
 
+// kindName is a kind of value as people who write rules call it.
 func kindName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -127,6 +128,8 @@ func (x *expression) duration(facts any, j *jobFacts) (time.Duration, error) {
 	return notNegative(float64(d))
 }
 
+// notNegative is a duration that can be waited; a very long one is the longest
+// that there is.
 func notNegative(nanoseconds float64) (time.Duration, error) {
 	if !(nanoseconds >= 0) {
 		return 0, errors.New("it gave no duration, or one below zero")
@@ -134,10 +137,12 @@ func notNegative(nanoseconds float64) (time.Duration, error) {
 	return bounded(nanoseconds), nil
 }
 
+// parseDuration is the function duration of the language.
 func parseDuration(args ...any) (any, error) {
 	return wire.ParseGoDuration(args[0].(string))
 }
 
+// seconds is the function of that name, for numbers with a fraction, too.
 func seconds(args ...any) (any, error) {
 	n, err := number(args[0])
 	if err != nil { // unreachable: the language has checked it
@@ -188,6 +193,8 @@ type (
 	}
 )
 
+// newJobFacts are the facts of a job without its payload and its meta, which
+// are decoded only when a rule reads them.
 func newJobFacts(j job.Job) *jobFacts {
 	return &jobFacts{
 		ID: j.ID, Type: j.Type, Queue: j.Queue, Priority: j.Priority, Run: max(j.Run, 1),
@@ -195,6 +202,8 @@ func newJobFacts(j job.Job) *jobFacts {
 	}
 }
 
+// newFailureFacts are the facts of a failure. Texts are as long as they are
+// kept at most, so that the price of a rule holds for them.
 func newFailureFacts(j job.Job, e job.Ending) failureFacts {
 	f := failureFacts{
 		Job: newJobFacts(j),
@@ -321,6 +330,7 @@ var functions = [...]function{
 	{"min", 60, 1}, {"max", 60, 1}, {"first", copyWork, 1}, {"last", copyWork, 1}, {"type", 0, 0}, {"duration", 60, 0},
 }
 
+// find looks for a function by its name.
 func find(all []function, name string) (function, bool) {
 	k := slices.IndexFunc(all, func(f function) bool { return f.name == name })
 	if k < 0 {
@@ -329,6 +339,7 @@ func find(all []function, name string) (function, bool) {
 	return all[k], true
 }
 
+// names lists functions for an error.
 func names(all []function) string {
 	var list []string
 	for _, f := range all {

@@ -51,6 +51,8 @@ func (m *mender) through(n *ast.BuiltinNode) {
 	}
 }
 
+// binary replaces products and quotients of durations, and refuses what no
+// duration can be compared or added with.
 func (m *mender) binary(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type() == durationType, n.Right.Type() == durationType
 	if !left && !right {
@@ -80,6 +82,7 @@ func (m *mender) binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
+// durations reports whether all entries of a list are durations.
 func durations(nodes []ast.Node) bool {
 	return !slices.ContainsFunc(nodes, func(n ast.Node) bool { return n.Type() != durationType })
 }
@@ -98,16 +101,19 @@ func replace(node *ast.Node, function string, gives reflect.Type, arguments ...a
 	ast.Patch(node, call)
 }
 
+// scaled is a duration times a number.
 func scaled(args ...any) (any, error) {
 	by, err := number(args[1])
 	return bounded(float64(args[0].(time.Duration)) * by), err
 }
 
+// divided is a duration divided by a number.
 func divided(args ...any) (any, error) {
 	by, err := number(args[1])
 	return bounded(float64(args[0].(time.Duration)) / by), err
 }
 
+// number is a number of the language, whole or not.
 func number(v any) (float64, error) {
 	switch n := v.(type) {
 	case int:

@@ -15,6 +15,13 @@
 // and the error, and nothing else: no time of day, no environment, no state.
 // The same job gives the same answer.
 //
+// An expression goes through three steps. The inspector walks the tree that the
+// parser made: it refuses what is not allowed and counts the work of the rest.
+// The mender then changes the tree where the language would surprise, above all
+// with durations. What the compiler makes of it is run by a virtual machine whose
+// memory is bounded, for as many jobs at a time as there are; nothing is shared
+// between two runs but the program.
+//
 // A rule that fails while it runs (a payload without the member that it reads,
 // a division by zero) is skipped with a note for the person who looks at the
 // job, and the next one is asked. It never fails the job.
@@ -71,11 +78,14 @@ type Set struct {
 	after  []failureRule
 }
 
+// enqueueRule is a rule with its compiled condition.
 type enqueueRule struct {
 	EnqueueRule
 	when *expression
 }
 
+// failureRule is a rule with its compiled condition, and a delay that is either
+// fixed or an expression.
 type failureRule struct {
 	FailureRule
 	when  *expression
@@ -127,6 +137,7 @@ func checkWork(sum *int, of ...*expression) *invalid.Error {
 	return nil
 }
 
+// at puts the place of a rule before the field of an error.
 func at(list string, i int, wrong *invalid.Error) error {
 	return &invalid.Error{Field: fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), Problem: wrong.Problem}
 }
@@ -144,6 +155,8 @@ const None = "none"
 
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// checkName refuses names that could not be told apart where attempts and notes
+// show them.
 func checkName(name string, seen map[string]bool) *invalid.Error {
 	if !ruleName.MatchString(name) {
 		return &invalid.Error{Field: "name", Problem: fmt.Sprintf(
@@ -159,6 +172,7 @@ func checkName(name string, seen map[string]bool) *invalid.Error {
 	return nil
 }
 
+// compile checks a rule and makes its condition ready.
 func (r *enqueueRule) compile(names map[string]bool) *invalid.Error {
 	if wrong := checkName(r.Name, names); wrong != nil {
 		return wrong
@@ -187,6 +201,7 @@ func (r *enqueueRule) compile(names map[string]bool) *invalid.Error {
 	return nil
 }
 
+// compile checks a rule and makes its condition and its delay ready.
 func (r *failureRule) compile(names map[string]bool) *invalid.Error {
 	if wrong := checkName(r.Name, names); wrong != nil {
 		return wrong
@@ -208,6 +223,7 @@ func (r *failureRule) compile(names map[string]bool) *invalid.Error {
 	return r.compileDelay()
 }
 
+// compileDelay reads a delay: a duration if it is one, else an expression.
 func (r *failureRule) compileDelay() *invalid.Error {
 	if r.Delay == "" {
 		return nil
@@ -259,6 +275,7 @@ func (s *Set) BeforeEnqueue(j job.Job, apply func(Change) error) (note string, e
 	return strings.Join(notes, "; "), nil
 }
 
+// change makes of a job what the rule wants, and hands it to apply.
 func (r *enqueueRule) change(j job.Job, apply func(Change) error) (err error) {
 	c := Change{Rule: r.Name, Job: j, TTR: r.TTR, Policy: r.Policy}
 	c.Job.Queue = cmp.Or(r.Queue, j.Queue)
@@ -331,6 +348,7 @@ func (r *failureRule) rule(facts failureFacts, limit int) (*retry.Ruling, error)
 	return ruling, nil
 }
 
+// failed is the note about a rule that could not be asked.
 func failed(rule string, err error) string {
 	return fmt.Sprintf("rule %s failed: %s, skipped", rule, clip.Text(err.Error(), 200))
 }
