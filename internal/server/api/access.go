@@ -65,10 +65,11 @@ func (a *API) tokens(c echo.Context) (web.Object, error) {
 // open connections are checked again, so that nobody goes on watching with a
 // permission that was just taken away.
 func (a *API) AccessActs() []Act {
+	accounts := a.View.Accounts()
 	acts := []Act{
 		{"/users", a.addUser}, {"/users/:name/role", a.setRole}, {"/users/:name/password", a.setPassword},
-		{"/users/:name/remove", a.removeUser}, {"/sessions/:id/end", a.endSession},
-		{"/tokens", a.createToken}, {"/tokens/:id/revoke", a.revokeToken},
+		{"/users/:name/remove", named("removed", "name", accounts.RemoveUser)}, {"/sessions/:id/end", named("ended", "id", a.end)},
+		{"/tokens", a.createToken}, {"/tokens/:id/revoke", named("revoked", "id", accounts.RevokeToken)},
 	}
 	for i, act := range acts {
 		acts[i].Do = func(c echo.Context) (Outcome, error) {
@@ -130,30 +131,18 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	return Outcome{Program: web.Object{"changed", name}}, err
 }
 
-// removeUser removes a user together with the user's sessions.
-func (a *API) removeUser(c echo.Context) (Outcome, error) {
-	return named(c, "removed", "name", a.View.Accounts().RemoveUser)
-}
-
-// revokeToken ends a token at once; its row stays, so that the audit log can be
-// understood.
-func (a *API) revokeToken(c echo.Context) (Outcome, error) {
-	return named(c, "revoked", "id", a.View.Accounts().RevokeToken)
-}
-
-// endSession logs somebody out.
-func (a *API) endSession(c echo.Context) (Outcome, error) { return named(c, "ended", "id", a.end) }
-
-// named runs an act that needs no more than a name in the address.
-func named(c echo.Context, done, param string, do func(context.Context, time.Time, string, audit.Actor) error) (Outcome, error) {
-	err := readNothing(c)
-	if err == nil {
-		err = do(c.Request().Context(), time.Now(), c.Param(param), web.Actor(c))
+// named makes an act that needs no more than a name in the address.
+func named(done, param string, do func(context.Context, time.Time, string, audit.Actor) error) func(echo.Context) (Outcome, error) {
+	return func(c echo.Context) (Outcome, error) {
+		err := readNothing(c)
+		if err == nil {
+			err = do(c.Request().Context(), time.Now(), c.Param(param), web.Actor(c))
+		}
+		return Outcome{Program: web.Object{done, c.Param(param)}}, err
 	}
-	return Outcome{Program: web.Object{done, c.Param(param)}}, err
 }
 
-// end ends the session with an id. Ids are looked up in the list because the
+// end logs out the session with an id. Ids are looked up in the list because the
 // database knows sessions by their hashes only.
 func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor) error {
 	all, err := a.View.Accounts().Sessions(ctx, now)

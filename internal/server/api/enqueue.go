@@ -27,7 +27,8 @@ import (
 const headerKey = "Idempotency-Key"
 
 // enqueue is POST /jobs. A repeated idempotency key is answered with the first
-// job and 200.
+// job and 200, so that a program that got no answer can safely send the request
+// again.
 func (a *API) enqueue(c echo.Context) error {
 	data, err := readBody(c, maxBody)
 	if err != nil {
@@ -300,7 +301,8 @@ func splitLines(data []byte) (all [][]byte, err error) {
 func blank(data []byte) bool { return len(bytes.Trim(data, " \t\r\n")) == 0 }
 
 // fromEnvelope makes a job of an envelope. One that cannot be read, or that a
-// rule refuses, becomes a dead letter.
+// rule refuses, becomes a dead letter, in which a person can see what came and
+// correct it.
 func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
 	e, poison := envelope.Parse(raw)
 	j := job.Job{
@@ -319,6 +321,7 @@ func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
 }
 
 // deadOnArrival completes a job that becomes a dead letter without having run.
+// It still gets a policy, so that it can be replayed like any other.
 func (a *API) deadOnArrival(j job.Job, reason retry.Reason, e job.ErrorInfo) (job.Job, error) {
 	j.State, j.Reason, j.Error = job.Discarded, reason, e
 	return j, a.Config.Complete(&j)

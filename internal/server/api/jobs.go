@@ -54,7 +54,8 @@ func (a *API) letters(c echo.Context) (web.Object, error) {
 	return a.searched(c, page("dead_letters", rows, found.Next.String(), slow), f)
 }
 
-// trash is GET /trash: what was discarded, and when it will be purged.
+// trash is GET /trash: what was discarded, by whom, and when it will be purged.
+// Until then it can be restored.
 func (a *API) trash(c echo.Context) (web.Object, error) {
 	_, found, slow, err := search(c, web.TrashQuery, a.View.Jobs)
 	if err != nil {
@@ -108,7 +109,8 @@ func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 	return d, err
 }
 
-// facets is GET /facets: what a list can be narrowed to.
+// facets is GET /facets: the values to which a list can be narrowed, with the
+// number of jobs of each.
 func (a *API) facets(c echo.Context) (web.Object, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
@@ -141,7 +143,8 @@ func (a *API) countJobs(c echo.Context) (web.Object, error) {
 	return web.Object{"count", n, "more", more}, nil
 }
 
-// counters is GET /counters.
+// counters is GET /counters: the totals since the beginning. They never fall, so
+// a program can compute rates from them.
 func (a *API) counters(c echo.Context) error { return c.JSON(http.StatusOK, a.View.Snapshot().Totals) }
 
 // shapeJob is a job as lists show it, without its payload.

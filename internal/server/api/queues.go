@@ -38,7 +38,8 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 	return shapeUsage(u, a.Config.Retention(), now), err
 }
 
-// queues is GET /queues.
+// queues is GET /queues: the queues that had a job. One that is only configured
+// is found by its name.
 func (a *API) queues(c echo.Context) (web.Object, error) {
 	all, err := a.View.Queues(c.Request().Context(), time.Now())
 	running := a.Engine.Running()
@@ -111,7 +112,8 @@ func (a *API) workerAct(name string, pause bool, text string) Act {
 	}}
 }
 
-// workers is GET /workers.
+// workers is GET /workers: the worker in this process, and the jobs that any
+// worker has claimed.
 func (a *API) workers(c echo.Context) (web.Object, error) {
 	all, err := a.WorkerQueues(c.Request().Context())
 	if err != nil {
