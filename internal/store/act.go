@@ -189,8 +189,8 @@ func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Acto
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	const letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
 		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '', group_id = 0,
-			run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
+	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '',
+			group_id = 0, run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
 	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Any(letter, these, at, by.Name),

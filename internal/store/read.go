@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"redrive/internal/filter"
@@ -73,10 +72,10 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	defer cancel()
 	query, args := rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
 	var found rows.Found
-	size := 0
+	size, more := 0, false
 	src := s.reader.In(ctx)
 	err := src.Query(query, func(row *sql.Rows) error {
-		if size >= wholeSize {
+		if more = size >= wholeSize; more {
 			return db.ErrEnough
 		}
 		err := found.ScanWhole(row)
@@ -86,8 +85,7 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 		}
 		return err
 	}, args...)
-	more := errors.Is(err, db.ErrEnough)
-	jobs, err := s.policies.Complete(src, found, db.Enough(err))
+	jobs, err := s.policies.Complete(src, found, err)
 	page, err := pageOf(ctx, f, limit, jobs, err)
 	if n := len(page.Jobs); more && n > 0 {
 		page.Next = f.CursorOf(page.Jobs[n-1])

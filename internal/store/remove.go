@@ -272,16 +272,13 @@ func (s *Store) purge(t *db.Tx, now, before time.Time, last purged) (purged, err
 	if err := s.remove(t, jobs); err != nil {
 		return next, err
 	}
-	for _, j := range jobs {
-		gone := audit.Entry{
-			At: now, Actor: retentionActor(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
-		}
-		if err := s.Accounts.Log(t, gone); err != nil {
-			return next, err
-		}
+	entries := make([]audit.Entry, len(jobs))
+	for i, j := range jobs {
+		entries[i] = about(j.ID, "job.purge", now, retentionActor())
+		entries[i].Before, entries[i].After = standing(j), discardedBy(was[j.Seq])
 	}
 	next.removed = len(jobs)
-	return next, nil
+	return next, s.Accounts.Log(t, entries...)
 }
 
 // oldTrash looks at the jobs in the trash after the last ones that came there

@@ -135,13 +135,6 @@ func (w *Writer) Close() error {
 	return w.conn.Close()
 }
 
-// Waiting is how many operations are queued.
-func (w *Writer) Waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.waiting)
-}
-
 // Probe commits a transaction that takes the database's lock and some room on
 // the disk, and changes nothing.
 func (w *Writer) Probe(ctx context.Context) error { return w.Do(ctx, 1, w.prove) }

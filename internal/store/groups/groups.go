@@ -236,13 +236,6 @@ func (b *Book) Of(_ context.Context, letters []filter.LetterRow) (map[int64]fail
 	return all, nil
 }
 
-// snapshot is a copy of the groups as this transaction sees them.
-func (b *Book) snapshot() map[string]*group {
-	all := maps.Clone(b.known)
-	maps.Copy(all, b.changed)
-	return all
-}
-
 // Invariants are what holds after every commit.
 func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
@@ -334,7 +327,9 @@ func (b *Book) act(
 func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (int, error) {
 		opened := 0
-		for fingerprint, g := range b.snapshot() {
+		all := maps.Clone(b.known)
+		maps.Copy(all, b.changed)
+		for fingerprint, g := range all {
 			if g == nil { // removed
 				continue
 			}

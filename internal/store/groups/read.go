@@ -59,7 +59,7 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 			}
 			return err
 		}, args...)
-		if err := db.Enough(err); err != nil {
+		if err != nil {
 			return err
 		}
 		if len(page.Groups) > limit {
@@ -163,7 +163,7 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	for i, t := range all {
 		numbers[i] = t.number
 	}
-	return numbers, db.Enough(err)
+	return numbers, err
 }
 
 // lastDay is how many hours a group shows.

@@ -85,17 +85,16 @@ func (e *engine) open(ctx context.Context) (err error) {
 		err = migrate(ctx, e.writes)
 	}
 	if err == nil {
-		e.checkpoints, err = openCheckpointer(e)
+		e.reads, err = sql.Open("sqlite", readerDSN(e.path))
 	}
 	if err != nil {
 		return errors.Join(err, e.writes.Close())
 	}
-	if e.reads, err = sql.Open("sqlite", readerDSN(e.path)); err != nil {
-		return errors.Join(err, e.checkpoints.db.Close(), e.writes.Close())
-	}
 	e.reads.SetMaxOpenConns(readers)
 	e.reads.SetMaxIdleConns(readers)
-	e.checkpoints.start()
+	if e.checkpoints, err = startCheckpointer(e); err != nil {
+		return errors.Join(err, e.reads.Close(), e.writes.Close())
+	}
 	e.close = sync.OnceValue(func() error {
 		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.lock.Close())
 	})
