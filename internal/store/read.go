@@ -40,7 +40,7 @@ func (s *Store) Count(ctx context.Context, f filter.Filter, limit int) (n int, m
 	return s.count(ctx, f, filter.Cursor{}, limit)
 }
 
-// Newer is Count of the jobs that stand before a place in the list, the newest
+// Newer is Count of the jobs before a place in the list, the newest
 // first.
 func (s *Store) Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error) {
 	f.Sort = filter.Oldest
@@ -231,7 +231,7 @@ func replays(src db.Source, seq int64) ([]job.Replay, error) {
 	}, seq)
 }
 
-// Changes tells where jobs stand, for whoever missed what was told. Unknown ids
+// Changes tells what state jobs are in, for whoever missed what was told. Unknown ids
 // are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
@@ -249,7 +249,7 @@ const recentAmong = 10_000
 
 // Recent returns the newest jobs of a type, the newest first: at most limit of
 // those that are among the newest ten thousand of all. Of each it says how it
-// stands, since when, and when its newest execution was.
+// is, since when, and when its newest execution was.
 func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
 	const query = `SELECT seq, id, state, letter, held, started_at, finished_at, changed_at FROM jobs
 		WHERE seq > coalesce((SELECT max(seq) FROM jobs), 0) - $2 AND type = $1 ORDER BY seq DESC LIMIT $3 + 0`

@@ -186,7 +186,7 @@ func (w *Where) Pattern(column, pattern string) {
 	w.Equal(column, pattern)
 }
 
-// Between adds the condition that a time lies in a span, whose ends may be open.
+// Between adds the condition that a time is in a span, whose ends may be open.
 func (w *Where) Between(column string, from, to time.Time) {
 	if !from.IsZero() {
 		w.Add(column+" >= %s", Micros(from))
@@ -204,8 +204,8 @@ func (w *Where) String() string {
 	return " WHERE " + strings.Join(w.terms, " AND ")
 }
 
-// Limit ends a query: at most n rows. (SQLite would prepare the statement anew
-// for each value of a bare LIMIT $1.)
+// Limit ends a query: at most n rows. The sum spares SQLite from preparing the
+// statement anew for each n.
 func (w *Where) Limit(n int) (string, []any) {
 	args := append(w.Args, n)
 	return fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
@@ -261,8 +261,7 @@ const (
 	MicrosPerHour   = 60 * MicrosPerMinute
 )
 
-// Clean is a text as every database can keep it: valid UTF-8 without NUL. What
-// is remembered of a row has to be cleaned as the row is.
+// Clean is a text as every database can keep it: valid UTF-8 without NUL.
 func Clean(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -283,16 +282,14 @@ func Numbers(numbers []int64) string {
 	return string(append(text, ']'))
 }
 
-// Rows is how rows of values travel to one statement; numbers alone go by
-// Numbers.
+// Rows is how rows of values travel to one statement.
 func Rows[T any](rows []T) string {
 	text, _ := json.Marshal(rows) // numbers and texts: it never fails
 	return string(text)
 }
 
 // Expect checks that a statement changed as many rows as the writer knows to be
-// there. Anything else means that another program changed the database, and only
-// a restart reads it again.
+// there. Anything else means that another program changed the database.
 func Expect(want, got int64, err error) error {
 	if err == nil && got != want {
 		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", job.ErrBroken, got, want)

@@ -3,7 +3,7 @@
 // of texts (FTS5). It is all that the store has of SQLite; see package db for
 // the seam.
 //
-// The file has one writer. Its lock lies on a file of its own beside it (see
+// The file has one writer. Its lock is on a file of its own beside it (see
 // lock), for as long as the process lives. SQLite itself would let a second
 // program write, and the store takes much for known that only its own writes
 // change.
