@@ -36,7 +36,7 @@ func (s *Store) act(
 		if err != nil {
 			return job.Job{}, err
 		}
-		e.Before, e.After = standing(from)+e.Before, standing(to)+e.After
+		e.Before, e.After = describe(from)+e.Before, describe(to)+e.After
 		return to, s.Accounts.Log(t, e)
 	})
 }
@@ -46,8 +46,8 @@ func about(id, action string, now time.Time, by audit.Actor) audit.Entry {
 	return audit.Entry{At: now, Actor: by, Action: action, Subject: id, Count: 1}
 }
 
-// standing says in a few words where a job is.
-func standing(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j.Run) }
+// describe says in a few words what state a job is in.
+func describe(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j.Run) }
 
 // change runs a statement that changes the job and returns it as it is then.
 func (s *Store) change(t *db.Tx, j job.Job, update string, args ...any) (job.Job, error) {
@@ -150,7 +150,7 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 // Replay starts the next run of a job: same id, same payload, no attempts yet,
 // available now. run is the run that the caller looked at, and only the first
 // call for it has an effect; later ones get a *job.Conflict that names whoever
-// was first. A job that cannot be replayed is a *job.Conflict too. One that lies
+// was first. A job that cannot be replayed is a *job.Conflict too. One that is
 // in the trash leaves it.
 func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return s.ReplayWith(ctx, now, id, run, job.Edit{}, by)
@@ -190,8 +190,8 @@ func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Acto
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	const letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
 		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '', group_id = 0,
-			run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
+	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '',
+			group_id = 0, run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
 	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Any(letter, these, at, by.Name),
@@ -236,7 +236,7 @@ func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
-	s.books.Moved(book.Move{From: &from, To: &to}) // it lies in the other queue until it is replayed
+	s.books.Moved(book.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
 	return to, nil
 }
 

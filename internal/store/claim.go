@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,23 +187,20 @@ const unholdChunk = 500
 // how many.
 func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
 	held, err := s.Counters.Held(ctx)
-	if err != nil {
-		return 0, err
-	}
-	types := map[string]bool{}
+	var known []string
 	for _, h := range held {
 		if knows(h.Type) {
-			types[h.Type] = true
+			known = append(known, h.Type)
 		}
 	}
-	names, err := json.Marshal(slices.Sorted(maps.Keys(types)))
-	if err != nil || len(types) == 0 {
+	if err != nil || len(known) == 0 {
 		return 0, err
 	}
+	types := db.Rows(known)
 	total := 0
 	var after filter.Cursor
 	for {
-		jobs, err := db.Write(ctx, s.writer, unholdChunk, func(t *db.Tx) ([]job.Job, error) { return s.unhold(t, string(names), after) })
+		jobs, err := db.Write(ctx, s.writer, unholdChunk, func(t *db.Tx) ([]job.Job, error) { return s.unhold(t, types, after) })
 		if err != nil {
 			return total, fmt.Errorf("let held jobs go: %w", err)
 		}

@@ -127,7 +127,11 @@ type message struct{ queue, id string }
 // first returns the job that answers for a repeat, or sql.ErrNoRows.
 func (s *Store) first(t *db.Tx, j *job.Job) (job.Job, error) {
 	if j.Key != "" {
-		return s.byKey(t, j.Key)
+		const query = rows.Whole + ` WHERE key = $1 AND key <> ''`
+		if err := s.tx.flushJobs(t); err != nil { // it may be one of those that wait
+			return job.Job{}, err
+		}
+		return rows.One(s.policies.Whole(t, query, j.Key))
 	}
 	if j.MessageID == "" || j.State == job.Discarded {
 		return job.Job{}, sql.ErrNoRows
@@ -138,12 +142,4 @@ func (s *Store) first(t *db.Tx, j *job.Job) (job.Job, error) {
 	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> '' AND queue = $2
 		AND state NOT IN ('completed', 'discarded', 'cancelled') ORDER BY seq LIMIT 1`
 	return rows.One(s.policies.Whole(t, query, j.MessageID, j.Queue))
-}
-
-func (s *Store) byKey(t *db.Tx, key string) (job.Job, error) {
-	const query = rows.Whole + ` WHERE key = $1 AND key <> ''`
-	if err := s.tx.flushJobs(t); err != nil { // it may be one of those that wait
-		return job.Job{}, err
-	}
-	return rows.One(s.policies.Whole(t, query, key))
 }

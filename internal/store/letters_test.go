@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/audit"
@@ -33,29 +34,31 @@ func dead(t *testing.T, s *Store, n int) []job.Job {
 
 // What people discard in the very transaction that prunes is no longer too many.
 func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
-	s := open(t, Options{})
-	letters := dead(t, s, 10)
-	release := block(t, s)
-	var callers sync.WaitGroup
-	for i, j := range letters[7:] {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		letters := dead(t, s, 10)
+		release := block(t, s)
+		var callers sync.WaitGroup
+		for _, j := range letters[7:] {
+			callers.Go(func() {
+				if _, err := s.Discard(context.Background(), testTime, j.ID, 1, audit.Actor{Name: "ana"}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // it stands in the queue
+		}
 		callers.Go(func() {
-			if _, err := s.Discard(context.Background(), testTime, j.ID, 1, audit.Actor{Name: "ana"}); err != nil {
-				t.Error(err)
+			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), retention.Limits{Count: 7}); done.ByCount != 0 || err != nil {
+				t.Errorf("%d letters were pruned, %v; want none", done.ByCount, err)
 			}
 		})
-		queued(s, i+1)
-	}
-	callers.Go(func() {
-		if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), retention.Limits{Count: 7}); done.ByCount != 0 || err != nil {
-			t.Errorf("%d letters were pruned, %v; want none", done.ByCount, err)
+		synctest.Wait() // it stands in the queue
+		release()
+		callers.Wait()
+		if n := s.Snapshot().Depths[job.StatusDeadLetter]; n != 7 {
+			t.Errorf("%d letters are left, want 7", n)
 		}
 	})
-	queued(s, 4)
-	release()
-	callers.Wait()
-	if n := s.Snapshot().Depths[job.StatusDeadLetter]; n != 7 {
-		t.Errorf("%d letters are left, want 7", n)
-	}
 }
 
 func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {

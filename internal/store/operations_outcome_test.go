@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/audit"
@@ -32,13 +33,13 @@ func together(t *testing.T, s *Store, calls ...func(context.Context) error) {
 	t.Helper()
 	release := block(t, s)
 	var callers sync.WaitGroup
-	for i, call := range calls {
+	for _, call := range calls {
 		callers.Go(func() {
 			if err := call(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
-		queued(s, i+1)
+		synctest.Wait() // it stands in the queue
 	}
 	release()
 	callers.Wait()
@@ -47,45 +48,49 @@ func together(t *testing.T, s *Store, calls ...func(context.Context) error) {
 // TestOutcome_OfARunThatIsReplayedInTheSameCommit: how it ended counts, and
 // whether in the same group as before, not that somebody replayed it.
 func TestOutcome_OfARunThatIsReplayedInTheSameCommit(t *testing.T) {
-	s := open(t, Options{})
-	id, running := replayed(t, s)
-	end := job.Ending{Outcome: job.Failed, FinishedAt: testTime.Add(time.Second), Answer: retry.Answer{Code: retry.CodeDeadLetter}}
-	together(t, s,
-		func(ctx context.Context) error {
-			_, _, err := s.Exchange(ctx, []job.Settlement{running.Settle(end, nil)}, job.Claim{})
-			return err
-		},
-		func(ctx context.Context) error {
-			_, err := s.Replay(ctx, testTime.Add(time.Second), running.ID, 2, audit.Actor{Name: "eve"})
-			return err
-		})
-	o, err := s.Operations.Get(t.Context(), id)
-	check(t, err)
-	items, err := s.Operations.Items(t.Context(), id, operation.ItemFilter{}, 0, 9)
-	check(t, err)
-	if o.Relapsed != 1 || o.Dropped != 0 || !items.Items[0].Same {
-		t.Errorf("relapsed %d, dropped %d, the item is %+v", o.Relapsed, o.Dropped, items.Items[0])
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		id, running := replayed(t, s)
+		end := job.Ending{Outcome: job.Failed, FinishedAt: testTime.Add(time.Second), Answer: retry.Answer{Code: retry.CodeDeadLetter}}
+		together(t, s,
+			func(ctx context.Context) error {
+				_, _, err := s.Exchange(ctx, []job.Settlement{running.Settle(end, nil)}, job.Claim{})
+				return err
+			},
+			func(ctx context.Context) error {
+				_, err := s.Replay(ctx, testTime.Add(time.Second), running.ID, 2, audit.Actor{Name: "eve"})
+				return err
+			})
+		o, err := s.Operations.Get(t.Context(), id)
+		check(t, err)
+		items, err := s.Operations.Items(t.Context(), id, operation.ItemFilter{}, 0, 9)
+		check(t, err)
+		if o.Relapsed != 1 || o.Dropped != 0 || !items.Items[0].Same {
+			t.Errorf("relapsed %d, dropped %d, the item is %+v", o.Relapsed, o.Dropped, items.Items[0])
+		}
+	})
 }
 
 // TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit: it goes on.
 func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
-	s := open(t, Options{})
-	id, running := replayed(t, s)
-	end := job.Ending{Outcome: job.Interrupted, FinishedAt: testTime.Add(time.Second)}
-	_, _, err := s.Exchange(t.Context(), []job.Settlement{running.Settle(end, nil)}, job.Claim{})
-	check(t, err)
-	by := audit.Actor{Name: "eve"}
-	together(t, s,
-		func(ctx context.Context) error {
-			_, err := s.Discard(ctx, testTime.Add(time.Second), running.ID, 2, by)
-			return err
-		},
-		func(ctx context.Context) error {
-			_, err := s.Restore(ctx, testTime.Add(time.Second), running.ID, 2, by)
-			return err
-		})
-	if o, err := s.Operations.Get(t.Context(), id); err != nil || o.Dropped != 0 || o.Unsettled() != 1 {
-		t.Errorf("%+v, %v", o, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		id, running := replayed(t, s)
+		end := job.Ending{Outcome: job.Interrupted, FinishedAt: testTime.Add(time.Second)}
+		_, _, err := s.Exchange(t.Context(), []job.Settlement{running.Settle(end, nil)}, job.Claim{})
+		check(t, err)
+		by := audit.Actor{Name: "eve"}
+		together(t, s,
+			func(ctx context.Context) error {
+				_, err := s.Discard(ctx, testTime.Add(time.Second), running.ID, 2, by)
+				return err
+			},
+			func(ctx context.Context) error {
+				_, err := s.Restore(ctx, testTime.Add(time.Second), running.ID, 2, by)
+				return err
+			})
+		if o, err := s.Operations.Get(t.Context(), id); err != nil || o.Dropped != 0 || o.Unsettled() != 1 {
+			t.Errorf("%+v, %v", o, err)
+		}
+	})
 }

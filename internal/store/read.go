@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"redrive/internal/filter"
@@ -41,7 +40,7 @@ func (s *Store) Count(ctx context.Context, f filter.Filter, limit int) (n int, m
 	return s.count(ctx, f, filter.Cursor{}, limit)
 }
 
-// Newer is Count of the jobs that stand before a place in the list, the newest
+// Newer is Count of the jobs before a place in the list, the newest
 // first.
 func (s *Store) Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error) {
 	f.Sort = filter.Oldest
@@ -73,10 +72,10 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	defer cancel()
 	query, args := rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
 	var found rows.Found
-	size := 0
+	size, more := 0, false
 	src := s.reader.In(ctx)
 	err := src.Query(query, func(row *sql.Rows) error {
-		if size >= wholeSize {
+		if more = size >= wholeSize; more {
 			return db.ErrEnough
 		}
 		err := found.ScanWhole(row)
@@ -86,8 +85,7 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 		}
 		return err
 	}, args...)
-	more := errors.Is(err, db.ErrEnough)
-	jobs, err := s.policies.Complete(src, found, db.Enough(err))
+	jobs, err := s.policies.Complete(src, found, err)
 	page, err := pageOf(ctx, f, limit, jobs, err)
 	if n := len(page.Jobs); more && n > 0 {
 		page.Next = f.CursorOf(page.Jobs[n-1])
@@ -233,7 +231,7 @@ func replays(src db.Source, seq int64) ([]history.Replay, error) {
 	}, seq)
 }
 
-// Changes tells where jobs stand, for whoever missed what was told. Unknown ids
+// Changes tells what state jobs are in, for whoever missed what was told. Unknown ids
 // are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
@@ -251,7 +249,7 @@ const recentAmong = 10_000
 
 // Recent returns the newest jobs of a type, the newest first: at most limit of
 // those that are among the newest ten thousand of all. Of each it says how it
-// stands, since when, and when its newest execution was.
+// is, since when, and when its newest execution was.
 func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
 	const query = `SELECT seq, id, state, letter, held, started_at, finished_at, changed_at FROM jobs
 		WHERE seq > coalesce((SELECT max(seq) FROM jobs), 0) - $2 AND type = $1 ORDER BY seq DESC LIMIT $3 + 0`

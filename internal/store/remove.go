@@ -23,7 +23,7 @@ import (
 // retention says. Jobs that their policy discarded have never been in it.
 
 // Discard gives a job up: it ends, its dead letter is no longer open, and it
-// lies in the trash until it is purged. run is the one that the caller looked
+// is in the trash until it is purged. run is the one that the caller looked
 // at; another run, a job that runs or one that is over is a *job.Conflict.
 func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return s.act(ctx, about(id, "job.discard", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
@@ -112,7 +112,7 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	return s.leaveTrash(t, from)
 }
 
-// leaveTrash forgets where jobs were that lay in the trash.
+// leaveTrash forgets where the jobs in the trash were.
 func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 	var trashed []int64
 	for _, j := range from {
@@ -152,9 +152,9 @@ func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 // pruneChunk is how many letters one transaction removes.
 const pruneChunk = 500
 
-// Prune removes dead letters that lie longer than the retention allows, then
-// the oldest of those that are more than it allows, and discarded jobs that lie
-// in the trash for longer and that no operation is about to bring back, each with
+// Prune removes dead letters that are older than the retention allows, then the
+// oldest of those that are more than it allows, and discarded jobs that are in
+// the trash for longer and that no operation is about to bring back, each with
 // its job and everything that is known of it; the items of operations that ended
 // so long ago, whose counts stay; and error groups in which nothing failed for so
 // long and to which no job belongs. The newest letter always stays. Other writers
@@ -215,13 +215,13 @@ func (s *Store) prune(t *db.Tx, now, before time.Time, most int64) (int, error) 
 // remove deletes jobs that are over, with everything that is known of them.
 func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 	these := rows.Seqs(jobs)
-	for _, table := range []string{"dead_letters", "attempts", "earlier_runs", "replays", "bodies", "trash"} {
-		if err := t.Run(`DELETE FROM `+table+` WHERE job_seq IN (SELECT value FROM json_each($1))`, these); err != nil {
+	for _, rows := range []string{
+		"dead_letters WHERE job_seq", "attempts WHERE job_seq", "earlier_runs WHERE job_seq", "replays WHERE job_seq",
+		"bodies WHERE job_seq", "trash WHERE job_seq", "jobs WHERE seq",
+	} {
+		if err := t.Run(`DELETE FROM `+rows+` IN (SELECT value FROM json_each($1))`, these); err != nil {
 			return err
 		}
-	}
-	if err := t.Run(`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`, these); err != nil {
-		return err
 	}
 	for i := range jobs {
 		s.books.Moved(book.Move{From: &jobs[i]})
@@ -273,16 +273,13 @@ func (s *Store) purge(t *db.Tx, now, before time.Time, last purged) (purged, err
 	if err := s.remove(t, jobs); err != nil {
 		return next, err
 	}
-	for _, j := range jobs {
-		gone := audit.Entry{
-			At: now, Actor: retentionActor(), Action: "job.purge", Subject: j.ID, Count: 1, Before: standing(j), After: discardedBy(was[j.Seq]),
-		}
-		if err := s.Accounts.Log(t, gone); err != nil {
-			return next, err
-		}
+	entries := make([]audit.Entry, len(jobs))
+	for i, j := range jobs {
+		entries[i] = about(j.ID, "job.purge", now, retentionActor())
+		entries[i].Before, entries[i].After = describe(j), discardedBy(was[j.Seq])
 	}
 	next.removed = len(jobs)
-	return next, nil
+	return next, s.Accounts.Log(t, entries...)
 }
 
 // oldTrash looks at the jobs in the trash after the last ones that came there

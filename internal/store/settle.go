@@ -160,11 +160,7 @@ func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
 			cause, forwarded_at, forwarded_to, problem)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
-	open, no := 1, 0
-	if l.Refused {
-		open, no = 0, 1
-	}
-	err := t.Run(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
+	err := t.Run(insert, seq, l.Run, !l.Refused, l.Refused, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
 		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
 	return db.Wrap(err, "store the dead letter")
 }

@@ -3,7 +3,7 @@
 // discards and restores, and reads jobs and dead letters. What else is known of
 // jobs is kept by books, each in a folder of its own:
 //
-//	counters    how many jobs stand where, and what became of executions
+//	counters    how many jobs have which status, and what became of executions
 //	groups      error groups
 //	operations  acts on many jobs
 //	search      the index of texts
@@ -13,7 +13,7 @@
 // gathered in the same transaction (package db). A new book is registered in
 // register, and nothing else changes.
 //
-// The database lies behind a seam (package db); sqlite is the one that there is.
+// The database is behind a seam (package db); sqlite is the only one so far.
 //
 // # Fencing
 //
@@ -191,11 +191,10 @@ func Examine(ctx context.Context, d db.Database) (found []db.Finding, err error)
 // chain verifies the audit log.
 func chain(src db.Source) db.Finding {
 	n, err := accounts.Verify(src)
-	f := db.Finding{What: fmt.Sprintf("the audit log is whole, %d entries", n)}
 	if err != nil {
-		f = db.Finding{What: "the audit log is whole", Problem: err.Error()}
+		return db.Finding{What: "the audit log is whole", Problem: err.Error()}
 	}
-	return f
+	return db.Finding{What: fmt.Sprintf("the audit log is whole, %d entries", n)}
 }
 
 // invariants are those of the core, followed by those of the books.

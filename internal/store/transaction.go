@@ -286,11 +286,7 @@ func (m *memory) Committed(*db.Tx) {
 	}
 	for name, on := range m.pausedNow {
 		m.counters.LearnQueue(name)
-		if on {
-			m.paused[name] = true
-		} else {
-			delete(m.paused, name)
-		}
+		m.paused[name] = on
 	}
 	m.last = m.lastNow
 }

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -45,91 +45,86 @@ func block(t *testing.T, s *Store) (release func()) {
 	return func() { close(gate); ended.Wait() }
 }
 
-// queued waits until n operations stand in the queue.
-func queued(s *Store, n int) {
-	for {
-		waiting := s.writer.Waiting()
-		runtime.Gosched()
-		if waiting >= n {
-			return
-		}
-	}
-}
-
 func TestWriter_CommitsWhatHasQueuedTogether(t *testing.T) {
-	var mu sync.Mutex
-	var commits []int
-	s := open(t, Options{OnCommit: func(changes []job.Change) {
-		mu.Lock()
-		defer mu.Unlock()
-		commits = append(commits, len(changes))
-	}})
-	release := block(t, s)
-	var callers sync.WaitGroup
-	for range 50 {
-		callers.Go(func() { enqueue(t, s, 1) })
-	}
-	queued(s, 50)
-	release()
-	callers.Wait()
-	if len(commits) != 1 || commits[0] != 50 {
-		t.Errorf("commits of %v jobs, want one of 50", commits)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var commits []int
+		s := open(t, Options{OnCommit: func(changes []job.Change) {
+			mu.Lock()
+			defer mu.Unlock()
+			commits = append(commits, len(changes))
+		}})
+		release := block(t, s)
+		var callers sync.WaitGroup
+		for range 50 {
+			callers.Go(func() { enqueue(t, s, 1) })
+		}
+		synctest.Wait() // all stand in the queue
+		release()
+		callers.Wait()
+		if len(commits) != 1 || commits[0] != 50 {
+			t.Errorf("commits of %v jobs, want one of 50", commits)
+		}
+	})
 }
 
 // Who writes little does not wait for two others in turn who write much.
 func TestWriter_LittleGoesBeforeMuchAfterMuch(t *testing.T) {
-	s := open(t, Options{})
-	const muchRows = 250
-	var order []string // in which the writer runs them
-	var callers sync.WaitGroup
-	queue := func(rows int, do func()) {
-		callers.Go(func() {
-			if _, err := db.Write(context.Background(), s.writer, rows, func(*db.Tx) (int, error) { do(); return 0, nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	entered, gate := make(chan struct{}), make(chan struct{})
-	queue(muchRows, func() { close(entered); <-gate })
-	<-entered
-	for i, o := range []struct {
-		name string
-		rows int
-	}{{"much", muchRows}, {"little", 1}, {"more", muchRows}, {"too", muchRows - 1}} {
-		queue(o.rows, func() { order = append(order, o.name) })
-		queued(s, i+1)
-	}
-	close(gate)
-	callers.Wait()
-	if want := []string{"little", "too", "much", "more"}; !slices.Equal(order, want) {
-		t.Errorf("they went in the order %q, want %q", order, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		const muchRows = 250
+		var order []string // in which the writer runs them
+		var callers sync.WaitGroup
+		queue := func(rows int, do func()) {
+			callers.Go(func() {
+				if _, err := db.Write(context.Background(), s.writer, rows, func(*db.Tx) (int, error) { do(); return 0, nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		entered, gate := make(chan struct{}), make(chan struct{})
+		queue(muchRows, func() { close(entered); <-gate })
+		<-entered
+		for _, o := range []struct {
+			name string
+			rows int
+		}{{"much", muchRows}, {"little", 1}, {"more", muchRows}, {"too", muchRows - 1}} {
+			queue(o.rows, func() { order = append(order, o.name) })
+			synctest.Wait() // all stand in the queue
+		}
+		close(gate)
+		callers.Wait()
+		if want := []string{"little", "too", "much", "more"}; !slices.Equal(order, want) {
+			t.Errorf("they went in the order %q, want %q", order, want)
+		}
+	})
 }
 
 func TestWriter_AFaultMeetsItsOwnerAlone(t *testing.T) {
-	s := open(t, Options{})
-	taken := enqueue(t, s, 1)[0].Job
-	release := block(t, s)
-	var callers sync.WaitGroup
-	for range 20 {
-		callers.Go(func() { enqueue(t, s, 2) })
-	}
-	callers.Go(func() {
-		bad := []job.Job{testJob("a"), testJob("b")}
-		bad[1].ID = taken.ID
-		var conflict *job.Conflict
-		if _, err := s.Enqueue(context.Background(), testTime, bad); !errors.As(err, &conflict) {
-			t.Errorf("got %v, want a conflict", err)
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		taken := enqueue(t, s, 1)[0].Job
+		release := block(t, s)
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() { enqueue(t, s, 2) })
 		}
+		callers.Go(func() {
+			bad := []job.Job{testJob("a"), testJob("b")}
+			bad[1].ID = taken.ID
+			var conflict *job.Conflict
+			if _, err := s.Enqueue(context.Background(), testTime, bad); !errors.As(err, &conflict) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+		})
+		synctest.Wait() // all stand in the queue
+		release()
+		callers.Wait()
+		if n := s.Snapshot().Depths.Jobs(); n != 41 {
+			t.Errorf("%d jobs, want 41", n)
+		}
+		sums(t, s)
 	})
-	queued(s, 21)
-	release()
-	callers.Wait()
-	if n := s.Snapshot().Depths.Jobs(); n != 41 {
-		t.Errorf("%d jobs, want 41", n)
-	}
-	sums(t, s)
 }
 
 // sums checks that the rollups in memory are those of the tables.
@@ -154,23 +149,25 @@ func sums(t *testing.T, s *Store) {
 }
 
 func TestWriter_CallerWhoLeavesIsNotHalfServed(t *testing.T) {
-	s := open(t, Options{})
-	release := block(t, s)
-	ctx, cancel := context.WithCancel(t.Context())
-	var caller sync.WaitGroup
-	caller.Go(func() {
-		if _, err := s.Enqueue(ctx, testTime, []job.Job{testJob("1"), testJob("2")}); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		release := block(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			if _, err := s.Enqueue(ctx, testTime, []job.Job{testJob("1"), testJob("2")}); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+		synctest.Wait() // all stand in the queue
+		cancel()
+		caller.Wait()
+		release()
+		enqueue(t, s, 1) // comes after it
+		if n := s.Snapshot().Depths.Jobs(); n != 3 {
+			t.Errorf("%d jobs, want 3", n)
 		}
 	})
-	queued(s, 1)
-	cancel()
-	caller.Wait()
-	release()
-	enqueue(t, s, 1) // comes after it
-	if n := s.Snapshot().Depths.Jobs(); n != 3 {
-		t.Errorf("%d jobs, want 3", n)
-	}
 }
 
 // rival is another process's connection.
@@ -297,28 +294,30 @@ func TestWriter_ReadersDoNotWaitForIt(t *testing.T) {
 }
 
 func TestClose_FinishesWhatHasQueuedAndLeavesNoGoroutine(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	path := filepath.Join(t.TempDir(), "jobs.db")
-	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: path}})
-	check(t, err)
-	release := block(t, s)
-	var callers sync.WaitGroup
-	for range 300 {
-		callers.Go(func() { enqueue(t, s, 1) })
-	}
-	queued(s, 300)
-	release()
-	check(t, s.Close())
-	callers.Wait()
-	if _, err := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")}); !errors.Is(err, db.ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-	s, err = Open(context.Background(), Options{Database: sqlite.File{Path: path}})
-	check(t, err)
-	if n := s.Snapshot().Depths.Jobs(); n != 300 {
-		t.Errorf("%d jobs, want 300", n)
-	}
-	check(t, s.Close())
+	synctest.Test(t, func(t *testing.T) {
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		s, err := Open(context.Background(), Options{Database: sqlite.File{Path: path}})
+		check(t, err)
+		release := block(t, s)
+		var callers sync.WaitGroup
+		for range 300 {
+			callers.Go(func() { enqueue(t, s, 1) })
+		}
+		synctest.Wait() // all stand in the queue
+		release()
+		check(t, s.Close())
+		callers.Wait()
+		if _, err := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")}); !errors.Is(err, db.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		s, err = Open(context.Background(), Options{Database: sqlite.File{Path: path}})
+		check(t, err)
+		if n := s.Snapshot().Depths.Jobs(); n != 300 {
+			t.Errorf("%d jobs, want 300", n)
+		}
+		check(t, s.Close())
+	})
 }
 
 func TestOnCommit_TellsWhatMoved(t *testing.T) {

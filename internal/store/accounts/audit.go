@@ -158,9 +158,7 @@ func chained(before []byte, e audit.Entry) []byte {
 }
 
 func number(h hash.Hash, n int64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	h.Write(b[:]) // never fails
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) // never fails
 }
 
 // loadHead goes on from the hash that was kept beside the log, not from the

@@ -1,8 +1,6 @@
-// Package book is what the store tells its books. A book keeps one account of
-// what happens to jobs: counters, error groups, operations, the search index. It
-// is registered once, where the store is opened, and hears of an event when it
-// has the event's method. What it gathers it writes as a participant of the
-// transaction (see package db).
+// Package book is what the store tells its books, each of which keeps one account
+// of what happens to jobs. A book hears of an event when it has the event's
+// method, and writes what it gathers as a participant of the transaction.
 package book
 
 import (
@@ -41,20 +39,17 @@ type RunEnder interface {
 	RunsEnded(t *db.Tx, runs string) error
 }
 
-// RunResumer hears that runs go on which a person had ended: jobs were taken out
-// of the trash. runs is a JSON array of [job_seq, run].
+// RunResumer hears that runs, a JSON array of [job_seq, run], go on after all.
 type RunResumer interface {
 	RunsResumed(t *db.Tx, runs string) error
 }
 
-// Remover hears that jobs are removed for good. seqs is a JSON array of their
-// numbers.
+// Remover hears that jobs, named by a JSON array of their numbers, are removed.
 type Remover interface {
 	Removed(t *db.Tx, seqs string) error
 }
 
-// Log is the audit log, to which every act of a person is written in the
-// transaction of the act.
+// Log is the audit log, to which an act is written in its own transaction.
 type Log interface {
 	Log(t *db.Tx, entries ...audit.Entry) error
 }

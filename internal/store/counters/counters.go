@@ -1,4 +1,4 @@
-// Package counters is the book of numbers: how many jobs stand where, what
+// Package counters is the book of numbers: how many jobs have which status, what
 // became of executions, and how many dead letters are open.
 //
 // Lists and totals never count rows. Every move of a job is added up in memory

@@ -1,33 +1,27 @@
 // Package db is what the store knows of a database: a transaction, the one
-// goroutine that writes, the pool that reads, and the seam behind which a
-// database engine lies. Nothing in it knows what a job is.
+// goroutine that writes, the pool that reads, and the seam to a database engine.
+// Nothing in it knows what a job is.
 //
 // # One writer
 //
 // All writes go through one goroutine with one connection. Callers queue an
-// operation ([Write]) and wait; the writer takes whatever has queued, runs it in
-// one transaction and answers everybody after its commit. One fsync thus serves
-// many callers under load, and nobody waits for a timer when idle. An operation
-// that fails makes the writer roll back and run each of the batch alone, so an
-// operation must give the same result when it is run again, and nobody fails
-// because of another caller's fault. An operation that merely refuses (see
-// [Options]) has written nothing and disturbs nobody.
+// operation ([Write]) and wait; the writer runs whatever has queued in one
+// transaction and answers everybody after its commit: one fsync serves many
+// callers. An operation that fails makes the writer roll back and run each of the
+// batch alone, so it must give the same result when it is run again. An operation
+// that merely refuses (see [Options]) has written nothing and disturbs nobody.
 //
-// A caller's context bounds its waiting only: a transaction is never cancelled. A
-// caller who stops waiting finds its operation done or not done, never half done.
-//
-// What a transaction gathers on its way belongs to the participants of the
-// writer (see [Participant]).
+// A caller's context bounds its waiting only: a transaction is never cancelled.
+// What a transaction gathers belongs to the writer's participants.
 //
 // # Faults
 //
 // A database that another process keeps busy is tried again by its engine
 // (job.ErrBusy). While the disk is full (job.ErrStorageFull), or the database can
 // only be read, [Health.Problem] says so, and the writer tries every second to
-// write something that changes nothing. After an I/O error nobody knows what the
-// disk holds: the writer stops for good (job.ErrBroken), and the process must
-// open the database again. So it does when the database turns out to be damaged
-// (job.ErrCorrupt): each further write could do more harm.
+// write something that changes nothing. After an I/O error (job.ErrBroken), and
+// when the database turns out to be damaged (job.ErrCorrupt), the writer stops
+// for good: nobody knows what the disk holds, and each write could do more harm.
 package db
 
 import (
@@ -38,8 +32,8 @@ import (
 	"redrive/internal/filter"
 )
 
-// Database says where the data lies. A database that is opened twice at the
-// same time refuses the second time.
+// Database says where the data is. A database that is opened twice at the same
+// time refuses the second time.
 type Database interface {
 	Open(ctx context.Context, health *Health) (Engine, error)
 	// Inspect runs do on one state of the database, without writing to it, also
@@ -94,11 +88,9 @@ type Source interface {
 	Query(query string, each func(*sql.Rows) error, args ...any) error
 }
 
-// Search is the index of the texts of failures. A document has the number of its
-// job, so that the index gives the newest first without sorting.
+// Search is the index of the texts of failures, by the numbers of their jobs.
 type Search interface {
-	// Put adds or replaces documents. They come in rising order of their
-	// numbers.
+	// Put adds or replaces a document. They come in rising order of their numbers.
 	Put(t *Tx, seq int64, d Document) error
 	// Forget removes the documents of jobs; seqs is a JSON array of numbers.
 	Forget(t *Tx, seqs string) error

@@ -54,9 +54,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by the process with pid %d: stop it, or use another file", e.Path, e.PID)
 }
 
-// Health remembers why nothing can be written, for pages and probes: a full disk
-// or a file that can only be read until a write succeeds, anything that breaks
-// the database for good.
+// Health remembers why nothing can be written, for pages and probes.
 type Health struct {
 	log     *slog.Logger
 	mu      sync.Mutex // held while problem changes
@@ -78,8 +76,8 @@ func (h *Health) Problem() *FileError { return h.problem.Load() }
 // Problem says which. Nothing is written any more: stop claiming and exit.
 func (h *Health) Failed() <-chan struct{} { return h.failed }
 
-// Report remembers what an error says of the database, whoever met it, and
-// returns it. The engine has given the error its kind.
+// Report remembers what an error says of the database, and returns it. The engine
+// has given the error its kind.
 func (h *Health) Report(err error) error {
 	file, ok := errors.AsType[*FileError](err)
 	if !ok || file.Kind == job.ErrBusy {

@@ -3,11 +3,15 @@ package db
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"redrive/internal/job"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Reader runs queries beside the writer, on the engine's pool.
@@ -123,7 +127,9 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 			return err
 		}
 		for rows.Next() {
-			if err := each(rows); err != nil {
+			if err := each(rows); errors.Is(err, ErrEnough) {
+				return rows.Close()
+			} else if err != nil {
 				return errors.Join(err, rows.Close())
 			}
 		}
@@ -131,16 +137,9 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 	}
 }
 
-// ErrEnough ends a query of which enough was read.
+// ErrEnough is returned for a row to end a query of which enough was read. The
+// query has no error then.
 var ErrEnough = errors.New("enough was read")
-
-// Enough is the error of a query, nil where enough was read.
-func Enough(err error) error {
-	if errors.Is(err, ErrEnough) {
-		return nil
-	}
-	return err
-}
 
 // Patience is how long a list may search. A filter that matches little among
 // much would read the whole table otherwise.
@@ -187,7 +186,7 @@ func (w *Where) Pattern(column, pattern string) {
 	w.Equal(column, pattern)
 }
 
-// Between adds the condition that a time lies in a span, whose ends may be open.
+// Between adds the condition that a time is in a span, whose ends may be open.
 func (w *Where) Between(column string, from, to time.Time) {
 	if !from.IsZero() {
 		w.Add(column+" >= %s", Micros(from))
@@ -205,8 +204,8 @@ func (w *Where) String() string {
 	return " WHERE " + strings.Join(w.terms, " AND ")
 }
 
-// Limit ends a query: at most n rows. (SQLite would prepare the statement anew
-// for each value of a bare LIMIT $1.)
+// Limit ends a query: at most n rows. The sum spares SQLite from preparing the
+// statement anew for each n.
 func (w *Where) Limit(n int) (string, []any) {
 	args := append(w.Args, n)
 	return fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
@@ -214,3 +213,86 @@ func (w *Where) Limit(n int) (string, []any) {
 
 // Like is a text in a pattern of LIKE: % and _ mean themselves.
 func Like(s string) string { return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) }
+
+// Micros is a time as the database keeps it: microseconds since 1970, 0 for the
+// zero time.
+func Micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// FromMicros is the inverse of Micros.
+func FromMicros(n int64) time.Time {
+	if n <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+// Time is where a time goes that a query reads.
+func Time(t *time.Time) sql.Scanner { return field[time.Time]{t, FromMicros} }
+
+// Duration is where a number of microseconds goes that a query reads.
+func Duration(d *time.Duration) sql.Scanner {
+	return field[time.Duration]{d, func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }}
+}
+
+// field is where a value goes that is kept as a number.
+type field[T any] struct {
+	to   *T
+	from func(int64) T
+}
+
+// Scan takes the number that a query read.
+func (f field[T]) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("%v is no number", value)
+	}
+	*f.to = f.from(n)
+	return nil
+}
+
+// The units of times that are counted by the minute or the hour.
+const (
+	MicrosPerMinute = 60_000_000
+	MicrosPerHour   = 60 * MicrosPerMinute
+)
+
+// Clean is a text as every database can keep it: valid UTF-8 without NUL.
+func Clean(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Numbers is a JSON array of numbers, the form in which many travel to one
+// statement.
+func Numbers(numbers []int64) string {
+	text := []byte{'['}
+	for i, n := range numbers {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, n, 10)
+	}
+	return string(append(text, ']'))
+}
+
+// Rows is how rows of values travel to one statement.
+func Rows[T any](rows []T) string {
+	text, _ := json.Marshal(rows) // numbers and texts: it never fails
+	return string(text)
+}
+
+// Expect checks that a statement changed as many rows as the writer knows to be
+// there. Anything else means that another program changed the database.
+func Expect(want, got int64, err error) error {
+	if err == nil && got != want {
+		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", job.ErrBroken, got, want)
+	}
+	return err
+}

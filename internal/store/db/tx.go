@@ -51,8 +51,7 @@ func (t *Tx) ExecExactly(n int, query string, args ...any) error {
 	return Expect(int64(n), changed, err)
 }
 
-// Wrote notes that the transaction writes to the disk, which proves that this is
-// possible. It is enough to note it of the writes that must be proven.
+// Wrote notes that the transaction proves that the disk can be written.
 func (t *Tx) Wrote() { t.wrote = true }
 
 // Touch notes that something changed that pages show, although no job moved.
@@ -61,9 +60,9 @@ func (t *Tx) Touch() { t.touched = true }
 // Touched reports whether Touch was called.
 func (t *Tx) Touched() bool { return t.touched }
 
-// Batch gathers rows for one statement that has a list of VALUES, which takes
-// half the time of one statement for each row. Its placeholders have no numbers,
-// because the driver would look each of them up by its name.
+// Batch gathers rows for one statement with a list of VALUES, which takes half the
+// time of one statement for each row. Its placeholders have no numbers, because
+// the driver would look each of them up by its name.
 type Batch struct {
 	head, row, tail string
 	columns         int
@@ -73,8 +72,8 @@ type Batch struct {
 // batchRows is how many rows wait at most.
 const batchRows = 64
 
-// NewBatch returns a batch for the statement whose list of VALUES stands between
-// head and tail.
+// NewBatch returns a batch for the statement with a list of VALUES between head
+// and tail.
 func NewBatch(columns int, head, tail string) Batch {
 	return Batch{head: head, row: "(" + strings.Repeat("?, ", columns-1) + "?)", tail: tail, columns: columns}
 }

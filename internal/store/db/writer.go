@@ -39,8 +39,7 @@ type op struct {
 
 // Write queues an operation and waits for its commit, or for the end of ctx:
 // then the operation still happens, unseen. rows is roughly how many rows it
-// writes. A caller who left does not look at the result, which the writer may
-// still be writing.
+// writes.
 func Write[T any](ctx context.Context, w *Writer, rows int, do func(*Tx) (T, error)) (T, error) {
 	var result, none T
 	o := &op{rows: rows, done: make(chan error, 1), do: func(t *Tx) (err error) {
@@ -69,12 +68,8 @@ func (w *Writer) Do(ctx context.Context, rows int, do func(*Tx) error) error {
 
 // Options are what a writer needs to be told.
 type Options struct {
-	// Refused reports whether an operation looked and, having written nothing,
-	// said no: its answer, not a fault.
-	Refused func(error) bool
-	// Probe writes something that changes nothing, to find out whether that is
-	// possible.
-	Probe func(*Tx) error
+	Refused func(error) bool // whether an operation wrote nothing and said no: its answer, not a fault
+	Probe   func(*Tx) error  // writes something that changes nothing, to find out whether that is possible
 }
 
 // ErrClosed answers calls that come after the writer was stopped.
@@ -92,7 +87,7 @@ type Writer struct {
 	waiting  []*op
 	tookMuch bool // the newest transaction was a heavy one
 	closed   bool
-	wake     chan struct{} // one slot: something is waiting
+	arrived  chan struct{} // one slot: something is waiting
 	ctx      context.Context
 	stopping context.CancelFunc
 	ended    sync.WaitGroup
@@ -104,7 +99,7 @@ func NewWriter(ctx context.Context, engine Engine, health *Health, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{engine: engine, conn: conn, health: health, o: o, wake: make(chan struct{}, 1)}
+	w := &Writer{engine: engine, conn: conn, health: health, o: o, arrived: make(chan struct{}, 1)}
 	w.ctx, w.stopping = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -135,13 +130,6 @@ func (w *Writer) Close() error {
 	return w.conn.Close()
 }
 
-// Waiting is how many operations are queued.
-func (w *Writer) Waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.waiting)
-}
-
 // Probe commits a transaction that takes the database's lock and some room on
 // the disk, and changes nothing.
 func (w *Writer) Probe(ctx context.Context) error { return w.Do(ctx, 1, w.prove) }
@@ -162,15 +150,14 @@ func (w *Writer) queue(o *op) error {
 	}
 	w.waiting = append(w.waiting, o)
 	select {
-	case w.wake <- struct{}{}:
+	case w.arrived <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
 // next takes the operations of one transaction, in the order of their arrival: a
-// heavy one alone, all others together. While both kinds wait they take turns, so
-// that a caller with little to write waits for one heavy operation, not for two.
+// heavy one alone, all others together. While both kinds wait they take turns.
 func (w *Writer) next() (batch []*op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +194,7 @@ func (w *Writer) loop() {
 			return
 		}
 		select {
-		case <-w.wake:
+		case <-w.arrived:
 		case <-w.ctx.Done():
 		case <-w.again():
 			_ = w.probe() // remembered as the problem
@@ -231,14 +218,11 @@ func (w *Writer) again() <-chan time.Time {
 // operation, each is tried alone.
 func (w *Writer) process(batch []*op) {
 	err := w.commit(batch)
-	if err != nil && len(batch) > 1 && !Common(err) {
-		for _, o := range batch {
-			err := w.commit([]*op{o})
-			o.done <- cmp.Or(err, o.refusal)
-		}
-		return
-	}
+	alone := err != nil && len(batch) > 1 && !Common(err)
 	for _, o := range batch {
+		if alone {
+			err = w.commit([]*op{o})
+		}
 		o.done <- cmp.Or(err, o.refusal)
 	}
 }

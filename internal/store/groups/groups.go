@@ -2,10 +2,15 @@
 // group of its fingerprint, and a group that a person resolved or ignored opens
 // again when its time has come.
 //
-// What a failure has to be held against (the state of its group and how many
+// What a failure has to be compared with (the state of its group and how many
 // failures it has) is kept in memory for every group; failures.MaxGroups bounds
 // them. What one transaction counts is added up and written once for each group,
 // in the order of their numbers.
+//
+// The writer's goroutine alone changes the groups in memory. A transaction works
+// on copies, which take the place of the groups after its commit, so that a
+// transaction that is rolled back leaves nothing behind and readers never see a
+// group that is half changed.
 package groups
 
 import (
@@ -68,7 +73,7 @@ type group struct {
 	inHour   int64
 }
 
-// Begin starts a transaction.
+// Begin starts a transaction, with no group changed and nothing counted.
 func (b *Book) Begin() {
 	b.changed, b.added, b.newestNow, b.sums = map[string]*group{}, 0, b.newest, newSums()
 }
@@ -148,7 +153,8 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 	return g, nil
 }
 
-// group returns a known group for this transaction to change, or nil.
+// group returns the copy of a known group that this transaction may change, or
+// nil when there is no such group (any more).
 func (b *Book) group(fingerprint string) *group {
 	if g, changed := b.changed[fingerprint]; changed {
 		return g
@@ -169,6 +175,8 @@ func (b *Book) Committed(*db.Tx) {
 	b.learn(b.changed)
 }
 
+// learn puts groups in the place of those with the same fingerprints, and counts
+// the open ones anew.
 func (b *Book) learn(changed map[string]*group) {
 	for fingerprint, g := range changed {
 		if before := b.known[fingerprint]; before != nil {
@@ -193,7 +201,8 @@ func (b *Book) learn(changed map[string]*group) {
 // writer's goroutine alone may ask.
 func (b *Book) Open() int64 { return b.open }
 
-// Load reads the groups at the start.
+// Load reads the groups at the start, each with the newest hour in which it had
+// failures: an ignored group may open when there are too many within an hour.
 func (b *Book) Load(src db.Source) error {
 	const query = `SELECT fingerprint, id, state, until, until_count, until_rate, failures,
 			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
@@ -234,13 +243,6 @@ func (b *Book) Of(_ context.Context, letters []filter.LetterRow) (map[int64]fail
 		}
 	}
 	return all, nil
-}
-
-// snapshot is a copy of the groups as this transaction sees them.
-func (b *Book) snapshot() map[string]*group {
-	all := maps.Clone(b.known)
-	maps.Copy(all, b.changed)
-	return all
 }
 
 // Invariants are what holds after every commit.
@@ -334,7 +336,9 @@ func (b *Book) act(
 func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (int, error) {
 		opened := 0
-		for fingerprint, g := range b.snapshot() {
+		all := maps.Clone(b.known)
+		maps.Copy(all, b.changed)
+		for fingerprint, g := range all {
 			if g == nil { // removed
 				continue
 			}

@@ -17,6 +17,8 @@ import (
 	"redrive/internal/store/rows"
 )
 
+// groupColumns are the columns of a group; the hours and queues that belong to it
+// are in tables of their own (see addParts).
 const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames, g.state, g.state_at, g.state_by,
 	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
 	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
@@ -60,7 +62,7 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 			}
 			return err
 		}, args...)
-		if err := db.Enough(err); err != nil {
+		if err != nil {
 			return err
 		}
 		if len(page.Groups) > limit {
@@ -73,14 +75,16 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 	return page, db.TimedOut(ctx, err)
 }
 
-// findable is a group as it can be searched.
+// findable is a group as it can be searched: without secrets, so that nobody can
+// find them out by searching.
 func (b *Book) findable(g failures.Group) failures.Group {
 	g.Class, g.Message, g.Note = b.redact(g.Class), b.redact(g.Message), b.redact(g.Note)
 	return g
 }
 
-// groupsQuery selects groups; of those that may hold a text, as far as that is not
-// hidden, all.
+// groupsQuery selects one page of groups in the order of the filter, and one group
+// more. With a text it selects every group that has the text in what is stored;
+// the page is then made of those that still have it once secrets are taken out.
 func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
 	var where db.Where
@@ -164,13 +168,14 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	for i, t := range all {
 		numbers[i] = t.number
 	}
-	return numbers, db.Enough(err)
+	return numbers, err
 }
 
 // lastDay is how many hours a group shows.
 const lastDay = 24
 
-// addParts gives groups their queues and their last day.
+// addParts gives groups their queues, those with the most failures first, and
+// their last day hour by hour.
 func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	const queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
 		ORDER BY failures DESC, queue`
@@ -267,6 +272,8 @@ func One(src db.Source, condition string, value any) (g failures.Group, err erro
 	return g, err
 }
 
+// groupHours returns the failures of a group in each hour of its last day, also
+// of hours that had none.
 func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	const query = `SELECT hour, failures, final FROM group_hours WHERE group_id = $1 AND hour >= $2`
 	hours := make([]failures.Hour, lastDay)

@@ -18,7 +18,9 @@ type sums struct {
 	queues map[queueKey]int64
 }
 
-// sum is what one transaction counts for a group.
+// sum is what one transaction counts for a group: how many failures it had, how
+// many more of its jobs are dead or wait to be tried again, and how many of them
+// were replayed and how that went.
 type sum struct {
 	failures, dead, retrying, replayed, recovered, relapsed int64
 	seen, sampleSeq, sampleExecution                        int64 // of the newest failure
@@ -26,18 +28,19 @@ type sum struct {
 	openedAt                                                int64
 }
 
+// hourKey is an hour, since 1970, in which a group had failures.
 type hourKey struct{ group, hour int64 }
 
+// hourSum counts the failures of an hour, and those after which no retry came.
 type hourSum struct{ failures, final int64 }
 
+// queueKey is a queue in which a group had failures.
 type queueKey struct {
 	group int64
 	queue string
 }
 
-func newSums() sums {
-	return sums{map[int64]*sum{}, map[hourKey]hourSum{}, map[queueKey]int64{}}
-}
+func newSums() sums { return sums{map[int64]*sum{}, map[hourKey]hourSum{}, map[queueKey]int64{}} }
 
 // of returns the sums of a group, for which there may be none yet.
 func (s *sums) of(id int64) *sum {
@@ -107,6 +110,8 @@ func (b *Book) Flush(t *db.Tx) error {
 	return db.Wrap(err, "write the error groups")
 }
 
+// flushReopened writes which groups opened by themselves, unless a person decided
+// something about them later in the same transaction.
 func (b *Book) flushReopened(t *db.Tx) error {
 	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
@@ -129,12 +134,14 @@ func (b *Book) flushGroups(t *db.Tx) error {
 	})
 }
 
+// flushHours counts failures by the hour.
 func (b *Book) flushHours(t *db.Tx) error {
 	rows := db.NewBatch(4, `INSERT INTO group_hours (group_id, hour, failures, final) VALUES `, ` ON CONFLICT (group_id, hour)
 		DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`)
 	return db.AddSums(t, rows, b.sums.hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
 }
 
+// flushQueues counts failures by the queues of their jobs.
 func (b *Book) flushQueues(t *db.Tx) error {
 	rows := db.NewBatch(3, `INSERT INTO group_queues (group_id, queue, failures) VALUES `,
 		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)

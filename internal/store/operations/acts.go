@@ -78,6 +78,8 @@ func (b *Book) checkSource(t *db.Tx, n operation.Request) error {
 	return err
 }
 
+// insert stores a new operation, whose scope is not known yet, and returns its
+// number.
 func (b *Book) insert(t *db.Tx, o operation.Operation) (id int64, err error) {
 	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
 			created_at, created_by, key)
@@ -203,6 +205,7 @@ func (b *Book) start(t *db.Tx, o operation.Operation, pace operation.Pace, now t
 	return err
 }
 
+// pause stops a running operation for a reason, which the audit log repeats.
 func (b *Book) pause(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) (operation.Operation, error) {
 	o.State, o.Why = operation.Paused, why
 	e := entry(o, "operation.pause", now, by)
@@ -210,6 +213,7 @@ func (b *Book) pause(t *db.Tx, o operation.Operation, why string, now time.Time,
 	return o, b.record(t, operation.Running, o, e)
 }
 
+// abort ends an operation for a reason. Its pending items stay as they are.
 func (b *Book) abort(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) error {
 	was := o.State
 	o.State, o.Why, o.FinishedAt = operation.Aborted, why, now

@@ -210,6 +210,7 @@ func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, afte
 	return list, b.withJobs(src, list.Items)
 }
 
+// itemsQuery is the query of one page of items, and of one item more.
 func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (string, []any) {
 	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at
 		FROM operation_items AS i`
@@ -217,7 +218,7 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 	switch {
 	case f.State == "":
-	case f.State == operation.ItemDone: // they lie before the first one that waits
+	case f.State == operation.ItemDone: // they are before the first one that waits
 		where.Add(`i.state = 'done' AND i.n < coalesce((SELECT n FROM operation_items INDEXED BY operation_items_state
 			WHERE operation_id = %s AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT 1), 9223372036854775807)`, id)
 	default:
@@ -320,6 +321,7 @@ func (b *Book) CheapProgress(ctx context.Context, o operation.Operation) (p oper
 	return p, cheap(b.reader.In(ctx), o, &p)
 }
 
+// itemless reports whether all items of an operation are gone.
 func itemless(src db.Source, id int64) (bool, error) {
 	return db.Value[bool](src, `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`, id)
 }
@@ -331,7 +333,7 @@ const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
 	WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1 LIMIT $2 + 0)`
 
 // PruneItems removes items of operations that ended before a time, at most so
-// many. Where an operation stands and what its scope was made of is not read
+// many. How far an operation came and what its scope was made of is not read
 // from its items, and stays.
 func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 	n, err := t.Exec(pruneQuery, db.Micros(before), most)

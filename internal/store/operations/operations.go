@@ -63,10 +63,9 @@ func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book
 }
 
 // Load counts the operations that are under way.
-func (b *Book) Load(src db.Source) error {
+func (b *Book) Load(src db.Source) (err error) {
 	const query = `SELECT count(*) FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state IN ('collecting', 'running')`
-	var err error
 	b.underWay, err = db.Value[int64](src, query)
 	return db.Wrap(err, "count the operations")
 }

@@ -122,7 +122,8 @@ func (b *Book) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.T
 func (b *Book) markItems(t *db.Tx, id int64, items []workItem, now time.Time) error {
 	const skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
 		WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
-	const done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
+	const done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4
+		WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
 	if len(items) == 0 {
 		return nil
 	}

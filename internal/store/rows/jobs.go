@@ -1,4 +1,4 @@
-// Package rows is how jobs lie in their tables: the columns and how they are
+// Package rows is how jobs are stored in their tables: the columns and how they are
 // read, the policies that jobs share, and the queries of lists. It decides
 // nothing; the store and its books do.
 package rows
@@ -26,7 +26,7 @@ const (
 	Whole       = `SELECT ` + Columns + `, ` + BodyColumns + ` FROM jobs JOIN bodies ON job_seq = seq`
 )
 
-// Found gathers jobs as they lie in the table, each with the number of its
+// Found gathers jobs as they are in the table, each with the number of its
 // policy. [Policies.Complete] makes jobs of them.
 type Found struct {
 	Jobs     []job.Job
@@ -41,7 +41,7 @@ func FoundFor(limit int) Found {
 	return Found{Jobs: make([]job.Job, 0, n), policies: make([]int64, 0, n)}
 }
 
-// row is where the columns of one row come to lie, for every row anew.
+// row is where the columns of one row are read to, for every row anew.
 type row struct {
 	job                                                                 job.Job
 	policy                                                              int64

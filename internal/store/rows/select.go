@@ -131,7 +131,7 @@ func changedAt(s job.Status) string {
 	return "j.changed_at"
 }
 
-// page completes a query: what lies behind the cursor, in order, the newest
+// page completes a query: what is behind the cursor, in order, the newest
 // first unless the filter says otherwise, and one row more than the page has.
 func page(where *db.Where, columns string, f filter.Filter, order []string, after filter.Cursor, limit int) (string, []any) {
 	before, direction := "<", " DESC"

@@ -245,7 +245,7 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 		}
 		return nil
 	}, stepRows)
-	return all, db.Enough(err)
+	return all, err
 }
 
 // maxLag is how far Lag counts.

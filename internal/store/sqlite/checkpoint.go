@@ -29,16 +29,16 @@ const (
 	tryAgain        = time.Second
 )
 
-func openCheckpointer(e *engine) (*checkpointer, error) {
-	db, err := sql.Open("sqlite", checkpointerDSN(e.path))
+func startCheckpointer(e *engine) (*checkpointer, error) {
+	pool, err := sql.Open("sqlite", checkpointerDSN(e.path))
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1)
-	return &checkpointer{engine: e, db: db, due: make(chan struct{}, 1)}, nil
+	pool.SetMaxOpenConns(1)
+	c := &checkpointer{engine: e, db: pool, due: make(chan struct{}, 1)}
+	c.ended.Go(c.loop)
+	return c, nil
 }
-
-func (c *checkpointer) start() { c.ended.Go(c.loop) }
 
 // stop comes after the last commit.
 func (c *checkpointer) stop() error {

@@ -113,9 +113,7 @@ func dsn(path string, params ...string) string {
 
 // pragma is one setting in the data source name: set by Exec it would reach one
 // connection of a pool only.
-func pragma(name, value string) string {
-	return "_pragma=" + name + "(" + value + ")"
-}
+func pragma(name, value string) string { return "_pragma=" + name + "(" + value + ")" }
 
 // ErrForeign says that a path names nothing that this program made.
 var ErrForeign = errors.New("no database of Redrive")

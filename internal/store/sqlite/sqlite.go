@@ -3,7 +3,7 @@
 // of texts (FTS5). It is all that the store has of SQLite; see package db for
 // the seam.
 //
-// The file has one writer. Its lock lies on a file of its own beside it (see
+// The file has one writer. Its lock is on a file of its own beside it (see
 // lock), for as long as the process lives. SQLite itself would let a second
 // program write, and the store takes much for known that only its own writes
 // change.
@@ -85,17 +85,16 @@ func (e *engine) open(ctx context.Context) (err error) {
 		err = migrate(ctx, e.writes)
 	}
 	if err == nil {
-		e.checkpoints, err = openCheckpointer(e)
+		e.reads, err = sql.Open("sqlite", readerDSN(e.path))
 	}
 	if err != nil {
 		return errors.Join(err, e.writes.Close())
 	}
-	if e.reads, err = sql.Open("sqlite", readerDSN(e.path)); err != nil {
-		return errors.Join(err, e.checkpoints.db.Close(), e.writes.Close())
-	}
 	e.reads.SetMaxOpenConns(readers)
 	e.reads.SetMaxIdleConns(readers)
-	e.checkpoints.start()
+	if e.checkpoints, err = startCheckpointer(e); err != nil {
+		return errors.Join(err, e.reads.Close(), e.writes.Close())
+	}
 	e.close = sync.OnceValue(func() error {
 		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.lock.Close())
 	})
