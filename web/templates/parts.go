@@ -104,11 +104,11 @@ func pipsOf(used, limit int) []pip {
 	return pips
 }
 
-// LiveWidth is the class that keeps enough room for a live count to double without
+// LiveWidth is the class that keeps enough space for a live count to double without
 // moving what stands beside it.
 func LiveWidth(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Number(2*n+100)))) }
 
-// UpTo is the class that keeps just enough room for a live count that reaches n.
+// UpTo is the class that keeps just enough space for a live count that reaches n.
 func UpTo(n int64) string { return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11)) }
 
 // Deny turns a button off that is not allowed, and says why.
