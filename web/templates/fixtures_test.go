@@ -243,8 +243,8 @@ func refused() []templates.Refused {
 	return []templates.Refused{{Job: failure(0, job.StatusDLQFailed), Problem: problem}, {Job: failure(6, job.StatusDLQFailed), Problem: problem}}
 }
 
-// room is a dead-letter queue that is full in three days.
-func room(open int64) templates.LetterUsage {
+// letterUsage is a dead-letter queue that is full in three days.
+func letterUsage(open int64) templates.LetterUsage {
 	return templates.LetterUsage{
 		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
 		Limits: retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000},
@@ -274,7 +274,7 @@ func pages() map[string]page {
 func overview(f templates.Frame) templates.Overview {
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
-		Letters: room(4210), Groups: groups()[:5],
+		Letters: letterUsage(4210), Groups: groups()[:5],
 	}
 }
 
@@ -292,7 +292,7 @@ func overviewStates(all map[string]page) {
 	v.Slow, v.Failing = true, v.Failing[:2]
 	all["overview-slow"] = v
 	v = overview(frame("overview", "Overview"))
-	v.Refused, v.Letters = nil, room(8730)
+	v.Refused, v.Letters = nil, letterUsage(8730)
 	all["overview-filling"] = v
 }
 
@@ -339,7 +339,7 @@ func jobsStates(all map[string]page) {
 
 func deadLetters(f templates.Frame) listpage.DeadLetters {
 	return listpage.DeadLetters{
-		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: room(4210), Configs: configs(), Groups: groupsByNumber(),
+		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: letterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
 
@@ -357,7 +357,7 @@ func deadLetterStates(all map[string]page) {
 	v.Slow, v.Refused, v.List.Letters = true, nil, v.List.Letters[:2]
 	all["dead-letters-slow"] = v
 	v = deadLetters(f)
-	v.Letters, v.Refused, v.List.Letters = room(10_000), nil, v.List.Letters[:2]
+	v.Letters, v.Refused, v.List.Letters = letterUsage(10_000), nil, v.List.Letters[:2]
 	all["dead-letters-full"] = v
 	all["dead-letters-healthy"] = listpage.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
 }

@@ -311,7 +311,7 @@ func ErrorLine(e job.ErrorInfo) templ.Component {
 	})
 }
 
-// AttemptsCell is left out of a narrow list that has no room for it.
+// AttemptsCell is left out of a narrow list in which it does not fit.
 func AttemptsCell(j job.Job, wide bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

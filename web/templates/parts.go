@@ -104,7 +104,7 @@ func pipsOf(used, limit int) []pip {
 	return pips
 }
 
-// LiveWidth is the class that keeps enough room for a live count to double without
+// LiveWidth is the class that keeps enough space for a live count to double without
 // moving what stands beside it.
 func LiveWidth(n int64) string { return "ch-" + strconv.Itoa(min(11, len(format.Number(2*n+100)))) }
 

@@ -37,7 +37,7 @@ func (r LetterUsage) title() string {
 // share is how full it is.
 func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
 
-// warns reports whether a person should make room.
+// warns reports whether a person should be warned that it fills up.
 func (r LetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
 // class is the colour of the meter.

@@ -91,7 +91,7 @@ func TestDelay_NamesTheHandlersRetryAfter(t *testing.T) {
 func TestDelay_SurvivesAnyDelay(t *testing.T) {
 	d := retry.Delay{Strategy: "tidal", Raw: math.MinInt64, Cap: math.MaxInt64, Factor: math.NaN(), Jitter: retry.Jitter{Low: math.Inf(1)}}
 	if got := stepsText(delaySteps(d, nil)); !strings.HasPrefix(got, "tidal") {
-		t.Errorf("tape %q, want the unknown strategy by its name", got)
+		t.Errorf("steps %q, want the unknown strategy by its name", got)
 	}
 }
 
