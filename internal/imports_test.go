@@ -33,7 +33,7 @@ var rooms = map[string]string{
 	"seed":             "",
 	"envelope":         "rawjson",
 	"redact":           "rawjson",
-	"webhook":          "envelope httpclient",
+	"webhook":          "envelope httpclient rawjson",
 	"handler":          "engine envelope httpclient",
 	"config":           "access envelope handler redact rules webhook",
 	"demo":             "engine",
