@@ -63,23 +63,45 @@ const maxNested = 8
 // and values belong together.
 func (m *masker) document(data []byte, at path) []lock {
 	valid := rawjson.Valid(data)
-	if valid || looksLikeJSON(data) {
-		m.walker = walker{data: data, src: string(data), broken: !valid, at: at, redactor: m.redactor, visit: m.visit, named: m.visitNamed}
-		if valid {
-			m.walker.walk(data, nil)
-		} else {
-			m.walker.walk(mended(data))
-		}
+	switch {
+	case valid:
+		m.walk(data, data, at)
+	case looksLikeJSON(data):
+		m.walkBroken(data, at)
 	}
 	if !valid {
 		for from, to := range m.redactor.secrets(string(data)) {
 			m.locks = append(m.locks, lock{Edit: rawjson.Edit{From: from, To: to, Text: []byte(m.next())}})
 		}
+		return joined(append(m.pairs, m.locks...), data, m.next())
 	}
-	if !valid || len(m.pairs) > 0 {
-		return m.joined(append(m.pairs, m.locks...))
+	if len(m.pairs) > 0 {
+		return joined(append(m.pairs, m.locks...), nil, "")
 	}
 	return m.locks
+}
+
+// walk goes through a document, whose tokens lie where those of JSON do.
+func (m *masker) walk(document, json []byte, at path) {
+	m.walker.data, m.walker.src, m.walker.at = document, string(document), at
+	m.walker.redactor, m.walker.visit, m.walker.named = m.redactor, m.visit, m.visitNamed
+	m.walker.walk(json)
+}
+
+// walkBroken goes through a document as if it were the JSON that it was meant to
+// be.
+func (m *masker) walkBroken(document []byte, at path) {
+	json, text, added := mended(document)
+	m.walker.broken = true
+	m.walk(text, json, at)
+	for _, locks := range [][]lock{m.pairs, m.locks} {
+		for i := range locks {
+			l := &locks[i]
+			from, _ := slices.BinarySearch(added, l.From)
+			to, _ := slices.BinarySearch(added, l.To)
+			l.From, l.To = l.From-from, l.To-to
+		}
+	}
 }
 
 // looksLikeJSON reports whether a text can be JSON, or the beginning of it: what
@@ -99,14 +121,15 @@ func opens(s string) bool {
 }
 
 // joined puts locks in order, and makes one of those that overlap: the first. If
-// it shows what another one hides, nothing of it is shown.
-func (m *masker) joined(locks []lock) (all []lock) {
+// that shows what another one hides in a broken document, the token is all that is
+// shown.
+func joined(locks []lock, broken []byte, token string) (all []lock) {
 	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.From, b.From) })
 	for _, l := range locks {
 		if n := len(all); n == 0 || l.From >= all[n-1].To {
 			all = append(all, l)
-		} else if last := &all[n-1]; m.walker.broken && (l.To > last.To || last.shows(m.walker.data[l.From:l.To])) {
-			last.To, last.Text = max(last.To, l.To), rawjson.Quote(m.next())
+		} else if last := &all[n-1]; broken != nil && (l.To > last.To || last.shows(broken[l.From:l.To])) {
+			last.To, last.Text = max(last.To, l.To), rawjson.Quote(token)
 		}
 	}
 	return all
@@ -253,5 +276,5 @@ func masks(document []byte, found func(w *walker, shown string, l lock)) {
 			}
 		}
 	}
-	w.walk(document, nil)
+	w.walk(document)
 }

@@ -14,7 +14,7 @@ type walker struct {
 	data     []byte
 	src      string // the same, of which names and texts are parts
 	broken   bool   // it is not JSON
-	next     tokens
+	next     *rawjson.Cursor
 	at       path                           // where it is
 	redactor *Redactor                      // nil: nothing is secret
 	visit    func(from, to int, whole bool) // is shown each value but those into which it goes; whole: it does not want to
@@ -64,41 +64,10 @@ func (p places) of(w *walker) (n int) {
 // value.
 const maxDepth = 512
 
-// tokens are those of a document, or of what [mended] made of it: their places
-// are those in the document itself.
-type tokens struct {
-	cursor *rawjson.Cursor
-	added  []int // the places of the bytes that the document does not have
-}
-
-// place is where a byte of the tokens lies in the document.
-func (t tokens) place(i int) int {
-	if len(t.added) > 0 {
-		n, _ := slices.BinarySearch(t.added, i)
-		i -= n
-	}
-	return i
-}
-
-func (t tokens) Peek() (kind byte, from int) {
-	kind, from = t.cursor.Peek()
-	return kind, t.place(from)
-}
-
-func (t tokens) Next() (kind byte, from, to int) {
-	kind, from, to = t.cursor.Next()
-	return kind, t.place(from), t.place(to)
-}
-
-func (t tokens) Skip() (to int, ok bool) {
-	to, ok = t.cursor.Skip()
-	return t.place(to), ok
-}
-
-// walk goes through a document that is JSON, or made to be.
-func (w *walker) walk(json []byte, added []int) {
-	w.next = tokens{rawjson.NewCursor(json), added}
-	defer w.next.cursor.Close()
+// walk goes through the document, whose tokens lie where those of JSON do.
+func (w *walker) walk(json []byte) {
+	w.next = rawjson.NewCursor(json)
+	defer w.next.Close()
 	w.value(w.next.Peek())
 }
 
@@ -245,20 +214,19 @@ func (w *walker) unclear(i, j int) bool {
 	return bytes.ContainsAny(raw, `{[\`)
 }
 
-// mended returns the JSON that a text was meant to be, as long as the text but
-// for the commas that are added where one is missing: added says where they
-// stand. Overwritten are words that JSON does not know, such as NaN and None,
-// control characters and unknown escapes in strings, and a comma before a closing
-// bracket.
-func mended(data []byte) (out []byte, added []int) {
-	out = make([]byte, 0, len(data)+len(data)/8)
+// mended returns the JSON that a text was meant to be, and the text with each byte
+// in the place that it has there: commas are added where one is missing, at the
+// places added. Overwritten in the JSON are words that it does not know, such as
+// NaN and None, control characters and unknown escapes in strings, and a comma
+// before a closing bracket.
+func mended(data []byte) (out, text []byte, added []int) {
 	last, before := 0, byte('[') // the token before, and how it begins
 	for i := 0; i < len(data); {
 		c, end := data[i], i+1
 		opens := false
 		switch c {
 		case ' ', '\t', '\r', '\n':
-			out = append(out, c)
+			out, text = append(out, c), append(text, c)
 			i++
 			continue
 		case ',', ':':
@@ -275,10 +243,10 @@ func mended(data []byte) (out []byte, added []int) {
 		}
 		if opens && strings.IndexByte(",:{[", before) < 0 {
 			added = append(added, len(out))
-			out = append(out, ',')
+			out, text = append(out, ','), append(text, ',')
 		}
 		last, before = len(out), c
-		out = append(out, data[i:end]...)
+		out, text = append(out, data[i:end]...), append(text, data[i:end]...)
 		switch token := out[last:]; {
 		case c == '"':
 			mendString(token)
@@ -287,7 +255,7 @@ func mended(data []byte) (out []byte, added []int) {
 		}
 		i = end
 	}
-	return out, added
+	return out, text, added
 }
 
 // afterWord returns the index after the word that begins at i, and after what
