@@ -1,4 +1,4 @@
-// Package failures holds the nouns of the failures page: an error group is all
+// Package failures holds the types of the failures page: an error group is all
 // failures with one fingerprint, and a person resolves it, ignores it for a
 // time, or leaves it open.
 package failures

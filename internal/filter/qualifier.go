@@ -213,9 +213,9 @@ func (f Filter) Without(name string) Filter {
 	return f
 }
 
-// With adds the value of one qualifier, as a parameter of an address has it. An
-// empty value adds nothing. The filter may say the same already, but nothing
-// else of that part: that is a *invalid.Error.
+// With returns the filter with the value of one qualifier, which is written as in
+// a parameter of an address. An empty value adds nothing. When the filter has
+// another value for the qualifier already, that is a *invalid.Error.
 func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	if value == "" {
 		return f, nil
