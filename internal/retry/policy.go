@@ -103,7 +103,7 @@ func Preset(name string) (p Policy, ok bool) {
 	case "daycry":
 		// A job of daycry/jobs that says no maxRetries is never retried
 		// (src/Queues/RequeueHelper.php), and retryBackoffStrategy is "none"
-		// (src/Config/Jobs.php). A policy that names the preset wants its retries:
+		// (src/Config/Jobs.php). A policy that names the preset wants retries: three,
 		// as in the examples of its documentation (docs/MIGRATION-v1-to-v3.md), with
 		// the figures that src/Config/Jobs.php gives for the exponential strategy.
 		p.MaxAttempts, p.InitialInterval, p.Jitter = 4, 5*time.Second, Jitter{0.85, 1.15}
