@@ -34,7 +34,7 @@ var rooms = map[string]string{
 	"client":           "httpclient",
 	"envelope":         "rawjson",
 	"redact":           "rawjson",
-	"webhook":          "envelope httpclient",
+	"webhook":          "envelope httpclient rawjson",
 	"handler":          "engine envelope httpclient",
 	"config":           "access envelope handler redact rules webhook",
 	"demo":             "engine",

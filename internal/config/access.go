@@ -107,18 +107,6 @@ func role(v value) (access.Role, error) {
 	return word(known, "no role; use viewer, operator or admin")(v)
 }
 
-// readBasePath reads the path below which everything is.
-func readBasePath(v value) (string, error) {
-	s, err := v.text()
-	if err != nil {
-		return "", err
-	}
-	if !IsBasePath(s) {
-		return "", v.wrong("%q is not a path as /redrive: letters, digits, . _ - and slashes, without one at the end", clip.Text(s, 64))
-	}
-	return s, nil
-}
-
 // IsBasePath reports whether s can be a base path; the empty one can.
 func IsBasePath(s string) bool {
 	if s == "" {

@@ -15,7 +15,7 @@
 // A later line overrides an earlier one, field by field; beneath all of them
 // lies [retry.Default]. Each line can name a whole policy, "use: slow", one of
 // the section policies or a preset, which lies beneath the line's own fields.
-// Whose word each field is, is kept with the job (policies.go).
+// Which of them each field comes from is kept with the job.
 package config
 
 import (
@@ -158,17 +158,11 @@ func Parse(name string, data []byte) (*Config, error) {
 		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
 		retention: retention.Limits{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),
 	}
-	if err := c.read(data); err != nil {
-		return nil, err
-	}
-	if err := c.link(); err != nil {
-		return nil, err
-	}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	if err := c.compileRules(); err != nil {
-		return nil, err
+	read := func() error { return c.read(data) }
+	for _, step := range []func() error{read, c.link, c.check, c.compileRules} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -176,11 +170,10 @@ func Parse(name string, data []byte) (*Config, error) {
 // Locate adds file and line to an error about a field of this file, as other
 // packages return it for what they were configured with.
 func (c *Config) Locate(err error) error {
-	var wrong *invalid.Error
-	if !errors.As(err, &wrong) {
-		return err
+	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
+		return c.file.wrong(wrong.Field, wrong.Problem)
 	}
-	return c.file.wrong(wrong.Field, wrong.Problem)
+	return err
 }
 
 // Workers is how many jobs of a queue run at once.
@@ -212,9 +205,8 @@ func (c *Config) Queues() []string { return slices.Sorted(maps.Keys(c.queues)) }
 
 // under puts a path before the field of an error.
 func under(path string, err error) error {
-	var wrong *invalid.Error
-	if !errors.As(err, &wrong) {
-		return err
+	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
+		return &invalid.Error{Field: path + "." + wrong.Field, Problem: wrong.Problem}
 	}
-	return &invalid.Error{Field: path + "." + wrong.Field, Problem: wrong.Problem}
+	return err
 }

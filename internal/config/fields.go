@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"redrive/internal/clip"
+	"redrive/internal/envelope"
 	"redrive/internal/handler"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/redact"
 	"redrive/internal/retry"
 	"redrive/internal/wire"
 )
@@ -35,10 +37,11 @@ func (c *Config) read(data []byte) error {
 		"unknown_type": into(&c.UnknownType, word(retry.Unknown.Valid, "unknown; use hold, fail, dead_letter or delete")),
 		"hosts":        into(&c.Hosts, hosts),
 		"access":       c.readAccess,
-		"base_path":    into(&c.basePath, readBasePath),
-		"queues":       c.readQueues,
-		"types":        c.readTypes,
-		"handlers":     c.readHandlers,
+		"base_path": into(&c.basePath,
+			word(IsBasePath, "not a path as /redrive: letters, digits, . _ - and slashes, without one at the end")),
+		"queues":   c.readQueues,
+		"types":    c.readTypes,
+		"handlers": c.readHandlers,
 	})
 }
 
@@ -165,14 +168,7 @@ func checkPattern(pattern string, v value) error {
 // hosts reads names as a browser sends them, with a port or without: anything
 // else would never match.
 func hosts(v value) ([]string, error) {
-	names, err := textList(v)
-	for i, name := range names {
-		if !isHost(name) {
-			return nil, v.file.wrong(fmt.Sprintf("%s[%d]", v.path, i), fmt.Sprintf(
-				"%q is not a host, as redrive.example or 10.0.0.7:8080", clip.Text(name, 64)))
-		}
-	}
-	return names, err
+	return listOf(word(isHost, "not a host, as redrive.example or 10.0.0.7:8080"))(v)
 }
 
 // isHost reports whether s is a name or an address, with a port or without.
@@ -246,20 +242,71 @@ func (v value) policy() (retry.Patch, error) {
 		return retry.Patch{}, err
 	}
 	patch, err := wire.DecodePatch(data, wire.ParseGoDuration)
-	var wrong *invalid.Error
-	if errors.As(err, &wrong) && wrong.Field == "policy" { // it is about the policy itself
-		return patch, v.wrong("%s", wrong.Problem)
-	} else if err != nil {
-		return patch, v.file.wrong(join(v.path, wrong.Field), wrong.Problem)
+	switch field := fieldOf(err); {
+	case err == nil:
+		return patch, nil
+	case field == "policy": // it is about the policy itself
+		return patch, v.wrong("%s", problem(err))
+	default:
+		return patch, v.file.wrong(join(v.path, field), problem(err))
 	}
-	return patch, nil
 }
 
 // problem is an error about a field without the field's name.
 func problem(err error) string {
-	var wrong *invalid.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
 		return wrong.Problem
 	}
 	return fmt.Sprint(err)
+}
+
+// fieldOf names the field that an error is about, or nothing.
+func fieldOf(err error) string {
+	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
+		return wrong.Field
+	}
+	return ""
+}
+
+// Redactor hides what the file says must not be shown.
+func (c *Config) Redactor() *redact.Redactor { return c.redactor }
+
+func (c *Config) readRedaction(v value) error {
+	o := redact.Options{Wrapped: envelope.Unread, Inside: []string{"data", "body.data"}}
+	err := v.fields(map[string]func(value) error{
+		"keys":  hidden(&o.Keys, func(s string) redact.Options { return redact.Options{Keys: []string{s}} }),
+		"paths": hidden(&o.Paths, onePath),
+		"types": func(v value) error {
+			o.Types = map[string][]string{}
+			return v.entries(func(pattern string, v value) error {
+				if err := checkPattern(pattern, v); err != nil {
+					return err
+				}
+				var paths []string
+				err := hidden(&paths, onePath)(v)
+				o.Types[pattern] = paths
+				return err
+			})
+		},
+	})
+	if err == nil {
+		c.redactor, err = redact.New(o)
+	}
+	return err
+}
+
+func onePath(s string) redact.Options { return redact.Options{Paths: []string{s}} }
+
+// hidden reads a list of which each entry is an option by itself.
+func hidden(to *[]string, of func(string) redact.Options) func(value) error {
+	return into(to, listOf(func(item value) (string, error) {
+		s, err := item.text()
+		if err != nil {
+			return "", err
+		}
+		if _, err := redact.New(of(s)); err != nil {
+			return "", item.wrong("%s", err)
+		}
+		return s, nil
+	}))
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"redrive/internal/clip"
-	"redrive/internal/invalid"
 	"redrive/internal/retry"
 )
 
@@ -110,12 +108,4 @@ func (v value) below(name string) (value, error) {
 		return v, err
 	}
 	return inner, err
-}
-
-// fieldOf names the field that an error is about, or nothing.
-func fieldOf(err error) string {
-	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
-		return wrong.Field
-	}
-	return ""
 }

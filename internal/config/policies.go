@@ -40,8 +40,8 @@ type merged struct {
 	origins job.Origins
 }
 
-// take goes further steps. A cap that follows a longer delay is the word of
-// whoever wrote the delay.
+// take goes further steps. A cap that is raised by a longer delay comes from
+// where the delay was written.
 func (m *merged) take(steps []step) {
 	for _, s := range steps {
 		limit := m.policy.MaxInterval
@@ -293,8 +293,8 @@ func (c *Config) complete(j job.Job, ttr time.Duration, steps []step) (job.Job, 
 	return j, under("policy", m.policy.Validate())
 }
 
-// change completes a job as a rule changed it: the rule's words go before the
-// job's own.
+// change completes a job as a rule changed it: what the rule says overrides what
+// the job says.
 func (c *Config) change(change rules.Change, ttr time.Duration, own []step) (job.Job, error) {
 	said, err := c.steps("rule:"+change.Rule, change.Policy)
 	if err != nil {

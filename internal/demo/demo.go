@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ func New(seed uint64, rules Rules) *World {
 func (w *World) Faults() []Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Fault(nil), w.faults...)
+	return slices.Clone(w.faults)
 }
 
 // SetFault breaks or fixes one thing. An unknown name is a *invalid.Error.
@@ -83,23 +84,14 @@ func (w *World) SetFault(name string, broken bool) error {
 }
 
 func (w *World) broken(name string) bool {
-	for _, f := range w.Faults() {
-		if f.Name == name {
-			return f.Broken
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Faults(), func(f Fault) bool { return f.Name == name && f.Broken })
 }
 
 // Handler returns what runs a job of this type. Types that the world does not
 // know wait for a worker, as they do outside of the demo.
 func (w *World) Handler(typ string) (engine.Handler, bool) {
-	for _, k := range w.kinds {
-		if k.typ == typ {
-			return func(ctx context.Context, j job.Job) error { return w.run(ctx, k, j) }, true
-		}
-	}
-	return nil, false
+	k, ok := w.kindOf(typ)
+	return func(ctx context.Context, j job.Job) error { return w.run(ctx, k, j) }, ok
 }
 
 // archive is where the ledger's dead letters are forwarded to. There is no

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // feedEvery spaces the live jobs: as many in an hour as the history's last one.
@@ -47,11 +46,8 @@ func (w *World) orphans(ctx context.Context, store Store, random *rand.Rand) err
 	now := time.Now()
 	var jobs []job.Job
 	for range 3 {
-		j := job.Job{
-			Token: job.Token{ID: newID(now, random)}, Queue: "loyalty", Type: "loyalty.expire",
-			Payload: []byte(`{"tier":"silver","before":"2026-01-01"}`),
-		}
-		if err := w.rules.Admit(&j, retry.Patch{}); err != nil {
+		j, err := w.admit(newID(now, random), "loyalty", "loyalty.expire", `{"tier":"silver","before":"2026-01-01"}`)
+		if err != nil {
 			return err
 		}
 		jobs = append(jobs, j)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"redrive/internal/audit"
@@ -117,7 +118,7 @@ func (h *history) claim(t time.Time) job.Claim {
 
 // live lets one claimed job happen: it starts when it was due, works, and ends.
 func (h *history) live(j job.Job, t time.Time) job.Settlement {
-	k := h.kindOf(j.Type)
+	k, _ := h.kindOf(j.Type)
 	random := h.chance(j)
 	j.Worker = fmt.Sprintf("shop-%d", 1+random.IntN(workers))
 	if j.Attempts == 0 && j.Run == 1 {
@@ -136,22 +137,23 @@ func (h *history) live(j job.Job, t time.Time) job.Settlement {
 	return j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
 }
 
-func (w *World) kindOf(typ string) kind {
-	for _, k := range w.kinds {
-		if k.typ == typ {
-			return k
-		}
+func (w *World) kindOf(typ string) (k kind, ok bool) {
+	if i := slices.IndexFunc(w.kinds, func(k kind) bool { return k.typ == typ }); i >= 0 {
+		return w.kinds[i], true
 	}
-	return kind{}
+	return kind{}, false
 }
 
 // next makes the n-th job of the shop.
 func (w *World) next(random *rand.Rand, n int, at time.Time) (job.Job, error) {
 	k := w.draw(random)
-	j := job.Job{
-		Token: job.Token{ID: newID(at, random)}, Queue: k.queue, Type: k.typ,
-		Payload: []byte(k.payload(40_000+n, random)),
-	}
+	id := newID(at, random)
+	return w.admit(id, k.queue, k.typ, k.payload(40_000+n, random))
+}
+
+// admit makes a job as it is enqueued.
+func (w *World) admit(id, queue, typ, payload string) (job.Job, error) {
+	j := job.Job{Token: job.Token{ID: id}, Queue: queue, Type: typ, Payload: []byte(payload)}
 	err := w.rules.Admit(&j, retry.Patch{})
 	return j, err
 }

@@ -35,8 +35,10 @@ type Groups interface {
 // act is something that a person did on the day before the demo.
 type act struct {
 	ago time.Duration // before the demo begins; a whole minute of more than an hour
-	do  func(h *history, ctx context.Context, t time.Time) error
+	do  deed
 }
+
+type deed func(h *history, ctx context.Context, t time.Time) error
 
 // acts tell the day from the side of the people who watched it, so that there
 // are operations, notes, a trash and an audit log to look at.
@@ -70,17 +72,17 @@ func (h *history) people(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-func pause(queue string, by audit.Actor) func(*history, context.Context, time.Time) error {
+func pause(queue string, by audit.Actor) deed {
 	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Pause(ctx, t, queue, by) }
 }
 
-func resume(queue string, by audit.Actor) func(*history, context.Context, time.Time) error {
+func resume(queue string, by audit.Actor) deed {
 	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Resume(ctx, t, queue, by) }
 }
 
 // bulk acts on the dead letters of a filter, up to so many of them: what is left
 // then is left as it is.
-func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) func(*history, context.Context, time.Time) error {
+func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) deed {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		f.Status = job.StatusDeadLetter
 		o, err := h.desk.Operations.New(ctx, t, operation.Request{Kind: kind, Filter: f, Start: true}, by)
@@ -99,31 +101,31 @@ func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) func(*
 }
 
 // decide says what somebody decided of the largest group of a type.
-func decide(typ string, to failures.Decision, by audit.Actor) func(*history, context.Context, time.Time) error {
-	return func(h *history, ctx context.Context, t time.Time) error {
-		fingerprint, err := h.group(ctx, t, typ)
-		if err == nil {
-			_, err = h.desk.Groups.Decide(ctx, t, fingerprint, to, by)
-		}
-		return err
-	}
+func decide(typ string, to failures.Decision, by audit.Actor) deed {
+	return onGroup(typ, func(h *history, ctx context.Context, t time.Time, fingerprint string) (failures.Group, error) {
+		return h.desk.Groups.Decide(ctx, t, fingerprint, to, by)
+	})
 }
 
-func note(typ, text string, by audit.Actor) func(*history, context.Context, time.Time) error {
-	return func(h *history, ctx context.Context, t time.Time) error {
-		fingerprint, err := h.group(ctx, t, typ)
-		if err == nil {
-			_, err = h.desk.Groups.Note(ctx, t, fingerprint, text, by)
-		}
-		return err
-	}
+// note says what somebody wrote beside the largest group of a type.
+func note(typ, text string, by audit.Actor) deed {
+	return onGroup(typ, func(h *history, ctx context.Context, t time.Time, fingerprint string) (failures.Group, error) {
+		return h.desk.Groups.Note(ctx, t, fingerprint, text, by)
+	})
 }
 
-// group is the fingerprint of the largest group of a type.
-func (h *history) group(ctx context.Context, t time.Time, typ string) (string, error) {
-	groups, err := h.desk.Groups.List(ctx, t, failures.Filter{Type: typ}, failures.Cursor{}, 1)
-	if err != nil || len(groups.Groups) == 0 {
-		return "", err
+// onGroup acts on the largest group of a type.
+func onGroup(typ string, do func(*history, context.Context, time.Time, string) (failures.Group, error)) deed {
+	return func(h *history, ctx context.Context, t time.Time) error {
+		found, err := h.desk.Groups.List(ctx, t, failures.Filter{Type: typ}, failures.Cursor{}, 1)
+		if err != nil {
+			return err
+		}
+		fingerprint := ""
+		if len(found.Groups) > 0 {
+			fingerprint = found.Groups[0].Fingerprint
+		}
+		_, err = do(h, ctx, t, fingerprint)
+		return err
 	}
-	return groups.Groups[0].Fingerprint, nil
 }

@@ -102,7 +102,7 @@ func (d *dispatcher) over() bool {
 
 // collect takes in what ended and what moved since the last round.
 func (d *dispatcher) collect() {
-	ended, news := d.active.take(), d.news.take()
+	ended, news := d.active.take()
 	now := time.Now()
 	if len(d.pending) == 0 {
 		d.pending = ended
@@ -303,3 +303,48 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 			"job", o.job.ID, "type", o.job.Type, "outcome", o.settlement.Attempt.Outcome)
 	}
 }
+
+// news is what the dispatcher has not yet heard of jobs that moved.
+type news struct {
+	queues map[string]bool // queues of which there is news; true: with jobs that can be claimed
+	due    time.Time       // when the earliest of the waiting jobs that we heard of may run
+	look   bool            // something changed that names no job
+}
+
+// hear takes in changes, none for those that name no job, and reports whether
+// the dispatcher needs to know.
+func (s *executions) hear(changes []job.Change) (relevant bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &s.news
+	if relevant = len(changes) == 0; relevant {
+		n.look = true
+	}
+	if n.queues == nil {
+		n.queues = map[string]bool{}
+	}
+	for _, c := range changes {
+		switch {
+		case c.State != job.Available && c.State != job.Scheduled && c.State != job.Retryable:
+			continue
+		case c.State != job.Available && c.RunAt.After(time.Now()):
+			n.queues[c.Queue] = n.queues[c.Queue] // known from now on, whatever it holds
+			n.due = earlier(n.due, c.RunAt)
+		default: // also when it was held: a claim that had to hold many may have left more
+			n.queues[c.Queue] = true
+		}
+		relevant = true
+	}
+	return relevant
+}
+
+// earlier returns the earlier of two times, where zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// reached reports whether a moment has come; zero never does.
+func reached(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }

@@ -89,7 +89,6 @@ import (
 type Engine struct {
 	o         Options
 	life      life
-	news      news       // of jobs that moved
 	active    executions // of ours
 	handlers  pool
 	outbox    *outbox
@@ -239,7 +238,7 @@ func (e *Engine) Changed(changes []job.Change) {
 			e.active.fence(c.Token, errCancelled)
 		}
 	}
-	if e.news.add(changes) {
+	if e.active.hear(changes) {
 		e.notify()
 	}
 }

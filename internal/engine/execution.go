@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/wire"
 )
 
 // The causes for which a handler's context ends early.
@@ -21,8 +23,8 @@ var (
 )
 
 const (
-	// patience is what a handler whose context has ended has to return.
-	patience = 2 * time.Second
+	// returnLimit is what a handler whose context has ended has to return.
+	returnLimit = 2 * time.Second
 	// maxStack bounds the trace of a panic.
 	maxStack = 64 << 10
 )
@@ -71,7 +73,7 @@ func withoutHandler(j job.Job) *execution {
 // startClock begins the ttr.
 func (x *execution) startClock(ttr time.Duration, now time.Time) {
 	x.ctx.deadline = now.Add(ttr)
-	x.ttr, x.limit = ttr, x.ctx.deadline.Add(patience)
+	x.ttr, x.limit = ttr, x.ctx.deadline.Add(returnLimit)
 	x.ctx.Context, x.cancel = context.WithCancelCause(context.Background())
 	x.timer = time.AfterFunc(ttr, func() { x.cancel(errTimeout) })
 }
@@ -232,4 +234,94 @@ func (e *Engine) abandon(cause error, which func(*execution) bool) []*execution 
 		}
 	}
 	return all
+}
+
+// outcome is an execution that ended, and how that is written down.
+type outcome struct {
+	job        *job.Job // as it was claimed
+	settlement job.Settlement
+	sends      bool // its dead letter is still to be sent, and to become part of the settlement
+}
+
+// delivered returns the outcome with what became of its dead letter.
+func (o outcome) delivered(d job.Delivery) outcome {
+	return outcome{job: o.job, settlement: o.settlement.Delivered(d)}
+}
+
+func settlements(outcomes []outcome) []job.Settlement {
+	list := make([]job.Settlement, len(outcomes))
+	for i, o := range outcomes {
+		list[i] = o.settlement
+	}
+	return list
+}
+
+// settle decides what becomes of a job whose execution ended. A dead letter
+// that it leaves may still have to be sent.
+func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
+	if end.Outcome.Counted() && end.Outcome != job.Succeeded {
+		end.Ruling, end.Note = e.o.Rules(*j, end)
+	}
+	o := outcome{job: j, settlement: j.Settle(end, e.o.Random)}
+	if o.settlement.Letter != job.NoLetter {
+		kept, known := e.o.Kept(j.Queue)
+		o.settlement, o.sends = o.settlement.Delivered(kept), !known
+	}
+	return o
+}
+
+// unknown is the end of a claimed job that no handler knows. Under the strategy
+// hold the store gives out no such jobs.
+func (e *Engine) unknown(j job.Job, now time.Time) job.Ending {
+	return job.Ending{
+		Outcome: job.Failed, FinishedAt: now.UTC(), Unknown: e.o.UnknownType,
+		Error: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf("no handler is configured for the type %q", j.Type)},
+	}
+}
+
+// expired is the end of a claimed job whose time to live was over before its
+// first attempt.
+func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
+	return job.Ending{
+		Outcome: job.Failed, FinishedAt: now.UTC(), Expired: e.o.Expired(j.Queue),
+		Error: job.ErrorInfo{Type: "expired", Message: "its time to live ended at " + wire.FormatTime(j.ExpiresAt) + ", before it ran"},
+	}
+}
+
+// Handler does the work of one job. Nil is success. Any error fails the
+// attempt; a *job.Failure, wrapped or not, carries a type, a trace and an
+// answer to the policy. ctx ends at the job's ttr, when a person cancels the
+// job, when its lease is lost, and at the end of a graceful stop; its cause
+// says which. A handler that returns later than that is not believed.
+type Handler func(ctx context.Context, j job.Job) error
+
+// pool has the goroutines in which handlers run.
+type pool struct {
+	run    func(*execution)
+	tasks  chan *execution // to goroutines that are idle
+	closed <-chan struct{} // no more tasks come
+	all    sync.WaitGroup
+}
+
+// hand gives an execution to a goroutine that is idle, or to a new one: a new
+// one spends more time on growing its stack than on a small job.
+func (p *pool) hand(x *execution) {
+	select {
+	case p.tasks <- x:
+	default:
+		p.all.Go(func() { p.work(x) })
+	}
+}
+
+// work runs handlers until no more are needed. One that calls runtime.Goexit
+// takes the goroutine with it.
+func (p *pool) work(x *execution) {
+	for {
+		p.run(x)
+		select {
+		case x = <-p.tasks:
+		case <-p.closed:
+			return
+		}
+	}
 }

@@ -73,6 +73,7 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.DeliverWithin = cmp.Or(o.DeliverWithin, 24*time.Second)
 	if o.Expired == nil {
 		o.Expired = func(string) retry.Action { return retry.DeadLetter }
@@ -85,9 +86,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Settled == nil {
 		o.Settled = func(job.Job, job.Settlement) {}
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

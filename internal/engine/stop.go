@@ -73,7 +73,7 @@ func (e *Engine) beginStop() {
 	}
 }
 
-// rush ends every wait that is only for politeness.
+// rush ends the grace, and every other wait that can be cut short.
 func (e *Engine) rush() {
 	e.life.rush.Do(func() { close(e.life.hurry) })
 	e.notify()
@@ -88,7 +88,7 @@ func (e *Engine) shutdown() {
 	if !drained {
 		e.outbox.interrupt(errStopping)
 		e.active.cancelAll(errStopping)
-		drained = await(e.life.drained, patience, nil)
+		drained = await(e.life.drained, returnLimit, nil)
 		e.interrupt(func(*execution) bool { return true })
 	}
 	e.outbox.close()

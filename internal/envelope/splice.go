@@ -3,8 +3,6 @@ package envelope
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -33,7 +31,7 @@ func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
 	if problem != "" {
 		return nil, false
 	}
-	block := encode(blockOf(letter))
+	block := rawjson.Encode(blockOf(letter))
 	m, there := d.find("dead_letter")
 	at := rawjson.Edit{From: m.Value, To: m.To, Text: block}
 	if !there {
@@ -64,20 +62,9 @@ func WithData(raw, data []byte) (edited []byte, ok bool) {
 	edited = d.splice([]rawjson.Edit{{From: m.Value, To: m.To, Text: data}})
 	frame := inside(raw)
 	if body, framed := frame.find("body"); framed && string(frame.value("__bq_frame")) == "1" {
-		return frame.splice([]rawjson.Edit{{From: body.Value, To: body.To, Text: encode(string(edited))}}), true
+		return frame.splice([]rawjson.Edit{{From: body.Value, To: body.To, Text: rawjson.Encode(string(edited))}}), true
 	}
 	return edited, true
-}
-
-// encode writes JSON with nothing escaped that need not be.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // unreachable: there are only texts and numbers in it
-		panic(fmt.Sprintf("envelope.encode(%+v): %v", v, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 func blockOf(l job.DeadLetter) letterShape {

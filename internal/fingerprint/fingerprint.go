@@ -35,6 +35,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"unicode/utf8"
 )
 
 // Cause is what failures with one cause have in common.
@@ -108,3 +109,167 @@ const (
 	email    = "‹email›"
 	ip       = "‹ip›"
 )
+
+// maxInput is how much of a message is read.
+const maxInput = 1000
+
+// Normalise returns a message with everything that differs from job to job
+// replaced by placeholders, on one line.
+func Normalise(message string) string {
+	s := clip(message, maxInput)
+	if len(s) < len(message) { // the last word may be cut: it would differ
+		s = s[:strings.LastIndexAny(s, " \n\t")+1] + "…"
+	}
+	n := scanner{in: s, out: make([]byte, 0, len(s)+64)}
+	for n.pos < len(n.in) {
+		n.step()
+	}
+	return clip(strings.TrimSpace(string(n.out)), maxMessage)
+}
+
+// clip returns the beginning of s, as valid UTF-8 of at most limit bytes.
+func clip(s string, limit int) string {
+	if len(s) > limit {
+		for limit > 0 && !utf8.RuneStart(s[limit]) {
+			limit--
+		}
+		s = s[:limit]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// scanner reads a message once, from its beginning to its end.
+type scanner struct {
+	in  string
+	pos int
+	out []byte
+}
+
+// step takes over the next thing of the message, or what stands for it.
+func (n *scanner) step() {
+	rest := n.in[n.pos:]
+	if c := rest[0]; c <= ' ' || c == 0x7f {
+		n.pos++
+		if len(n.out) > 0 && n.out[len(n.out)-1] != ' ' {
+			n.out = append(n.out, ' ')
+		}
+		return
+	}
+	if n.pos == 0 || !isWord(n.in[n.pos-1]) {
+		if isStatus(n.in, n.pos) {
+			n.keep(len("503"))
+			return
+		}
+		for _, m := range matchers {
+			if length := m.match(n.in, n.pos); length > 0 {
+				n.replace(length, m.as)
+				return
+			}
+		}
+	}
+	if !isWord(rest[0]) {
+		n.keep(1)
+		return
+	}
+	n.word(wordLength(rest))
+}
+
+func (n *scanner) keep(length int) {
+	n.out = append(n.out, n.in[n.pos:n.pos+length]...)
+	n.pos += length
+}
+
+// replace writes a placeholder, and one only for a list of such values: lists
+// differ in their lengths.
+func (n *scanner) replace(length int, as string) {
+	n.pos += length
+	end := string(n.out[max(0, len(n.out)-len(as)-2):])
+	for _, separator := range [...]string{", ", ",", " "} {
+		if strings.HasSuffix(end, as+separator) {
+			n.out = n.out[:len(n.out)-len(separator)]
+			return
+		}
+	}
+	n.out = append(n.out, as...)
+}
+
+// word takes over a word: ids as a whole, and of any other the letters, because
+// the digits of "user42" and "attempt_3" differ.
+func (n *scanner) word(length int) {
+	for end := n.pos + length; n.pos < end; {
+		part := n.in[n.pos:end]
+		if i := strings.IndexByte(part, '_'); i >= 0 {
+			part = part[:max(1, i)]
+		}
+		if isID(part) {
+			n.replace(len(part), id)
+			continue
+		}
+		digits := run(part, isDigit)
+		if digits > 0 {
+			n.replace(digits, number)
+			continue
+		}
+		n.keep(run(part, func(c byte) bool { return !isDigit(c) }))
+	}
+}
+
+// isID reports whether a word is made by chance: its letters and digits, and
+// its cases, change too often for a name.
+func isID(s string) bool {
+	if len(s) < 10 {
+		return false
+	}
+	switches := 0
+	for i := 1; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+		before, now := kind(s[i-1]), kind(s[i])
+		if before != now && !(before == 'A' && now == 'a') { // as a name begins
+			switches++
+		}
+	}
+	return switches*3 >= len(s)
+}
+
+// kind is '0' for a digit, 'A' for an upper-case letter, 'a' for anything else.
+func kind(c byte) byte {
+	switch {
+	case isDigit(c):
+		return '0'
+	case 'A' <= c && c <= 'Z':
+		return 'A'
+	}
+	return 'a'
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+// isWord reports whether a byte is part of a word: any other language's letters
+// are.
+func isWord(c byte) bool { return isDigit(c) || isLetter(c) || c == '_' || c >= utf8.RuneSelf }
+
+func wordLength(s string) int { return run(s, isWord) }
+
+// run is how many bytes at the beginning of s are of a kind.
+func run(s string, of func(byte) bool) int {
+	for i := range len(s) {
+		if !of(s[i]) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// at is the byte at a place, 0 outside.
+func at(s string, i int) byte {
+	if i < 0 || i >= len(s) {
+		return 0
+	}
+	return s[i]
+}

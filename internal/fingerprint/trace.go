@@ -1,6 +1,9 @@
 package fingerprint
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxTrace is how much of a trace is read.
 const maxTrace = 8 << 10
@@ -21,7 +24,7 @@ func frames(trace string) []string {
 	p := parser{}
 	if strings.Contains(trace[:min(len(trace), maxTrace)], python) { // its end is its top
 		p.lines(trace[max(0, len(trace)-maxTrace):])
-		p.reverse()
+		slices.Reverse(p.found)
 	} else {
 		p.lines(trace[:min(len(trace), maxTrace)])
 	}
@@ -58,17 +61,11 @@ type parser struct {
 	over   bool    // the rest is who started it
 }
 
-func (p *parser) reverse() {
-	for i, j := 0, len(p.found)-1; i < j; i, j = i+1, j-1 {
-		p.found[i], p.found[j] = p.found[j], p.found[i]
-	}
-}
-
 func (p *parser) lines(trace string) {
-	for trace != "" && !p.over {
-		line, rest, _ := strings.Cut(trace, "\n")
-		p.line(strings.TrimRight(line, "\r"))
-		trace = rest
+	for line := range strings.SplitSeq(trace, "\n") {
+		if p.line(strings.TrimRight(line, "\r")); p.over {
+			return
+		}
 	}
 }
 
@@ -223,32 +220,22 @@ func file(place string) string {
 
 // foreign reports whether a place lies in a library or in the language itself.
 func foreign(place string) bool {
-	for _, mark := range [...]string{
+	return slices.ContainsFunc([]string{
 		"/pkg/mod/", "@v", "/vendor/", "/go/src/", "/src/runtime/", "redrive/internal/engine/", // Go
 		"site-packages", "dist-packages", "/lib/python", "<frozen", // Python
 		"node_modules", "node:", "(internal/", "<anonymous>", // JavaScript
 		"/gems/", "/lib/ruby/", "<internal:", // Ruby
 		"Native Method", "[internal function",
-	} {
-		if strings.Contains(place, mark) {
-			return true
-		}
-	}
-	return false
+	}, func(mark string) bool { return strings.Contains(place, mark) })
 }
 
 // library reports whether a Java or .NET name belongs to the platform or to a
 // framework that is on every stack.
 func library(name string) bool {
-	for _, prefix := range [...]string{
+	return slices.ContainsFunc([]string{
 		"java.", "javax.", "jakarta.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.", "org.springframework.", "org.apache.",
 		"System.", "Microsoft.",
-	} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // stable is the name of a function without what changes from build to build and

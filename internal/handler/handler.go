@@ -19,14 +19,23 @@
 package handler
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/envelope"
 	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // Config is one handler: exactly one of its fields is set.
@@ -118,3 +127,110 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 
 // Close closes the connections that wait for the next request.
 func (s *Set) Close() { s.client.CloseIdleConnections() }
+
+// facts is what a handler is told about the execution, beside the payload. All
+// values are printable ASCII, so that they are safe in headers and variables.
+type facts struct {
+	id, typ, queue, run, attempt string
+	idempotencyKey               string // the same for every attempt of a run
+	traceparent                  string
+	traceID                      string // that the producer gave, or empty
+}
+
+func factsOf(j job.Job) facts {
+	run := strconv.Itoa(j.Run)
+	return facts{
+		id: escape(j.ID), typ: escape(j.Type), queue: escape(j.Queue), run: run,
+		attempt:        strconv.Itoa(j.Attempts + 1),
+		idempotencyKey: escape(j.ID) + "/" + run,
+		traceparent:    traceparent(j),
+		traceID:        escape(j.TraceID),
+	}
+}
+
+// escape percent-encodes what is not visible ASCII, and the percent sign
+// itself, so that the text can be recovered.
+func escape(s string) string {
+	if strings.IndexFunc(s, unsafeRune) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; unsafeRune(rune(c)) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func unsafeRune(r rune) bool { return r <= ' ' || r > '~' || r == '%' }
+
+// traceForm is version 00 of W3C Trace Context.
+var traceForm = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
+
+// traceparent is the one that the job brought along in its meta. Else it is
+// made from the producer's trace id, where that has the form of one, or from
+// the job's own id: then all attempts and runs share the trace, and each
+// execution is a span of its own.
+func traceparent(j job.Job) string {
+	var meta struct {
+		Traceparent string `json:"traceparent"`
+	}
+	if err := json.Unmarshal(j.Meta, &meta); err == nil && validTrace(meta.Traceparent) {
+		return meta.Traceparent
+	}
+	trace, ok := traceOf(j.TraceID)
+	if !ok {
+		sum := sha256.Sum256([]byte(j.ID))
+		trace = hex.EncodeToString(sum[:16])
+	}
+	span := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", j.ID, j.Run, j.Execution))
+	return "00-" + trace + "-" + hex.EncodeToString(span[:8]) + "-01"
+}
+
+// traceIDForm is 32 hexadecimal digits, or a UUID.
+var traceIDForm = regexp.MustCompile(`^([0-9a-f]{32}|[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12})$`)
+
+// traceOf makes the trace id of a traceparent out of a producer's.
+func traceOf(id string) (trace string, ok bool) {
+	id = strings.ToLower(id)
+	return strings.ReplaceAll(id, "-", ""), traceIDForm.MatchString(id) && strings.Trim(id, "0-") != ""
+}
+
+func validTrace(s string) bool {
+	parts := traceForm.FindStringSubmatch(s)
+	return parts != nil && strings.Trim(parts[1], "0") != "" && strings.Trim(parts[2], "0") != ""
+}
+
+// Envelopes adds to the handlers one for envelopes that could not be read when
+// they came. Somebody replays one: it is read again, and a version of this
+// program that understands it hands its data to the handler of its URN.
+func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string) (engine.Handler, bool) {
+	reread := func(ctx context.Context, j job.Job) error {
+		e, poison := envelope.Parse(j.Payload)
+		if poison != nil {
+			return &job.Failure{
+				ErrorInfo: job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem},
+				Answer:    retry.Answer{Poison: poison.Reason},
+			}
+		}
+		h, ok := handlers(e.URN)
+		if !ok {
+			return &job.Failure{
+				ErrorInfo: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf(
+					"the envelope can be read by now, but no handler is configured for %q; name one, then replay", e.URN)},
+				Answer: retry.Answer{Code: retry.CodeDeadLetter},
+			}
+		}
+		j.Type, j.Payload, j.Meta, j.TraceID = e.URN, e.Data, e.Meta, e.TraceID
+		return h(ctx, j)
+	}
+	return func(typ string) (engine.Handler, bool) {
+		if typ == envelope.Unread {
+			return reread, true
+		}
+		return handlers(typ)
+	}
+}

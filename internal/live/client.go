@@ -120,7 +120,7 @@ func (c *client) read() {
 		switch {
 		case errors.Is(err, errIgnored):
 		case err != nil:
-			c.farewell(websocket.ClosePolicyViolation, err.Error())
+			c.closeWith(websocket.ClosePolicyViolation, err.Error())
 			return
 		default:
 			c.hub.subscribe(c, s)
@@ -162,7 +162,7 @@ func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 		case <-c.gone:
 			return false
 		case <-c.hub.done:
-			c.farewell(websocket.CloseGoingAway, goingAway)
+			c.closeWith(websocket.CloseGoingAway, goingAway)
 			return false
 		case <-c.recheck:
 			if !c.allowed() {
@@ -194,7 +194,7 @@ func (c *client) allowed() bool {
 	if c.valid(ctx) {
 		return true
 	}
-	c.farewell(websocket.ClosePolicyViolation, passOver)
+	c.closeWith(websocket.ClosePolicyViolation, passOver)
 	c.conn.Close()
 	return false
 }
@@ -264,7 +264,7 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 	found, err := c.hub.look(context.Background(), ids)
 	if err != nil {
 		c.hub.opts.Log.Warn("live rows could not be read", "error", err)
-		c.farewell(websocket.CloseTryAgainLater, "the rows could not be read in time")
+		c.closeWith(websocket.CloseTryAgainLater, "the rows could not be read in time")
 		return nil, err
 	}
 	if changes == nil {
@@ -308,8 +308,9 @@ func (c *client) send(data []byte) error {
 	return c.conn.WriteMessage(websocket.TextMessage, data)
 }
 
-// farewell closes politely. A client that cannot take it is closed anyway.
-func (c *client) farewell(code int, text string) {
+// closeWith says why the connection is closed. A client that cannot read it is
+// closed anyway.
+func (c *client) closeWith(code int, text string) {
 	_ = c.conn.WriteControl(websocket.CloseMessage,
 		websocket.FormatCloseMessage(code, clip.Text(text, 120)), time.Now().Add(closeLimit))
 }

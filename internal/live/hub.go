@@ -46,7 +46,7 @@ const (
 	writeLimit    = 5 * time.Second // for one message
 	readLimit     = 16 << 10        // bytes of one message from a client
 	queryLimit    = 2 * time.Second // for one look at the store
-	closeLimit    = time.Second     // for a client to take its leave
+	closeLimit    = time.Second     // for a client to close
 	inboxLimit    = 1 << 16         // changes; beyond, every client looks again
 	newerLimit    = 10_000          // jobs that are counted; beyond, there are more
 )
@@ -102,15 +102,8 @@ type frame struct {
 
 // New starts a hub. Close stops it.
 func New(totals Totaler, o Options) *Hub {
-	if o.MaxClients == 0 {
-		o.MaxClients = 12_000
-	}
-	if o.MaxPerIP == 0 {
-		o.MaxPerIP = 100
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.MaxClients, o.MaxPerIP = cmp.Or(o.MaxClients, 12_000), cmp.Or(o.MaxPerIP, 100)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Hub{
 		totals: totals, opts: o, done: make(chan struct{}),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
@@ -132,7 +125,7 @@ func New(totals Totaler, o Options) *Hub {
 func (h *Hub) Changed(changes []job.Change) { h.inbox.put(changes) }
 
 // Close tells every client that the server goes away (1001), cuts off those
-// that do not take their leave within a second, and returns when all
+// that do not close within a second, and returns when all
 // goroutines have ended.
 func (h *Hub) Close() {
 	h.mu.Lock()
@@ -236,7 +229,7 @@ func (h *Hub) open(c *client) {
 	}
 	h.mu.Unlock()
 	if closed {
-		c.farewell(websocket.CloseGoingAway, goingAway)
+		c.closeWith(websocket.CloseGoingAway, goingAway)
 		c.conn.Close()
 		h.dismiss(c.ip)
 	}

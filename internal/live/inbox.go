@@ -44,7 +44,7 @@ func signal(wake chan<- struct{}) {
 }
 
 // dispatch moves changes from the inbox to the mailboxes until the hub closes.
-// Between two rounds it takes a breath, so that a burst of small commits costs
+// Between two rounds it pauses, so that a burst of small commits costs
 // one round and not thousands.
 func (h *Hub) dispatch() {
 	var spare []job.Change

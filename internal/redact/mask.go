@@ -64,9 +64,9 @@ const maxNested = 8
 func (m *masker) document(data []byte, at path) []lock {
 	valid := rawjson.Valid(data)
 	if valid || looksLikeJSON(data) {
-		m.walker = walker{data: data, src: string(data), at: at, redactor: m.redactor, visit: m.visit, named: m.visitNamed}
+		m.walker = walker{data: data, src: string(data), broken: !valid, at: at, redactor: m.redactor, visit: m.visit, named: m.visitNamed}
 		if valid {
-			m.walker.walk(data)
+			m.walker.walk(data, nil)
 		} else {
 			m.walker.walk(mended(data))
 		}
@@ -77,7 +77,7 @@ func (m *masker) document(data []byte, at path) []lock {
 		}
 	}
 	if !valid || len(m.pairs) > 0 {
-		return joined(append(m.pairs, m.locks...))
+		return m.joined(append(m.pairs, m.locks...))
 	}
 	return m.locks
 }
@@ -98,17 +98,23 @@ func opens(s string) bool {
 	return s != "" && (s[0] == '{' || s[0] == '[' || s[0] == '"')
 }
 
-// joined puts locks in order, and makes one of those that overlap: the first.
-func joined(locks []lock) (all []lock) {
+// joined puts locks in order, and makes one of those that overlap: the first. If
+// it shows what another one hides, nothing of it is shown.
+func (m *masker) joined(locks []lock) (all []lock) {
 	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.From, b.From) })
 	for _, l := range locks {
-		if n := len(all); n > 0 && l.From < all[n-1].To {
-			all[n-1].To = max(l.To, all[n-1].To)
-		} else {
+		if n := len(all); n == 0 || l.From >= all[n-1].To {
 			all = append(all, l)
+		} else if last := &all[n-1]; m.walker.broken && (l.To > last.To || last.shows(m.walker.data[l.From:l.To])) {
+			last.To, last.Text = max(last.To, l.To), rawjson.Quote(m.next())
 		}
 	}
 	return all
+}
+
+// shows reports whether a part of a string of JSON can be read in what is shown.
+func (l lock) shows(part []byte) bool {
+	return strings.Contains(rawjson.Text(l.Text), rawjson.Text(slices.Concat([]byte(`"`), part, []byte(`"`))))
 }
 
 func (m *masker) next() string {
@@ -156,6 +162,10 @@ func (m *masker) lock(i, j int, shown string) lock {
 // search looks for secrets within a string.
 func (m *masker) search(i, j int) {
 	inside := m.walker.text(i, j)
+	if m.walker.unclear(i, j) && strings.ContainsAny(inside, `=:{["`) { // it may hold a secret
+		m.locks = append(m.locks, m.lock(i, j, m.next()))
+		return
+	}
 	if !announces(inside) && !opens(inside) { // as nearly every string
 		return
 	}
@@ -240,5 +250,5 @@ func masks(document []byte, found func(w *walker, shown string, l lock)) {
 			}
 		}
 	}
-	w.walk(document)
+	w.walk(document, nil)
 }

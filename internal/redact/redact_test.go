@@ -368,3 +368,39 @@ func TestPayload_ReadsWhatIsNearlyJSON(t *testing.T) {
 		}
 	}
 }
+
+// What is hardly JSON hides at least what it would if it were.
+func TestPayload_HidesInBrokenJSON(t *testing.T) {
+	const pair = `{"name":"pin","value":"SECRET"}`
+	r := made(t, Options{Paths: []string{"$.a", "$.b[1]"}})
+	tests := []struct{ kind, document string }{
+		{"a comma is missing, and no white space is there", `["x""y",` + pair + `]`},
+		{"a comma is missing, and no white space is there", `[{}` + pair + `]`},
+		{"a comma is missing, and no white space is there", `[[1]` + pair + `]`},
+		{"a comma is missing, and no white space is there", `{"x":"y""a":"SECRET"}`},
+		{"a comma is missing, and no white space is there", `{"pin""value":1}` + "\n" + `{"pin": "SECRET"}`},
+		{"a comma is missing after a secret", `{"pin":["x""y"],"c":` + pair + `}`},
+		{"the value is a word", `{"a":SECRET}`},
+		{"the value is a word", `{"a":'SECRET'}`},
+		{"the value is a word with a string", `{"a":b"SECRET"}`},
+		{"the value is a word with brackets", `{"a":Set(["SECRET"])}`},
+		{"words with strings count as one", `{"b":[b"x","SECRET"]}`},
+		{"words with brackets hide what is in them", `[Set(` + pair + `)]`},
+		{"words with brackets hide what is in them", `[Set([` + pair + `]),` + pair + `]`},
+		{"the name has an unknown escape", `{"pin\x":"SECRET"}`},
+		{"the name has an unknown escape", "{\"pin\\\n\" :SECRET}"},
+		{"the name has an unknown escape", `{"a\x":["SECRET"]}`},
+		{"the name of a pair has an unknown escape", `[{"name":"pin\x","value":"SECRET"}]`},
+		{"the name of a pair has an unknown escape", `[{"name\x":"pin","value":"SECRET"}]`},
+		{"the name of a pair has an unknown escape", `[{"name":"pin","value\x":"SECRET"}]`},
+		{"a string of JSON has an unknown escape", `["{\"x\":[{\"name\":\"pin\",\"value\":\"SECRET\"}]}\x"]`},
+		{"a string of JSON has an unknown escape", "\"{\\\"a\\\":\\\"SECRET\\\" ,\\\"x\\\":1e\n}\""},
+		{"what the string shows is a secret of the text", `["{\"x\":b\"[\\\\\",\"pin\\\":\n\"SECRET\"}",None]`},
+		{"a secret of the text begins in the string", `["{\"x\":b\"[\\\\\",\"pin\\\":\n\"SECRET\"}","y"x]`},
+	}
+	for _, test := range tests {
+		if got := string(r.Payload([]byte(test.document))); strings.Contains(got, "SECRET") {
+			t.Errorf("%s: %s\n is shown as %s", test.kind, test.document, got)
+		}
+	}
+}

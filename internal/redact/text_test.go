@@ -2,9 +2,10 @@ package redact
 
 import (
 	"fmt"
-	"redrive/internal/rawjson"
 	"strings"
 	"testing"
+
+	"redrive/internal/rawjson"
 )
 
 // secretForms are the ways in which secrets are said; S1 and S2 are secrets.

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,7 +13,8 @@ import (
 type walker struct {
 	data     []byte
 	src      string // the same, of which names and texts are parts
-	next     *rawjson.Cursor
+	broken   bool   // it is not JSON
+	next     tokens
 	at       path                           // where it is
 	redactor *Redactor                      // nil: nothing is secret
 	visit    func(from, to int, whole bool) // is shown each value but those into which it goes; whole: it does not want to
@@ -26,7 +28,7 @@ func (w *walker) isSecret() bool {
 	if w.redactor == nil {
 		return false
 	}
-	if n := len(w.at); n > 0 && !w.at[n-1].element && w.redactor.names.hide(w.at[n-1].name) {
+	if n := len(w.at); n > 0 && !w.at[n-1].element && (w.at[n-1].unclear || w.redactor.names.hide(w.at[n-1].name)) {
 		return true
 	}
 	return slices.ContainsFunc(w.redactor.paths, func(p path) bool { return p.leads(w.at) })
@@ -62,10 +64,40 @@ func (p places) of(w *walker) (n int) {
 // value.
 const maxDepth = 512
 
-// walk goes through the document, whose tokens lie where those of JSON do.
-func (w *walker) walk(json []byte) {
-	w.next = rawjson.NewCursor(json)
-	defer w.next.Close()
+// tokens are those of a document, or of what [mended] made of it: their places
+// are those in the document itself.
+type tokens struct {
+	cursor *rawjson.Cursor
+	added  []int // the places of the bytes that the document does not have
+}
+
+func (t tokens) place(i int) int {
+	if len(t.added) > 0 {
+		n, _ := slices.BinarySearch(t.added, i)
+		i -= n
+	}
+	return i
+}
+
+func (t tokens) Peek() (kind byte, from int) {
+	kind, from = t.cursor.Peek()
+	return kind, t.place(from)
+}
+
+func (t tokens) Next() (kind byte, from, to int) {
+	kind, from, to = t.cursor.Next()
+	return kind, t.place(from), t.place(to)
+}
+
+func (t tokens) Skip() (to int, ok bool) {
+	to, ok = t.cursor.Skip()
+	return t.place(to), ok
+}
+
+// walk goes through a document that is JSON, or made to be.
+func (w *walker) walk(json []byte, added []int) {
+	w.next = tokens{rawjson.NewCursor(json), added}
+	defer w.next.cursor.Close()
 	w.value(w.next.Peek())
 }
 
@@ -93,6 +125,7 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	} else {
 		kind, _, to = w.next.Next()
 		ok = kind != 0
+		whole = whole || kind == '0' && w.unclear(from, to)
 	}
 	if !ok {
 		to = len(w.data)
@@ -108,15 +141,16 @@ type pair struct {
 }
 
 type member struct {
-	name     string
+	step
 	from, to int
 }
 
 // member looks at a member of what may be a pair.
 func (w *walker) member(p *pair, m member) {
+	p.secret = p.secret || m.unclear
 	switch strings.ToLower(m.name) {
 	case "name", "key", "field", "header", "k":
-		p.secret = p.secret || w.data[m.from] == '"' && w.redactor.names.hide(w.text(m.from, m.to))
+		p.secret = p.secret || w.data[m.from] == '"' && (w.redactor.names.hide(w.text(m.from, m.to)) || w.unclear(m.from, m.to))
 	case "value", "values", "val", "v":
 		p.values = append(p.values, m)
 	}
@@ -129,7 +163,7 @@ func (w *walker) members() (end int, ok bool) {
 	end, ok = w.each(&p)
 	if p.secret {
 		for _, m := range p.values {
-			w.enter(step{name: m.name})
+			w.enter(m.step)
 			w.named(m.from, m.to)
 			w.leave()
 		}
@@ -145,9 +179,9 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 		} else if kind == 0 {
 			return len(w.data), false
 		}
-		m := member{name: w.text(from, to)}
+		m := member{step: step{name: w.text(from, to), unclear: w.unclear(from, to)}}
 		kind, m.from = w.next.Peek()
-		w.enter(step{name: m.name})
+		w.enter(m.step)
 		m.to, ok = w.value(kind, m.from)
 		w.leave()
 		if w.redactor != nil && m.from < m.to {
@@ -190,4 +224,125 @@ func (w *walker) text(i, j int) string {
 		}
 	}
 	return rawjson.Text(w.data[i:j])
+}
+
+// unclear reports whether nobody knows what the string or the word from i to j
+// says: the string has escapes that JSON does not know, or the word ends with
+// brackets or with a string that has escapes, see [afterWord].
+func (w *walker) unclear(i, j int) bool {
+	raw := w.data[i:j]
+	switch {
+	case !w.broken:
+		return false
+	case raw[0] == '"':
+		return bytes.IndexByte(raw, '\\') >= 0 && mendString(bytes.Clone(raw)) > 0
+	}
+	return bytes.ContainsAny(raw, `{[\`)
+}
+
+// mended returns the JSON that a text was meant to be, as long as the text but
+// for the commas that are added where one is missing: added says where they
+// stand. Overwritten are words that JSON does not know, such as NaN and None,
+// control characters and unknown escapes in strings, and a comma before a closing
+// bracket.
+func mended(data []byte) (out []byte, added []int) {
+	out = make([]byte, 0, len(data)+len(data)/8)
+	last, before := 0, byte('[') // the token before, and how it begins
+	for i := 0; i < len(data); {
+		c, end := data[i], i+1
+		opens := false
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			out = append(out, c)
+			i++
+			continue
+		case ',', ':':
+		case '}', ']':
+			if before == ',' {
+				out[last] = ' '
+			}
+		case '{', '[':
+			opens = true
+		case '"':
+			opens, end = true, afterString(data, i)
+		default:
+			opens, end = true, afterWord(data, i)
+		}
+		if opens && strings.IndexByte(",:{[", before) < 0 {
+			added = append(added, len(out))
+			out = append(out, ',')
+		}
+		last, before = len(out), c
+		out = append(out, data[i:end]...)
+		switch token := out[last:]; {
+		case c == '"':
+			mendString(token)
+		case opens && c != '{' && c != '[' && !rawjson.Valid(token):
+			copy(token, strings.Repeat("1", len(token)))
+		}
+		i = end
+	}
+	return out, added
+}
+
+// afterWord returns the index after the word that begins at i, and after what
+// stands in quotes or brackets at its end: b"a", Set([1]).
+func afterWord(data []byte, i int) int {
+	for level := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			if i = afterString(data, i) - 1; level == 0 {
+				return i + 1
+			}
+		case c == '{' || c == '[':
+			level++
+		case c == '}' || c == ']':
+			if level--; level < 0 {
+				return i
+			} else if level == 0 {
+				return i + 1
+			}
+		case level == 0 && strings.IndexByte(",: \t\r\n", c) >= 0:
+			return i
+		}
+	}
+	return len(data)
+}
+
+// mendString puts blanks in the place of what may not be in a string, control
+// characters and backslashes with which no escape begins, and counts them.
+func mendString(s []byte) (wrong int) {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && (i+1 == len(s) || isEscape(s[i:])):
+			i++
+		case s[i] == '\\' || s[i] < ' ':
+			s[i] = ' '
+			wrong++
+		}
+	}
+	return wrong
+}
+
+// isEscape reports whether a text, which begins with a backslash and does not end
+// with it, begins with an escape that JSON knows.
+func isEscape(s []byte) bool {
+	if s[1] == 'u' {
+		return rawjson.Valid([]byte(`"` + string(s[:min(len(s), len(`\u0000`))]) + `"`))
+	}
+	return strings.IndexByte(`"\/bfnrt`, s[1]) >= 0
+}
+
+// afterString returns the index after the string that begins at i, or the end of
+// the text when it is never closed.
+func afterString(data []byte, i int) int {
+	for i++; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp/syntax"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"redrive/internal/wire"
 )
 
-// The bounds of the text of one expression; price.go bounds the time it takes.
+// The bounds of the text of one expression; what it costs bounds the time it takes.
 const (
 	maxSource = 4 << 10 // bytes
 	maxNodes  = 250     // names, values and operators
@@ -115,12 +116,8 @@ func (i *inspector) unknown(n *ast.IdentifierNode) {
 	if _, ok := i.roots[n.Value]; ok {
 		i.refuse(n, "%s alone is no value; write a field of it, as %s.type", n.Value, n.Value)
 	}
-	known := make([]string, 0, len(i.roots))
-	for name := range i.roots {
-		known = append(known, name)
-	}
-	slices.Sort(known)
-	i.refuse(n, "%s is unknown here; known are %s", clip.Text(n.Value, 64), strings.Join(known, ", "))
+	known := strings.Join(slices.Sorted(maps.Keys(i.roots)), ", ")
+	i.refuse(n, "%s is unknown here; known are %s", clip.Text(n.Value, 64), known)
 }
 
 // member is a field of the facts, or an entry of some value.
@@ -280,13 +277,12 @@ func (i *inspector) match(n *ast.BinaryNode, bytes int) {
 		i.refuse(n.Right, "a pattern must be written out, in quotes")
 		return
 	}
+	var compiled *syntax.Prog
 	parsed, err := syntax.Parse(pattern.Value, syntax.Perl)
-	if err != nil {
-		i.refuse(n.Right, "%v", err)
-		return
+	if err == nil {
+		compiled, err = syntax.Compile(parsed.Simplify())
 	}
-	compiled, err := syntax.Compile(parsed.Simplify())
-	if err != nil { // unreachable: it was parsed
+	if err != nil {
 		i.refuse(n.Right, "%v", err)
 		return
 	}

@@ -2,18 +2,23 @@ package rules
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
+	"redrive/internal/clip"
+	"redrive/internal/job"
+	"redrive/internal/retry"
 	"redrive/internal/wire"
 )
 
@@ -31,7 +36,7 @@ const (
 // expression is a compiled expression.
 type expression struct {
 	program       *vm.Program
-	work          int  // see price.go
+	work          int  // see maxWork
 	payload, meta bool // what it reads of the job
 }
 
@@ -93,52 +98,40 @@ func placed(err error, source string) error {
 	return fmt.Errorf("%s, at %s", at.Message, place)
 }
 
-func (x *expression) run(facts any, j *jobFacts) (any, error) {
+// run returns the value of an expression.
+func run[T any](x *expression, facts any, j *jobFacts) (value T, err error) {
 	if err := j.fill(x.payload, x.meta); err != nil {
-		return nil, err
+		return value, err
 	}
 	machine := vm.VM{MemoryBudget: budget}
 	out, err := machine.Run(x.program, facts)
 	if err != nil {
-		return nil, placed(err, x.program.Source().String())
+		return value, placed(err, x.program.Source().String())
 	}
-	return out, nil
+	value, ok := out.(T)
+	if !ok {
+		return value, fmt.Errorf("it gave %T, not %T", out, value)
+	}
+	return value, nil
 }
 
 // holds reports whether a condition is true.
-func (x *expression) holds(facts any, j *jobFacts) (bool, error) {
-	out, err := x.run(facts, j)
-	if err != nil {
-		return false, err
-	}
-	is, ok := out.(bool)
-	if !ok {
-		return false, fmt.Errorf("it gave %T, neither true nor false", out)
-	}
-	return is, nil
-}
+func (x *expression) holds(facts any, j *jobFacts) (bool, error) { return run[bool](x, facts, j) }
 
 // duration is the value of an expression that gives a duration.
 func (x *expression) duration(facts any, j *jobFacts) (time.Duration, error) {
-	out, err := x.run(facts, j)
+	d, err := run[time.Duration](x, facts, j)
 	if err != nil {
 		return 0, err
-	}
-	d, ok := out.(time.Duration)
-	if !ok {
-		return 0, fmt.Errorf("it gave %T, no duration", out)
 	}
 	return notNegative(float64(d))
 }
 
 func notNegative(nanoseconds float64) (time.Duration, error) {
-	switch {
-	case !(nanoseconds >= 0):
+	if !(nanoseconds >= 0) {
 		return 0, errors.New("it gave no duration, or one below zero")
-	case nanoseconds >= math.MaxInt64:
-		return math.MaxInt64, nil
 	}
-	return time.Duration(nanoseconds), nil
+	return bounded(nanoseconds), nil
 }
 
 func parseDuration(args ...any) (any, error) {
@@ -146,11 +139,200 @@ func parseDuration(args ...any) (any, error) {
 }
 
 func seconds(args ...any) (any, error) {
-	switch n := args[0].(type) {
-	case int:
-		return notNegative(float64(n) * float64(time.Second))
-	case float64:
-		return notNegative(n * float64(time.Second))
+	n, err := number(args[0])
+	if err != nil { // unreachable: the language has checked it
+		return nil, err
 	}
-	return nil, fmt.Errorf("seconds(%T): not a number", args[0])
+	return notNegative(n * float64(time.Second))
+}
+
+// The facts that an expression sees, under the names in the tags.
+type (
+	enqueueFacts struct {
+		Job *jobFacts `expr:"job"`
+	}
+
+	failureFacts struct {
+		Job     *jobFacts    `expr:"job"`
+		Attempt attemptFacts `expr:"attempt"`
+		Error   errorFacts   `expr:"error"`
+	}
+
+	jobFacts struct {
+		ID          string         `expr:"id"`
+		Type        string         `expr:"type"`
+		Queue       string         `expr:"queue"`
+		Priority    int            `expr:"priority"`
+		Run         int            `expr:"run"`
+		MaxAttempts int            `expr:"max_attempts"`
+		TTR         time.Duration  `expr:"ttr"`
+		TraceID     string         `expr:"trace_id"`
+		Payload     any            `expr:"payload"`
+		Meta        map[string]any `expr:"meta"`
+
+		raw job.Job
+	}
+
+	attemptFacts struct {
+		Number   int           `expr:"number"`
+		Outcome  string        `expr:"outcome"`
+		Duration time.Duration `expr:"duration"`
+		Worker   string        `expr:"worker"`
+	}
+
+	errorFacts struct {
+		Type      string `expr:"type"`
+		Message   string `expr:"message"`
+		Code      string `expr:"code"`
+		Retryable any    `expr:"retryable"` // a bool, or nil when the handler did not say
+	}
+)
+
+func newJobFacts(j job.Job) *jobFacts {
+	return &jobFacts{
+		ID: j.ID, Type: j.Type, Queue: j.Queue, Priority: j.Priority, Run: max(j.Run, 1),
+		MaxAttempts: j.Policy.Limit(), TTR: j.Timeout, TraceID: j.TraceID, raw: j,
+	}
+}
+
+func newFailureFacts(j job.Job, e job.Ending) failureFacts {
+	f := failureFacts{
+		Job: newJobFacts(j),
+		Attempt: attemptFacts{
+			Number: j.Attempts + 1, Outcome: string(e.Outcome),
+			Duration: max(0, e.FinishedAt.Sub(j.StartedAt)), Worker: j.Worker,
+		},
+		Error: errorFacts{
+			Type: clip.Text(e.Error.Type, retry.MaxErrorType), Message: clip.Text(e.Error.Message, job.MaxErrorMessage),
+			Code: string(e.Answer.Code),
+		},
+	}
+	if r := e.Answer.Retryable; r != nil {
+		f.Error.Retryable = *r
+	}
+	return f
+}
+
+// fill decodes what an expression needs and no other did before it.
+func (f *jobFacts) fill(payload, meta bool) error {
+	if payload && f.Payload == nil {
+		if err := json.Unmarshal(f.raw.Payload, &f.Payload); err != nil {
+			return fmt.Errorf("the payload cannot be read: %w", err)
+		}
+	}
+	if meta && f.Meta == nil && len(f.raw.Meta) > 0 {
+		if err := json.Unmarshal(f.raw.Meta, &f.Meta); err != nil {
+			return fmt.Errorf("the meta cannot be read: %w", err)
+		}
+	}
+	return nil
+}
+
+// merge adds members to a job's meta and leaves its others as they are.
+func merge(meta json.RawMessage, more map[string]string) (json.RawMessage, error) {
+	if len(more) == 0 {
+		return meta, nil
+	}
+	var all map[string]json.RawMessage
+	if len(meta) > 0 {
+		if err := json.Unmarshal(meta, &all); err != nil {
+			return nil, fmt.Errorf("the meta cannot be read: %w", err)
+		}
+	}
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	for name, value := range more {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("meta.%s: %w", name, err)
+		}
+		all[name] = data
+	}
+	merged, err := json.Marshal(all)
+	if err == nil && len(merged) > job.MaxMeta {
+		err = fmt.Errorf("the meta would have %d bytes, at most %d are kept", len(merged), job.MaxMeta)
+	}
+	return merged, err
+}
+
+// What an expression costs is counted when it is compiled: for each thing that
+// it does, the passes that this takes over the bytes of its operand, if the
+// operand were as large as it can be. A pass over a byte takes about a
+// nanosecond at the worst input that there is; for a condition in a loop, that
+// is a list of numbers with one digit. Nothing is allowed that is worse than
+// linear, so that the sum bounds the time.
+const (
+	maxWork     = 200 * job.MaxPayload // of an expression
+	maxListWork = 5 * maxWork          // of all expressions of a list of rules
+
+	stepWork    = 3  // of each name, value and operator in a loop
+	callWork    = 40 // of each call in a loop, beside its work on the bytes
+	copyWork    = 2  // texts are copied, or compared
+	seekWork    = 15 // a short text is looked for
+	scanWork    = 10 // a value is looked for in a list
+	compareWork = 60 // two values are compared entry by entry
+	matchWork   = 8  // of each instruction of a pattern
+)
+
+// smallest are the bytes of the smallest entry of a list with what divides it
+// from the next.
+const smallest = 2
+
+// sizeOf is the most bytes that a fact can have.
+func sizeOf(path string) int {
+	switch path {
+	case "job.payload":
+		return job.MaxPayload
+	case "job.meta":
+		return job.MaxMeta
+	case "error.message":
+		return job.MaxErrorMessage
+	}
+	return max(job.MaxType, retry.MaxErrorType)
+}
+
+// spend counts work.
+func (i *inspector) spend(n ast.Node, bytes, passes int) {
+	if i.work += bytes * passes; i.work > maxWork {
+		i.refuse(n, "here the expression becomes too much work for the largest job (%d of %d); "+
+			"do less with all of the payload, above all in loops, with matches, string and max", i.work/job.MaxPayload, maxWork/job.MaxPayload)
+	}
+}
+
+// function is what a function does with its first argument.
+type function struct {
+	name  string
+	work  int
+	grows int // bytes that it gives for each byte; 0: a number, a bool, a word
+}
+
+// loops go through a list. They never stand inside one another.
+var loops = [...]function{
+	{"all", 10, 0}, {"any", 10, 0}, {"none", 10, 0}, {"one", 10, 0}, {"count", 10, 0}, {"find", 10, 1}, {"findIndex", 10, 0},
+	{"filter", 20, 1}, {"sum", 20, 0},
+}
+
+// functions are all that can be called, with seconds.
+var functions = [...]function{
+	{"len", copyWork, 0}, {"lower", 15, 1}, {"upper", 15, 1}, {"trim", 30, 1}, {"trimPrefix", copyWork, 1}, {"trimSuffix", copyWork, 1},
+	{"indexOf", seekWork, 0}, {"lastIndexOf", seekWork, 0}, {"hasPrefix", copyWork, 0}, {"hasSuffix", copyWork, 0},
+	{"string", 90, 2}, {"int", 20, 0}, {"float", 20, 0}, {"abs", 0, 0}, {"ceil", 0, 0}, {"floor", 0, 0}, {"round", 0, 0},
+	{"min", 60, 1}, {"max", 60, 1}, {"first", copyWork, 1}, {"last", copyWork, 1}, {"type", 0, 0}, {"duration", 60, 0},
+}
+
+func find(all []function, name string) (function, bool) {
+	k := slices.IndexFunc(all, func(f function) bool { return f.name == name })
+	if k < 0 {
+		return function{}, false
+	}
+	return all[k], true
+}
+
+func names(all []function) string {
+	var list []string
+	for _, f := range all {
+		list = append(list, f.name)
+	}
+	return strings.Join(list, ", ")
 }

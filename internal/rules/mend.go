@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/expr-lang/expr"
@@ -80,12 +81,7 @@ func (m *mender) binary(node *ast.Node, n *ast.BinaryNode) {
 }
 
 func durations(nodes []ast.Node) bool {
-	for _, n := range nodes {
-		if n.Type() != durationType {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nodes, func(n ast.Node) bool { return n.Type() != durationType })
 }
 
 // refuse keeps the first error.

@@ -9,7 +9,7 @@
 //
 // Conditions are expressions of github.com/expr-lang/expr, and of that language
 // only what cannot run away: inspect.go holds the list. Each allowed thing takes
-// time and memory linear in the size of the job, and price.go adds up how much of
+// time and memory linear in the size of the job, and inspect.go adds up how much of
 // it an expression does, and all of a list; what is too much is refused at
 // start. So no rule needs a clock to watch it. A rule sees the job, the attempt
 // and the error, and nothing else: no time of day, no environment, no state.

@@ -25,7 +25,7 @@ type Store interface {
 
 // Index makes failures searchable.
 type Index interface {
-	Fill(ctx context.Context) (int, error)
+	Update(ctx context.Context) (int, error)
 }
 
 // Plan says how many jobs to write.
@@ -52,7 +52,7 @@ func (c Plan) Write(ctx context.Context, store Store, index Index, progress func
 		progress(n, c.Jobs)
 	}
 	progress(c.Jobs, c.Jobs)
-	_, err := index.Fill(ctx)
+	_, err := index.Update(ctx)
 	return err
 }
 

@@ -69,7 +69,7 @@ func newest(t *testing.T, s *store.Store) job.Job {
 // What died can be searched.
 func TestCrowd_CanBeSearched(t *testing.T) {
 	s := write(t, seed.Plan{Jobs: 500, Dead: 50, Seed: 5, Now: now})
-	if n, err := s.Search.Fill(t.Context()); n != 0 || err != nil {
+	if n, err := s.Search.Update(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d failures were not searchable, %v", n, err)
 	}
 	all, err := s.Jobs(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 1)

@@ -21,17 +21,18 @@ import (
 	"redrive/internal/server/web"
 )
 
-// policy of every answer: a page may load its own scripts, styles, images and
-// connections, and nothing else.
+// contentPolicy is the policy of every answer: a page may load scripts, styles,
+// images and connections of its own, and nothing else. Text of a payload that
+// ended up as markup could then still do nothing.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// patience is how long a request may wait for the database: less than the
-// server's WriteTimeout, so that the answer still gets out.
-const patience = 25 * time.Second
+// requestTimeout is how long a request may wait for the database: less than the
+// WriteTimeout of the server, so that the answer still gets out.
+const requestTimeout = 25 * time.Second
 
-// observe sets the headers of every answer, whatever comes of the request,
-// names the request and logs it.
+// observe sets the headers of every answer, also of one that another guard
+// refuses, gives the request an id and logs it.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := time.Now()
@@ -53,7 +54,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recover turns a panic into an error. Its trace goes to the log only.
+// recover turns a panic into an error. The stack goes into the log only.
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
@@ -67,24 +68,24 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// guard refuses requests for other names, writes from other sites and queries
-// that cannot be read, and lets none wait for ever.
+// guard refuses requests for other host names, writes from other sites and
+// queries that cannot be parsed, and bounds the time of all others.
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if err := s.suspect(r); err != nil {
+		if err := s.checkRequest(r); err != nil {
 			s.strip(r.URL) // programs are answered as such, wherever the server is
 			return err
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		c.SetRequest(r.WithContext(ctx))
 		return next(c)
 	}
 }
 
-// suspect says why a request is not even routed, or nothing.
-func (s *Server) suspect(r *http.Request) error {
+// checkRequest says why a request is not even routed, or nothing.
+func (s *Server) checkRequest(r *http.Request) error {
 	if !s.hosts.allow(r) {
 		return web.Fail(web.WrongHost, fmt.Sprintf(
 			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
@@ -98,14 +99,15 @@ func (s *Server) suspect(r *http.Request) error {
 	return nil
 }
 
+// newRequestID makes an id that joins an answer to its lines in the log.
 func newRequestID() string {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
 
-// hosts is the list of names under which the server may be addressed, beside
-// the address that it is reached at and the names of this machine.
+// hosts are the names under which the server may be addressed, beside the
+// address that it is reached at and the names of this machine.
 type hosts map[string]bool
 
 func newHosts(configured []string) hosts {
@@ -116,6 +118,7 @@ func newHosts(configured []string) hosts {
 	return h
 }
 
+// allow reports whether a request is addressed to this server.
 func (h hosts) allow(r *http.Request) bool {
 	name := hostname(r.Host)
 	switch name {
@@ -132,7 +135,8 @@ func (h hosts) has(host string) bool {
 }
 
 // isLocalAddress reports whether the name is the address at which this very
-// connection arrived. An address, unlike a name, cannot be pointed elsewhere.
+// connection arrived. An address, unlike a name, cannot be pointed at another
+// machine.
 func isLocalAddress(r *http.Request, name string) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -142,16 +146,17 @@ func isLocalAddress(r *http.Request, name string) bool {
 	return err == nil && asked.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// trusted reports whether an origin is one of the configured names: a proxy
-// in front changes the Host, but not the Origin.
+// trusted reports whether an origin is one of the configured names: a proxy in
+// front changes the Host, but not the Origin.
 func (h hosts) trusted(origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && h.has(u.Host)
 }
 
-// CheckOrigin reports whether a websocket may be opened: its page must come
-// from the address that it connects to, or from a configured name. No browser
-// leaves the Origin out.
+// CheckOrigin reports whether a websocket may be opened: its page must come from
+// the address that it connects to, or from a configured name. Browsers always
+// send an Origin, so whoever sends none is no browser and cannot be tricked by a
+// page.
 func CheckOrigin(configured []string) func(*http.Request) bool {
 	h := newHosts(configured)
 	return func(r *http.Request) bool {
@@ -175,8 +180,8 @@ func hostname(host string) string {
 // leaves: in Location and in the attributes of a page. Nobody guesses whether
 // an address has it already; inside, none has.
 
-// rebase takes the base path off a request, and puts it before where its answer
-// sends the browser. Whatever is not below the base path does not exist.
+// rebase takes the base path off a request, and puts it in front of the address
+// that a redirect leads to. Nothing exists outside the base path.
 func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 	if s.basePath == "" {
 		return next
@@ -209,7 +214,8 @@ func (s *Server) strip(u *url.URL) bool {
 	return true
 }
 
-// refuse answers an error. It is echo's HTTPErrorHandler.
+// refuse answers an error. It is echo's HTTPErrorHandler. What went wrong inside
+// is only in the log; the answer names the request under which to find it.
 func (s *Server) refuse(err error, c echo.Context) {
 	if errors.Is(err, context.Canceled) { // the client has left: nobody reads an answer, and nothing is wrong
 		s.Log.Debug("the client left", "request", web.RequestID(c), "path", c.Path(), "error", err)

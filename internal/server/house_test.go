@@ -229,7 +229,7 @@ func (h *house) fail(queue, errorType, message, trace string) {
 	if _, _, err := h.store.Exchange(context.Background(), all, job.Claim{}); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.store.Search.Fill(context.Background()); err != nil {
+	if _, err := h.store.Search.Update(context.Background()); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -28,7 +28,9 @@ import (
 // reaches this machine's own address is its admin, as the person is who could
 // read the database file as well.
 
-// permit runs a handler only for whom its route allows.
+// permit runs a handler only if the caller has the permission of its route. A
+// route without a permission cannot be reached, so that a forgotten one is
+// closed and not open.
 func (s *Server) permit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -52,7 +54,7 @@ func (s *Server) permit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// noRoute is the answer where no route is: never one of a handler.
+// noRoute is the answer where there is no route.
 func noRoute(c echo.Context) error {
 	if allowed, ok := c.Get(echo.ContextKeyHeaderAllow).(string); ok && allowed != "" {
 		c.Response().Header().Set(echo.HeaderAllow, allowed)
@@ -61,7 +63,10 @@ func noRoute(c echo.Context) error {
 	return echo.ErrNotFound
 }
 
-// allow says why a caller may not use a route, or nothing.
+// allow says why a caller may not use a route, or nothing. Cookies and the
+// headers of a proxy come along with every request that a browser sends, also
+// one that a page of another site makes it send, so such a caller must prove
+// where the request comes from.
 func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) error {
 	switch {
 	case who.Means == web.ByNothing:
@@ -75,6 +80,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	return nil
 }
 
+// howToLogIn says what to do when nobody is logged in.
 func (s *Server) howToLogIn() string {
 	if s.View.Accounts().Guarded() || s.proxy != nil {
 		return "log in, or send a token as Authorization: Bearer"
@@ -82,8 +88,8 @@ func (s *Server) howToLogIn() string {
 	return "there is no user yet; on the machine of the database, run: dashboard user add NAME --role admin"
 }
 
-// fromOwnPage reports whether a request that a browser may have sent by itself
-// says where it comes from. That it is no other site was checked before.
+// fromOwnPage reports whether a request says which page it comes from. That it
+// is not a page of another site was checked before.
 func fromOwnPage(r *http.Request) bool {
 	if isUpgrade(r) {
 		return r.Header.Get("Origin") != ""
@@ -91,6 +97,8 @@ func fromOwnPage(r *http.Request) bool {
 	return web.IsRead(r) || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 }
 
+// isUpgrade reports whether a request asks for a websocket, which is a GET and
+// yet no plain read.
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // identify finds out who sends a request. An error comes with the zero caller.
@@ -111,10 +119,11 @@ func (s *Server) identify(c echo.Context) (web.Caller, error) {
 	return web.Caller{}, nil
 }
 
-// open reports whether whoever gets here may do everything.
+// open reports whether everybody who reaches the server may do everything.
 func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Accounts().Guarded() }
 
-// bearer is the token that a request carries; ok is true for an empty one, too.
+// bearer is the token that a request carries; ok is true for an empty one as
+// well, because it was meant as a token.
 func bearer(r *http.Request) (text string, ok bool) {
 	for _, value := range r.Header.Values("Authorization") {
 		if scheme, rest, _ := strings.Cut(value, " "); strings.EqualFold(scheme, "Bearer") {
@@ -124,6 +133,8 @@ func bearer(r *http.Request) (text string, ok bool) {
 	return "", false
 }
 
+// byToken is the caller of a token. All that can be wrong with it has the same
+// answer, so that nobody learns which tokens exist.
 func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	const wrong = "the token is wrong, expired or revoked; an admin makes another one"
 	id, hash, ok := access.ParseToken(text)
@@ -140,6 +151,8 @@ func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	return web.Caller{Means: web.ByToken, Name: "token " + t.Name, Role: t.Role, Token: t.ID, Seen: t.Used}, nil
 }
 
+// bySession is the caller of a session cookie. A cookie that is no longer good
+// counts as none: the browser is sent to the login.
 func (s *Server) bySession(c echo.Context) (web.Caller, error) {
 	cookie, err := c.Request().Cookie(s.cookieName(c))
 	if err != nil {
@@ -162,8 +175,8 @@ func (s *Server) bySession(c echo.Context) (web.Caller, error) {
 // noteEvery is how exactly it is known when a session or token was used last.
 const noteEvery = time.Minute
 
-// noteUse writes down that a session or token is in use. Where that is not
-// possible now, the request is answered all the same.
+// noteUse records that a session or token is in use. When that is not possible,
+// the request is answered all the same.
 func (s *Server) noteUse(c echo.Context, who web.Caller) {
 	now := time.Now()
 	if who.Session == nil && who.Token == "" || now.Sub(who.Seen) < noteEvery {
@@ -182,7 +195,8 @@ func (s *Server) noteUse(c echo.Context, who web.Caller) {
 	}
 }
 
-// stillAllowed reports whether somebody whose connection stays open may go on.
+// stillAllowed reports whether the caller of an open connection may keep it. It
+// asks the database again, since a role can change while a page is open.
 func (s *Server) stillAllowed(ctx context.Context, who web.Caller, need access.Permission) bool {
 	now := time.Now()
 	switch who.Means {
@@ -200,7 +214,7 @@ func (s *Server) stillAllowed(ctx context.Context, who web.Caller, need access.P
 	return false
 }
 
-// toLogin is where a browser goes that has to log in first, and comes back from.
+// toLogin is the address of the login that leads back to the request afterwards.
 func toLogin(r *http.Request) string {
 	if !web.IsRead(r) || r.URL.RequestURI() == "/" {
 		return "/login"
@@ -223,7 +237,7 @@ func (s *Server) me(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, web.Object{"name", who.Name, "role", who.Role, "may", may}.Encode())
 }
 
-// loginPage is the page /login. Whoever is known already is sent on.
+// loginPage is the page /login. Whoever is logged in already is sent on.
 func (s *Server) loginPage(c echo.Context) error {
 	next := nextPage(c.QueryParam("next"))
 	if who := web.CallerOf(c); who.Role.May(access.View) {
@@ -232,7 +246,8 @@ func (s *Server) loginPage(c echo.Context) error {
 	return s.pages.Login(c, http.StatusOK, next, "", "")
 }
 
-// nextPage is where a login leads: a page here, or the overview.
+// nextPage is where a login leads: to a page of this server, never to another
+// site.
 func nextPage(text string) string {
 	if next, ok := web.LocalPath(text); ok {
 		return next
@@ -240,8 +255,8 @@ func nextPage(text string) string {
 	return "/"
 }
 
-// login is POST /login. It says the same whether the name or the password is
-// wrong, after the same work.
+// login is POST /login. Its answer is the same whether the name or the password
+// is wrong, and so is the time that it takes.
 func (s *Server) login(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
@@ -260,7 +275,8 @@ func (s *Server) login(c echo.Context) error {
 	return err
 }
 
-// logIn checks a password and begins a session under a new id.
+// logIn checks a password and starts a session under a new id, so that an id
+// that somebody planted in the browser before is worth nothing.
 func (s *Server) logIn(c echo.Context, name, password string) error {
 	ctx, now := c.Request().Context(), time.Now()
 	u, err := s.checkPassword(c, now, name, password)
@@ -285,12 +301,15 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 	return nil
 }
 
+// wrongPassword is the answer to every login that fails.
 func wrongPassword() error {
 	return web.Fail(web.UnknownLogin, "the name or the password is wrong")
 }
 
-// checkPassword returns the user whose password this is. A name that nobody has
-// takes the same way as one that somebody has.
+// checkPassword returns the user with this password. A name that nobody has
+// takes the same steps as one that somebody has: the time must not tell them
+// apart. Tries are limited by name and by address before the expensive hash is
+// computed.
 func (s *Server) checkPassword(c echo.Context, now time.Time, name, password string) (access.User, error) {
 	ctx, address := c.Request().Context(), c.RealIP()
 	if access.CheckUser(name) != nil {
@@ -317,7 +336,8 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 	return u, nil
 }
 
-// loginFailed writes a failure down, a few of them a minute.
+// loginFailed writes a failed login into the audit log, but only a few a minute:
+// nobody can fill the log by guessing.
 func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address string) {
 	if !s.logins.Audits(now) {
 		return
@@ -327,7 +347,8 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 	}
 }
 
-// logout is POST /logout: the session ends here, not only in this browser.
+// logout is POST /logout. The session ends on the server, not only in this
+// browser.
 func (s *Server) logout(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
@@ -342,8 +363,8 @@ func (s *Server) logout(c echo.Context) error {
 	return web.Done(c, "/login", "text", "Logged out")
 }
 
-// cookieName is the name of the session's cookie. Its prefix makes browsers
-// refuse one that was set without https, or by another host of the same domain.
+// cookieName is the name of the session cookie. Its prefix makes browsers refuse
+// one that was set without https, or by another host of the same domain.
 func (s *Server) cookieName(c echo.Context) string {
 	switch {
 	case !s.overHTTPS(c.Request()):
@@ -354,6 +375,8 @@ func (s *Server) cookieName(c echo.Context) string {
 	return "__Host-redrive"
 }
 
+// cookie is the session cookie. Scripts cannot read it, and other sites cannot
+// have it sent along with a form.
 func (s *Server) cookie(c echo.Context, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: s.cookieName(c), Value: value, Path: s.basePath + "/", MaxAge: maxAge,
@@ -361,13 +384,14 @@ func (s *Server) cookie(c echo.Context, value string, maxAge int) *http.Cookie {
 	}
 }
 
-// forBrowsers reports whether a stranger is better sent to the login than told
-// that one is needed.
+// forBrowsers reports whether a stranger should be sent to the login page.
+// Programs are told that they need a token instead.
 func forBrowsers(c echo.Context) bool {
 	_, withToken := bearer(c.Request())
 	return !withToken && !web.WantsJSON(c.Request()) && c.Path() != "/metrics"
 }
 
+// sendToLogin redirects a browser to the login page.
 func (s *Server) sendToLogin(c echo.Context) {
 	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil {
 		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)

@@ -23,8 +23,8 @@ import (
 )
 
 // Metrics is what /metrics shows: the counters of package job as the database
-// keeps them, depths and workers as they are, and how long things took in this
-// process.
+// keeps them, the depths and workers at this moment, and how long things took in
+// this process.
 type Metrics struct {
 	registry *prometheus.Registry
 	duration *prometheus.HistogramVec
@@ -57,7 +57,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Settled takes note of an attempt that has ended. It is quick.
+// Settled records an attempt that has ended. It does not block.
 func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	queue, a := m.queues.bound(j.Queue), s.Attempt
 	m.duration.WithLabelValues(queue, string(a.Outcome)).Observe(a.FinishedAt.Sub(a.StartedAt).Seconds())
@@ -78,8 +78,9 @@ func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	}
 }
 
-// decider is a decision's code without what differs from job to job: the
-// numbers of attempts, and the error that is never retried.
+// decider is the code of a decision without the parts that differ from job to
+// job, which would make a new time series each: the number of the attempt, and
+// the error that is never retried.
 func decider(code string) string {
 	who, what, _ := strings.Cut(code, ":")
 	if who != "policy" {
@@ -89,8 +90,9 @@ func decider(code string) string {
 	return who + ":" + kind
 }
 
-// labels bounds the number of values of a label: what comes after the first
-// thousand is "other".
+// labels bounds the number of values of a label: after the first thousand every
+// new one is "other". Names of queues and types come from programs, and a
+// monitoring system pays for each.
 type labels struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -101,6 +103,7 @@ const (
 	other     = "other"
 )
 
+// bound returns the value itself, or "other".
 func (l *labels) bound(value string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,23 +127,25 @@ func (m *Metrics) watch(s *web.Site) error {
 	return nil
 }
 
+// handler serves what could be collected, even if something could not.
 func (m *Metrics) handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{log},
 	})
 }
 
-// scrapeLog tells what a scrape could not read.
+// scrapeLog logs what a scrape could not read.
 type scrapeLog struct{ *slog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Warn("metrics are incomplete", "error", fmt.Sprint(v...)) }
 
-// collector reads the numbers that live in the database and the engine.
+// collector reads the numbers that are in the database and the engine.
 type collector struct {
 	*web.Site
 	descs map[string]*prometheus.Desc // by name
 }
 
+// newCollector describes its metrics in advance, as the registry demands.
 func newCollector(s *web.Site) *collector {
 	c := &collector{s, map[string]*prometheus.Desc{}}
 	add := func(name, help string, labels ...string) { c.descs[name] = prometheus.NewDesc(name, help, labels, nil) }
@@ -197,13 +202,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.gauge("redrive_ready", ready)
 }
 
-// collection is what one scrape collects.
+// collection is one scrape.
 type collection struct {
 	*collector
 	out chan<- prometheus.Metric
 }
 
-// read hands on what was read, or says that a metric could not be.
+// read passes on what was read, or reports that the metric could not be.
 func read[T any](s collection, name string, use func(T)) func(T, error) {
 	return func(found T, err error) {
 		if err != nil {
@@ -218,6 +223,7 @@ func (s collection) gauge(name string, value float64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(s.descs[name], prometheus.GaugeValue, value, labels...)
 }
 
+// tallies reports the counters by queue and type.
 func (s collection) tallies(tallies []queues.Tally) {
 	for _, t := range tallies {
 		for _, counter := range t.Totals.Counters() {
@@ -227,6 +233,8 @@ func (s collection) tallies(tallies []queues.Tally) {
 	}
 }
 
+// queues reports depths and workers. Queues beyond the bound of labels are added
+// up.
 func (s collection) queues(all []queues.Info) {
 	type key struct{ queue, state string }
 	var names labels
@@ -248,7 +256,8 @@ func (s collection) queues(all []queues.Info) {
 	}
 }
 
-// reasons tells each known reason, also at zero, so that its first letter is a rise.
+// reasons reports every known reason, also at zero, so that the first letter of
+// a reason is seen as a rise.
 func (s collection) reasons(counts []filter.ReasonCount) {
 	all := map[retry.Reason]int64{}
 	for _, r := range retry.Reasons() {
@@ -262,6 +271,7 @@ func (s collection) reasons(counts []filter.ReasonCount) {
 	}
 }
 
+// usage reports how full the dead-letter queue is.
 func (s collection) usage(u retention.Usage, now time.Time) {
 	keeps, oldest := s.Config.Retention(), 0.
 	if !u.Oldest.IsZero() {
@@ -274,5 +284,5 @@ func (s collection) usage(u retention.Usage, now time.Time) {
 	s.gauge("redrive_dead_letter_queue_max_age_seconds", keeps.Age.Seconds())
 }
 
-// label is a value that every reader of metrics accepts.
+// label makes a value that every reader of metrics accepts.
 func label(s string) string { return clip.Text(s, job.MaxType) }

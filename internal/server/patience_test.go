@@ -142,7 +142,7 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "It waits for the search index") {
 		t.Errorf("the operation waits for %s", clip.Text(got, 3000))
 	}
-	if _, err := refilled.Search.Fill(t.Context()); err != nil {
+	if _, err := refilled.Search.Update(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if o := h.reaches(1, operation.Preview); o.Total != 1 {

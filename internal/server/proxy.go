@@ -24,16 +24,16 @@ const (
 	proxiedFor   = time.Hour // that a websocket stays open before the proxy is asked again
 )
 
-// proxied remembers which role the proxy gave everybody last, for connections
-// that stay open: nobody tells when it takes one away, but the next request of
-// the same person shows it.
+// proxied remembers which role the proxy last gave to each user. Nobody reports
+// that a role was taken away, but the next request of the same user shows it,
+// and then connections that stay open are checked again.
 type proxied struct {
 	mu    sync.Mutex
 	roles map[string]access.Role
 }
 
 // note remembers a role, "" when the proxy gives none, and reports whether it
-// is another one than before.
+// has changed.
 func (p *proxied) note(name string, role access.Role) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *proxied) note(name string, role access.Role) (changed bool) {
 	return known && was != role
 }
 
-// may reports whether somebody whom the proxy let in at a time may go on.
+// may reports whether a user whom the proxy let in some time ago may go on.
 func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +53,9 @@ func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) boo
 	return (!known || role.May(need)) && now.Sub(who.Seen) < proxiedFor
 }
 
-// byProxy is who a trusted proxy says sends the request. Nobody else is
-// listened to. A proxy that names nobody leaves it to the session.
+// byProxy is the caller that a trusted proxy names. The header counts only on
+// connections from the proxy itself: anybody else could write it. A proxy that
+// names nobody leaves it to the session.
 func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	if s.proxy == nil || !trusts(s.proxy.Networks, r) {
 		return web.Caller{}, nil
@@ -77,8 +78,8 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	return web.Caller{Means: web.ByProxy, Name: names[0], Role: role, Seen: time.Now()}, nil
 }
 
-// proxyRole is the strongest role that the header gives, or the one that
-// everybody has whom the proxy lets through.
+// proxyRole is the strongest role that the header gives, or the role of
+// everybody whom the proxy lets through.
 func proxyRole(p config.Proxy, h http.Header) access.Role {
 	role := p.Role
 	if p.RoleHeader == "" {
@@ -94,7 +95,7 @@ func proxyRole(p config.Proxy, h http.Header) access.Role {
 	return role
 }
 
-// isName refuses what could be taken for something else in a history.
+// isName refuses names that could pass for something else in an audit log.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxProxyName && utf8.ValidString(s) &&
 		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })

@@ -1,21 +1,21 @@
 // Package server answers HTTP: pages, the acts on them, the JSON API, the live
 // connection, metrics and probes.
 //
-// Here is what every request passes. The rooms behind it are view, the only way
-// to the store; web, what handlers have in common; api, which answers programs
-// and does what is asked for; and pages, which draws.
+// This package holds what every request passes. Behind it are four others: view,
+// the only way to the store; web, what handlers have in common; api, which
+// answers programs and carries out acts; and pages, which draws.
 //
-// Every request passes the same guards, in this order (see guard.go): headers
-// that forbid everything a page does not need, a request id, recovery from
-// panics, the list of host names, and the refusal of cross-origin writes. The
-// list of names is what stops a page elsewhere whose name was pointed at this
-// address: such a request looks like one of the same origin to all the others.
-// Then the base path is taken off (see basepath.go), the route is matched, and
-// whoever sends the request must be allowed to use it (see identify.go).
+// Every request passes the same guards in this order (guard.go): headers that
+// forbid everything a page does not need, a request id, recovery from panics,
+// the list of host names, and the refusal of cross-origin writes. The list of
+// host names stops a page of another site whose name was pointed at this
+// address: to all the other guards such a request looks like one of the same
+// origin. Then the base path is taken off, the route is matched, and the caller
+// must have the permission that the route needs (identify.go).
 //
 // Nothing changes by GET. A change is a POST that names what the person saw (a
 // replay names the run), so a second click, a second person or a repeated
-// request finds that it came second and says so.
+// request learns that it came second.
 package server
 
 import (
@@ -55,7 +55,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// missing names an option that is not set, or nothing.
+// missing names an option that is not set, or nothing. A server that is put
+// together wrongly fails here and not with the first request.
 func (o Options) missing() string {
 	for _, part := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(o.Engine)} {
 		for i := range part.NumField() {
@@ -118,7 +119,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// routes are those that concern the server itself.
+// routes adds the routes that concern the server itself.
 func (s *Server) routes() {
 	s.Get("/login", access.Public, s.loginPage)
 	s.Post("/login", access.Public, s.login)
@@ -130,7 +131,8 @@ func (s *Server) routes() {
 	s.Get("/readyz", access.Public, s.ready)
 }
 
-// ready is GET /readyz: whether jobs are taken and run.
+// ready is GET /readyz: whether jobs are taken and run. A load balancer stops
+// sending requests when it fails, so it must not wait long for a busy database.
 func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 	defer cancel()
@@ -145,8 +147,8 @@ func (s *Server) ready(c echo.Context) error {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// HTTP is the http.Server that serves s, with its time and size limits. An
-// upgraded connection has its own.
+// HTTP is the http.Server that serves s, with limits on time and size. An
+// upgraded connection has limits of its own.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler:           s,
@@ -159,7 +161,9 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// live is /live: a websocket, or its polling twin when no upgrade is asked for.
+// live is /live: a websocket, or a single poll of the same data when no upgrade
+// is asked for. The websocket stays open for long, so its permission is checked
+// again and again.
 func (s *Server) live(c echo.Context) error {
 	if c.IsWebSocket() {
 		who := web.CallerOf(c)
@@ -193,7 +197,8 @@ func paramList(c echo.Context) (l live.List, err error) {
 	return l, web.InAddress(err)
 }
 
-// paramIDs reads the list of jobs that a page follows.
+// paramIDs reads the jobs that a page follows, of which there may be only so
+// many: each costs a lookup on every change.
 func paramIDs(c echo.Context) (ids []string, err error) {
 	given := c.QueryParam("ids")
 	if given == "" {

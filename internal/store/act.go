@@ -5,100 +5,61 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
+	"redrive/internal/wire"
 )
 
-// Replay starts the next run of a job: same id, same payload, no attempts yet,
-// available now. run is the run that the caller looked at, and only the first
-// call for it has an effect; later ones get a *job.Conflict that names whoever
-// was first. A job that cannot be replayed is a *job.Conflict too. One that lies
-// in the trash leaves it.
-func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
+// act is what a person does to one job. do gets the job as it is in the
+// transaction, refuses or acts, and returns the job as it is then. The audit log
+// says where the job was before and after; do can add to that in its entry.
+func (s *Store) act(
+	ctx context.Context, e audit.Entry, do func(t *db.Tx, from job.Job, e *audit.Entry) (job.Job, error),
+) (job.Job, error) {
 	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
-		from, err := s.byID(t, id)
+		from, err := s.policies.ByID(t, e.Subject)
 		if err != nil {
 			return job.Job{}, err
 		}
-		if from.Run != run || !from.Replayable() {
-			return job.Job{}, s.missed(t, from, run)
-		}
-		to, err := s.replay(t, from, now, by)
+		e := e // of this run
+		to, err := do(t, from, &e)
 		if err != nil {
 			return job.Job{}, err
 		}
-		return to, s.Accounts.Log(t, about(from, to, "job.replay", now, by))
+		e.Before, e.After = standing(from)+e.Before, standing(to)+e.After
+		return to, s.Accounts.Log(t, e)
 	})
 }
 
-func (s *Store) replay(t *db.Tx, from job.Job, now time.Time, by audit.Actor) (job.Job, error) {
-	if err := s.ReplayAll(t, []job.Job{from}, now, by, 0); err != nil {
-		return job.Job{}, fmt.Errorf("replay job %s: %w", from.ID, err)
-	}
-	return s.byID(t, from.ID)
+// about is the beginning of the entry of the audit log about one job.
+func about(id, action string, now time.Time, by audit.Actor) audit.Entry {
+	return audit.Entry{At: now, Actor: by, Action: action, Subject: id, Count: 1}
 }
 
-// byID returns the job as this transaction sees it.
-func (s *Store) byID(t *db.Tx, id string) (job.Job, error) { return s.policies.ByID(t, id) }
-
-// ReplayAll starts the next run of jobs that can be replayed, each as it is in
-// this transaction. bulk is the operation whose items they are, or 0. OR FAIL spares SQLite
-// a journal for each statement: after an error the whole transaction is rolled
-// back anyway.
-func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	const (
-		record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
-			SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-		letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-		update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', shelf = '', held = 0, letter = '', group_id = 0,
-				run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
-			WHERE seq IN (SELECT value FROM json_each($1))`
-	)
-	these, at := rows.Seqs(from), db.Micros(now)
-	if err := t.ExecExactly(len(from), record, these, at, by.Name, bulk); err != nil {
-		return fmt.Errorf("record the replay: %w", err)
-	}
-	if _, err := t.Exec(letter, these, at, by.Name); err != nil {
-		return fmt.Errorf("mark the dead letter: %w", err)
-	}
-	if err := s.leaveTrash(t, from...); err != nil {
-		return err
-	}
-	if err := t.ExecExactly(len(from), update, these, at); err != nil {
-		return fmt.Errorf("start the next run: %w", err)
-	}
-	s.tx.changes = slices.Grow(s.tx.changes, len(from))
-	next := make([]job.Job, len(from))
-	for i := range from {
-		next[i] = renewed(from[i], now)
-		s.tx.ended(&from[i], operation.RunDropped, now)
-		s.moved(&from[i], &next[i], job.Totals{Replayed: 1})
-	}
-	return nil
-}
-
-// renewed is a job at the beginning of its next run.
-func renewed(j job.Job, now time.Time) job.Job {
-	at := db.FromMicros(db.Micros(now))
-	j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
-	j.RunAt, j.ChangedAt, j.FinishedAt, j.Reason, j.Error = at, at, time.Time{}, "", job.ErrorInfo{}
-	j.Group = 0
-	return j
-}
+// standing says in a few words where a job is.
+func standing(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j.Run) }
 
 // change runs a statement that changes the job and returns it as it is then.
 func (s *Store) change(t *db.Tx, j job.Job, update string, args ...any) (job.Job, error) {
 	if err := t.ExecExactly(1, update, args...); err != nil {
-		return job.Job{}, err
+		return job.Job{}, fmt.Errorf("change job %s: %w", j.ID, err)
 	}
-	return s.byID(t, j.ID)
+	return s.policies.ByID(t, j.ID)
+}
+
+// refuse is the *job.Conflict of a job that an act does not fit.
+func refuse(j job.Job, problem string, args ...any) (job.Job, error) {
+	return job.Job{}, &job.Conflict{Job: j, Problem: fmt.Sprintf(problem, args...)}
 }
 
 // missed says why the run that somebody looked at cannot be replayed, or is not
@@ -106,14 +67,11 @@ func (s *Store) change(t *db.Tx, j job.Job, update string, args ...any) (job.Job
 func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 	c := &job.Conflict{Job: j}
 	const query = `SELECT at, by FROM replays WHERE job_seq = $1 AND run = $2`
-	var at int64
-	err := t.Query(query, func(rows *sql.Rows) error { return rows.Scan(&at, &c.ReplayedBy) }, j.Seq, run)
-	if err != nil {
+	if _, err := db.Row(t, query, []any{db.Time(&c.ReplayedAt), &c.ReplayedBy}, j.Seq, run); err != nil {
 		return err
 	}
-	c.ReplayedAt = db.FromMicros(at)
 	switch {
-	case at != 0:
+	case !c.ReplayedAt.IsZero():
 		c.Problem = fmt.Sprintf("run %d was replayed by %s at %s; the job is %s in run %d",
 			run, audit.Name(c.ReplayedBy), c.ReplayedAt.Format("2006-01-02 15:04:05 UTC"), j.State, j.Run)
 	case run != j.Run:
@@ -125,20 +83,18 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 }
 
 // Cancel takes a job back before it has ended, in the run that the caller looked
-// at; another run, or one that has ended, is a *job.Conflict. An execution that is under way
-// loses its lease: whatever it still reports is stale, and its attempt is
-// recorded as cancelled.
+// at; another run, or one that has ended, is a *job.Conflict. An execution that is
+// under way loses its lease: whatever it still reports is stale, and its attempt
+// is recorded as cancelled.
 func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
-	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
-		from, err := s.byID(t, id)
-		if err != nil {
-			return job.Job{}, err
-		}
+	const update = `UPDATE jobs SET state = 'cancelled', list_state = 'cancelled', letter = '', held = 0, reason = $2,
+		changed_at = $3, finished_at = $3 WHERE seq = $1`
+	return s.act(ctx, about(id, "job.cancel", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
 		if from.Run != run {
 			return job.Job{}, s.missed(t, from, run)
 		}
 		if !from.Cancellable() {
-			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf("the job is %s; it can no longer be cancelled", from.State)}
+			return refuse(from, "the job is %s; it can no longer be cancelled", from.State)
 		}
 		if from.State == job.Active {
 			err := rows.AddAttempt(t, &s.tx.attempts, from.Seq, job.Attempt{
@@ -149,31 +105,217 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 				return job.Job{}, err
 			}
 		}
-		to, err := s.finish(t, from, job.Cancelled, job.NoLetter, now)
-		if err != nil {
-			return job.Job{}, err
+		to, err := s.change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
+		if err == nil {
+			s.tx.ended(&from, operation.RunDropped, now)
+			s.moved(&from, &to, job.Totals{})
 		}
-		return to, s.Accounts.Log(t, about(from, to, "job.cancel", now, by))
+		return to, err
 	})
 }
 
-// finish ends a job by a person's decision.
-func (s *Store) finish(t *db.Tx, from job.Job, state job.State, letter job.Letter, now time.Time) (job.Job, error) {
-	const update = `UPDATE jobs SET state = $2, shelf = $2, letter = $5, held = 0, reason = $3, changed_at = $4, finished_at = $4
-		WHERE seq = $1`
-	to, err := s.change(t, from, update, from.Seq, string(state), string(retry.Manual), db.Micros(now), string(letter))
-	if err != nil {
-		return job.Job{}, fmt.Errorf("end job %s: %w", from.ID, err)
+// Forwarded writes down what became of a refused dead letter that was sent once
+// more: it is stored as any other letter, or its problem is a newer one. A run
+// whose letter is not refused (any more) is a *job.Conflict.
+func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error) {
+	return s.act(ctx, about(id, "job.forward", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
+		if from.Run != run || from.Letter != job.LetterRefused {
+			return refuse(from, "the dead letter of run %d is not refused; the job is %s in run %d", run, from.Status(), from.Run)
+		}
+		if d.Problem == "" {
+			return s.accepted(t, from, d)
+		}
+		const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
+		t.Touch()
+		return from, t.ExecExactly(1, still, from.Seq, run, clip.Text(d.Problem, job.MaxNote))
+	})
+}
+
+// accepted moves a refused letter into the dead-letter queue. Its job failed when
+// it failed: the list of letters and the scope of an operation both go by that.
+func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error) {
+	const letter = `UPDATE dead_letters SET open = 1, refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
+		WHERE job_seq = $1 AND run = $2 AND refused = 1`
+	const update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
+	if err := t.ExecExactly(1, letter, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
+		return job.Job{}, err
 	}
-	s.tx.ended(&from, operation.RunDropped, now)
-	s.moved(&from, &to, job.Totals{})
+	to, err := s.change(t, from, update, from.Seq)
+	if err == nil {
+		s.moved(&from, &to, job.Totals{})
+	}
+	return to, err
+}
+
+// Replay starts the next run of a job: same id, same payload, no attempts yet,
+// available now. run is the run that the caller looked at, and only the first
+// call for it has an effect; later ones get a *job.Conflict that names whoever
+// was first. A job that cannot be replayed is a *job.Conflict too. One that lies
+// in the trash leaves it.
+func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
+	return s.ReplayWith(ctx, now, id, run, job.Edit{}, by)
+}
+
+// ReplayWith is Replay with changes: the next run has what edit says, and the
+// run before keeps what it had. A time to come makes the job scheduled until
+// then. The change must be valid: nothing is checked here but the run.
+func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run int, edit job.Edit, by audit.Actor) (job.Job, error) {
+	return s.act(ctx, about(id, "job.replay", now, by), func(t *db.Tx, from job.Job, e *audit.Entry) (job.Job, error) {
+		if from.Run != run || !from.Replayable() {
+			return job.Job{}, s.missed(t, from, run)
+		}
+		change := edit.Effective(from)
+		changed, err := s.rework(t, from, change)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if err := s.ReplayAll(t, []job.Job{changed}, now, by, 0); err != nil {
+			return job.Job{}, fmt.Errorf("replay job %s: %w", id, err)
+		}
+		to, err := s.policies.ByID(t, id)
+		if err == nil && edit.RunAt.After(now) {
+			to, err = s.postpone(t, to, edit.RunAt)
+		}
+		e.Before, e.After = edited(from, change, nil), edited(to, change, edit.Paths)
+		return to, err
+	})
+}
+
+// ReplayAll starts the next run of jobs that can be replayed, each as it is in
+// this transaction. bulk is the operation whose items they are, or 0. OR FAIL
+// spares SQLite a journal for each statement: after an error the whole
+// transaction is rolled back anyway.
+func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
+	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
+		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	const letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
+	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '', group_id = 0,
+			run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
+		WHERE seq IN (SELECT value FROM json_each($1))`
+	these, at := rows.Seqs(from), db.Micros(now)
+	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Any(letter, these, at, by.Name),
+		db.Exactly(len(from), update, these, at))
+	if err != nil {
+		return fmt.Errorf("start the next run: %w", err)
+	}
+	for i := range from {
+		s.tx.ended(&from[i], operation.RunDropped, now)
+	}
+	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
+		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
+		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at), time.Time{}
+		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0
+	})
+	return s.leaveTrash(t, from)
+}
+
+// rework changes a job that is over, before it is replayed: from here on it
+// counts for the queue that it goes to.
+func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
+	if edit.Empty() {
+		return from, nil
+	}
+	if err := s.keepEarlier(t, from, edit); err != nil {
+		return job.Job{}, fmt.Errorf("keep what run %d of job %s had: %w", from.Run, from.ID, err)
+	}
+	want := edit.Apply(from)
+	policy, err := s.policies.ID(t, rows.TextOf(want))
+	if err != nil {
+		return job.Job{}, err
+	}
+	const body = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
+	const update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
+	if b := edit.Body; b != nil {
+		err := t.ExecExactly(1, body, from.Seq, b.TraceID, b.MessageID, []byte(b.Meta), b.Payload, b.Envelope)
+		if err != nil {
+			return job.Job{}, err
+		}
+	}
+	to, err := s.change(t, from, update, from.Seq, want.Queue, want.Type, want.Priority, policy, want.Timeout.Microseconds())
+	if err != nil {
+		return job.Job{}, err
+	}
+	s.books.Moved(book.Move{From: &from, To: &to}) // it lies in the other queue until it is replayed
 	return to, nil
 }
 
-// about is the entry of the audit log about one job.
-func about(from, to job.Job, action string, now time.Time, by audit.Actor) audit.Entry {
-	return audit.Entry{At: now, Actor: by, Action: action, Subject: to.ID, Count: 1, Before: standing(from), After: standing(to)}
+// keepEarlier writes down what the run has that is about to be changed.
+func (s *Store) keepEarlier(t *db.Tx, j job.Job, edit job.Edit) error {
+	const insert = `INSERT INTO earlier_runs
+			(job_seq, run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope)
+		SELECT seq, run, queue, type, priority, policy_id, ttr,
+			CASE WHEN $2 = 1 THEN trace_id END, CASE WHEN $2 = 1 THEN message_id END, CASE WHEN $2 = 1 THEN meta END,
+			CASE WHEN $2 = 1 THEN payload END, CASE WHEN $2 = 1 THEN envelope END
+		FROM jobs JOIN bodies ON job_seq = seq WHERE seq = $1`
+	return t.ExecExactly(1, insert, j.Seq, edit.Body != nil)
 }
 
-// standing says in a few words where a job is.
-func standing(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j.Run) }
+// postpone lets a job that was just replayed wait for a time to come.
+func (s *Store) postpone(t *db.Tx, from job.Job, until time.Time) (job.Job, error) {
+	const update = `UPDATE jobs SET state = 'scheduled', list_state = 'scheduled', run_at = $2 WHERE seq = $1`
+	to, err := s.change(t, from, update, from.Seq, db.Micros(until))
+	if err == nil {
+		s.moved(&from, &to, job.Totals{})
+	}
+	return to, err
+}
+
+// edited tells, for the audit log, what of a job a replay changed. Payloads are
+// never in the log: the paths that differ are.
+func edited(j job.Job, change job.Edit, paths []string) string {
+	words := []string{""}
+	if change.Queue != "" {
+		words = append(words, "queue "+j.Queue)
+	}
+	if change.Priority != nil {
+		words = append(words, fmt.Sprintf("priority %d", j.Priority))
+	}
+	if change.Policy != nil {
+		words = append(words, "policy "+string(wire.EncodePolicy(j.Policy)))
+	}
+	if change.Body != nil && change.Body.Type != j.Type {
+		words = append(words, "type "+j.Type)
+	}
+	if j.State == job.Scheduled {
+		words = append(words, "not before "+wire.FormatTime(j.RunAt))
+	}
+	if len(paths) > 0 {
+		words = append(words, "payload changed at "+clip.Text(strings.Join(paths, ", "), job.MaxNote))
+	}
+	return strings.Join(words, "; ")
+}
+
+// addEarlier gives replays what their runs had that the next ones have
+// otherwise.
+func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []history.Replay) error {
+	const query = `SELECT run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope
+		FROM earlier_runs WHERE job_seq = $1 ORDER BY run`
+	type row struct {
+		history.Earlier
+		run            int
+		policy         int64
+		body           job.Body
+		trace, message sql.NullString
+	}
+	all, err := db.All(src, query, func(r *row) []any {
+		return []any{
+			&r.run, &r.Queue, &r.Type, &r.Priority, &r.policy, db.Duration(&r.Timeout),
+			&r.trace, &r.message, (*[]byte)(&r.body.Meta), &r.body.Payload, &r.body.Envelope,
+		}
+	}, seq)
+	for i := range all {
+		r := &all[i]
+		if r.trace.Valid {
+			r.body.Type, r.body.TraceID, r.body.MessageID = r.Type, r.trace.String, r.message.String
+			r.Body = &r.body
+		}
+		if i := slices.IndexFunc(replays, func(replay history.Replay) bool { return replay.Run == r.run }); i >= 0 {
+			replays[i].Earlier = &r.Earlier
+		}
+		if err == nil {
+			r.Earlier.Policy, r.Earlier.Origins, err = policies.Get(src, r.policy)
+		}
+	}
+	return err
+}

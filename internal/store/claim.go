@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
@@ -61,7 +62,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Jo
 			return nil, err
 		}
 		held += len(unknown)
-		if err := s.take(t, c, known); err != nil {
+		if known, err = s.take(t, c, known); err != nil {
 			return nil, err
 		}
 		claimed = joined(claimed, known)
@@ -77,29 +78,20 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Jo
 // longest, and of all these again those with the highest priority. (SQLite
 // would prepare the statement anew for each value of a bare LIMIT $2.)
 func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
-	const (
-		from      = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
-		available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
-		due       = from + `shelf IN ('scheduled', 'retryable') AND run_at <= $3 AND `
-		scheduled = due + `shelf = 'scheduled' ORDER BY run_at, seq LIMIT $2 + 0`
-		retryable = due + `shelf = 'retryable' ORDER BY run_at, seq LIMIT $2 + 0`
-	)
+	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
+	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
+	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
-	for _, part := range []struct {
-		state job.State
-		query string
-		args  []any
-	}{
-		{job.Available, available, []any{queue, n}},
-		{job.Scheduled, scheduled, []any{queue, n, db.Micros(now)}},
-		{job.Retryable, retryable, []any{queue, n, db.Micros(now)}},
-	} {
-		if !s.known.mayWait(queue, part.state) {
+	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
+		if !s.known.mayWait(queue, state) {
 			continue
 		}
-		known := job.Job{Queue: queue, State: part.state}
+		query, args := due, []any{queue, n, db.Micros(now), string(state)}
+		if state == job.Available {
+			query, args = available, args[:2]
+		}
 		var found rows.Found
-		err := t.Query(part.query, func(row *sql.Rows) error { return found.ScanNext(row, known) }, part.args...)
+		err := t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
 		next, err := s.policies.Complete(t, found, err)
 		if err != nil {
 			return nil, err
@@ -127,35 +119,29 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 	return known, unknown
 }
 
-// take starts executions of the jobs.
-func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) error {
-	const (
-		update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
-			worker = $3, lease_until = $4, last_seen = $2`
-		these = ` WHERE seq IN (SELECT value FROM json_each($1))`
-	)
+// take starts executions of jobs, and returns these as they are then.
+func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) ([]job.Job, error) {
+	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
+		worker = $3, lease_until = $4, last_seen = $2`
+	const these = ` WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
-		return nil
+		return nil, nil
 	}
 	now, until := db.FromMicros(db.Micros(c.Now)), db.FromMicros(db.Micros(c.Now.Add(c.Lease)))
 	query := update + these // the usual one touches no list
 	if slices.ContainsFunc(jobs, func(j job.Job) bool { return j.State != job.Available }) {
-		query = update + `, shelf = ''` + these
+		query = update + `, list_state = ''` + these
 	}
-	if _, err := t.Exec(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
-		return err
+	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
+		return nil, err
 	}
 	if err := knowGroups(t, jobs); err != nil {
-		return err
+		return nil, err
 	}
-	before := slices.Clone(jobs)
-	for i := range jobs {
-		j := &jobs[i]
+	return s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
-		s.moved(&before[i], j, job.Totals{})
-	}
-	return nil
+	}), nil
 }
 
 // knowGroups fills in the error groups of jobs that wait for a claim. Only those
@@ -171,13 +157,7 @@ func knowGroups(t *db.Tx, jobs []job.Job) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	groups := make(map[int64]int64, len(failed))
-	err := t.Query(query, func(rows *sql.Rows) error {
-		var seq, id int64
-		err := rows.Scan(&seq, &id)
-		groups[seq] = id
-		return err
-	}, db.Numbers(failed))
+	groups, err := db.Map[int64, int64](t, query, db.Numbers(failed))
 	for i := range jobs {
 		jobs[i].Group = groups[jobs[i].Seq]
 	}
@@ -187,19 +167,17 @@ func knowGroups(t *db.Tx, jobs []job.Job) error {
 // hold makes jobs wait for a handler: they stay available, and no claim sees
 // them.
 func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
-	const update = `UPDATE jobs SET state = 'available', shelf = '', held = 1, changed_at = $2 WHERE seq IN (SELECT value FROM json_each($1))`
+	const update = `UPDATE jobs SET state = 'available', list_state = '', held = 1, changed_at = $2
+		WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
 		return nil
 	}
-	if _, err := t.Exec(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
+	if err := t.Run(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
-	before := slices.Clone(jobs)
-	for i := range jobs {
-		j := &jobs[i]
+	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
-		s.moved(&before[i], j, job.Totals{})
-	}
+	})
 	return nil
 }
 
@@ -270,12 +248,54 @@ func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 // its time. Jobs that are due already do not hide later ones.
 func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
 	const query = `SELECT coalesce(min(due), 0) FROM (
-		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND shelf = d.status AND shelf IN ('scheduled', 'retryable')
+		SELECT (SELECT run_at FROM jobs WHERE queue = d.queue AND list_state = d.status AND list_state IN ('scheduled', 'retryable')
 			AND run_at > $1 ORDER BY run_at LIMIT 1) AS due
 		FROM depths AS d
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0
 			AND NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = d.queue AND q.paused_at <> 0)) AS next`
-	var due int64
-	err := s.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&due) }, db.Micros(after))
+	due, err := db.Value[int64](s.reader.In(ctx), query, db.Micros(after))
 	return db.FromMicros(due), err
+}
+
+// Pause keeps claims away from a queue; what runs goes on. A queue that had no
+// job yet can be paused too. Who paused first, and when, is kept.
+func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
+	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
+		WHERE queues.paused_at = 0`
+	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
+		n, err := t.Exec(upsert, queue, db.Micros(now), by.Name)
+		if err != nil || n == 0 {
+			return err
+		}
+		s.tx.paused = true
+		s.known.setPaused(queue, true)
+		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
+	})
+}
+
+// Resume lets claims take from a queue again. It returns job.ErrNotFound for a
+// queue that never had a job and was never paused.
+func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
+	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1 AND paused_at <> 0`
+	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
+		n, err := t.Exec(update, queue)
+		if err == nil && n == 0 && !s.Counters.KnowsQueue(queue) {
+			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		s.tx.resumed = true
+		s.known.setPaused(queue, false)
+		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
+	})
+}
+
+// Paused tells since when a queue is paused, and by whom; the zero time when it
+// runs. It reads one row, where Queues reads every queue with its last hour.
+func (s *Store) Paused(ctx context.Context, queue string) (at time.Time, by string, err error) {
+	const query = `SELECT paused_at, paused_by FROM queues WHERE name = $1`
+	_, err = db.Row(s.reader.In(ctx), query, []any{db.Time(&at), &by}, queue)
+	return at, by, err
 }

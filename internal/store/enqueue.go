@@ -24,10 +24,7 @@ import (
 // be valid: nothing is checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
-	texts, err := rows.TextsOf(jobs)
-	if err != nil {
-		return nil, err
-	}
+	texts := rows.TextsOf(jobs)
 	causes := map[int]fingerprint.Cause{} // of those that come as dead letters, which share a reason and not an error type
 	for i := range jobs {
 		if fresh(&jobs[i], now); jobs[i].State == job.Discarded {
@@ -76,29 +73,8 @@ func fresh(j *job.Job, now time.Time) {
 	}
 }
 
-// inserting stores new jobs.
-func inserting() db.Batch {
-	return db.Batch{
-		Head: `INSERT INTO jobs (seq, id, queue, type, state, shelf, priority, policy_id, ttr, run_at, enqueued_at, changed_at, key) VALUES `,
-		Row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, Columns: 13,
-	}
-}
-
-// insertingBodies stores what they bring along.
-func insertingBodies() db.Batch {
-	return db.Batch{
-		Head: `INSERT INTO bodies (job_seq, ` + rows.BodyColumns + `) VALUES `,
-		Row:  `(?, ?, ?, ?, ?, ?, ?, ?)`, Columns: 8,
-	}
-}
-
 // flushJobs writes the new jobs that wait.
-func (g *gathered) flushJobs(t *db.Tx) error {
-	if err := g.jobs.Flush(t); err != nil {
-		return err
-	}
-	return g.bodies.Flush(t)
-}
+func (g *gathered) flushJobs(t *db.Tx) error { return db.Steps(t, g.jobs.Flush, g.bodies.Flush) }
 
 // enqueue stores a job, unless its key names one already.
 func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause fingerprint.Cause) (job.Enqueued, error) {
@@ -110,8 +86,8 @@ func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause finger
 		return job.Enqueued{}, err
 	}
 	j.Seq = s.known.number()
-	err = s.tx.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), rows.ListState(j.State), j.Priority, policy, j.Timeout.Microseconds(),
-		db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
+	err = s.tx.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), rows.ListState(j.State), j.Priority, policy,
+		j.Timeout.Microseconds(), db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
 	if err == nil {
 		err = s.tx.bodies.Add(t, j.Seq, db.Micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)
 	}

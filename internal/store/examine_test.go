@@ -40,7 +40,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`UPDATE depths SET n = n + 1 WHERE status = 'discarded'`,
 		`UPDATE depths SET n = n + 1 WHERE status = 'trashed'`,
 		`UPDATE counters SET failed = failed + 1`,
-		`UPDATE jobs SET shelf = 'scheduled' WHERE seq = (SELECT min(seq) FROM jobs WHERE state = 'available')`,
+		`UPDATE jobs SET list_state = 'scheduled' WHERE seq = (SELECT min(seq) FROM jobs WHERE state = 'available')`,
 		`UPDATE dead_letters SET open = 1 - open`,
 		`DELETE FROM trash`,
 		`UPDATE jobs SET attempts = 77 WHERE state = 'retryable'`,

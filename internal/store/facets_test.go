@@ -28,7 +28,7 @@ func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
 		}
 		_, err := s.Enqueue(t.Context(), testTime, all)
 		check(t, err)
-		_, err = s.Search.Fill(t.Context())
+		_, err = s.Search.Update(t.Context())
 		check(t, err)
 	}
 	set(0, 3)

@@ -132,10 +132,10 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		}
 	}
 	for index, f := range map[string]filter.Filter{
-		"jobs_shelf (shelf=? AND changed_at>?":                        {Status: "retryable", From: testTime},
-		"jobs_failed_queue (queue=? AND shelf=? AND changed_at>? AND": {Status: "discarded", Queue: "q", From: testTime, To: testTime},
-		"jobs_group (group_id=? AND shelf=?":                          {Status: "discarded", Group: "g"},
-		"sqlite_autoindex_jobs_1 (id>? AND id<?)":                     {ID: "019ce22a"},
+		"jobs_shelf (list_state=? AND changed_at>?":                        {Status: "retryable", From: testTime},
+		"jobs_failed_queue (queue=? AND list_state=? AND changed_at>? AND": {Status: "discarded", Queue: "q", From: testTime, To: testTime},
+		"jobs_group (group_id=? AND list_state=?":                          {Status: "discarded", Group: "g"},
+		"sqlite_autoindex_jobs_1 (id>? AND id<?)":                          {ID: "019ce22a"},
 	} {
 		query, _ := jobsQuery(s, f, filter.Cursor{}, 50)
 		if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, index) || f.ID == "" && slow(got) != "" {
@@ -147,11 +147,11 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
 	query, _ := rows.SelectLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
-	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND shelf=?") {
+	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND list_state=?") {
 		t.Errorf("the letters of a group: %s", got)
 	}
 	query, _ = rows.SelectLetters(s.Search, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
-	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND shelf=?") {
+	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND list_state=?") {
 		t.Errorf("the letters of a type: %s", got)
 	}
 }
@@ -292,23 +292,23 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.NextDue(ctx, testTime))
 	ok(s.Search.Lag(ctx))
 	ok(s.Counters.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
-	ok(s.Search.Fill(ctx))
+	ok(s.Search.Update(ctx))
 	ok(s.Jobs(ctx, filter.Filter{Text: "service"}, filter.Cursor{}, 10))
 	ok(s.Letters(ctx, filter.Filter{Operation: 1, Group: "g"}, filter.Cursor{}, 10))
 }
 
-// The shelf repeats the state where a list needs it, whatever changed the job.
+// The column list_state repeats the state where a list needs it, whatever changed the job.
 func TestShelf_RepeatsTheState(t *testing.T) {
 	s := open(t, Options{})
 	live(t, s)
-	const query = `SELECT state, shelf, count(*) FROM jobs GROUP BY state, shelf`
+	const query = `SELECT state, list_state, count(*) FROM jobs GROUP BY state, list_state`
 	seen := 0
 	err := s.reader.In(t.Context()).Query(query, func(row *sql.Rows) error {
 		var state, got string
 		var n int
 		err := row.Scan(&state, &got, &n)
 		if want := rows.ListState(job.State(state)); got != want {
-			t.Errorf("%d jobs that are %s lie on the shelf %q, want %q", n, state, got, want)
+			t.Errorf("%d jobs that are %s are in the list %q, want %q", n, state, got, want)
 		}
 		seen++
 		return err

@@ -73,7 +73,7 @@ func TestFillSearch_PassesWhatItCannotIndex(t *testing.T) {
 	_, err = other.Exec(`CREATE TRIGGER spoil BEFORE INSERT ON search_docsize WHEN new.id = 77 BEGIN SELECT raise(ABORT, 'no'); END`)
 	check(t, errors.Join(err, other.Close()))
 	for range 2 {
-		if _, err := s.Search.Fill(t.Context()); err != nil {
+		if _, err := s.Search.Update(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestFillSearch_JoinsSegments(t *testing.T) {
 	s := open(t, Options{})
 	for range 3 {
 		failWith(t, s, 1, "alpha")
-		_, err := s.Search.Fill(t.Context())
+		_, err := s.Search.Update(t.Context())
 		check(t, err)
 	}
 	const query = `SELECT count(DISTINCT id >> 37) FROM search_data WHERE id > 10` // the number of a page begins with its segment's
@@ -117,7 +117,7 @@ func TestFillSearch_PassesWhatCannotBeRedacted(t *testing.T) {
 	s := open(t, o)
 	failWith(t, s, 40, "alpha")
 	failWith(t, s, 1, "bravo") // and one that never ran
-	filled, err := s.Search.Fill(t.Context())
+	filled, err := s.Search.Update(t.Context())
 	check(t, err)
 	lag, err := s.Search.Lag(t.Context())
 	if n := finds(t, s, "alpha"); filled != 43 || n != 41 || lag != 0 || err != nil {
@@ -171,7 +171,7 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	s, err := Open(t.Context(), hiding(t, path, "alpha"))
 	check(t, err)
 	failWith(t, s, n, "alpha bravo charlie")
-	_, err = s.Search.Fill(t.Context())
+	_, err = s.Search.Update(t.Context())
 	check(t, err)
 	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); a != 0 || b != n+1 || c != n+1 {
 		t.Fatalf("%d, %d and %d jobs are found", a, b, c)
@@ -209,7 +209,7 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	if list, err := s.Jobs(t.Context(), filter.Filter{Text: "bravo"}, filter.Cursor{}, 1); len(list.Jobs) != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d jobs are found by what is hidden, %v", len(list.Jobs), err)
 	}
-	filled, err := s.Search.Fill(t.Context())
+	filled, err := s.Search.Update(t.Context())
 	check(t, err)
 	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); filled != n+1 || a != n+1 || b != 0 || c != n+1 {
 		t.Errorf("%d jobs were made searchable anew; %d, %d and %d are found", filled, a, b, c)
@@ -217,7 +217,7 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	if lag, err := s.Search.Lag(t.Context()); lag != 0 || err != nil {
 		t.Errorf("the lag is %d, %v", lag, err)
 	}
-	if filled, err = s.Search.Fill(t.Context()); filled != 0 || err != nil {
+	if filled, err = s.Search.Update(t.Context()); filled != 0 || err != nil {
 		t.Errorf("%d jobs were made searchable once more, %v", filled, err)
 	}
 }
@@ -230,7 +230,7 @@ func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
 	s, err := Open(t.Context(), hiding(t, path))
 	check(t, err)
 	failWith(t, s, n, "alpha")
-	_, err = s.Search.Fill(t.Context())
+	_, err = s.Search.Update(t.Context())
 	check(t, err)
 	check(t, s.Close())
 	s, err = Open(t.Context(), hiding(t, path, "bravo"))
@@ -263,14 +263,14 @@ func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
 			t.Errorf("%s takes a part for the whole: %v", what, err)
 		}
 	}
-	_, err = s.Search.Fill(t.Context())
+	_, err = s.Search.Update(t.Context())
 	check(t, err)
 	for more := true; more; {
 		more, err = s.Operations.Collect(t.Context(), testTime, o.ID)
 		check(t, err)
 	}
 	o, err = s.Operations.Get(t.Context(), o.ID)
-	if got := finds(t, s, "alpha"); got != n+1 || o.Total != n+1 || s.Search.Filling() || err != nil {
+	if got := finds(t, s, "alpha"); got != n+1 || o.Total != n+1 || s.Search.Reindexing() || err != nil {
 		t.Errorf("%d jobs are found and %d in the scope, %v", got, o.Total, err)
 	}
 }

@@ -32,7 +32,7 @@ func BenchmarkSearch(b *testing.B) {
 		check(b, err)
 	}
 	begin := time.Now()
-	_, err = s.Search.Fill(ctx)
+	_, err = s.Search.Update(ctx)
 	check(b, err)
 	b.Logf("filled %d in %v", failures, time.Since(begin))
 	for name, f := range map[string]filter.Filter{

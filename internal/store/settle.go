@@ -138,11 +138,9 @@ func started(t *db.Tx, claimed *job.Job, a job.Attempt) error {
 
 // end moves the job on.
 func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
-	const (
-		release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
-		failed  = `UPDATE jobs SET state = $5, shelf = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
-			reason = $9, letter = $10, error_type = $11, error_message = $12, group_id = $13` + token
-	)
+	const release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
+	const failed = `UPDATE jobs SET state = $5, list_state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
+		reason = $9, letter = $10, error_type = $11, error_message = $12, group_id = $13` + token
 	at := db.Micros(to.ChangedAt)
 	switch {
 	case to.State == job.Completed:
@@ -157,18 +155,6 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
 }
 
-// completing ends executions that succeeded, many at once. Nothing changes a
-// completed job any more, so its row is the record of its last attempt too (see
-// the view executions): one row less to write for each job that does its work.
-func completing() db.Batch {
-	return db.Batch{
-		Head: `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
-			reason = '', error_type = '', error_message = '' FROM (VALUES `,
-		Row: `(?, ?, ?, ?, ?)`, Columns: 5,
-		Tail: `) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`,
-	}
-}
-
 // addLetter stores the dead letter of a job.
 func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
@@ -178,12 +164,9 @@ func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	if l.Refused {
 		open, no = 0, 1
 	}
-	_, err := t.Exec(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
+	err := t.Run(insert, seq, l.Run, open, no, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
 		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
-	if err != nil {
-		return fmt.Errorf("store the dead letter: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "store the dead letter")
 }
 
 // Extend is the heartbeat: it moves the leases of executions to until. It

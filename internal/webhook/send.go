@@ -5,17 +5,24 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"redrive/internal/clip"
+	"redrive/internal/envelope"
 	"redrive/internal/httpclient"
 	"redrive/internal/job"
+	"redrive/internal/rawjson"
+	"redrive/internal/retry"
+	"redrive/internal/wire"
 )
 
 const (
@@ -138,3 +145,62 @@ func judge(response *http.Response) verdict {
 
 // reason is the text of an error of the client.
 func reason(err error) string { return clip.Text(httpclient.WithoutAddress(err).Error(), maxReason) }
+
+// jobShape is the job in a request, without meta and payload.
+type jobShape struct {
+	ID         string `json:"id"`
+	Type       string `json:"type"`
+	Queue      string `json:"queue"`
+	Run        int    `json:"run"`
+	Attempts   int    `json:"attempts"`
+	Priority   int    `json:"priority"`
+	EnqueuedAt string `json:"enqueued_at"`
+	TraceID    string `json:"trace_id,omitempty"`
+}
+
+type letterShape struct {
+	Reason        retry.Reason `json:"reason"`
+	Cause         job.Outcome  `json:"cause,omitempty"`
+	Error         string       `json:"error"`
+	Exception     string       `json:"exception"`
+	FailedAt      string       `json:"failed_at"`
+	OriginalQueue string       `json:"original_queue"`
+	Attempts      int          `json:"attempts"`
+}
+
+// encode is the body of a request: an envelope with its block dead_letter, if the
+// job came as one.
+func encode(j job.Job, l job.DeadLetter) []byte {
+	if j.Envelope != nil {
+		if annotated, ok := envelope.Annotate(j.Envelope, l); ok {
+			return annotated
+		}
+	}
+	head := rawjson.Encode(jobShape{
+		ID: j.ID, Type: j.Type, Queue: j.Queue, Run: l.Run, Attempts: l.Attempts, Priority: j.Priority,
+		EnqueuedAt: wire.FormatTime(j.EnqueuedAt), TraceID: j.TraceID,
+	})
+	var b bytes.Buffer
+	b.WriteString(`{"job":`)
+	b.Write(bytes.TrimSuffix(head, []byte("}")))
+	if whole(j.Meta) {
+		b.WriteString(`,"meta":`)
+		b.Write(j.Meta)
+	}
+	if whole(j.Payload) {
+		b.WriteString(`,"payload":`)
+		b.Write(j.Payload)
+	} else {
+		b.WriteString(`,"payload_base64":"` + base64.StdEncoding.EncodeToString(j.Payload) + `"`)
+	}
+	b.WriteString(`},"dead_letter":`)
+	b.Write(rawjson.Encode(letterShape{
+		Reason: l.Reason, Cause: l.Cause, Error: l.Error, Exception: l.Exception,
+		FailedAt: wire.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
+	}))
+	b.WriteString("}")
+	return b.Bytes()
+}
+
+// whole reports whether bytes can stand in a JSON text as they are.
+func whole(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }

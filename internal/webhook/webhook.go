@@ -39,6 +39,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,7 @@ import (
 	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // Webhook is where a queue forwards its dead letters.
@@ -82,9 +84,7 @@ type hook struct {
 // New returns a forwarder, or a *invalid.Error whose field is as
 // "queues.mail.dead_letter.webhook.url". No error repeats an address.
 func New(o Options) (*Forwarder, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	f := &Forwarder{o: o, hooks: map[string]hook{}, client: httpclient.New(32)}
 	for queue, w := range o.Hooks {
 		h, wrong := newHook(w)
@@ -137,4 +137,39 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLette
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote)}
 	}
 	return job.Delivery{ForwardedTo: h.shown, ForwardedAt: time.Now().UTC()}
+}
+
+// Deadline is what the sending of one dead letter may take: for all its
+// tries and the pauses between them. It is less than a person waits for the
+// answer who sends a letter again.
+const Deadline = 24 * time.Second
+
+// Sending is how long and how often a dead letter is sent to a webhook.
+type Sending struct {
+	Timeout  time.Duration // of one try
+	Attempts int           // tries for one letter
+}
+
+// DefaultSending gives a receiver that hangs all its tries.
+func DefaultSending() Sending { return Sending{7 * time.Second, 3} }
+
+// Pause is what follows the try n, spread by random.
+func (Sending) Pause(n int, random func() float64) time.Duration {
+	return retry.Policy{
+		Strategy: retry.Exponential, InitialInterval: 500 * time.Millisecond, Coefficient: 2,
+		MaxInterval: 10 * time.Second, Jitter: retry.Jitter{Low: 0.5, High: 1.5},
+	}.Delay(n, random).Final
+}
+
+// Pauses is the longest that the pauses take together.
+func (f Sending) Pauses() (all time.Duration) {
+	for n := 1; n < f.Attempts; n++ {
+		all += f.Pause(n, func() float64 { return 1 })
+	}
+	return all
+}
+
+// Fits reports whether every try has its time within what a letter has.
+func (f Sending) Fits() bool {
+	return f.Timeout <= (Deadline-f.Pauses())/time.Duration(f.Attempts)
 }

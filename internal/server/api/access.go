@@ -18,13 +18,16 @@ import (
 	"redrive/internal/wire"
 )
 
-// The secrets of users, sessions and tokens are never in an answer; of a token
-// there is one exception, see createToken.
+// The secrets of users, sessions and tokens are never part of an answer. The one
+// exception is a new token, see createToken.
 
+// shapeUser leaves out the hash of the password.
 func shapeUser(u access.User) web.Object {
 	return web.Object{"name", u.Name, "role", u.Role, "created_at?", u.Created, "changed_at?", u.Changed, "last_login_at?", u.LoggedIn}
 }
 
+// shapeSession leaves out the hash by which a cookie is recognised; the id is
+// made from it and cannot be turned back.
 func shapeSession(n access.Session) web.Object {
 	return web.Object{
 		"id", n.ID(), "user", n.User, "role", n.Role, "address?", n.Address,
@@ -32,6 +35,7 @@ func shapeSession(n access.Session) web.Object {
 	}
 }
 
+// shapeToken leaves out the hash of the secret.
 func shapeToken(t access.Token) web.Object {
 	return web.Object{
 		"id", t.ID, "name", t.Name, "role", t.Role, "created_at", t.Created, "created_by", t.CreatedBy,
@@ -57,8 +61,9 @@ func (a *API) tokens(c echo.Context) (web.Object, error) {
 	return web.Object{"tokens", web.List(all, shapeToken)}, err
 }
 
-// AccessActs are the acts on users, sessions and tokens. Those that change what
-// somebody may do have open connections looked at again.
+// AccessActs are the acts on users, sessions and tokens. After each of them the
+// open connections are checked again, so that nobody goes on watching with a
+// permission that was just taken away.
 func (a *API) AccessActs() []Act {
 	acts := []Act{
 		{"/users", a.addUser}, {"/users/:name/role", a.setRole}, {"/users/:name/password", a.setPassword},
@@ -78,8 +83,8 @@ func (a *API) AccessActs() []Act {
 	return acts
 }
 
-// addUser adds a user. Whoever used the dashboard without a login is asked for one
-// from then on.
+// addUser adds a user. With the first one the dashboard is no longer open:
+// everybody has to log in from then on.
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 	ctx, now := c.Request().Context(), time.Now().UTC()
 	u, password := access.User{Created: now, Changed: now}, ""
@@ -110,7 +115,8 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 	return Outcome{Program: web.Object{"user", shapeUser(access.User{Name: name, Role: role})}}, err
 }
 
-// setPassword gives the user in the address another password.
+// setPassword gives the user in the address another password. Every session of
+// that user ends with it.
 func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	name, password := c.Param("name"), ""
 	if err := readTexts(c, text{"password", aString, &password}); err != nil {
@@ -124,17 +130,21 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	return Outcome{Program: web.Object{"changed", name}}, err
 }
 
+// removeUser removes a user together with the user's sessions.
 func (a *API) removeUser(c echo.Context) (Outcome, error) {
 	return named(c, "removed", "name", a.View.Accounts().RemoveUser)
 }
 
+// revokeToken ends a token at once; its row stays, so that the audit log can be
+// understood.
 func (a *API) revokeToken(c echo.Context) (Outcome, error) {
 	return named(c, "revoked", "id", a.View.Accounts().RevokeToken)
 }
 
+// endSession logs somebody out.
 func (a *API) endSession(c echo.Context) (Outcome, error) { return named(c, "ended", "id", a.end) }
 
-// named does what needs no more than a name in the address.
+// named runs an act that needs no more than a name in the address.
 func named(c echo.Context, done, param string, do func(context.Context, time.Time, string, audit.Actor) error) (Outcome, error) {
 	err := readNothing(c)
 	if err == nil {
@@ -143,7 +153,8 @@ func named(c echo.Context, done, param string, do func(context.Context, time.Tim
 	return Outcome{Program: web.Object{done, c.Param(param)}}, err
 }
 
-// end ends the session with an id.
+// end ends the session with an id. Ids are looked up in the list because the
+// database knows sessions by their hashes only.
 func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor) error {
 	all, err := a.View.Accounts().Sessions(ctx, now)
 	if err != nil {
@@ -156,8 +167,8 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 	return a.View.Accounts().EndSession(ctx, now, all[i].Hash, by)
 }
 
-// createToken makes a token. The answer is the only place where its secret ever
-// stands.
+// createToken makes a token. This answer is the only place where its secret is
+// ever shown, because only a hash is stored.
 func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	var expires string
 	t, now, by, lasts := access.Token{}, time.Now().UTC(), web.Actor(c), access.TokenDefault

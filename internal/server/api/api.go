@@ -1,15 +1,15 @@
-// Package api answers programs in JSON, and does what people and programs ask
-// for.
+// Package api answers programs in JSON, and carries out what people and programs
+// ask for.
 //
-// What is read has a handler that returns an object; [API.Routes] lists them.
-// What changes something is an [Act], and there is one for both ways to it: a
-// program sends a body, a page sends a form, and only the reading of what they
-// say differs. The pages get the acts from [API.Acts] and draw what came of them.
+// A GET has a handler that returns an object; [API.Routes] lists them all. A
+// change is an [Act], and there is one for both ways in: a program sends a body,
+// a page sends a form, and only the reading of the two differs. The pages take
+// the acts from [API.Acts] and show what came of them.
 //
-// The shapes of the answers are apart from the nouns of package job and its
-// neighbours, because the names of shapes may not change and those of nouns may.
-// A payload goes in and out as the bytes that were received: an encoder would
-// change them.
+// The names in answers are a contract with programs, so the functions named
+// shape spell them out beside the values, apart from the types of package job
+// and its neighbours, whose fields may be renamed. A payload goes in and out as
+// the bytes that were received, because an encoder would change them.
 package api
 
 import (
@@ -44,25 +44,29 @@ const (
 	maxExports = 4 // files that are written at once
 )
 
-// API answers programs.
+// API answers programs. The semaphores bound the memory and the connections that
+// large requests can take.
 type API struct {
 	*web.Site
 	passwords *access.Passwords
 	began     time.Time
-	large     web.Places         // for each large body that is held
-	exports   web.Places         // for each file that is written
+	large     web.Semaphore      // for each large body that is held
+	exports   web.Semaphore      // for each file that is written
 	resends   singleflight.Group // of refused dead letters, by job and run
 }
 
-// New returns the API of a site that began at a time.
+// New returns the API of a site. The worker in this process has been running
+// since began.
 func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
 	return &API{
 		Site: site, passwords: passwords, began: began,
-		large: make(web.Places, maxLarge), exports: make(web.Places, maxExports),
+		large: make(web.Semaphore, maxLarge), exports: make(web.Semaphore, maxExports),
 	}
 }
 
-// Routes adds the API and the exports.
+// Routes adds the routes of the API and of the exports, each with the permission
+// that a caller needs. The exports live outside /api/v1 because people open them
+// in a browser.
 func (a *API) Routes(r *web.Routes) {
 	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error)) {
 		r.Get(v1+path, need, answered(h))
@@ -113,7 +117,7 @@ func (a *API) Routes(r *web.Routes) {
 	a.export(r, "/operations/:id/items", a.exportItems)
 }
 
-// answered is a handler that answers with an object.
+// answered makes a handler of a function that returns an object.
 func answered(h func(echo.Context) (web.Object, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		says, err := h(c)
@@ -131,7 +135,8 @@ type Act struct {
 	Do   func(echo.Context) (Outcome, error)
 }
 
-// Outcome is what came of an act.
+// Outcome is what came of an act. Says goes to whoever asked; what follows is
+// for a program or for a person only.
 type Outcome struct {
 	Status  int        // of the answer; default: 200
 	Says    web.Object // to whoever asked
@@ -147,7 +152,8 @@ func (a *API) Acts() []Act {
 	return slices.Concat(a.jobActs(), a.queueActs(), a.groupActs(), a.operationActs())
 }
 
-// answer answers a program.
+// answer answers a program. Unlike a form it is never redirected: it gets the
+// object and the status.
 func (act Act) answer(c echo.Context) error {
 	out, err := act.Do(c)
 	if err != nil {
@@ -156,8 +162,9 @@ func (act Act) answer(c echo.Context) error {
 	return c.JSONBlob(cmp.Or(out.Status, http.StatusOK), append(out.Says, out.Program...).Encode())
 }
 
-// readNothing reads a form, or a body that may be missing, of an act that says
-// everything in its address.
+// readNothing reads the form or the body of an act that is fully named by its
+// address. The body may be missing, but one with members is refused: whoever
+// sends a member expects it to mean something.
 func readNothing(c echo.Context) error {
 	if web.IsForm(c) {
 		return web.ReadForm(c)
@@ -174,7 +181,7 @@ type text struct {
 
 const aString = "a string"
 
-// readTexts reads a form or a body that has nothing but texts.
+// readTexts reads a form or a body that holds nothing but texts.
 func readTexts(c echo.Context, texts ...text) error {
 	if web.IsForm(c) {
 		err := web.ReadForm(c)
@@ -190,8 +197,10 @@ func readTexts(c echo.Context, texts ...text) error {
 	return readSmall(c, f)
 }
 
-// search reads the page of a list that a program asks for by a filter, and reports
-// whether more may match than was found in time.
+// search reads one page of a list that a program selects with a filter. A filter
+// that is wrong in any field selects nothing: half of a filter would be a wider
+// one. slow reports that the search ran out of time, so that more may match than
+// was found.
 func search[F, C, L any](
 	c echo.Context, query func(url.Values) (F, C, []*invalid.Error), list func(context.Context, F, C, int) (L, error),
 ) (f F, found L, slow bool, err error) {
@@ -207,7 +216,8 @@ func search[F, C, L any](
 	return f, found, slow, err
 }
 
-// pageSize reads how many rows a program wants.
+// pageSize reads how many rows a program wants. The limit keeps one request from
+// holding the database for long.
 func pageSize(c echo.Context) (int, error) {
 	text := c.QueryParam("limit")
 	if text == "" {
@@ -220,8 +230,7 @@ func pageSize(c echo.Context) (int, error) {
 	return limit, nil
 }
 
-// numbered reads where a page of a list begins whose rows have numbers, and how
-// many rows a program wants.
+// numbered reads the cursor and the page size of a list whose rows are numbered.
 func numbered(c echo.Context) (after int64, limit int, err error) {
 	if after, err = web.Number(c, "after"); err != nil {
 		return 0, 0, err
@@ -230,8 +239,8 @@ func numbered(c echo.Context) (after int64, limit int, err error) {
 	return after, limit, err
 }
 
-// page is an answer with a page of a list. It says where the next one begins,
-// when there is one, and whether more may match than was found in time.
+// page is the answer with one page of a list. It says where the next page
+// begins, if there is one, and whether more may match than was found in time.
 func page[C string | int64](name string, rows []web.Object, next C, slow bool) web.Object {
 	says := web.Object{name, rows}
 	if next != *new(C) {

@@ -21,10 +21,10 @@ import (
 	"redrive/internal/wire"
 )
 
-// The bodies of requests are read strictly: each member must be known and stand
-// once, and an error names the place of the member that it is about. Values are
-// handed on as the bytes that were received, so that no number and no string is
-// changed on its way to the database.
+// The bodies of requests are read strictly: every member must be known and may
+// occur once, and an error names the member that it is about. Values are passed
+// on as the bytes that were received, so that no number and no string changes on
+// its way to the database.
 
 // checkJSON returns a failure of kind malformed unless data is one JSON value.
 func checkJSON(data []byte) error {
@@ -34,13 +34,15 @@ func checkJSON(data []byte) error {
 	return nil
 }
 
-// fields reads an object whose members are known, each at most once. path is
-// where the object stands, empty for the body itself.
+// fields reads an object whose members are known, each at most once.
 type fields map[string]reader
 
-// reader reads a member; path is where it stands.
+// A reader reads the value of a member; path is where the member is in the body.
 type reader func(path string, raw json.RawMessage) error
 
+// read reads the object at path, which is empty for the body itself. A member
+// that is not known is an error: it may be a misspelt one, and ignoring that
+// would do something else than was asked for.
 func (f fields) read(path string, data json.RawMessage) error {
 	return members(path, data, func(name, path string, raw json.RawMessage) error {
 		read, ok := f[name]
@@ -51,7 +53,8 @@ func (f fields) read(path string, data json.RawMessage) error {
 	})
 }
 
-// members calls visit for each member of an object.
+// members calls visit for each member of an object. A name that occurs twice is
+// refused, because readers of JSON do not agree on which of the two counts.
 func members(path string, data json.RawMessage, visit func(name, path string, raw json.RawMessage) error) error {
 	if rawjson.Kind(data) != '{' {
 		return wrongType(path, "an object", data)
@@ -79,11 +82,13 @@ func whole(path string, raw json.RawMessage) error {
 	return nil
 }
 
+// wrongType says what a value should have been.
 func wrongType(path, want string, raw json.RawMessage) error {
 	return &invalid.Error{Field: cmp.Or(path, "body"), Problem: "must be " + want + ", not " + clip.Text(string(raw), 64)}
 }
 
-// within says where an object stands in which a field is wrong.
+// within prefixes the field of an error with the place of the object that it is
+// in.
 func within(path string, err error) error {
 	var wrong *invalid.Error
 	if errors.As(err, &wrong) {
@@ -95,6 +100,7 @@ func within(path string, err error) error {
 	return err
 }
 
+// join is the path of a member.
 func join(path, name string) string {
 	if path == "" {
 		return name
@@ -102,9 +108,9 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// readBody reads a JSON document of at most limit bytes. What it returns is valid
-// JSON in valid UTF-8, no deeper than job.MaxDepth. Forms are refused: a page
-// elsewhere can send those without being asked.
+// readBody reads a JSON document of at most limit bytes. The result is valid
+// JSON in valid UTF-8, no deeper than job.MaxDepth. Forms are refused, because a
+// page of another site can send those without asking.
 func readBody(c echo.Context, limit int64) (json.RawMessage, error) {
 	if !isJSON(c.Request()) {
 		return nil, web.Fail(web.MediaType, "send the body with Content-Type: application/json")
@@ -135,7 +141,8 @@ func readOptional(c echo.Context, f fields) error {
 
 func isJSON(r *http.Request) bool { return web.ContentType(r) == "application/json" }
 
-// value makes a reader of a member out of its Go type.
+// value reads a member into a Go value. null is refused: leaving a member out is
+// the only way to say nothing.
 func value[T any](to *T, want string) reader {
 	return func(path string, raw json.RawMessage) error {
 		if string(raw) == "null" || json.Unmarshal(raw, to) != nil {
@@ -145,7 +152,7 @@ func value[T any](to *T, want string) reader {
 	}
 }
 
-// checked is value for what can be wrong in itself: problem says how, or nothing.
+// checked is value with a check: problem says what is wrong, or nothing.
 func checked[T any](to *T, want string, problem func(T) string) reader {
 	return func(path string, raw json.RawMessage) error {
 		if err := value(to, want)(path, raw); err != nil {
@@ -158,6 +165,7 @@ func checked[T any](to *T, want string, problem func(T) string) reader {
 	}
 }
 
+// traceID reads an id that other systems made, so only its length is checked.
 func traceID(to *string) reader {
 	return checked(to, aString, func(id string) string {
 		if id == "" || len(id) > job.MaxTraceID {
@@ -178,8 +186,11 @@ func bytesOf[T ~[]byte](to *T, limit int) reader {
 	}
 }
 
+// payload reads a payload without interpreting it.
 func payload(to *[]byte) reader { return bytesOf(to, job.MaxPayload) }
 
+// meta reads an object and keeps its bytes. Its members are visited only to
+// refuse names that occur twice.
 func meta(to *json.RawMessage) reader {
 	return func(path string, raw json.RawMessage) error {
 		if err := bytesOf(to, job.MaxMeta)(path, raw); err != nil {
@@ -189,7 +200,9 @@ func meta(to *json.RawMessage) reader {
 	}
 }
 
-// policy reads the name of a policy, or an object with fields of one.
+// policy reads the name of a policy, or an object with some of its fields. The
+// decoder of policies would accept a field twice and half of a surrogate pair,
+// so both are checked before.
 func policy(to *retry.Patch) reader {
 	return func(path string, raw json.RawMessage) (err error) {
 		if rawjson.Kind(raw) != '"' { // the decoder would take a field twice, and make a character of half of one
@@ -203,7 +216,7 @@ func policy(to *retry.Patch) reader {
 	}
 }
 
-// parsed reads a string that means something else.
+// parsed reads a string in which something else is written.
 func parsed[T any](to *T, want string, parse func(string) (T, error)) reader {
 	return func(path string, raw json.RawMessage) (err error) {
 		var text string
@@ -222,6 +235,7 @@ const aDuration = `a duration in quotes, as "PT5M"`
 // positive reads a duration that is longer than zero.
 func positive(to *time.Duration) reader { return parsed(to, aDuration, parsePositive) }
 
+// parsePositive parses a duration that is longer than zero.
 func parsePositive(text string) (time.Duration, error) {
 	d, err := wire.ParseDuration(text)
 	if err == nil && d <= 0 {
@@ -230,7 +244,7 @@ func parsePositive(text string) (time.Duration, error) {
 	return d, err
 }
 
-// wait reads the end of a duration that begins now.
+// wait reads a duration from now and keeps when it ends.
 func wait(to *time.Time) reader {
 	return parsed(to, aDuration, func(text string) (time.Time, error) {
 		d, err := wire.ParseDuration(text)
@@ -256,7 +270,7 @@ func moment(to *time.Time) reader {
 	})
 }
 
-// times are what a request says about when its job may run.
+// times is what a request says about when its job may run.
 type times struct{ runAt, delay, expiresAt, expiresIn time.Time }
 
 // set checks the times against each other and hands them to the job.
@@ -279,6 +293,7 @@ func (t times) set(j *job.Job, now time.Time) error {
 	return nil
 }
 
+// later is the later of two times; of a time and a zero one, the time.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -26,7 +26,8 @@ import (
 
 const headerKey = "Idempotency-Key"
 
-// enqueue is POST /jobs.
+// enqueue is POST /jobs. A repeated idempotency key is answered with the first
+// job and 200.
 func (a *API) enqueue(c echo.Context) error {
 	data, err := readBody(c, maxBody)
 	if err != nil {
@@ -47,9 +48,9 @@ func (a *API) enqueue(c echo.Context) error {
 	return c.JSONBlob(createdUnless(done[0].Repeat), web.Object{"job", shapeWholeJob(done[0].Job)}.Encode())
 }
 
-// enqueueBatch is POST /jobs/batch: all of them or none. With an idempotency
-// key a repeat of the whole batch returns the first jobs. The answer leaves
-// the payloads out.
+// enqueueBatch is POST /jobs/batch. Either all jobs are enqueued or none. With
+// an idempotency key a repeat of the whole batch returns the first jobs. The
+// answer leaves the payloads out.
 func (a *API) enqueueBatch(c echo.Context) error {
 	release, err := a.admit(c.Request())
 	if err != nil {
@@ -81,7 +82,8 @@ func (a *API) enqueueBatch(c echo.Context) error {
 	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all}.Encode())
 }
 
-// createdUnless is the status of an answer about what was made, or was there.
+// createdUnless is the status of an answer about something that was made now, or
+// was there already.
 func createdUnless(repeat bool) int {
 	if repeat {
 		return http.StatusOK
@@ -89,20 +91,23 @@ func createdUnless(repeat bool) int {
 	return http.StatusCreated
 }
 
+// allRepeat reports whether nothing was enqueued because all of it was there
+// already.
 func allRepeat(done []job.Enqueued) bool {
 	return !slices.ContainsFunc(done, func(d job.Enqueued) bool { return !d.Repeat })
 }
 
-// admit bounds how many large bodies are held at once. The place is taken
-// until release is called; a body that is known to be small needs none.
+// admit bounds how many large bodies are held in memory at once, until release
+// is called. A body that announces a small size needs no place.
 func (a *API) admit(r *http.Request) (release func(), err error) {
 	if r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
 	}
-	return a.large.Take(r.Context(), "other large batches are being read; nothing was changed, try again")
+	return a.large.Acquire(r.Context(), "other large batches are being read; nothing was changed, try again")
 }
 
-// key is the idempotency key of a request, or empty.
+// key reads the idempotency key of a request, which may be empty. A batch
+// appends a number to it, hence the room below the limit.
 func key(c echo.Context) (string, error) {
 	k := c.Request().Header.Get(headerKey)
 	if len(k) > job.MaxKey-8 || !utf8.ValidString(k) {
@@ -111,8 +116,8 @@ func key(c echo.Context) (string, error) {
 	return k, nil
 }
 
-// newJobs reads the jobs of a batch. Rules may work long on so many: the
-// request's time ends that, and then nothing was enqueued.
+// newJobs reads the jobs of a batch. Rules may take long for so many; when the
+// request runs out of time, nothing has been enqueued.
 func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, error) {
 	var all json.RawMessage
 	err := fields{"jobs": func(path string, raw json.RawMessage) error {
@@ -144,8 +149,8 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, err
 	return jobs, nil
 }
 
-// outOfTime is the error of a request whose time ended after so many of its
-// jobs were read. A client that left gets none.
+// outOfTime is the error of a request whose time ended after some of its jobs
+// were read. A client that has left gets no answer.
 func outOfTime(read int, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return web.Fail(web.TooSlow, fmt.Sprintf(
@@ -154,8 +159,8 @@ func outOfTime(read int, err error) error {
 	return err
 }
 
-// newJob reads a job that somebody sends; the configuration admits it. path is
-// where it stands in the body.
+// newJob reads a job and has the configuration admit it. path is where the job
+// is in the body, for error messages.
 func (a *API) newJob(path string, data json.RawMessage) (job.Job, error) {
 	j := job.Job{Queue: "default", Payload: []byte("null")}
 	var patch retry.Patch
@@ -187,10 +192,12 @@ func (a *API) newJob(path string, data json.RawMessage) (job.Job, error) {
 	return j, within(path, err)
 }
 
+// checkJob checks the type, the queue and the priority of a job.
 func checkJob(j job.Job) error {
 	return cmp.Or(job.CheckType(j.Type), job.CheckQueue(j.Queue), checkPriority(j.Priority))
 }
 
+// checkPriority refuses priorities outside the range that the API documents.
 func checkPriority(p int) error {
 	if p < -job.MaxPriority || p > job.MaxPriority {
 		return &invalid.Error{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", p, -job.MaxPriority, job.MaxPriority)}
@@ -238,7 +245,7 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 	return c.JSONBlob(status, answer.Encode())
 }
 
-// envelopesOf reads the envelopes of a request, each as it was sent.
+// envelopesOf returns the envelopes of a request, each as it was sent.
 func envelopesOf(c echo.Context) ([][]byte, error) {
 	var all [][]byte
 	switch web.ContentType(c.Request()) {
@@ -289,10 +296,11 @@ func splitLines(data []byte) (all [][]byte, err error) {
 	return all, nil
 }
 
-// blank reports whether there is nothing but what JSON calls white space.
+// blank reports whether there is nothing but white space as JSON defines it.
 func blank(data []byte) bool { return len(bytes.Trim(data, " \t\r\n")) == 0 }
 
-// fromEnvelope makes a job of an envelope, or a dead letter.
+// fromEnvelope makes a job of an envelope. One that cannot be read, or that a
+// rule refuses, becomes a dead letter.
 func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
 	e, poison := envelope.Parse(raw)
 	j := job.Job{
@@ -301,22 +309,22 @@ func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
 	}
 	if poison != nil {
 		j.Type, j.Payload, j.MessageID = envelope.Unread, raw, "" // it is no repeat of one that could be read
-		return a.setAside(j, poison.Reason, job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem})
+		return a.deadOnArrival(j, poison.Reason, job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem})
 	}
 	err := a.Config.Admit(&j, retry.Patch{})
 	if refused := new(rules.Refused); errors.As(err, &refused) {
-		return a.setAside(j, retry.RuleDecided, job.ErrorInfo{Type: "rule.refused", Message: web.RefusedBy("", refused).Text})
+		return a.deadOnArrival(j, retry.RuleDecided, job.ErrorInfo{Type: "rule.refused", Message: web.RefusedBy("", refused).Text})
 	}
 	return j, err
 }
 
-// setAside makes the job a dead letter before it ran.
-func (a *API) setAside(j job.Job, reason retry.Reason, e job.ErrorInfo) (job.Job, error) {
+// deadOnArrival completes a job that becomes a dead letter without having run.
+func (a *API) deadOnArrival(j job.Job, reason retry.Reason, e job.ErrorInfo) (job.Job, error) {
 	j.State, j.Reason, j.Error = job.Discarded, reason, e
 	return j, a.Config.Complete(&j)
 }
 
-// describeEnvelopes tells what became of each envelope, in the order in which
+// describeEnvelopes says what became of each envelope, in the order in which
 // they came.
 func describeEnvelopes(done []job.Enqueued) (status int, answer web.Object) {
 	var accepted, repeated, poison, refused int
@@ -342,8 +350,8 @@ func describeEnvelopes(done []job.Enqueued) (status int, answer web.Object) {
 	}
 }
 
-// envelope is GET /jobs/{id}/envelope: the envelope as a consumer of
-// BabelQueue would have left it, or with original=1 exactly as it came.
+// envelope is GET /jobs/{id}/envelope: the envelope as a consumer of BabelQueue
+// would have left it, or with original=1 exactly as it came.
 func (a *API) envelope(c echo.Context) error {
 	d, err := a.Job(c)
 	if err != nil {
@@ -361,8 +369,8 @@ func (a *API) envelope(c echo.Context) error {
 }
 
 // asLeft is the envelope with the attempts of the run, and with the block
-// dead_letter if the run ended in the dead-letter queue or should have. What
-// cannot be marked is as it came.
+// dead_letter if the run ended in the dead-letter queue or should have. An
+// envelope that cannot be annotated is returned as it came.
 func asLeft(d history.Detail) []byte {
 	raw := d.Job.Envelope
 	i := slices.IndexFunc(d.Letters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })

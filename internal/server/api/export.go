@@ -42,20 +42,21 @@ type export struct {
 	next    func(context.Context) (exportPage, error)
 }
 
-// exportPage is a page of an export.
+// exportPage is one page of an export.
 type exportPage struct {
 	rows []row
 	more bool
 	stop string // why the file ends here although there may be more
 }
 
-// row is what is exported, in either format.
+// row is a row of an export in both formats.
 type row struct {
 	json  web.Raw
 	cells []string
 }
 
-// pageOf is a page that was found, in time or not.
+// pageOf makes a page of what was found. A search that ran out of time ends the
+// file, and the file says so.
 func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
 	p := exportPage{more: more}
 	for _, x := range found {
@@ -80,14 +81,15 @@ func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, 
 	})
 }
 
-// write answers with an export as a file. What keeps it from beginning is an
-// answer like any other; what ends it early ends the connection.
+// write answers with an export as a file. An error before the first row is
+// answered like any other. Afterwards the connection is cut, so that no client
+// takes half a file for a whole one.
 func (a *API) write(c echo.Context, of func(echo.Context) (export, error), ending, kind string, to format) error {
 	e, err := of(c)
 	if err != nil {
 		return err
 	}
-	release, err := a.exports.Take(c.Request().Context(), "other exports are being written; try again")
+	release, err := a.exports.Acquire(c.Request().Context(), "other exports are being written; try again")
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,9 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	return nil
 }
 
-// stream writes the pages of an export and returns how many rows they had.
+// stream writes the pages of an export and returns how many rows they had. Each
+// page gets a write deadline of its own: a slow reader may take long, a stalled
+// one may not.
 func stream(ctx context.Context, out *http.ResponseController, to format, e export, p exportPage) (count int64, err error) {
 	if err := to(row{cells: e.columns}); err != nil {
 		return 0, err
@@ -150,12 +154,12 @@ func stream(ctx context.Context, out *http.ResponseController, to format, e expo
 	}
 }
 
-// incomplete is the last row of a file that ends too early.
+// incomplete is the last row of a file that ends before the list does.
 func incomplete(why string) row {
 	return row{web.Encode(web.Object{"incomplete", why}), []string{"incomplete: " + why}}
 }
 
-// asNDJSON writes each row as the API does, a line each, and no columns.
+// asNDJSON writes each row as the API would, one on a line, and no header.
 func asNDJSON(w io.Writer) format {
 	return func(r row) error {
 		if r.json == nil {
@@ -166,7 +170,7 @@ func asNDJSON(w io.Writer) format {
 	}
 }
 
-// asCSV writes each row under the names of the API.
+// asCSV writes each row under a header with the names of the API.
 func asCSV(w io.Writer) format {
 	out := csv.NewWriter(w)
 	return func(r row) error {
@@ -181,7 +185,9 @@ func asCSV(w io.Writer) format {
 	}
 }
 
-// harmless keeps a spreadsheet from taking a cell for a formula.
+// harmless keeps a spreadsheet from running a cell as a formula. Payloads and
+// error messages come from outside, so a cell may well begin with an equals
+// sign.
 func harmless(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell
@@ -217,6 +223,8 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 	}, next}, nil
 }
 
+// jobRow is a job in both formats. The text in the cells must be valid UTF-8,
+// unlike a payload.
 func jobRow(j job.Job) row {
 	return row{web.Encode(shapeWholeJob(j)), []string{
 		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
@@ -262,7 +270,8 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 	return e, nil
 }
 
-// asRow makes a row of what the API shows of an item: its members are the cells.
+// asRow makes a row of what the API shows of an item; its members become the
+// cells.
 func asRow[T any](shape func(T) web.Object) func(T) row {
 	return func(item T) row {
 		o := shape(item)
@@ -270,6 +279,8 @@ func asRow[T any](shape func(T) web.Object) func(T) row {
 	}
 }
 
+// shapeEntry is an entry of the audit log. The hash lets a reader of the export
+// check that no entry was changed or removed.
 func shapeEntry(e audit.Entry) web.Object {
 	return web.Object{
 		"seq", e.Seq, "at", e.At, "actor", e.Actor.Name, "address?", e.Actor.Address, "action", e.Action, "subject?", e.Subject,

@@ -19,6 +19,7 @@ import (
 	"redrive/internal/server/web"
 )
 
+// shapeGroup is an error group as the API shows it.
 func shapeGroup(g failures.Group) web.Object {
 	return web.Object{
 		"fingerprint", g.Fingerprint, "type", g.Type, "class", g.Class,
@@ -33,7 +34,7 @@ func shapeGroup(g failures.Group) web.Object {
 	}
 }
 
-// groups is GET /failures: groups in every state, unless one is named.
+// groups is GET /failures: groups in every state, unless a state is named.
 func (a *API) groups(c echo.Context) (web.Object, error) {
 	list := func(ctx context.Context, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 		return a.View.Groups(ctx, time.Now(), f, after, limit)
@@ -42,8 +43,8 @@ func (a *API) groups(c echo.Context) (web.Object, error) {
 	return page("groups", web.List(found.Groups, shapeGroup), found.Next.String(), slow), err
 }
 
-// group is GET /failures/{fingerprint}. Its jobs are a list of their own:
-// GET /jobs?group=FINGERPRINT.
+// group is GET /failures/{fingerprint}. The jobs of the group are a list of
+// their own: GET /jobs?group=FINGERPRINT.
 func (a *API) group(c echo.Context) (web.Object, error) {
 	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
 	hours := web.List(d.Hours, func(h failures.Hour) web.Object {
@@ -61,6 +62,7 @@ func (a *API) groupActs() []Act {
 	return acts
 }
 
+// groupOutcome leads back to the page of the group.
 func groupOutcome(g failures.Group, text string) Outcome {
 	return Outcome{Says: web.Object{"group", shapeGroup(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
 }
@@ -80,7 +82,7 @@ func (a *API) noteGroup(c echo.Context) (Outcome, error) {
 	return groupOutcome(g, "Note kept"), err
 }
 
-// decideGroup resolves, ignores or opens the group that the address names.
+// decideGroup resolves, ignores or reopens the group that the address names.
 func (a *API) decideGroup(c echo.Context) (Outcome, error) {
 	now := time.Now()
 	to, err := readDecision(c, now)
@@ -94,8 +96,8 @@ func (a *API) decideGroup(c echo.Context) (Outcome, error) {
 	return groupOutcome(g, "Group is "+string(g.State)), err
 }
 
-// readDecision reads what somebody decides. Only to ignore has more to say: until
-// when, all of it optional.
+// readDecision reads a decision. Only ignoring takes more than a word: until
+// when, which is optional.
 func readDecision(c echo.Context, now time.Time) (to failures.Decision, err error) {
 	switch web.LastSegment(c.Path()) {
 	case "resolve":
@@ -115,8 +117,9 @@ func readDecision(c echo.Context, now time.Time) (to failures.Decision, err erro
 	return to, formPatience(&to, c.FormValue, now)
 }
 
-// formPatience reads a form that says how to ignore in one field and until when in
-// another: what the others hold does not count.
+// formPatience reads a form in which one field says how to ignore the group and
+// another one until when. The fields of the other choices are in the form as
+// well and do not count.
 func formPatience(to *failures.Decision, field func(string) string, now time.Time) (err error) {
 	switch field("how") {
 	case "", "always":
@@ -141,6 +144,7 @@ func fromNow(name, text string, now time.Time) (time.Time, error) {
 	return now.Add(d).UTC(), nil
 }
 
+// atLeastOne reads a number above zero.
 func atLeastOne(name, text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n < 1 {
@@ -149,7 +153,7 @@ func atLeastOne(name, text string) (int64, error) {
 	return n, nil
 }
 
-// patienceFields read until when a group is ignored.
+// patienceFields reads until when a group is ignored.
 func patienceFields(to *failures.Decision, now time.Time) fields {
 	return fields{
 		"until": func(path string, raw json.RawMessage) error { return ending(to, path, raw, moment(&to.Until)) },
@@ -163,7 +167,7 @@ func patienceFields(to *failures.Decision, now time.Time) fields {
 	}
 }
 
-// ending reads a time at which a group opens again. There is one at most.
+// ending reads when a group reopens, which can be said only once.
 func ending(to *failures.Decision, path string, raw json.RawMessage, read reader) error {
 	if !to.Until.IsZero() {
 		return &invalid.Error{Field: path, Problem: "stands beside the other of until and for; say one of them"}

@@ -19,8 +19,8 @@ import (
 // countLimit is how far the jobs of a filter are counted.
 const countLimit = 10_000
 
-// searched is a page that says as well whether it cannot know the newest failures
-// yet.
+// searched adds how many jobs cannot be found by their texts yet. Without it an
+// empty list would claim that there is no such failure.
 func (a *API) searched(c echo.Context, says web.Object, f filter.Filter) (web.Object, error) {
 	if !f.Searches() {
 		return says, nil
@@ -32,7 +32,7 @@ func (a *API) searched(c echo.Context, says web.Object, f filter.Filter) (web.Ob
 	return says, err
 }
 
-// jobs is GET /jobs. Lists leave payloads out: GET /jobs/{id} has them.
+// jobs is GET /jobs. Lists leave payloads out; GET /jobs/{id} returns them.
 func (a *API) jobs(c echo.Context) (web.Object, error) {
 	f, found, slow, err := search(c, web.Query, a.View.Jobs)
 	if err != nil {
@@ -42,9 +42,9 @@ func (a *API) jobs(c echo.Context) (web.Object, error) {
 	return a.searched(c, page("jobs", rows, found.Next.String(), slow), f)
 }
 
-// letters is GET /dead-letters: the open ones, each with its job.
+// letters is GET /dead-letters: the open dead letters, each with its job.
 func (a *API) letters(c echo.Context) (web.Object, error) {
-	f, found, slow, err := search(c, web.LettersQuery, a.View.Letters)
+	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.Letters)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (a *API) job(c echo.Context) (web.Object, error) {
 	return a.Detail(c, d)
 }
 
-// Detail is everything about a job, and what people did to it.
+// Detail is everything about a job, with what people did to it.
 func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	trail, err := a.Trail(c, d.Job.ID)
 	return web.Object{
@@ -93,8 +93,8 @@ func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	}, err
 }
 
-// Reveal is everything about a job as it is, after it was written down who wants
-// to see it.
+// Reveal is everything about a job with nothing redacted. Who asked is in the
+// audit log before anything is shown.
 func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 	id, err := web.ParamID(c)
 	if err == nil {
@@ -123,11 +123,12 @@ func (a *API) facets(c echo.Context) (web.Object, error) {
 	}, err
 }
 
+// shapeFacet is a value of a filter with the number of jobs that have it.
 func shapeFacet(n filter.NameCount) web.Object { return web.Object{"value", n.Name, "count", n.Count} }
 
 // countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
-// beyond which "more" says that there are others. One that takes too long to
-// count, or that waits for the index of texts, is incomplete, and has no number.
+// beyond which "more" says that there are others. A count that takes too long,
+// or that waits for the search index, is incomplete and has no number.
 func (a *API) countJobs(c echo.Context) (web.Object, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
@@ -156,8 +157,9 @@ func shapeJob(j job.Job) web.Object {
 	}
 }
 
-// shapeWholeJob is a job with its payload, which goes in as the bytes that were
-// received: an encoder would change them.
+// shapeWholeJob is a job with its payload, which is written as the bytes that
+// were received: an encoder would change large numbers, white space and the
+// order of members.
 func shapeWholeJob(j job.Job) web.Object {
 	payload := web.Raw(j.Payload)
 	if !json.Valid(payload) { // it did not come through the API
@@ -166,6 +168,7 @@ func shapeWholeJob(j job.Job) web.Object {
 	return append(shapeJob(j), "payload", payload)
 }
 
+// shapeError is an error, or nothing when there was none.
 func shapeError(e job.ErrorInfo, trace string) web.Object {
 	if e == (job.ErrorInfo{}) {
 		return nil
@@ -173,7 +176,7 @@ func shapeError(e job.ErrorInfo, trace string) web.Object {
 	return web.Object{"type", e.Type, "message", e.Message, "trace?", trace}
 }
 
-// shapeAttempts are the attempts, and last the execution that is under way.
+// shapeAttempts lists the attempts of a job, and last the execution under way.
 func shapeAttempts(d history.Detail) []web.Object {
 	all := web.List(d.Attempts, func(a job.Attempt) web.Object {
 		o := web.Object{
@@ -195,8 +198,8 @@ func shapeAttempts(d history.Detail) []web.Object {
 	return all
 }
 
-// shapeReplay is a run that was replayed; changed says that the next run has
-// something otherwise.
+// shapeReplay is a run that was replayed. The member changed says that the next
+// run differs in something.
 func shapeReplay(r history.Replay) web.Object {
 	return web.Object{
 		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts", r.Attempts, "at", r.At, "by", r.By, "changed?", r.Earlier != nil,
@@ -208,6 +211,8 @@ func shapeBulkAct(a operation.Act) web.Object {
 	return web.Object{"operation", a.Operation, "kind", a.Kind, "run", a.Run, "at", a.At, "by", a.By}
 }
 
+// shapeLetter is a dead letter with the acts that took it out of the queue
+// again.
 func shapeLetter(l job.DeadLetter) web.Object {
 	return web.Object{
 		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at", l.FailedAt,

@@ -22,8 +22,9 @@ import (
 	"redrive/internal/webhook"
 )
 
-// jobActs are the acts on one run of a job: the one that whoever acts looked at.
-// A second click, a second person or a repeated request finds that it came second.
+// jobActs are the acts on one run of a job. The caller names the run that they
+// looked at, and the act refuses any other: a second click, a second person or a
+// repeated request learns that it came second.
 func (a *API) jobActs() []Act {
 	acts := []Act{{"/jobs/:id/replay", a.replay}}
 	for _, act := range []struct {
@@ -79,6 +80,8 @@ func formRun(c echo.Context) int {
 	return run
 }
 
+// checkRun refuses a request that names no run. There is no default, because the
+// newest run may not be the one that the person saw.
 func checkRun(run int) error {
 	if run < 1 {
 		return &invalid.Error{Field: "run", Problem: "must name the run that you looked at, 1 or higher"}
@@ -86,8 +89,8 @@ func checkRun(run int) error {
 	return nil
 }
 
-// replay starts the next run. A program can say in the same body what shall be
-// different about it; for people there is a page.
+// replay starts the next run. A program can say in the same body what should be
+// different about it; people use the editor, which is a page of its own.
 func (a *API) replay(c echo.Context) (Outcome, error) {
 	id, err := web.ParamID(c)
 	if err != nil {
@@ -126,9 +129,10 @@ func (a *API) ReplayEdited(c echo.Context, id string, run int, edit job.Edit) (O
 	return jobOutcome(j, replayed), err
 }
 
-// resend sends a refused dead letter once more and writes down what became of it,
-// whether or not somebody still waits for the answer: the receiver may have taken
-// it by then. All who do so at once share one delivery and its outcome.
+// resend sends a refused dead letter again and records the outcome even if the
+// caller has gone by then, because the receiver may have accepted it. Callers
+// who ask at the same time share one delivery and its outcome: a receiver must
+// not get the letter twice because two people clicked.
 func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	j, err, _ := a.resends.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
 		return a.resendOnce(context.WithoutCancel(ctx), id, run, by)
@@ -136,6 +140,8 @@ func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by au
 	return j.(job.Job), err
 }
 
+// resendOnce sends the letter as it is, not redacted, since the receiver needs
+// the real payload. Whatever it returns is redacted again.
 func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
 	d, err := a.View.Original(ctx, id) // the webhook gets the real thing
 	if err != nil {
@@ -150,12 +156,13 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	delivery := a.Engine.Deliver(sending, d.Job, letter)
 	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
-		err = web.Fail(web.NotForwarded, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
+		err = web.Fail(web.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
 	}
 	return j, err
 }
 
-// refusedLetter is the dead letter to send again.
+// refusedLetter finds the dead letter to send again. Only the letter of the
+// current run counts: an older one has been replaced by what the job did since.
 func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
 	for _, l := range d.Letters {
 		if l.Run == run && d.Job.Run == run && d.Job.Letter == job.LetterRefused {
@@ -166,8 +173,8 @@ func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
 		"the dead letter of run %d is not refused; the job is %s in run %d", run, d.Job.Status(), d.Job.Run)}
 }
 
-// Change is what somebody wants the next run of a job to be like, as it was read
-// and before it is compared with the job. Zero fields keep what there is.
+// Change is what somebody wants to be different in the next run of a job, before
+// it is compared with the job. Zero fields keep what the job has.
 type Change struct {
 	Payload  []byte
 	Queue    string
@@ -176,12 +183,13 @@ type Change struct {
 	Patch    retry.Patch
 }
 
+// empty reports whether the next run should be like the last one.
 func (w Change) empty() bool {
 	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{})
 }
 
 // readChange reads the body of a replay: the run that the caller looked at, and
-// what shall be different.
+// what should be different.
 func readChange(c echo.Context) (run int, w Change, err error) {
 	data, err := readBody(c, maxBody)
 	if err != nil {
@@ -216,8 +224,9 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 	return run, w, err
 }
 
-// Edit compares what is wanted with the job, of which nothing is hidden. Each
-// error is about one field.
+// Edit compares what is wanted with the original job, which must not be
+// redacted. It returns every error, each about one field, so that a form can
+// show them all.
 func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 	note := func(err error) {
 		if err != nil {
@@ -241,8 +250,8 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 	return e, wrong
 }
 
-// checkKnown refuses queues that nobody has: a job is not lost by a slip of the
-// pen.
+// checkKnown refuses a queue that nobody uses: no worker would ever take the
+// job, so a typing mistake would hide it.
 func (a *API) checkKnown(queue string) error {
 	if err := job.CheckQueue(queue); err != nil {
 		return err
@@ -254,8 +263,9 @@ func (a *API) checkKnown(queue string) error {
 	return nil
 }
 
-// editPolicy sets the policy: an envelope that can be read now has that of its
-// type, and whatever else is said goes before it.
+// editPolicy sets the policy of the next run. An envelope that has become
+// readable gets the policy of its type; what the caller says goes on top of
+// that.
 func (a *API) editPolicy(e *job.Edit, j job.Job, patch retry.Patch) error {
 	if e.Body != nil && e.Body.Type != j.Type {
 		j.Type, j.Timeout = e.Body.Type, 0

@@ -16,9 +16,9 @@ import (
 	"redrive/internal/wire"
 )
 
-// shapeOperation is an operation as the API shows it. Numbers are absolute:
-// total = pending + done + skipped + failed, and of those done,
-// done = succeeded + relapsed + dropped + unsettled.
+// shapeOperation is an operation as the API shows it. The numbers are absolute:
+// total = pending + done + skipped + failed, and for a replay done = succeeded +
+// relapsed + dropped + unsettled.
 func shapeOperation(o operation.Operation) web.Object {
 	left := "" // how long the rest takes at this rate
 	if d, ok := o.Left(); ok && !o.StartedAt.IsZero() {
@@ -34,7 +34,7 @@ func shapeOperation(o operation.Operation) web.Object {
 	}
 }
 
-// shapeBreakdown is what the scope of an operation is made of.
+// shapeBreakdown says what the scope of an operation consists of.
 func shapeBreakdown(b operation.Breakdown) web.Object {
 	return web.Object{
 		"scope", web.List(b.Scope, func(p operation.ScopePart) web.Object {
@@ -44,9 +44,8 @@ func shapeBreakdown(b operation.Breakdown) web.Object {
 	}
 }
 
-// shapeProgress is how an operation went so far: what became of its canary, and
-// what its guard sees of the replays that ended last. Of these, guard_same failed
-// again as before.
+// shapeProgress says how the canary fared, and what the guard sees of the
+// replays that ended last. Of those, guard_same failed again in the same way.
 func shapeProgress(p operation.Progress) web.Object {
 	c := p.Canary
 	return web.Object{
@@ -55,7 +54,7 @@ func shapeProgress(p operation.Progress) web.Object {
 	}
 }
 
-// shapeItem is an item of an operation: a job, and what became of it.
+// shapeItem is one job of an operation, and what became of it.
 func shapeItem(it operation.Item) web.Object {
 	return web.Object{
 		"n", it.N, "job_id?", it.Job.ID, "type?", it.Job.Type, "queue?", it.Job.Queue, "run", it.Run, "state", it.State,
@@ -73,8 +72,8 @@ func (a *API) operations(c echo.Context) (web.Object, error) {
 	return page("operations", web.List(found.Operations, shapeOperation), found.Next, false), err
 }
 
-// operation is GET /operations/{id}: how far it is, what its scope is made of, and
-// who did what to it.
+// operation is GET /operations/{id}: its progress, its scope, and who did what
+// to it.
 func (a *API) operation(c echo.Context) (web.Object, error) {
 	ctx := c.Request().Context()
 	o, err := a.paramOperation(c)
@@ -119,7 +118,8 @@ func (a *API) rate(c echo.Context) (web.Object, error) {
 	return web.Object{"from", wire.FormatTime(p.Rate.From), "step_seconds", p.Rate.Step.Seconds(), "done", p.Rate.Done}, err
 }
 
-// paramItems reads which items of which operation are asked for.
+// paramItems reads which items are asked for. An operation that does not exist
+// is an error here, since its list of items would merely be empty.
 func (a *API) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err error) {
 	if id, err = web.ParamOperation(c); err != nil {
 		return 0, f, err
@@ -145,7 +145,8 @@ func (a *API) items(c echo.Context) (web.Object, error) {
 	return page("items", web.List(found.Items, shapeItem), found.Next, false), err
 }
 
-// operationActs begin an operation on many jobs, and do what people ask of it.
+// operationActs make an operation on many jobs, start it and steer it. The
+// engine is notified after each of them, so that a pause takes effect at once.
 func (a *API) operationActs() []Act {
 	v := a.View
 	acts := []Act{{"/operations", a.newOperation}}
@@ -177,11 +178,12 @@ func (a *API) operationActs() []Act {
 	return acts
 }
 
+// operationOutcome leads back to the page of the operation.
 func operationOutcome(o operation.Operation) Outcome {
 	return Outcome{Says: web.Object{"operation", shapeOperation(o)}, Page: fmt.Sprintf("/operations/%d", o.ID)}
 }
 
-// paceless is an act that says nothing about the pace.
+// paceless adapts an act that leaves the pace alone.
 func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation.Operation, error)) func(
 	context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error) {
 	return func(ctx context.Context, now time.Time, id int64, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
@@ -189,8 +191,8 @@ func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation
 	}
 }
 
-// newOperation is POST /operations. A repeat of an idempotency key is answered
-// with the first operation, wherever that is by now, and 200.
+// newOperation is POST /operations. A repeated idempotency key is answered with
+// the first operation, in whatever state it is now, and with 200.
 func (a *API) newOperation(c echo.Context) (Outcome, error) {
 	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
 	read := readRequest
@@ -209,7 +211,9 @@ func (a *API) newOperation(c echo.Context) (Outcome, error) {
 	return out, err
 }
 
-// begin makes an operation.
+// begin makes an operation. A filter that selects nothing in particular is
+// refused, because it would act on every job by mistake; whoever means that has
+// to write it.
 func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation, err error) {
 	if err := n.Kind.Check(); err != nil {
 		return o, err
@@ -237,8 +241,8 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 	return o, err
 }
 
-// aboutFilter says of what is wrong with a filter that it stands in the one
-// field that holds all of it.
+// aboutFilter attributes an error in some part of a filter to the one field that
+// holds the whole filter.
 func aboutFilter(err error) error {
 	field := new(invalid.Error)
 	if !errors.As(err, &field) || field.Field == "kind" || field.Field == "filter" {

@@ -16,8 +16,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// shapeUsage is how full the dead-letter queue is. Bounds that are not set and
-// times that are not foreseen are left out.
+// shapeUsage says how full the dead-letter queue is. Limits that are not set and
+// times that cannot be foreseen are left out.
 func shapeUsage(u retention.Usage, r retention.Limits, now time.Time) web.Object {
 	warnsAt, _ := u.Reaches(r, retention.WarnShare, now)
 	fullAt, _ := u.Reaches(r, 1, now)
@@ -30,9 +30,8 @@ func shapeUsage(u retention.Usage, r retention.Limits, now time.Time) web.Object
 	}
 }
 
-// usage is GET /dead-letters/fill: how full the dead-letter queue is. It is apart
-// from the counters because it is no total: it falls as letters are replayed,
-// discarded and pruned.
+// usage is GET /dead-letters/fill. It is not among the counters because it is no
+// total: it falls as letters are replayed, discarded and pruned.
 func (a *API) usage(c echo.Context) (web.Object, error) {
 	now := time.Now()
 	u, err := a.View.Usage(c.Request().Context(), now)
@@ -56,6 +55,8 @@ func (a *API) queue(c echo.Context) (web.Object, error) {
 	return web.Object{"queue", a.shapeQueue(q, a.Engine.Running())}, err
 }
 
+// shapeQueue is a queue with its counters, its depths and what the configuration
+// says about it.
 func (a *API) shapeQueue(q queues.Info, running map[string]int) web.Object {
 	depths, t := job.Depths{}, q.Totals
 	for _, status := range job.Statuses() { // every status, also at zero
@@ -71,7 +72,7 @@ func (a *API) shapeQueue(q queues.Info, running map[string]int) web.Object {
 	}
 }
 
-// queueActs are the acts on queues, and on the worker in this process.
+// queueActs pause and resume queues, and the worker in this process.
 func (a *API) queueActs() []Act {
 	return []Act{
 		a.queueAct("pause", a.View.Pause, true, "Paused "), a.queueAct("resume", a.View.Resume, false, "Resumed "),
@@ -79,6 +80,8 @@ func (a *API) queueActs() []Act {
 	}
 }
 
+// queueAct is an act on the queue in the address. Doing it again changes nothing
+// and is no error.
 func (a *API) queueAct(name string, do func(context.Context, time.Time, string, audit.Actor) error, paused bool, text string) Act {
 	return Act{"/queues/:name/" + name, func(c echo.Context) (Outcome, error) {
 		queue, err := a.ParamQueue(c)
@@ -92,6 +95,8 @@ func (a *API) queueAct(name string, do func(context.Context, time.Time, string, 
 	}}
 }
 
+// workerAct pauses or resumes the worker. Its addresses and texts say "quiet",
+// which is the word that programs and people know.
 func (a *API) workerAct(name string, pause bool, text string) Act {
 	return Act{"/workers/" + name, func(c echo.Context) (Outcome, error) {
 		err := readNothing(c)
@@ -135,7 +140,7 @@ func (a *API) workers(c echo.Context) (web.Object, error) {
 	return page("workers", []web.Object{worker}, "", slow), err
 }
 
-// shapeClaim is a job that a worker has claimed; one that waits does so for the
+// shapeClaim is a job that a worker has claimed. One that waits does so for the
 // handler of an earlier execution.
 func shapeClaim(j web.Claimed) web.Object {
 	return web.Object{
@@ -144,6 +149,8 @@ func shapeClaim(j web.Claimed) web.Object {
 	}
 }
 
+// shapePolicy is a retry policy with the name by which jobs and pages refer to
+// it.
 func shapePolicy(name string, p retry.Policy, ttr time.Duration) web.Object {
 	return web.Object{"name", name, "policy", json.RawMessage(wire.EncodePolicy(p)), "ttr?", ttr}
 }

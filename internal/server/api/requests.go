@@ -21,8 +21,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// readRequestForm reads what a form acts on: a filter, jobs that were ticked, or
-// what failed again.
+// readRequestForm reads what a form acts on: a filter, the jobs that were
+// ticked, or the jobs of another operation that failed again.
 func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 	if err := web.ReadFormOf(c, maxTicks); err != nil {
 		return err
@@ -45,7 +45,8 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 	return err
 }
 
-// ticked reads ticks: ID:RUN.
+// ticked reads the values of checkboxes, ID:RUN. The run is the one that the row
+// showed.
 func ticked(ticks []string) (all []operation.Named, err error) {
 	for _, tick := range ticks {
 		id, run, _ := strings.Cut(tick, ":")
@@ -59,7 +60,8 @@ func ticked(ticks []string) (all []operation.Named, err error) {
 	return all, nil
 }
 
-// readRequest reads what a program acts on.
+// readRequest reads what a program acts on. Exactly one scope must be given,
+// because an act on the wrong jobs is worse than none.
 func readRequest(c echo.Context, n *operation.Request) error {
 	data, err := readBody(c, maxTicks)
 	if err != nil {
@@ -100,7 +102,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 	return err
 }
 
-// namedJobs reads a list of jobs and their runs.
+// namedJobs reads a list of jobs with their runs.
 func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
 	if rawjson.Kind(raw) != '[' {
 		return nil, wrongType(path, `a list of {"id", "run"}`, raw)
@@ -130,11 +132,12 @@ func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
 	return all, nil
 }
 
-// paceReader reads the pace that a request asks for: what it leaves out stays as
-// it was agreed.
+// A paceReader reads the pace that a request asks for. What the request leaves
+// out stays as it was agreed before.
 type paceReader func(c echo.Context, o operation.Operation) (operation.Pace, error)
 
-// agreed is the pace of an operation; of a rate that came of a spread, the spread.
+// agreed is the pace that an operation has now. A rate that was computed from a
+// spread is left out in favour of the spread.
 func agreed(o operation.Operation) operation.Pace {
 	was := o.Pace
 	if was.Spread > 0 {
@@ -143,7 +146,7 @@ func agreed(o operation.Operation) operation.Pace {
 	return was
 }
 
-// readStart reads at which pace to start.
+// readStart reads the pace at which to start.
 func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	if !web.IsForm(c) {
 		p, _, err := paceBody(c, agreed(o), "rate", "spread", "canary", "guard")
@@ -161,8 +164,9 @@ func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	return p, cmp.Or(err, p.Check(), confirmed(c, o))
 }
 
-// confirmed refuses to start a large operation by a form in which nobody typed
-// how many jobs it is. Programs have no slips of the hand.
+// confirmed refuses to start a large operation from a form in which the person
+// did not type how many jobs it acts on. Programs are not asked: they do not
+// click by mistake.
 func confirmed(c echo.Context, o operation.Operation) error {
 	if o.Pending <= operation.ConfirmAbove {
 		return nil
@@ -174,7 +178,7 @@ func confirmed(c echo.Context, o operation.Operation) error {
 	return nil
 }
 
-// readRate reads another rate, or a time over which to spread.
+// readRate reads another rate, or a duration over which to spread what is left.
 func readRate(c echo.Context, o operation.Operation) (p operation.Pace, err error) {
 	said := false
 	if web.IsForm(c) {
@@ -188,13 +192,14 @@ func readRate(c echo.Context, o operation.Operation) (p operation.Pace, err erro
 	return p, cmp.Or(err, p.Check())
 }
 
+// readNoPace reads a request that leaves the pace alone.
 func readNoPace(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	return o.Pace, readNothing(c)
 }
 
-// paceForm reads the rate of a form, or the time over which to spread, which
-// counts when both are given: the page sends its rate along. said is false where
-// there is neither.
+// paceForm reads the rate of a form, or the duration over which to spread the
+// jobs. The duration wins when both are given, because the page always sends its
+// rate along. said is false when there is neither.
 func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, err error) {
 	if err := web.ReadForm(c); err != nil {
 		return was, false, err
@@ -218,7 +223,7 @@ func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, 
 	return was, false, nil
 }
 
-// paceFields reads the members that say a pace.
+// paceFields reads the members of a body that describe a pace.
 func paceFields(p *operation.Pace) fields {
 	return fields{
 		"rate":   value(&p.Rate, "a number of jobs a second"),
@@ -233,9 +238,9 @@ func paceFields(p *operation.Pace) fields {
 	}
 }
 
-// paceBody reads a body that may be missing, of some members of a pace. A rate
-// takes the place of a spread, and the other way round; said is false where
-// there is neither.
+// paceBody reads some members of a pace from a body that may be missing. A rate
+// replaces a spread and the other way round; said is false when there is
+// neither.
 func paceBody(c echo.Context, was operation.Pace, members ...string) (p operation.Pace, said bool, err error) {
 	p = operation.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
 	all, known := paceFields(&p), fields{}

@@ -27,9 +27,9 @@ import (
 	"redrive/web/templates/policypage"
 )
 
-// policies is the page /policies. Its address names a policy and says what
-// would be different about it; nothing is stored. What is wrong is shown beside
-// its field: somebody is still typing.
+// policies is the page /policies. Its address names a policy and says what would
+// be different about it; nothing is stored. Errors are shown beside their
+// fields, because somebody is still typing.
 func (p *Pages) policies(c echo.Context) error {
 	v := policypage.View{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
 	v.InUse, v.Presets = web.Policies(p.Config, func(name string, p retry.Policy, ttr time.Duration) policypage.Entry {
@@ -47,7 +47,7 @@ func (p *Pages) policies(c echo.Context) error {
 	}
 	v.From = policypage.Entry{Name: name, Policy: policy, TTR: ttr}
 	v.Title = v.Title + ": " + name
-	q := whatIf{values, v.Errors}
+	q := formFields{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
 	if len(v.Errors) == 0 {
 		v.Herd = herd(v.Policy)
@@ -58,19 +58,20 @@ func (p *Pages) policies(c echo.Context) error {
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
-// herd simulates with numbers that are always the same, so that a page differs
-// from another only where the policies do.
+// herd simulates with the same random numbers each time, so that two pages
+// differ only where their policies do.
 func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
 
-// whatIf reads the form of the page. A field that is empty or not there says
-// nothing; only jitter is off when both of its fields are there and empty.
-type whatIf struct {
+// formFields reads the fields of a policy from a form. An empty or missing field
+// keeps what the policy says. Jitter alone can be turned off: both of its fields
+// must be there and empty.
+type formFields struct {
 	values url.Values
 	wrong  map[string]string
 }
 
-// form is what stands in the fields: what was written, or what the policy says.
-func (q whatIf) form(p retry.Policy) map[string]string {
+// form is what the fields show: what was typed, or what the policy says.
+func (q formFields) form(p retry.Policy) map[string]string {
 	all := templates.PolicyValues(p)
 	for name := range all {
 		if q.values.Has(name) {
@@ -80,15 +81,16 @@ func (q whatIf) form(p retry.Policy) map[string]string {
 	return all
 }
 
-// policy is p with what the form says otherwise.
-func (q whatIf) policy(p retry.Policy) retry.Policy {
+// policy is p with the changes of the form.
+func (q formFields) policy(p retry.Policy) retry.Policy {
 	p = p.With(q.patch())
 	q.noteField(p.Validate())
 	return p
 }
 
-// noteField notes what is wrong with a policy beside its field.
-func (q whatIf) noteField(err error) {
+// noteField notes beside its field what is wrong with a policy. The first error
+// of a field is kept.
+func (q formFields) noteField(err error) {
 	var wrong *invalid.Error
 	if errors.As(err, &wrong) {
 		field := strings.TrimPrefix(wrong.Field, "policy.")
@@ -99,8 +101,8 @@ func (q whatIf) noteField(err error) {
 	}
 }
 
-// patch is what the form says of a policy.
-func (q whatIf) patch() retry.Patch {
+// patch is the part of a policy that the form changes.
+func (q formFields) patch() retry.Patch {
 	return retry.Patch{
 		Strategy:        read(q, "strategy", func(s string) (retry.Strategy, error) { return retry.Strategy(s), nil }),
 		MaxAttempts:     read(q, "max_attempts", wholeNumber),
@@ -112,8 +114,9 @@ func (q whatIf) patch() retry.Patch {
 	}
 }
 
-// read reads one field, or notes what is wrong with it.
-func read[T any](q whatIf, name string, parse func(string) (T, error)) *T {
+// read reads one field, or notes what is wrong with it. nil means that the field
+// says nothing.
+func read[T any](q formFields, name string, parse func(string) (T, error)) *T {
 	text := strings.TrimSpace(q.values.Get(name))
 	if text == "" {
 		return nil
@@ -131,7 +134,7 @@ func read[T any](q whatIf, name string, parse func(string) (T, error)) *T {
 }
 
 // jitter reads a pair: both factors, or neither.
-func (q whatIf) jitter() *retry.Jitter {
+func (q formFields) jitter() *retry.Jitter {
 	low, high := read(q, "jitter_low", anyNumber), read(q, "jitter_high", anyNumber)
 	switch {
 	case low != nil && high != nil:
@@ -147,6 +150,7 @@ func (q whatIf) jitter() *retry.Jitter {
 	return nil
 }
 
+// wholeNumber parses a whole number.
 func wholeNumber(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -155,6 +159,7 @@ func wholeNumber(s string) (int, error) {
 	return n, nil
 }
 
+// anyNumber parses a number.
 func anyNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
@@ -163,7 +168,7 @@ func anyNumber(s string) (float64, error) {
 	return x, nil
 }
 
-// spokenDuration reads a duration as the pages write it, too: "5 s", "2 min".
+// spokenDuration parses a duration, also as pages write it: "5 s", "2 min".
 func spokenDuration(s string) (time.Duration, error) {
 	d, err := wire.ParseGoDuration(strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "min", "m"))
 	if err != nil {
@@ -172,7 +177,7 @@ func spokenDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// durations reads a list of durations.
+// durations parses a list of durations.
 func durations(s string) ([]time.Duration, error) {
 	words := strings.Split(s, ",")
 	if len(words) > retry.MaxEntries {
@@ -193,7 +198,7 @@ func (p *Pages) access(c echo.Context) error {
 	return p.showAccess(c, http.StatusOK, adminpage.Access{})
 }
 
-// showAccess shows the page with what an act on it has to say.
+// showAccess shows the page with the result of an act on it.
 func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error {
 	ctx, who := c.Request().Context(), web.CallerOf(c)
 	v.Frame = p.frame(c, "Access", "access")
@@ -210,7 +215,7 @@ func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error
 	return p.Show(c, status, v.Page())
 }
 
-// over sorts tokens that let nobody in behind the others.
+// over sorts the tokens that let nobody in behind the others.
 func over(t access.Token, now time.Time) int {
 	if t.Live(now) {
 		return 0
@@ -218,9 +223,9 @@ func over(t access.Token, now time.Time) int {
 	return 1
 }
 
-// accessForm answers a form of the page: by the page again, which says what is
-// wrong when something is. The secret of a new token is on the page itself and
-// nowhere else, so the answer is no way to another.
+// accessForm answers a form of the page. What is wrong is shown on the page
+// itself. So is the secret of a new token: it is nowhere else, so there is no
+// redirect after which it would be lost.
 func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := web.ReadForm(c); err != nil {
@@ -239,7 +244,8 @@ func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
 	}
 }
 
-// accessRefused shows why users or tokens stay as they are.
+// accessRefused shows why users or tokens stay as they are. What was typed stays
+// too, except for passwords.
 func (p *Pages) accessRefused(c echo.Context, err error) error {
 	var no *access.Refusal
 	var field *invalid.Error
@@ -252,7 +258,8 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 	})
 }
 
-// audit is the page /audit.
+// audit is the page /audit. Those who may not manage see everything but the reveals
+// of others.
 func (p *Pages) audit(c echo.Context) error {
 	f, after, err := web.AuditQuery(c)
 	v := adminpage.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}

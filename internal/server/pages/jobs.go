@@ -27,10 +27,12 @@ import (
 	"redrive/web/templates/listpage"
 )
 
-// jobs is the page /jobs. The search field of every page leads here, with an
-// id or with a filter.
+// jobs is the page /jobs. The search field of every page leads here, with an id
+// or with a filter.
 func (p *Pages) jobs(c echo.Context) error {
 	values := c.QueryParams()
+	// An id pasted into the search field leads to the job, since a filter would find
+	// at most that one.
 	if id, err := job.ParseID(strings.TrimSpace(values.Get("q"))); err == nil {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
@@ -48,7 +50,8 @@ func (p *Pages) jobs(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// byField arranges what is wrong with a filter beside its fields.
+// byField arranges the errors of a filter by its fields, so that each is shown
+// beside its own.
 func byField(wrong []*invalid.Error) map[string]string {
 	all := map[string]string{}
 	for _, w := range wrong {
@@ -57,17 +60,18 @@ func byField(wrong []*invalid.Error) map[string]string {
 	return all
 }
 
-// deadLetters is the page /dead-letters.
+// deadLetters is the page /dead-letters. Above the list it shows the jobs whose
+// dead letter was refused: they are in no list of letters, and wait for a person.
 func (p *Pages) deadLetters(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	v := listpage.DeadLetters{Frame: p.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
-	f, after, wrong := web.LettersQuery(values)
+	f, after, wrong := web.DeadLettersQuery(values)
 	v.Filter, v.Errors, v.Search = f, byField(wrong), values.Get("q")
 	dead := f
 	dead.Status = job.StatusDeadLetter
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, dead, v.Errors))
-	into(&r, &v.Letters)(p.letterRoom(ctx, now))
+	into(&r, &v.Letters)(p.letterUsage(ctx, now))
 	v.Configs = p.queueConfigs(p.View.QueueNames()...)
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
@@ -79,7 +83,8 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// trash is the page /trash.
+// trash is the page /trash. A job stays there until it is purged, and until then
+// it can be restored.
 func (p *Pages) trash(c echo.Context) error {
 	v := listpage.Trash{Frame: p.frame(c, "Trash", "trash"), Keeps: p.Config.Retention().Trash, After: c.QueryParam("after")}
 	filter, after, wrong := web.TrashQuery(c.QueryParams())
@@ -95,8 +100,8 @@ func (p *Pages) trash(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// queryAbove is what stands above a list. What cannot be read stays as it was
-// typed.
+// queryAbove is the search and its facets above a list. A query that cannot be
+// read stays as it was typed.
 func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (listpage.Query, error) {
 	var r reads
 	ctx, v := c.Request().Context(), listpage.Query{Queues: p.View.QueueNames()}
@@ -114,7 +119,8 @@ func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]str
 
 const previewLimit = 64 << 10 // bytes of a payload on a page
 
-// job is the page /jobs/{id}.
+// job is the page /jobs/{id}. A job that was removed may still be in the audit
+// log; then the page says so.
 func (p *Pages) job(c echo.Context) error {
 	d, err := p.Job(c)
 	if errors.Is(err, job.ErrNotFound) {
@@ -126,7 +132,8 @@ func (p *Pages) job(c echo.Context) error {
 	return p.jobPage(c, d, false)
 }
 
-// jobPage draws a job, redacted unless somebody was allowed to see it.
+// jobPage draws a job. It is redacted unless its reader was allowed to reveal
+// it.
 func (p *Pages) jobPage(c echo.Context, d history.Detail, revealed bool) error {
 	j := d.Job
 	v := jobpage.View{
@@ -147,7 +154,8 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, revealed bool) error {
 	return p.show(c, r, v.Page())
 }
 
-// payload sends the exact bytes that a job was given, to be kept as a file.
+// payload sends the payload as a file: the bytes that the job was given, apart
+// from what is redacted.
 func (p *Pages) payload(c echo.Context) error {
 	d, err := p.Job(c)
 	if err != nil {
@@ -156,8 +164,8 @@ func (p *Pages) payload(c echo.Context) error {
 	return web.Download(c, d.Job.ID, "text/plain; charset=utf-8", d.Job.Payload)
 }
 
-// gone is the page of a job that was removed, or the error of one that nobody
-// knows.
+// gone is the page of a job that was removed and of which the audit log still
+// knows something. Any other id is an error.
 func (p *Pages) gone(c echo.Context, missing error) error {
 	id, err := web.ParamID(c)
 	if err != nil {
@@ -170,7 +178,9 @@ func (p *Pages) gone(c echo.Context, missing error) error {
 	return p.Show(c, http.StatusGone, adminpage.Gone{Frame: p.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
 }
 
-// reveal answers with the job's page, this once with nothing hidden.
+// reveal answers with the page of the job, this once with nothing hidden. It is
+// a POST because it writes into the audit log, and so that no link and no
+// history of a browser repeats it.
 func (p *Pages) reveal(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
@@ -189,11 +199,12 @@ func (p *Pages) reveal(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, says.Encode())
 }
 
-// maxEdit bounds the form that replays with changes: the editor's text can take
-// six bytes for each of its own.
+// maxEdit bounds the form of the editor. A browser can need six bytes for each byte
+// of the text.
 const maxEdit = 6*jobpage.MaxEditor + web.MaxSmall
 
-// edit is the page /jobs/{id}/replay.
+// edit is the page /jobs/{id}/replay, where the next run can be given another
+// payload, queue, priority, time or policy.
 func (p *Pages) edit(c echo.Context) error {
 	d, err := p.Job(c)
 	if err != nil {
@@ -202,22 +213,22 @@ func (p *Pages) edit(c echo.Context) error {
 	return p.Show(c, http.StatusOK, p.editor(c, d.Job, nil).Page())
 }
 
-// replay answers the form that replays a job, as it was or as its editor says.
+// replay answers the form that replays a job, unchanged or as the editor says.
 func (p *Pages) replay(act api.Act) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := web.ReadFormOf(c, maxEdit); err != nil {
 			return err
 		}
-		if c.FormValue("changes") != "" {
+		if c.FormValue("changes") != "" { // only the editor has this field
 			return p.replayEdited(c)
 		}
 		return p.act(c, act)
 	}
 }
 
-// replayEdited is the form of the editor: it replays the run with changes, or says
-// what would be wrong and what would be different. Whatever comes of it, what was
-// typed stays.
+// replayEdited answers the form of the editor: it replays the run with changes,
+// or says what is wrong and what would be different. The text that was typed is
+// kept in every case.
 func (p *Pages) replayEdited(c echo.Context) error {
 	id, err := web.ParamID(c)
 	if err != nil {
@@ -231,6 +242,7 @@ func (p *Pages) replayEdited(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	// The page is drawn from the redacted job, the edit is made from the original.
 	v := p.editor(c, p.View.HideJob(d.Job), c.Request().PostForm)
 	edit := p.readEdit(&v, d.Job, c.Request().PostForm)
 	switch {
@@ -248,7 +260,7 @@ func (p *Pages) replayEdited(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out.Job = "" // the editor does not come back to a list that would have to say what became of it
+	out.Job = "" // the editor does not lead back to a list, so there is no row to account for
 	return done(c, out)
 }
 
@@ -268,7 +280,8 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 	return c.JSONBlob(http.StatusOK, web.Object{"valid", true, "changed", v.Paths}.Encode())
 }
 
-// editor is the page with what stands in its form: nil for what the job has.
+// editor is the page with the values of its form; a nil form means the values of
+// the job.
 func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit {
 	v := jobpage.Edit{
 		Frame: p.frame(c, "Replay "+j.Type, "jobs"), Job: j, Form: map[string]string{}, Errors: map[string]string{},
@@ -295,10 +308,11 @@ func (p *Pages) policyNames() []string {
 	return names
 }
 
-// readEdit reads the form into an edit, and notes what is wrong beside its
-// field.
+// readEdit reads the form into an edit, and notes what is wrong beside each
+// field. The edit is made from the original job; only its redacted form goes
+// back to the page.
 func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
-	q := whatIf{values: said(form), wrong: v.Errors}
+	q := formFields{values: filledIn(form), wrong: v.Errors}
 	w := api.Change{Queue: strings.TrimSpace(form.Get("queue")), Patch: q.patch()}
 	w.Patch.Use = strings.TrimSpace(form.Get("use"))
 	if action := retry.Action(form.Get("on_exhaustion")); action != "" {
@@ -317,6 +331,8 @@ func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 	if edit.Policy != nil {
 		v.Policy = *edit.Policy
 	}
+	// The page compares the old payload with the new one as it will be stored, in the
+	// layout of the original, and redacted like everything on the page.
 	if edit.Body != nil {
 		v.Type = edit.Body.Type
 		if text, fixed := jobpage.EditorText(p.View.HideBody(j.Type, *edit.Body).Payload); fixed == "" && edit.Body.Type == j.Type {
@@ -328,8 +344,8 @@ func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 	return edit
 }
 
-// said leaves out the fields of a form that are empty: they keep what there is.
-func said(form url.Values) url.Values {
+// filledIn leaves out the empty fields of a form: they keep what the job has.
+func filledIn(form url.Values) url.Values {
 	all := url.Values{}
 	for name, values := range form {
 		if len(values) > 0 && strings.TrimSpace(values[0]) != "" {
@@ -339,9 +355,9 @@ func said(form url.Values) url.Values {
 	return all
 }
 
-// startOf reads when the next run may begin: after a while, at a time in UTC,
-// or at once.
-func startOf(q whatIf, now time.Time) time.Time {
+// startOf reads when the next run may begin: after a delay, at a time in UTC, or
+// at once.
+func startOf(q formFields, now time.Time) time.Time {
 	delay, at := read(q, "delay", spokenDuration), read(q, "run_at", localMoment)
 	switch {
 	case delay != nil && at != nil:
@@ -354,8 +370,8 @@ func startOf(q whatIf, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// localMoment reads a time as a browser's field for times writes it, as UTC, or
-// as the API does.
+// localMoment reads a time, as UTC, in the format of a browser's input or in
+// that of the API.
 func localMoment(s string) (time.Time, error) {
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05", time.RFC3339} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 0 && t.Year() <= 9999 {
@@ -365,8 +381,9 @@ func localMoment(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time as 2026-01-31 15:04", clip.Text(s, 32))
 }
 
-// typed is a text as a form sent it: browsers end each line with two
-// characters. One that is as the editor showed it changes nothing.
+// typed is the text of the editor. Browsers end each line with two characters. A
+// text that says the same as the one that was shown changes nothing, so that a
+// visit to the editor alone never rewrites a payload.
 func typed(text string, j job.Job) []byte {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	shown, _ := jobpage.EditorText(j.Payload)

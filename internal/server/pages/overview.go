@@ -31,7 +31,8 @@ const (
 	openLimit    = 5  // operations on the overview
 )
 
-// overview is the page /.
+// overview is the page /: what fails, how full the dead-letter queue is, and what
+// is under way.
 func (p *Pages) overview(c echo.Context) error {
 	ctx, now := c.Request().Context(), time.Now()
 	v := templates.Overview{Frame: p.frame(c, "Overview", "overview")}
@@ -39,7 +40,7 @@ func (p *Pages) overview(c echo.Context) error {
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 	into(&r, &v.Queues)(p.View.Queues(ctx, now))
 	into(&r, &v.Reasons)(p.View.Reasons(ctx))
-	into(&r, &v.Letters)(p.letterRoom(ctx, now))
+	into(&r, &v.Letters)(p.letterUsage(ctx, now))
 	into(&r, &v.Operations)(p.openOperations(ctx))
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
@@ -48,8 +49,8 @@ func (p *Pages) overview(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// failing are the newest jobs that wait for a retry or ended without success, of
-// one queue or of all.
+// failing returns the newest jobs that wait for a retry or ended without
+// success, of one queue or of all.
 func (p *Pages) failing(ctx context.Context, r *reads, queue string) (all []job.Job) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
 		var page filter.List
@@ -62,7 +63,9 @@ func (p *Pages) failing(ctx context.Context, r *reads, queue string) (all []job.
 	return all[:min(len(all), failingLimit)]
 }
 
-// refused are the newest jobs whose dead letter was refused, and why it was.
+// refused returns the newest jobs whose dead letter was refused, and why. The
+// snapshot says in advance whether there are any, which spares most pages two
+// queries.
 func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []templates.Refused) {
 	if p.View.Snapshot().Depths[job.StatusDLQFailed] == 0 {
 		return nil
@@ -80,21 +83,21 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	return all
 }
 
-// letterRoom is how full the dead-letter queue is.
-func (p *Pages) letterRoom(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
+// letterUsage is how full the dead-letter queue is.
+func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
 	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention()}, err
 }
 
-// openOperations are those that the overview shows: a preview concerns who asked
-// for it alone.
+// openOperations are the operations on the overview. Previews are left out,
+// because they concern only the person who asked for them.
 func (p *Pages) openOperations(ctx context.Context) ([]operation.Operation, error) {
 	all, err := p.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	return all[:min(len(all), openLimit)], err
 }
 
-// queues is the page /queues. It shows the queues that exist and those that
+// queues is the page /queues. It shows the queues that had jobs and those that
 // are only configured.
 func (p *Pages) queues(c echo.Context) error {
 	ctx := c.Request().Context()
@@ -106,7 +109,8 @@ func (p *Pages) queues(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// queueConfigs is what the configuration says about these queues.
+// queueConfigs is what the configuration says about some queues, and how many of
+// their jobs run at this moment.
 func (p *Pages) queueConfigs(queues ...string) map[string]templates.QueueConfig {
 	all, running := map[string]templates.QueueConfig{}, p.Engine.Running()
 	for _, name := range queues {
@@ -118,7 +122,7 @@ func (p *Pages) queueConfigs(queues ...string) map[string]templates.QueueConfig 
 	return all
 }
 
-// queue is the page /queues/{name}.
+// queue is the page /queues/{name}, with its chart and what fails in it.
 func (p *Pages) queue(c echo.Context) error {
 	name, err := p.ParamQueue(c)
 	if err != nil {
@@ -140,8 +144,9 @@ func (p *Pages) queue(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// chart is what became of the jobs that a filter selects by queue and type; nil
-// when it selects by neither.
+// chart is what became of the jobs of a queue, a type or both; nil when the
+// filter names neither. A chart that was read in part would show falling
+// numbers, so it is left out.
 func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*templates.Chart, error) {
 	chart := &templates.Chart{}
 	switch {
@@ -163,7 +168,8 @@ func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*tem
 	return chart, r.err
 }
 
-// workers is the page /workers.
+// workers is the page /workers: the jobs that workers have claimed, and handlers
+// that do not return although their time is over.
 func (p *Pages) workers(c echo.Context) error {
 	v := queuepage.Workers{
 		Frame: p.frame(c, "Workers", "workers"), Name: p.Engine.Worker, Since: p.began.UTC(), Stuck: p.Engine.Stuck(), Waits: map[string]bool{},
@@ -191,7 +197,8 @@ func (p *Pages) workers(c echo.Context) error {
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
-// failures is the page /failures. Without a state it shows the open groups.
+// failures is the page /failures. It shows the open groups unless a state is
+// named.
 func (p *Pages) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
@@ -209,7 +216,8 @@ func (p *Pages) failures(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// failure is the page /failures/{fingerprint}.
+// failure is the page /failures/{fingerprint}: what fails alike, since when, and
+// what the payloads of the failed jobs have in common.
 func (p *Pages) failure(c echo.Context) error {
 	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
 	d, err := p.View.Group(ctx, time.Now(), fingerprint)
@@ -224,12 +232,13 @@ func (p *Pages) failure(c echo.Context) error {
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
-// maxKeys is how many payload keys the page of a group shows.
+// maxKeys is how many payload keys the page of a group shows. Payloads can have any
+// number of them.
 const maxKeys = 12
 
-// commonest counts, for each top-level key of the payloads of jobs, how many
-// values it has, and which of them most jobs have. Payloads that are no objects,
-// or too large to be read here, do not count.
+// commonest counts, for each top-level key of the payloads of some jobs, how
+// many values it has and how many jobs share the most frequent one. Payloads
+// that are no objects, or too large to be read here, do not count.
 func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 	seen := map[string]map[string]int{}
 	for _, j := range jobs {
@@ -260,7 +269,7 @@ func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 	return keys[:min(len(keys), maxKeys)], read
 }
 
-// operations is the page /operations.
+// operations is the page /operations, the newest first.
 func (p *Pages) operations(c echo.Context) error {
 	after, err := web.Number(c, "after")
 	if err != nil {
@@ -273,7 +282,7 @@ func (p *Pages) operations(c echo.Context) error {
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
-// operation is the page /operations/{id}: a preview, or how far it is.
+// operation is the page /operations/{id}: the preview, or the progress.
 func (p *Pages) operation(c echo.Context) error {
 	ctx := c.Request().Context()
 	id, err := web.ParamOperation(c)

@@ -3,8 +3,11 @@
 // A handler reads what its page shows, top to bottom, into one typed view and
 // hands it to [Pages.Show], which renders into a buffer first: an error never
 // arrives after half a page. The acts behind the forms are those of package api.
-// With scripts a form asks for JSON, and the answer is shown in place; without,
-// the browser is sent back to where it was.
+// With scripts a form asks for JSON, and the answer is shown in place; without
+// them the browser is redirected to the page that it came from.
+//
+// Everything that is drawn comes through package view and is redacted. The one
+// exception is the answer to a reveal.
 package pages
 
 import (
@@ -36,14 +39,14 @@ import (
 	"redrive/web/templates/adminpage"
 )
 
-// Demo is what the demo's banner shows and does.
+// Demo is what the banner of the demo shows and does.
 type Demo interface {
 	Faults() []templates.Fault
 	SetFault(name string, broken bool) error
 	Reset(ctx context.Context) error
 }
 
-// Pages draws pages.
+// Pages draws the pages of a site.
 type Pages struct {
 	*web.Site
 	options Options
@@ -52,7 +55,7 @@ type Pages struct {
 	buffers sync.Pool // of *bytes.Buffer
 }
 
-// Options are what pages say about the server.
+// Options are what the pages need to know about the server.
 type Options struct {
 	Open     func() bool // whether nobody has to log in
 	Insecure bool        // reachable from the network, and said to be open to everybody
@@ -60,12 +63,14 @@ type Options struct {
 	Demo     Demo        // nil outside demo mode
 }
 
-// New returns the pages of a site that began at a time.
+// New returns the pages of a site. The worker in this process has been running
+// since began.
 func New(site *web.Site, a *api.API, began time.Time, o Options) *Pages {
 	return &Pages{Site: site, options: o, api: a, began: began}
 }
 
-// Routes adds the pages and their forms.
+// Routes adds the pages and their forms, each with the permission that it needs.
+// A form has the address of its act, so that pages and API cannot come apart.
 func (p *Pages) Routes(r *web.Routes) {
 	r.Get("/", access.View, p.overview)
 	r.Get("/jobs", access.View, p.jobs)
@@ -99,18 +104,19 @@ func (p *Pages) Routes(r *web.Routes) {
 }
 
 // reads collects what goes wrong while a page is read: the first error, and
-// whether a list took too long and shows what was found.
+// whether a list ran out of time. A page that was read in part is not shown, but
+// one whose lists are incomplete is, and says so.
 type reads struct {
 	err  error
 	slow bool
 }
 
-// into puts what was read where the page has it.
+// into stores what was read in a field of the page.
 func into[T any](r *reads, to *T) func(T, error) {
 	return func(found T, err error) { *to, r.err = found, cmp.Or(r.err, err) }
 }
 
-// inTime does so with what may take too long.
+// inTime is into for what may run out of time.
 func inTime[T any](r *reads, to *T) func(T, error) {
 	return func(found T, err error) {
 		slow, err := web.Tolerate(err)
@@ -126,9 +132,9 @@ func (p *Pages) show(c echo.Context, r reads, page templ.Component) error {
 	return p.Show(c, http.StatusOK, page)
 }
 
-// Show renders into a buffer first, so that an error never arrives after half a
-// page. What is to be shown is there by now, so the request's deadline no longer
-// matters.
+// Show renders a page and sends it. Rendering goes into a buffer first, so that
+// an error never arrives after half a page. All data is there by now, so the
+// deadline of the request no longer matters.
 func (p *Pages) Show(c echo.Context, status int, page templ.Component) error {
 	b, ok := p.buffers.Get().(*bytes.Buffer)
 	if !ok {
@@ -142,11 +148,12 @@ func (p *Pages) Show(c echo.Context, status int, page templ.Component) error {
 	return c.HTMLBlob(status, rebased(p.options.BasePath, b.Bytes()))
 }
 
-// address is an attribute that holds an address on this server. A quote within
-// data is escaped everywhere on a page, so that no data can look like one.
+// address matches an attribute that holds an address on this server. Quotes in
+// data are escaped everywhere on a page, so no data can look like such an
+// attribute.
 var address = regexp.MustCompile(`(\s(?:href|src|action|formaction|data-live|data-on|data-off|data-[a-z-]+-url)=")/`)
 
-// rebased is a page whose addresses begin with the base path.
+// rebased puts the base path in front of the addresses on a page.
 func rebased(base string, page []byte) []byte {
 	if base == "" {
 		return page
@@ -154,7 +161,8 @@ func rebased(base string, page []byte) []byte {
 	return address.ReplaceAll(page, []byte("${1}"+base+"/"))
 }
 
-// frame is what surrounds a page.
+// frame is what surrounds a page. Whoever is not logged in sees no number and no
+// name of a queue.
 func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	who := web.CallerOf(c)
 	if !who.Role.May(access.View) { // what the product shows is nothing for strangers
@@ -177,7 +185,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	return f
 }
 
-// problem says why nothing can be changed, or nothing.
+// problem says why nothing can be changed now, or nothing.
 func (p *Pages) problem() string {
 	if text := p.View.Problem(); text != "" {
 		return strings.ToUpper(text[:1]) + text[1:] + "."
@@ -185,8 +193,8 @@ func (p *Pages) problem() string {
 	return ""
 }
 
-// acted is where the job stands that a form just acted on: the page answers with
-// what the database says, whatever the link says.
+// acted is the present state of the job that a form has just acted on. It is
+// read from the database, because the link could say anything.
 func (p *Pages) acted(c echo.Context) *job.Change {
 	id, err := job.ParseID(c.QueryParam("acted"))
 	if err != nil {
@@ -199,7 +207,7 @@ func (p *Pages) acted(c echo.Context) *job.Change {
 	return &changes[0]
 }
 
-// Login shows the form of the login, and why it was refused.
+// Login shows the login form, and why a login was refused.
 func (p *Pages) Login(c echo.Context, status int, next, name, problem string) error {
 	v := adminpage.Login{Frame: p.frame(c, "Log in", ""), Next: next, Name: name, Problem: problem, NoUsers: !p.View.Accounts().Guarded()}
 	v.Stranger = true
@@ -216,8 +224,8 @@ func (p *Pages) Problem(c echo.Context, f web.Failure) error {
 	return p.Show(c, f.Kind.Status, view.Page())
 }
 
-// static sends an embedded file. Its address changes with its content, so it may
-// be kept for ever.
+// static sends an embedded file. Its address changes with its content, so
+// browsers may keep it for ever.
 func (p *Pages) static(c echo.Context) error {
 	name := path.Clean(c.Param("*"))
 	data, err := fs.ReadFile(static.FS(), name)
@@ -228,7 +236,7 @@ func (p *Pages) static(c echo.Context) error {
 	return c.Blob(http.StatusOK, cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream"), data)
 }
 
-// form answers the form of an act.
+// form returns the handler of the form of an act.
 func (p *Pages) form(act api.Act) echo.HandlerFunc {
 	switch act.Path {
 	case "/jobs/:id/replay":
@@ -259,7 +267,8 @@ func done(c echo.Context, out api.Outcome) error {
 	return web.Done(c, out.Page, out.Says...)
 }
 
-// withActed tells the page to which a form goes back which job it acted on.
+// withActed adds to the address of a list which job a form acted on, so that the
+// list can say what became of a row that is no longer in it.
 func withActed(back, id string) string {
 	u, err := url.Parse(back)
 	if err != nil { // unreachable: LocalPath has parsed it
@@ -271,8 +280,9 @@ func withActed(back, id string) string {
 	return u.String()
 }
 
-// newOperation leads to the preview of the operation that a form begins, wherever
-// that form is.
+// newOperation leads to the preview of the operation that a form makes, whatever
+// page the form is on: nothing happens to any job before somebody has looked at
+// the preview.
 func newOperation(act api.Act) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		out, err := act.Do(c)
@@ -286,7 +296,7 @@ func newOperation(act api.Act) echo.HandlerFunc {
 	}
 }
 
-// setFault breaks or fixes something in the demo.
+// setFault breaks or fixes something in the demo, for all who look at it.
 func (p *Pages) setFault(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
@@ -305,7 +315,7 @@ func (p *Pages) setFault(c echo.Context) error {
 	return web.Done(c, "/", "text", text)
 }
 
-// resetDemo starts the demo over.
+// resetDemo starts the demo over, with a new database.
 func (p *Pages) resetDemo(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err

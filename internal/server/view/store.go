@@ -57,7 +57,7 @@ func (v *View) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.T
 	return v.store.Trashed(ctx, jobs)
 }
 
-// Changes says where jobs stand.
+// Changes says in which state jobs are now.
 func (v *View) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	return v.store.Changes(ctx, ids)
 }
@@ -76,7 +76,7 @@ func (v *View) Facets(ctx context.Context, f filter.Filter) (filter.Facets, erro
 func (v *View) SearchLag(ctx context.Context) (int, error) { return v.store.Search.Lag(ctx) }
 
 // Reindexing reports whether the index of texts is being filled anew.
-func (v *View) Reindexing() bool { return v.store.Search.Filling() }
+func (v *View) Reindexing() bool { return v.store.Search.Reindexing() }
 
 // Enqueue writes new jobs.
 func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
@@ -87,7 +87,8 @@ func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]jo
 	return done, err
 }
 
-// acted hides what an act returns, also where somebody else was first.
+// acted redacts what an act returns, and the job in its error when somebody else
+// acted first.
 func (v *View) acted(j job.Job, err error) (job.Job, error) { return v.HideJob(j), v.HideConflict(err) }
 
 // Replay starts the next run of a job.
@@ -231,7 +232,7 @@ func (v *View) Progress(ctx context.Context, now time.Time, o operation.Operatio
 
 // QuickProgress is Progress without what takes longer the more items there are.
 func (v *View) QuickProgress(ctx context.Context, o operation.Operation) (operation.Progress, error) {
-	return v.store.Operations.Early(ctx, o)
+	return v.store.Operations.CheapProgress(ctx, o)
 }
 
 func (v *View) changed(o operation.Operation, err error) (operation.Operation, error) {

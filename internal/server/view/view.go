@@ -33,7 +33,7 @@ import (
 	"redrive/internal/store/db"
 )
 
-// View reads from the store and acts on it, and hides what is to be hidden.
+// View reads from the store and acts on it, and redacts what it returns.
 type View struct {
 	store    *store.Store
 	redactor *redact.Redactor
@@ -48,8 +48,8 @@ func (v *View) Original(ctx context.Context, id string) (history.Detail, error) 
 	return v.store.Job(ctx, id)
 }
 
-// Reveal is everything about a job as it is, after it was written down who wants
-// to see it.
+// Reveal is everything about a job as it is. The audit log is written first:
+// without an entry nothing is shown.
 func (v *View) Reveal(ctx context.Context, now time.Time, id string, by audit.Actor) (history.Detail, error) {
 	d, err := v.store.Job(ctx, id)
 	if err != nil {
@@ -60,10 +60,10 @@ func (v *View) Reveal(ctx context.Context, now time.Time, id string, by audit.Ac
 	})
 }
 
-// Text hides what stands in a text.
+// Text redacts a text.
 func (v *View) Text(s string) string { return v.redactor.Text(s) }
 
-// HideJob hides what a job holds that was read by Original.
+// HideJob redacts a job that was read by Original.
 func (v *View) HideJob(j job.Job) job.Job {
 	b := v.HideBody(j.Type, j.Body())
 	j.Payload, j.Meta, j.Envelope = b.Payload, b.Meta, b.Envelope
@@ -72,7 +72,7 @@ func (v *View) HideJob(j job.Job) job.Job {
 	return j
 }
 
-// HideBody hides what a job of a type brings along.
+// HideBody redacts what a job of a type brought along.
 func (v *View) HideBody(typ string, b job.Body) job.Body {
 	of := v.redactor.For(typ)
 	b.Payload, b.Meta = of.Payload(b.Payload), v.redactor.ByKey().Payload(b.Meta)
@@ -83,7 +83,7 @@ func (v *View) HideBody(typ string, b job.Body) job.Body {
 	return b
 }
 
-// HideConflict hides the job of an act that came too late.
+// HideConflict redacts the job in the error of an act that came too late.
 func (v *View) HideConflict(err error) error {
 	first := new(job.Conflict)
 	if !errors.As(err, &first) {
@@ -102,7 +102,8 @@ func (v *View) letter(l job.DeadLetter) job.DeadLetter {
 	return l
 }
 
-// letterRow redacts an error once that the letter and its job have in common.
+// letterRow redacts a letter and its job. The error that they usually share is
+// redacted once, because that is what takes the time.
 func (v *View) letterRow(row filter.LetterRow) filter.LetterRow {
 	hidden := filter.LetterRow{Job: v.HideJob(row.Job)}
 	alike := row.Error == row.Job.Error.Message && row.Exception == row.Job.Error.Type
@@ -153,14 +154,14 @@ func (v *View) operation(o operation.Operation) operation.Operation {
 	return o
 }
 
-// entry hides what people wrote, which stands in the log as they wrote it.
+// entry redacts what people typed, which is in the log as they typed it.
 func (v *View) entry(e audit.Entry) audit.Entry {
 	e.Filter, e.Before, e.After = v.filter(e.Filter), v.Text(e.Before), v.Text(e.After)
 	return e
 }
 
-// filter hides what stands in the texts of a filter as people wrote it: of a
-// filter of jobs in each of its parts, so that the rest can be read.
+// filter redacts the texts in a filter that people typed. A filter of jobs is
+// redacted part by part, so that the rest stays readable.
 func (v *View) filter(text string) string {
 	f, err := filter.Parse(text, time.Time{})
 	if err != nil || f.String() != text {
@@ -169,8 +170,8 @@ func (v *View) filter(text string) string {
 	return v.parts(f).String()
 }
 
-// parts hides what stands in the texts of a filter of jobs. They may get longer
-// than a filter can be, so the result is to be shown and not to be parsed.
+// parts redacts the texts of a filter of jobs. The result can be longer than a
+// filter may be, so it is for showing and not for parsing.
 func (v *View) parts(f filter.Filter) filter.Filter {
 	for _, part := range []*string{&f.Error, &f.Payload, &f.Meta, &f.Text} {
 		*part = v.Text(*part)
@@ -178,7 +179,7 @@ func (v *View) parts(f filter.Filter) filter.Filter {
 	return f
 }
 
-// each hides what is in each element of a list, in place.
+// each redacts every element of a list, in place.
 func each[T any](all []T, hide func(T) T) []T {
 	for i, x := range all {
 		all[i] = hide(x)
@@ -186,7 +187,7 @@ func each[T any](all []T, hide func(T) T) []T {
 	return all
 }
 
-// eachOf does so for a map.
+// eachOf redacts every value of a map, in place.
 func eachOf[K comparable, T any](all map[K]T, hide func(T) T) map[K]T {
 	for key, x := range all {
 		all[key] = hide(x)

@@ -114,7 +114,7 @@ func (w *world) failed(d job.Delivery) string {
 // collected is an operation whose jobs are known.
 func (w *world) collected() int64 {
 	w.t.Helper()
-	_, err := w.store.Search.Fill(w.t.Context())
+	_, err := w.store.Search.Update(w.t.Context())
 	must(w.t, err)
 	o, err := w.store.Operations.New(w.t.Context(), w.now, w.request(), by)
 	must(w.t, err)

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,7 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +28,8 @@ func WantsJSON(r *http.Request) bool {
 	return r.URL.Path == "/live" || strings.HasPrefix(r.URL.Path, "/api/") || strings.Contains(r.Header.Get("Accept"), "application/json")
 }
 
-// IsForm reports whether a route is one of the pages, whose acts are forms, and
-// not one of the API.
+// IsForm reports whether a route belongs to the pages, whose acts are forms, and
+// not to the API.
 func IsForm(c echo.Context) bool { return !strings.HasPrefix(c.Path(), "/api/") }
 
 // IsRead reports whether a request changes nothing.
@@ -42,8 +41,8 @@ func RequestID(c echo.Context) string { return c.Response().Header().Get(echo.He
 // LastSegment is the last part of a route.
 func LastSegment(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Done answers a form: in place when a script asks, else by sending the browser
-// back to the page with the form.
+// Done answers a form: in place when a script asks, otherwise by redirecting the
+// browser to the page with the form.
 func Done(c echo.Context, elsewhere string, says ...any) error {
 	if WantsJSON(c.Request()) {
 		return c.JSONBlob(http.StatusOK, Object(says).Encode())
@@ -54,8 +53,8 @@ func Done(c echo.Context, elsewhere string, says ...any) error {
 	return c.Redirect(http.StatusSeeOther, elsewhere)
 }
 
-// Download sends the exact bytes of something as a file: of a kind of text if they
-// are JSON.
+// Download sends the exact bytes of something as a file. They are never shown as
+// a page, whatever is in them.
 func Download(c echo.Context, name, kind string, data []byte) error {
 	suffix := ".json"
 	if !json.Valid(data) {
@@ -65,9 +64,9 @@ func Download(c echo.Context, name, kind string, data []byte) error {
 	return c.Blob(http.StatusOK, kind, data)
 }
 
-// LocalPath returns a form's way back if it stays on this host, as every browser
-// understands it: one slash first, and nothing that a browser reads as another
-// slash or skips.
+// LocalPath returns the way back that a form names, if it stays on this host in
+// the eyes of every browser: it begins with one slash, and has nothing that a
+// browser takes for another slash or skips.
 func LocalPath(back string) (string, bool) {
 	if !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") || len(back) > 2048 {
 		return "", false
@@ -86,7 +85,8 @@ func LocalPath(back string) (string, bool) {
 
 // Object is a JSON object: names and values in turn, in the order in which they
 // are written. A member whose name ends in a question mark is left out when its
-// value is zero or empty.
+// value is zero or empty. So one line says how programs know a value and where it
+// comes from, and a payload can be written as the bytes that it has.
 type Object []any
 
 // Encode writes the object on a line of its own.
@@ -129,39 +129,50 @@ type Raw []byte
 
 // Encode writes a value: times and durations as package wire does, anything else
 // as encoding/json does.
-func Encode(v any) []byte {
+func Encode(v any) []byte { return encode(nil, v) }
+
+// encode appends a value to b.
+func encode(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case Raw:
-		return v
+		return append(b, v...)
 	case Object:
-		return v.encode()
+		return v.encode(b)
 	case []Object:
-		all := make([][]byte, len(v))
-		for i, x := range v {
-			all[i] = Encode(x)
+		b = append(b, '[')
+		for i, o := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = o.encode(b)
 		}
-		return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]"))
+		return append(b, ']')
 	case time.Time:
-		return Encode(wire.FormatTime(v))
+		return encode(b, wire.FormatTime(v))
 	case time.Duration:
-		return Encode(wire.FormatDuration(v))
+		return encode(b, wire.FormatDuration(v))
 	}
 	data, err := json.Marshal(v)
 	if err != nil { // unreachable: answers hold strings, numbers and valid JSON
 		panic(fmt.Sprintf("web.Encode(%T): %v", v, err))
 	}
-	return data
+	return append(b, data...)
 }
 
-func (o Object) encode() []byte {
-	var members [][]byte
-	for i := 0; i+1 < len(o); i += 2 {
+// encode appends the members that are not left out.
+func (o Object) encode(b []byte) []byte {
+	b = append(b, '{')
+	for i, names := 0, 0; i+1 < len(o); i += 2 {
 		name, optional := strings.CutSuffix(o[i].(string), "?")
-		if !optional || !isEmpty(o[i+1]) {
-			members = append(members, fmt.Appendf(nil, "%q:%s", name, Encode(o[i+1])))
+		if optional && isEmpty(o[i+1]) {
+			continue
 		}
+		if names++; names > 1 {
+			b = append(b, ',')
+		}
+		b = encode(append(strconv.AppendQuote(b, name), ':'), o[i+1])
 	}
-	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}"))
+	return append(b, '}')
 }
 
 // isEmpty reports whether a value says nothing.
@@ -202,7 +213,7 @@ var (
 	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
 	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "A value is not right"} // in the body
 	Refused       = Kind{"refused_by_rule", http.StatusUnprocessableEntity, "Refused by a rule"}
-	NotForwarded  = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
+	ResendRefused = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
 	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
 	Busy          = Kind{"busy", http.StatusServiceUnavailable, "The database is busy"}
 	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}
@@ -229,6 +240,7 @@ func FailIn(kind Kind, field, text string) *Failure {
 	return &Failure{Kind: kind, Field: field, Text: text}
 }
 
+// Error names the field if there is one.
 func (f *Failure) Error() string {
 	if f.Field != "" {
 		return f.Field + ": " + f.Text
@@ -236,8 +248,8 @@ func (f *Failure) Error() string {
 	return f.Text
 }
 
-// Describe is the table from errors to answers. What it does not know is our
-// own fault: the answer then says nothing about it, the log does.
+// Describe is the table from errors to answers. An error that is not in it is a
+// mistake of ours: the answer says nothing about it, the log does.
 func Describe(err error) *Failure {
 	var (
 		own    *Failure
@@ -286,13 +298,13 @@ func Describe(err error) *Failure {
 	return Fail(Unexpected, "it was our fault, and the log says more")
 }
 
-// RefusedBy is the answer about a job that a rule refused; path is where it stands
-// in the body.
+// RefusedBy is the answer about a job that a rule refused; path is where the job
+// is in the body.
 func RefusedBy(path string, r *rules.Refused) *Failure {
 	return FailIn(Refused, path, fmt.Sprintf("%s (rule %s)", r.Text, r.Rule))
 }
 
-// InAddress says that a wrong value stands in the address of the request.
+// InAddress says that a wrong value is in the address of the request.
 func InAddress(err error) error {
 	if field := new(invalid.Error); errors.As(err, &field) {
 		return FailIn(BadParameter, field.Field, field.Problem)
@@ -300,8 +312,8 @@ func InAddress(err error) error {
 	return err
 }
 
-// Tolerate turns the end of a list's deadline into a fact about the answer: what
-// was found is shown.
+// Tolerate turns the end of a deadline into a fact about the answer: what was
+// found by then is shown.
 func Tolerate(err error) (slow bool, _ error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true, nil
@@ -309,7 +321,7 @@ func Tolerate(err error) (slow bool, _ error) {
 	return false, err
 }
 
-// InTime does so with what was read until then.
+// InTime is Tolerate for a result.
 func InTime[T any](found T, err error) (_ T, slow bool, _ error) {
 	slow, err = Tolerate(err)
 	return found, slow, err

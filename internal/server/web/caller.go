@@ -11,7 +11,7 @@ import (
 	"redrive/internal/audit"
 )
 
-// Means is how somebody is known.
+// Means is how a caller is known.
 type Means int
 
 // The means, from none to the strongest that a browser has.
@@ -23,8 +23,8 @@ const (
 	BySession
 )
 
-// Ambient reports whether a browser sends the proof along by itself, also when
-// a page of somebody else makes it send a request.
+// Ambient reports whether a browser sends the proof along by itself, even when a
+// page of another site makes it send the request.
 func (m Means) Ambient() bool { return m == ByProxy || m == BySession }
 
 // Caller is who sends a request. The zero Caller may do nothing.
@@ -48,8 +48,8 @@ func CallerOf(c echo.Context) Caller {
 	return who
 }
 
-// Actor names who acts, as far as it is known: by their name, or without a login
-// through what and from where.
+// Actor is the caller as the audit log names them. Without a login that is the
+// way in and the address.
 func Actor(c echo.Context) audit.Actor {
 	who := CallerOf(c)
 	by := audit.Actor{Name: who.Name, Address: c.RealIP(), Open: who.Means == ByOpenness}
@@ -63,8 +63,7 @@ func Actor(c echo.Context) audit.Actor {
 	return by
 }
 
-// Routes are the ways into the server, and what somebody needs to be allowed to
-// use them.
+// Routes are the routes of the server, with the permission that each needs.
 type Routes struct {
 	echo  *echo.Echo
 	needs map[route]access.Permission
@@ -87,13 +86,15 @@ func (r *Routes) Post(path string, need access.Permission, h echo.HandlerFunc) {
 	r.add(http.MethodPost, path, need, h)
 }
 
+// add registers a route together with its permission, so that there is none
+// without.
 func (r *Routes) add(method, path string, need access.Permission, h echo.HandlerFunc) {
 	r.needs[route{method, path}] = need
 	r.echo.Add(method, path, h)
 }
 
-// Need is what somebody needs to be allowed to use a route; known is false where
-// there is none.
+// Need is the permission that a route needs; known is false where there is no
+// route.
 func (r *Routes) Need(method, path string) (need access.Permission, known bool) {
 	need, known = r.needs[route{method, path}]
 	return need, known

@@ -28,12 +28,12 @@ import (
 // MaxSmall is how many bytes a small form or body may have.
 const MaxSmall = 64 << 10
 
-const placeWait = 2 * time.Second // how long whatever is bounded waits for its turn
+const acquireWait = 2 * time.Second // how long whatever is bounded waits for its turn
 
 // ReadForm reads a small form.
 func ReadForm(c echo.Context) error { return ReadFormOf(c, MaxSmall) }
 
-// ReadFormOf reads a form of at most limit bytes, once.
+// ReadFormOf reads a form of at most limit bytes. A second call does nothing.
 func ReadFormOf(c echo.Context, limit int64) error {
 	r := c.Request()
 	if r.PostForm != nil {
@@ -78,7 +78,8 @@ func ContentType(r *http.Request) string {
 	return kind
 }
 
-// checkEncoding refuses what would have to be unpacked first.
+// checkEncoding refuses a compressed body: a small one can unpack to more than
+// the memory holds.
 func checkEncoding(r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return Fail(MediaType, "send the body as it is, without a Content-Encoding")
@@ -86,8 +87,8 @@ func checkEncoding(r *http.Request) error {
 	return nil
 }
 
-// readAll reads a body whose length may have been announced. Whoever announces
-// much and sends nothing takes no memory.
+// readAll reads a body whose length may have been announced. The announcement
+// alone takes no memory.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(int(min(max(length, 0), 64<<10)) + bytes.MinRead)
@@ -95,8 +96,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// unreadable says in what way a body did not arrive: that is its sender's
-// fault.
+// unreadable says why a body did not arrive. That is the fault of its sender, so
+// it is never an internal error.
 func unreadable(err error) error {
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
@@ -109,13 +110,13 @@ func unreadable(err error) error {
 	return Fail(Malformed, "the body cannot be read")
 }
 
-// Places bounds how much is done at once.
-type Places chan struct{}
+// Semaphore bounds how much is done at once.
+type Semaphore chan struct{}
 
-// Take takes one of the places, or says that all are taken. It is given back by
-// release.
-func (p Places) Take(ctx context.Context, full string) (release func(), err error) {
-	late := time.NewTimer(placeWait)
+// Acquire waits a short time for a place, and fails with the text full when
+// there is none. The place is free again after release.
+func (p Semaphore) Acquire(ctx context.Context, full string) (release func(), err error) {
+	late := time.NewTimer(acquireWait)
 	defer late.Stop()
 	select {
 	case p <- struct{}{}:
@@ -156,9 +157,9 @@ func Number(c echo.Context, name string) (int64, error) {
 }
 
 // Query reads the filter and the cursor of a list of jobs, and returns what is
-// wrong with each field. The filter is what q says in the language of filters
-// together with the parameters that have the names of its qualifiers. Parameters
-// that are not known are ignored.
+// wrong with each field. The filter is the text of q combined with the
+// parameters that have the names of its qualifiers. Unknown parameters are
+// ignored.
 func Query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	now := time.Now()
 	check := func(err error) {
@@ -180,8 +181,9 @@ func Query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*in
 	return f, after, wrong
 }
 
-// fieldOf is what is wrong with a field of a filter. An error about none is one
-// about all that was typed: half of a filter is another filter.
+// fieldOf attributes an error to a field of a filter. An error about no field is
+// about everything that was typed, since half of a filter would be another
+// filter.
 func fieldOf(err error) *invalid.Error {
 	if field := new(invalid.Error); errors.As(err, &field) {
 		return field
@@ -189,9 +191,9 @@ func fieldOf(err error) *invalid.Error {
 	return &invalid.Error{Field: "q", Problem: err.Error()}
 }
 
-// LettersQuery is Query for the list of dead letters, whose filter leaves the
+// DeadLettersQuery is Query for the list of dead letters, whose filter leaves the
 // state out.
-func LettersQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
+func DeadLettersQuery(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	f, after, wrong = queryOf(values, job.StatusDeadLetter, "dead letter")
 	f.Status = ""
 	return f, after, wrong
@@ -213,7 +215,7 @@ func queryOf(values url.Values, only job.Status, row string) (f filter.Filter, a
 	return f, after, wrong
 }
 
-// TypedGroups is the filter of a list of error groups as an address has it.
+// TypedGroups is the filter of a list of error groups as it was typed.
 func TypedGroups(values url.Values) failures.Filter {
 	return failures.Filter{
 		State: failures.State(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
@@ -222,7 +224,7 @@ func TypedGroups(values url.Values) failures.Filter {
 }
 
 // GroupQuery reads the filter and the cursor of a list of error groups, and
-// returns what is wrong with each field. A field that is wrong is not in the
+// returns what is wrong with each field. A wrong field is taken out of the
 // filter, so that no link of the page leads to it again.
 func GroupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wrong []*invalid.Error) {
 	f = TypedGroups(values)
@@ -241,8 +243,8 @@ func GroupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wr
 	return f, after, wrong
 }
 
-// AuditQuery reads the filter of the audit log. Those who may not manage see of
-// the reveals their own.
+// AuditQuery reads the filter of the audit log. Those who may not manage see
+// only their own reveals.
 func AuditQuery(c echo.Context) (f audit.Filter, after int64, err error) {
 	f = audit.Filter{
 		Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject"), Reveals: ownReveals(c),

@@ -1,10 +1,11 @@
-// Package web is what the rooms of the server have in common: what handlers work
-// with ([Site], [Engine]), who sends a request ([Caller]), how a request is read,
-// and how it is answered, above all when something is wrong with it: [Describe]
-// is the one table from errors to answers, for browsers and programs alike.
+// Package web is what the packages of the server have in common: what handlers
+// work with ([Site], [Engine]), who sends a request ([Caller]), how a request is
+// read, and how it is answered, above all when something is wrong with it:
+// [Describe] is the one table from errors to answers, for browsers and programs
+// alike.
 //
-// A handler that cannot answer returns an error. It never chooses a status for
-// one: it names a [Kind], or returns what a package below returned.
+// A handler that cannot answer returns an error. It never chooses a status
+// itself: it names a [Kind], or returns what another package returned.
 package web
 
 import (
@@ -37,8 +38,8 @@ const (
 	claimedLimit = 200 // running jobs that a page or an answer lists
 )
 
-// Engine is what the server asks of those who run jobs and operations, and what
-// it tells them.
+// Engine is what the server asks of the engine that runs jobs and operations,
+// and what it tells it.
 type Engine struct {
 	Worker  string                                  // name of the worker in this process
 	Running func() map[string]int                   // executions at this moment, by queue
@@ -70,12 +71,14 @@ type Site struct {
 	pause   atomic.Pointer[queues.Pause]
 }
 
-// Paused is the pause of the worker; nil while it claims jobs. It waits for
-// nobody, and survives no restart.
+// Paused is the pause of the worker, or nil while it claims jobs. It does not
+// block. A restart ends the pause.
 func (s *Site) Paused() *queues.Pause { return s.pause.Load() }
 
-// PauseWorker ends the claiming of jobs or begins it again; whoever was first
-// stays. The audit log knows it before the worker does.
+// PauseWorker stops the claiming of jobs or starts it again. When that is so
+// already, nothing changes: the first pause stays, with the name of who made it.
+// The audit log is written before the worker is told, so that there is no pause
+// without an entry.
 func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
@@ -105,8 +108,8 @@ func (s *Site) Job(c echo.Context) (history.Detail, error) {
 	return d, err
 }
 
-// Begun is a job that runs since its execution began. The store knows when it was
-// claimed.
+// Begun corrects the start of a running job. The store knows when it was
+// claimed; the engine knows when its execution began.
 func (s *Site) Begun(j job.Job) job.Job {
 	if j.State == job.Active {
 		if at, ok := s.Engine.Began(j.Token); ok {
@@ -116,14 +119,15 @@ func (s *Site) Begun(j job.Job) job.Job {
 	return j
 }
 
-// Trail is what the audit log knows of a job, as far as whoever asks may see it.
+// Trail is what the audit log knows of a job, as far as the caller may see it.
 func (s *Site) Trail(c echo.Context, id string) ([]audit.Entry, error) {
 	page, err := s.View.Audit(c.Request().Context(), audit.Filter{Subject: id, Reveals: ownReveals(c)}, 0, PageLimit)
 	_, err = Tolerate(err)
 	return page.Entries, err
 }
 
-// ownReveals is whose reveals are shown alone, to those who may not manage.
+// ownReveals names the caller if they may not manage: of the reveals they see
+// only their own.
 func ownReveals(c echo.Context) string {
 	if who := CallerOf(c); !who.Role.May(access.Manage) {
 		return who.Name
@@ -131,13 +135,13 @@ func ownReveals(c echo.Context) string {
 	return ""
 }
 
-// Claimed is a job that a worker has now.
+// Claimed is a job that a worker has at this moment.
 type Claimed struct {
 	job.Job
 	Waits bool // for the handler of an earlier execution
 }
 
-// Claimed lists the jobs that workers have now, the newest first.
+// Claimed lists the jobs that workers have at this moment, the newest first.
 func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err error) {
 	page, slow, err := InTime(s.View.Jobs(ctx, filter.Filter{Status: job.Status(job.Active)}, filter.Cursor{}, claimedLimit))
 	for _, j := range page.Jobs {
@@ -147,8 +151,8 @@ func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err
 	return all, page.Next != filter.Cursor{}, slow, err
 }
 
-// ParamQueue is the queue that the address names. One that had no job yet must be
-// configured: a queue is not made by a slip of the pen.
+// ParamQueue is the queue that the address names. It must have had a job or be
+// configured: a typing mistake must not make a queue.
 func (s *Site) ParamQueue(c echo.Context) (string, error) {
 	name := c.Param("name")
 	if err := job.CheckQueue(name); err != nil {

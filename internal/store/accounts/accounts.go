@@ -9,12 +9,13 @@ package accounts
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
 	"redrive/internal/store/db"
 )
 
@@ -40,10 +41,7 @@ func (b *Book) Load(src db.Source) error {
 		b.guarded.Store(guarded)
 		err = b.loadHead(src)
 	}
-	if err != nil {
-		return fmt.Errorf("read who has access: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "read who has access")
 }
 
 // Begin starts a transaction.
@@ -61,10 +59,8 @@ func (b *Book) Committed(*db.Tx) {
 // or token on. It reads no file, so that no damage of one can make it false.
 func (b *Book) Guarded() bool { return b.guarded.Load() }
 
-func isGuarded(src db.Source) (is bool, err error) {
-	const query = `SELECT EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM tokens)`
-	err = src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&is) })
-	return is, err
+func isGuarded(src db.Source) (bool, error) {
+	return db.Value[bool](src, `SELECT EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM tokens)`)
 }
 
 // guard takes note that users or tokens have come or gone.
@@ -91,10 +87,141 @@ func (b *Book) change(ctx context.Context, do func(*db.Tx) error) error {
 	})
 }
 
-// orUnknown is the error of an update that met no row.
-func orUnknown(err error) error {
-	if err == nil {
-		err = access.ErrUnknown
+// act is a change that a person makes. do says what the audit log tells of it; an
+// act that changed nothing has no action, and no entry.
+func (b *Book) act(ctx context.Context, now time.Time, by audit.Actor, do func(*db.Tx) (audit.Entry, error)) error {
+	return b.change(ctx, func(t *db.Tx) error {
+		e, err := do(t)
+		if err != nil || e.Action == "" {
+			return err
+		}
+		e.At, e.Actor, e.Count = now, by, 1
+		return b.Log(t, e)
+	})
+}
+
+// stillOpen refuses who may act only because nobody has to log in, when somebody
+// has to since: of two first users at the same time one is the admin.
+func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
+	if !by.Open {
+		return nil
+	}
+	guarded, err := isGuarded(t)
+	if err == nil && guarded {
+		err = access.Refuse("somebody was added meanwhile, and now everybody logs in: do so, and try again")
 	}
 	return err
+}
+
+// AddUser adds a user, whose password is hashed already. The first one must be
+// an admin: somebody has to be able to add the others.
+func (b *Book) AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error {
+	const insert = `INSERT INTO users (name, role, password, created_at, changed_at) VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING`
+	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+		if err := b.stillOpen(t, by); err != nil {
+			return e, err
+		}
+		if admins, err := b.admins(t, ""); err != nil {
+			return e, err
+		} else if admins == 0 && u.Role != access.Admin {
+			return e, access.Refuse("there is no admin yet: add one first")
+		}
+		n, err := t.Exec(insert, u.Name, string(u.Role), u.Password, db.Micros(now))
+		if err == nil && n == 0 {
+			err = access.Refuse("the user %s exists already", u.Name)
+		}
+		if err != nil {
+			return e, err
+		}
+		return audit.Entry{Action: "user.add", Subject: u.Name, After: string(u.Role)}, b.guard(t)
+	})
+}
+
+// SetRole gives a user another role. Sessions of before are over. The last
+// admin stays one.
+func (b *Book) SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error {
+	const update = `UPDATE users SET role = $2, changed_at = $3 WHERE name = $1`
+	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+		u, err := user(t, name)
+		if err != nil || u.Role == role {
+			return e, err
+		}
+		if err := b.keepAdmin(t, u); err != nil {
+			return e, err
+		}
+		e = audit.Entry{Action: "user.role", Subject: name, Before: string(u.Role), After: string(role)}
+		return e, t.Run(update, name, string(role), db.Micros(now))
+	})
+}
+
+// SetPassword gives a user another password, hashed already. Sessions of before
+// are over.
+func (b *Book) SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error {
+	const update = `UPDATE users SET password = $2, changed_at = $3 WHERE name = $1`
+	return b.act(ctx, now, by, func(t *db.Tx) (audit.Entry, error) {
+		n, err := t.Exec(update, name, hash, db.Micros(now))
+		if err == nil && n == 0 {
+			err = access.ErrUnknown
+		}
+		return audit.Entry{Action: "user.password", Subject: name}, err
+	})
+}
+
+// RemoveUser removes a user with all sessions. The last admin stays.
+func (b *Book) RemoveUser(ctx context.Context, now time.Time, name string, by audit.Actor) error {
+	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+		u, err := user(t, name)
+		if err != nil {
+			return e, err
+		}
+		if err := b.keepAdmin(t, u); err != nil {
+			return e, err
+		}
+		e = audit.Entry{Action: "user.remove", Subject: name, Before: string(u.Role)}
+		return e, db.Steps(t, db.Any(`DELETE FROM sessions WHERE "user" = $1`, name), db.Any(`DELETE FROM users WHERE name = $1`, name), b.guard)
+	})
+}
+
+// keepAdmin refuses to take away the last admin.
+func (b *Book) keepAdmin(t *db.Tx, u access.User) error {
+	if u.Role != access.Admin {
+		return nil
+	}
+	others, err := b.admins(t, u.Name)
+	if err == nil && others == 0 {
+		err = access.Refuse("%s is the last admin: make somebody else one first", u.Name)
+	}
+	return err
+}
+
+// admins counts the admins beside one.
+func (b *Book) admins(t *db.Tx, beside string) (int, error) {
+	return db.Value[int](t, `SELECT count(*) FROM users WHERE role = 'admin' AND name <> $1`, beside)
+}
+
+// usersQuery must name its index: SQLite would rather read all logins than all
+// that was done to one user.
+const usersQuery = `SELECT name, role, created_at, changed_at, coalesce((SELECT at FROM audit INDEXED BY audit_subject
+	WHERE subject = users.name AND action = 'login' ORDER BY seq DESC LIMIT 1), 0) FROM users ORDER BY name`
+
+// Users are all users by name, without their passwords, each with the last
+// login that the audit log knows of.
+func (b *Book) Users(ctx context.Context) ([]access.User, error) {
+	return db.All(b.reader.In(ctx), usersQuery, func(u *access.User) []any {
+		return []any{&u.Name, &u.Role, db.Time(&u.Created), db.Time(&u.Changed), db.Time(&u.LoggedIn)}
+	})
+}
+
+// User returns one user with the hash of the password, or access.ErrUnknown.
+func (b *Book) User(ctx context.Context, name string) (access.User, error) {
+	return user(b.reader.In(ctx), name)
+}
+
+func user(src db.Source, name string) (u access.User, err error) {
+	const query = `SELECT name, role, password, created_at, changed_at FROM users WHERE name = $1`
+	found, err := db.Row(src, query, []any{&u.Name, &u.Role, &u.Password, db.Time(&u.Created), db.Time(&u.Changed)}, name)
+	if err == nil && !found {
+		err = access.ErrUnknown
+	}
+	return u, err
 }

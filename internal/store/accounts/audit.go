@@ -3,10 +3,10 @@ package accounts
 import (
 	"bytes"
 	"context"
-	"database/sql"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"strings"
-	"time"
+	"hash"
 
 	"redrive/internal/audit"
 	"redrive/internal/store/db"
@@ -19,12 +19,9 @@ func (b *Book) Audit(ctx context.Context, f audit.Filter, before int64, limit in
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var page audit.List
+	var err error
 	query, args := auditQuery(f, before, limit)
-	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
-		e, err := scanEntry(rows)
-		page.Entries = append(page.Entries, e)
-		return err
-	}, args...)
+	page.Entries, err = db.All(b.reader.In(ctx), query, entryFields, args...)
 	if n := len(page.Entries); n > limit || err != nil && n > 0 {
 		page.Entries = page.Entries[:min(limit, n)]
 		page.Next = page.Entries[len(page.Entries)-1].Seq
@@ -39,23 +36,10 @@ func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 	if before > 0 {
 		where.Add("seq < %s", before)
 	}
-	if f.Actor != "" {
-		where.Add("actor = %s", f.Actor)
-	}
-	if f.Subject != "" {
-		where.Add("subject = %s", f.Subject)
-	}
-	if prefix, ok := strings.CutSuffix(f.Action, ".*"); ok {
-		where.Add("action >= %s AND action < %s", prefix+".", prefix+"/") // '/' follows '.'
-	} else if f.Action != "" {
-		where.Add("action = %s", f.Action)
-	}
-	if !f.From.IsZero() {
-		where.Add("at >= %s", db.Micros(f.From))
-	}
-	if !f.To.IsZero() {
-		where.Add("at < %s", db.Micros(f.To))
-	}
+	where.Equal("actor", f.Actor)
+	where.Equal("subject", f.Subject)
+	where.Pattern("action", f.Action)
+	where.Between("at", f.From, f.To)
 	if f.Reveals != "" {
 		where.Add("(action <> %s OR actor = %s)", audit.Reveal, f.Reveals)
 	}
@@ -63,46 +47,38 @@ func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 	return auditColumns + where.String() + " ORDER BY seq DESC" + last, args
 }
 
-func scanEntry(rows *sql.Rows) (e audit.Entry, err error) {
-	var at int64
-	err = rows.Scan(&e.Seq, &at, &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Subject, &e.Filter, &e.Count, &e.Before, &e.After, &e.Hash)
-	e.At = time.UnixMicro(at).UTC()
-	if at == 0 {
-		e.At = time.Time{}
+func entryFields(e *audit.Entry) []any {
+	return []any{
+		&e.Seq, db.Time(&e.At), &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Subject, &e.Filter, &e.Count, &e.Before, &e.After, &e.Hash,
 	}
-	return e, err
 }
 
 // Verify holds every entry against the hash before it, and the last one
 // against the head that is kept beside the log. It reads in pieces, so that
 // entries of any number fit into memory.
 func Verify(src db.Source) (n int64, err error) {
-	const (
-		query  = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
-		newest = `SELECT seq, hash FROM audit_head`
-	)
+	const query = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
+	const newest = `SELECT seq, hash FROM audit_head`
 	var last, top head
-	for more := true; more; {
-		more = false
-		err := src.Query(query, func(rows *sql.Rows) error {
-			e, err := scanEntry(rows)
-			if err != nil {
-				return err
-			}
-			if e.Seq != last.seq+1 {
-				return &audit.Broken{Seq: last.seq + 1, Problem: "is missing"}
-			}
-			if !bytes.Equal(e.Hash, chained(last.hash, e)) {
-				return &audit.Broken{Seq: e.Seq, Problem: "is not as it was written"}
-			}
-			last, more = head{e.Seq, e.Hash}, true
-			return nil
-		}, last.seq)
+	for {
+		entries, err := db.All(src, query, entryFields, last.seq)
 		if err != nil {
 			return last.seq, err
 		}
+		if len(entries) == 0 {
+			break
+		}
+		for _, e := range entries {
+			if e.Seq != last.seq+1 {
+				return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: "is missing"}
+			}
+			if !bytes.Equal(e.Hash, chained(last.hash, e)) {
+				return last.seq, &audit.Broken{Seq: e.Seq, Problem: "is not as it was written"}
+			}
+			last = head{e.Seq, e.Hash}
+		}
 	}
-	if err := src.Query(newest, func(rows *sql.Rows) error { return rows.Scan(&top.seq, &top.hash) }); err != nil {
+	if _, err := db.Row(src, newest, []any{&top.seq, &top.hash}); err != nil {
 		return last.seq, err
 	}
 	switch {
@@ -112,4 +88,88 @@ func Verify(src db.Source) (n int64, err error) {
 		return last.seq, &audit.Broken{Seq: last.seq, Problem: "was not written by this program"}
 	}
 	return last.seq, nil
+}
+
+// Log appends entries to the audit log in the transaction of what they record.
+func (b *Book) Log(t *db.Tx, entries ...audit.Entry) error {
+	const insert = `INSERT INTO audit (seq, at, actor, address, action, subject, filter, count, before, after, hash)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	for _, e := range entries {
+		clean(&e)
+		e.Seq = b.headNow.seq + 1
+		e.Hash = chained(b.headNow.hash, e)
+		err := t.Run(insert, e.Seq, db.Micros(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
+			e.Before, e.After, e.Hash)
+		if err != nil {
+			return fmt.Errorf("write the audit log: %w", err)
+		}
+		b.headNow = head{e.Seq, e.Hash}
+		t.Wrote()
+	}
+	return nil
+}
+
+// clean makes the texts of an entry such that every database can keep them.
+func clean(e *audit.Entry) {
+	for _, text := range []*string{&e.Actor.Name, &e.Actor.Address, &e.Subject, &e.Filter, &e.Before, &e.After} {
+		*text = db.Clean(*text)
+	}
+}
+
+// Record writes entries of the audit log about what changes nothing in the
+// database.
+func (b *Book) Record(ctx context.Context, entries ...audit.Entry) error {
+	return b.writer.Do(ctx, len(entries), func(t *db.Tx) error { return b.Log(t, entries...) })
+}
+
+// Flush keeps the newest hash beside the log, in place of the one from which the
+// writer went on: nobody else may have moved it.
+func (b *Book) Flush(t *db.Tx) error {
+	if b.headNow.seq == b.head.seq {
+		return nil
+	}
+	const update = `UPDATE audit_head SET seq = $1, hash = $2 WHERE hash = $3`
+	before := b.head.hash
+	if before == nil {
+		before = []byte{}
+	}
+	return t.ExecExactly(1, update, b.headNow.seq, b.headNow.hash, before)
+}
+
+// head is the newest entry of the log.
+type head struct {
+	seq  int64
+	hash []byte
+}
+
+// chained is the hash of an entry: over the hash before and every field, each
+// with its length, so that no two entries read alike.
+func chained(before []byte, e audit.Entry) []byte {
+	h := sha256.New()
+	h.Write(before)
+	number(h, e.Seq)
+	number(h, db.Micros(e.At))
+	number(h, e.Count)
+	for _, s := range []string{e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Before, e.After} {
+		number(h, int64(len(s)))
+		h.Write([]byte(s))
+	}
+	return h.Sum(nil)
+}
+
+func number(h hash.Hash, n int64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	h.Write(b[:]) // never fails
+}
+
+// loadHead goes on from the hash that was kept beside the log, not from the
+// newest entry: after an end that was cut off the gap stays, for all to see. An
+// entry that somebody added keeps its number.
+func (b *Book) loadHead(src db.Source) error {
+	const query = `SELECT seq, coalesce((SELECT max(seq) FROM audit), 0), hash FROM audit_head`
+	var newest int64
+	_, err := db.Row(src, query, []any{&b.head.seq, &newest, &b.head.hash})
+	b.head.seq = max(b.head.seq, newest)
+	return err
 }

@@ -4,14 +4,12 @@
 // Lists and totals never count rows. Every move of a job is added up in memory
 // first (see sums), so that a thousand jobs cost a handful of updates, and the
 // sums go to the tables depths, held, counters, minutes and reasons in the
-// transaction of the moves, in the order of their keys: transactions of several
-// writers would otherwise wait for one another in a circle. After the commit the
-// same sums move the counts in memory, from which pages are served without
-// touching the database.
+// transaction of the moves, in the order of their keys. After the commit the same
+// sums move the counts in memory, from which pages are served without touching
+// the database.
 package counters
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -168,24 +166,12 @@ type depthKey struct {
 	status job.Status
 }
 
-func (k depthKey) compare(o depthKey) int {
-	return cmp.Or(cmp.Compare(k.queue, o.queue), cmp.Compare(k.status, o.status))
-}
-
 // label is the pair by which counters are told apart.
 type label struct{ queue, typ string }
-
-func (l label) compare(o label) int {
-	return cmp.Or(cmp.Compare(l.queue, o.queue), cmp.Compare(l.typ, o.typ))
-}
 
 type minuteKey struct {
 	minute int64 // since 1970
 	label
-}
-
-func (k minuteKey) compare(o minuteKey) int {
-	return cmp.Or(cmp.Compare(k.minute, o.minute), k.label.compare(o.label))
 }
 
 // letterKey is by what open dead letters are counted.
@@ -194,21 +180,10 @@ type letterKey struct {
 	reason retry.Reason
 }
 
-func (k letterKey) compare(o letterKey) int {
-	return cmp.Or(k.label.compare(o.label), cmp.Compare(k.reason, o.reason))
-}
-
-// sorted are the keys of sums in their order.
-func sorted[K interface {
-	comparable
-	compare(K) int
-}, V any](counts map[K]V) []K {
-	return slices.SortedFunc(maps.Keys(counts), K.compare)
-}
-
 func newSums() sums {
 	return sums{
-		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{}, map[letterKey]int64{}, map[int64]int64{},
+		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{},
+		map[letterKey]int64{}, map[int64]int64{},
 	}
 }
 
@@ -241,4 +216,61 @@ func (s *sums) count(j *job.Job, t job.Totals) {
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, l}
 	s.counters[l] = s.counters[l].Add(t)
 	s.minutes[m] = s.minutes[m].Add(t)
+}
+
+// labels are the names by which counters are told apart. They are bounded: each
+// is a time series for whoever collects the metrics, and producers choose them.
+type labels struct{ queues, types map[string]bool }
+
+const (
+	maxLabels  = 1000
+	otherLabel = "other"
+)
+
+func (l labels) learn(k label) { l.queues[k.queue], l.types[k.typ] = true, true }
+
+// bound counts every name past the first thousand under "other". A name that is
+// known stays known, so that a letter is counted out where it was counted in. The
+// counters by the minute keep their queues: each queue's last hour is shown with
+// the queue.
+func (s *sums) bound(l labels) {
+	queues, types := bounded{known: l.queues}, bounded{known: l.types}
+	name := func(k label) label { return label{queues.name(k.queue), types.name(k.typ)} }
+	s.counters = renamed(s.counters, name, job.Totals.Add)
+	s.minutes = renamed(s.minutes, func(k minuteKey) minuteKey {
+		k.typ = types.name(k.typ)
+		return k
+	}, job.Totals.Add)
+	s.letters = renamed(s.letters, func(k letterKey) letterKey {
+		k.label = name(k.label)
+		return k
+	}, func(a, b int64) int64 { return a + b })
+}
+
+// renamed are sums under other keys.
+func renamed[K comparable, V any](sums map[K]V, name func(K) K, add func(V, V) V) map[K]V {
+	out := make(map[K]V, len(sums))
+	for k, n := range sums {
+		k = name(k)
+		out[k] = add(out[k], n)
+	}
+	return out
+}
+
+// bounded gives out names within the bound, counting those that are not yet
+// known because their transaction may still fail.
+type bounded struct{ known, fresh map[string]bool }
+
+func (b *bounded) name(s string) string {
+	if b.known[s] || b.fresh[s] {
+		return s
+	}
+	if len(b.known)+len(b.fresh) >= maxLabels {
+		return otherLabel
+	}
+	if b.fresh == nil {
+		b.fresh = map[string]bool{}
+	}
+	b.fresh[s] = true
+	return s
 }

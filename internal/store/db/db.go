@@ -13,33 +13,27 @@
 // because of another caller's fault. An operation that merely refuses (see
 // [Options]) has written nothing and disturbs nobody.
 //
-// A caller's context bounds its waiting only: a transaction is never cancelled,
-// because a rollback in the middle would let the statements after it commit by
-// themselves. A caller who stops waiting finds its operation done or not done,
-// never half done.
-//
-// # Participants
+// A caller's context bounds its waiting only: a transaction is never cancelled. A
+// caller who stops waiting finds its operation done or not done, never half done.
 //
 // What a transaction gathers on its way belongs to the participants of the
-// writer. They are told when a transaction begins, write what they gathered just
-// before its commit, and make it known after the commit.
+// writer (see [Participant]).
 //
 // # Faults
 //
 // A database that another process keeps busy is tried again by its engine
-// (job.ErrBusy); a full disk fails the transaction as a whole and is over as
-// soon as there is room (job.ErrStorageFull). While the disk is full, or the
-// database can only be read, [Health.Problem] says so, and the writer tries a
-// write that changes nothing every second. After an I/O error nobody knows what
-// the disk holds: the writer stops for good (job.ErrBroken, see [Health.Failed]),
-// and the process must open the database again. The writer stops as well when
-// the database turns out to be damaged (job.ErrCorrupt): each further write
-// could do more harm.
+// (job.ErrBusy). While the disk is full (job.ErrStorageFull), or the database can
+// only be read, [Health.Problem] says so, and the writer tries every second to
+// write something that changes nothing. After an I/O error nobody knows what the
+// disk holds: the writer stops for good (job.ErrBroken), and the process must
+// open the database again. So it does when the database turns out to be damaged
+// (job.ErrCorrupt): each further write could do more harm.
 package db
 
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"redrive/internal/filter"
 )
@@ -118,4 +112,27 @@ type Search interface {
 	From() (from, order string)
 	// Match adds the condition that a document has the texts of the filter.
 	Match(where *Where, f filter.Filter)
+}
+
+// Invariant is a fact about the tables that holds after every commit: the query
+// finds the ids of the rows that break it.
+type Invariant struct{ What, Query string }
+
+// Finding is one thing that was looked at in a database.
+type Finding struct {
+	What    string
+	Problem string // empty: it is as it has to be
+}
+
+// Examine looks whether the invariant holds.
+func (i Invariant) Examine(src Source) Finding {
+	n, first, problem := 0, "", ""
+	query := `SELECT count(*), coalesce(min(id), '') FROM (` + i.Query + `) AS broken`
+	switch _, err := Row(src, query, []any{&n, &first}); {
+	case err != nil:
+		problem = err.Error()
+	case n > 0:
+		problem = fmt.Sprintf("%d do not, the first is %s", n, first)
+	}
+	return Finding{i.What, problem}
 }

@@ -30,12 +30,14 @@ func (e *FileError) Advice() string {
 	case job.ErrStorageFull:
 		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing starts again by itself", e.Path)
 	case job.ErrReadOnly:
-		return fmt.Sprintf("the database file %s can only be read; make it writable for the user of this program, then start the program again", e.Path)
+		return fmt.Sprintf("the database file %s can only be read; make it writable for the user of this program, "+
+			"then start the program again", e.Path)
 	case job.ErrCorrupt:
 		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
 			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
 	}
-	return fmt.Sprintf("the database file %s failed, and whether the last writes were done is open; look after the disk, then start the program again", e.Path)
+	return fmt.Sprintf("the database file %s failed, and whether the last writes were done is open; look after the disk, "+
+		"then start the program again", e.Path)
 }
 
 // LockedError says that another process works on the database.
@@ -79,8 +81,8 @@ func (h *Health) Failed() <-chan struct{} { return h.failed }
 // Report remembers what an error says of the database, whoever met it, and
 // returns it. The engine has given the error its kind.
 func (h *Health) Report(err error) error {
-	var file *FileError
-	if !errors.As(err, &file) || file.Kind == job.ErrBusy {
+	file, ok := errors.AsType[*FileError](err)
+	if !ok || file.Kind == job.ErrBusy {
 		return err
 	}
 	h.mu.Lock()

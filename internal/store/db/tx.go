@@ -1,6 +1,12 @@
 package db
 
-import "database/sql"
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Tx is one transaction of the writer.
 type Tx struct {
@@ -33,6 +39,12 @@ func clean(args []any) {
 	}
 }
 
+// Run runs a statement, however many rows it changes.
+func (t *Tx) Run(query string, args ...any) error {
+	_, err := t.Exec(query, args...)
+	return err
+}
+
 // ExecExactly runs a statement that has to change exactly n rows.
 func (t *Tx) ExecExactly(n int, query string, args ...any) error {
 	changed, err := t.Exec(query, args...)
@@ -48,3 +60,109 @@ func (t *Tx) Touch() { t.touched = true }
 
 // Touched reports whether Touch was called.
 func (t *Tx) Touched() bool { return t.touched }
+
+// Batch gathers rows for one statement that has a list of VALUES, which takes
+// half the time of one statement for each row. Its placeholders have no numbers,
+// because the driver would look each of them up by its name.
+type Batch struct {
+	head, row, tail string
+	columns         int
+	args            []any
+}
+
+// batchRows is how many rows wait at most.
+const batchRows = 64
+
+// NewBatch returns a batch for the statement whose list of VALUES stands between
+// head and tail.
+func NewBatch(columns int, head, tail string) Batch {
+	return Batch{head: head, row: "(" + strings.Repeat("?, ", columns-1) + "?)", tail: tail, columns: columns}
+}
+
+// Add gathers a row, and writes the rows that wait once there are enough.
+func (b *Batch) Add(t *Tx, values ...any) error {
+	b.args = append(b.args, values...)
+	if len(b.args) < batchRows*b.columns {
+		return nil
+	}
+	return b.Flush(t)
+}
+
+// Flush writes the rows that wait. Every one of them has to be written.
+func (b *Batch) Flush(t *Tx) error {
+	waiting := len(b.args) / b.columns
+	if waiting == 0 {
+		return nil
+	}
+	query := b.head + strings.Repeat(b.row+", ", waiting-1) + b.row + b.tail
+	err := t.ExecExactly(waiting, query, b.args...)
+	b.args = b.args[:0]
+	return err
+}
+
+// Reset forgets the rows that wait.
+func (b *Batch) Reset() { b.args = b.args[:0] }
+
+// AddSums writes a row for each sum, in the order of the rows' first columns:
+// several writers would otherwise wait for one another in a circle. For a sum
+// that needs none, row returns nil.
+func AddSums[K comparable, V any](t *Tx, to Batch, sums map[K]V, row func(K, V) []any) error {
+	rows := make([][]any, 0, len(sums))
+	for k, sum := range sums {
+		if values := row(k, sum); values != nil {
+			rows = append(rows, values)
+		}
+	}
+	slices.SortFunc(rows, compareRows)
+	for _, values := range rows {
+		if err := to.Add(t, values...); err != nil {
+			return err
+		}
+	}
+	return to.Flush(t)
+}
+
+// compareRows orders rows by their numbers and texts, from the first column on.
+func compareRows(a, b []any) int {
+	for i := range a {
+		order := 0
+		switch value := a[i].(type) {
+		case int64:
+			order = cmp.Compare(value, b[i].(int64))
+		case string:
+			order = cmp.Compare(value, b[i].(string))
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+// Exactly is a step that runs a statement, which has to change n rows.
+func Exactly(n int, query string, args ...any) func(*Tx) error {
+	return func(t *Tx) error { return t.ExecExactly(n, query, args...) }
+}
+
+// Any is a step that runs a statement, however many rows it changes.
+func Any(query string, args ...any) func(*Tx) error {
+	return func(t *Tx) error { return t.Run(query, args...) }
+}
+
+// Steps takes steps one after the other, until one fails.
+func Steps[T any](with T, steps ...func(T) error) error {
+	for _, step := range steps {
+		if err := step(with); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wrap says what failed, if anything did.
+func Wrap(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+}

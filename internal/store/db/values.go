@@ -1,6 +1,7 @@
 package db
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -26,6 +27,30 @@ func FromMicros(n int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(n).UTC()
+}
+
+// Time is where a time goes that a query reads.
+func Time(t *time.Time) sql.Scanner { return field[time.Time]{t, FromMicros} }
+
+// Duration is where a number of microseconds goes that a query reads.
+func Duration(d *time.Duration) sql.Scanner {
+	return field[time.Duration]{d, func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }}
+}
+
+// field is where a value goes that is kept as a number.
+type field[T any] struct {
+	to   *T
+	from func(int64) T
+}
+
+// Scan takes the number that a query read.
+func (f field[T]) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("%v is no number", value)
+	}
+	*f.to = f.from(n)
+	return nil
 }
 
 // The units of times that are counted by the minute or the hour.
@@ -58,12 +83,9 @@ func Numbers(numbers []int64) string {
 
 // Rows is how rows of values travel to one statement; numbers alone go by
 // Numbers.
-func Rows[T any](rows []T) (string, error) {
-	text, err := json.Marshal(rows)
-	if err != nil {
-		return "", fmt.Errorf("encode rows for a statement: %w", err)
-	}
-	return string(text), nil
+func Rows[T any](rows []T) string {
+	text, _ := json.Marshal(rows) // numbers and texts: it never fails
+	return string(text)
 }
 
 // Expect checks that a statement changed as many rows as the writer knows to be

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,64 +30,33 @@ type Participant interface {
 }
 
 // op is one caller's operation in the queue of the writer.
-type op interface {
-	run(*Tx) error // again after a rollback, alone; must then give its result anew
-	answer(error)  // exactly once, after the commit or when there will be none
-	weight() int
-}
-
-// call is an op with a result of type T.
-type call[T any] struct {
-	do      func(*Tx) (T, error)
-	refused func(error) bool
-	rows    int
-	value   T
-	no      error // the operation's own refusal; nothing was written
-	done    chan result[T]
-}
-
-type result[T any] struct {
-	value T
-	err   error
-}
-
-func (c *call[T]) weight() int { return c.rows }
-
-func (c *call[T]) run(t *Tx) error {
-	var err error
-	c.value, err = c.do(t)
-	c.no = nil
-	if err != nil && c.refused(err) {
-		c.no, err = err, nil
-	}
-	return err
-}
-
-func (c *call[T]) answer(err error) {
-	if err == nil {
-		err = c.no
-	}
-	if err != nil {
-		c.done <- result[T]{err: err}
-		return
-	}
-	c.done <- result[T]{value: c.value}
+type op struct {
+	do      func(*Tx) error // again after a rollback, alone; must then give its result anew
+	rows    int             // that it writes, roughly
+	refusal error           // its own answer; nothing was written
+	done    chan error      // one slot: answered exactly once, after the commit or when there will be none
 }
 
 // Write queues an operation and waits for its commit, or for the end of ctx:
 // then the operation still happens, unseen. rows is roughly how many rows it
-// writes. The result travels through a channel, so a caller who left shares no
-// memory with the writer.
+// writes. A caller who left does not look at the result, which the writer may
+// still be writing.
 func Write[T any](ctx context.Context, w *Writer, rows int, do func(*Tx) (T, error)) (T, error) {
-	c := &call[T]{do: do, refused: w.o.Refused, rows: rows, done: make(chan result[T], 1)}
-	if err := w.queue(c); err != nil {
-		return c.value, err
+	var result, none T
+	o := &op{rows: rows, done: make(chan error, 1), do: func(t *Tx) (err error) {
+		result, err = do(t)
+		return err
+	}}
+	if err := w.queue(o); err != nil {
+		return none, err
 	}
 	select {
-	case r := <-c.done:
-		return r.value, r.err
+	case err := <-o.done:
+		if err != nil {
+			return none, err
+		}
+		return result, nil
 	case <-ctx.Done():
-		var none T
 		return none, fmt.Errorf("wait for the database: %w", ctx.Err())
 	}
 }
@@ -119,7 +89,7 @@ type Writer struct {
 	participants []Participant
 
 	mu       sync.Mutex
-	waiting  []op
+	waiting  []*op
 	tookMuch bool // the newest transaction was a heavy one
 	closed   bool
 	wake     chan struct{} // one slot: something is waiting
@@ -147,16 +117,11 @@ func (w *Writer) Register(p Participant) { w.participants = append(w.participant
 // be written. Trouble that can end is remembered and no reason not to start.
 func (w *Writer) Start() error {
 	err := w.probe()
-	if err != nil && !passing(err) {
+	if err != nil && !isOne(err, job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy) {
 		return err
 	}
 	w.ended.Go(w.loop)
 	return nil
-}
-
-// passing reports whether an error may be over by itself.
-func passing(err error) bool {
-	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrBusy)
 }
 
 // Close refuses new operations, waits until the queued ones are done, and closes
@@ -187,12 +152,9 @@ func (w *Writer) prove(t *Tx) error {
 }
 
 // probe does so in the writer's own goroutine.
-func (w *Writer) probe() error {
-	do := func(t *Tx) (struct{}, error) { return struct{}{}, w.prove(t) }
-	return w.commit([]op{&call[struct{}]{do: do, refused: w.o.Refused}})
-}
+func (w *Writer) probe() error { return w.commit([]*op{{do: w.prove}}) }
 
-func (w *Writer) queue(o op) error {
+func (w *Writer) queue(o *op) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -209,19 +171,19 @@ func (w *Writer) queue(o op) error {
 // next takes the operations of one transaction, in the order of their arrival: a
 // heavy one alone, all others together. While both kinds wait they take turns, so
 // that a caller with little to write waits for one heavy operation, not for two.
-func (w *Writer) next() (batch []op, closed bool) {
+func (w *Writer) next() (batch []*op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) == 0 {
 		return nil, w.closed
 	}
 	much := isHeavy(w.waiting[0]) && !(w.tookMuch && slices.ContainsFunc(w.waiting, isLight))
-	var taken, left []op
+	var taken, left []*op
 	weight := 0
 	for _, o := range w.waiting {
-		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.weight() <= maxWeight
+		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.rows <= maxWeight
 		if isHeavy(o) == much && fits {
-			taken, weight = append(taken, o), weight+o.weight()
+			taken, weight = append(taken, o), weight+o.rows
 		} else {
 			left = append(left, o)
 		}
@@ -230,9 +192,9 @@ func (w *Writer) next() (batch []op, closed bool) {
 	return taken, w.closed
 }
 
-func isHeavy(o op) bool { return o.weight() >= heavy }
+func isHeavy(o *op) bool { return o.rows >= heavy }
 
-func isLight(o op) bool { return !isHeavy(o) }
+func isLight(o *op) bool { return !isHeavy(o) }
 
 func (w *Writer) loop() {
 	for {
@@ -267,26 +229,31 @@ func (w *Writer) again() <-chan time.Time {
 
 // process commits a batch and answers it; when that fails for the fault of one
 // operation, each is tried alone.
-func (w *Writer) process(batch []op) {
+func (w *Writer) process(batch []*op) {
 	err := w.commit(batch)
 	if err != nil && len(batch) > 1 && !Common(err) {
 		for _, o := range batch {
-			o.answer(w.commit([]op{o}))
+			err := w.commit([]*op{o})
+			o.done <- cmp.Or(err, o.refusal)
 		}
 		return
 	}
 	for _, o := range batch {
-		o.answer(err)
+		o.done <- cmp.Or(err, o.refusal)
 	}
 }
 
 // Common reports whether an error would meet every operation alike.
 func Common(err error) bool {
-	return errors.Is(err, job.ErrBusy) || errors.Is(err, job.ErrBroken) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, ErrClosed)
+	return isOne(err, job.ErrBusy, job.ErrBroken, job.ErrReadOnly, ErrClosed)
+}
+
+func isOne(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // commit runs the operations in one transaction and makes it known.
-func (w *Writer) commit(batch []op) error {
+func (w *Writer) commit(batch []*op) error {
 	if w.health.broken() {
 		return w.health.Problem()
 	}
@@ -304,7 +271,11 @@ func (w *Writer) commit(batch []op) error {
 	if t.wrote {
 		w.health.wrote()
 	}
-	w.engine.Committed(weightOf(batch))
+	rows := 0
+	for _, o := range batch {
+		rows += o.rows
+	}
+	w.engine.Committed(rows)
 	for _, p := range w.participants {
 		p.Committed(t)
 	}
@@ -313,12 +284,16 @@ func (w *Writer) commit(batch []op) error {
 
 // run runs the operations and then lets the participants write what they
 // gathered.
-func (w *Writer) run(t *Tx, batch []op) error {
+func (w *Writer) run(t *Tx, batch []*op) error {
 	for _, p := range w.participants {
 		p.Begin()
 	}
 	for _, o := range batch {
-		if err := o.run(t); err != nil {
+		err := o.do(t)
+		if o.refusal = nil; err != nil && w.o.Refused(err) {
+			o.refusal, err = err, nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -331,10 +306,3 @@ func (w *Writer) run(t *Tx, batch []op) error {
 }
 
 func (w *Writer) report(err error) error { return w.health.Report(w.engine.Fault(err)) }
-
-func weightOf(ops []op) (rows int) {
-	for _, o := range ops {
-		rows += o.weight()
-	}
-	return rows
-}

@@ -10,16 +10,19 @@ package groups
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/clip"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/fingerprint"
+	"redrive/internal/job"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
@@ -41,6 +44,7 @@ type Book struct {
 
 	// Of the transaction that is under way.
 	changed   map[string]*group // groups to be known otherwise; nil: removed
+	added     int               // how many more groups there are; fewer when negative
 	newestNow int64
 	sums      sums
 }
@@ -66,7 +70,7 @@ type group struct {
 
 // Begin starts a transaction.
 func (b *Book) Begin() {
-	b.changed, b.newestNow, b.sums = map[string]*group{}, b.newest, newSums()
+	b.changed, b.added, b.newestNow, b.sums = map[string]*group{}, 0, b.newest, newSums()
 }
 
 // Moved counts a job out of its group and in the one that it has now.
@@ -123,7 +127,7 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 	if g := b.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
-	if b.count() >= failures.MaxGroups {
+	if len(b.known)+b.added >= failures.MaxGroups {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup, Message: "whatever was new after the first 10,000 error groups",
 		}
@@ -135,27 +139,13 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0)`
 	g := &group{id: b.newestNow + 1, state: failures.Open}
-	_, err := t.Exec(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at)
-	if err != nil {
+	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at); err != nil {
 		return nil, err
 	}
 	b.newestNow = g.id
 	b.changed[c.Fingerprint] = g
+	b.added++
 	return g, nil
-}
-
-// count counts the groups as this transaction sees them.
-func (b *Book) count() int {
-	n := len(b.known)
-	for fingerprint, g := range b.changed {
-		switch known := b.known[fingerprint] != nil; {
-		case g != nil && !known:
-			n++
-		case g == nil && known:
-			n--
-		}
-	}
-	return n
 }
 
 // group returns a known group for this transaction to change, or nil.
@@ -209,20 +199,23 @@ func (b *Book) Load(src db.Source) error {
 			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
 			coalesce((SELECT failures FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0)
 		FROM groups`
-	loaded := map[string]*group{}
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var fingerprint string
-		var until int64
-		g := new(group)
-		err := rows.Scan(&fingerprint, &g.id, &g.state, &until, &g.patience.Count, &g.patience.Rate, &g.failures, &g.hour, &g.inHour)
-		g.patience.Until = db.FromMicros(until)
-		loaded[fingerprint] = g
-		return err
+	type row struct {
+		fingerprint string
+		group
+	}
+	all, err := db.All(src, query, func(r *row) []any {
+		return []any{
+			&r.fingerprint, &r.id, &r.state, db.Time(&r.patience.Until), &r.patience.Count, &r.patience.Rate, &r.failures, &r.hour, &r.inHour,
+		}
 	})
-	b.learn(loaded)
 	if err != nil {
 		return fmt.Errorf("read the error groups: %w", err)
 	}
+	loaded := make(map[string]*group, len(all))
+	for i := range all {
+		loaded[all[i].fingerprint] = &all[i].group
+	}
+	b.learn(loaded)
 	return nil
 }
 
@@ -248,4 +241,144 @@ func (b *Book) snapshot() map[string]*group {
 	all := maps.Clone(b.known)
 	maps.Copy(all, b.changed)
 	return all
+}
+
+// Invariants are what holds after every commit.
+func (*Book) Invariants() []db.Invariant {
+	return []db.Invariant{
+		{What: "the jobs of error groups are counted right", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
+				SELECT group_id, sum(letter IN ('stored', 'refused')) AS lie,
+					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
+				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
+			WHERE dead <> coalesce(lie, 0) OR retrying <> coalesce(wait, 0)`},
+		{What: "jobs belong to error groups that are there",
+			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
+	}
+}
+
+// Decide writes down what a person decides about an error group: that it is
+// resolved, ignored or open. It returns the group as it is then, without its
+// queues and hours, or job.ErrNotFound. What was decided before is forgotten.
+func (b *Book) Decide(
+	ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor,
+) (failures.Group, error) {
+	const update = `UPDATE groups SET state = $2, state_at = $3, state_by = $4, reopened_at = 0, reopened_by = '',
+		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
+	return b.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+		patience := failures.Patience{}
+		if to.State == failures.Ignored {
+			patience = to.Patience
+			if to.More > 0 {
+				patience.Count = g.failures + to.More
+			}
+		}
+		g.state, g.patience = to.State, patience
+		b.sums.of(g.id).opened = "" // an earlier failure in this transaction
+		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
+		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
+			db.Micros(patience.Until), patience.Count, patience.Rate)
+	})
+}
+
+// action is what the audit log calls a decision.
+func action(to failures.State) string {
+	switch to {
+	case failures.Resolved:
+		return "group.resolve"
+	case failures.Ignored:
+		return "group.ignore"
+	}
+	return "group.reopen"
+}
+
+// Note writes a note on an error group, or removes it with an empty one.
+func (b *Book) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
+	const update = `UPDATE groups SET note = $2 WHERE id = $1`
+	return b.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: before.Note, After: note}
+		return e, t.ExecExactly(1, update, g.id, note)
+	})
+}
+
+// act lets a person change a group, and returns it as it is then. change gets the
+// group as the writer knows it and as it was written before, and says what the
+// audit log tells of the act.
+func (b *Book) act(
+	ctx context.Context, fingerprint string, change func(*db.Tx, *group, failures.Group) (audit.Entry, error),
+) (failures.Group, error) {
+	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (failures.Group, error) {
+		g := b.group(fingerprint)
+		if g == nil {
+			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
+		}
+		before, err := One(t, `id = $1`, g.id)
+		if err != nil {
+			return failures.Group{}, err
+		}
+		e, err := change(t, g, before)
+		if err != nil {
+			return failures.Group{}, fmt.Errorf("change error group %s: %w", fingerprint, err)
+		}
+		t.Touch()
+		e.Subject, e.Count = fingerprint, 1
+		if err := b.log.Log(t, e); err != nil {
+			return failures.Group{}, err
+		}
+		return One(t, `id = $1`, g.id)
+	})
+}
+
+// ReopenDue opens the groups that were ignored until now or earlier, and returns
+// how many. Those that are ignored until something else open with the failure
+// that makes it true.
+func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
+	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (int, error) {
+		opened := 0
+		for fingerprint, g := range b.snapshot() {
+			if g == nil { // removed
+				continue
+			}
+			until := g.patience.Until
+			if g.state != failures.Ignored || until.IsZero() || until.After(now) {
+				continue
+			}
+			b.group(fingerprint).state = failures.Open
+			b.sums.reopen(g.id, failures.ByDate, db.Micros(until))
+			opened++
+		}
+		if opened > 0 {
+			t.Touch()
+		}
+		return opened, nil
+	})
+}
+
+// Prune removes error groups that no job belongs to any more and in which
+// nothing has failed since a time, at most so many. Those stay that have a note,
+// or that a person resolved or ignores; and so does the newest, because the
+// next number follows from it and none is given twice.
+func (b *Book) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
+	const query = `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
+		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) ORDER BY last_seen, id LIMIT $3 + 0`
+	old, err := db.Map[int64, string](t, query, db.Micros(before), b.newestNow, most)
+	if err != nil {
+		return 0, err
+	}
+	maps.DeleteFunc(old, func(id int64, _ string) bool { return b.sums.groups[id] != nil }) // something of it waits to be written
+	if len(old) == 0 {
+		return 0, nil
+	}
+	const hours = `DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`
+	const queues = `DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`
+	const groups = `DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`
+	numbers := db.Numbers(slices.Collect(maps.Keys(old)))
+	if err := db.Steps(t, db.Any(hours, numbers), db.Any(queues, numbers), db.Any(groups, numbers)); err != nil {
+		return 0, fmt.Errorf("remove old error groups: %w", err)
+	}
+	for _, fingerprint := range old {
+		b.changed[fingerprint] = nil
+	}
+	b.added -= len(old)
+	t.Touch()
+	return len(old), nil
 }

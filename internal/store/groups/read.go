@@ -21,21 +21,24 @@ const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames,
 	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
 	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
 
-// scanGroup reads groupColumns, whose further columns go to extra.
-func scanGroup(rows *sql.Rows, extra ...any) (g failures.Group, err error) {
-	var frames string
-	var stateAt, reopened, until, first, last int64
-	err = rows.Scan(append([]any{
-		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, &frames, &g.State, &stateAt, &g.StateBy,
-		&reopened, &g.ReopenedBy, &until, &g.Patience.Count, &g.Rate, &g.Note, &first, &last,
+// groupFields are where groupColumns go.
+func groupFields(g *failures.Group) []any {
+	return []any{
+		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, (*frames)(&g.Frames), &g.State, db.Time(&g.StateAt), &g.StateBy,
+		db.Time(&g.ReopenedAt), &g.ReopenedBy, db.Time(&g.Until), &g.Patience.Count, &g.Rate, &g.Note,
+		db.Time(&g.FirstSeen), db.Time(&g.LastSeen),
 		&g.Failures, &g.Dead, &g.Retrying, &g.Replayed, &g.Recovered, &g.Relapsed,
-	}, extra...)...)
-	if frames != "" {
-		g.Frames = strings.Split(frames, "\n")
 	}
-	g.StateAt, g.ReopenedAt, g.Until = db.FromMicros(stateAt), db.FromMicros(reopened), db.FromMicros(until)
-	g.FirstSeen, g.LastSeen = db.FromMicros(first), db.FromMicros(last)
-	return g, err
+}
+
+// frames are the top ones of a trace, which are kept a line each.
+type frames []string
+
+func (f *frames) Scan(value any) error {
+	if text, _ := value.(string); text != "" {
+		*f = strings.Split(text, "\n")
+	}
+	return nil
 }
 
 // List returns one page of the error groups that the filter selects, in its
@@ -50,8 +53,9 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 			if len(page.Groups) > limit {
 				return db.ErrEnough
 			}
-			g, err := scanGroup(rows)
-			if f.Text == "" || f.Finds(b.findable(g)) {
+			var g failures.Group
+			err := rows.Scan(groupFields(&g)...)
+			if err == nil && (f.Text == "" || f.Finds(b.findable(g))) {
 				page.Groups = append(page.Groups, g)
 			}
 			return err
@@ -80,9 +84,7 @@ func (b *Book) findable(g failures.Group) failures.Group {
 func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
 	var where db.Where
-	if f.State != "" {
-		where.Add("g.state = %s", string(f.State))
-	}
+	where.Equal("g.state", string(f.State))
 	if f.Queue != "" {
 		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
 	}
@@ -120,15 +122,13 @@ func (b *Book) Top(ctx context.Context, now time.Time, limit int) ([]failures.Gr
 		if err != nil {
 			return err
 		}
-		all = make([]failures.Group, len(numbers))
-		err = src.Query(query, func(rows *sql.Rows) error {
-			g, err := scanGroup(rows)
-			all[slices.Index(numbers, g.Number)] = g
-			return err
-		}, db.Numbers(numbers))
+		all, err = db.All(src, query, groupFields, db.Numbers(numbers))
 		if err != nil {
 			return err
 		}
+		slices.SortFunc(all, func(a, b failures.Group) int {
+			return cmp.Compare(slices.Index(numbers, a.Number), slices.Index(numbers, b.Number))
+		})
 		return addParts(src, now, all)
 	})
 	return all, db.TimedOut(ctx, err)
@@ -172,11 +172,9 @@ const lastDay = 24
 
 // addParts gives groups their queues and their last day.
 func addParts(src db.Source, now time.Time, groups []failures.Group) error {
-	const (
-		queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
-			ORDER BY failures DESC, queue`
-		hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
-	)
+	const queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
+		ORDER BY failures DESC, queue`
+	const hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
 	if len(groups) == 0 {
 		return nil
 	}
@@ -187,24 +185,26 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 		byNumber[g.Number], numbers[i] = g, g.Number
 	}
 	theirs, first := db.Numbers(numbers), firstHour(now)
-	var number int64
-	err := src.Query(queues, func(rows *sql.Rows) error {
-		var share filter.NameCount
-		err := rows.Scan(&number, &share.Name, &share.Count)
-		byNumber[number].Queues = append(byNumber[number].Queues, share)
-		return err
-	}, theirs)
+	type share struct {
+		group int64
+		filter.NameCount
+	}
+	shares, err := db.All(src, queues, func(s *share) []any { return []any{&s.group, &s.Name, &s.Count} }, theirs)
+	for _, s := range shares {
+		g := byNumber[s.group]
+		g.Queues = append(g.Queues, s.NameCount)
+	}
 	if err != nil {
 		return err
 	}
-	return src.Query(hours, func(rows *sql.Rows) error {
-		var hour, n int64
-		err := rows.Scan(&number, &hour, &n)
-		if i := hour - first; i < lastDay {
-			byNumber[number].LastDay[i] = n
+	type hour struct{ group, at, failures int64 }
+	counts, err := db.All(src, hours, func(h *hour) []any { return []any{&h.group, &h.at, &h.failures} }, theirs, first)
+	for _, h := range counts {
+		if i := h.at - first; i < lastDay {
+			byNumber[h.group].LastDay[i] = h.failures
 		}
-		return err
-	}, theirs, first)
+	}
+	return err
 }
 
 // firstHour is the oldest of the hours that are shown.
@@ -213,18 +213,15 @@ func firstHour(now time.Time) int64 { return db.Micros(now)/db.MicrosPerHour - l
 // Tallies counts the groups by state, in the order of failures.States.
 func (b *Book) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	const query = `SELECT state, count(*), sum(dead), sum(retrying) FROM groups GROUP BY state`
+	found, err := db.All(b.reader.In(ctx), query, func(t *failures.Tally) []any { return []any{&t.State, &t.Groups, &t.Dead, &t.Retrying} })
 	var all []failures.Tally
 	for _, state := range failures.States() {
-		all = append(all, failures.Tally{State: state})
-	}
-	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
-		var t failures.Tally
-		err := rows.Scan(&t.State, &t.Groups, &t.Dead, &t.Retrying)
-		if i := slices.Index(failures.States(), t.State); i >= 0 {
-			all[i] = t
+		t := failures.Tally{State: state}
+		if i := slices.IndexFunc(found, func(t failures.Tally) bool { return t.State == state }); i >= 0 {
+			t = found[i]
 		}
-		return err
-	})
+		all = append(all, t)
+	}
 	return all, err
 }
 
@@ -241,8 +238,7 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	err = b.reader.Consistently(ctx, func(src db.Source) error {
-		var seq, execution int64
-		if d.Group, err = One(src, `fingerprint = $1`, fingerprint, &seq, &execution); err != nil {
+		if d.Group, err = One(src, `fingerprint = $1`, fingerprint); err != nil {
 			return err
 		}
 		groups := []failures.Group{d.Group}
@@ -253,7 +249,7 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
 			return err
 		}
-		if d.Sample, err = b.sample(src, seq, execution); err != nil {
+		if d.Sample, err = b.sample(src, d.Number); err != nil {
 			return err
 		}
 		d.Jobs, err = b.jobs(src, d.Number)
@@ -262,19 +258,9 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 	return d, db.TimedOut(ctx, err)
 }
 
-// One returns the group that a fixed condition selects, or
-// job.ErrNotFound; sample gets the failure that stands for all.
-func One(src db.Source, condition string, value any, sample ...any) (g failures.Group, err error) {
-	query := `SELECT ` + groupColumns + `, g.sample_seq, g.sample_execution FROM groups AS g WHERE g.` + condition
-	if len(sample) == 0 {
-		sample = []any{new(int64), new(int64)}
-	}
-	found := false
-	err = src.Query(query, func(rows *sql.Rows) (err error) {
-		found = true
-		g, err = scanGroup(rows, sample...)
-		return err
-	}, value)
+// One returns the group that a fixed condition selects, or job.ErrNotFound.
+func One(src db.Source, condition string, value any) (g failures.Group, err error) {
+	found, err := db.Row(src, `SELECT `+groupColumns+` FROM groups AS g WHERE g.`+condition, groupFields(&g), value)
 	if err == nil && !found {
 		err = fmt.Errorf("error group %s: %w", clip.Text(fmt.Sprint(value), 64), job.ErrNotFound)
 	}
@@ -287,31 +273,34 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	for i := range hours {
 		hours[i].At = db.FromMicros((first + int64(i)) * db.MicrosPerHour)
 	}
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var hour, failures, final int64
-		err := rows.Scan(&hour, &failures, &final)
-		if i := hour - first; i < lastDay {
-			hours[i].Failures, hours[i].Final = failures, final
+	type count struct{ hour, failures, final int64 }
+	counts, err := db.All(src, query, func(c *count) []any { return []any{&c.hour, &c.failures, &c.final} }, number, first)
+	for _, c := range counts {
+		if i := c.hour - first; i < lastDay {
+			hours[i].Failures, hours[i].Final = c.failures, c.final
 		}
-		return err
-	}, number, first)
+	}
 	return hours, err
 }
 
 // sample returns the failure that stands for all, the zero Sample when its job
 // was removed.
-func (b *Book) sample(src db.Source, seq, execution int64) (failures.Sample, error) {
+func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err error) {
+	const newest = `SELECT sample_seq, sample_execution FROM groups WHERE id = $1`
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq = $1`
+	var seq int64
+	var execution int
+	if _, err := db.Row(src, newest, []any{&seq, &execution}, number); err != nil {
+		return found, err
+	}
 	jobs, err := b.policies.Jobs(src, query, seq)
 	if err != nil || len(jobs) == 0 {
-		return failures.Sample{}, err
+		return found, err
 	}
+	found.Job = jobs[0]
 	all, err := rows.Attempts(src, seq)
-	found := failures.Sample{Job: jobs[0]}
-	for _, a := range all {
-		if int64(a.Execution) == execution {
-			found.Attempt = a
-		}
+	if i := slices.IndexFunc(all, func(a job.Attempt) bool { return a.Execution == execution }); i >= 0 {
+		found.Attempt = all[i]
 	}
 	return found, err
 }
@@ -321,7 +310,7 @@ func (b *Book) sample(src db.Source, seq, execution int64) (failures.Sample, err
 // enough to be shown then.
 func (b *Book) jobs(src db.Source, number int64) ([]job.Job, error) {
 	const query = `SELECT ` + rows.Columns + `, CASE WHEN length(payload) <= $3 THEN payload ELSE substr(payload, 1, 2048) END FROM jobs
-		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND shelf = $2
+		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND list_state = $2
 			AND letter <> 'trashed' ORDER BY changed_at DESC, seq DESC LIMIT $4 + 0`
 	var found rows.Found
 	for _, state := range []job.State{job.Discarded, job.Retryable} {

@@ -1,9 +1,7 @@
 package groups
 
 import (
-	"cmp"
 	"database/sql"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -100,17 +98,22 @@ func (b *Book) RunsEnded(t *db.Tx, runs string) error {
 		d.relapsed += relapsed
 		return err
 	}, runs)
-	if err != nil {
-		return fmt.Errorf("count the outcomes of replayed runs: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "count the outcomes of replayed runs")
 }
 
 // Flush writes the sums.
 func (b *Book) Flush(t *db.Tx) error {
-	for _, step := range []func(*db.Tx) error{b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest} {
-		if err := step(t); err != nil {
-			return fmt.Errorf("write the error groups: %w", err)
+	err := db.Steps(t, b.flushReopened, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest)
+	return db.Wrap(err, "write the error groups")
+}
+
+func (b *Book) flushReopened(t *db.Tx) error {
+	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
+	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
+		if d := b.sums.groups[id]; d.opened != "" {
+			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -118,68 +121,33 @@ func (b *Book) Flush(t *db.Tx) error {
 
 // flushGroups adds to the sums of groups. An act on many jobs touches hundreds.
 func (b *Book) flushGroups(t *db.Tx) error {
-	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
-	rows := db.Batch{
-		Head: `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
-			replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
-		Row: `(?, ?, ?, ?, ?, ?, ?)`, Columns: 7,
-		Tail: `) AS d WHERE groups.id = d.column1`,
-	}
-	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
-		d := b.sums.groups[id]
-		if err := rows.Add(t, id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed); err != nil {
-			return err
-		}
-		if d.opened != "" {
-			if _, err := t.Exec(open, id, d.openedAt, string(d.opened)); err != nil {
-				return err
-			}
-		}
-	}
-	return rows.Flush(t)
+	rows := db.NewBatch(7, `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
+		replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
+		`) AS d WHERE groups.id = d.column1`)
+	return db.AddSums(t, rows, b.sums.groups, func(id int64, d *sum) []any {
+		return []any{id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed}
+	})
+}
+
+func (b *Book) flushHours(t *db.Tx) error {
+	rows := db.NewBatch(4, `INSERT INTO group_hours (group_id, hour, failures, final) VALUES `, ` ON CONFLICT (group_id, hour)
+		DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`)
+	return db.AddSums(t, rows, b.sums.hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
+}
+
+func (b *Book) flushQueues(t *db.Tx) error {
+	rows := db.NewBatch(3, `INSERT INTO group_queues (group_id, queue, failures) VALUES `,
+		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)
+	return db.AddSums(t, rows, b.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, n} })
 }
 
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
-func (b *Book) flushHours(t *db.Tx) error {
-	const (
-		add = `INSERT INTO group_hours (group_id, hour, failures, final) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (group_id, hour) DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`
-		forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
-	)
-	keys := slices.SortedFunc(maps.Keys(b.sums.hours), func(a, b hourKey) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.hour, b.hour))
-	})
-	for _, k := range keys {
-		d := b.sums.hours[k]
-		if _, err := t.Exec(add, k.group, k.hour, d.failures, d.final); err != nil {
-			return err
-		}
-		if _, err := t.Exec(forget, k.group, k.hour-keptHours); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *Book) flushQueues(t *db.Tx) error {
-	const add = `INSERT INTO group_queues (group_id, queue, failures) VALUES ($1, $2, $3)
-		ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`
-	keys := slices.SortedFunc(maps.Keys(b.sums.queues), func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.queue, b.queue))
-	})
-	for _, k := range keys {
-		if _, err := t.Exec(add, k.group, k.queue, b.sums.queues[k]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // flushNewest writes what is known of the newest failure of each group, when its
-// hours are written.
+// hours are written, and forgets the oldest hours.
 func (b *Book) flushNewest(t *db.Tx) error {
+	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
 			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,
 			sample_execution = CASE WHEN last_seen <= $2 THEN $4 ELSE sample_execution END,
@@ -191,7 +159,9 @@ func (b *Book) flushNewest(t *db.Tx) error {
 		if d.seen == 0 {
 			continue
 		}
-		if _, err := t.Exec(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay); err != nil {
+		err := db.Steps(t, db.Any(forget, id, d.seen/db.MicrosPerHour-keptHours),
+			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay))
+		if err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,8 @@ package operations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/audit"
@@ -13,72 +13,178 @@ import (
 	"redrive/internal/store/db"
 )
 
+// New writes down that somebody wants to act on many jobs. The scope of
+// a filter is collected afterwards; jobs that are named become items here, and
+// those that do not fit are skipped. A repeat of an idempotency key returns the
+// first operation, of a key for another kind of operation a *job.Conflict. What is
+// asked for must be valid: nothing is checked here but what other operations say.
+func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
+	return db.Write(ctx, b.writer, 1+len(n.Named), func(t *db.Tx) (operation.Operation, error) {
+		if first, ok, err := b.repeated(t, n.Key); ok || err != nil {
+			if err == nil && (first.Kind != n.Kind || first.Source != n.Relapsed || (first.Filter == "") != n.Filter.Zero()) {
+				err = &job.Conflict{Problem: fmt.Sprintf("the idempotency key was used for operation %d, which is another; send a new key", first.ID)}
+			}
+			return first, err
+		}
+		if err := b.checkSource(t, n); err != nil {
+			return operation.Operation{}, err
+		}
+		o := operation.Operation{
+			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
+			CreatedAt: now, CreatedBy: by.Name, Key: n.Key,
+		}
+		if !n.Filter.Zero() {
+			o.Filter = n.Filter.String()
+		}
+		var err error
+		if o.ID, err = b.insert(t, o); err != nil {
+			return operation.Operation{}, err
+		}
+		if err := b.log.Log(t, entry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
+			return o, err
+		}
+		return b.collectNamed(t, o, n.Named, now)
+	})
+}
+
+// repeated is the operation that was made with the key before.
+func (b *Book) repeated(t *db.Tx, key string) (o operation.Operation, ok bool, err error) {
+	const query = `SELECT ` + columns + ` FROM operations WHERE key = $1 AND key <> ''`
+	all, err := list(t, query, key)
+	if err != nil || len(all) == 0 {
+		return operation.Operation{}, false, err
+	}
+	all[0].Repeat = true
+	return all[0], true, nil
+}
+
+// checkSource refuses the relapses of an operation that is not there or has
+// none.
+func (b *Book) checkSource(t *db.Tx, n operation.Request) error {
+	if n.Relapsed == 0 {
+		return nil
+	}
+	source, err := byID(t, n.Relapsed)
+	if err != nil {
+		return err
+	}
+	if source.Relapsed == 0 {
+		return &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
+	}
+	pruned, err := itemless(t, source.ID)
+	if err == nil && pruned {
+		err = &job.Conflict{Problem: fmt.Sprintf("operation %d ended so long ago that its items were removed; use a filter", source.ID)}
+	}
+	return err
+}
+
+func (b *Book) insert(t *db.Tx, o operation.Operation) (id int64, err error) {
+	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
+			created_at, created_by, key)
+		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
+	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start,
+		o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, o.Key)
+	b.changed(t, "", o.State)
+	return id, db.Wrap(err, "store the operation")
+}
+
+// save writes what changes of an operation that was in another state,
+// or in the same.
+func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error {
+	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
+		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
+		total = $13, pending = $14, done = $15, skipped = $16, failed = $17 WHERE id = $1`
+	err := t.ExecExactly(1, update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary,
+		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
+		o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
+	b.changed(t, was, o.State)
+	return db.Wrap(err, "write operation %d", o.ID)
+}
+
+// record saves an operation, and writes an entry of the audit log about it.
+func (b *Book) record(t *db.Tx, was operation.State, o operation.Operation, e audit.Entry) error {
+	if err := b.save(t, was, o); err != nil {
+		return err
+	}
+	return b.log.Log(t, e)
+}
+
+// entry is the line of the audit log about an operation.
+func entry(o operation.Operation, action string, now time.Time, by audit.Actor) audit.Entry {
+	return audit.Entry{
+		At: now, Actor: by, Action: action, Subject: operation.Subject(o.ID), Filter: o.Filter, Count: o.Total, After: string(o.State),
+	}
+}
+
+// changed counts the operations that are under way, and notes that one changed.
+func (b *Book) changed(t *db.Tx, was, is operation.State) {
+	underWay := func(s operation.State) int64 {
+		if s == operation.Collecting || s == operation.Running {
+			return 1
+		}
+		return 0
+	}
+	b.delta += underWay(is) - underWay(was)
+	t.Touch()
+}
+
 // Start lets an operation run whose preview a person has seen.
 func (b *Book) Start(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "started", []operation.State{operation.Preview}, func(t *db.Tx, o operation.Operation) error {
-		return b.start(t, o, pace, now, by)
-	})
+	return b.change(ctx, id, "started", func(t *db.Tx, o operation.Operation) error { return b.start(t, o, pace, now, by) },
+		operation.Preview)
 }
 
 // Pause stops an operation where it is, until somebody resumes it.
 func (b *Book) Pause(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "paused", []operation.State{operation.Running}, func(t *db.Tx, o operation.Operation) error {
+	return b.change(ctx, id, "paused", func(t *db.Tx, o operation.Operation) error {
 		_, err := b.pause(t, o, "paused by "+audit.Name(by.Name), now, by)
 		return err
-	})
+	}, operation.Running)
 }
 
 // Resume lets an operation go on. Its guard looks from here on.
 func (b *Book) Resume(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "resumed", []operation.State{operation.Paused}, func(t *db.Tx, o operation.Operation) error {
+	return b.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
 		o.State, o.Why, o.ResumedAt = operation.Running, "", now
-		if err := b.save(t, operation.Paused, o); err != nil {
-			return err
-		}
-		return b.log.Log(t, entry(o, "operation.resume", now, by))
-	})
+		return b.record(t, operation.Paused, o, entry(o, "operation.resume", now, by))
+	}, operation.Paused)
 }
 
 // SetRate changes how fast the rest of an operation goes.
 func (b *Book) SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
-	open := []operation.State{operation.Preview, operation.Running, operation.Paused}
-	return b.change(ctx, id, "changed", open, func(t *db.Tx, o operation.Operation) error {
+	return b.change(ctx, id, "changed", func(t *db.Tx, o operation.Operation) error {
 		before := o.Pace
 		o.Pace.Rate, o.Pace.Spread = pace.Over(o.Pending), pace.Spread
-		if err := b.save(t, o.State, o); err != nil {
-			return err
-		}
 		e := entry(o, "operation.rate", now, by)
 		e.Before, e.After = before.String(), o.Pace.String()
-		return b.log.Log(t, e)
-	})
+		return b.record(t, o.State, o, e)
+	}, operation.Preview, operation.Running, operation.Paused)
 }
 
 // Abort ends an operation: what is not done is left as it is.
 func (b *Book) Abort(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	open := []operation.State{operation.Collecting, operation.Preview, operation.Running, operation.Paused}
-	return b.change(ctx, id, "aborted", open, func(t *db.Tx, o operation.Operation) error {
+	return b.change(ctx, id, "aborted", func(t *db.Tx, o operation.Operation) error {
 		return b.abort(t, o, "aborted by "+audit.Name(by.Name), now, by)
-	})
+	}, operation.Collecting, operation.Preview, operation.Running, operation.Paused)
 }
 
-// change does something to an operation that is in one of the states,
-// and returns it as it is then. In another state it is a *job.Conflict.
-func (b *Book) change(ctx context.Context, id int64, done string, in []operation.State, act func(*db.Tx, operation.Operation) error) (operation.Operation, error) {
+// change does something to an operation that is in one of the states, and
+// returns it as it is then. In another state it is a *job.Conflict.
+func (b *Book) change(
+	ctx context.Context, id int64, done string, act func(*db.Tx, operation.Operation) error, in ...operation.State,
+) (operation.Operation, error) {
 	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (operation.Operation, error) {
 		o, err := byID(t, id)
 		if err != nil {
 			return o, err
 		}
-		for _, state := range in {
-			if o.State == state {
-				if err := act(t, o); err != nil {
-					return o, err
-				}
-				return byID(t, id)
-			}
+		if !slices.Contains(in, o.State) {
+			return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.State, done)}
 		}
-		return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.State, done)}
+		if err := act(t, o); err != nil {
+			return o, err
+		}
+		return byID(t, id)
 	})
 }
 
@@ -88,12 +194,9 @@ func (b *Book) start(t *db.Tx, o operation.Operation, pace operation.Pace, now t
 	was := o.State
 	o.Pace = pace.Settle(o.Kind, o.Pending)
 	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = operation.Running, now, now, by.Name
-	if err := b.save(t, was, o); err != nil {
-		return err
-	}
 	e := entry(o, "operation.start", now, by)
 	e.After = o.Pace.String()
-	if err := b.log.Log(t, e); err != nil || o.Pending > 0 {
+	if err := b.record(t, was, o, e); err != nil || o.Pending > 0 {
 		return err
 	}
 	_, err := b.worked(t, o, now)
@@ -102,23 +205,17 @@ func (b *Book) start(t *db.Tx, o operation.Operation, pace operation.Pace, now t
 
 func (b *Book) pause(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) (operation.Operation, error) {
 	o.State, o.Why = operation.Paused, why
-	if err := b.save(t, operation.Running, o); err != nil {
-		return o, err
-	}
 	e := entry(o, "operation.pause", now, by)
 	e.After = why
-	return o, b.log.Log(t, e)
+	return o, b.record(t, operation.Running, o, e)
 }
 
 func (b *Book) abort(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) error {
 	was := o.State
 	o.State, o.Why, o.FinishedAt = operation.Aborted, why, now
-	if err := b.save(t, was, o); err != nil {
-		return err
-	}
 	e := entry(o, "operation.abort", now, by)
 	e.Before, e.After = string(was), why
-	return b.log.Log(t, e)
+	return b.record(t, was, o, e)
 }
 
 // Expire ends previews that nobody started within an hour: their
@@ -171,36 +268,3 @@ func (b *Book) FailItem(ctx context.Context, now time.Time, id int64, why string
 		return err
 	})
 }
-
-// Breakdown tells what an operation's scope is made of.
-func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
-	const (
-		scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
-		skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
-	)
-	src := b.reader.In(ctx)
-	err = src.Query(scope, func(rows *sql.Rows) error {
-		var p operation.ScopePart
-		err := rows.Scan(&p.Queue, &p.Type, &p.Count)
-		made.Scope = append(made.Scope, p)
-		return err
-	}, id)
-	if err != nil {
-		return made, err
-	}
-	err = src.Query(skips, func(rows *sql.Rows) error {
-		var c operation.SkipCount
-		err := rows.Scan(&c.Code, &c.Count)
-		made.Skips = append(made.Skips, c)
-		return err
-	}, id)
-	if err != nil {
-		return made, err
-	}
-	first, err := b.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
-	made.Skipped = first.Items
-	return made, err
-}
-
-// previewedSkips is how many of the jobs that are skipped a preview names.
-const previewedSkips = 25

@@ -6,26 +6,199 @@ import (
 	"fmt"
 	"time"
 
+	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
 
+// Collect writes the next chunk of an operation's scope down. more is false
+// once it is complete: the operation is then a preview, or runs when that was
+// asked for. Jobs are read beside the writer, however long a search takes, and
+// written down by one transaction that knows where the last one ended.
+func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
+	o, cursor, err := withCursor(b.reader.In(ctx), id)
+	if err != nil || o.State != operation.Collecting {
+		return false, err
+	}
+	found, next, err := b.candidates(ctx, o, cursor)
+	if err != nil {
+		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
+	}
+	return db.Write(ctx, b.writer, len(found)+1, func(t *db.Tx) (bool, error) {
+		o, at, err := withCursor(t, id)
+		if err != nil || o.State != operation.Collecting || at != cursor { // somebody aborted it, or was faster
+			return err == nil && o.State == operation.Collecting, err
+		}
+		if o, err = b.addItems(t, o, found, now); err != nil {
+			return false, err
+		}
+		const update = `UPDATE operations SET cursor = $2 WHERE id = $1`
+		if err := t.Run(update, id, next); err != nil {
+			return false, err
+		}
+		if len(found) == operation.MaxStep {
+			return true, b.save(t, operation.Collecting, o)
+		}
+		return false, b.collected(t, o, now)
+	})
+}
+
+// candidates reads the next chunk of a scope, and where it ends.
+func (b *Book) candidates(ctx context.Context, o operation.Operation, cursor string) (all []workItem, next string, err error) {
+	after, err := filter.ParseCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	if o.Source != 0 {
+		return b.relapses(ctx, o, after)
+	}
+	f, err := scope(o)
+	if err == nil {
+		err = b.index.Complete(f)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	const columns = `seq, queue, type, state, letter, held, run, changed_at`
+	query, args := rows.Select(b.index, columns, "", f, after, operation.MaxStep-1)
+	all = make([]workItem, 0, operation.MaxStep)
+	jobs := make([]job.Job, operation.MaxStep)
+	var last filter.Cursor
+	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+		j := &jobs[len(all)]
+		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, db.Time(&last.At))
+		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
+		last.Seq = j.Seq
+		return err
+	}, args...)
+	return all, last.String(), err
+}
+
+// scope is the filter of an operation as it is collected: the jobs that changed
+// before it was made, the longest unchanged first. What fails meanwhile changes
+// later than that, and what is replayed meanwhile leaves the scope.
+func scope(o operation.Operation) (filter.Filter, error) {
+	f, err := filter.Parse(o.Filter, o.Until)
+	if err != nil {
+		return f, fmt.Errorf("read the filter of operation %d: %w", o.ID, err)
+	}
+	if f.Sort = filter.Oldest; f.To.IsZero() || f.To.After(o.Until) {
+		f.To = o.Until.Add(time.Microsecond)
+	}
+	return f, nil
+}
+
+// relapses reads the next runs that another operation replayed and that failed
+// for good again.
+func (b *Book) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
+	const query = `SELECT job_seq, run + 1, n FROM operation_items
+		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
+	all, err = db.All(b.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
+		o.Source, after.Seq, db.Micros(o.Until), operation.MaxStep)
+	if len(all) > 0 {
+		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
+	}
+	return all, next, err
+}
+
+// collectNamed makes items of jobs that somebody named, each once.
+func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
+	const query = `SELECT id, seq FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
+	ids := make([]string, len(named))
+	for i, n := range named {
+		ids[i] = n.ID
+	}
+	known, err := db.Map[string, int64](t, query, db.Rows(ids))
+	if err != nil {
+		return o, err
+	}
+	var all []workItem
+	seen := map[string]bool{}
+	for _, n := range named {
+		if !seen[n.ID] {
+			seen[n.ID] = true
+			all = append(all, workItem{seq: known[n.ID], run: n.Run, id: n.ID})
+		}
+	}
+	if o, err = b.addItems(t, o, all, now); err != nil {
+		return o, err
+	}
+	if err := b.collected(t, o, now); err != nil {
+		return o, err
+	}
+	return byID(t, o.ID)
+}
+
+// addItems appends items, and counts them. Those that do not fit are skipped
+// from the beginning.
+func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
+	if err := b.judge(t, o, items); err != nil {
+		return o, err
+	}
+	rows := db.NewBatch(9, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at) VALUES `, "")
+	scope, skips := map[part]int64{}, map[operation.Skip]int64{}
+	for _, it := range items {
+		state, at := operation.ItemPending, int64(0)
+		if it.code != "" {
+			state, at = operation.ItemSkipped, db.Micros(now)
+			skips[it.code]++
+			o.Skipped++
+		} else {
+			scope[part{it.job.Queue, it.job.Type}]++
+			o.Pending++
+		}
+		o.Total++
+		err := rows.Add(t, o.ID, o.Total, it.seq, it.run, string(state), string(it.code), it.why, it.other, at)
+		if err != nil {
+			return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
+		}
+	}
+	if err := rows.Flush(t); err != nil {
+		return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
+	}
+	return o, b.countScope(t, o.ID, scope, skips)
+}
+
+// countScope moves the rollups of a scope.
+func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
+	parts := db.NewBatch(4, `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES `,
+		` ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`)
+	codes := db.NewBatch(3, `INSERT INTO operation_skips (operation_id, code, n) VALUES `,
+		` ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`)
+	if err := db.AddSums(t, parts, scope, func(k part, n int64) []any { return []any{id, k.queue, k.typ, n} }); err != nil {
+		return err
+	}
+	return db.AddSums(t, codes, skips, func(code operation.Skip, n int64) []any { return []any{id, string(code), n} })
+}
+
+// part is the jobs of one queue and type in a scope.
+type part struct{ queue, typ string }
+
+// collected ends the collection: a person looks at the preview now, or has said
+// that nobody needs to.
+func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
+	o.State = operation.Preview
+	by := audit.Actor{Name: o.CreatedBy}
+	if err := b.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
+		return err
+	}
+	return b.start(t, o, o.Pace, now, by)
+}
+
 // Items returns a page of an operation's items in the order of work, from the
 // one after the number on, each with its job as it is now.
 func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)
 	var list operation.ItemList
-	var wanted []int64
+	var err error
 	src := b.reader.In(ctx)
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var it operation.Item
-		var seq, at, ended int64
-		err := rows.Scan(&it.N, &seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, &at, &it.Outcome, &it.Same, &ended)
-		it.At, it.EndedAt, it.Job.Seq = db.FromMicros(at), db.FromMicros(ended), seq
-		list.Items, wanted = append(list.Items, it), append(wanted, seq)
-		return err
+	list.Items, err = db.All(src, query, func(it *operation.Item) []any {
+		return []any{
+			&it.N, &it.Job.Seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, db.Time(&it.At), &it.Outcome, &it.Same, db.Time(&it.EndedAt),
+		}
 	}, args...)
 	if err != nil {
 		return list, err
@@ -34,11 +207,12 @@ func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, afte
 		list.Items = list.Items[:limit]
 		list.Next = list.Items[limit-1].N
 	}
-	return list, b.withJobs(src, list.Items, wanted)
+	return list, b.withJobs(src, list.Items)
 }
 
 func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (string, []any) {
-	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at FROM operation_items AS i`
+	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at
+		FROM operation_items AS i`
 	var where db.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 	switch {
@@ -75,19 +249,23 @@ func itemsIndex(f operation.ItemFilter) string {
 }
 
 // withJobs gives items their jobs.
-func (b *Book) withJobs(src db.Source, items []operation.Item, wanted []int64) error {
+func (b *Book) withJobs(src db.Source, items []operation.Item) error {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	bySeq := make(map[int64]*job.Job, len(items))
+	wanted := make([]int64, len(items))
+	for i := range items {
+		wanted[i] = items[i].Job.Seq
+	}
 	jobs, err := b.policies.Jobs(src, query, db.Numbers(wanted))
 	if err != nil {
 		return err
 	}
-	bySeq := map[int64]job.Job{}
-	for _, j := range jobs {
-		bySeq[j.Seq] = j
+	for i := range jobs {
+		bySeq[jobs[i].Seq] = &jobs[i]
 	}
-	for i := range items {
-		if j, ok := bySeq[items[i].Job.Seq]; ok {
-			items[i].Job = j
+	for i, seq := range wanted {
+		if j := bySeq[seq]; j != nil {
+			items[i].Job = *j
 		}
 	}
 	return nil
@@ -98,27 +276,27 @@ func (b *Book) Progress(ctx context.Context, now time.Time, o operation.Operatio
 	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
 	src := b.reader.In(ctx)
 	if p.Rate = o.Pacing(now); len(p.Rate.Done) > 0 {
-		err = src.Query(paced, func(rows *sql.Rows) error {
-			var second, n int64
-			err := rows.Scan(&second, &n)
+		done, err := db.Map[int64, int64](src, paced, o.ID)
+		if err != nil {
+			return p, err
+		}
+		for second, n := range done {
 			if step := second / int64(p.Rate.Step/time.Second); step < int64(len(p.Rate.Done)) {
 				p.Rate.Done[step] += n
 			}
-			return err
-		}, o.ID)
+		}
 	}
-	if err == nil && o.Total > 0 && !o.Open() {
-		p.Pruned, err = itemless(src, o.ID)
+	if o.Total > 0 && !o.Open() {
+		if p.Pruned, err = itemless(src, o.ID); err != nil {
+			return p, err
+		}
 	}
-	if err != nil {
-		return p, err
-	}
-	return p, early(src, o, &p)
+	return p, cheap(src, o, &p)
 }
 
-// early reads what is cheap to know of an operation's progress: its canary, and
+// cheap reads what is cheap to know of an operation's progress: its canary, and
 // what its guard sees.
-func early(src db.Source, o operation.Operation, p *operation.Progress) (err error) {
+func cheap(src db.Source, o operation.Operation, p *operation.Progress) (err error) {
 	const canary = `SELECT count(*), count(*) FILTER (WHERE outcome = 'succeeded'), count(*) FILTER (WHERE outcome = 'relapsed'),
 			count(*) FILTER (WHERE outcome = 'dropped'), coalesce(max(ended_at), 0)
 		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0) AS canary`
@@ -126,12 +304,9 @@ func early(src db.Source, o operation.Operation, p *operation.Progress) (err err
 		return nil
 	}
 	if c := &p.Canary; !o.CanaryAt.IsZero() {
-		var ended int64
-		err = src.Query(canary, func(rows *sql.Rows) error {
-			return rows.Scan(&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &ended)
-		}, o.ID, o.Pace.Canary)
-		if c.Unsettled() == 0 {
-			c.EndedAt = db.FromMicros(ended)
+		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
+		if c.Unsettled() > 0 {
+			c.EndedAt = time.Time{}
 		}
 	}
 	if err == nil && o.Pace.Guard {
@@ -140,15 +315,13 @@ func early(src db.Source, o operation.Operation, p *operation.Progress) (err err
 	return err
 }
 
-// Early is Progress without what takes longer the more items there are.
-func (b *Book) Early(ctx context.Context, o operation.Operation) (p operation.Progress, err error) {
-	return p, early(b.reader.In(ctx), o, &p)
+// CheapProgress is Progress without what takes longer the more items there are.
+func (b *Book) CheapProgress(ctx context.Context, o operation.Operation) (p operation.Progress, err error) {
+	return p, cheap(b.reader.In(ctx), o, &p)
 }
 
-func itemless(src db.Source, id int64) (is bool, err error) {
-	const query = `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`
-	err = src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&is) }, id)
-	return is, err
+func itemless(src db.Source, id int64) (bool, error) {
+	return db.Value[bool](src, `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`, id)
 }
 
 // pruneQuery finds the items by their operations, which are few. Left to itself
@@ -162,8 +335,26 @@ const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
 // from its items, and stays.
 func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 	n, err := t.Exec(pruneQuery, db.Micros(before), most)
-	if err != nil {
-		return 0, fmt.Errorf("remove the items of old operations: %w", err)
-	}
-	return int(n), nil
+	return int(n), db.Wrap(err, "remove the items of old operations")
 }
+
+// Breakdown tells what an operation's scope is made of.
+func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
+	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
+	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
+	src := b.reader.In(ctx)
+	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)
+	if err != nil {
+		return made, err
+	}
+	made.Skips, err = db.All(src, skips, func(c *operation.SkipCount) []any { return []any{&c.Code, &c.Count} }, id)
+	if err != nil {
+		return made, err
+	}
+	first, err := b.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
+	made.Skipped = first.Items
+	return made, err
+}
+
+// previewedSkips is how many of the jobs that are skipped a preview names.
+const previewedSkips = 25

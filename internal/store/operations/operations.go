@@ -1,53 +1,120 @@
+// Package operations is the book of acts on many jobs.
+//
+// An operation is frozen before it runs. Collect writes its scope down as items,
+// in chunks, and remembers where it was, so that a restart goes on there. Work
+// then takes the items in their order, in chunks, and holds each against its job
+// once more: the run that a person saw, or a skip that says why. Nothing is
+// touched before its turn, so that a pause and an abort act at once and what is
+// not yet done stays as it is.
+//
+// Every chunk is one transaction with its items, their jobs, the meters and the
+// audit log: whatever ends the process, an item was done once or not at all.
+//
+// The book hears how replayed runs end, and counts that for the operations that
+// replayed them.
 package operations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
 )
 
-// columns are those of an operation in the order in which scan
-// reads them.
+// Acts are what an operation does to jobs, each as it is in the transaction, in
+// the name of the operation with the number.
+type Acts interface {
+	ReplayAll(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, operation int64) error
+	DiscardAll(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, operation int64) error
+	RestoreAll(t *db.Tx, jobs []job.Job) error
+}
+
+// Index finds jobs by their texts.
+type Index interface {
+	db.Search
+	// Complete returns an error for a filter whose jobs the index does not all
+	// know.
+	Complete(f filter.Filter) error
+}
+
+// Book keeps the operations.
+type Book struct {
+	writer   *db.Writer
+	reader   *db.Reader
+	policies *rows.Policies
+	log      book.Log
+	acts     Acts
+	index    Index
+
+	underWay int64 // operations that collect or run, as of the last commit
+	delta    int64 // of the transaction that is under way
+}
+
+// New returns a book; Load reads what it knows in memory.
+func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, acts Acts, index Index) *Book {
+	return &Book{writer: writer, reader: reader, policies: policies, log: log, acts: acts, index: index}
+}
+
+// Load counts the operations that are under way.
+func (b *Book) Load(src db.Source) error {
+	const query = `SELECT count(*) FROM operations
+		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state IN ('collecting', 'running')`
+	var err error
+	b.underWay, err = db.Value[int64](src, query)
+	return db.Wrap(err, "count the operations")
+}
+
+// UnderWay is how many operations collect or run, as of the last commit. The
+// writer's goroutine alone may ask.
+func (b *Book) UnderWay() int64 { return b.underWay }
+
+// Begin starts a transaction.
+func (b *Book) Begin() { b.delta = 0 }
+
+// Flush writes nothing: operations are written at once.
+func (b *Book) Flush(*db.Tx) error { return nil }
+
+// Committed takes the count over.
+func (b *Book) Committed(*db.Tx) { b.underWay += b.delta }
+
+// columns are those of an operation, and fields the places to which they go.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
 	created_at, created_by, started_at, started_by, resumed_at, finished_at,
 	total, pending, done, skipped, failed, succeeded, relapsed, dropped, key`
 
-func scan(rows *sql.Rows, extra ...any) (o operation.Operation, err error) {
-	var until, spread, canaryAt, created, started, resumed, finished int64
-	err = rows.Scan(append([]any{&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, &until, &o.Start, &o.Pace.Rate, &spread,
-		&o.Pace.Canary, &canaryAt, &o.Pace.Guard, &created, &o.CreatedBy, &started, &o.StartedBy, &resumed, &finished,
-		&o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key}, extra...)...)
-	o.Until, o.Pace.Spread, o.CanaryAt = db.FromMicros(until), time.Duration(spread)*time.Microsecond, db.FromMicros(canaryAt)
-	o.CreatedAt, o.StartedAt, o.ResumedAt = db.FromMicros(created), db.FromMicros(started), db.FromMicros(resumed)
-	o.FinishedAt = db.FromMicros(finished)
-	return o, err
+func fields(o *operation.Operation) []any {
+	return []any{
+		&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, db.Time(&o.Until), &o.Start, &o.Pace.Rate, db.Duration(&o.Pace.Spread),
+		&o.Pace.Canary, db.Time(&o.CanaryAt), &o.Pace.Guard, db.Time(&o.CreatedAt), &o.CreatedBy, db.Time(&o.StartedAt), &o.StartedBy,
+		db.Time(&o.ResumedAt), db.Time(&o.FinishedAt),
+		&o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key,
+	}
 }
 
-func list(src db.Source, query string, args ...any) (all []operation.Operation, err error) {
-	err = src.Query(query, func(rows *sql.Rows) error {
-		o, err := scan(rows)
-		all = append(all, o)
-		return err
-	}, args...)
-	return all, err
+func list(src db.Source, query string, args ...any) ([]operation.Operation, error) {
+	return db.All(src, query, fields, args...)
 }
 
 func byID(src db.Source, id int64) (operation.Operation, error) {
-	const query = `SELECT ` + columns + ` FROM operations WHERE id = $1`
-	all, err := list(src, query, id)
-	if err == nil && len(all) == 0 {
+	o, _, err := withCursor(src, id)
+	return o, err
+}
+
+// withCursor is an operation, and where its collection is.
+func withCursor(src db.Source, id int64) (o operation.Operation, cursor string, err error) {
+	const query = `SELECT ` + columns + `, cursor FROM operations WHERE id = $1`
+	found, err := db.Row(src, query, append(fields(&o), &cursor), id)
+	if err == nil && !found {
 		err = fmt.Errorf("operation %d: %w", id, job.ErrNotFound)
 	}
-	if err != nil {
-		return operation.Operation{}, err
-	}
-	return all[0], nil
+	return o, cursor, err
 }
 
 // Get returns an operation, or job.ErrNotFound.
@@ -75,120 +142,56 @@ func (b *Book) Unfinished(ctx context.Context) ([]operation.Operation, error) {
 	return list(b.reader.In(ctx), query)
 }
 
-// New writes down that somebody wants to act on many jobs. The scope of
-// a filter is collected afterwards; jobs that are named become items here, and
-// those that do not fit are skipped. A repeat of an idempotency key returns the
-// first operation, of a key for another kind of operation a *job.Conflict. What is
-// asked for must be valid: nothing is checked here but what other operations say.
-func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
-	return db.Write(ctx, b.writer, 1+len(n.Named), func(t *db.Tx) (operation.Operation, error) {
-		if first, ok, err := b.repeated(t, n.Key); ok || err != nil {
-			if err == nil && (first.Kind != n.Kind || first.Source != n.Relapsed || (first.Filter == "") != n.Filter.Zero()) {
-				err = &job.Conflict{Problem: fmt.Sprintf("the idempotency key was used for operation %d, which is another; send a new key", first.ID)}
-			}
-			return first, err
-		}
-		if err := b.checkSource(t, n); err != nil {
-			return operation.Operation{}, err
-		}
-		o := operation.Operation{
-			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
-			CreatedAt: now, CreatedBy: by.Name, Key: n.Key,
-		}
-		if !n.Filter.Zero() {
-			o.Filter = n.Filter.String()
-		}
-		var err error
-		if o.ID, err = b.insert(t, o); err != nil {
-			return operation.Operation{}, err
-		}
-		if err := b.log.Log(t, entry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
-			return o, err
-		}
-		return b.collectNamed(t, o, n.Named, now)
-	})
+// groupOperations is how many operations a group shows.
+const groupOperations = 10
+
+// OfGroup returns the newest operations whose filter names the error group.
+func (b *Book) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
+	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || filter || ' ') LIKE $1 ESCAPE '\' ORDER BY id DESC LIMIT $2 + 0`
+	return list(b.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
 }
 
-// repeated is the operation that was made with the key before.
-func (b *Book) repeated(t *db.Tx, key string) (o operation.Operation, ok bool, err error) {
-	const query = `SELECT ` + columns + ` FROM operations WHERE key = $1 AND key <> ''`
-	all, err := list(t, query, key)
-	if err != nil || len(all) == 0 {
-		return operation.Operation{}, false, err
-	}
-	all[0].Repeat = true
-	return all[0], true, nil
+// maxActs bounds what is read of the operations of one job, the newest first.
+const maxActs = 200
+
+// ActsOn is what operations did to one job, the newest first.
+func ActsOn(src db.Source, seq int64) ([]operation.Act, error) {
+	const query = `SELECT i.operation_id, o.kind, i.run, i.at, o.started_by
+		FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
+		WHERE i.job_seq = $1 AND i.state = 'done' ORDER BY i.operation_id DESC LIMIT $2 + 0`
+	return db.All(src, query, func(a *operation.Act) []any {
+		return []any{&a.Operation, &a.Kind, &a.Run, db.Time(&a.At), &a.By}
+	}, seq, maxActs)
 }
 
-// checkSource refuses the relapses of an operation that is not there or has
-// none.
-func (b *Book) checkSource(t *db.Tx, n operation.Request) error {
-	if n.Relapsed == 0 {
-		return nil
-	}
-	source, err := byID(t, n.Relapsed)
-	if err != nil {
-		return err
-	}
-	if source.Relapsed == 0 {
-		return &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
-	}
-	pruned, err := itemless(t, source.ID)
-	if err == nil && pruned {
-		err = &job.Conflict{Problem: fmt.Sprintf("operation %d ended so long ago that its items were removed; use a filter", source.ID)}
-	}
-	return err
-}
-
-func (b *Book) insert(t *db.Tx, o operation.Operation) (id int64, err error) {
-	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
-			created_at, created_by, key)
-		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
-	err = t.Query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) },
-		string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start, o.Pace.Rate, o.Pace.Spread.Microseconds(),
-		o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, o.Key)
-	if err != nil {
-		return 0, fmt.Errorf("store the operation: %w", err)
-	}
-	b.changed(t, "", o.State)
-	return id, nil
-}
-
-// save writes what changes of an operation that was in another state,
-// or in the same.
-func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error {
-	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
-		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
-		total = $13, pending = $14, done = $15, skipped = $16, failed = $17 WHERE id = $1`
-	err := t.ExecExactly(1, update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary,
-		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
-		o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
-	if err != nil {
-		return fmt.Errorf("write operation %d: %w", o.ID, err)
-	}
-	b.changed(t, was, o.State)
-	return nil
-}
-
-// entry is the line of the audit log about an operation.
-func entry(o operation.Operation, action string, now time.Time, by audit.Actor) audit.Entry {
-	return audit.Entry{
-		At: now, Actor: by, Action: action, Subject: operation.Subject(o.ID), Filter: o.Filter, Count: o.Total, After: string(o.State),
-	}
-}
-
-// Log is what was written about an operation in the audit log, the
-// newest first.
-func (b *Book) Log(ctx context.Context, id int64) (all []audit.Entry, err error) {
-	const query = `SELECT seq, at, actor, address, action, filter, count, before, after FROM audit
+// Log is what was written about an operation in the audit log, the newest first.
+func (b *Book) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
+	const query = `SELECT seq, at, actor, address, action, subject, filter, count, before, after FROM audit
 		WHERE subject = $1 ORDER BY seq DESC LIMIT 50`
-	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
-		e := audit.Entry{Subject: operation.Subject(id)}
-		var at int64
-		err := rows.Scan(&e.Seq, &at, &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Filter, &e.Count, &e.Before, &e.After)
-		e.At = db.FromMicros(at)
-		all = append(all, e)
-		return err
+	return db.All(b.reader.In(ctx), query, func(e *audit.Entry) []any {
+		return []any{
+			&e.Seq, db.Time(&e.At), &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Subject, &e.Filter, &e.Count, &e.Before, &e.After,
+		}
 	}, operation.Subject(id))
-	return all, err
 }
+
+// Invariants are what holds after every commit.
+func (*Book) Invariants() []db.Invariant {
+	return []db.Invariant{
+		{What: "operations add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
+		{What: "operations count their items right", Query: miscounted},
+		{What: "operations know when their items were done", Query: `SELECT id FROM operations
+			WHERE done <> (SELECT coalesce(sum(n), 0) FROM operation_pace WHERE operation_id = operations.id)`},
+	}
+}
+
+// miscounted finds operations whose meters say something else than their
+// items. The items of operations that ended are removed after a time, and some of
+// them may be gone already.
+const miscounted = `SELECT id FROM operations AS o LEFT JOIN (
+		SELECT operation_id, count(*) AS n, sum(state = 'pending') AS waiting, sum(state = 'done') AS did, sum(state = 'skipped') AS passed,
+			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad, sum(outcome = 'dropped') AS gave_up
+		FROM operation_items GROUP BY operation_id) AS i ON i.operation_id = o.id
+	WHERE (coalesce(i.n, 0) = o.total OR o.state NOT IN ('finished', 'aborted')) AND o.total + coalesce(i.n, 0) > 0
+		AND (i.n IS NULL OR (i.n, waiting, did, passed, broke, good, bad, gave_up) <>
+			(o.total, o.pending, o.done, o.skipped, o.failed, o.succeeded, o.relapsed, o.dropped))`

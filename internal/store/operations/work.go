@@ -2,8 +2,9 @@ package operations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"redrive/internal/audit"
@@ -69,14 +70,7 @@ const nextQuery = `SELECT n, job_seq, run FROM operation_items INDEXED BY operat
 
 // nextItems reads pending items in the order of work.
 func (b *Book) nextItems(t *db.Tx, id int64, n int) ([]workItem, error) {
-	all := make([]workItem, 0, n)
-	err := t.Query(nextQuery, func(rows *sql.Rows) error {
-		var it workItem
-		err := rows.Scan(&it.n, &it.seq, &it.run)
-		all = append(all, it)
-		return err
-	}, id, n)
-	return all, err
+	return db.All(t, nextQuery, func(it *workItem) []any { return []any{&it.n, &it.seq, &it.run} }, id, n)
 }
 
 // workThrough does what the operation is for, and counts it.
@@ -96,16 +90,11 @@ func (b *Book) workThrough(t *db.Tx, o operation.Operation, items []workItem, no
 		o.Done++
 		fit = append(fit, *it.job)
 	}
-	if err := b.actOn(t, o, fit, now); err != nil {
-		return o, err
-	}
-	if err := b.markItems(t, o.ID, items, now); err != nil {
-		return o, err
-	}
-	if err := b.countPace(t, o, len(fit), now); err != nil {
-		return o, err
-	}
-	return o, b.countScope(t, o.ID, nil, skips)
+	return o, db.Steps(t,
+		func(t *db.Tx) error { return b.actOn(t, o, fit, now) },
+		func(t *db.Tx) error { return b.markItems(t, o.ID, items, now) },
+		func(t *db.Tx) error { return b.countPace(t, o, len(fit), now) },
+		func(t *db.Tx) error { return b.countScope(t, o.ID, nil, skips) })
 }
 
 // actOn does to the jobs what the operation is for. They fit: nothing can have
@@ -131,11 +120,9 @@ func (b *Book) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.T
 // markItems writes down what became of the pending items from the first to the
 // last of these: some were skipped, all others are done.
 func (b *Book) markItems(t *db.Tx, id int64, items []workItem, now time.Time) error {
-	const (
-		skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
-			WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
-		done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
-	)
+	const skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
+		WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
+	const done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4 WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
 	if len(items) == 0 {
 		return nil
 	}
@@ -163,8 +150,7 @@ func (b *Book) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) 
 	}
 	r := o.Pacing(now)
 	begin := time.Duration(len(r.Done)-1) * r.Step
-	_, err := t.Exec(count, o.ID, int64(begin/time.Second), n)
-	return err
+	return t.Run(count, o.ID, int64(begin/time.Second), n)
 }
 
 // worked is the operation after a step: it goes on, pauses after its canary, or
@@ -172,14 +158,12 @@ func (b *Book) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) 
 func (b *Book) worked(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
 	if o.Pending == 0 {
 		o.State, o.Why, o.FinishedAt = operation.Finished, "", now
-		if err := b.save(t, operation.Running, o); err != nil {
-			return o, err
-		}
-		return o, b.log.Log(t, entry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
+		return o, b.record(t, operation.Running, o, entry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
 	}
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
 		o.CanaryAt = now
-		return b.pause(t, o, fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary), now, audit.Actor{Name: "the canary"})
+		why := fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary)
+		return b.pause(t, o, why, now, audit.Actor{Name: "the canary"})
 	}
 	return o, b.save(t, operation.Running, o)
 }
@@ -202,7 +186,7 @@ func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) 
 func guardSees(src db.Source, o operation.Operation) (ended, same int64, err error) {
 	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
 		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0) AS newest`
-	err = src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&ended, &same) }, o.ID, db.Micros(o.ResumedAt), operation.GuardWindow)
+	_, err = db.Row(src, query, []any{&ended, &same}, o.ID, db.Micros(o.ResumedAt), operation.GuardWindow)
 	return ended, same, err
 }
 
@@ -283,21 +267,77 @@ func (b *Book) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 	if len(late) == 0 {
 		return nil
 	}
-	var rows [][2]int64
+	rows := make([][2]int64, 0, len(late))
 	for seq, it := range late {
 		rows = append(rows, [2]int64{seq, int64(it.run)})
 	}
-	text, err := db.Rows(rows)
-	if err != nil {
-		return err
+	type replay struct {
+		seq, other int64
+		by         string
 	}
-	return t.Query(query, func(rows *sql.Rows) error {
-		var seq, other int64
-		var by string
-		err := rows.Scan(&seq, &by, &other)
-		if it := late[seq]; it != nil {
-			it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(by), it.run+1), other
+	all, err := db.All(t, query, func(r *replay) []any { return []any{&r.seq, &r.by, &r.other} }, db.Rows(rows))
+	for _, r := range all {
+		it := late[r.seq]
+		it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(r.by), it.run+1), r.other
+	}
+	return err
+}
+
+// undropQuery finds the items of replayed runs by their jobs.
+const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
+	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run FROM json_each($1)) AS e
+	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
+	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
+		AND operation_items.outcome = 'dropped'
+	RETURNING operation_id, 'dropped'`
+
+// outcomeQuery does so as well.
+const outcomeQuery = `UPDATE operation_items SET outcome = e.outcome, ended_at = e.at,
+		same = CASE WHEN e.outcome = 'relapsed' AND r.group_id = e.group_id THEN 1 ELSE 0 END
+	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS at, value ->> 3 AS outcome, value ->> 4 AS group_id
+		FROM json_each($1)) AS e
+	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
+	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
+		AND operation_items.state = 'done' AND operation_items.outcome = ''
+	RETURNING operation_id, outcome`
+
+// RunsEnded writes the outcomes of replayed runs to the items of the operations
+// that replayed them, and to their meters.
+func (b *Book) RunsEnded(t *db.Tx, runs string) error {
+	return b.countOutcomes(t, outcomeQuery, runs, 1)
+}
+
+// RunsResumed takes back that these runs were dropped: they go on, and may still
+// succeed or fail.
+func (b *Book) RunsResumed(t *db.Tx, runs string) error {
+	return b.countOutcomes(t, undropQuery, runs, -1)
+}
+
+// countOutcomes runs a query that changes items, and adds n to the meters of
+// their operations for each.
+func (b *Book) countOutcomes(t *db.Tx, query, runs string, n int64) error {
+	const update = `UPDATE operations SET succeeded = succeeded + $2, relapsed = relapsed + $3, dropped = dropped + $4 WHERE id = $1`
+	type ended struct {
+		id      int64
+		outcome operation.RunOutcome
+	}
+	all, err := db.All(t, query, func(e *ended) []any { return []any{&e.id, &e.outcome} }, runs)
+	if err != nil {
+		return fmt.Errorf("write the outcomes of replayed runs: %w", err)
+	}
+	meters := map[int64]map[operation.RunOutcome]int64{}
+	for _, e := range all {
+		if meters[e.id] == nil {
+			meters[e.id] = map[operation.RunOutcome]int64{}
 		}
-		return err
-	}, text)
+		meters[e.id][e.outcome] += n
+	}
+	for _, id := range slices.Sorted(maps.Keys(meters)) {
+		m := meters[id]
+		err := t.ExecExactly(1, update, id, m[operation.RunSucceeded], m[operation.RunRelapsed], m[operation.RunDropped])
+		if err != nil {
+			return fmt.Errorf("count the outcomes of operation %d: %w", id, err)
+		}
+	}
+	return nil
 }

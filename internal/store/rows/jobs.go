@@ -5,6 +5,7 @@ package rows
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -223,3 +224,42 @@ func Numbers(jobs []job.Job) []int64 {
 // Seqs is a JSON array of the jobs' numbers, the form in which many travel to
 // one statement.
 func Seqs(jobs []job.Job) string { return db.Numbers(Numbers(jobs)) }
+
+// Recording appends attempts that did not succeed. The record of a success is
+// the row of its job (see the view executions).
+func Recording() db.Batch {
+	return db.NewBatch(15, `INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at,
+		outcome, error_type, error_message, action, decided_by, delay, note, trace) VALUES `, "")
+}
+
+// AddAttempt appends an attempt of a job to a batch made by Recording.
+func AddAttempt(t *db.Tx, to *db.Batch, seq int64, a job.Attempt) error {
+	var delay []byte
+	if a.Delay != nil {
+		var err error
+		if delay, err = json.Marshal(a.Delay); err != nil {
+			return err
+		}
+	}
+	return to.Add(t, seq, a.Execution, a.Run, a.Number, a.Worker, db.Micros(a.StartedAt), db.Micros(a.FinishedAt),
+		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, string(delay), a.Note, a.Trace)
+}
+
+// Attempts are the attempts of a job in the order of execution.
+func Attempts(src db.Source, seq int64) (all []job.Attempt, err error) {
+	const query = `SELECT execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+		action, decided_by, delay, note, trace FROM executions WHERE job_seq = $1 ORDER BY execution`
+	err = src.Query(query, func(rows *sql.Rows) error {
+		var a job.Attempt
+		var delay []byte
+		err := rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, db.Time(&a.StartedAt), db.Time(&a.FinishedAt), &a.Outcome,
+			&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Note, &a.Trace)
+		if err == nil && len(delay) > 0 {
+			a.Delay = new(retry.Delay)
+			err = json.Unmarshal(delay, a.Delay)
+		}
+		all = append(all, a)
+		return err
+	}, seq)
+	return all, err
+}

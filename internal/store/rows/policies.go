@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,34 +35,27 @@ type effective struct {
 type PolicyText struct{ policy, origins string }
 
 // TextOf is the policy of a job as it is stored.
-func TextOf(j job.Job) (PolicyText, error) {
+func TextOf(j job.Job) PolicyText {
 	t := PolicyText{policy: string(wire.EncodePolicy(j.Policy))}
-	if len(j.Origins) == 0 {
-		return t, nil
+	if len(j.Origins) > 0 {
+		origins, _ := json.Marshal(j.Origins) // texts: it never fails
+		t.origins = string(origins)
 	}
-	origins, err := json.Marshal(j.Origins)
-	if err != nil {
-		return t, fmt.Errorf("write the policy of job %s: %w", j.ID, err)
-	}
-	t.origins = string(origins)
-	return t, nil
+	return t
 }
 
 // TextsOf writes the policies of jobs, once for neighbours that share one, as
 // most jobs of a batch do.
-func TextsOf(jobs []job.Job) ([]PolicyText, error) {
+func TextsOf(jobs []job.Job) []PolicyText {
 	texts := make([]PolicyText, len(jobs))
 	for i, j := range jobs {
 		if i > 0 && j.Policy.Equal(jobs[i-1].Policy) && maps.Equal(j.Origins, jobs[i-1].Origins) {
 			texts[i] = texts[i-1]
-			continue
-		}
-		var err error
-		if texts[i], err = TextOf(j); err != nil {
-			return nil, err
+		} else {
+			texts[i] = TextOf(j)
 		}
 	}
-	return texts, nil
+	return texts
 }
 
 func (t PolicyText) decode() (e effective, err error) {
@@ -90,8 +82,7 @@ func (p *Policies) ID(t *db.Tx, text PolicyText) (int64, error) {
 	}
 	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
 		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
-	var id int64
-	err := t.Query(insert, func(rows *sql.Rows) error { return rows.Scan(&id) }, text.policy, text.origins)
+	id, err := db.Value[int64](t, insert, text.policy, text.origins)
 	if err != nil {
 		return 0, fmt.Errorf("store a policy: %w", err)
 	}
@@ -139,12 +130,17 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 	}
 	const query = `SELECT policy, origins FROM policies WHERE id = $1`
 	var text PolicyText
-	err := src.Query(query, func(rows *sql.Rows) error { return rows.Scan(&text.policy, &text.origins) }, id)
+	_, err := db.Row(src, query, []any{&text.policy, &text.origins}, id)
 	if err == nil {
 		policy, err = text.decode()
 	}
 	if err != nil {
 		return policy, fmt.Errorf("read policy %d: %w", id, err)
+	}
+	if _, writes := src.(*db.Tx); writes {
+		if _, open := p.fresh[text]; open { // a rollback would take it back
+			return policy, nil
+		}
 	}
 	p.add(id, text)
 	p.mu.Lock()

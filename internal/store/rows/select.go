@@ -38,9 +38,9 @@ func statusTerm(s job.Status) string {
 	case ListState(state) == "":
 		return "j.state = '" + string(s) + "'"
 	case state == job.Discarded || state == job.Retryable:
-		return "j.shelf = '" + string(s) + "' AND j.shelf <> '' AND j.shelf IN ('discarded', 'retryable')"
+		return "j.list_state = '" + string(s) + "' AND j.list_state <> '' AND j.list_state IN ('discarded', 'retryable')"
 	}
-	return "j.shelf = '" + string(s) + "' AND j.shelf <> ''"
+	return "j.list_state = '" + string(s) + "' AND j.list_state <> ''"
 }
 
 // subject names the columns by which jobs and dead letters are filtered alike.
@@ -52,22 +52,13 @@ type subject struct {
 
 // match adds the conditions by which jobs and dead letters are filtered alike.
 func match(where *db.Where, f filter.Filter, in subject) {
-	if f.Queue != "" {
-		where.Add(in.table+".queue = %s", f.Queue)
-	}
-	if f.Reason != "" {
-		where.Add(in.table+".reason = %s", string(f.Reason))
-	}
+	where.Equal(in.table+".queue", f.Queue)
+	where.Equal(in.table+".reason", string(f.Reason))
 	where.Pattern("j.type", f.Type)
 	where.Pattern(in.class, f.Class)
 	span(where, in.table+".attempts", f.Attempts)
 	span(where, in.table+".run", f.Run)
-	if !f.From.IsZero() {
-		where.Add(in.changed+" >= %s", db.Micros(f.From))
-	}
-	if !f.To.IsZero() {
-		where.Add(in.changed+" < %s", db.Micros(f.To))
-	}
+	where.Between(in.changed, f.From, f.To)
 	if f.ID != "" {
 		where.Add("j.id >= %s AND j.id < %s", f.ID, f.ID+"~") // '~' follows everything in an id
 	}

@@ -2,15 +2,14 @@
 //
 // Feeding the index of texts costs as much as recording the failure itself, so
 // it is fed apart: the transaction that records a failure leaves a row in
-// search_backlog, and [Book.Fill] turns those rows into documents in small
+// search_backlog, and [Book.Update] turns those rows into documents in small
 // transactions, between which claims and settlements pass.
 //
 // The index holds texts from which secrets were taken out, as the configuration
-// said when they came (see refill.go for when that changes).
+// said when they came (see reindexStep for when that changes).
 package search
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
@@ -61,53 +61,36 @@ func (r Redaction) document(j job.Job) (d db.Document, fault error) {
 // Book feeds the index.
 type Book struct {
 	db.Search
-	writer  *db.Writer
-	reader  *db.Reader
-	log     *slog.Logger
-	redact  Redaction
-	stale   atomic.Bool // the index was made by another redaction
-	filling atomic.Bool // so it was, and not every failure has come to it anew
+	writer     *db.Writer
+	reader     *db.Reader
+	log        *slog.Logger
+	redact     Redaction
+	stale      atomic.Bool // the index was made by another redaction
+	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
-	failed  []failed // in the transaction that is under way
-	backlog db.Batch
+	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
-
-// failed is a failure that has to be made searchable.
-type failed struct{ seq, execution int64 }
 
 // New returns a book; Load reads whether the index has to be made anew.
 func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Book {
-	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact, backlog: db.Batch{
-		Head: `INSERT INTO search_backlog (job_seq, execution) VALUES `, Row: `(?, ?)`, Columns: 2,
-		Tail: ` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`,
-	}}
+	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact}
 }
 
 // Begin starts a transaction.
-func (b *Book) Begin() {
-	b.failed = b.failed[:0]
-	b.backlog.Reset()
-}
+func (b *Book) Begin() { b.failed = map[int64]int64{} }
 
 // Failed notes that a job failed anew.
 func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
-	b.failed = append(b.failed, failed{f.Job.Seq, int64(f.Execution)})
+	b.failed[f.Job.Seq] = max(b.failed[f.Job.Seq], int64(f.Execution))
 	return nil
 }
 
 // Flush writes down which failures cannot be searched yet, each job once: the
 // newest failure of a job is the one that is searched.
 func (b *Book) Flush(t *db.Tx) error {
-	slices.SortFunc(b.failed, func(a, b failed) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.execution, b.execution)) })
-	for i, f := range b.failed {
-		if i+1 < len(b.failed) && b.failed[i+1].seq == f.seq {
-			continue
-		}
-		if err := b.backlog.Add(t, f.seq, f.execution); err != nil {
-			return err
-		}
-	}
-	return b.backlog.Flush(t)
+	rows := db.NewBatch(2, `INSERT INTO search_backlog (job_seq, execution) VALUES `,
+		` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`)
+	return db.AddSums(t, rows, b.failed, func(seq, execution int64) []any { return []any{seq, execution} })
 }
 
 // Committed has nothing to make known.
@@ -116,24 +99,24 @@ func (b *Book) Committed(*db.Tx) {}
 // Removed forgets jobs.
 func (b *Book) Removed(t *db.Tx, seqs string) error {
 	const forget = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
-	if _, err := t.Exec(forget, seqs); err != nil {
+	if err := t.Run(forget, seqs); err != nil {
 		return err
 	}
 	return b.Forget(t, seqs)
 }
 
-// The bounds of one transaction of Fill: they are what a claim may have to wait
+// The bounds of one transaction of Update: they are what a claim may have to wait
 // for.
 const (
-	fillRows  = 64
-	fillBytes = 64 << 10
+	stepRows  = 64
+	stepBytes = 64 << 10
 )
 
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
-	failed
-	document db.Document
-	fault    error // why there is no document
+	seq, execution int64
+	document       db.Document
+	fault          error // why there is no document
 }
 
 func (u unsearched) size() int {
@@ -141,15 +124,15 @@ func (u unsearched) size() int {
 	return len(d.ID) + len(d.Type) + len(d.Error) + len(d.Payload) + len(d.Meta)
 }
 
-// Fill makes every failure searchable that is not yet, the newest first, and
+// Update makes every failure searchable that is not yet, the newest first, and
 // returns how many it did. Then it puts the index in order, which makes searches
 // several times quicker, until the next failure waits. Other writers come in
 // between.
-func (b *Book) Fill(ctx context.Context) (total int, err error) {
+func (b *Book) Update(ctx context.Context) (total int, err error) {
 	for more := true; more; {
 		var n int
 		if n, more, err = b.Step(ctx); err != nil {
-			return total, fmt.Errorf("fill the search index: %w", err)
+			return total, fmt.Errorf("update the search index: %w", err)
 		}
 		total += n
 	}
@@ -167,20 +150,20 @@ func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	if len(waiting) == 0 {
-		more, err = b.refill(ctx)
+		more, err = b.reindex(ctx)
 		return 0, more, err
 	}
 	return len(waiting), true, b.add(ctx, waiting)
 }
 
 // tidy puts the index in order, a little in each transaction, until there is
-// nothing to do or the next failure waits to be filled in.
+// nothing to do or the next failure waits.
 func (b *Book) tidy(ctx context.Context) error {
 	for {
 		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
-		more, err := db.Write(ctx, b.writer, fillRows, b.Tidy)
+		more, err := db.Write(ctx, b.writer, stepRows, b.Tidy)
 		if err != nil {
 			return fmt.Errorf("put the search index in order: %w", err)
 		}
@@ -205,7 +188,7 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 	}
 	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
 	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
-		_, err := waited(t, all[0].failed)
+		_, err := waited(t, all[0])
 		return err
 	})
 }
@@ -213,7 +196,7 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 // index makes failures searchable, unless they failed again or are gone by now.
 func (b *Book) index(t *db.Tx, all []unsearched) error {
 	for _, u := range slices.Backward(all) { // in rising order of their numbers, see db.Search
-		waits, err := waited(t, u.failed)
+		waits, err := waited(t, u)
 		if err != nil {
 			return err
 		}
@@ -232,17 +215,17 @@ func (b *Book) index(t *db.Tx, all []unsearched) error {
 }
 
 // waited takes a failure out of those that wait, and reports whether it was there.
-func waited(t *db.Tx, f failed) (bool, error) {
+func waited(t *db.Tx, u unsearched) (bool, error) {
 	const remove = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
-	n, err := t.Exec(remove, f.seq, f.execution)
+	n, err := t.Exec(remove, u.seq, u.execution)
 	return n > 0, err
 }
 
 // unsearched reads the failures of one transaction: as few as the bounds say,
 // and one at least.
 func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
-	const query = `SELECT w.job_seq, w.execution, j.id, j.type, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
-			b.payload, b.meta
+	const query = `SELECT w.job_seq, w.execution, j.id, j.type,
+			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta
 		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
 		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
@@ -251,19 +234,17 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var u unsearched
 		var j job.Job
-		var meta []byte
-		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, &meta)
+		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, (*[]byte)(&j.Meta))
 		if err != nil {
 			return err
 		}
-		j.Meta = meta
 		u.document, u.fault = b.redact.document(j)
 		all = append(all, u)
-		if size += u.size(); size >= fillBytes {
+		if size += u.size(); size >= stepBytes {
 			return db.ErrEnough
 		}
 		return nil
-	}, fillRows)
+	}, stepRows)
 	return all, db.Enough(err)
 }
 
@@ -275,7 +256,94 @@ const maxLag = 100_000
 func (b *Book) Lag(ctx context.Context) (int, error) {
 	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
 		FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0) AS waiting`
-	var n int
-	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }, maxLag, b.redact.Fingerprint)
-	return n, err
+	return db.Value[int](b.reader.In(ctx), query, maxLag, b.redact.Fingerprint)
+}
+
+// When the configuration hides something else than before, the texts in the
+// index are no longer what they should be. Nothing of them is found any more (see
+// Current), Update empties the index, and every failure is made searchable anew:
+// the database keeps how far that came. Until then lists are incomplete, and what
+// needs every job waits (see Complete).
+
+// reindexStep is how many jobs one transaction looks through for failures.
+const reindexStep = 5000
+
+// Load notes whether the index was made by another redaction.
+func (b *Book) Load(src db.Source) error {
+	const query = `SELECT fingerprint <> $1, again <> 0 FROM redaction`
+	var stale, reindexing bool
+	_, err := db.Row(src, query, []any{&stale, &reindexing}, b.redact.Fingerprint)
+	b.stale.Store(stale)
+	b.reindexing.Store(stale || reindexing)
+	return db.Wrap(err, "read the redaction of the search index")
+}
+
+// Reindexing reports whether the index is made anew, because something else is
+// hidden than before.
+func (b *Book) Reindexing() bool { return b.reindexing.Load() }
+
+// Complete returns context.DeadlineExceeded for a search that does not find every
+// job that it should, because the index is made anew.
+func (b *Book) Complete(f filter.Filter) error {
+	if f.Searches() && b.Reindexing() {
+		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// Current returns context.DeadlineExceeded for a search that cannot be answered
+// because the index has to be emptied first, which is about to happen.
+func (b *Book) Current(f filter.Filter) error {
+	if f.Searches() && b.stale.Load() {
+		return fmt.Errorf("search an index that is to be emptied: %w", context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// empty empties an index that another redaction made.
+func (b *Book) empty(ctx context.Context) error {
+	const begin = `UPDATE redaction SET fingerprint = $1, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
+	err := b.writer.Do(ctx, 1, func(t *db.Tx) error {
+		if err := b.Clear(t); err != nil {
+			return err
+		}
+		t.Wrote()
+		return t.ExecExactly(1, begin, b.redact.Fingerprint)
+	})
+	if err == nil {
+		b.stale.Store(false)
+	}
+	return err
+}
+
+// reindex notes the next failures that have to be made searchable anew, those of
+// the newest jobs first, and reports whether there may be more. It is asked when
+// those of before can be found.
+func (b *Book) reindex(ctx context.Context) (more bool, err error) {
+	const query = `SELECT again FROM redaction`
+	const note = `INSERT INTO search_backlog (job_seq, execution)
+		SELECT job_seq, max(execution) FROM (
+			SELECT job_seq, execution FROM attempts WHERE job_seq >= $1 AND job_seq < $2 AND number > 0
+			UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq >= $1 AND job_seq < $2
+		) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
+	const move = `UPDATE redaction SET again = $1`
+	before, err := db.Value[int64](b.reader.In(ctx), query)
+	if err != nil || before == 0 {
+		return false, err
+	}
+	first := max(1, before-reindexStep)
+	if before == 1 {
+		first = 0
+	}
+	err = b.writer.Do(ctx, reindexStep, func(t *db.Tx) error {
+		if err := t.Run(note, first, before); err != nil {
+			return err
+		}
+		t.Wrote()
+		return t.ExecExactly(1, move, first)
+	})
+	if err == nil && first == 0 {
+		b.reindexing.Store(false)
+	}
+	return true, err
 }

@@ -11,6 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"redrive/internal/store/db"
 )
 
 // What SQLite keeps in the first bytes of a file, by offset.
@@ -64,7 +69,8 @@ func prepare(path string) error {
 		return errors.New("the file is not an SQLite database; it was left as it is: name another file")
 	}
 	if id := binary.BigEndian.Uint32(header[applicationIDOffset:]); id != applicationID && id != 0 {
-		return fmt.Errorf("the file is an SQLite database of another program (application id %#x); it was left as it is: name another file", id)
+		return fmt.Errorf("the file is an SQLite database of another program (application id %#x); it was left as it is: "+
+			"name another file", id)
 	}
 	return nil
 }
@@ -73,24 +79,25 @@ func prepare(path string) error {
 // refuses one that this program does not know, through a connection that cannot
 // write.
 func checkVersion(ctx context.Context, path string, newest int64) (version int64, err error) {
-	db, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+	pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() { err = errors.Join(err, pool.Close()) }()
 	// A first start that was killed leaves the table of migrations alone behind.
 	const query = `SELECT user_version, application_id,
 			(SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%')
 		FROM pragma_user_version, pragma_application_id`
 	var id, tables int64
-	err = db.QueryRowContext(ctx, query).Scan(&version, &id, &tables)
+	err = pool.QueryRowContext(ctx, query).Scan(&version, &id, &tables)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("read the schema's version: %w", err)
 	case id != applicationID && tables > 0:
 		return 0, fmt.Errorf("the file is an SQLite database of another program and %w; it was left as it is: name another file", ErrForeign)
 	case version > newest:
-		return 0, fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: use a newer version of the program", version, newest)
+		return 0, fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: "+
+			"use a newer version of the program", version, newest)
 	}
 	return version, nil
 }
@@ -138,4 +145,106 @@ func checkpointerDSN(path string) string {
 // readerDSN is for the pool that cannot write.
 func readerDSN(path string) string {
 	return dsn(path, append(safety(), pragma("busy_timeout", "2000"), pragma("query_only", "1"), pragma("mmap_size", "134217728"))...)
+}
+
+// lock takes the lock file beside the database and writes this process's pid
+// into it. The lock is on its own file, because closing any descriptor of the
+// database would drop SQLite's locks. The kernel drops it with the process, so
+// a lock file that was left behind locks nothing.
+func lock(path string) (*lockFile, error) {
+	f, err := openLock(path + ".lock")
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return nil, fmt.Errorf("open the lock file: %w; the user of this program must be able to write to %s, because files that "+
+			"belong to the database are kept beside it: give it the right, or use another file", err, filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the lock file: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		held := &db.LockedError{Path: path}
+		held.PID, held.URL = holder(f.File)
+		return nil, errors.Join(held, f.Close())
+	}
+	if err == nil {
+		err = f.current()
+	}
+	if err == nil {
+		err = writePID(f.File)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	return f, nil
+}
+
+// lockFile is an open lock file.
+type lockFile struct {
+	*os.File
+	created bool // by this process
+}
+
+func openLock(name string) (*lockFile, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		return &lockFile{f, true}, nil
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	return &lockFile{f, false}, err
+}
+
+// current refuses a lock on a file that its creator has removed since it was
+// opened: the next process would lock another one.
+func (f *lockFile) current() error {
+	mine, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(f.Name())
+	if err != nil || !os.SameFile(mine, there) {
+		return errors.New("another process has just removed it; try again")
+	}
+	return nil
+}
+
+// abandon closes the file, and removes it when there was none before.
+func (f *lockFile) abandon() error {
+	var err error
+	if f.created {
+		err = os.Remove(f.Name()) // while it is locked: nobody else works under it
+	}
+	return errors.Join(err, f.Close())
+}
+
+func writePID(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// Announce writes beside the pid where this process answers requests, for
+// other programs on this machine that find the database in use. The file can be
+// read by its owner only.
+func (e *engine) Announce(url string) error {
+	_, err := e.lock.WriteAt(fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), url), 0)
+	return err
+}
+
+// holder reads from a lock file that somebody else holds who that is.
+func holder(f *os.File) (pid int, url string) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
+	if err != nil {
+		return 0, ""
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	pid, err = strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return 0, ""
+	}
+	return pid, strings.TrimSpace(rest)
 }

@@ -35,7 +35,11 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	src := inspected{ctx, tx}
 	whole := integrity(src)
-	do(src, []db.Finding{whole, guarded().Examine(src)})
+	found := []db.Finding{whole}
+	for _, invariant := range invariants() {
+		found = append(found, invariant.Examine(src))
+	}
+	do(src, found)
 	if whole.Problem != "" {
 		return &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(whole.Problem)}
 	}
@@ -79,20 +83,25 @@ func (i inspected) Query(query string, each func(*sql.Rows) error, args ...any) 
 
 // integrity asks SQLite about the file, page by page.
 func integrity(src db.Source) db.Finding {
-	f, first := db.Finding{What: "the file is sound"}, ""
-	err := src.Query(`PRAGMA integrity_check(1)`, func(rows *sql.Rows) error { return rows.Scan(&first) })
-	if err != nil {
-		f.Problem = err.Error()
-	} else if first != "ok" {
-		f.Problem = first
+	first, err := db.Value[string](src, `PRAGMA integrity_check(1)`)
+	switch {
+	case err != nil:
+		first = err.Error()
+	case first == "ok":
+		first = ""
 	}
-	return f
+	return db.Finding{What: "the file is sound", Problem: first}
 }
 
-// guarded finds out whether the triggers are there that keep the audit log.
-func guarded() db.Invariant {
-	return db.Invariant{What: "the audit log refuses every change", Query: `SELECT column1 AS id FROM (VALUES ('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'),
-				('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
+// invariants are those of what only SQLite has: the triggers that keep the audit
+// log, and the index of texts.
+func invariants() []db.Invariant {
+	return []db.Invariant{
+		{What: "the audit log refuses every change", Query: `SELECT column1 AS id FROM (VALUES
+				('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'), ('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
 			WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = column1
-				AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`}
+				AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`},
+		{What: "no job that is gone can be found by its texts",
+			Query: `SELECT id FROM search_docsize WHERE id NOT IN (SELECT seq FROM jobs)`},
+	}
 }

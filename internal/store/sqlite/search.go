@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"database/sql"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,20 +16,17 @@ type index struct{}
 
 func (index) Put(t *db.Tx, seq int64, d db.Document) error {
 	const replace = `REPLACE INTO search (rowid, ident, kind, failure, content, meta_text) VALUES ($1, $2, $3, $4, $5, $6)`
-	_, err := t.Exec(replace, seq, d.ID, d.Type, d.Error, d.Payload, d.Meta)
-	return err
+	return t.Run(replace, seq, d.ID, d.Type, d.Error, d.Payload, d.Meta)
 }
 
 func (index) Forget(t *db.Tx, seqs string) error {
 	const remove = `DELETE FROM search WHERE rowid IN (SELECT value FROM json_each($1))`
-	_, err := t.Exec(remove, seqs)
-	return err
+	return t.Run(remove, seqs)
 }
 
 func (index) Clear(t *db.Tx) error {
 	const remove = `INSERT INTO search (search) VALUES ('delete-all')`
-	_, err := t.Exec(remove)
-	return err
+	return t.Run(remove)
 }
 
 // mergePages is how many pages of the index one call of Tidy merges, about.
@@ -43,7 +39,7 @@ func (index) Tidy(t *db.Tx) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := t.Exec(merge, mergePages); err != nil {
+	if err := t.Run(merge, mergePages); err != nil {
 		return false, err
 	}
 	after, err := totalChanges(t)
@@ -51,10 +47,7 @@ func (index) Tidy(t *db.Tx) (more bool, err error) {
 }
 
 // totalChanges counts the rows that this connection ever changed.
-func totalChanges(t *db.Tx) (n int64, err error) {
-	err = t.Query(`SELECT total_changes()`, func(rows *sql.Rows) error { return rows.Scan(&n) })
-	return n, err
-}
+func totalChanges(t *db.Tx) (int64, error) { return db.Value[int64](t, `SELECT total_changes()`) }
 
 func (index) From() (from, order string) {
 	return "search AS s CROSS JOIN jobs AS j ON j.seq = s.rowid", "s.rowid"

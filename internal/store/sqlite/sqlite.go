@@ -12,9 +12,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
+
+	"github.com/pressly/goose/v3"
 
 	"redrive/internal/store/db"
 )
@@ -120,4 +124,28 @@ func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
 		return nil, err
 	}
 	return &conn{conn: c, stmts: map[string]*sql.Stmt{}}, nil
+}
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// schemaVersion is the newest version that this program knows. Each migration
+// ends by writing its number to user_version, which can be read without knowing
+// any table.
+const schemaVersion = 8
+
+// migrate brings the schema up to date: forward only, one transaction for each
+// step together with its record.
+func migrate(ctx context.Context, writes *sql.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	steps, err := goose.NewProvider(goose.DialectSQLite3, writes, files,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	_, err = steps.Up(ctx)
+	return db.Wrap(err, "bring the schema to version %d", schemaVersion)
 }

@@ -27,7 +27,7 @@ var searching = []func(*kit){
 // fill makes every failure searchable.
 func (k *kit) fill() {
 	k.Helper()
-	_, err := k.Search.Fill(k.ctx)
+	_, err := k.Search.Update(k.ctx)
 	k.check(err)
 }
 
@@ -131,7 +131,7 @@ func SearchLagsUntilItIsFilled(k *kit) {
 	k.restart()
 	lag(71)
 	k.same("jobs that are found too early", len(k.all(filter.Filter{Text: "service"}, 100)), 0)
-	n, err := k.Search.Fill(k.ctx)
+	n, err := k.Search.Update(k.ctx)
 	k.check(err)
 	k.same("failures that became searchable", n, 71)
 	lag(0)

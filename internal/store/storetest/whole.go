@@ -61,7 +61,7 @@ func WholeJobsOfGreatSizeComeInShortPages(k *kit) {
 func CountsUpToALimit(k *kit) {
 	k.deads(5)
 	k.add(simple(), simple())
-	_, err := k.Search.Fill(k.ctx)
+	_, err := k.Search.Update(k.ctx)
 	k.check(err)
 	for query, want := range map[string]int{
 		"": 7, "state:dead_letter": 5, "state:available": 2, "state:dead_letter queue:nowhere": 0, "state:dead_letter attempts:1": 5,

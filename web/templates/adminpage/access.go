@@ -55,24 +55,6 @@ func (v Access) logins(name string) (n int64) {
 	return n
 }
 
-// removal says what removing a user does.
-func (v Access) removal(u access.User) string {
-	if n := v.logins(u.Name); n > 0 {
-		return "Remove " + format.Visible(u.Name) + " and end " + format.Counted(n, "session", "sessions")
-	}
-	return "Remove " + format.Visible(u.Name)
-}
-
-// roleAbout says what a role is for.
-func roleAbout(r access.Role) string {
-	return map[access.Role]string{
-		access.Viewer:   "sees every page; what is redacted stays so",
-		access.Operator: "also replays, discards, pauses, decides about groups and enqueues",
-		access.Admin:    "also reveals what is redacted, and manages users and tokens",
-		access.Producer: "for tokens: enqueues jobs and sees nothing",
-	}[r]
-}
-
 // lookOfToken draws whether a token lets anybody in.
 func lookOfToken(t access.Token, now time.Time) templates.Look {
 	switch {
@@ -97,3 +79,12 @@ func lifetimes() [][2]string {
 
 // usualLifetime is chosen before a person chooses.
 func usualLifetime() string { return "P" + strconv.Itoa(int(access.TokenDefault/(24*time.Hour))) + "D" }
+
+// Login is the page /login.
+type Login struct {
+	templates.Frame
+	Next    string // the page here to which it leads
+	Name    string // as it was typed before
+	Problem string // why it was not accepted
+	NoUsers bool   // nobody can log in yet
+}

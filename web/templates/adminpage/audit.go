@@ -1,11 +1,16 @@
 package adminpage
 
 import (
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/wire"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -66,4 +71,75 @@ func change(e audit.Entry) string {
 		return after
 	}
 	return before
+}
+
+// actionKind is the actions on one kind of thing, each in words.
+type actionKind struct {
+	name    string
+	any     string // selects them all; empty: they have no prefix in common
+	actions [][2]string
+}
+
+// actionKinds are all actions, in the order of the list to choose from.
+func actionKinds() []actionKind {
+	return []actionKind{
+		{"Jobs", "job.*", [][2]string{
+			{"job.replay", "replayed a job"}, {"job.discard", "discarded a job"}, {"job.restore", "restored a job"},
+			{"job.cancel", "cancelled a job"}, {"job.forward", "forwarded a dead letter"}, {audit.Reveal, "revealed a job"},
+			{"job.purge", "purged a job"}, {"dead_letters.prune", "pruned dead letters"},
+		}},
+		{"Operations", "operation.*", [][2]string{
+			{"operation.new", "asked for an operation"}, {"operation.preview", "previewed an operation"},
+			{"operation.start", "started an operation"}, {"operation.rate", "changed an operation's pace"},
+			{"operation.pause", "paused an operation"}, {"operation.resume", "resumed an operation"},
+			{"operation.abort", "aborted an operation"}, {"operation.finish", "finished an operation"},
+		}},
+		{"Error groups", "group.*", [][2]string{
+			{"group.resolve", "resolved an error group"}, {"group.ignore", "ignored an error group"},
+			{"group.reopen", "reopened an error group"}, {"group.note", "noted on an error group"},
+		}},
+		{"Queues", "queue.*", [][2]string{{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"}}},
+		{"Workers", "worker.*", [][2]string{{"worker.quiet", "quieted the worker"}, {"worker.resume", "woke the worker"}}},
+		{"Lists", "", [][2]string{{audit.Export, "exported a list"}}},
+		{"Logins", "", [][2]string{
+			{"login", "logged in"}, {"login.failed", "failed to log in"}, {"logout", "logged out"}, {"session.end", "ended a session"},
+		}},
+		{"Users", "user.*", [][2]string{
+			{"user.add", "added a user"}, {"user.role", "changed a user's role"}, {"user.password", "changed a password"},
+			{"user.remove", "removed a user"},
+		}},
+		{"Tokens", "token.*", [][2]string{{"token.create", "made a token"}, {"token.revoke", "revoked a token"}}},
+	}
+}
+
+// actionWords says what an action is.
+func actionWords(action string) string {
+	for _, kind := range actionKinds() {
+		for _, d := range kind.actions {
+			if d[0] == action {
+				return d[1]
+			}
+		}
+	}
+	return format.Visible(strings.ReplaceAll(action, ".", " "))
+}
+
+// subjectURL leads to what an act was done to, where there is a page of it.
+func subjectURL(e audit.Entry) templ.SafeURL {
+	switch kind, _, _ := strings.Cut(e.Action, "."); kind {
+	case "job":
+		if _, err := job.ParseID(e.Subject); err == nil {
+			return link.Job(e.Subject)
+		}
+	case "queue":
+		return link.Queue(e.Subject)
+	case "group":
+		return link.Failure(e.Subject)
+	case "operation":
+		_, number, _ := strings.Cut(e.Subject, " ")
+		if id, err := strconv.ParseInt(number, 10, 64); err == nil && operation.Subject(id) == e.Subject {
+			return link.Operation(id)
+		}
+	}
+	return ""
 }

@@ -74,17 +74,19 @@ func lastAttempt(v View) *job.Attempt {
 	return nil
 }
 
-// letterOf is the dead letter of the current run.
-func letterOf(v View) *job.DeadLetter {
-	if i := slices.IndexFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == v.Job.Run }); i >= 0 {
-		return &v.Letters[i]
+// letterOf is the dead letter of a run, or nil.
+func letterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
+	if i := slices.IndexFunc(letters, func(l job.DeadLetter) bool { return l.Run == run }); i >= 0 {
+		return &letters[i]
 	}
 	return nil
 }
 
+func (v View) letter() *job.DeadLetter { return letterOf(v.Letters, v.Job.Run) }
+
 // whyRefused is why nobody took the dead letter of the current run.
 func whyRefused(v View) string {
-	if l := letterOf(v); l != nil && l.Problem != "" {
+	if l := v.letter(); l != nil && l.Problem != "" {
 		return strings.TrimRight(l.Problem, ".")
 	}
 	return "its queue took none"
@@ -131,7 +133,7 @@ func allFailed(attempts int) string {
 // lastly adds how the last attempt ended, where that says more than that it
 // failed.
 func lastly(v View) string {
-	l := letterOf(v)
+	l := v.letter()
 	switch {
 	case l == nil || l.Cause == "":
 		return ""

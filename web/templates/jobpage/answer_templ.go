@@ -810,7 +810,7 @@ func storedAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		why, ended, ago := templates.Explain(v.Job.Reason), templates.On(v.ended()), v.ago(v.ended())
-		letter, said := letterOf(v), clip.Text(v.Job.Error.Message, 300)
+		letter, said := v.letter(), clip.Text(v.Job.Error.Message, 300)
 		switch {
 		case poisoned(v.Job) && said == "":
 			templ_7745c5c3_Err = answers(v, "It was set aside %v: %v", ", %v. %v %v", ended, why.Short, ago, why.Means, why.Todo).Render(ctx, templ_7745c5c3_Buffer)
@@ -907,7 +907,7 @@ func manualAnswer(v View) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if l := letterOf(v); l != nil && !l.DiscardedAt.IsZero() {
+		if l := v.letter(); l != nil && !l.DiscardedAt.IsZero() {
 			templ_7745c5c3_Err = answers(v, "%v discarded its dead letter %v", ", %v. It had failed for good %v.", format.Someone(l.DiscardedBy),
 				templates.On(l.DiscardedAt), v.ago(l.DiscardedAt), templates.On(l.FailedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

@@ -123,7 +123,7 @@ func runChanges(v *View, run int) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if payload := ownPayload(v.Detail, run); payload != nil {
+		if payload := earlierPayload(v.Detail, run); payload != nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<details class=\"more pad\"><summary>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

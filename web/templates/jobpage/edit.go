@@ -83,17 +83,6 @@ func (v Edit) denied() string {
 	return ""
 }
 
-// changed says what differs in the payload, for its panel.
-func (v Edit) changed() string {
-	if len(v.Paths) == 0 {
-		return "none"
-	}
-	return "at " + format.Visible(strings.Join(v.Paths, ", "))
-}
-
-// submit is the text of the page's primary button.
-func (v Edit) submit() string { return "Replay as run " + format.Number(v.Job.Run+1) }
-
 func (v Edit) queues() []string {
 	return templates.QueueChoices(v.Queues, cmp.Or(v.Form["queue"], v.Job.Queue))
 }
@@ -144,44 +133,6 @@ func firstDelays(p retry.Policy) (rows []retry.Row, share func(time.Duration) st
 		longest = max(longest, r.Delay.High)
 	}
 	return rows, func(d time.Duration) string { return format.Percent(100 * float64(d) / float64(longest)) }
-}
-
-// inAll sums the policy up under its delays.
-func inAll(p retry.Policy) string {
-	if p.Limit() == 1 {
-		return "One attempt, and no retry: " + format.PolicyEnding(p) + "."
-	}
-	wait, _ := format.TimeToDeath(p, 0)
-	total, _ := p.UntilDeath()
-	between := format.Span(total)
-	if between != "" {
-		between = " (" + between + ")"
-	}
-	attempts := format.UpperFirst(format.InWords(p.Limit(), "attempt", "attempts"))
-	return fmt.Sprintf("%s wait %s in all%s, %s.", attempts, wait, between, format.PolicyEnding(p))
-}
-
-// locked says how many values are hidden, after the payload's size.
-func (v Edit) locked() string {
-	if v.Locked == 0 {
-		return ""
-	}
-	return ", " + format.Counted(v.Locked, "value is", "values are") + " locked: put back on the server, never shown"
-}
-
-// payloadHint says what the editor takes.
-func payloadHint(v Edit) string {
-	switch {
-	case poisoned(v.Job):
-		return "The envelope as text. It is read again when you validate or replay; what can be read becomes a job of its own type."
-	case v.Locked > 0:
-		return "Leave " + v.Token + " where it is, or write another value in its place. Only what you change is changed."
-	case len(v.Job.Envelope) > 0:
-		return "JSON, an object or an array: the data of the envelope. The rest of the envelope stays byte for byte."
-	case json.Valid(v.Job.Payload):
-		return "JSON. Only what you change is changed; numbers and texts keep their spelling."
-	}
-	return "Text."
 }
 
 // editorRows is how high the editor is.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/job"
@@ -14,12 +13,11 @@ import (
 	"redrive/internal/retry"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
-	"redrive/web/templates/link"
 )
 
 // letterWay says where a dead letter of the job would go, or went.
 func letterWay(v View) string {
-	switch l := letterOf(v); {
+	switch l := v.letter(); {
 	case l != nil && l.ForwardedTo != "":
 		return "kept here, a copy sent to " + format.Visible(l.ForwardedTo)
 	case setAside(v):
@@ -39,7 +37,7 @@ func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason)
 // ran: it could not be read, or a rule refused it. Such a letter is kept,
 // whatever its queue does with others.
 func setAside(v View) bool {
-	l := letterOf(v)
+	l := v.letter()
 	return l != nil && l.Attempts == 0 && (slices.Contains(retry.Poison(), l.Reason) || l.Reason == retry.RuleDecided)
 }
 
@@ -135,7 +133,7 @@ func historyOf(v View) []event {
 		add(j.FinishedAt, "", "succeeded")
 	case j.State == job.Cancelled:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled by hand")
-	case j.State == job.Discarded && !slices.ContainsFunc(v.Letters, func(l job.DeadLetter) bool { return l.Run == j.Run }):
+	case j.State == job.Discarded && v.letter() == nil:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
@@ -182,15 +180,91 @@ func (v View) redacted() bool {
 	return !v.Revealed && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, hidden) })
 }
 
-// revealAct is the button that shows what is hidden, and says so.
-func revealAct(v View) templates.Act {
-	return templates.Act{
-		Kind: "reveal", URL: link.JobAction(v.Job.ID, "reveal"), Word: "Reveal", Icon: "lock", Class: "row",
-		About: "what is redacted; who looks is written down", Denied: v.Denied(access.Reveal, "see what is redacted"),
-	}
-}
-
 // isHidden reports whether a value of a payload stands for one that is redacted.
 func isHidden(text string) bool {
 	return strings.HasPrefix(text, "••••••#") && len(text) < 40
+}
+
+// policyFact is a field of a job's effective policy, and whose word it is.
+type policyFact struct {
+	name   string
+	value  string
+	codes  []string // instead of the value: names, as people write them
+	origin string
+}
+
+// policyFields are the fields of a job's policy that matter under its
+// strategy, and its time limit.
+func policyFields(j job.Job) []policyFact {
+	p := j.Policy
+	var all []policyFact
+	add := func(field, name, value string) {
+		all = append(all, policyFact{name: name, value: value, origin: originWords(j.Origins[field])})
+	}
+	add("max_attempts", "Attempts", format.Number(p.Limit()))
+	add("strategy", "Strategy", format.Visible(string(p.Strategy)))
+	switch p.Strategy {
+	case retry.Immediate:
+	case retry.Schedule:
+		add("schedule", "Delays", format.ScheduleList(p.Schedule))
+	default:
+		add("initial_interval", "First delay", format.Duration(p.InitialInterval))
+	}
+	if p.Strategy == retry.Exponential || p.Strategy == retry.Polynomial {
+		add("coefficient", "Coefficient", format.Factor(p.Coefficient))
+	}
+	if p.Strategy != retry.Immediate {
+		add("max_interval", "Cap", format.Duration(p.MaxInterval))
+		add("jitter", "Jitter", jitterWords(p.Jitter))
+	}
+	add("non_retryable_errors", "Never retried", "nothing")
+	if len(p.NonRetryable) > 0 {
+		all[len(all)-1].codes = p.NonRetryable
+	}
+	add("on_exhaustion", "On exhaustion", templates.ActionWord(p.OnExhaustion))
+	add("ttr", "Time limit", timeLimit(j.Timeout))
+	return all
+}
+
+func jitterWords(j retry.Jitter) string {
+	if !j.On() {
+		return "off"
+	}
+	return format.Jitter(j)
+}
+
+// originWords says whose word a field is; see [job.Origins].
+func originWords(code string) string {
+	place, kind, name := code, "", ""
+	for _, k := range []string{"preset", "policy"} {
+		if i := strings.LastIndex(code, "/"+k+":"); i >= 0 {
+			place, kind, name = code[:i], k, code[i+len(k)+2:]
+		}
+	}
+	if kind != "" {
+		return kind + " " + format.Visible(name) + ", named by " + placeWords(place)
+	}
+	switch who, what, _ := strings.Cut(place, ":"); who {
+	case "":
+		return ""
+	case "built_in":
+		return "built in"
+	case "rule":
+		return "set by the rule " + format.Visible(what)
+	}
+	return "from " + placeWords(place)
+}
+
+func placeWords(place string) string {
+	switch who, what, _ := strings.Cut(place, ":"); who {
+	case "job":
+		return "the job itself"
+	case "replay":
+		return "a replay"
+	case "type", "queue", "rule":
+		return "the " + who + " " + format.Visible(what)
+	case "default":
+		return "the configured default"
+	}
+	return format.Visible(place)
 }

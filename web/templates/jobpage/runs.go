@@ -2,7 +2,6 @@ package jobpage
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,16 +61,9 @@ func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 			r.attempts = append(r.attempts, a)
 		}
 	}
-	if i := slices.IndexFunc(d.Letters, func(l job.DeadLetter) bool { return l.Run == number }); i >= 0 {
-		r.letter = &d.Letters[i]
-	}
-	for i, p := range d.Replays {
-		switch p.Run {
-		case number:
-			r.replay = &d.Replays[i]
-		case number - 1:
-			r.began, r.by = p.At, p.By
-		}
+	r.letter, r.replay = letterOf(d.Letters, number), replayOf(d.Replays, number)
+	if begun := replayOf(d.Replays, number-1); begun != nil {
+		r.began, r.by = begun.At, begun.By
 	}
 	r.ended(d.Job)
 	return r

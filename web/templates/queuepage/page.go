@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"redrive/internal/access"
 	"redrive/internal/failures"
 	"redrive/internal/job"
@@ -19,8 +21,6 @@ import (
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
-
-	"github.com/a-h/templ"
 )
 
 // List is the page /queues.

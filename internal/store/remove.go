@@ -4,14 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"redrive/internal/audit"
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -25,58 +26,43 @@ import (
 // lies in the trash until it is purged. run is the one that the caller looked
 // at; another run, a job that runs or one that is over is a *job.Conflict.
 func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
-	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
-		from, err := s.byID(t, id)
-		if err != nil {
-			return job.Job{}, err
-		}
+	return s.act(ctx, about(id, "job.discard", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
 		if from.Run != run {
 			return job.Job{}, s.missed(t, from, run)
 		}
 		if !from.Discardable() {
-			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
-				"the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.Status())}
+			return refuse(from, "the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.Status())
 		}
 		if err := s.DiscardAll(t, []job.Job{from}, now, by, 0); err != nil {
-			return job.Job{}, fmt.Errorf("discard job %s: %w", from.ID, err)
+			return job.Job{}, fmt.Errorf("discard job %s: %w", id, err)
 		}
-		to, err := s.byID(t, from.ID)
-		if err != nil {
-			return job.Job{}, err
-		}
-		return to, s.Accounts.Log(t, about(from, to, "job.discard", now, by))
+		return s.policies.ByID(t, id)
 	})
 }
 
 // DiscardAll puts jobs that can be discarded into the trash, each as it is in
 // this transaction; bulk is the operation that did so, or 0.
 func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	const (
-		letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
-		trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
-			SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-		update = `UPDATE jobs SET state = 'discarded', shelf = 'discarded', letter = 'trashed', held = 0, reason = $3, changed_at = $2, finished_at = $2
-			WHERE seq IN (SELECT value FROM json_each($1))`
-	)
+	const letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
+	const trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
+		SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'trashed', held = 0, reason = $3,
+			changed_at = $2, finished_at = $2
+		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
-	if _, err := t.Exec(letter, these, at, by.Name); err != nil {
-		return fmt.Errorf("mark the dead letters: %w", err)
-	}
-	if err := t.ExecExactly(len(from), trash, these, at, by.Name, bulk); err != nil {
+	err := db.Steps(t, db.Any(letter, these, at, by.Name), db.Exactly(len(from), trash, these, at, by.Name, bulk),
+		db.Exactly(len(from), update, these, at, string(retry.Manual)))
+	if err != nil {
 		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
-	if err := t.ExecExactly(len(from), update, these, at, string(retry.Manual)); err != nil {
-		return fmt.Errorf("end discarded jobs: %w", err)
-	}
-	after := slices.Clone(from)
-	for i := range after {
-		to := &after[i]
-		to.State, to.Letter, to.Held, to.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
-		to.ChangedAt, to.FinishedAt = db.FromMicros(at), db.FromMicros(at)
+	for i := range from {
 		s.tx.ended(&from[i], operation.RunDropped, now)
-		s.moved(&from[i], to, job.Totals{})
 	}
+	s.moveAll(from, job.Totals{}, func(j *job.Job) {
+		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
+		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
+	})
 	return nil
 }
 
@@ -86,40 +72,27 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 // run is the one that the caller looked at; a job that is not in the trash in
 // this run is a *job.Conflict.
 func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
-	return db.Write(ctx, s.writer, 1, func(t *db.Tx) (job.Job, error) {
-		from, err := s.byID(t, id)
-		if err != nil {
-			return job.Job{}, err
-		}
+	return s.act(ctx, about(id, "job.restore", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
 		if from.Run != run || !from.Restorable() {
-			return job.Job{}, &job.Conflict{Job: from, Problem: fmt.Sprintf(
-				"run %d is not in the trash; the job is %s in run %d", run, from.Status(), from.Run)}
+			return refuse(from, "run %d is not in the trash; the job is %s in run %d", run, from.Status(), from.Run)
 		}
 		if err := s.RestoreAll(t, []job.Job{from}); err != nil {
-			return job.Job{}, fmt.Errorf("restore job %s: %w", from.ID, err)
+			return job.Job{}, fmt.Errorf("restore job %s: %w", id, err)
 		}
-		to, err := s.byID(t, from.ID)
-		if err != nil {
-			return job.Job{}, err
-		}
-		return to, s.Accounts.Log(t, about(from, to, "job.restore", now, by))
+		return s.policies.ByID(t, id)
 	})
 }
 
 // RestoreAll puts jobs back that can be restored.
 func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
-	const (
-		letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
-			WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
-		update = `UPDATE jobs SET state = trash.state, shelf = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
-				letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
-			FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
-	)
+	const letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
+	const update = `UPDATE jobs SET state = trash.state,
+			list_state = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
+			letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
+		FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
 	these := rows.Seqs(from)
-	if _, err := t.Exec(letter, these); err != nil {
-		return fmt.Errorf("open the dead letters again: %w", err)
-	}
-	if err := t.ExecExactly(len(from), update, these); err != nil {
+	if err := db.Steps(t, db.Any(letter, these), db.Exactly(len(from), update, these)); err != nil {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
 	restored, err := s.policies.ToActOn(t, rows.Numbers(from))
@@ -136,11 +109,11 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	if err := s.runsResumed(t, from); err != nil {
 		return err
 	}
-	return s.leaveTrash(t, from...)
+	return s.leaveTrash(t, from)
 }
 
 // leaveTrash forgets where jobs were that lay in the trash.
-func (s *Store) leaveTrash(t *db.Tx, from ...job.Job) error {
+func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 	var trashed []int64
 	for _, j := range from {
 		if j.Restorable() {
@@ -151,10 +124,7 @@ func (s *Store) leaveTrash(t *db.Tx, from ...job.Job) error {
 		return nil
 	}
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	if err := t.ExecExactly(len(trashed), remove, db.Numbers(trashed)); err != nil {
-		return fmt.Errorf("take jobs out of the trash: %w", err)
-	}
-	return nil
+	return db.Wrap(t.ExecExactly(len(trashed), remove, db.Numbers(trashed)), "take jobs out of the trash")
 }
 
 // Trashed says of jobs in the trash when they came there and where they were,
@@ -165,19 +135,99 @@ func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.
 
 func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
-	all := map[int64]history.Trashed{}
-	if len(jobs) == 0 {
-		return all, nil
+	type row struct {
+		seq int64
+		history.Trashed
 	}
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var seq, at int64
-		var was history.Trashed
-		err := rows.Scan(&seq, &at, &was.By, &was.Bulk, &was.State, &was.Letter, &was.Reason)
-		was.At = db.FromMicros(at)
-		all[seq] = was
-		return err
+	found, err := db.All(src, query, func(r *row) []any {
+		return []any{&r.seq, db.Time(&r.At), &r.By, &r.Bulk, &r.State, &r.Letter, &r.Reason}
 	}, rows.Seqs(jobs))
+	all := make(map[int64]history.Trashed, len(found))
+	for _, r := range found {
+		all[r.seq] = r.Trashed
+	}
 	return all, err
+}
+
+// pruneChunk is how many letters one transaction removes.
+const pruneChunk = 500
+
+// Prune removes dead letters that lie longer than the retention allows, then
+// the oldest of those that are more than it allows, and discarded jobs that lie
+// in the trash for longer and that no operation is about to bring back, each with
+// its job and everything that is known of it; the items of operations that ended
+// so long ago, whose counts stay; and error groups in which nothing failed for so
+// long and to which no job belongs. The newest letter always stays. Other writers
+// come in between.
+func (s *Store) Prune(ctx context.Context, now time.Time, r retention.Limits) (done retention.Pruned, err error) {
+	if r.Age > 0 {
+		done.ByAge, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.prune(t, now, now.Add(-r.Age), pruneChunk) })
+	}
+	if r.Age > 0 && err == nil {
+		done.Items, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Operations.PruneItems(t, now.Add(-r.Age), pruneChunk) })
+	}
+	if r.Count > 0 && err == nil {
+		done.ByCount, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.prune(t, now, now, s.Counters.OpenLetters()-r.Count) })
+	}
+	if r.Trash > 0 && err == nil {
+		done.Trash, err = s.purgeTrash(ctx, now, now.Add(-r.Trash))
+	}
+	if r.Age > 0 && err == nil { // last: what was removed above no longer belongs to any
+		done.Groups, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Groups.Prune(t, now.Add(-r.Age), pruneChunk) })
+	}
+	return done, err
+}
+
+// repeatedly removes in one transaction after the other, until one finds less
+// than it may remove.
+func (s *Store) repeatedly(ctx context.Context, some func(*db.Tx) (int, error)) (total int, err error) {
+	for {
+		n, err := db.Write(ctx, s.writer, pruneChunk, some)
+		if err != nil {
+			return total, fmt.Errorf("prune what is kept for its time only: %w", err)
+		}
+		if total += n; n < pruneChunk {
+			return total, nil
+		}
+	}
+}
+
+// prune removes the oldest letters that failed before a time, at most so many,
+// and says in the audit log how many those were.
+func (s *Store) prune(t *db.Tx, now, before time.Time, most int64) (int, error) {
+	if most <= 0 {
+		return 0, nil
+	}
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (
+		SELECT job_seq FROM dead_letters WHERE open = 1 AND failed_at < $1 AND job_seq <> (
+			SELECT job_seq FROM dead_letters WHERE open = 1 ORDER BY failed_at DESC, job_seq DESC LIMIT 1)
+		ORDER BY failed_at, job_seq LIMIT $2 + 0)`
+	jobs, err := s.policies.Jobs(t, query, db.Micros(before), min(most, pruneChunk))
+	if err != nil || len(jobs) == 0 {
+		return 0, err
+	}
+	if err := s.remove(t, jobs); err != nil {
+		return 0, err
+	}
+	return len(jobs), s.Accounts.Log(t, audit.Entry{At: now, Actor: retentionActor(), Action: "dead_letters.prune", Count: int64(len(jobs))})
+}
+
+// remove deletes jobs that are over, with everything that is known of them.
+func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
+	these := rows.Seqs(jobs)
+	for _, table := range []string{"dead_letters", "attempts", "earlier_runs", "replays", "bodies", "trash"} {
+		if err := t.Run(`DELETE FROM `+table+` WHERE job_seq IN (SELECT value FROM json_each($1))`, these); err != nil {
+			return err
+		}
+	}
+	if err := t.Run(`DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`, these); err != nil {
+		return err
+	}
+	for i := range jobs {
+		s.books.Moved(book.Move{From: &jobs[i]})
+	}
+	t.Touch()
+	return s.books.Removed(t, these)
 }
 
 // purged is how far a purge has come in the trash, the oldest first.

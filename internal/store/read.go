@@ -5,10 +5,15 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/store/db"
+	"redrive/internal/store/groups"
+	"redrive/internal/store/operations"
 	"redrive/internal/store/rows"
 )
 
@@ -50,7 +55,7 @@ func (s *Store) count(ctx context.Context, f filter.Filter, after filter.Cursor,
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	query, args := rows.Select(s.Search, "1", "", f, after, limit)
-	err = s.reader.In(ctx).Query("SELECT count(*) FROM ("+query+") AS found", func(rows *sql.Rows) error { return rows.Scan(&n) }, args...)
+	n, err = db.Value[int](s.reader.In(ctx), "SELECT count(*) FROM ("+query+") AS found", args...)
 	return min(n, limit), n > limit, db.TimedOut(ctx, err)
 }
 
@@ -158,4 +163,103 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 		FailedAt: db.FromMicros(l.failedAt), Queue: j.Queue, Attempts: j.Attempts,
 		Cause: job.Outcome(l.cause), ForwardedAt: db.FromMicros(l.forwardedAt), ForwardedTo: l.forwardedTo,
 	}
+}
+
+// LetterUsage tells how full the dead-letter queue is.
+func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
+	const query = `SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1`
+	firstHour := db.Micros(now)/db.MicrosPerHour - 23
+	u := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.Counters.OpenedSince(firstHour)}
+	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
+	return u, err
+}
+
+// Problems says why the dead letters of these jobs were refused, by the job's
+// own number.
+func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string, error) {
+	const query = `SELECT l.job_seq, l.problem FROM dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq AND j.run = l.run
+		WHERE l.job_seq IN (SELECT value FROM json_each($1)) AND l.refused = 1`
+	return db.Map[int64, string](s.reader.In(ctx), query, rows.Seqs(jobs))
+}
+
+// Job returns everything that is known of one job, as of one commit, or
+// job.ErrNotFound.
+func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
+	var d history.Detail
+	err := s.reader.Consistently(ctx, func(src db.Source) (err error) {
+		if d.Job, err = s.policies.ByID(src, id); err != nil {
+			return err
+		}
+		if d.Attempts, err = rows.Attempts(src, d.Job.Seq); err != nil {
+			return err
+		}
+		if d.Letters, err = letters(src, d.Job); err != nil {
+			return err
+		}
+		if d.Job.Group != 0 {
+			if d.Group, err = groups.One(src, `id = $1`, d.Job.Group); err != nil {
+				return err
+			}
+		}
+		if d.Replays, err = replays(src, d.Job.Seq); err != nil {
+			return err
+		}
+		if d.Bulk, err = operations.ActsOn(src, d.Job.Seq); err != nil {
+			return err
+		}
+		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
+	})
+	return d, err
+}
+
+func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
+	const query = `SELECT run, reason, error, exception, failed_at, queue, attempts, refused,
+		replayed_at, replayed_by, discarded_at, discarded_by, cause, forwarded_at, forwarded_to, problem
+		FROM dead_letters WHERE job_seq = $1 ORDER BY run`
+	return db.All(src, query, func(l *job.DeadLetter) []any {
+		l.JobID = j.ID
+		return []any{
+			&l.Run, &l.Reason, &l.Error, &l.Exception, db.Time(&l.FailedAt), &l.Queue, &l.Attempts, &l.Refused,
+			db.Time(&l.ReplayedAt), &l.ReplayedBy, db.Time(&l.DiscardedAt), &l.DiscardedBy, &l.Cause,
+			db.Time(&l.ForwardedAt), &l.ForwardedTo, &l.Problem,
+		}
+	}, j.Seq)
+}
+
+func replays(src db.Source, seq int64) ([]history.Replay, error) {
+	const query = `SELECT run, state, reason, attempts, at, by FROM replays WHERE job_seq = $1 ORDER BY run`
+	return db.All(src, query, func(r *history.Replay) []any {
+		return []any{&r.Run, &r.State, &r.Reason, &r.Attempts, db.Time(&r.At), &r.By}
+	}, seq)
+}
+
+// Changes tells where jobs stand, for whoever missed what was told. Unknown ids
+// are left out.
+func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
+	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, db.Rows(ids))
+	changes := make([]job.Change, len(jobs))
+	for i, j := range jobs {
+		changes[i] = j.Changed()
+	}
+	return changes, err
+}
+
+// recentAmong is among how many of the newest jobs those of a type are looked
+// for: reading so many rows takes no time that a person notices.
+const recentAmong = 10_000
+
+// Recent returns the newest jobs of a type, the newest first: at most limit of
+// those that are among the newest ten thousand of all. Of each it says how it
+// stands, since when, and when its newest execution was.
+func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
+	const query = `SELECT seq, id, state, letter, held, started_at, finished_at, changed_at FROM jobs
+		WHERE seq > coalesce((SELECT max(seq) FROM jobs), 0) - $2 AND type = $1 ORDER BY seq DESC LIMIT $3 + 0`
+	ctx, cancel := context.WithTimeout(ctx, db.Patience)
+	defer cancel()
+	all, err := db.All(s.reader.In(ctx), query, func(j *job.Job) []any {
+		j.Type = typ
+		return []any{&j.Seq, &j.ID, &j.State, &j.Letter, &j.Held, db.Time(&j.StartedAt), db.Time(&j.FinishedAt), db.Time(&j.ChangedAt)}
+	}, typ, recentAmong, limit)
+	return all, db.TimedOut(ctx, err)
 }

@@ -1,0 +1,216 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Reader runs queries beside the writer, on the engine's pool.
+type Reader struct {
+	engine   Engine
+	health   *Health
+	prepared sync.Map // text of a query to its *sql.Stmt, for every connection of the pool
+}
+
+// NewReader returns a reader of the engine.
+func NewReader(engine Engine, health *Health) *Reader { return &Reader{engine: engine, health: health} }
+
+// In returns a source whose queries end with ctx.
+func (r *Reader) In(ctx context.Context) Source { return reading{ctx: ctx, reader: r} }
+
+// Consistently runs do within one read transaction: all its queries see the same
+// commit.
+func (r *Reader) Consistently(ctx context.Context, do func(Source) error) (err error) {
+	tx, err := r.engine.Reads().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return r.report(err)
+	}
+	defer func() {
+		if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {
+			err = errors.Join(err, end)
+		}
+	}()
+	return do(reading{ctx: ctx, reader: r, tx: tx})
+}
+
+func (r *Reader) report(err error) error { return r.health.Report(r.engine.Fault(err)) }
+
+func (r *Reader) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := r.prepared.Load(query); ok {
+		return stmt.(*sql.Stmt), nil
+	}
+	stmt, err := r.engine.Reads().PrepareContext(ctx, r.engine.Text(query))
+	if err != nil {
+		return nil, err
+	}
+	if first, loaded := r.prepared.LoadOrStore(query, stmt); loaded {
+		return first.(*sql.Stmt), stmt.Close()
+	}
+	return stmt, nil
+}
+
+// reading is a source for one caller, on the pool or inside one transaction.
+type reading struct {
+	ctx    context.Context
+	reader *Reader
+	tx     *sql.Tx
+}
+
+func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) error {
+	stmt, err := r.reader.prepare(r.ctx, query)
+	if err != nil {
+		return r.reader.report(err)
+	}
+	if r.tx != nil {
+		stmt = r.tx.StmtContext(r.ctx, stmt)
+	}
+	return r.reader.report(Scan(stmt.QueryContext(r.ctx, args...))(each))
+}
+
+// All reads a value from each row. fields are the places in a value to which the
+// columns go.
+func All[T any](src Source, query string, fields func(*T) []any, args ...any) (all []T, err error) {
+	err = src.Query(query, func(rows *sql.Rows) error {
+		var v T
+		if err := rows.Scan(fields(&v)...); err != nil {
+			return err
+		}
+		all = append(all, v)
+		return nil
+	}, args...)
+	return all, err
+}
+
+// Row reads the only row of a query, and reports whether there is one.
+func Row(src Source, query string, fields []any, args ...any) (found bool, err error) {
+	err = src.Query(query, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(fields...)
+	}, args...)
+	return found, err
+}
+
+// Value reads the only value of a query; the zero value when there is none.
+func Value[T any](src Source, query string, args ...any) (v T, err error) {
+	_, err = Row(src, query, []any{&v}, args...)
+	return v, err
+}
+
+// Map reads keys and their values, the two columns of a query.
+func Map[K comparable, V any](src Source, query string, args ...any) (map[K]V, error) {
+	all := map[K]V{}
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var k K
+		var v V
+		if err := rows.Scan(&k, &v); err != nil {
+			return err
+		}
+		all[k] = v
+		return nil
+	}, args...)
+	return all, err
+}
+
+// Scan takes what a query returned and gives each row to a function.
+func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
+	return func(each func(*sql.Rows) error) error {
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			if err := each(rows); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	}
+}
+
+// ErrEnough ends a query of which enough was read.
+var ErrEnough = errors.New("enough was read")
+
+// Enough is the error of a query, nil where enough was read.
+func Enough(err error) error {
+	if errors.Is(err, ErrEnough) {
+		return nil
+	}
+	return err
+}
+
+// Patience is how long a list may search. A filter that matches little among
+// much would read the whole table otherwise.
+const Patience = 2 * time.Second
+
+// TimedOut tells the end of a deadline from other errors.
+func TimedOut(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("search: %w", ctx.Err())
+	}
+	return err
+}
+
+// Where is the WHERE clause of a query, built from fixed texts only.
+type Where struct {
+	terms []string
+	Args  []any
+}
+
+// Add appends a condition; each %s in it becomes the placeholder of a value.
+func (w *Where) Add(term string, values ...any) {
+	marks := make([]any, len(values))
+	for i, v := range values {
+		w.Args = append(w.Args, v)
+		marks[i] = fmt.Sprintf("$%d", len(w.Args))
+	}
+	w.terms = append(w.terms, fmt.Sprintf(term, marks...))
+}
+
+// Equal adds the condition that a column has a text, unless that is empty.
+func (w *Where) Equal(column, text string) {
+	if text != "" {
+		w.Add(column+" = %s", text)
+	}
+}
+
+// Pattern adds a condition on a dotted name: exact, or a prefix such as
+// "email.*". An empty pattern adds none.
+func (w *Where) Pattern(column, pattern string) {
+	if prefix, ok := strings.CutSuffix(pattern, ".*"); ok {
+		w.Add(column+" > %s AND "+column+" < %s", prefix+".", prefix+"/") // '/' follows '.'
+		return
+	}
+	w.Equal(column, pattern)
+}
+
+// Between adds the condition that a time lies in a span, whose ends may be open.
+func (w *Where) Between(column string, from, to time.Time) {
+	if !from.IsZero() {
+		w.Add(column+" >= %s", Micros(from))
+	}
+	if !to.IsZero() {
+		w.Add(column+" < %s", Micros(to))
+	}
+}
+
+// String is the clause, empty without conditions.
+func (w *Where) String() string {
+	if len(w.terms) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.terms, " AND ")
+}
+
+// Limit ends a query: at most n rows. (SQLite would prepare the statement anew
+// for each value of a bare LIMIT $1.)
+func (w *Where) Limit(n int) (string, []any) {
+	args := append(w.Args, n)
+	return fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
+}
+
+// Like is a text in a pattern of LIKE: % and _ mean themselves.
+func Like(s string) string { return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) }

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store/sqlite"
+	"redrive/internal/wire"
+)
+
+// databaseOf makes a database whose schema has a version, with one job that waits
+// to be tried again.
+func databaseOf(t *testing.T, version int64) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "jobs.db")
+	pool, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	steps, err := goose.NewProvider(goose.DialectSQLite3, pool, os.DirFS("sqlite/migrations"), goose.WithLogger(goose.NopLogger()))
+	check(t, err)
+	_, err = steps.UpTo(t.Context(), version)
+	check(t, err)
+	for _, insert := range []string{
+		`INSERT INTO policies (id, policy, origins) VALUES (1, $1, '')`,
+		`INSERT INTO jobs (seq, id, queue, type, state, shelf, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at, changed_at)
+			VALUES (1, 'old', 'orders', 'email.send', 'retryable', 'retryable', 1, 1, 0, 1, 60000000, 7, 5, 6)`,
+		`INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+			action, decided_by, delay, note, trace) VALUES (1, 1, 1, 1, 'w', 5, 6, 'failed', '', '', 'retry', '', '', '', '')`,
+		`INSERT INTO bodies (job_seq, expires_at, trace_id, message_id, note, payload) VALUES (1, 0, '', '', '', x'01')`,
+		`INSERT INTO depths (queue, status, n) VALUES ('orders', 'retryable', 1)`,
+		`UPDATE revision SET newest = 1`,
+	} {
+		_, err := pool.Exec(insert, string(wire.EncodePolicy(retry.Default())))
+		check(t, err)
+	}
+	check(t, pool.Close())
+	return path
+}
+
+func TestMigrations_OfTheVersionBefore(t *testing.T) {
+	path := databaseOf(t, 7)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	page, err := s.Jobs(t.Context(), filter.Filter{Status: job.Status(job.Retryable)}, filter.Cursor{}, 9)
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != "old" {
+		t.Errorf("the list has %+v, %v", page.Jobs, err)
+	}
+	due, err := s.NextDue(t.Context(), time.UnixMicro(1))
+	if err != nil || due.UnixMicro() != 7 {
+		t.Errorf("the next job is due at %v, %v", due, err)
+	}
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{
+		Now: testTime, Lease: time.Minute, Worker: "w", Free: map[string]int{"orders": 1},
+	})
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("claimed %d jobs, %v", len(claimed), err)
+	}
+	_, err = s.Cancel(t.Context(), testTime, "old", 1, audit.Actor{Name: "ana"})
+	check(t, errors.Join(err, s.Close()))
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

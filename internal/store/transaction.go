@@ -1,0 +1,324 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/store/book"
+	"redrive/internal/store/counters"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
+)
+
+// gathered is what one transaction of the core gathers on its way.
+type gathered struct {
+	books    *book.Books
+	changes  []job.Change
+	messages map[message]job.Job // new jobs that came as envelopes
+	runs     map[runKey]endedRun // replayed runs that ended
+	paused   bool                // a queue was paused
+	resumed  bool                // a queue was resumed
+
+	jobs, bodies, completed, attempts db.Batch
+}
+
+// newGathered makes the batches. completed ends executions that succeeded, many at
+// once. Nothing changes a completed job any more, so its row is the record of its
+// last attempt too (see the view executions): one row less to write for each job
+// that does its work.
+func newGathered() gathered {
+	return gathered{
+		jobs: db.NewBatch(13, `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr,
+			run_at, enqueued_at, changed_at, key) VALUES `, ""),
+		bodies: db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, ""),
+		completed: db.NewBatch(5, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
+			reason = '', error_type = '', error_message = '' FROM (VALUES `,
+			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
+		attempts: rows.Recording(),
+	}
+}
+
+// Begin starts a transaction. The changes of the one before may still be read by
+// those who were told of them.
+func (g *gathered) Begin() {
+	g.changes, g.messages, g.runs = nil, map[message]job.Job{}, map[runKey]endedRun{}
+	g.paused, g.resumed = false, false
+	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.completed, &g.attempts} {
+		b.Reset()
+	}
+}
+
+// Flush writes the attempts that wait, and tells the books how replayed runs
+// ended.
+func (g *gathered) Flush(t *db.Tx) error {
+	if err := g.attempts.Flush(t); err != nil || len(g.runs) == 0 {
+		return err
+	}
+	ended := make([][5]any, 0, len(g.runs))
+	for k, r := range g.runs {
+		ended = append(ended, [5]any{k.seq, k.run, r.at, r.outcome, r.group})
+	}
+	return g.books.RunsEnded(t, db.Rows(ended))
+}
+
+// Committed has nothing to make known; see news.
+func (g *gathered) Committed(*db.Tx) {}
+
+// moved tells the books that a job went from one status to another, and notes it
+// for those who listen. A new job comes from nil.
+func (s *Store) moved(from, to *job.Job, totals job.Totals) {
+	s.books.Moved(book.Move{From: from, To: to, Totals: totals})
+	change := to.Changed()
+	change.Failed = totals.Failed > 0
+	s.tx.changes = append(s.tx.changes, change)
+}
+
+// moveAll is moved of many jobs, each changed alike. It returns them as they are
+// then.
+func (s *Store) moveAll(from []job.Job, totals job.Totals, change func(*job.Job)) []job.Job {
+	to := slices.Clone(from)
+	s.tx.changes = slices.Grow(s.tx.changes, len(from))
+	for i := range to {
+		change(&to[i])
+		s.moved(&from[i], &to[i], totals)
+	}
+	return to
+}
+
+// runKey names a run of a job.
+type runKey struct {
+	seq int64
+	run int
+}
+
+// endedRun is how a replayed run ended in this transaction.
+type endedRun struct {
+	at      int64
+	outcome operation.RunOutcome
+	group   int64 // of the failure that ended it
+}
+
+// ended notes that a run is over, the first time that somebody says so. First
+// runs belong to no operation, and of a run that was over in an earlier
+// transaction the books know already.
+func (g *gathered) ended(j *job.Job, outcome operation.RunOutcome, now time.Time) {
+	k := runKey{j.Seq, j.Run}
+	if _, known := g.runs[k]; j.Run > 1 && !known {
+		g.runs[k] = endedRun{db.Micros(now), outcome, j.Group}
+	}
+}
+
+// runsResumed takes back that the runs of these jobs were dropped, which they are in.
+func (s *Store) runsResumed(t *db.Tx, jobs []job.Job) error {
+	var runs [][2]int64
+	for _, j := range jobs {
+		if j.Run == 1 {
+			continue
+		}
+		runs = append(runs, [2]int64{j.Seq, int64(j.Run)})
+		if k := (runKey{j.Seq, j.Run}); s.tx.runs[k].outcome == operation.RunDropped {
+			delete(s.tx.runs, k)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	return s.books.RunsResumed(t, db.Rows(runs))
+}
+
+// news is what is told after a commit.
+type news struct {
+	onCommit func([]job.Change)
+	revision int64 // of the database: it rises with each commit that changed something
+	snapshot atomic.Pointer[job.Snapshot]
+}
+
+// publisher is the last participant of every transaction: it counts the revision
+// and tells what has become true once all others know it.
+type publisher struct{ s *Store }
+
+// Begin has nothing to prepare.
+func (p *publisher) Begin() {}
+
+// Flush counts the revision, when something changed that pages show.
+func (p *publisher) Flush(t *db.Tx) error {
+	if !p.changed(t) {
+		return nil
+	}
+	const update = `UPDATE revision SET n = n + 1, newest = $1`
+	t.Wrote()
+	return db.Wrap(t.Run(update, p.s.known.newest()), "count the revision")
+}
+
+func (p *publisher) changed(t *db.Tx) bool {
+	tx := &p.s.tx
+	return len(tx.changes) > 0 || tx.paused || tx.resumed || t.Touched()
+}
+
+// Committed calls OnCommit: with the jobs that moved; and without any when a
+// queue was resumed, because then jobs can run that did not move, or when a count
+// changed otherwise.
+func (p *publisher) Committed(t *db.Tx) {
+	if !p.changed(t) {
+		return
+	}
+	p.s.news.revision++
+	p.s.publish()
+	tx, tell := &p.s.tx, p.s.news.onCommit
+	if tell == nil {
+		return
+	}
+	if len(tx.changes) > 0 {
+		tell(tx.changes)
+	}
+	if tx.resumed || t.Touched() {
+		tell(nil)
+	}
+}
+
+// publish makes the counts as of the last commit visible to readers.
+func (s *Store) publish() {
+	s.news.snapshot.Store(&job.Snapshot{
+		Seq: s.news.revision, Totals: s.Counters.Totals(), Depths: s.Counters.Depths(),
+		Operations: s.Operations.UnderWay(), OpenGroups: s.Groups.Open(),
+	})
+}
+
+// Snapshot returns the totals and depths as of the last commit, from memory.
+func (s *Store) Snapshot() job.Snapshot {
+	snapshot := *s.news.snapshot.Load()
+	snapshot.Depths = maps.Clone(snapshot.Depths)
+	return snapshot
+}
+
+func (s *Store) loadRevision(src db.Source) (err error) {
+	s.news.revision, err = db.Value[int64](src, `SELECT n FROM revision`)
+	return db.Wrap(err, "read the revision")
+}
+
+// known is what a transaction takes for known without asking the database. A
+// database with a single writer is known from memory; one that others write to as
+// well would have to be asked.
+type known interface {
+	db.Participant
+	book.Mover
+	// load begins with the executions that are under way.
+	load(src db.Source, active []job.Job) error
+	// execution is the active job whose newest execution the token names.
+	execution(token job.Token) (j *job.Job, ok bool)
+	// isPaused reports whether claims keep away from a queue.
+	isPaused(queue string) bool
+	// setPaused pauses or resumes a queue.
+	setPaused(queue string, on bool)
+	// mayWait reports whether a queue may have jobs in a state.
+	mayWait(queue string, state job.State) bool
+	// number is the number of a new job, and newest that of the newest one.
+	number() int64
+	newest() int64
+}
+
+// memory is what is known while nobody else writes: all of it.
+type memory struct {
+	counters *counters.Book
+	active   map[string]*job.Job // by id, without what their workers alone need
+	paused   map[string]bool
+	last     int64 // the number of the newest job
+
+	// Of the transaction that is under way.
+	activeNow map[string]*job.Job // executions that began; nil: that ended
+	pausedNow map[string]bool     // queues that were paused (true) or resumed
+	lastNow   int64
+}
+
+func newMemory(c *counters.Book) *memory {
+	return &memory{counters: c, active: map[string]*job.Job{}}
+}
+
+func (m *memory) load(src db.Source, active []job.Job) error {
+	for i := range active {
+		m.active[active[i].ID] = remembered(active[i])
+	}
+	const newest = `SELECT newest FROM revision`
+	const paused = `SELECT name, true FROM queues WHERE paused_at <> 0`
+	var err error
+	if m.last, err = db.Value[int64](src, newest); err == nil {
+		m.paused, err = db.Map[string, bool](src, paused)
+	}
+	return db.Wrap(err, "read the queues")
+}
+
+// remembered is a copy of a job without what its worker alone needs.
+func remembered(j job.Job) *job.Job {
+	j.Payload, j.Meta, j.Envelope, j.Error = nil, nil, nil, job.ErrorInfo{}
+	return &j
+}
+
+// Begin starts a transaction.
+func (m *memory) Begin() {
+	m.activeNow, m.pausedNow, m.lastNow = map[string]*job.Job{}, map[string]bool{}, m.last
+}
+
+// Moved keeps the executions that began.
+func (m *memory) Moved(move book.Move) {
+	switch {
+	case move.To != nil && move.To.State == job.Active:
+		m.activeNow[move.To.ID] = remembered(*move.To)
+	case move.From != nil && move.From.State == job.Active:
+		m.activeNow[move.From.ID] = nil
+	}
+}
+
+// Flush writes nothing.
+func (m *memory) Flush(*db.Tx) error { return nil }
+
+// Committed takes over what the transaction changed.
+func (m *memory) Committed(*db.Tx) {
+	for id, j := range m.activeNow {
+		if j == nil {
+			delete(m.active, id)
+		} else {
+			m.active[id] = j
+		}
+	}
+	for name, on := range m.pausedNow {
+		m.counters.LearnQueue(name)
+		if on {
+			m.paused[name] = true
+		} else {
+			delete(m.paused, name)
+		}
+	}
+	m.last = m.lastNow
+}
+
+func (m *memory) execution(token job.Token) (j *job.Job, ok bool) {
+	j, changed := m.activeNow[token.ID]
+	if !changed {
+		j = m.active[token.ID]
+	}
+	return j, j != nil && j.Token == token
+}
+
+func (m *memory) isPaused(queue string) bool {
+	if on, changed := m.pausedNow[queue]; changed {
+		return on
+	}
+	return m.paused[queue]
+}
+
+func (m *memory) setPaused(queue string, on bool) { m.pausedNow[queue] = on }
+
+func (m *memory) mayWait(queue string, state job.State) bool {
+	return m.counters.Depth(queue, job.Status(state)) != 0
+}
+
+func (m *memory) number() int64 {
+	m.lastNow++
+	return m.lastNow
+}
+
+func (m *memory) newest() int64 { return m.lastNow }
