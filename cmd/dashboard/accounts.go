@@ -49,6 +49,7 @@ func (a accountFlags) do(c console, r accountRequest) error {
 	if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
 		return usage("--db %s: there is no such file; name the database", a.DB)
 	}
+	// A dashboard that has the database open has written its address into the lock.
 	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
 	defer cancel()
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
@@ -124,7 +125,7 @@ type userAdd struct {
 	accountFlags
 }
 
-// Run adds the user.
+// Run adds the user. The password is asked for once the flags are right.
 func (u *userAdd) Run(c console) error {
 	if err := errors.Join(access.CheckUser(u.Name), access.CheckUserRole(u.Role)); err != nil {
 		return usageError{err}
@@ -197,7 +198,8 @@ func day(t time.Time) string {
 	return t.UTC().Format("2006-01-02")
 }
 
-// userRole is dashboard user role.
+// userRole is dashboard user role. The store refuses to take the role from the only
+// admin.
 type userRole struct {
 	Name string      `arg:"" help:"The user."`
 	Role access.Role `required:"" help:"viewer, operator or admin." placeholder:"ROLE"`
@@ -217,7 +219,8 @@ func (u *userRole) Run(c console) error {
 	}, "%s is %s now, and has to log in again.", u.Name, u.Role)
 }
 
-// userPassword is dashboard user password.
+// userPassword is dashboard user password. It asks for the new password as user
+// add does.
 type userPassword struct {
 	Name string `arg:"" help:"The user."`
 	accountFlags
@@ -241,7 +244,7 @@ func (u *userPassword) Run(c console) error {
 	}, "%s has a new password, and has to log in again.", u.Name)
 }
 
-// userRemove is dashboard user remove.
+// userRemove is dashboard user remove. The store refuses to remove the only admin.
 type userRemove struct {
 	Name string `arg:"" help:"The user."`
 	accountFlags
@@ -272,7 +275,8 @@ type tokenCreate struct {
 	accountFlags
 }
 
-// Run creates the token and prints it.
+// Run creates the token and prints it, alone on the standard output, so that a
+// script can keep it.
 func (t *tokenCreate) Run(c console) error {
 	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
 		return usageError{err}
@@ -289,6 +293,7 @@ func (t *tokenCreate) Run(c console) error {
 		method: http.MethodPost, path: "tokens", into: &made, create: true,
 		send: map[string]any{"name": t.Name, "role": t.Role, "expires": wire.FormatDuration(lasts)},
 		local: func(ctx context.Context, s *store.Store) error {
+			// Before there is a user, anybody may create tokens; the audit log says so.
 			now, by := time.Now(), commandLine()
 			by.Open = !s.Accounts.Guarded()
 			n := access.Token{Name: t.Name, Role: t.Role, CreatedBy: by.Name, Expires: now.Add(lasts)}
@@ -304,7 +309,8 @@ func (t *tokenCreate) Run(c console) error {
 	return nil
 }
 
-// tokenList is dashboard token list.
+// tokenList is dashboard token list. It shows no secret: the database has only
+// their hashes.
 type tokenList struct{ accountFlags }
 
 // listedToken is a token as the API shows it.
@@ -345,7 +351,8 @@ func (t *tokenList) Run(c console) error {
 	return printTable(c, rows)
 }
 
-// tokenRevoke is dashboard token revoke.
+// tokenRevoke is dashboard token revoke. The id is a part of the token, so that it
+// can be found for a token that leaked.
 type tokenRevoke struct {
 	ID string `arg:"" help:"The id, as token list shows it and as it stands in the token."`
 	accountFlags

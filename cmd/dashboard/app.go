@@ -132,7 +132,8 @@ func (a *app) stop(ctx context.Context) error {
 // url is the address of the dashboard.
 func (a *app) url() string { return "http://" + a.address.String() + a.base }
 
-// fail ends the app; the first reason is kept.
+// fail ends the app: attend receives the reason and stops the parts. Later reasons
+// are dropped, because they mostly follow from the first.
 func (a *app) fail(err error) {
 	select {
 	case a.failed <- err:
@@ -141,7 +142,8 @@ func (a *app) fail(err error) {
 }
 
 // readHandlers makes the handlers of the configuration, unless the app was given
-// its own.
+// its own. Either way a handler is added that reads envelopes again that could not
+// be read when they came.
 func (a *app) readHandlers(context.Context) error {
 	if a.handlers != nil {
 		a.handlers = handler.Envelopes(a.handlers)
@@ -248,7 +250,8 @@ func webhooks(c *config.Config) map[string]webhook.Webhook {
 	return all
 }
 
-// buildEngine makes the worker engine and the metrics that it raises.
+// buildEngine makes the worker engine, which does nothing before its start, and the
+// metrics that it raises.
 func (a *app) buildEngine(context.Context) (err error) {
 	if a.worker == "" {
 		a.worker = workerName()
@@ -314,6 +317,7 @@ func (a *app) listenAndServe(ctx context.Context) error {
 		a.listener = listener
 	}
 	a.address = a.listener.Addr()
+	// The commands about users and tokens find a running dashboard by its database.
 	if err := a.store.Announce(a.localURL()); err != nil {
 		a.log.Warn("The commands user and token will not find this dashboard by its database.", "error", err)
 	}
@@ -359,7 +363,8 @@ func (a *app) startEngine(ctx context.Context) error {
 	return nil
 }
 
-// inBackground runs a task until the stop, which waits for its end.
+// inBackground runs a task in a goroutine of its own. The stop ends the task's
+// context and waits until the task has returned.
 func (a *app) inBackground(name string, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -9,7 +9,8 @@ import (
 	"redrive/internal/retention"
 )
 
-// everyMinute calls a function now and every minute, until the end of ctx.
+// everyMinute calls a function now and every minute, until the end of ctx. The first
+// call is not put off, because much may be due after a long stop.
 func everyMinute(ctx context.Context, do func(context.Context)) {
 	ticker := time.NewTicker(time.Minute)
 	defer ticker.Stop()

@@ -22,7 +22,8 @@ type console struct {
 }
 
 // progress returns a function that draws, a few times a second, how many of all
-// jobs are done.
+// jobs are done. It draws over one line of the standard error, which the caller
+// clears in the end.
 func (c console) progress(doing string) func(done, all int) {
 	drawn := time.Now()
 	return func(done, all int) {

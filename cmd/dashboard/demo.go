@@ -53,7 +53,7 @@ func (d *demoCommand) Run(c console) error {
 }
 
 // listenOnce opens the demo's socket as a file, from which each start makes a
-// listener of its own.
+// listener of its own. The file keeps the socket open between two starts.
 func listenOnce(address string) (*os.File, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -63,7 +63,8 @@ func listenOnce(address string) (*os.File, error) {
 	return listener.(*net.TCPListener).File()
 }
 
-// tell runs one world, from its history to its end. again is true after a reset.
+// tell runs one world, from its history to its end, and deletes its database. again
+// is true after a reset.
 func (d *demoCommand) tell(
 	ctx context.Context, c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger,
 ) (again bool, err error) {
@@ -74,13 +75,14 @@ func (d *demoCommand) tell(
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	db := filepath.Join(dir, "demo.db")
 	w := world{demo.New(d.Seed, settings), make(chan struct{}, 1)}
-	if err := w.writeHistory(ctx, c, db, settings); err != nil {
+	if err := w.writeHistory(ctx, c, db); err != nil {
 		return false, unlessInterrupted(ctx, log, err)
 	}
 	listener, err := net.FileListener(socket)
 	if err != nil {
 		return false, err
 	}
+	// The commits of a database that is thrown away need not wait for the disk.
 	a, err := startApp(ctx, parts{
 		listener: listener, db: db, relaxed: true, config: settings, log: log,
 		handlers: w.Handler, sender: w, demo: w, worker: "shop",
@@ -104,7 +106,7 @@ var errStartOver = errors.New("the demo starts over")
 // world is the demo's world as the server sees it.
 type world struct {
 	*demo.World
-	reset chan struct{}
+	reset chan struct{} // one slot: somebody asked for a reset
 }
 
 // Faults lists the switches for the banner.
@@ -127,7 +129,7 @@ func (w world) Reset(context.Context) error {
 
 // writeHistory writes what happened in the day before the start, and shows the
 // progress.
-func (w world) writeHistory(ctx context.Context, c console, db string, settings *config.Config) error {
+func (w world) writeHistory(ctx context.Context, c console, db string) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {
 		return err
@@ -138,7 +140,8 @@ func (w world) writeHistory(ctx context.Context, c console, db string, settings 
 	return errors.Join(err, s.Close())
 }
 
-// play feeds the running app until it stops, or ends it at a reset.
+// play lets the world send its jobs to the running app until that stops, and stops
+// the app when somebody asks for a reset.
 func (a *app) play(w world) {
 	a.inBackground("demo", func(ctx context.Context) {
 		if err := w.Feed(ctx, a.store); err != nil {

@@ -76,7 +76,7 @@ func (p *policy) Run(c console) error {
 	if err != nil {
 		return usageError{err}
 	}
-	// The numbers are those of the page, so that both show the same herd.
+	// The seed is that of the page, so that both show the same simulation.
 	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
 	return policypage.Write(c.stdout, entry, herd)
 }
@@ -95,7 +95,8 @@ func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
 	return policypage.Entry{Name: "file:" + p.Name, Policy: read}, err
 }
 
-// isFileName reports whether a name can only be that of a file.
+// isFileName reports whether a name can only be that of a file: then what is wrong
+// with the file is said, and not that there is no such policy.
 func isFileName(name string) bool {
 	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
@@ -127,7 +128,8 @@ func (d *doctor) Run(c console) error {
 	return err
 }
 
-// seedCommand is dashboard seed: it writes a large database, to measure how fast
+// seedCommand is dashboard seed. It goes through the ordinary store, so that every
+// index and counter is as in production: it writes a large database, to measure how fast
 // the pages are on it.
 type seedCommand struct {
 	DB   string `name:"db" help:"Database file to make; it must not exist." required:"" placeholder:"FILE"`
@@ -151,6 +153,7 @@ func (s *seedCommand) Run(c console) error {
 	err := s.write(ctx, c, begin)
 	fmt.Fprint(c.stderr, "\r\033[K")
 	if err != nil {
+		// SQLite keeps files beside the database, and the store its lock.
 		for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
 			if problem := os.Remove(s.DB + suffix); problem != nil && !errors.Is(problem, os.ErrNotExist) {
 				err = errors.Join(err, problem)

@@ -99,7 +99,8 @@ func run(args []string, c console) int {
 	if err != nil { // unreachable unless the struct above is wrong
 		panic(err)
 	}
-	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 { // the parser would change it
+	// The parser would replace what is not valid UTF-8, and a job would get another type.
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
 		return fail(c, usage("%q is not valid UTF-8", args[i]))
 	}
 	command, err := parser.Parse(args)
@@ -115,7 +116,8 @@ func run(args []string, c console) int {
 	return 0
 }
 
-// hint is advice for the person who wrote a wrong command line.
+// hint is advice for the person who wrote a wrong command line. The parser takes
+// a payload that is a negative number for a flag.
 func hint(args []string) string {
 	for _, arg := range args {
 		if args[0] == "enqueue" && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
@@ -125,7 +127,8 @@ func hint(args []string) string {
 	return "dashboard --help lists what there is"
 }
 
-// fail prints in one line what went wrong, and returns the exit code.
+// fail prints what went wrong in one line, because the logs of a service are read
+// line by line, and returns the exit code.
 func fail(c console, err error) int {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
@@ -153,7 +156,8 @@ type serve struct {
 	InsecureNoAuth bool    `help:"Listen beyond this machine although nobody has to log in."`
 }
 
-// Run serves until a signal or a failure.
+// Run serves until a signal or a failure. What is wrong with the flags and the
+// configuration is said before anything is opened.
 func (s *serve) Run(c console) error {
 	if err := checkListen(s.Listen, true); err != nil {
 		return err
@@ -245,7 +249,8 @@ func attend(a *app, signals <-chan os.Signal, log *slog.Logger) error {
 // the stop at once that follows.
 const failureGrace = 2 * time.Second
 
-// newLog returns a log of the least level that is shown, as text or as JSON.
+// newLog returns a log that shows what has this level or a higher one, as text or
+// as JSON.
 func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
@@ -261,7 +266,8 @@ func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 // usualConfig is the configuration file that is read where it exists.
 const usualConfig = "redrive.yaml"
 
-// loadConfig reads the named file, or the usual one where it exists.
+// loadConfig reads the named file. Without a name it reads the usual one where that
+// exists, and takes the built-in configuration otherwise.
 func loadConfig(path string) (*config.Config, error) {
 	if path == "" {
 		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {

@@ -133,17 +133,13 @@ type bulkFlags struct {
 }
 
 // replayCommand is dashboard replay: it replays the jobs that a filter selects.
-type replayCommand struct {
-	bulkFlags `embed:""`
-}
+type replayCommand struct{ bulkFlags }
 
 // Run replays through a running dashboard.
 func (r *replayCommand) Run(c console) error { return r.act(c, operation.Replay) }
 
 // discardCommand is dashboard discard: it discards the jobs that a filter selects.
-type discardCommand struct {
-	bulkFlags `embed:""`
-}
+type discardCommand struct{ bulkFlags }
 
 // Run discards through a running dashboard.
 func (d *discardCommand) Run(c console) error { return d.act(c, operation.Discard) }
@@ -180,6 +176,7 @@ func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	// The first interrupt ends the command; what it began is aborted or goes on.
 	w := &watcher{console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.stdout)}
 	if err := w.begin(ctx, b.Filter); err != nil {
 		return err
@@ -244,7 +241,8 @@ func parseRate(text string) (float64, error) {
 	return 0, usage("--rate %q is not a rate as 20/s, 300/m or 1000/h", text)
 }
 
-// watcher is a command that has begun an operation and watches it.
+// watcher is a command that has begun an operation and watches it. Each answer of
+// the dashboard replaces what it knows.
 type watcher struct {
 	console
 	dashboard *client.Client

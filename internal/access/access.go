@@ -7,7 +7,7 @@
 //
 // No secret is kept as it is. A password is kept as argon2id, slow on purpose
 // because people choose it; a session and a token are 256 random bits, which
-// nobody can guess, and are kept as their SHA-256. Whoever reads the database
+// nobody can guess, and are kept as their SHA-256. A person who reads the database
 // or a backup of it can use none of them.
 //
 // Whatever is empty, unknown or cannot be read allows nothing.

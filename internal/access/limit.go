@@ -78,7 +78,7 @@ func (l *Limiter) Audits(now time.Time) bool {
 	return true
 }
 
-// forget removes whoever has not tried lately.
+// forget removes the people who have not tried lately.
 func (l *Limiter) forget(now time.Time) {
 	maps.DeleteFunc(l.people, func(_ person, tries []time.Time) bool { return len(since(tries, now.Add(-personWindow))) == 0 })
 }

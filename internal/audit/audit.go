@@ -1,5 +1,5 @@
-// Package audit holds the nouns of the audit log: who did what to what, and
-// when. The store chains the entries by their hashes.
+// Package audit holds the types of the audit log: who did what to what, and when.
+// The store chains the entries by their hashes, so that a later change shows.
 package audit
 
 import (
@@ -34,7 +34,7 @@ type Entry struct {
 	Hash    []byte // SHA-256 over the hash of the entry before and this one
 }
 
-// Name is how texts name the actor of an act that has a name or none.
+// Name is how texts call an actor, who may have no name.
 func Name(by string) string {
 	if by == "" {
 		return "somebody"

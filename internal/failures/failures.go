@@ -1,4 +1,4 @@
-// Package failures holds the nouns of the failures page: an error group is all
+// Package failures holds the types of the failures page: an error group is all
 // failures with one fingerprint, and a person resolves it, ignores it for a
 // time, or leaves it open.
 package failures
@@ -24,7 +24,7 @@ const (
 	OtherGroup = "other"
 )
 
-// State is what a person thinks of an error group.
+// State is what a person decided about an error group.
 type State string
 
 const (
@@ -56,16 +56,16 @@ const (
 // MaxPatience bounds the failures for which a group is ignored.
 const MaxPatience = 1_000_000_000
 
-// Patience is how long a group is ignored: until the first of what is set comes
-// true. The zero Patience is for ever.
+// Patience is how long a group is ignored: until the first of its conditions is
+// met. The zero Patience never ends.
 type Patience struct {
 	Until time.Time
 	Count int64 // failures in all, see Group.Failures
 	Rate  int64 // failures within one hour by the clock
 }
 
-// Over says why the patience is over at a time, with so many failures in all
-// and in the hour; empty while it is not.
+// Over says why a group is no longer ignored at a time, with so many failures in
+// all and in the current hour. It is empty as long as the group is ignored.
 func (p Patience) Over(now time.Time, failures, hour int64) Reopening {
 	switch {
 	case !p.Until.IsZero() && !now.Before(p.Until):
@@ -259,10 +259,4 @@ func (s Decision) Check(now time.Time) error {
 		return invalid.Errorf("rate", "must be between 1 and %d", MaxPatience)
 	}
 	return nil
-}
-
-// CauseOf is the cause of a job that came as a dead letter and never ran: its
-// reason is what it shares with others.
-func CauseOf(j job.Job) fingerprint.Cause {
-	return fingerprint.Of(j.Type, string(j.Reason), j.Error.Message, "")
 }

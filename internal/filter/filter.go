@@ -18,7 +18,6 @@
 package filter
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -69,9 +68,9 @@ func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matc
 // Zero reports whether the filter selects everything.
 func (f Filter) Zero() bool { f.Sort = Newest; return f == Filter{} }
 
-// ByEnqueueing reports whether the filter's jobs are listed by the order of
-// their enqueueing: those of some statuses, and what is found by its text. The
-// others go by the time of their last change.
+// ByEnqueueing reports whether the filter's jobs are listed in the order of their
+// enqueueing: those of some statuses, and those that a search finds. The others
+// are listed by the time of their last change.
 func (f Filter) ByEnqueueing() bool { return f.Searches() || f.Status.ByEnqueueing() }
 
 // Searches reports whether the filter looks for text, which only jobs have that
@@ -110,6 +109,7 @@ func (f Filter) Words() string {
 	return s
 }
 
+// noun names what is selected, by its status.
 func (f Filter) noun() string {
 	switch f.Status {
 	case "":
@@ -136,18 +136,7 @@ func phrases(pairs ...string) []string {
 	return all
 }
 
-func (s Span) words() string {
-	switch {
-	case s.Max == 0:
-		return fmt.Sprintf("%d or more", s.Min)
-	case s.Min == 0:
-		return fmt.Sprintf("%d or fewer", s.Max)
-	case s.Min == s.Max:
-		return fmt.Sprint(s.Min)
-	}
-	return fmt.Sprintf("%d to %d", s.Min, s.Max)
-}
-
+// formatMoment writes a time as a sentence has it.
 func formatMoment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.999999") + " UTC" }
 
 // Contains reports whether one of the texts contains what is looked for, case
@@ -204,8 +193,8 @@ func ParseCursor(s string) (Cursor, error) {
 	return Cursor{time.UnixMicro(n[0]).UTC(), n[1]}, nil
 }
 
-// List is one page of jobs, newest first, without what they bring along: their
-// payloads, meta and envelopes.
+// List is one page of jobs, newest first, without their payloads, meta and
+// envelopes.
 type List struct {
 	Jobs []job.Job
 	Next Cursor // zero on the last page
@@ -236,9 +225,9 @@ type NameCount struct {
 	Count int64
 }
 
-// Facets are what a list can be narrowed to, the most frequent first: each is
-// counted under what the filter says of the other two. Texts, times and whatever
-// else the filter says are not counted.
+// Facets are what a list can be narrowed to, the most frequent first. Each is
+// counted under what the filter says of the other two; the rest of the filter,
+// such as its texts and times, is not taken into account.
 type Facets struct {
 	Reasons []ReasonCount // of open dead letters only
 	Queues  []NameCount

@@ -31,6 +31,7 @@ func Parse(q string, now time.Time) (Filter, error) {
 	return f, nil
 }
 
+// parse reads a filter without checking whether a job can match it.
 func parse(q string, now time.Time) (f Filter, err error) {
 	words, err := splitQuery(q)
 	if err != nil {
@@ -59,7 +60,8 @@ func parse(q string, now time.Time) (f Filter, err error) {
 	return f, checkSearch("text", f.Text)
 }
 
-// read reads the value of one qualifier.
+// read reads the value of one qualifier. Its errors name the qualifier as it was
+// written; seen holds the qualifiers that were read before.
 func (f *Filter) read(name string, w word, now time.Time, seen map[string]bool) error {
 	q := qualifierNamed(name)
 	switch {
@@ -99,8 +101,8 @@ func (w word) qualifier() string {
 
 // splitQuery cuts a query into its words.
 func splitQuery(q string) ([]word, error) {
-	if len(q) > MaxQuery || !utf8.ValidString(q) {
-		return nil, invalid.Errorf("q", "must be valid UTF-8 of at most %d bytes", MaxQuery)
+	if len(q) > maxQuery || !utf8.ValidString(q) {
+		return nil, invalid.Errorf("q", "must be valid UTF-8 of at most %d bytes", maxQuery)
 	}
 	var words []word
 	for {
@@ -147,7 +149,8 @@ func qualifierOf(q string) (name, rest string) {
 	return strings.ToLower(name), rest
 }
 
-// unquote reads up to the closing quotation mark.
+// unquote reads up to the closing quotation mark. A backslash stands for itself
+// unless a quotation mark or another backslash follows.
 func unquote(q string) (value, rest string, err error) {
 	var b strings.Builder
 	for i := 0; i < len(q); i++ {
@@ -167,7 +170,8 @@ func unquote(q string) (value, rest string, err error) {
 	return "", "", &invalid.Error{Field: "q", Problem: "a quotation mark is not closed"}
 }
 
-// suggestion is what somebody may have meant.
+// suggestion names the qualifier that was probably meant, the one whose name
+// differs by at most two letters, or lists all of them.
 func suggestion(name string) string {
 	best, distance := "", 3
 	var names []string
@@ -183,7 +187,8 @@ func suggestion(name string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// editDistance is the number of letters to change, add or leave out.
+// editDistance is how many letters have to be changed, added or removed to turn
+// one word into the other.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -242,24 +247,30 @@ func parseSpan(field, text string) (Span, error) {
 	return s, nil
 }
 
+// parseCount reads a number without a sign that a Span can hold.
 func parseCount(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err == nil && n < math.MaxInt32 && !strings.HasPrefix(s, "+")
 }
 
-// String is the form in which people write the range.
-func (s Span) String() string {
+// String is the form in which people write the range; empty for every number.
+func (s Span) String() string { return s.format(">=%d", "<=%d", "%d..%d") }
+
+// words is the range in a sentence.
+func (s Span) words() string { return s.format("%d or more", "%d or fewer", "%d to %d") }
+
+func (s Span) format(atLeast, atMost, between string) string {
 	switch {
 	case s == Span{}:
 		return ""
 	case s.Max == 0:
-		return ">=" + strconv.Itoa(s.Min)
+		return fmt.Sprintf(atLeast, s.Min)
 	case s.Min == 0:
-		return "<=" + strconv.Itoa(s.Max)
+		return fmt.Sprintf(atMost, s.Max)
 	case s.Min == s.Max:
 		return strconv.Itoa(s.Min)
 	}
-	return fmt.Sprintf("%d..%d", s.Min, s.Max)
+	return fmt.Sprintf(between, s.Min, s.Max)
 }
 
 // parseMoment reads a time as people write one: RFC 3339, a date, a date and a

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +18,8 @@ import (
 
 // The limits of what can be looked for, in bytes unless said.
 const (
-	MaxQuery  = 4000 // of a whole filter
-	MaxSearch = 200  // of each text
+	maxQuery  = 4000 // of a whole filter
+	maxSearch = 200  // of each text
 	MinSearch = 3    // characters of each text
 	MinID     = 8    // characters of the beginning of an id
 )
@@ -34,7 +33,7 @@ func Qualifiers() []Qualifier {
 	for _, q := range qualifiers() {
 		all = append(all, Qualifier{q.name, q.example})
 		if q.alias != "" {
-			all = append(all, Qualifier{q.alias, strings.Replace(q.aliased, q.name, q.alias, 1)})
+			all = append(all, Qualifier{q.alias, q.aliased})
 		}
 	}
 	return all
@@ -111,6 +110,7 @@ func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier 
 	}
 }
 
+// span is a qualifier whose value is a range of numbers.
 func span(name, example string, field func(*Filter) *Span) qualifier {
 	return qualifier{
 		name: name, example: example,
@@ -123,6 +123,7 @@ func span(name, example string, field func(*Filter) *Span) qualifier {
 	}
 }
 
+// moment is a qualifier whose value is a time. It is written as an absolute time.
 func moment(name, alias, example, aliased string, field func(*Filter) *time.Time) qualifier {
 	return qualifier{
 		name: name, alias: alias, example: example, aliased: aliased,
@@ -140,6 +141,7 @@ func moment(name, alias, example, aliased string, field func(*Filter) *time.Time
 	}
 }
 
+// operation is the qualifier whose value is the number of an operation.
 func operation() qualifier {
 	return qualifier{
 		name: "operation", example: "operation:12",
@@ -211,9 +213,9 @@ func (f Filter) Without(name string) Filter {
 	return f
 }
 
-// With adds the value of one qualifier, as a parameter of an address has it. An
-// empty value adds nothing. The filter may say the same already, but nothing
-// else of that part: that is a *invalid.Error.
+// With returns the filter with the value of one qualifier, which is written as in
+// a parameter of an address. An empty value adds nothing. When the filter has
+// another value for the qualifier already, that is a *invalid.Error.
 func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	if value == "" {
 		return f, nil
@@ -237,7 +239,7 @@ func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	return f, err
 }
 
-// quoted is a text in quotation marks.
+// quoted is a text in quotation marks, as Parse reads it.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
@@ -263,8 +265,11 @@ func quotedText(s string) string {
 // Check returns a *invalid.Error for the first field that no job can match.
 func (f Filter) Check() error {
 	if f.Status != "" && !slices.Contains(job.Statuses(), f.Status) {
-		known := strings.ReplaceAll(strings.Trim(fmt.Sprint(job.Statuses()), "[]"), " ", ", ")
-		return invalid.Errorf("state", "%q is unknown; use %s", clip.Text(string(f.Status), 64), known)
+		var known []string
+		for _, s := range job.Statuses() {
+			known = append(known, string(s))
+		}
+		return invalid.Errorf("state", "%q is unknown; use %s", clip.Text(string(f.Status), 64), strings.Join(known, ", "))
 	}
 	if known := retry.Reasons(); f.Reason != "" && !slices.Contains(known, f.Reason) {
 		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
@@ -287,6 +292,7 @@ func (f Filter) Check() error {
 	return f.checkRest()
 }
 
+// checkRest checks the fields that have a form of their own.
 func (f Filter) checkRest() error {
 	notHex := func(r rune) bool { return !strings.ContainsRune("0123456789abcdef-", r) }
 	notPlain := func(r rune) bool { return r <= 0x20 || r >= 0x7f }
@@ -331,8 +337,8 @@ func checkSearch(field, s string) error {
 // CheckText refuses what no text contains that is searched.
 func CheckText(field, s string) error {
 	switch {
-	case len(s) > MaxSearch || !utf8.ValidString(s):
-		return invalid.Errorf(field, "must be valid UTF-8 of at most %d bytes", MaxSearch)
+	case len(s) > maxSearch || !utf8.ValidString(s):
+		return invalid.Errorf(field, "must be valid UTF-8 of at most %d bytes", maxSearch)
 	case strings.ContainsRune(s, 0):
 		return invalid.Errorf(field, "holds a NUL character, which no text has that can be searched")
 	}

@@ -1,6 +1,6 @@
-// Package job holds the nouns that every other package speaks of: the job, its
-// attempts, its dead letters, the settlement that ends an execution, and the
-// counters.
+// Package job holds the types that every other package uses: the job, its
+// attempts and dead letters, the settlement that ends an execution, the limits of
+// what is kept, and the counters.
 //
 // A job is enqueued once and keeps its id for ever. It lives in runs: run 1
 // starts at enqueue, each replay starts the next one, and no history is lost.
@@ -43,7 +43,7 @@ import (
 	"redrive/internal/retry"
 )
 
-// State is where a job stands, in the words of the Open Job Spec.
+// State is the state of a job, in the words of the Open Job Spec.
 type State string
 
 const (
@@ -72,8 +72,8 @@ const (
 	LetterTrashed Letter = "trashed" // a person discarded the job; it can be restored until it is purged
 )
 
-// Status is a State, or one of four views that pages and filters name beside
-// the states. It is what a badge says.
+// Status is a State, or one of four parts of a state that pages and filters name
+// like states. It is what a badge shows.
 type Status string
 
 const (
@@ -122,7 +122,7 @@ type Job struct {
 	Payload    []byte
 	Meta       json.RawMessage // a JSON object, or nil
 	Policy     retry.Policy    // effective: merged at enqueue
-	Origins    Origins         // who said what of the policy and the ttr
+	Origins    Origins         // of the policy and the ttr
 	Timeout    time.Duration   // ttr: the longest that an execution may take
 	RunAt      time.Time       // not before
 	ExpiresAt  time.Time       // the first attempt begins before that; zero: no bound
@@ -143,14 +143,14 @@ type Job struct {
 	Envelope   []byte    // the BabelQueue envelope exactly as it came; nil for other jobs, and in lists
 }
 
-// Origins says, for each field of a policy by the name that people write and
-// for "ttr", whose word it is, as a stable code: "job", "type:email.*",
-// "queue:orders", "default" (the file's), "built_in", "rule:NAME"; followed by
-// "/preset:NAME" or "/policy:NAME" where that place named one. It is never
-// changed once it is made.
+// Origins says where each field of a job's policy came from, and its ttr. The keys
+// are the names that people write; the values are stable codes: "job",
+// "type:email.*", "queue:orders", "default" (of the configuration), "built_in",
+// "rule:NAME"; followed by "/preset:NAME" or "/policy:NAME" where a whole policy was
+// named there. Origins are never changed once they are made.
 type Origins map[string]string
 
-// Status is the state, told apart where a person needs it.
+// Status is the state, or the part of it that a person needs to see.
 func (j Job) Status() Status {
 	switch {
 	case j.State == Discarded && j.Letter == LetterStored:
@@ -170,9 +170,9 @@ func (j Job) Replayable() bool {
 	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
 }
 
-// Expired reports whether the job's time to live is over, which bounds the wait
-// for its first attempt only: what has failed follows its policy, and who
-// replays a job wants it still.
+// Expired reports whether the job's time to live is over. It bounds the wait for
+// the first attempt only: a job that has failed follows its policy, and a job that
+// a person replays is still wanted.
 func (j Job) Expired(now time.Time) bool {
 	return j.Run == 1 && j.Attempts == 0 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
 }

@@ -1,6 +1,6 @@
-// Package operation holds the nouns of an act on many jobs: replay, discard or
-// restore everything that a filter selects. Its scope is frozen before it
-// starts, it works at a pace, and it can pause after the first few jobs.
+// Package operation holds the types of operations on many jobs: to replay, discard
+// or restore everything that a filter selects. The scope of an operation is frozen
+// before it starts, it works at a pace, and it can pause after the first few jobs.
 package operation
 
 import (

@@ -25,8 +25,8 @@ type Code string
 const (
 	CodeRetry      Code = "RETRY"       // try again, with the policy's delay
 	CodeDiscard    Code = "DISCARD"     // never again, and no dead letter
-	CodeDeadLetter Code = "DEAD_LETTER" // never again: a person shall look
-	CodeFail       Code = "FAIL"        // as DISCARD, for a failure that the handler recognised
+	CodeDeadLetter Code = "DEAD_LETTER" // never again: a person has to look
+	CodeFail       Code = "FAIL"        // like DISCARD, for a failure that the handler recognised
 )
 
 // Valid reports whether c is empty or one of the four codes.
@@ -77,7 +77,7 @@ func Reasons() []Reason {
 type Answer struct {
 	Code       Code
 	Poison     Reason         // the job is an envelope that cannot be read: a dead letter for this reason
-	Retryable  *bool          // false: as DEAD_LETTER; true: as RETRY
+	Retryable  *bool          // false: like DEAD_LETTER; true: like RETRY
 	RetryAfter *time.Duration // replaces the policy's delay, under its cap
 }
 
@@ -223,7 +223,7 @@ func (a Answer) wantsRetry() bool {
 	return a.Code == CodeRetry || a.RetryAfter != nil || a.Retryable != nil && *a.Retryable
 }
 
-// Source says whose delay it is.
+// Source says where a delay came from.
 type Source string
 
 const (

@@ -128,7 +128,7 @@ type Herd struct {
 	Retries int           // of each job, as far as they were followed
 	Cut     bool          // the policy allows more than those
 	Jitter  Jitter        // of Spread: the policy's own, or the Open Job Spec's where it has none
-	Bucket  time.Duration // whole seconds for which one number of a lane stands
+	Bucket  time.Duration // whole seconds that one number of a lane counts
 	Together,
 	Spread Lane // without jitter, and with it
 }
@@ -181,7 +181,7 @@ func (p Policy) waves(jobs, retries int, random func() float64) [][]int64 {
 	return all
 }
 
-// laneOf counts the seconds of all waves. Each of them stands for as many
+// laneOf counts the seconds of all waves. Each of them counts for as many
 // jobs, and a bucket is so many seconds wide.
 func laneOf(waves [][]int64, jobs int, width int64) Lane {
 	var lane Lane

@@ -3,8 +3,8 @@
 // It is pure: no input or output, no clock, no goroutine. A [Policy] says how
 // often and how fast to try again; [Policy.Decide] turns one failed attempt
 // into one [Decision]; [Policy.Delay] computes one delay and keeps every step
-// of the calculation, so that a page can show it later. Whoever needs
-// randomness passes it in.
+// of the calculation, so that a page can show it later. Random numbers are passed
+// in by the caller.
 //
 // One structure says what four documented systems say:
 //
@@ -89,9 +89,9 @@ func Default() Policy {
 	}
 }
 
-// Presets lists the names of the presets: whole policies, each as one of the
-// documented systems would have it. Whoever names one takes every field from it
-// and overrides what should differ.
+// Presets lists the names of the presets: whole policies, each like that of one of
+// the documented systems. A policy that names a preset takes every field from it,
+// except those that it sets itself.
 func Presets() []string { return []string{"ojs", "daycry", "yii2", "initphp", "sidekiq"} }
 
 // Preset returns the policy of that name; the caller owns its lists.
@@ -103,7 +103,7 @@ func Preset(name string) (p Policy, ok bool) {
 	case "daycry":
 		// A job of daycry/jobs that says no maxRetries is never retried
 		// (src/Queues/RequeueHelper.php), and retryBackoffStrategy is "none"
-		// (src/Config/Jobs.php). Whoever names the preset wants its retries: three,
+		// (src/Config/Jobs.php). A policy that names the preset wants retries: three,
 		// as in the examples of its documentation (docs/MIGRATION-v1-to-v3.md), with
 		// the figures that src/Config/Jobs.php gives for the exponential strategy.
 		p.MaxAttempts, p.InitialInterval, p.Jitter = 4, 5*time.Second, Jitter{0.85, 1.15}
@@ -137,7 +137,7 @@ type Patch struct {
 
 // With returns p overridden by what the patch says, field by field. A patch
 // that raises the delays past the cap without naming a cap raises the cap too:
-// whoever writes "initial_interval: PT1H" means an hour.
+// "initial_interval: PT1H" means an hour.
 func (p Policy) With(patch Patch) Policy {
 	set(&p.MaxAttempts, patch.MaxAttempts)
 	set(&p.Strategy, patch.Strategy)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"redrive/internal/failures"
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/store/book"
@@ -26,10 +25,10 @@ import (
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
 	texts := rows.TextsOf(jobs)
-	causes := map[int]fingerprint.Cause{} // of those that come as dead letters
+	causes := map[int]fingerprint.Cause{} // of those that come as dead letters, which share a reason and not an error type
 	for i := range jobs {
 		if fresh(&jobs[i], now); jobs[i].State == job.Discarded {
-			causes[i] = failures.CauseOf(jobs[i])
+			causes[i] = fingerprint.Of(jobs[i].Type, string(jobs[i].Reason), jobs[i].Error.Message, "")
 		}
 	}
 	done, err := db.Write(ctx, s.writer, len(jobs), func(t *db.Tx) ([]job.Enqueued, error) {

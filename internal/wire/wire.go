@@ -38,8 +38,8 @@ func ParseDuration(s string) (time.Duration, error) {
 // maxDays bounds every duration that is written anywhere: ten years.
 const maxDays = 3660
 
-// ParseGoDuration reads an ISO 8601 duration, or Go's form, "1m30s", before
-// which whole days may stand: "180d", "1d12h".
+// ParseGoDuration reads an ISO 8601 duration, or one in Go's form, "1m30s", which
+// may begin with whole days: "180d", "1d12h".
 func ParseGoDuration(s string) (time.Duration, error) {
 	if d, err := inDays(s); err == nil {
 		if d < 0 || d > maxDays*24*time.Hour {
@@ -54,7 +54,8 @@ func ParseGoDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// inDays reads Go's form of a duration with days before it.
+// inDays reads a duration in Go's form that may begin with days. It may be
+// negative or too long.
 func inDays(s string) (time.Duration, error) {
 	number, rest, ok := strings.Cut(s, "d")
 	days, err := strconv.ParseUint(number, 10, 16)
@@ -179,6 +180,8 @@ func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.
 	return patch, nil
 }
 
+// decodePolicyField reads one field into the patch. Its error does not name the
+// field.
 func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(string) (time.Duration, error)) (err error) {
 	if bytes.Equal(raw, []byte("null")) {
 		return fmt.Errorf("must not be null; leave the field out")
@@ -210,6 +213,7 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(strin
 	return err
 }
 
+// field reads a value of one type; want names the type for people.
 func field[T any](raw []byte, want string) (*T, error) {
 	var v T
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -218,6 +222,7 @@ func field[T any](raw []byte, want string) (*T, error) {
 	return &v, nil
 }
 
+// nameField reads the name of a whole policy.
 func nameField(raw []byte) (string, error) {
 	name, err := field[string](raw, "the name of a policy")
 	if err == nil && *name == "" {
@@ -252,6 +257,7 @@ func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]ti
 	return &schedule, nil
 }
 
+// errorsField reads a list of types of errors.
 func errorsField(raw []byte) (*[]string, error) {
 	entries, err := listField(raw, "a list of strings")
 	if err != nil {
@@ -265,6 +271,7 @@ func errorsField(raw []byte) (*[]string, error) {
 	return entries, nil
 }
 
+// listField reads a list of strings that is not too long.
 func listField(raw []byte, want string) (*[]string, error) {
 	entries, err := field[[]string](raw, want)
 	if err == nil && len(*entries) > retry.MaxEntries {
