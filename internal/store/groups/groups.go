@@ -282,7 +282,8 @@ func (b *Book) Decide(
 	})
 }
 
-// action is what the audit log calls a decision.
+// action is what the audit log calls a decision. These names are stable: filters
+// of the log name them.
 func action(to failures.State) string {
 	switch to {
 	case failures.Resolved:
