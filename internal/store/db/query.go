@@ -80,12 +80,13 @@ func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) er
 // columns go.
 func All[T any](src Source, query string, fields func(*T) []any, args ...any) (all []T, err error) {
 	err = src.Query(query, func(rows *sql.Rows) error {
-		var v T
-		if err := rows.Scan(fields(&v)...); err != nil {
-			return err
+		all = append(all, *new(T)) // in place: a value of its own would cost each row an allocation
+		last := len(all) - 1
+		err := rows.Scan(fields(&all[last])...)
+		if err != nil {
+			all = all[:last]
 		}
-		all = append(all, v)
-		return nil
+		return err
 	}, args...)
 	return all, err
 }
