@@ -135,6 +135,9 @@ func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.
 
 func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
+	if len(jobs) == 0 {
+		return nil, nil
+	}
 	type row struct {
 		seq int64
 		history.Trashed
