@@ -142,9 +142,6 @@ func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 		seq int64
 		history.Trashed
 	}
-	if len(jobs) == 0 {
-		return nil, nil
-	}
 	found, err := db.All(src, query, func(r *row) []any {
 		return []any{&r.seq, db.Time(&r.At), &r.By, &r.Bulk, &r.State, &r.Letter, &r.Reason}
 	}, rows.Seqs(jobs))
