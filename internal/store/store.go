@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -199,7 +200,7 @@ func chain(src db.Source) db.Finding {
 
 // invariants are those of the core, followed by those of the books.
 func invariants() []db.Invariant {
-	all := []db.Invariant{
+	core := []db.Invariant{
 		{What: "the list of a job repeats its state", Query: `SELECT id FROM jobs
 			WHERE list_state <> CASE WHEN state IN ('available', 'active', 'completed') THEN '' ELSE state END`},
 		{What: "only discarded jobs have letters", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
@@ -218,8 +219,5 @@ func invariants() []db.Invariant {
 			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM search_backlog)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
-	for _, b := range []interface{ Invariants() []db.Invariant }{(*counters.Book)(nil), (*groups.Book)(nil), (*operations.Book)(nil)} {
-		all = append(all, b.Invariants()...)
-	}
-	return all
+	return slices.Concat(core, (*counters.Book)(nil).Invariants(), (*groups.Book)(nil).Invariants(), (*operations.Book)(nil).Invariants())
 }

@@ -8,6 +8,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,11 +38,8 @@ func New(writer *db.Writer, reader *db.Reader) *Book { return &Book{writer: writ
 // Load reads whether anybody has to log in, and where the audit log goes on.
 func (b *Book) Load(src db.Source) error {
 	guarded, err := isGuarded(src)
-	if err == nil {
-		b.guarded.Store(guarded)
-		err = b.loadHead(src)
-	}
-	return db.Wrap(err, "read who has access")
+	b.guarded.Store(guarded)
+	return db.Wrap(cmp.Or(err, b.loadHead(src)), "read who has access")
 }
 
 // Begin starts a transaction.

@@ -30,6 +30,7 @@ import (
 	"fmt"
 
 	"redrive/internal/filter"
+	"redrive/internal/job"
 )
 
 // Database says where the data is. A database that is opened twice at the same
@@ -128,3 +129,19 @@ func (i Invariant) Examine(src Source) Finding {
 	}
 	return Finding{i.What, problem}
 }
+
+// Document is what can be searched of a job that failed, as it was at its newest
+// failure and after redaction.
+type Document struct{ ID, Type, Error, Payload, Meta string }
+
+// maxSearched is how many bytes of each text can be searched.
+const maxSearched = 32 << 10
+
+// DocumentOf is what can be searched of a job, whose error is its newest one.
+func DocumentOf(j job.Job) Document {
+	failure := (&job.Failure{ErrorInfo: j.Error}).Error()
+	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
+}
+
+// searchable is the beginning of a text, which is the part that can be searched.
+func searchable(s string) string { return Clean(s[:min(len(s), maxSearched)]) }

@@ -68,12 +68,10 @@ func NewHealth(log *slog.Logger) *Health { return &Health{log: log, failed: make
 // Log is where the database tells of itself.
 func (h *Health) Log() *slog.Logger { return h.log }
 
-// Problem says why nothing can be written, as far as the last attempt showed,
-// or nil. It costs nothing.
+// Problem says why nothing can be written, as far as the last attempt showed.
 func (h *Health) Problem() *FileError { return h.problem.Load() }
 
-// Failed is closed after an I/O failure, or when the database was found damaged;
-// Problem says which. Nothing is written any more: stop claiming and exit.
+// Failed is closed when nothing will be written any more; Problem says why.
 func (h *Health) Failed() <-chan struct{} { return h.failed }
 
 // Report remembers what an error says of the database, and returns it. The engine

@@ -141,8 +141,7 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 // query has no error then.
 var ErrEnough = errors.New("enough was read")
 
-// Patience is how long a list may search. A filter that matches little among
-// much would read the whole table otherwise.
+// Patience is how long a list may search, which could be the whole table.
 const Patience = 2 * time.Second
 
 // TimedOut tells the end of a deadline from other errors.

@@ -139,8 +139,10 @@ func (b *Book) Top(ctx context.Context, now time.Time, limit int) ([]failures.Gr
 }
 
 // topGroups returns the numbers of the groups that failed most since an hour. It
-// goes by what they failed in the day before their newest failure, which is
-// never less, and so needs no look at most of them.
+// reads the groups by what they failed in the day before their newest failure,
+// the most first. That is never less than what they failed since the hour, so it
+// can end with the first group that cannot be among those already found: most
+// groups need no look.
 func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	const query = `SELECT id, last_seen, day, (SELECT coalesce(sum(failures), 0) FROM group_hours WHERE group_id = id AND hour >= $1)
 		FROM groups WHERE state = 'open' ORDER BY day DESC`

@@ -106,22 +106,8 @@ func (b *Book) RunsEnded(t *db.Tx, runs string) error {
 
 // Flush writes the sums.
 func (b *Book) Flush(t *db.Tx) error {
-	err := db.Steps(t, b.flushReopened, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest)
+	err := db.Steps(t, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest)
 	return db.Wrap(err, "write the error groups")
-}
-
-// flushReopened writes which groups opened by themselves, unless a person decided
-// something about them later in the same transaction.
-func (b *Book) flushReopened(t *db.Tx) error {
-	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
-	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
-		if d := b.sums.groups[id]; d.opened != "" {
-			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // flushGroups adds to the sums of groups. An act on many jobs touches hundreds.
@@ -151,9 +137,12 @@ func (b *Book) flushQueues(t *db.Tx) error {
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
-// flushNewest writes what is known of the newest failure of each group, when its
-// hours are written, and forgets the oldest hours.
+// flushNewest writes which groups opened by themselves, unless a person decided
+// something about them later in the same transaction. When the hours of a group
+// are written, it also writes what is known of its newest failure, and forgets the
+// oldest hours.
 func (b *Book) flushNewest(t *db.Tx) error {
+	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
 			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,
@@ -163,6 +152,11 @@ func (b *Book) flushNewest(t *db.Tx) error {
 		WHERE id = $1`
 	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
 		d := b.sums.groups[id]
+		if d.opened != "" {
+			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
+				return err
+			}
+		}
 		if d.seen == 0 {
 			continue
 		}
