@@ -129,7 +129,8 @@ func (a *app) stop(ctx context.Context) error {
 	return all
 }
 
-// url is the address of the dashboard.
+// url is the address of the dashboard, with the port that was taken when the flags
+// left it open.
 func (a *app) url() string { return "http://" + a.address.String() + a.base }
 
 // fail ends the app: attend receives the reason and stops the parts. Later reasons
@@ -373,7 +374,8 @@ func (a *app) inBackground(name string, run func(context.Context)) {
 }
 
 // startBackground begins the work that the product does by itself: it prunes
-// dead letters, opens error groups and makes failures searchable.
+// dead letters, opens error groups and makes failures searchable. Each of them
+// tries again after an error, so none of them can end the app.
 func (a *app) startBackground(context.Context) error {
 	a.inBackground("pruner", pruner{a.store.Prune, a.config.Retention(), a.log}.run)
 	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })

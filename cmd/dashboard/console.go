@@ -77,7 +77,8 @@ func askHidden(c console, terminal *os.File, prompt string) (string, error) {
 	return checkedPassword(string(text), err)
 }
 
-// checkedPassword returns a password as it was read, or why it cannot be one.
+// checkedPassword returns a password as it was read, or why it cannot be one. The
+// hash checks it again; here it is refused before anything is opened.
 func checkedPassword(password string, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)

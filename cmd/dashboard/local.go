@@ -102,7 +102,8 @@ func isFileName(name string) bool {
 }
 
 // doctor is dashboard doctor: it examines a database without changing it. A
-// dashboard may have the database open.
+// dashboard may have the database open. Each check is an invariant that the store
+// keeps in every commit, so a problem means damage or a bug.
 type doctor struct {
 	DB string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
 }

@@ -328,7 +328,9 @@ func (s *executions) hear(changes []job.Change) (relevant bool) {
 		case c.State != job.Available && c.State != job.Scheduled && c.State != job.Retryable:
 			continue
 		case c.State != job.Available && c.RunAt.After(time.Now()):
-			n.queues[c.Queue] = n.queues[c.Queue] // known from now on, whatever it holds
+			if _, known := n.queues[c.Queue]; !known {
+				n.queues[c.Queue] = false
+			}
 			n.due = earlier(n.due, c.RunAt)
 		default: // also when it was held: a claim that had to hold many may have left more
 			n.queues[c.Queue] = true

@@ -98,7 +98,7 @@ func (w writer) claim(at time.Time, count int) job.Claim {
 	for _, queue := range queueNames() {
 		free[queue] = count
 	}
-	return job.Claim{Worker: fmt.Sprintf("crowd-%d", 1+w.random.IntN(8)), Now: at, Lease: time.Hour, Free: free}
+	return job.Claim{Worker: fmt.Sprintf("worker-%d", 1+w.random.IntN(8)), Now: at, Lease: time.Hour, Free: free}
 }
 
 // end is how one execution ends.

@@ -17,8 +17,6 @@ import (
 	"redrive/web/static"
 )
 
-func urlValues(raw string) (url.Values, error) { return url.ParseQuery(raw) }
-
 // dom is a parsed page.
 type dom struct{ *html.Node }
 

@@ -190,7 +190,7 @@ func isHidden(text string) bool {
 	return strings.HasPrefix(text, "••••••#") && len(text) < 40
 }
 
-// policyFact is a field of a job's effective policy, and whose word it is.
+// policyFact is a field of a job's effective policy, and where it comes from.
 type policyFact struct {
 	name   string
 	value  string
@@ -239,7 +239,7 @@ func jitterWords(j retry.Jitter) string {
 	return format.Jitter(j)
 }
 
-// originWords says whose word a field is; see [job.Origins].
+// originWords says where a field comes from; see [job.Origins].
 func originWords(code string) string {
 	place, kind, name := code, "", ""
 	for _, k := range []string{"preset", "policy"} {

@@ -7,7 +7,7 @@
 CREATE TABLE policies (
     id      INTEGER PRIMARY KEY,
     policy  TEXT NOT NULL, -- as job.EncodePolicy writes it
-    origins TEXT NOT NULL, -- job.Origins as JSON: whose word each field is; '' when nobody said
+    origins TEXT NOT NULL, -- job.Origins as JSON: where each field comes from; '' when there is nothing to say
     UNIQUE (policy, origins) -- jobs with equal policies share a row
 ) STRICT;
 

@@ -12,7 +12,7 @@ import (
 	"redrive/internal/retry"
 )
 
-var redoing = []func(*kit){
+var editing = []func(*kit){
 	ReplayWithChangesTheNextRun, ReplayWithNothingIsAReplay, ReplayWithMovesTheDepths, ReplayWithATimeWaits,
 	ReplayWithHappensOnce, ReplayWithKeepsWhatEachRunHad, ReplayWithRemovesNothingOfTheHistory,
 }
@@ -37,10 +37,10 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	first := simple()
 	first.TraceID, first.MessageID, first.Meta, first.Envelope = "t-1", "m-1", []byte(`{"a":1}`), []byte(`{"e":1}`)
 	was := k.dead(first)
-	redo := everything()
-	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, redo, eve)
+	edit := everything()
+	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, edit, eve)
 	k.check(err)
-	want := redo.Apply(was)
+	want := edit.Apply(was)
 	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
 	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
 	k.same("the job", got, want)
@@ -135,8 +135,8 @@ func ReplayWithHappensOnce(k *kit) {
 	var people sync.WaitGroup
 	for i := range errs {
 		people.Go(func() {
-			redo := job.Edit{Queue: fmt.Sprint("queue-", i), Body: &job.Body{Type: was.Type, Payload: fmt.Append(nil, i)}}
-			_, errs[i] = k.ReplayWith(k.ctx, k.now, was.ID, 1, redo, audit.Actor{Name: fmt.Sprint("person ", i)})
+			edit := job.Edit{Queue: fmt.Sprint("queue-", i), Body: &job.Body{Type: was.Type, Payload: fmt.Append(nil, i)}}
+			_, errs[i] = k.ReplayWith(k.ctx, k.now, was.ID, 1, edit, audit.Actor{Name: fmt.Sprint("person ", i)})
 		})
 	}
 	people.Wait()
@@ -160,8 +160,8 @@ func ReplayWithKeepsWhatEachRunHad(k *kit) {
 	j.Policy = policy(1)
 	id := k.settle(k.begin(j), job.Failed).ID
 	body := func(n int) *job.Body { return &job.Body{Type: j.Type, Payload: fmt.Append(nil, n)} }
-	for run, redo := range []job.Edit{{Body: body(2)}, {Queue: "mail"}, {}, {Queue: "orders", Body: body(5)}} {
-		_, err := k.ReplayWith(k.ctx, k.now, id, run+1, redo, eve)
+	for run, edit := range []job.Edit{{Body: body(2)}, {Queue: "mail"}, {}, {Queue: "orders", Body: body(5)}} {
+		_, err := k.ReplayWith(k.ctx, k.now, id, run+1, edit, eve)
 		k.check(err)
 		k.settle(k.claim(k.job(id).Queue, 1)[0], job.Failed)
 	}
