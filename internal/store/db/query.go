@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"redrive/internal/job"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"redrive/internal/job"
 )
 
 // Reader runs queries beside the writer, on the engine's pool.
