@@ -77,6 +77,7 @@ type Config struct {
 	queues    map[string]queue
 	types     map[string]kind
 	retention retention.Limits
+	limits    Limits
 	written   written
 	rules     *rules.Set
 	redactor  *redact.Redactor
@@ -176,6 +177,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
 		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
 		retention: retention.Limits{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),
+		limits: defaultLimits(),
 	}
 	read := func() error { return c.read(data) }
 	for _, step := range []func() error{read, c.link, c.check, c.compileRules} {

@@ -153,7 +153,7 @@ type badFile struct{ name, text, want string }
 
 func badPolicies() []badFile {
 	return []badFile{
-		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are access, base_path, dead_letter, expired, handlers, hosts, policies, policy, queues, redaction,"},
+		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are access, base_path, dead_letter, expired, handlers, hosts, limits, policies, policy, queues, redaction,"},
 		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, expired, policy, ttr, workers"},
 		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
 		{"negative attempts", "queues:\n  orders:\n    policy:\n      strategy: linear\n      max_attempts: -1", "redrive.yaml:5: queues.orders.policy.max_attempts: -1 is negative"},

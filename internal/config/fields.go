@@ -39,6 +39,7 @@ func (c *Config) read(data []byte) error {
 		"unknown_type": into(&c.UnknownType, word(retry.Unknown.Valid, "unknown; use hold, fail, dead_letter or delete")),
 		"hosts":        into(&c.Hosts, hosts),
 		"access":       c.readAccess,
+		"limits":       c.readLimits,
 		"base_path": into(&c.basePath,
 			word(IsBasePath, "not a path as /redrive: letters, digits, . _ - and slashes, without one at the end")),
 		"queues":   c.readQueues,

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Limits bound what strangers and users together can take of the process. Each has a
+// default that suits a machine of its own; docs/limits.md says what is answered
+// beyond it.
+type Limits struct {
+	Connections  int // to browsers and programs, open at once
+	Requests     int // under way at once
+	RequestBytes int // of the bodies of requests under way
+	Exports      int // files written at once
+	AddressShare int // percent of each of these that one address can have alone
+	Statements   int // texts of queries that are kept prepared
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// defaultLimits are the limits of a file that says nothing about them.
+func defaultLimits() Limits {
+	return Limits{
+		Connections: 12_000, Requests: 2_000, RequestBytes: 128 * mib, Exports: 8, AddressShare: 50, Statements: 256,
+	}
+}
+
+// Limits are the bounds on what everybody together may use.
+func (c *Config) Limits() Limits { return c.limits }
+
+// readLimits reads the section limits.
+func (c *Config) readLimits(v value) error {
+	l := &c.limits
+	return v.fields(map[string]func(value) error{
+		"connections":   into(&l.Connections, between(10, 1_000_000)),
+		"requests":      into(&l.Requests, between(10, 1_000_000)),
+		"request_bytes": into(&l.RequestBytes, sizeBetween(mib, 1024*gib)),
+		"exports":       into(&l.Exports, between(1, 1000)),
+		"address_share": into(&l.AddressShare, between(1, 100)),
+		"statements":    into(&l.Statements, between(16, 100_000)),
+	})
+}
+
+// between makes a reader of a whole number that is neither too small nor too large.
+func between(least, most int) func(value) (int, error) {
+	return func(v value) (int, error) {
+		n, err := v.integer()
+		if err == nil && (n < least || n > most) {
+			err = v.wrong("%d is not a number from %d to %d", n, least, most)
+		}
+		return n, err
+	}
+}
+
+// sizeBetween is between for a number of bytes, written as 64MiB, 512KiB or 2GiB.
+func sizeBetween(least, most int) func(value) (int, error) {
+	return func(v value) (int, error) {
+		text, err := v.text()
+		if err != nil {
+			return 0, err
+		}
+		for _, unit := range []struct {
+			name  string
+			bytes int
+		}{{"KiB", kib}, {"MiB", mib}, {"GiB", gib}} {
+			digits, ok := strings.CutSuffix(text, unit.name)
+			n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 31)
+			if bytes := int(n) * unit.bytes; ok && err == nil && bytes >= least && bytes <= most {
+				return bytes, nil
+			}
+		}
+		return 0, v.wrong("is not a size from %s to %s, written like 64MiB", sizeText(least), sizeText(most))
+	}
+}
+
+// sizeText writes a number of bytes that is a whole number of units.
+func sizeText(bytes int) string {
+	switch {
+	case bytes%gib == 0:
+		return strconv.Itoa(bytes/gib) + "GiB"
+	case bytes%mib == 0:
+		return strconv.Itoa(bytes/mib) + "MiB"
+	}
+	return strconv.Itoa(bytes/kib) + "KiB"
+}
