@@ -12,6 +12,7 @@ type Limits struct {
 	Connections  int // to browsers and programs, open at once
 	Requests     int // under way at once
 	RequestBytes int // of the bodies of requests under way
+	WriteBytes   int // of jobs that wait to be written to the disk
 	Exports      int // files written at once
 	AddressShare int // percent of each of these that one address can have alone
 	Statements   int // texts of queries that are kept prepared
@@ -26,7 +27,7 @@ const (
 // defaultLimits are the limits of a file that says nothing about them.
 func defaultLimits() Limits {
 	return Limits{
-		Connections: 12_000, Requests: 2_000, RequestBytes: 128 * mib, Exports: 8, AddressShare: 50, Statements: 256,
+		Connections: 12_000, Requests: 2_000, RequestBytes: 128 * mib, WriteBytes: 128 * mib, Exports: 8, AddressShare: 50, Statements: 256,
 	}
 }
 
@@ -40,6 +41,7 @@ func (c *Config) readLimits(v value) error {
 		"connections":   into(&l.Connections, between(10, 1_000_000)),
 		"requests":      into(&l.Requests, between(10, 1_000_000)),
 		"request_bytes": into(&l.RequestBytes, sizeBetween(mib, 1024*gib)),
+		"write_bytes":   into(&l.WriteBytes, sizeBetween(mib, 1024*gib)),
 		"exports":       into(&l.Exports, between(1, 1000)),
 		"address_share": into(&l.AddressShare, between(1, 100)),
 		"statements":    into(&l.Statements, between(16, 100_000)),

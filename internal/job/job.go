@@ -296,7 +296,8 @@ func CheckType(s string) error {
 // input. Callers test them with errors.Is and errors.As.
 var (
 	ErrNotFound    = errors.New("no such job")
-	ErrBusy        = errors.New("the database is kept busy by another process")       // nothing was changed; try again
+	ErrBusy        = errors.New("the database is kept busy by another process") // nothing was changed; try again
+	ErrOverloaded  = fmt.Errorf("too much waits to be written: %w", ErrBusy)
 	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
 	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed
 	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart

@@ -31,7 +31,7 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 			causes[i] = fingerprint.Of(jobs[i].Type, string(jobs[i].Reason), jobs[i].Error.Message, "")
 		}
 	}
-	done, err := db.Write(ctx, s.writer, len(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
+	done, err := db.WriteLarge(ctx, s.writer, sizeOf(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
 		done := make([]job.Enqueued, len(jobs))
 		for i, j := range jobs {
 			var err error
@@ -45,6 +45,15 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 		return nil, &job.Conflict{Problem: "a job with this id exists already; nothing was enqueued"}
 	}
 	return done, err
+}
+
+// sizeOf is how much new jobs are.
+func sizeOf(jobs []job.Job) db.Size {
+	size := db.Size{Rows: len(jobs)}
+	for i := range jobs {
+		size.Bytes += len(jobs[i].Payload) + len(jobs[i].Meta) + len(jobs[i].Envelope)
+	}
+	return size
 }
 
 // fresh fills in what every new job has, and makes its texts such that every

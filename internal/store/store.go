@@ -56,6 +56,7 @@ type Options struct {
 	// with none when a queue was resumed or a count changed. It must not block.
 	OnCommit func([]job.Change)
 	Log      *slog.Logger     // nil: nothing is logged
+	MaxBytes int              // of new jobs that wait to be written; zero: 128 MiB
 	Redact   search.Redaction // what is shown to nobody is not found either
 }
 
@@ -91,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
 		return nil, err
 	}
-	s.writer, err = db.NewWriter(ctx, s.engine, s.health, db.Options{Refused: refused, Probe: probe})
+	s.writer, err = db.NewWriter(ctx, s.engine, s.health, db.Options{Refused: refused, Probe: probe, MaxBytes: o.MaxBytes})
 	if err != nil {
 		return nil, errors.Join(s.engine.Fault(err), s.engine.Close())
 	}

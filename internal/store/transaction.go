@@ -65,8 +65,9 @@ func (g *gathered) Flush(t *db.Tx) error {
 	return g.books.RunsEnded(t, db.Rows(ended))
 }
 
-// Committed has nothing to make known; see news.
-func (g *gathered) Committed(*db.Tx) {}
+// Committed has nothing to make known (see news). It forgets the new jobs, whose
+// texts are large.
+func (g *gathered) Committed(*db.Tx) { g.messages = nil }
 
 // moved tells the books that a job went from one status to another, and notes it
 // for those who listen. A new job comes from nil.

@@ -148,7 +148,8 @@ func sums(t *testing.T, s *Store) {
 	}
 }
 
-func TestWriter_CallerWhoLeavesIsNotHalfServed(t *testing.T) {
+// Nothing is kept, and nothing written, for a caller who left before it was begun.
+func TestWriter_DropsWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
 		release := block(t, s)
@@ -164,10 +165,105 @@ func TestWriter_CallerWhoLeavesIsNotHalfServed(t *testing.T) {
 		caller.Wait()
 		release()
 		enqueue(t, s, 1) // comes after it
-		if n := s.Snapshot().Depths.Jobs(); n != 3 {
-			t.Errorf("%d jobs, want 3", n)
+		if n := s.Snapshot().Depths.Jobs(); n != 1 {
+			t.Errorf("%d jobs, want 1", n)
 		}
 	})
+}
+
+// What waits for a disk that stands still is bounded in bytes. The place of one
+// that waits is free when its caller leaves; that of one under way when it ends,
+// whether or not its caller has left.
+func TestWriter_BoundsTheBytesThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{MaxBytes: 1000})
+		entered, gate := make(chan struct{}), make(chan struct{})
+		var callers sync.WaitGroup
+		underWay, leave := context.WithCancel(t.Context())
+		callers.Go(func() {
+			_, err := db.WriteLarge(underWay, s.writer, db.Size{Rows: 1, Bytes: 400}, func(*db.Tx) (int, error) {
+				close(entered)
+				<-gate
+				return 0, nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the one under way: %v", err)
+			}
+		})
+		<-entered
+		leave()
+		of := func(bytes int) []job.Job { return []job.Job{testJob(strings.Repeat("x", bytes))} }
+		waiting, give := context.WithCancel(t.Context())
+		callers.Go(func() {
+			if _, err := s.Enqueue(waiting, testTime, of(500)); !errors.Is(err, context.Canceled) {
+				t.Errorf("the one that waits: %v", err)
+			}
+		})
+		synctest.Wait()
+		refused := func(bytes int) {
+			t.Helper()
+			if _, err := s.Enqueue(t.Context(), testTime, of(bytes)); !errors.Is(err, job.ErrOverloaded) || !errors.Is(err, job.ErrBusy) {
+				t.Errorf("%d bytes: %v", bytes, err)
+			}
+		}
+		refused(200)
+		give()
+		synctest.Wait()
+		refused(700)
+		callers.Go(func() {
+			if _, err := s.Enqueue(t.Context(), testTime, of(500)); err != nil {
+				t.Errorf("after one has left: %v", err)
+			}
+		})
+		synctest.Wait()
+		close(gate)
+		callers.Wait()
+		_, err := s.Enqueue(t.Context(), testTime, of(5000)) // alone, it is not refused
+		check(t, err)
+	})
+}
+
+// A worker's outcome is never refused for what others let wait.
+func TestWriter_SettlesHoweverMuchWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{MaxBytes: 10})
+		enqueue(t, s, 1)
+		claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
+		check(t, err)
+		release := block(t, s)
+		var callers sync.WaitGroup
+		callers.Go(func() { enqueue(t, s, 1) })
+		synctest.Wait()
+		callers.Go(func() {
+			end := job.Ending{Outcome: job.Failed, FinishedAt: testTime, Trace: strings.Repeat("x", 1000)}
+			_, stale, err := s.Exchange(t.Context(), []job.Settlement{claimed[0].Settle(end, nil)}, job.Claim{})
+			if err != nil || len(stale) > 0 {
+				t.Errorf("%v, %v", stale, err)
+			}
+		})
+		synctest.Wait()
+		release()
+		callers.Wait()
+	})
+}
+
+// Payloads are large, and the next jobs may come much later.
+func TestStore_KeepsNoTextOfJobsInMemory(t *testing.T) {
+	s := open(t, Options{})
+	large := testJob("1")
+	large.Payload, large.Meta, large.MessageID = []byte(strings.Repeat("p", 1<<16)), []byte(`{"a":"`+strings.Repeat("m", 1<<16)+`"}`), "m1"
+	large.Envelope = []byte(strings.Repeat("e", 1<<16))
+	_, err := s.Enqueue(t.Context(), testTime, []job.Job{large})
+	check(t, err)
+	if n := len(s.tx.messages); n != 0 {
+		t.Errorf("%d new jobs are kept after their commit", n)
+	}
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
+	check(t, err)
+	active, ok := s.known.execution(claimed[0].Token)
+	if !ok || active.Payload != nil || active.Meta != nil || active.Envelope != nil {
+		t.Errorf("the active job is kept with %d, %d and %d bytes", len(active.Payload), len(active.Meta), len(active.Envelope))
+	}
 }
 
 // rival is another process's connection.

@@ -95,12 +95,16 @@ func (b *Batch) Flush(t *Tx) error {
 	}
 	query := b.head + strings.Repeat(b.row+", ", waiting-1) + b.row + b.tail
 	err := t.ExecExactly(waiting, query, b.args...)
-	b.args = b.args[:0]
+	b.Reset()
 	return err
 }
 
-// Reset forgets the rows that wait.
-func (b *Batch) Reset() { b.args = b.args[:0] }
+// Reset forgets the rows that wait, and the texts in them: they can be large, and
+// the next rows may come much later.
+func (b *Batch) Reset() {
+	clear(b.args)
+	b.args = b.args[:0]
+}
 
 // AddSums writes a row for each sum, in the order of the rows' first columns:
 // several writers would otherwise wait for one another in a circle. For a sum

@@ -19,6 +19,10 @@ const (
 	heavy     = 250  // an operation that writes so many has a transaction of its own
 )
 
+// maxBytes is what waits at most while the disk is slow: as much as one of the
+// largest batches, and as much again of everything else.
+const maxBytes = 128 << 20
+
 // Participant takes part in every transaction of a writer.
 type Participant interface {
 	// Begin starts a transaction, and forgets what one that failed left behind.
@@ -32,17 +36,29 @@ type Participant interface {
 // op is one caller's operation in the queue of the writer.
 type op struct {
 	do      func(*Tx) error // again after a rollback, alone; must then give its result anew
-	rows    int             // that it writes, roughly
-	refusal error           // its own answer; nothing was written
-	done    chan error      // one slot: answered exactly once, after the commit or when there will be none
+	size    Size
+	refusal error      // its own answer; nothing was written
+	done    chan error // one slot: answered exactly once, after the commit or when there will be none
 }
 
-// Write queues an operation and waits for its commit, or for the end of ctx:
-// then the operation still happens, unseen. rows is roughly how many rows it
-// writes.
+// Size is roughly how much an operation writes.
+type Size struct {
+	Rows  int
+	Bytes int // of the texts that it holds while it waits; zero: too few to be counted
+}
+
+// Write queues an operation and waits for its commit, or for the end of ctx. An
+// operation that has not begun by then never does; one that has is finished,
+// unseen. rows is roughly how many rows it writes.
 func Write[T any](ctx context.Context, w *Writer, rows int, do func(*Tx) (T, error)) (T, error) {
+	return WriteLarge(ctx, w, Size{Rows: rows}, do)
+}
+
+// WriteLarge is Write for an operation that holds much in memory. While too much
+// waits already it is refused at once, with job.ErrOverloaded.
+func WriteLarge[T any](ctx context.Context, w *Writer, size Size, do func(*Tx) (T, error)) (T, error) {
 	var result, none T
-	o := &op{rows: rows, done: make(chan error, 1), do: func(t *Tx) (err error) {
+	o := &op{size: size, done: make(chan error, 1), do: func(t *Tx) (err error) {
 		result, err = do(t)
 		return err
 	}}
@@ -56,6 +72,7 @@ func Write[T any](ctx context.Context, w *Writer, rows int, do func(*Tx) (T, err
 		}
 		return result, nil
 	case <-ctx.Done():
+		w.leave(o)
 		return none, fmt.Errorf("wait for the database: %w", ctx.Err())
 	}
 }
@@ -68,8 +85,9 @@ func (w *Writer) Do(ctx context.Context, rows int, do func(*Tx) error) error {
 
 // Options are what a writer needs to be told.
 type Options struct {
-	Refused func(error) bool // whether an operation wrote nothing and said no: its answer, not a fault
-	Probe   func(*Tx) error  // writes something that changes nothing, to find out whether that is possible
+	MaxBytes int              // of the operations that wait or are under way; zero: 128 MiB
+	Refused  func(error) bool // whether an operation wrote nothing and said no: its answer, not a fault
+	Probe    func(*Tx) error  // writes something that changes nothing, to find out whether that is possible
 }
 
 // ErrClosed answers calls that come after the writer was stopped.
@@ -85,6 +103,7 @@ type Writer struct {
 
 	mu       sync.Mutex
 	waiting  []*op
+	bytes    int  // of those that wait and those under way
 	tookMuch bool // the newest transaction was a heavy one
 	closed   bool
 	arrived  chan struct{} // one slot: something is waiting
@@ -99,6 +118,7 @@ func NewWriter(ctx context.Context, engine Engine, health *Health, o Options) (*
 	if err != nil {
 		return nil, err
 	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, maxBytes)
 	w := &Writer{engine: engine, conn: conn, health: health, o: o, arrived: make(chan struct{}, 1)}
 	w.ctx, w.stopping = context.WithCancel(context.Background())
 	return w, nil
@@ -145,15 +165,38 @@ func (w *Writer) probe() error { return w.commit([]*op{{do: w.prove}}) }
 func (w *Writer) queue(o *op) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	switch {
+	case w.closed:
 		return ErrClosed
+	case w.bytes > 0 && w.bytes+o.size.Bytes > w.o.MaxBytes && o.size.Bytes > 0:
+		return fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes)
 	}
+	w.bytes += o.size.Bytes
 	w.waiting = append(w.waiting, o)
 	select {
 	case w.arrived <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// leave takes an operation out of the queue for which nobody waits any more. One
+// that is under way keeps its place until it has ended.
+func (w *Writer) leave(o *op) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.waiting, o); i >= 0 {
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+		w.bytes -= o.size.Bytes
+	}
+}
+
+// answer ends an operation that was under way, and gives its place free.
+func (w *Writer) answer(o *op, err error) {
+	w.mu.Lock()
+	w.bytes -= o.size.Bytes
+	w.mu.Unlock()
+	o.done <- err
 }
 
 // next takes the operations of one transaction, in the order of their arrival: a
@@ -168,9 +211,9 @@ func (w *Writer) next() (batch []*op, closed bool) {
 	var taken, left []*op
 	weight := 0
 	for _, o := range w.waiting {
-		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.rows <= maxWeight
+		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.size.Rows <= maxWeight
 		if isHeavy(o) == much && fits {
-			taken, weight = append(taken, o), weight+o.rows
+			taken, weight = append(taken, o), weight+o.size.Rows
 		} else {
 			left = append(left, o)
 		}
@@ -179,7 +222,7 @@ func (w *Writer) next() (batch []*op, closed bool) {
 	return taken, w.closed
 }
 
-func isHeavy(o *op) bool { return o.rows >= heavy }
+func isHeavy(o *op) bool { return o.size.Rows >= heavy }
 
 func isLight(o *op) bool { return !isHeavy(o) }
 
@@ -223,7 +266,7 @@ func (w *Writer) process(batch []*op) {
 		if alone {
 			err = w.commit([]*op{o})
 		}
-		o.done <- cmp.Or(err, o.refusal)
+		w.answer(o, cmp.Or(err, o.refusal))
 	}
 }
 
@@ -257,7 +300,7 @@ func (w *Writer) commit(batch []*op) error {
 	}
 	rows := 0
 	for _, o := range batch {
-		rows += o.rows
+		rows += o.size.Rows
 	}
 	w.engine.Committed(rows)
 	for _, p := range w.participants {
