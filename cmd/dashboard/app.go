@@ -212,7 +212,7 @@ func (a *app) localURL() string {
 
 // openHub makes the hub that tells browsers what changes.
 func (a *app) openHub(context.Context) error {
-	a.hub = live.New(a.store, live.Options{CheckOrigin: server.CheckOrigin(a.config.Hosts), Log: a.log})
+	a.hub = live.New(a.store, live.Options{CheckOrigin: server.CheckOrigin(a.config), Log: a.log})
 	a.onClose("live pages", a.hub.Close)
 	return nil
 }

@@ -25,7 +25,7 @@ policy:
 workers: 5
 ttr: PT1M
 unknown_type: fail
-hosts: [redrive.example, "10.0.0.7:8080"]
+hosts: [redrive.example, "10.0.0.7:8080", "https://redrive.example:8443"]
 queues:
   orders:
     workers: 20
@@ -55,7 +55,7 @@ func parse(t *testing.T, text string) *Config {
 
 func TestParse_ReadsEverything(t *testing.T) {
 	c := parse(t, full)
-	if c.UnknownType != retry.UnknownFail || !slices.Equal(c.Hosts, []string{"redrive.example", "10.0.0.7:8080"}) {
+	if c.UnknownType != retry.UnknownFail || !slices.Equal(c.Hosts, []string{"redrive.example", "10.0.0.7:8080", "https://redrive.example:8443"}) {
 		t.Errorf("unknown_type %q, hosts %q", c.UnknownType, c.Hosts)
 	}
 	want := map[string]handler.Config{
@@ -183,7 +183,8 @@ func badPlaces() []badFile {
 	return []badFile{
 		{"hosts", "hosts: example.org", "redrive.yaml:1: hosts: must be a list"},
 		{"hosts entry", "hosts:\n  - a\n  - 7", "redrive.yaml:3: hosts[1]: must be a string"},
-		{"hosts with a scheme", "hosts:\n  - redrive.example\n  - https://redrive.internal", "redrive.yaml:3: hosts[1]: \"https://redrive.internal\" is not a host"},
+		{"hosts with a scheme of others", "hosts:\n  - redrive.example\n  - ftp://redrive.internal", "redrive.yaml:3: hosts[1]: \"ftp://redrive.internal\" is not a host"},
+		{"hosts with two schemes", "hosts: ['https://http://a']", "redrive.yaml:1: hosts[0]: \"https://http://a\" is not a host"},
 		{"hosts with a path", "hosts: [redrive.example/]", "redrive.yaml:1: hosts[0]: \"redrive.example/\" is not a host"},
 		{"hosts with a blank", "hosts: ['redrive example']", "redrive.yaml:1: hosts[0]: \"redrive example\" is not a host"},
 		{"hosts with a pattern", "hosts: ['*.example']", "redrive.yaml:1: hosts[0]: \"*.example\" is not a host"},

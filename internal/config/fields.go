@@ -183,11 +183,18 @@ func checkPattern(pattern string, v value) error {
 // hosts reads names as a browser sends them, with a port or without: anything
 // else would never match.
 func hosts(v value) ([]string, error) {
-	return listOf(word(isHost, "not a host, as redrive.example or 10.0.0.7:8080"))(v)
+	return listOf(word(isHost, "not a host; write redrive.example, 10.0.0.7:8080 or https://redrive.example:8443"))(v)
 }
 
-// isHost reports whether s is a name or an address, with a port or without.
+// isHost reports whether s is a name or an address, with a port or without, and
+// with the scheme of the dashboard's pages or without.
 func isHost(s string) bool {
+	if scheme, rest, ok := strings.Cut(strings.ToLower(s), "://"); ok {
+		if scheme != "http" && scheme != "https" {
+			return false
+		}
+		s = rest
+	}
 	if name, port, err := net.SplitHostPort(s); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 			return false

@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"strconv"
@@ -90,7 +88,7 @@ func (s *Server) checkRequest(r *http.Request) error {
 		return web.Fail(web.WrongHost, fmt.Sprintf(
 			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
-	if err := s.cross.Check(r); err != nil && !s.hosts.trusted(r.Header.Get("Origin")) {
+	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r, overHTTPS(s.proxy, r)) {
 		return web.Fail(web.CrossOrigin, "a page of another site sent this; open the dashboard itself and try again")
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
@@ -104,74 +102,6 @@ func newRequestID() string {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
-}
-
-// hosts are the names under which the server may be addressed, beside the
-// address that it is reached at and the names of this machine.
-type hosts map[string]bool
-
-func newHosts(configured []string) hosts {
-	h := hosts{}
-	for _, name := range configured {
-		h[strings.ToLower(name)] = true
-	}
-	return h
-}
-
-// allow reports whether a request is addressed to this server.
-func (h hosts) allow(r *http.Request) bool {
-	name := hostname(r.Host)
-	switch name {
-	case "localhost", "127.0.0.1", "::1":
-		return true
-	}
-	return h.has(r.Host) || isLocalAddress(r, name)
-}
-
-// has reports whether a name is configured, with its port or without.
-func (h hosts) has(host string) bool {
-	host = strings.ToLower(host)
-	return h[host] || h[hostname(host)]
-}
-
-// isLocalAddress reports whether the name is the address at which this very
-// connection arrived. An address, unlike a name, cannot be pointed at another
-// machine.
-func isLocalAddress(r *http.Request, name string) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if !ok {
-		return false
-	}
-	asked, err := netip.ParseAddr(name)
-	return err == nil && asked.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
-}
-
-// trusted reports whether an origin is one of the configured names: a proxy in
-// front changes the Host, but not the Origin.
-func (h hosts) trusted(origin string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && h.has(u.Host)
-}
-
-// CheckOrigin reports whether a websocket may be opened: its page must come from
-// the address that it connects to, or from a configured name. Browsers always
-// send an Origin, so whoever sends none is no browser and cannot be tricked by a
-// page.
-func CheckOrigin(configured []string) func(*http.Request) bool {
-	h := newHosts(configured)
-	return func(r *http.Request) bool {
-		origin := r.Header.Get("Origin")
-		u, err := url.Parse(origin)
-		return origin == "" || err == nil && strings.EqualFold(u.Host, r.Host) && u.Host != "" || h.trusted(origin)
-	}
-}
-
-// hostname is a host without its port, in lower case.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
 // Below a base path everything inside stays as it is at the root: routes,

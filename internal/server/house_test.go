@@ -74,7 +74,7 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c.Hosts)})
+	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c)})
 	var o Options
 	o = Options{
 		Config: c, Hub: hub, Metrics: NewMetrics(),

@@ -367,7 +367,7 @@ func (s *Server) logout(c echo.Context) error {
 // one that was set without https, or by another host of the same domain.
 func (s *Server) cookieName(c echo.Context) string {
 	switch {
-	case !s.overHTTPS(c.Request()):
+	case !overHTTPS(s.proxy, c.Request()):
 		return "redrive"
 	case s.basePath != "": // __Host- demands the path /
 		return "__Secure-redrive"
@@ -380,7 +380,7 @@ func (s *Server) cookieName(c echo.Context) string {
 func (s *Server) cookie(c echo.Context, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: s.cookieName(c), Value: value, Path: s.basePath + "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: s.overHTTPS(c.Request()), SameSite: http.SameSiteLaxMode,
+		HttpOnly: true, Secure: overHTTPS(s.proxy, c.Request()), SameSite: http.SameSiteLaxMode,
 	}
 }
 

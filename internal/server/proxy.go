@@ -118,11 +118,11 @@ func trusts(networks []netip.Prefix, r *http.Request) bool {
 
 // overHTTPS reports whether the browser speaks https: with this server, or with
 // the trusted proxy in front of it.
-func (s *Server) overHTTPS(r *http.Request) bool {
+func overHTTPS(p *config.Proxy, r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
-	return s.proxy != nil && trusts(s.proxy.Networks, r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	return p != nil && trusts(p.Networks, r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
 // realIP finds the address of a request: its peer's, or the one that trusted

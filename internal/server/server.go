@@ -80,7 +80,6 @@ type Server struct {
 	pages     *pages.Pages
 	echo      *echo.Echo
 	hosts     hosts
-	cross     *http.CrossOriginProtection
 	proxy     *config.Proxy // nil: none is trusted
 	proxied   proxied
 	logins    *access.Limiter
@@ -99,7 +98,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Log: o.Log},
 		Routes: web.NewRoutes(e), closed: o.Closed, basePath: o.BasePath, metrics: o.Metrics, echo: e,
-		hosts: newHosts(o.Config.Hosts), cross: http.NewCrossOriginProtection(), proxy: o.Config.Proxy(),
+		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(),
 		logins: access.NewLimiter(), passwords: access.NewPasswords(),
 	}
 	s.api = api.New(s.Site, s.passwords, began)
