@@ -85,6 +85,7 @@ var owners = map[string]string{
 	"github.com/go-json-experiment/json": "rawjson",
 	"github.com/goccy/go-yaml":           "config",
 	"github.com/google/uuid":             "job",
+	"github.com/hashicorp/golang-lru/v2": "store/db",
 	"github.com/sosodev/duration":        "wire",
 	"golang.org/x/crypto":                "access",
 	"golang.org/x/net":                   "cmd/dashboard",

@@ -164,7 +164,8 @@ func (a *app) readHandlers(context.Context) error {
 func (a *app) openStore(ctx context.Context) (err error) {
 	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.Search.Update(ctx) }, a.log)
 	a.store, err = store.Open(ctx, store.Options{
-		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config), MaxBytes: a.config.Limits().WriteBytes,
+		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
+		MaxBytes: a.config.Limits().WriteBytes, Statements: a.config.Limits().Statements,
 		OnCommit: func(changes []job.Change) {
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)

@@ -58,6 +58,8 @@ type Options struct {
 	Log      *slog.Logger     // nil: nothing is logged
 	MaxBytes int              // of new jobs that wait to be written; zero: 128 MiB
 	Redact   search.Redaction // what is shown to nobody is not found either
+
+	Statements int // texts of queries that are kept prepared for readers; default 256
 }
 
 // Store is an open database. Its methods can be used by many goroutines.
@@ -96,7 +98,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(s.engine.Fault(err), s.engine.Close())
 	}
-	s.reader = db.NewReader(s.engine, s.health)
+	s.reader = db.NewReader(s.engine, s.health, cmp.Or(o.Statements, 256))
 	s.close = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Close()) })
 	s.register(o.Redact.Complete())
 	if err = s.load(ctx); err == nil {

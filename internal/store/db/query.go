@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -8,7 +9,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -19,11 +19,18 @@ import (
 type Reader struct {
 	engine   Engine
 	health   *Health
-	prepared sync.Map // text of a query to its *sql.Stmt, for every connection of the pool
+	prepared *statements   // for every connection of the pool
+	snapshot chan struct{} // one place for each transaction that reads
 }
 
-// NewReader returns a reader of the engine.
-func NewReader(engine Engine, health *Health) *Reader { return &Reader{engine: engine, health: health} }
+// NewReader returns a reader of the engine that keeps so many texts of queries
+// prepared.
+func NewReader(engine Engine, health *Health, texts int) *Reader {
+	// A query in a snapshot has one connection of the pool and may need another to
+	// be prepared, so one is left to that.
+	snapshots := max(1, engine.Reads().Stats().MaxOpenConnections-1)
+	return &Reader{engine: engine, health: health, prepared: newStatements(texts), snapshot: make(chan struct{}, snapshots)}
+}
 
 // In returns a source whose queries end with ctx.
 func (r *Reader) In(ctx context.Context) Source { return reading{ctx: ctx, reader: r} }
@@ -31,6 +38,12 @@ func (r *Reader) In(ctx context.Context) Source { return reading{ctx: ctx, reade
 // Consistently runs do within one read transaction: all its queries see the same
 // commit.
 func (r *Reader) Consistently(ctx context.Context, do func(Source) error) (err error) {
+	select {
+	case r.snapshot <- struct{}{}:
+		defer func() { <-r.snapshot }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	tx, err := r.engine.Reads().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return r.report(err)
@@ -45,18 +58,8 @@ func (r *Reader) Consistently(ctx context.Context, do func(Source) error) (err e
 
 func (r *Reader) report(err error) error { return r.health.Report(r.engine.Fault(err)) }
 
-func (r *Reader) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt, ok := r.prepared.Load(query); ok {
-		return stmt.(*sql.Stmt), nil
-	}
-	stmt, err := r.engine.Reads().PrepareContext(ctx, r.engine.Text(query))
-	if err != nil {
-		return nil, err
-	}
-	if first, loaded := r.prepared.LoadOrStore(query, stmt); loaded {
-		return first.(*sql.Stmt), stmt.Close()
-	}
-	return stmt, nil
+func (r *Reader) prepare(ctx context.Context, query string) (*statement, error) {
+	return r.prepared.use(query, func() (*sql.Stmt, error) { return r.engine.Reads().PrepareContext(ctx, r.engine.Text(query)) })
 }
 
 // reading is a source for one caller, on the pool or inside one transaction.
@@ -66,11 +69,13 @@ type reading struct {
 	tx     *sql.Tx
 }
 
-func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) error {
-	stmt, err := r.reader.prepare(r.ctx, query)
+func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) (err error) {
+	prepared, err := r.reader.prepare(r.ctx, query)
 	if err != nil {
 		return r.reader.report(err)
 	}
+	defer func() { err = cmp.Or(err, r.reader.report(r.reader.prepared.done(prepared))) }()
+	stmt := prepared.Stmt
 	if r.tx != nil {
 		stmt = r.tx.StmtContext(r.ctx, stmt)
 	}
