@@ -24,7 +24,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ type Exec struct {
 type Set struct {
 	exact    map[string]engine.Handler
 	prefixes map[string]engine.Handler // "report." for the pattern "report.*"
-	client   *http.Client
+	client   *httpclient.Client
 }
 
 // New builds handlers for the patterns: a type of job, or a prefix as
@@ -93,7 +92,7 @@ func (s *Set) add(pattern string, h engine.Handler) error {
 	return nil
 }
 
-func (c Config) build(client *http.Client, field string) (engine.Handler, error) {
+func (c Config) build(client *httpclient.Client, field string) (engine.Handler, error) {
 	switch {
 	case c.HTTP != nil && c.Exec == nil:
 		return newHTTP(client, *c.HTTP, field+".http")
@@ -125,8 +124,8 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 	return nil, false
 }
 
-// Close closes the connections that wait for the next request.
-func (s *Set) Close() { s.client.CloseIdleConnections() }
+// Close ends what goes on in the background. Call it when no job runs any more.
+func (s *Set) Close() { s.client.Close() }
 
 // facts is what a handler is told about the execution, beside the payload. All
 // values are printable ASCII, so that they are safe in headers and variables.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -23,19 +22,15 @@ import (
 	"redrive/internal/retry"
 )
 
-// maxAnswer is how much of an answer is read; a service that says more than
-// that loses its connection, not its outcome.
-const maxAnswer = 1 << 20
-
 // service does the work of jobs by requests to one address.
 type service struct {
-	client  *http.Client
+	client  *httpclient.Client
 	url     string
 	shown   string // the address as errors show it: without secrets
 	timeout time.Duration
 }
 
-func newHTTP(client *http.Client, config HTTP, field string) (engine.Handler, error) {
+func newHTTP(client *httpclient.Client, config HTTP, field string) (engine.Handler, error) {
 	address, err := httpclient.Parse(config.URL)
 	if err != nil {
 		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
@@ -60,18 +55,15 @@ func (s *service) run(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return s.failure("http.request", err.Error()) // unreachable unless newHTTP let a bad address pass
 	}
-	response, err := s.client.Do(request)
+	answer, err := s.client.Do(request)
 	if err != nil {
 		return s.unanswered(ctx, err)
 	}
-	defer response.Body.Close()
-	// Reading to the end lets the connection be used again. An error is no
-	// reason to doubt the status, which has arrived.
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if response.StatusCode/100 == 2 {
+	defer answer.Done()
+	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	return s.refused(response, body)
+	return s.refused(answer.Response, answer.Words())
 }
 
 // within is context.WithTimeout, where zero means no timeout.

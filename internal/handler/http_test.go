@@ -191,7 +191,7 @@ func TestHTTP_HonoursRetryAfter(t *testing.T) {
 	}
 }
 
-func TestHTTP_ReadsNoMoreThanAMebibyte(t *testing.T) {
+func TestHTTP_LongAnswerLosesItsConnection(t *testing.T) {
 	sent := make(chan int64, 1)
 	h, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
@@ -302,7 +302,7 @@ func TestHTTP_UsesConnectionsAgain(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.WriteHeader(500)
-		io.WriteString(w, strings.Repeat("x", 100_000))
+		io.WriteString(w, strings.Repeat("x", 50_000))
 	}))
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {

@@ -1,9 +1,11 @@
 // Package httpclient is how this program calls the services that an operator
-// names: with the same client, addresses that are shown without their secrets,
-// and the same reading of Retry-After.
+// names: with the same client, in which the status of an answer decides and its
+// body keeps nobody waiting, with addresses that are shown without their secrets,
+// and with the same reading of Retry-After.
 package httpclient
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net"
@@ -17,19 +19,23 @@ import (
 // New returns a client that keeps so many idle connections to each host. It
 // obeys no proxy of the environment and follows no redirect: the service that is
 // meant is the one that the configuration names.
-func New(idlePerHost int) *http.Client {
+func New(idlePerHost int) *Client {
+	life, end := context.WithCancel(context.Background())
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			ForceAttemptHTTP2:      true,
-			TLSHandshakeTimeout:    10 * time.Second,
-			MaxIdleConns:           512,
-			MaxIdleConnsPerHost:    idlePerHost,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
+	return &Client{
+		client: http.Client{
+			Transport: &http.Transport{
+				DialContext:            dialer.DialContext,
+				ForceAttemptHTTP2:      true,
+				TLSHandshakeTimeout:    10 * time.Second,
+				MaxIdleConns:           512,
+				MaxIdleConnsPerHost:    idlePerHost,
+				IdleConnTimeout:        90 * time.Second,
+				MaxResponseHeaderBytes: 64 << 10,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		drains: make(chan struct{}, maxDrains), life: life, end: end,
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,11 +24,7 @@ import (
 	"redrive/internal/wire"
 )
 
-const (
-	maxAnswer = 64 << 10        // of an answer is read
-	drain     = 2 * time.Second // is what its body may take: the status has arrived
-	maxReason = 200             // bytes of an error of the network
-)
+const maxReason = 200 // bytes of an error of the network
 
 // verdict is what came of one try.
 type verdict struct {
@@ -85,7 +80,7 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	if err != nil { // unreachable unless New let a bad address pass
 		return verdict{problem: "cannot be called: " + reason(err)}
 	}
-	response, err := f.client.Do(request)
+	answer, err := f.client.Do(request)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -95,13 +90,8 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	default:
 		return verdict{again: true, problem: "failed: " + reason(err)}
 	}
-	// Reading to the end lets the connection be used again. An error is no
-	// reason to doubt the status.
-	timer := time.AfterFunc(drain, cancel)
-	defer timer.Stop()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer))
-	_ = response.Body.Close()
-	return judge(response)
+	answer.Done()
+	return judge(answer.Response)
 }
 
 func (h hook) request(ctx context.Context, key string, body []byte) (*http.Request, error) {

@@ -43,7 +43,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"redrive/internal/clip"
@@ -72,7 +71,7 @@ type Options struct {
 type Forwarder struct {
 	o      Options
 	hooks  map[string]hook
-	client *http.Client
+	client *httpclient.Client
 }
 
 // hook is a webhook, ready to be called.
@@ -114,7 +113,7 @@ func newHook(w Webhook) (hook, *invalid.Error) {
 
 // Close ends the connections that are kept for the next letter. Call it when no
 // delivery is under way.
-func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
+func (f *Forwarder) Close() { f.client.Close() }
 
 // Kept is the delivery of every dead letter of a queue without a webhook, which
 // keeps them or has no dead-letter queue; not ok: its letters are sent.
