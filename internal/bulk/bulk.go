@@ -18,7 +18,6 @@ package bulk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"sync"
@@ -176,11 +175,11 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 	}
 	n = p.careful(n)
 	done, err := r.store.Work(ctx, time.Now, o.ID, n)
-	if err != nil && n > 1 && ownFault(err) { // one of them spoils the step for the others
+	if n > 1 && job.OwnFault(err) { // one of them spoils the step for the others
 		p.suspects = n
 		return now, nil
 	}
-	if err != nil && ownFault(err) {
+	if job.OwnFault(err) {
 		r.log.Error("An item of an operation failed and is left out.", "operation", o.ID, "error", err)
 		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
 		p.suspects = 0
@@ -193,19 +192,6 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 	p.took(max(done.Items, 1), now)
 	_, at = p.due(now)
 	return at, nil
-}
-
-// ownFault reports whether a step failed for what it does, and not for the state
-// of the database or for want of time.
-func ownFault(err error) bool {
-	for _, common := range []error{
-		job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrBroken, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, common) {
-			return false
-		}
-	}
-	return true
 }
 
 // warn logs what failed, unless the runner is told to stop.

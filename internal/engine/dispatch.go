@@ -38,6 +38,9 @@ type dispatcher struct {
 type queue struct {
 	workers int
 	ready   bool // it may hold jobs that can be claimed
+
+	aside time.Duration // the pause after its last claim, which was refused; zero: it was not
+	again time.Time     // the end of that pause
 }
 
 func newDispatcher(e *Engine) *dispatcher {
@@ -160,7 +163,11 @@ func (d *dispatcher) exchange() {
 	}
 	batch := d.pending
 	claimed, stale, err := d.o.Store.Exchange(context.Background(), settlements(batch), claim)
-	if err != nil {
+	switch {
+	case job.OwnFault(err):
+		d.separate(claim)
+		return
+	case err != nil:
 		d.fail(err)
 		return
 	}
@@ -189,7 +196,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 		return c
 	}
 	for name, q := range d.queues {
-		if !q.ready {
+		if !q.ready || q.again.After(now) {
 			continue
 		}
 		if free := q.workers - d.active.inUse(name); free > 0 {

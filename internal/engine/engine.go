@@ -67,7 +67,9 @@
 //
 // An outcome is never dropped because the store is busy or full: it stays in
 // memory, its lease is still extended, and it is tried again with growing
-// pauses, without new claims until it is written. When the store says that it
+// pauses, without new claims until it is written. When the store refuses one
+// outcome for its own fault, the others are written without it; that one is then
+// written without its texts, or quarantined (see refused.go). When the store says that it
 // is broken the engine stops claiming for good and says so (see [Engine.Err]).
 package engine
 
@@ -111,7 +113,8 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, wake: make(chan struct{}, 1), failed: make(chan error, 1),
 		active: executions{
-			leased: map[job.Token]*execution{}, busy: map[string]int{}, stuck: map[string]*execution{}, waiting: map[string]*wait{},
+			leased: map[job.Token]*execution{}, quarantined: map[job.Token]bool{}, busy: map[string]int{},
+			stuck: map[string]*execution{}, waiting: map[string]*wait{},
 		},
 		life: life{
 			drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
@@ -199,11 +202,9 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 				outcomes = append(outcomes, o)
 			}
 		}
-		_, stale, err := e.o.Store.Exchange(ctx, settlements(outcomes), job.Claim{})
-		if err != nil {
+		if _, err := e.write(ctx, outcomes); err != nil {
 			return nil, err
 		}
-		e.announce(outcomes, stale)
 	}
 	if len(orphans) > 0 {
 		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", len(orphans))
@@ -294,6 +295,8 @@ type Store interface {
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	// Unhold frees the jobs that were held for want of a handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
+	// Ping reports whether anything can be written.
+	Ping(ctx context.Context) error
 	// QueueNames lists the queues that have, or had, jobs.
 	QueueNames() []string
 }

@@ -14,14 +14,15 @@ import (
 // settlement is written, and until its handler has returned. Beside them stands
 // what the dispatcher has to hear of, which it takes out all at once.
 type executions struct {
-	mu      sync.Mutex
-	closed  bool                     // no more begin
-	leased  map[job.Token]*execution // whose leases are ours, until their settlements are written
-	busy    map[string]int           // workers in use, by queue
-	ended   []outcome                // to be written; for the dispatcher
-	news    news                     // for the dispatcher
-	stuck   map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
-	waiting map[string]*wait         // jobs that wait for one of these, by their id
+	mu          sync.Mutex
+	closed      bool                     // no more begin
+	leased      map[job.Token]*execution // whose leases are ours, until their settlements are written
+	quarantined map[job.Token]bool       // their settlements can never be written: nobody touches them until the next start
+	busy        map[string]int           // workers in use, by queue
+	ended       []outcome                // to be written; for the dispatcher
+	news        news                     // for the dispatcher
+	stuck       map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
+	waiting     map[string]*wait         // jobs that wait for one of these, by their id
 }
 
 // close lets no more executions begin.
@@ -154,11 +155,11 @@ func (s *executions) tokens() []job.Token {
 	return slices.Collect(maps.Keys(s.leased))
 }
 
-// has reports whether a lease is ours.
+// has reports whether a lease is ours, or of an execution that is quarantined.
 func (s *executions) has(token job.Token) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leased[token] != nil
+	return s.leased[token] != nil || s.quarantined[token]
 }
 
 // fence stops an execution that somebody else has ended. A context that ended
@@ -166,6 +167,7 @@ func (s *executions) has(token job.Token) bool {
 func (s *executions) fence(token job.Token, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.quarantined, token)
 	if x := s.leased[token]; x != nil && !x.ended {
 		s.abandon(x, cause)
 		delete(s.leased, token)

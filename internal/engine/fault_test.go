@@ -88,6 +88,13 @@ func (f *faulty) Exchange(ctx context.Context, settle []job.Settlement, claim jo
 	return f.Store.Exchange(ctx, settle, claim)
 }
 
+func (f *faulty) Ping(ctx context.Context) error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return f.Store.Ping(ctx)
+}
+
 func (f *faulty) refuse(err error) {
 	err = fmt.Errorf("injected: %w", err)
 	f.err.Store(&err)

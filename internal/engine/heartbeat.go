@@ -34,8 +34,10 @@ func (e *Engine) extend() bool {
 	if len(tokens) == 0 {
 		return true
 	}
-	now := time.Now()
-	stale, err := e.o.Store.Extend(context.Background(), now, now.Add(e.o.Lease), tokens)
+	stale, refused, err := e.extendAll(time.Now(), tokens)
+	if refused > 0 {
+		e.o.Log.Error("The database refused to extend some leases.", "leases", refused)
+	}
 	if err != nil {
 		e.o.Log.Warn("Leases could not be extended. It is tried again.", "leases", len(tokens), "error", err)
 		return false

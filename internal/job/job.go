@@ -28,6 +28,7 @@
 package job
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -303,6 +304,17 @@ var (
 	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart
 	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)        // a restart does not help
 )
+
+// OwnFault reports whether a write failed for what it writes, and not for the
+// state of the database or for want of time.
+func OwnFault(err error) bool {
+	for _, common := range []error{ErrBusy, ErrStorageFull, ErrReadOnly, ErrBroken, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, common) {
+			return false
+		}
+	}
+	return err != nil
+}
 
 // Conflict says that a job is not in the state that an action needs, and what
 // happened instead. Nothing was changed.

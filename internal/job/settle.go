@@ -170,6 +170,24 @@ func (s Settlement) Delivered(d Delivery) Settlement {
 	return s
 }
 
+// Plain is the settlement without the texts that came with the execution, of which
+// the database refused one: the job goes the same way, and the attempt says so.
+func (s Settlement) Plain(typ, refusal string) Settlement {
+	a := &s.Attempt
+	a.Trace, a.Note = "", ""
+	if a.Error != (ErrorInfo{}) {
+		a.Error = ErrorInfo{"record_refused", clip.Text(
+			"the database refused what this attempt said of its failure, and it is lost: "+refusal, MaxErrorMessage)}
+	}
+	if s.Problem != "" {
+		s.Problem = "the database refused the reason"
+	}
+	if s.Cause.Fingerprint != "" {
+		s.Cause = fingerprint.Of(typ, a.Error.Type, a.Error.Message, "")
+	}
+	return s
+}
+
 // lastSign is the moment from which the next delay counts.
 func (j Job) lastSign(e Ending) time.Time {
 	if e.Outcome == Lost && !j.LastSeen.IsZero() {

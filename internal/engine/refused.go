@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// maxQuarantined is how many outcomes are given up at most. When the database
+// refuses more than that, the fault is not theirs.
+const maxQuarantined = 100
+
+// The pauses before a queue is asked again whose claim was refused.
+const (
+	minAside = time.Second
+	maxAside = time.Minute
+)
+
+// write settles outcomes in one transaction. When the database refuses one of
+// them for its own fault, the others are written without it. It returns what
+// could not be written for the state of the database.
+func (e *Engine) write(ctx context.Context, batch []outcome) (left []outcome, err error) {
+	_, stale, err := e.o.Store.Exchange(ctx, settlements(batch), job.Claim{})
+	switch {
+	case err == nil:
+		e.active.release(batch)
+		e.announce(batch, stale)
+		return nil, nil
+	case !job.OwnFault(err) || len(batch) == 0:
+		return batch, err
+	case len(batch) == 1:
+		return e.writePlainly(ctx, batch[0], err)
+	}
+	half := len(batch) / 2
+	if left, err = e.write(ctx, batch[:half]); err != nil {
+		return append(left[:len(left):len(left)], batch[half:]...), err
+	}
+	return e.write(ctx, batch[half:])
+}
+
+// writePlainly settles an outcome that the database refused, without the texts
+// that came with it. One that is refused even so is quarantined: its job stays
+// active, and the next start settles it as lost. Neither is done while the
+// database refuses everything.
+func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (left []outcome, err error) {
+	if err := e.o.Store.Ping(ctx); err != nil {
+		return []outcome{o}, err
+	}
+	plain := o
+	plain.settlement = o.settlement.Plain(o.job.Type, refusal.Error())
+	_, stale, err := e.o.Store.Exchange(ctx, settlements([]outcome{plain}), job.Claim{})
+	about := []any{"job", o.job.ID, "type", o.job.Type, "queue", o.job.Queue, "outcome", o.settlement.Attempt.Outcome, "error", refusal}
+	switch {
+	case err == nil:
+		e.o.Log.Error("The database refused the record of an attempt. It was written without the texts of the attempt.", about...)
+		e.active.release([]outcome{plain})
+		e.announce([]outcome{plain}, stale)
+		return nil, nil
+	case !job.OwnFault(err) || !e.active.quarantine(o):
+		return []outcome{o}, err
+	}
+	e.o.Log.Error("The database refuses to record how an execution ended. "+
+		"Its job stays active until the next start of the program, which settles it as lost.", about...)
+	return nil, nil
+}
+
+// separate does what the database refused as a whole: first the settlements, and
+// when there are none, the claims of each queue by itself.
+func (d *dispatcher) separate(claim job.Claim) {
+	if err := d.o.Store.Ping(context.Background()); err != nil {
+		d.fail(err)
+		return
+	}
+	if len(d.pending) == 0 {
+		d.claimApart(claim)
+		return
+	}
+	left, err := d.write(context.Background(), d.pending)
+	if d.pending = left; err != nil {
+		d.fail(err)
+		return
+	}
+	d.pending = nil
+	d.recovered()
+	d.notify() // nothing was claimed
+}
+
+// claimApart asks each queue by itself, so that one from which nothing can be
+// claimed holds up no other. That one is asked again after a pause.
+func (d *dispatcher) claimApart(claim job.Claim) {
+	for name, free := range claim.Free {
+		one := claim
+		one.Free = map[string]int{name: free}
+		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
+		switch {
+		case err == nil:
+			d.queues[name].aside = 0
+			d.start(claimed)
+			d.noteEmpty(one, claimed)
+		case job.OwnFault(err):
+			d.putAside(name, err)
+		default:
+			d.fail(err)
+			return
+		}
+	}
+	d.recovered()
+	d.notify() // the next time is not known
+}
+
+// putAside lets a queue wait.
+func (d *dispatcher) putAside(name string, refusal error) {
+	q := d.queues[name]
+	q.aside = min(max(2*q.aside, minAside), maxAside)
+	q.again = time.Now().Add(q.aside)
+	d.limit = earlier(d.limit, q.again)
+	d.o.Log.Error("The database refused to claim from a queue. Other queues go on, and this one is tried again.",
+		"queue", name, "error", refusal, "again_in", q.aside)
+}
+
+// quarantine gives up an outcome that cannot be written: its lease is neither
+// extended nor reaped. It reports false when that were too many.
+func (s *executions) quarantine(o outcome) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.quarantined) >= maxQuarantined {
+		return false
+	}
+	delete(s.leased, o.job.Token)
+	s.quarantined[o.job.Token] = true
+	return true
+}
+
+// extendAll gives a sign of life for leases. One that is refused for its own
+// fault does not keep the others from it.
+func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token, refused int, err error) {
+	stale, err = e.o.Store.Extend(context.Background(), now, now.Add(e.o.Lease), tokens)
+	switch {
+	case err == nil:
+		return stale, 0, nil
+	case !job.OwnFault(err):
+		return nil, 0, err
+	case len(tokens) == 1:
+		return nil, 1, e.o.Store.Ping(context.Background())
+	}
+	half := len(tokens) / 2
+	first, refused, err := e.extendAll(now, tokens[:half])
+	if err != nil {
+		return nil, 0, err
+	}
+	second, more, err := e.extendAll(now, tokens[half:])
+	return append(first, second...), refused + more, err
+}
