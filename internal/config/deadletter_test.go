@@ -20,18 +20,22 @@ func hook(fields string) string {
 
 func TestParse_DeadLettersThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"empty": "\n", "long": strings.Repeat("a", maxSecret+1)} {
+	for name, text := range map[string]string{"empty": "\n", "blank": " \t\n", "long": strings.Repeat("a", maxSecret+1)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Setenv("REDRIVE_EMPTY", "")
+	t.Setenv("REDRIVE_BLANK", " \t")
 	const place = "redrive.yaml:4: queues.a.dead_letter.webhook"
 	tests := []struct{ name, text, want string }{
 		{"no url", hook(`secret: s3cret`), place + ": needs a url"},
 		{"no secret", hook(`url: "https://h/"`), place + ": needs exactly one of secret, secret_env and secret_file"},
 		{"two secrets", hook(`url: "https://h/", secret: s3cret, secret_env: PATH`), place + ": needs exactly one of"},
 		{"empty secret", hook(`url: "https://h/", secret: ""`), place + ".secret: the secret is empty"},
+		{"blank secret", hook(`url: "https://h/", secret: "  \t "`), place + ".secret: the secret is empty or blank"},
+		{"blank variable", hook(`url: "https://h/", secret_env: REDRIVE_BLANK`), place + ".secret_env: the secret is empty or blank"},
+		{"blank file", hook(`url: "https://h/", secret_file: "` + dir + `/blank"`), place + ".secret_file: the secret is empty or blank"},
 		{"a secret that is a number", hook(`url: "https://h/", secret: 31337`), place + ".secret: must be a string; put it in quotes"},
 		{"a secret in a list", hook(`url: "https://h/", secret: [s3cret]`), place + ".secret: must be a string; put it in quotes"},
 		{"no such variable", hook(`url: "https://h/", secret_env: REDRIVE_NOTHING`), place + `.secret_env: the environment has no "REDRIVE_NOTHING"`},

@@ -224,8 +224,8 @@ func readWebhook(v value) (w Webhook, err error) {
 	secret := func(read func(value) (string, error)) func(value) error {
 		return func(v value) error {
 			text, err := read(v)
-			if err == nil && text == "" {
-				err = v.wrong("the secret is empty")
+			if err == nil && strings.TrimSpace(text) == "" {
+				err = v.wrong("the secret is empty or blank")
 			}
 			secrets = append(secrets, Secret{text})
 			return err

@@ -43,6 +43,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"redrive/internal/clip"
@@ -101,8 +102,8 @@ func newHook(w Webhook) (hook, *invalid.Error) {
 	switch {
 	case err != nil:
 		return hook{}, &invalid.Error{Field: "url", Problem: "is not an address as https://example.org/dead-letters"}
-	case w.Secret == "":
-		return hook{}, &invalid.Error{Field: "secret", Problem: "is empty, and every request is signed with it"}
+	case strings.TrimSpace(w.Secret) == "":
+		return hook{}, &invalid.Error{Field: "secret", Problem: "is empty or blank, and every request is signed with it"}
 	case w.Timeout <= 0:
 		return hook{}, &invalid.Error{Field: "timeout", Problem: fmt.Sprintf("%v is not longer than zero", w.Timeout)}
 	case w.Attempts < 1:
