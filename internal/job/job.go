@@ -138,6 +138,8 @@ type Job struct {
 	Error      ErrorInfo // of the newest failed attempt in this run
 	Group      int64     // the store's number of the error group of that attempt, 0 when none failed
 	Key        string    // idempotency key, or empty
+	Caller     string    // of a new job: whose key it is
+	Content    string    // of a new job with a key: hash of what was asked for; empty: the queue, type and payload are compared
 	TraceID    string    // that the producer gave, or empty
 	MessageID  string    // of the envelope: meta.id, or empty
 	Note       string    // what a person should know of its enqueueing: a rule that failed and was skipped
@@ -242,7 +244,7 @@ type Stuck struct {
 // Enqueued is what became of one job that was handed in.
 type Enqueued struct {
 	Job    Job
-	Repeat bool // its idempotency key was seen before; Job is the first one
+	Repeat bool // it was enqueued before; Job is the first one
 }
 
 // NewID returns a fresh job id.
@@ -326,3 +328,11 @@ type Conflict struct {
 }
 
 func (c *Conflict) Error() string { return c.Problem }
+
+// KeyReused says that an idempotency key was used before, by the same caller,
+// for something else. Nothing was changed.
+type KeyReused struct {
+	First string // id of the job, or the number of the operation, that was made then; empty: one of the same request
+}
+
+func (k *KeyReused) Error() string { return "the idempotency key was used for something else" }

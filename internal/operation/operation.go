@@ -189,6 +189,8 @@ type Request struct {
 	Pace     Pace
 	Start    bool   // without waiting for a person who has seen the preview
 	Key      string // idempotency key, or empty
+	Caller   string // whose key it is
+	Content  string // hash of what was asked for; empty: not known
 }
 
 // scope lists the statuses of the jobs to which an operation of this kind can do

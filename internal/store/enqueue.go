@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"slices"
@@ -19,9 +20,10 @@ import (
 // scheduled, any other available. One that comes as discarded is a dead letter
 // from the beginning, for the reason and the error that it brings. An empty id
 // is filled in; an id that is taken is a *job.Conflict. The first job answers
-// for a repeat: of an idempotency key for as long as that job is kept, of an
-// envelope's message id in its queue until the first one has ended. The jobs must
-// be valid: nothing is checked here.
+// for a repeat: of its caller's idempotency key for as long as that job is kept,
+// of an envelope with the same message id, type and payload in its queue until
+// the first one has ended. A key that was used for something else is a
+// *job.KeyReused. The jobs must be valid: nothing is checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
 	texts := rows.TextsOf(jobs)
@@ -32,10 +34,17 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 		}
 	}
 	done, err := db.WriteLarge(ctx, s.writer, sizeOf(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
+		first, beside, err := s.repeats(t, jobs)
+		if err != nil {
+			return nil, err
+		}
 		done := make([]job.Enqueued, len(jobs))
 		for i, j := range jobs {
-			var err error
-			if done[i], err = s.enqueue(t, &j, texts[i], causes[i]); err != nil {
+			if k, again := beside[i]; again {
+				done[i] = job.Enqueued{Job: done[k].Job, Repeat: true}
+			} else if f, known := first[i]; known {
+				done[i] = job.Enqueued{Job: f, Repeat: true}
+			} else if done[i], err = s.enqueue(t, &j, texts[i], causes[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -59,7 +68,7 @@ func sizeOf(jobs []job.Job) db.Size {
 // fresh fills in what every new job has, and makes its texts such that every
 // database can keep them.
 func fresh(j *job.Job, now time.Time) {
-	for _, text := range []*string{&j.Type, &j.Key, &j.TraceID, &j.MessageID, &j.Note, &j.Error.Type, &j.Error.Message} {
+	for _, text := range []*string{&j.Type, &j.Key, &j.Caller, &j.TraceID, &j.MessageID, &j.Note, &j.Error.Type, &j.Error.Message} {
 		*text = db.Clean(*text)
 	}
 	now = now.UTC().Truncate(time.Microsecond)
@@ -83,9 +92,11 @@ func fresh(j *job.Job, now time.Time) {
 }
 
 // flushJobs writes the new jobs that wait.
-func (g *gathered) flushJobs(t *db.Tx) error { return db.Steps(t, g.jobs.Flush, g.bodies.Flush) }
+func (g *gathered) flushJobs(t *db.Tx) error {
+	return db.Steps(t, g.jobs.Flush, g.bodies.Flush, g.keys.Flush)
+}
 
-// enqueue stores a job, unless its key names one already.
+// enqueue stores a job, unless its message id names one already.
 func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause fingerprint.Cause) (job.Enqueued, error) {
 	if first, err := s.first(t, j); !errors.Is(err, sql.ErrNoRows) {
 		return job.Enqueued{Job: first, Repeat: true}, err
@@ -100,12 +111,15 @@ func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause finger
 	if err == nil {
 		err = s.tx.bodies.Add(t, j.Seq, db.Micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)
 	}
+	if err == nil && j.Key != "" {
+		err = s.tx.keys.Add(t, j.Seq, j.Caller, j.Key, j.Content)
+	}
 	if err == nil && j.State == job.Discarded {
 		err = s.quarantine(t, j, cause)
 	}
 	s.moved(nil, j, job.Totals{})
 	if j.MessageID != "" && j.State != job.Discarded {
-		s.tx.messages[message{j.Queue, j.MessageID}] = *j
+		s.tx.messages[messageOf(j)] = *j
 	}
 	return job.Enqueued{Job: *j}, err
 }
@@ -129,25 +143,28 @@ func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error 
 	})
 }
 
-// message names an envelope.
-type message struct{ queue, id string }
+// message names an envelope with what it asks for.
+type message struct {
+	queue, id, typ string
+	payload        [sha256.Size]byte
+}
 
-// first returns the job that answers for a repeat, or sql.ErrNoRows.
+func messageOf(j *job.Job) message {
+	return message{j.Queue, j.MessageID, j.Type, sha256.Sum256(j.Payload)}
+}
+
+// first returns the job that answers for a repeated envelope, or sql.ErrNoRows.
+// An id alone makes no repeat: a second envelope that asks for something else is
+// a job of its own, whoever chose its id.
 func (s *Store) first(t *db.Tx, j *job.Job) (job.Job, error) {
-	if j.Key != "" {
-		const query = rows.Whole + ` WHERE key = $1 AND key <> ''`
-		if err := s.tx.flushJobs(t); err != nil { // it may be one of those that wait
-			return job.Job{}, err
-		}
-		return rows.One(s.policies.Whole(t, query, j.Key))
-	}
 	if j.MessageID == "" || j.State == job.Discarded {
 		return job.Job{}, sql.ErrNoRows
 	}
-	if first, ok := s.tx.messages[message{j.Queue, j.MessageID}]; ok {
+	if first, ok := s.tx.messages[messageOf(j)]; ok {
 		return first, nil
 	}
-	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> '' AND queue = $2
+	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> '' AND queue = $2 AND (type = $3 AND payload = $4
+			OR EXISTS (SELECT 1 FROM earlier_runs AS e WHERE e.job_seq = seq AND e.type = $3 AND e.payload = $4))
 		AND state NOT IN ('completed', 'discarded', 'cancelled') ORDER BY seq LIMIT 1`
-	return rows.One(s.policies.Whole(t, query, j.MessageID, j.Queue))
+	return rows.One(s.policies.Whole(t, query, j.MessageID, j.Queue, j.Type, j.Payload)) // a replay may have changed it since
 }

@@ -13,6 +13,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/wire"
@@ -68,6 +69,42 @@ func TestMigrations_OfTheVersionBefore(t *testing.T) {
 	}
 	_, err = s.Cancel(t.Context(), testTime, "old", 1, audit.Actor{Name: "ana"})
 	check(t, errors.Join(err, s.Close()))
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// A key from before callers were known names its job for everybody, and what it
+// was used for is what the job is.
+func TestMigrations_OldIdempotencyKeysGoOn(t *testing.T) {
+	path := databaseOf(t, 7)
+	edit(t, path, `UPDATE jobs SET key = 'k'`)
+	edit(t, path, `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard, created_at, created_by, key)
+		VALUES ('replay', 'aborted', 'queue:orders', 0, 0, '', 0, 0, 0, 0, 0, 0, 'ana', 'k')`)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	again := job.Job{
+		Queue: "orders", Type: "email.send", Payload: []byte{1}, Policy: retry.Default(), Timeout: time.Minute,
+		Key: "k", Caller: "token a", Content: "hash",
+	}
+	done, err := s.Enqueue(t.Context(), testTime, []job.Job{again})
+	if err != nil || !done[0].Repeat || done[0].Job.ID != "old" {
+		t.Errorf("the repeat gave %+v, %v", done, err)
+	}
+	reused := new(job.KeyReused)
+	again.Payload = []byte{2}
+	if _, err = s.Enqueue(t.Context(), testTime, []job.Job{again}); !errors.As(err, &reused) || reused.First != "old" {
+		t.Errorf("another payload gave %v", err)
+	}
+	f, err := filter.Parse("queue:orders", testTime)
+	check(t, err)
+	request := operation.Request{Kind: operation.Replay, Filter: f, Key: "k", Caller: "token a", Content: "hash"}
+	if o, err := s.Operations.New(t.Context(), testTime, request, audit.Actor{Name: "ana"}); err != nil || !o.Repeat {
+		t.Errorf("the repeated operation gave %+v, %v", o, err)
+	}
+	request.Kind = operation.Discard
+	if _, err := s.Operations.New(t.Context(), testTime, request, audit.Actor{Name: "ana"}); !errors.As(err, &reused) || reused.First != "1" {
+		t.Errorf("another operation gave %v", err)
+	}
 	if got := problems(t, path); len(got) > 0 {
 		t.Errorf("%q", got)
 	}

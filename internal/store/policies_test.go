@@ -26,8 +26,8 @@ func TestPolicies_OfATransactionThatFailedAreStoredAgain(t *testing.T) {
 		if _, err := s.enqueue(tx, &first, text, fingerprint.Cause{}); err != nil {
 			return err
 		}
-		if repeat, err := s.enqueue(tx, &j, text, fingerprint.Cause{}); err != nil || !repeat.Repeat || repeat.Job.Policy.MaxAttempts != 7 {
-			t.Errorf("the repeat gave %+v, %v", repeat, err)
+		if repeat, ok, err := s.keyed(tx, &j); err != nil || !ok || repeat.Policy.MaxAttempts != 7 {
+			t.Errorf("the repeat gave %+v, %t, %v", repeat, ok, err)
 		}
 		return fault
 	})

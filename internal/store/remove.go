@@ -220,7 +220,7 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 	these := rows.Seqs(jobs)
 	for _, rows := range []string{
 		"dead_letters WHERE job_seq", "attempts WHERE job_seq", "earlier_runs WHERE job_seq", "replays WHERE job_seq",
-		"bodies WHERE job_seq", "trash WHERE job_seq", "jobs WHERE seq",
+		"bodies WHERE job_seq", "job_keys WHERE job_seq", "trash WHERE job_seq", "jobs WHERE seq",
 	} {
 		if err := t.Run(`DELETE FROM `+rows+` IN (SELECT value FROM json_each($1))`, these); err != nil {
 			return err

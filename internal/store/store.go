@@ -175,7 +175,8 @@ func probe(t *db.Tx) error {
 // refused reports whether an operation looked and, having written nothing, said
 // no: its answer, not a fault.
 func refused(err error) bool {
-	return errors.As(err, new(*job.Conflict)) || errors.Is(err, job.ErrNotFound) || accounts.Refused(err)
+	return errors.As(err, new(*job.Conflict)) || errors.As(err, new(*job.KeyReused)) ||
+		errors.Is(err, job.ErrNotFound) || accounts.Refused(err)
 }
 
 // Examine looks at a database without writing to it, also while a program has
@@ -219,7 +220,8 @@ func invariants() []db.Invariant {
 			WHERE run - 1 <> (SELECT count(*) FROM replays WHERE job_seq = j.seq)`},
 		{What: "nothing is left of jobs that are gone", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
 			UNION SELECT job_seq FROM attempts UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays
-			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM search_backlog)
+			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM job_keys
+			UNION SELECT job_seq FROM search_backlog)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
 	return slices.Concat(core, (*counters.Book)(nil).Invariants(), (*groups.Book)(nil).Invariants(), (*operations.Book)(nil).Invariants())

@@ -23,7 +23,7 @@ type gathered struct {
 	paused   bool                // a queue was paused
 	resumed  bool                // a queue was resumed
 
-	jobs, bodies, completed, attempts db.Batch
+	jobs, bodies, keys, completed, attempts db.Batch
 }
 
 // newGathered makes the batches. completed ends executions that succeeded, many at
@@ -35,6 +35,7 @@ func newGathered() gathered {
 		jobs: db.NewBatch(13, `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr,
 			run_at, enqueued_at, changed_at, key) VALUES `, ""),
 		bodies: db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, ""),
+		keys:   db.NewBatch(4, `INSERT INTO job_keys (job_seq, caller, key, content) VALUES `, ""),
 		completed: db.NewBatch(5, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
 			reason = '', error_type = '', error_message = '' FROM (VALUES `,
 			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
@@ -47,7 +48,7 @@ func newGathered() gathered {
 func (g *gathered) Begin() {
 	g.changes, g.messages, g.runs = nil, map[message]job.Job{}, map[runKey]endedRun{}
 	g.paused, g.resumed = false, false
-	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.completed, &g.attempts} {
+	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.keys, &g.completed, &g.attempts} {
 		b.Reset()
 	}
 }

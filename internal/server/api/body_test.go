@@ -21,7 +21,7 @@ func FuzzNewJob(f *testing.F) {
 		if checkJSON(data) != nil {
 			return
 		}
-		j, err := a.newJob("", data)
+		j, err := a.newJob("", data, true)
 		if err != nil {
 			if status := web.Describe(err).Kind.Status; status < 400 || status > 499 {
 				t.Errorf("%s: %v is no 4xx", data, err)

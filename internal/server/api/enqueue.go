@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -24,34 +23,35 @@ import (
 	"redrive/internal/server/web"
 )
 
-const headerKey = "Idempotency-Key"
-
-// enqueue is POST /jobs. A repeated idempotency key is answered with the first
-// job and 200, so that a program that got no answer can safely send the request
-// again.
+// enqueue is POST /jobs. A repeat under an idempotency key is answered with the
+// first job and 200, so that a program that got no answer can safely send the
+// request again.
 func (a *API) enqueue(c echo.Context) error {
 	data, err := readBody(c, maxBody)
 	if err != nil {
 		return err
 	}
-	j, err := a.newJob("", data)
+	key, err := key(c)
 	if err != nil {
 		return err
 	}
-	if j.Key, err = key(c); err != nil {
+	j, err := a.newJob("", data, key != "")
+	if err != nil {
 		return err
 	}
+	j.Key, j.Caller = key, web.CallerOf(c).Scope()
 	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), []job.Job{j})
 	if err != nil {
-		return err
+		return reused(c, err)
 	}
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
-	return c.JSONBlob(createdUnless(done[0].Repeat), web.Object{"job", shapeWholeJob(done[0].Job)}.Encode())
+	return c.JSONBlob(createdUnless(done[0].Repeat), web.Object{"job", shapeEnqueued(c, done[0].Job, shapeWholeJob)}.Encode())
 }
 
 // enqueueBatch is POST /jobs/batch. Either all jobs are enqueued or none. With
 // an idempotency key a repeat of the whole batch returns the first jobs. The
-// answer leaves the payloads out.
+// answer leaves the payloads out. A batch has keys of its own: no header holds a
+// line break, so no single job's key is like the key of one of its jobs.
 func (a *API) enqueueBatch(c echo.Context) error {
 	release, err := a.admit(c.Request())
 	if err != nil {
@@ -62,24 +62,22 @@ func (a *API) enqueueBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := a.newJobs(c.Request().Context(), data)
-	if err != nil {
-		return err
-	}
 	key, err := key(c)
 	if err != nil {
 		return err
 	}
-	for i := range jobs {
-		if key != "" {
-			jobs[i].Key = fmt.Sprintf("%s\n%d", key, i) // no header holds a line break, so no single job's key is like it
-		}
-	}
-	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), jobs)
+	jobs, err := a.newJobs(c.Request().Context(), data, key != "")
 	if err != nil {
 		return err
 	}
-	all := web.List(done, func(d job.Enqueued) web.Object { return shapeJob(d.Job) })
+	if key != "" {
+		setKeys(jobs, key, web.CallerOf(c).Scope())
+	}
+	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), jobs)
+	if err != nil {
+		return reused(c, err)
+	}
+	all := web.List(done, func(d job.Enqueued) web.Object { return shapeEnqueued(c, d.Job, shapeJob) })
 	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all}.Encode())
 }
 
@@ -107,19 +105,9 @@ func (a *API) admit(r *http.Request) (release func(), err error) {
 	return a.large.Acquire(r.Context(), "other large batches are being read; nothing was changed, try again")
 }
 
-// key reads the idempotency key of a request, which may be empty. A batch
-// appends a number to it, hence the room below the limit.
-func key(c echo.Context) (string, error) {
-	k := c.Request().Header.Get(headerKey)
-	if len(k) > job.MaxKey-8 || !utf8.ValidString(k) {
-		return "", &invalid.Error{Field: headerKey, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", job.MaxKey-8)}
-	}
-	return k, nil
-}
-
 // newJobs reads the jobs of a batch. Rules may take long for so many; when the
 // request runs out of time, nothing has been enqueued.
-func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, error) {
+func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]job.Job, error) {
 	var all json.RawMessage
 	err := fields{"jobs": func(path string, raw json.RawMessage) error {
 		if all = raw; rawjson.Kind(raw) != '[' {
@@ -138,7 +126,7 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage) ([]job.Job, err
 		if ctx.Err() != nil {
 			return nil, outOfTime(len(jobs), ctx.Err())
 		}
-		j, err := a.newJob(fmt.Sprintf("jobs[%d]", len(jobs)), raw)
+		j, err := a.newJob(fmt.Sprintf("jobs[%d]", len(jobs)), raw, keyed)
 		if err != nil {
 			return nil, err
 		}
@@ -161,8 +149,9 @@ func outOfTime(read int, err error) error {
 }
 
 // newJob reads a job and has the configuration admit it. path is where the job
-// is in the body, for error messages.
-func (a *API) newJob(path string, data json.RawMessage) (job.Job, error) {
+// is in the body, for error messages; keyed says that the request has an
+// idempotency key.
+func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, error) {
 	j := job.Job{Queue: "default", Payload: []byte("null")}
 	var patch retry.Patch
 	var when times
@@ -183,6 +172,9 @@ func (a *API) newJob(path string, data json.RawMessage) (job.Job, error) {
 	}.read(path, data)
 	if err != nil {
 		return job.Job{}, err
+	}
+	if keyed { // before the rules: they may be others when the request is repeated
+		j.Content = contentOf(j)
 	}
 	if err = checkJob(j); err == nil {
 		err = when.set(&j, time.Now())
@@ -242,7 +234,7 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	status, answer := describeEnvelopes(done)
+	status, answer := describeEnvelopes(c, done)
 	return c.JSONBlob(status, answer.Encode())
 }
 
@@ -329,7 +321,7 @@ func (a *API) deadOnArrival(j job.Job, reason retry.Reason, e job.ErrorInfo) (jo
 
 // describeEnvelopes says what became of each envelope, in the order in which
 // they came.
-func describeEnvelopes(done []job.Enqueued) (status int, answer web.Object) {
+func describeEnvelopes(c echo.Context, done []job.Enqueued) (status int, answer web.Object) {
 	var accepted, repeated, poison, refused int
 	for _, d := range done {
 		switch {
@@ -344,9 +336,11 @@ func describeEnvelopes(done []job.Enqueued) (status int, answer web.Object) {
 		}
 	}
 	jobs := web.List(done, func(d job.Enqueued) web.Object { // the job of a repeat is the one that came first
-		return web.Object{
-			"id", d.Job.ID, "state", d.Job.State, "repeat?", d.Repeat, "reason?", d.Job.Reason, "error?", shapeError(d.Job.Error, ""),
+		says := web.Object{"id", d.Job.ID, "state", d.Job.State, "repeat?", d.Repeat}
+		if d.Repeat && !sees(c) {
+			return says
 		}
+		return append(says, "reason?", d.Job.Reason, "error?", shapeError(d.Job.Error, ""))
 	})
 	return createdUnless(allRepeat(done)), web.Object{
 		"jobs", jobs, "accepted", accepted, "repeated", repeated, "poison", poison, "refused", refused,

@@ -191,8 +191,8 @@ func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation
 	}
 }
 
-// newOperation is POST /operations. A repeated idempotency key is answered with
-// the first operation, in whatever state it is now, and with 200.
+// newOperation is POST /operations. A repeat under an idempotency key is answered
+// with the first operation, in whatever state it is now, and with 200.
 func (a *API) newOperation(c echo.Context) (Outcome, error) {
 	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
 	read := readRequest
@@ -238,7 +238,7 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 	}
 	o, err = a.View.NewOperation(c.Request().Context(), time.Now(), n, web.Actor(c))
 	a.Engine.Notify()
-	return o, err
+	return o, reused(c, err)
 }
 
 // aboutFilter attributes an error in some part of a filter to the one field that

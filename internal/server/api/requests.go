@@ -99,6 +99,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		return &invalid.Error{Field: "filter", Problem: "say what to act on by one of filter, jobs and relapsed_of"}
 	}
 	n.Key, err = key(c)
+	n.Caller, n.Content = web.CallerOf(c).Scope(), hash(string(data))
 	return err
 }
 

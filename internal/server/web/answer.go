@@ -208,6 +208,7 @@ var (
 	NotFound      = Kind{"not_found", http.StatusNotFound, "Nothing is here"}
 	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "This cannot be done here"}
 	Conflict      = Kind{"conflict", http.StatusConflict, "This cannot be done as things stand"}
+	KeyReused     = Kind{"key_reused", http.StatusConflict, "This key was used for something else"}
 	TooLarge      = Kind{"too_large", http.StatusRequestEntityTooLarge, "This is too large"}
 	MediaType     = Kind{"unsupported_media_type", http.StatusUnsupportedMediaType, "This kind of content is not accepted"}
 	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
@@ -226,10 +227,11 @@ var (
 
 // Failure is an error with all that its answer says.
 type Failure struct {
-	Kind  Kind
-	Field string
-	Text  string
-	First *job.Conflict // what happened instead
+	Kind    Kind
+	Field   string
+	Text    string
+	First   *job.Conflict // what happened instead
+	FirstID string        // what an idempotency key was used for first: the id of a job, or the number of an operation
 }
 
 // Fail is a failure of a kind.
@@ -333,7 +335,7 @@ func InTime[T any](found T, err error) (_ T, slow bool, _ error) {
 func (f *Failure) Encode() []byte {
 	first := cmp.Or(f.First, &job.Conflict{})
 	return Encode(Object{
-		"error", Object{"code", f.Kind.Code, "message", f.Text, "field?", f.Field},
+		"error", Object{"code", f.Kind.Code, "message", f.Text, "field?", f.Field, "first?", f.FirstID},
 		"replayed_by?", first.ReplayedBy, "replayed_at?", first.ReplayedAt,
 	})
 }

@@ -262,6 +262,20 @@ type Caller struct {
 	Seen    time.Time // a session or a token: last; by the proxy: now
 }
 
+// Scope names the caller as the owner of idempotency keys: a token by its id, a
+// person by the way in and the name. All who reach an open dashboard are one.
+func (who Caller) Scope() string {
+	switch who.Means {
+	case ByToken:
+		return "token " + who.Token
+	case ByProxy:
+		return "proxy " + who.Name
+	case BySession:
+		return "user " + who.Name
+	}
+	return "anybody"
+}
+
 const callerKey = "redrive.caller"
 
 // SetCaller says who sends a request.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"redrive/internal/audit"
@@ -15,15 +16,12 @@ import (
 
 // New writes down that somebody wants to act on many jobs. The scope of
 // a filter is collected afterwards; jobs that are named become items here, and
-// those that do not fit are skipped. A repeat of an idempotency key returns the
-// first operation, of a key for another kind of operation a *job.Conflict. What is
-// asked for must be valid: nothing is checked here but what other operations say.
+// those that do not fit are skipped. A repeat under its caller's idempotency key
+// returns the first operation; a key that was used for another one is a
+// *job.KeyReused. What is asked for must be valid: nothing is checked here but what other operations say.
 func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
 	return db.Write(ctx, b.writer, 1+len(n.Named), func(t *db.Tx) (operation.Operation, error) {
-		if first, ok, err := b.repeated(t, n.Key); ok || err != nil {
-			if err == nil && (first.Kind != n.Kind || first.Source != n.Relapsed || (first.Filter == "") != n.Filter.Zero()) {
-				err = &job.Conflict{Problem: fmt.Sprintf("the idempotency key was used for operation %d, which is another; send a new key", first.ID)}
-			}
+		if first, ok, err := b.repeated(t, n); ok || err != nil {
 			return first, err
 		}
 		if err := b.checkSource(t, n); err != nil {
@@ -31,13 +29,13 @@ func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by a
 		}
 		o := operation.Operation{
 			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
-			CreatedAt: now, CreatedBy: by.Name, Key: n.Key,
+			CreatedAt: now, CreatedBy: by.Name,
 		}
 		if !n.Filter.Zero() {
 			o.Filter = n.Filter.String()
 		}
 		var err error
-		if o.ID, err = b.insert(t, o); err != nil {
+		if o.ID, err = b.insert(t, o, n); err != nil {
 			return operation.Operation{}, err
 		}
 		if err := b.log.Log(t, entry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
@@ -47,15 +45,26 @@ func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by a
 	})
 }
 
-// repeated is the operation that was made with the key before.
-func (b *Book) repeated(t *db.Tx, key string) (o operation.Operation, ok bool, err error) {
-	const query = `SELECT ` + columns + ` FROM operations WHERE key = $1 AND key <> ''`
-	all, err := list(t, query, key)
-	if err != nil || len(all) == 0 {
+// repeated is the operation that was made with the key of a request before. A
+// key that is older than callers counts as everybody's, and tells of its content
+// what the operation does.
+func (b *Book) repeated(t *db.Tx, n operation.Request) (first operation.Operation, ok bool, err error) {
+	const query = `SELECT ` + columns + `, key_content FROM operations
+		WHERE key = $1 AND key <> '' AND (key_caller = $2 OR key_caller IS NULL) ORDER BY key_caller IS NULL LIMIT 1`
+	var content string
+	ok, err = db.Row(t, query, append(fields(&first), &content), n.Key, n.Caller)
+	if !ok || err != nil {
 		return operation.Operation{}, false, err
 	}
-	all[0].Repeat = true
-	return all[0], true, nil
+	same := content == n.Content
+	if content == "" || n.Content == "" {
+		same = first.Kind == n.Kind && first.Source == n.Relapsed && (first.Filter == "") == n.Filter.Zero()
+	}
+	if !same {
+		return operation.Operation{}, false, &job.KeyReused{First: strconv.FormatInt(first.ID, 10)}
+	}
+	first.Repeat = true
+	return first, true, nil
 }
 
 // checkSource refuses the relapses of an operation that is not there or has
@@ -80,12 +89,12 @@ func (b *Book) checkSource(t *db.Tx, n operation.Request) error {
 
 // insert stores a new operation, whose scope is not known yet, and returns its
 // number.
-func (b *Book) insert(t *db.Tx, o operation.Operation) (id int64, err error) {
+func (b *Book) insert(t *db.Tx, o operation.Operation, n operation.Request) (id int64, err error) {
 	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
-			created_at, created_by, key)
-		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
+			created_at, created_by, key, key_caller, key_content)
+		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING id`
 	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start,
-		o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, o.Key)
+		o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, n.Key, n.Caller, n.Content)
 	b.changed(t, "", o.State)
 	return id, db.Wrap(err, "store the operation")
 }

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/retention"
 )
 
 var enqueueing = []func(*kit){
 	EnqueueKeepsEveryField, EnqueueFillsInWhatIsMissing, EnqueueLaterIsScheduled, EnqueueKeepsPayloadBytes,
 	EnqueueNumbersJobsInOrder, EnqueueRepeatReturnsTheFirst, EnqueueRepeatWithinABatch, EnqueueParallelRepeatsMakeOneJob,
 	EnqueueBatchIsAllOrNothing, EnqueueOfATakenIDIsAConflict, EnqueueAfterCallerLeftIsWholeOrAbsent,
+	EnqueueOfAKeyUsedForAnotherJobIsRefused, EnqueueOfAKeyUsedTwiceInOneRequestIsRefused, EnqueueKeyBelongsToItsCaller,
+	EnqueueKeyIsForWhatWasAskedFor, EnqueueKeyIsFreeOnceItsJobIsGone, EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn,
 }
 
 // EnqueueKeepsEveryField: a job is read back as it was handed in, times to the
@@ -97,7 +100,7 @@ func EnqueueRepeatReturnsTheFirst(k *kit) {
 	first.Key = "k"
 	began := k.job(k.begin(first).ID)
 	k.restart()
-	again := in("elsewhere")
+	again := simple()
 	again.Key = "k"
 	done, err := k.Enqueue(k.ctx, k.now, []job.Job{again})
 	k.check(err)
@@ -110,7 +113,7 @@ func EnqueueRepeatReturnsTheFirst(k *kit) {
 // the batch are stored.
 func EnqueueRepeatWithinABatch(k *kit) {
 	jobs := many(5)
-	jobs[1].Key, jobs[3].Key = "k", "k"
+	jobs[1].Key, jobs[3].Key, jobs[3].Payload = "k", "k", jobs[1].Payload
 	done, err := k.Enqueue(k.ctx, k.now, jobs)
 	k.check(err)
 	for i, d := range done {
@@ -118,6 +121,118 @@ func EnqueueRepeatWithinABatch(k *kit) {
 	}
 	k.same("the repeat", done[3].Job, done[1].Job)
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(4))
+}
+
+// EnqueueOfAKeyUsedForAnotherJobIsRefused: another type, queue or payload under
+// a caller's key is no repeat: nothing of the request is stored, and the error
+// names the first job.
+func EnqueueOfAKeyUsedForAnotherJobIsRefused(k *kit) {
+	first := simple()
+	first.Key, first.Caller = "k", "a"
+	id := k.add(first)[0].ID
+	for _, change := range []func(*job.Job){
+		func(j *job.Job) { j.Queue = "elsewhere" },
+		func(j *job.Job) { j.Type = "email.resend" },
+		func(j *job.Job) { j.Payload = []byte("17") },
+	} {
+		another := first
+		change(&another)
+		k.reusedFor(id, func() error {
+			_, err := k.Enqueue(k.ctx, k.now, []job.Job{simple(), another})
+			return err
+		})
+	}
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(1))
+}
+
+// EnqueueOfAKeyUsedTwiceInOneRequestIsRefused: two jobs of one request cannot
+// share a key unless they are the same job.
+func EnqueueOfAKeyUsedTwiceInOneRequestIsRefused(k *kit) {
+	jobs := many(3)
+	jobs[0].Key, jobs[2].Key = "k", "k"
+	k.reusedFor("", func() error {
+		_, err := k.Enqueue(k.ctx, k.now, jobs)
+		return err
+	})
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(0))
+}
+
+// EnqueueKeyBelongsToItsCaller: two callers that choose the same key get a job
+// each, whatever they ask for, also after a restart.
+func EnqueueKeyBelongsToItsCaller(k *kit) {
+	ids := map[string]string{}
+	for _, caller := range []string{"a", "b", ""} {
+		j := simple()
+		j.Key, j.Caller, j.Payload = "k", caller, []byte(`"`+caller+`"`)
+		done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+		k.check(err)
+		k.same("Repeat of "+caller, done[0].Repeat, false)
+		ids[caller] = done[0].Job.ID
+		k.restart()
+		done, err = k.Enqueue(k.ctx, k.now, []job.Job{j})
+		k.check(err)
+		k.same("the repeat of "+caller, []any{done[0].Repeat, done[0].Job.ID}, []any{true, ids[caller]})
+	}
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(3))
+}
+
+// EnqueueKeyIsForWhatWasAskedFor: what a caller says of the content counts where
+// it is said; what became of the job since does not.
+func EnqueueKeyIsForWhatWasAskedFor(k *kit) {
+	j := simple()
+	j.Key, j.Caller, j.Content = "k", "a", "asked"
+	id := k.add(j)[0].ID
+	j.Queue = "elsewhere" // as a rule has it now
+	done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+	k.check(err)
+	k.same("the repeat", []any{done[0].Repeat, done[0].Job.ID}, []any{true, id})
+	j.Content = "asked for more"
+	k.reusedFor(id, func() error { _, err := k.Enqueue(k.ctx, k.now, []job.Job{j}); return err })
+}
+
+// EnqueueKeyIsFreeOnceItsJobIsGone: a key is kept as long as its job.
+func EnqueueKeyIsFreeOnceItsJobIsGone(k *kit) {
+	j := simple()
+	j.Key, j.Caller, j.State, j.Reason = "k", "a", job.Discarded, "malformed"
+	newest := simple()
+	newest.State, newest.Reason = job.Discarded, "malformed"
+	first := k.add(j)[0]
+	k.pass(time.Hour)
+	k.add(newest)
+	_, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
+	k.check(err)
+	j.Payload = []byte("2")
+	done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+	k.check(err)
+	k.same("a new job", []bool{done[0].Repeat, done[0].Job.ID == first.ID}, []bool{false, false})
+}
+
+// EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn: whoever chooses the id of
+// somebody else's envelope neither learns of that job nor keeps its envelope
+// from becoming one.
+func EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn(k *kit) {
+	first := simple()
+	first.MessageID = "m"
+	id := k.add(first)[0].ID
+	other := first
+	other.Payload = []byte("17")
+	for range 2 { // the second time both are repeats, in one transaction and from the table
+		done, err := k.Enqueue(k.ctx, k.now, []job.Job{other, first, other})
+		k.check(err)
+		k.same("the other one is another one", done[0].Job.ID != id, true)
+		k.same("the first one", []any{done[1].Repeat, done[1].Job.ID}, []any{true, id})
+		k.same("the other one again", []any{done[2].Repeat, done[2].Job.ID}, []any{true, done[0].Job.ID})
+	}
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(2))
+}
+
+// reusedFor expects that a key was used for the job or operation first before.
+func (k *kit) reusedFor(first string, act func() error) {
+	k.Helper()
+	var reused *job.KeyReused
+	if err := act(); !errors.As(err, &reused) || reused.First != first {
+		k.Errorf("the error is %v, want that the key was used for %q", err, first)
+	}
 }
 
 // EnqueueParallelRepeatsMakeOneJob: of many callers with one key at the same

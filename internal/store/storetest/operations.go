@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"redrive/internal/audit"
@@ -12,7 +13,7 @@ import (
 
 var operating = []func(*kit){
 	Operation_WorksInOrderAndAddsUp, Operation_SkipsWhatMovedOn, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
-	Operation_PauseSurvivesARestart, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_SpreadBecomesARate,
+	Operation_PauseSurvivesARestart, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_KeyBelongsToItsCaller, Operation_SpreadBecomesARate,
 	Operation_FailedItemIsPassed, Operation_Discards, Operation_StartsByItself,
 }
 
@@ -247,9 +248,31 @@ func Operation_KeyAnswersWithTheFirst(k *kit) {
 	}
 	k.same("the second one", seen[1].ID, seen[0].ID)
 	k.same("repeats", []bool{seen[0].Repeat, seen[1].Repeat}, []bool{false, true})
-	var conflict *job.Conflict
-	_, err = k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Discard, Filter: f, Key: "once"}, ana)
-	k.same("another operation under the key is refused", errors.As(err, &conflict), true)
+	k.reusedFor(strconv.FormatInt(seen[0].ID, 10), func() error {
+		_, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Discard, Filter: f, Key: "once"}, ana)
+		return err
+	})
+}
+
+// Operation_KeyBelongsToItsCaller: under one key each caller has an operation of
+// their own, and the same caller asks for the same or is refused.
+func Operation_KeyBelongsToItsCaller(k *kit) {
+	k.deads(2)
+	f, err := operation.Replay.Scope(filter.Filter{})
+	k.check(err)
+	ask := func(caller, content string) (operation.Operation, error) {
+		return k.Operations.New(k.ctx, k.now, operation.Request{
+			Kind: operation.Replay, Filter: f, Key: "once", Caller: caller, Content: content,
+		}, ana)
+	}
+	first, err := ask("a", "1")
+	k.check(err)
+	again, err := ask("a", "1")
+	k.check(err)
+	other, err := ask("b", "2")
+	k.check(err)
+	k.same("whose operation is whose", []bool{again.ID == first.ID, other.ID == first.ID, other.Repeat}, []bool{true, false, false})
+	k.reusedFor(strconv.FormatInt(first.ID, 10), func() error { _, err := ask("a", "2"); return err })
 }
 
 // Operation_SpreadBecomesARate: all of it over a time is so many a second.
