@@ -150,7 +150,7 @@ func (a *app) readHandlers(context.Context) error {
 		a.handlers = handler.Envelopes(a.handlers)
 		return nil
 	}
-	set, err := handler.New(a.config.Handlers)
+	set, err := handler.New(a.config.Handlers, a.config.Redactor().TextFrom)
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
@@ -260,7 +260,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 	}
 	a.metrics = server.NewMetrics()
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Rules: a.config.Rules().AfterFailure,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text, Rules: a.config.Rules().AfterFailure,
 		Kept: a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
 		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,

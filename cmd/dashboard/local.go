@@ -41,7 +41,7 @@ func (k *check) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	set, err := handler.New(settings.Handlers)
+	set, err := handler.New(settings.Handlers, settings.Redactor().TextFrom)
 	if err != nil {
 		return usageError{settings.Locate(err)}
 	}

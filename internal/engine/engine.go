@@ -307,6 +307,8 @@ type Options struct {
 	Handlers func(typ string) (Handler, bool)
 	Workers  func(queue string) int // how many jobs of a queue run at once; asked once for each; zero: none
 
+	// Hide takes the secrets out of a text that a handler returned; nil: it has none.
+	Hide func(text string) string
 	// Rules is what the operator's rules say about a failure; nil: nothing.
 	Rules func(job.Job, job.Ending) (ruling *retry.Ruling, note string)
 	// Kept is the delivery of every dead letter of a queue that sends none; not
@@ -346,6 +348,9 @@ func (o Options) withDefaults() Options {
 	o.DeliverWithin = cmp.Or(o.DeliverWithin, 24*time.Second)
 	if o.Expired == nil {
 		o.Expired = func(string) retry.Action { return retry.DeadLetter }
+	}
+	if o.Hide == nil {
+		o.Hide = func(text string) string { return text }
 	}
 	if o.Rules == nil {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }

@@ -259,8 +259,9 @@ func settlements(outcomes []outcome) []job.Settlement {
 // settle decides what becomes of a job whose execution ended. A dead letter
 // that it leaves may still have to be sent.
 func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
+	e.hide(j, &end)
 	if end.Outcome.Counted() && end.Outcome != job.Succeeded {
-		end.Ruling, end.Note = e.o.Rules(*j, end)
+		end.Ruling, end.Note = e.o.Rules(*j, end) // what they say of it was hidden before
 	}
 	o := outcome{job: j, settlement: j.Settle(end, e.o.Random)}
 	if o.settlement.Letter != job.NoLetter {

@@ -33,11 +33,12 @@ const (
 
 // program does the work of jobs by running one command.
 type program struct {
+	hide    Hide
 	command []string
 	timeout time.Duration
 }
 
-func newExec(config Exec, field string) (engine.Handler, error) {
+func newExec(hide Hide, config Exec, field string) (engine.Handler, error) {
 	if len(config.Command) == 0 || !filepath.IsAbs(config.Command[0]) {
 		return nil, &invalid.Error{Field: field + ".command", Problem: "must begin with the absolute path of a program"}
 	}
@@ -47,7 +48,7 @@ func newExec(config Exec, field string) (engine.Handler, error) {
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
-	p := &program{command: slices.Clone(config.Command), timeout: config.Timeout}
+	p := &program{hide: hide, command: slices.Clone(config.Command), timeout: config.Timeout}
 	return p.run, nil
 }
 
@@ -66,7 +67,7 @@ func (p *program) run(ctx context.Context, j job.Job) error {
 	case state.Success() && !g.stopped:
 		return nil // even when a grandchild kept the pipes open
 	}
-	f := p.failed(state, stdout, stderr)
+	f := p.failed(state, stdout.shown(p.hide), stderr.shown(p.hide))
 	if g.stopped && ctx.Err() == nil {
 		f.ErrorInfo = job.ErrorInfo{Type: "exec.timeout", Message: fmt.Sprintf("%s: ran longer than %v", p.command[0], p.timeout)}
 		f.Answer = retry.Answer{} // many programs end well when they are told to stop
@@ -144,13 +145,13 @@ func (p *program) unstarted(ctx context.Context, err error) error {
 
 // failed describes a program that ended without success: its last words are
 // the message, everything that was kept of its output is the trace.
-func (p *program) failed(state *os.ProcessState, stdout, stderr *tail) *job.Failure {
-	f := &job.Failure{ErrorInfo: job.ErrorInfo{Message: stderr.lastLine()}, Trace: stderr.String()}
+func (p *program) failed(state *os.ProcessState, stdout, stderr string) *job.Failure {
+	f := &job.Failure{ErrorInfo: job.ErrorInfo{Message: lastLine(stderr)}, Trace: stderr}
 	if f.Message == "" {
 		f.Message = fmt.Sprintf("%s: %v, and nothing on stderr", p.command[0], state)
 	}
-	if out := stdout.String(); out != "" {
-		f.Trace = strings.TrimPrefix(f.Trace+"\n--- stdout ---\n"+out, "\n")
+	if stdout != "" {
+		f.Trace = strings.TrimPrefix(f.Trace+"\n--- stdout ---\n"+stdout, "\n")
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		f.Type = "exec.signal_" + signalName(status.Signal())
@@ -179,45 +180,4 @@ func signalName(s syscall.Signal) string {
 		return name
 	}
 	return fmt.Sprint(int(s))
-}
-
-// tail is a writer that keeps the last bytes of what is written to it.
-type tail struct {
-	limit int
-	kept  []byte
-	cut   bool
-}
-
-// Write never fails: a program is not to die of its own output.
-func (t *tail) Write(p []byte) (int, error) {
-	n := len(p)
-	if n > t.limit {
-		p, t.cut = p[n-t.limit:], true
-	}
-	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*t.limit { // not each time, so that small writes stay cheap
-		t.trim()
-	}
-	return n, nil
-}
-
-func (t *tail) trim() {
-	if excess := len(t.kept) - t.limit; excess > 0 {
-		t.kept, t.cut = append(t.kept[:0], t.kept[excess:]...), true
-	}
-}
-
-// String returns what was kept, and says so when that is not everything.
-func (t *tail) String() string {
-	t.trim()
-	if t.cut {
-		return "[cut] …" + string(t.kept)
-	}
-	return string(t.kept)
-}
-
-// lastLine is the last line that says something.
-func (t *tail) lastLine() string {
-	text := strings.TrimSpace(string(t.kept))
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }

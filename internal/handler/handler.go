@@ -13,6 +13,10 @@
 //	failure   http.STATUS, http.timeout,       exec.exit_N, exec.signal_NAME,
 //	          http.connection                  exec.timeout, exec.start
 //
+// What a service or a program says can hold secrets, and a name and its value
+// may stand far apart. So its whole words pass through [Hide] before anything is
+// taken out of them: the last line, an excerpt, the end of a long output.
+//
 // The address and the command come from the configuration file only. What a
 // job brings along is data: it travels in a body, a pipe, a header or a
 // variable, never in an address or an argument.
@@ -55,20 +59,25 @@ type Exec struct {
 	Timeout time.Duration // of one execution; zero: the job's own ttr
 }
 
+// Hide hides the secrets of a text and returns what is shown of it from the byte
+// from on; what lies before that only tells what belongs to a secret.
+type Hide func(text string, from int) string
+
 // Set finds the handler of a type of job.
 type Set struct {
 	exact    map[string]engine.Handler
 	prefixes map[string]engine.Handler // "report." for the pattern "report.*"
 	client   *httpclient.Client
+	hide     Hide
 }
 
 // New builds handlers for the patterns: a type of job, or a prefix as
 // "report.*". An unusable one is a *invalid.Error, whose field is
 // "handlers.PATTERN", followed by the part that is wrong.
-func New(configs map[string]Config) (*Set, error) {
-	s := &Set{exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: httpclient.New(128)}
+func New(configs map[string]Config, hide Hide) (*Set, error) {
+	s := &Set{exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: httpclient.New(128), hide: hide}
 	for pattern, config := range configs {
-		handler, err := config.build(s.client, "handlers."+pattern)
+		handler, err := s.build(config, "handlers."+pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -92,12 +101,12 @@ func (s *Set) add(pattern string, h engine.Handler) error {
 	return nil
 }
 
-func (c Config) build(client *httpclient.Client, field string) (engine.Handler, error) {
+func (s *Set) build(c Config, field string) (engine.Handler, error) {
 	switch {
 	case c.HTTP != nil && c.Exec == nil:
-		return newHTTP(client, *c.HTTP, field+".http")
+		return newHTTP(s.client, s.hide, *c.HTTP, field+".http")
 	case c.Exec != nil && c.HTTP == nil:
-		return newExec(*c.Exec, field+".exec")
+		return newExec(s.hide, *c.Exec, field+".exec")
 	}
 	return nil, &invalid.Error{Field: field, Problem: "needs exactly one of http and exec"}
 }

@@ -14,6 +14,7 @@ import (
 	"redrive/internal/handler"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/redact"
 )
 
 // TestMain is also the program that exec handlers run: see helper.
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func build(t *testing.T, c handler.Config) engine.Handler {
 	t.Helper()
-	set, err := handler.New(map[string]handler.Config{"t": c})
+	set, err := handler.New(map[string]handler.Config{"t": c}, redact.Default().TextFrom)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestNew_NamesTheField(t *testing.T) {
 	}
 	for _, test := range tests {
 		var bad *invalid.Error
-		_, err := handler.New(map[string]handler.Config{test.pattern: test.config})
+		_, err := handler.New(map[string]handler.Config{test.pattern: test.config}, redact.Default().TextFrom)
 		if !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("New(%q: %+v) = %v, want an error of field %s", test.pattern, test.config, err, test.field)
 		}
@@ -95,7 +96,7 @@ func TestSetLookup_ExactThenLongestPrefix(t *testing.T) {
 	for _, pattern := range []string{"report", "report.*", "report.daily.*", "report.daily.pdf", "email.send"} {
 		configs[pattern] = handler.Config{HTTP: &handler.HTTP{URL: "http://127.0.0.1:1/" + pattern}}
 	}
-	set, err := handler.New(configs)
+	set, err := handler.New(configs, redact.Default().TextFrom)
 	if err != nil {
 		t.Fatal(err)
 	}

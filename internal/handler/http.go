@@ -25,12 +25,13 @@ import (
 // service does the work of jobs by requests to one address.
 type service struct {
 	client  *httpclient.Client
+	hide    Hide
 	url     string
 	shown   string // the address as errors show it: without secrets
 	timeout time.Duration
 }
 
-func newHTTP(client *httpclient.Client, config HTTP, field string) (engine.Handler, error) {
+func newHTTP(client *httpclient.Client, hide Hide, config HTTP, field string) (engine.Handler, error) {
 	address, err := httpclient.Parse(config.URL)
 	if err != nil {
 		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
@@ -43,7 +44,7 @@ func newHTTP(client *httpclient.Client, config HTTP, field string) (engine.Handl
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
-	s := &service{client: client, url: config.URL, shown: httpclient.WithoutSecrets(address), timeout: config.Timeout}
+	s := &service{client: client, hide: hide, url: config.URL, shown: httpclient.WithoutSecrets(address), timeout: config.Timeout}
 	return s.run, nil
 }
 
@@ -63,7 +64,7 @@ func (s *service) run(ctx context.Context, j job.Job) error {
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	return s.refused(answer.Response, answer.Words())
+	return s.refused(answer.Response, []byte(s.hide(string(answer.Words()), 0)))
 }
 
 // within is context.WithTimeout, where zero means no timeout.

@@ -209,7 +209,7 @@ func (m *masker) search(i, j int) {
 		}
 		return
 	}
-	if shown, n := m.redactor.hide(inside, token); n > 0 {
+	if shown, n := m.redactor.hide(inside, 0, token); n > 0 {
 		m.locks = append(m.locks, m.lock(i, j, shown))
 	}
 }

@@ -7,23 +7,31 @@ import "strings"
 // --key value, <key>value</key>, and so with each of = : " ' < > written as
 // %3D, \u003d or &quot;. Hidden are also credentials of HTTP, those in addresses,
 // and private keys. A value without quotes ends at the next blank.
-func (r *Redactor) Text(s string) string {
-	shown, _ := r.hide(s, Hidden)
+func (r *Redactor) Text(s string) string { return r.TextFrom(s, 0) }
+
+// TextFrom is the part of Text that begins at the byte from of s, or before it
+// with the token of a secret in which from lies.
+func (r *Redactor) TextFrom(s string, from int) string {
+	shown, _ := r.hide(s, from, Hidden)
 	return shown
 }
 
-// hide puts a token in the place of each secret, and counts them.
-func (r *Redactor) hide(s, token string) (shown string, n int) {
+// hide puts a token in the place of each secret that does not end before from,
+// and counts them.
+func (r *Redactor) hide(s string, from int, token string) (shown string, n int) {
 	var b strings.Builder
-	from := 0
+	whole := from
 	for start, end := range r.secrets(s) {
-		b.WriteString(s[from:start])
+		if end <= from {
+			continue
+		}
+		b.WriteString(s[from:max(from, start)])
 		b.WriteString(token)
 		from = end
 		n++
 	}
 	if n == 0 {
-		return s, 0
+		return s[whole:], 0
 	}
 	b.WriteString(s[from:])
 	return b.String(), n
