@@ -275,3 +275,19 @@ func known(kind jsontext.Kind) byte {
 	}
 	return 0
 }
+
+// Prefix returns the length of the JSON value with which data begins. Where none
+// does, ok is false, and n is how much was read to know that.
+func Prefix(data []byte) (n int, ok bool) {
+	c := NewCursor(data)
+	defer c.Close()
+	for {
+		kind, _, to := c.Next()
+		if kind == 0 {
+			return to, false
+		}
+		if c.tokens.StackDepth() == 0 {
+			return to, true
+		}
+	}
+}

@@ -70,8 +70,9 @@ func (m *masker) document(data []byte, at path) []lock {
 		m.walkBroken(data, at)
 	}
 	if !valid {
-		for from, to := range m.redactor.secrets(string(data)) {
-			m.locks = append(m.locks, lock{Edit: rawjson.Edit{From: from, To: to, Text: []byte(m.next())}})
+		for _, l := range m.redactor.find(string(data), Hidden, m.nested) {
+			l.Text = l.all(m.next())
+			m.locks = append(m.locks, l)
 		}
 		return joined(append(m.pairs, m.locks...), data, m.next())
 	}
@@ -129,7 +130,7 @@ func joined(locks []lock, broken []byte, token string) (all []lock) {
 		if n := len(all); n == 0 || l.From >= all[n-1].To {
 			all = append(all, l)
 		} else if last := &all[n-1]; broken != nil && (l.To > last.To || last.shows(broken[l.From:l.To])) {
-			last.To, last.Text = max(last.To, l.To), rawjson.Quote(token)
+			last.To, last.Text = max(last.To, l.To), last.all(token)
 		}
 	}
 	return all
@@ -137,7 +138,18 @@ func joined(locks []lock, broken []byte, token string) (all []lock) {
 
 // shows reports whether a part of a string of JSON can be read in what is shown.
 func (l lock) shows(part []byte) bool {
+	if string(part) == Hidden {
+		return false
+	}
 	return strings.Contains(rawjson.Text(l.Text), rawjson.Text(slices.Concat([]byte(`"`), part, []byte(`"`))))
+}
+
+// all is what is shown when all of it is hidden.
+func (l lock) all(token string) []byte {
+	if l.Text[0] == '"' {
+		return rawjson.Quote(token)
+	}
+	return []byte(token)
 }
 
 // next is the token of the next secret. Within a string of JSON all have the
@@ -209,8 +221,8 @@ func (m *masker) search(i, j int) {
 		}
 		return
 	}
-	if shown, n := m.redactor.hide(inside, 0, token); n > 0 {
-		m.locks = append(m.locks, m.lock(i, j, shown))
+	if locks := m.redactor.find(inside, token, m.nested); len(locks) > 0 {
+		m.locks = append(m.locks, m.lock(i, j, string(splice([]byte(inside), locks))))
 	}
 }
 

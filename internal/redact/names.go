@@ -22,7 +22,8 @@ const defaults = `password passwd passphrase pass pwd secret token access_token 
 	csrf_token api_token user_password db_password new_password old_password current_password api_key apikey x_api_key
 	x_auth_token x_csrf_token api_secret secret_key access_key secret_access_key aws_secret_access_key authorization
 	proxy_authorization cookie set_cookie session_id card_number credit_card cc_number cvv cvc cvv2 iban ssn private_key
-	client_secret signing_key encryption_key webhook_secret otp pin`
+	client_secret signing_key encryption_key webhook_secret otp pin passcode pw jwt bearer auth credential session sessid
+	connect_sid account_key storepass keypass`
 
 // defaultKeys lists the names that are hidden by default.
 func defaultKeys() []string { return strings.Fields(defaults) }
@@ -35,7 +36,18 @@ func about(word []byte) bool {
 		"at", "in", "on", "date", "time", "timestamp", "expires", "expiry", "expired", "expiration", "age", "ttl", "version",
 		"reset", "changed", "updated", "created", "rotated", "sent", "verified", "attempt", "attempts", "retries",
 		"type", "kind", "format", "policy", "status", "state", "required", "enabled", "valid", "invalid", "protected", "strength",
+		"method", "methods", "mode", "scheme", "provider", "server", "service", "host", "port", "path", "file", "filename", "dir",
+		"start", "started", "end", "ended", "duration", "minutes", "seconds", "failed", "failure", "failures", "result", "results",
 		"id", "ids", "name", "names", "url", "uri", "endpoint", "domain", "consent", "banner", "error", "errors":
+		return true
+	}
+	return false
+}
+
+// weak reports whether a name also begins messages, as auth: connection refused.
+func weak(name string) bool {
+	switch strings.ToLower(name) {
+	case "auth", "session", "bearer", "jwt", "credential", "credentials":
 		return true
 	}
 	return false

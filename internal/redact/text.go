@@ -1,61 +1,66 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"redrive/internal/rawjson"
+)
 
 // Text hides the secrets of a text, as of an error or a trace, wherever a name
 // stands before a value: key=value, "key": "value", key: value, ('key', 'value'),
 // --key value, <key>value</key>, and so with each of = : " ' < > written as
-// %3D, \u003d or &quot;. Hidden are also credentials of HTTP, those in addresses,
-// and private keys. A value without quotes ends at the next blank.
+// %3D, \u003d or &quot;. Hidden are also credentials of HTTP, those in addresses
+// and command lines, private keys, tokens that show by their form what they are,
+// and what [Redactor.Payload] hides by names in JSON that lies in the text. A value
+// without quotes ends at the next blank, or with the lines below its name that are
+// indented more.
 func (r *Redactor) Text(s string) string { return r.TextFrom(s, 0) }
 
 // TextFrom is the part of Text that begins at the byte from of s, or before it
 // with the token of a secret in which from lies.
 func (r *Redactor) TextFrom(s string, from int) string {
-	shown, _ := r.hide(s, from, Hidden)
-	return shown
-}
-
-// hide puts a token in the place of each secret that does not end before from,
-// and counts them.
-func (r *Redactor) hide(s string, from int, token string) (shown string, n int) {
-	var b strings.Builder
-	whole := from
-	for start, end := range r.secrets(s) {
-		if end <= from {
-			continue
-		}
-		b.WriteString(s[from:max(from, start)])
-		b.WriteString(token)
-		from = end
-		n++
+	locks := r.find(s, Hidden, 0)
+	for len(locks) > 0 && locks[0].To <= from {
+		locks = locks[1:]
 	}
-	if n == 0 {
-		return s[whole:], 0
+	if len(locks) == 0 {
+		return s[from:]
+	}
+	var b strings.Builder
+	for _, l := range locks {
+		b.WriteString(s[from:max(from, l.From)])
+		b.Write(l.Text)
+		from = l.To
 	}
 	b.WriteString(s[from:])
-	return b.String(), n
+	return b.String()
 }
 
-// secrets are where the secrets of a text lie, in their order.
-func (r *Redactor) secrets(s string) func(yield func(start, end int) bool) {
-	return func(yield func(start, end int) bool) {
-		if !announces(s) {
-			return
-		}
-		t := scanner{s: s, names: r.names, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1, word: span{-1, -1}}
-		for i := 0; i < len(s); {
-			found, next := t.secret(i)
-			if found.from < found.to && !yield(found.from, found.to) {
-				return
-			}
-			i = max(next, found.to)
-		}
+// find is where the secrets of a text lie, in their order, and what is shown
+// instead. The text lies in as many strings of JSON as nested says.
+func (r *Redactor) find(s, token string, nested int) []lock {
+	if !announces(s) {
+		return nil
 	}
+	locks := r.inDocuments(s, token, nested)
+	t := scanner{
+		s: s, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1,
+		word: span{-1, -1},
+	}
+	for i := 0; i < len(s); {
+		found, next := t.secret(i)
+		t.add(found)
+		i = max(next, found.to)
+	}
+	for _, at := range t.found {
+		locks = append(locks, lock{Edit: rawjson.Edit{From: at.from, To: at.to, Text: []byte(token)}})
+	}
+	return joined(locks, []byte(s), token)
 }
 
-// announces reports whether a text has anything behind which a secret can stand.
-func announces(s string) bool { return strings.ContainsAny(s, `=: >%,&;\`) }
+// announces reports whether a text has anything behind which a secret can stand,
+// or can be a token itself.
+func announces(s string) bool { return len(s) >= leastToken || strings.ContainsAny(s, `=: >%,&;\`) }
 
 type span struct{ from, to int }
 
@@ -64,13 +69,28 @@ type span struct{ from, to int }
 // longer than the text is long.
 type scanner struct {
 	s        string
+	redactor *Redactor
 	names    *names
+	nested   int
+	found    []span
 	mailed   bool // there is an @ in it
 	word     span // the last one
 	runEnd   int  // the end of the newest run without blanks and quotes, in which
 	at       int  // the last @ lies,
 	network  int  // and the last one of user:password@tcp(
 	closings int  // the last end of an element, once it was looked for
+	tokenEnd int  // the end of the newest run of what base64 is made of
+	keyEnd   int  // the newest end of a private key
+	rowEnd   int  // the next quote or end of a line, once it was looked for
+	columns  int  // the end of the columns of a statement that were looked at
+	pair     couple
+	command  command
+}
+
+func (t *scanner) add(at span) {
+	if at.from < at.to {
+		t.found = append(t.found, at)
+	}
 }
 
 // secret looks at i for a secret that a word or an address announces, and says
@@ -83,29 +103,60 @@ func (t *scanner) secret(i int) (found span, next int) {
 	j := t.wordEnd(i)
 	if j == i {
 		_, n := char(s, i)
-		return span{}, i + n
+		return t.mark(i), i + n
 	}
 	before := t.word
 	t.word = span{i, j}
-	switch {
-	case s[i] == '-' && strings.HasPrefix(s[i:], "-----BEGIN "):
-		return privateKey(s, i), j
-	case isScheme(s[i:j]):
-		if value := blankless(s, j); value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
-			return value, j
-		}
-	case t.mailed && j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
-		if t.run(i); t.network > j {
-			return span{i, t.network}, j
-		}
+	if found = t.byItself(i, j); found.from < found.to {
+		return found, j
 	}
 	if t.isElement(before, i, j) && t.hides(before, i, j) {
 		return t.element(j), j
 	}
-	if k, announced := separator(s, i, j); announced && t.hides(before, i, j) {
-		return value(s, k, i, j), j
+	k, announced := separator(s, i, j)
+	switch {
+	case !announced:
+		return t.inStatement(i, j), j
+	case t.hides(before, i, j):
+		return t.value(k, i, j), j
 	}
-	return span{}, j
+	return t.called(k, i, j), j
+}
+
+// byItself is a secret that no name announces.
+func (t *scanner) byItself(i, j int) span {
+	s := t.s
+	switch {
+	case s[i] == '-' && strings.HasPrefix(s[i:], "-----BEGIN "):
+		return privateKey(s, i)
+	case s[i] == '-' && strings.HasPrefix(s[i:], "-----END "):
+		return t.restOfKey(i)
+	case isScheme(s[i:j]):
+		if value := blankless(s, j); value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
+			return value
+		}
+	case t.mailed && j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
+		if t.run(i); t.network > j {
+			return span{i, t.network}
+		}
+	}
+	if found := t.option(i, j); found.from < found.to {
+		return found
+	}
+	return t.token(i, j)
+}
+
+// value is where the value of the name [i, j) lies, which begins at k.
+func (t *scanner) value(k, i, j int) span {
+	s := t.s
+	if found, below := t.below(k, i, j); below {
+		return found
+	}
+	found := value(s, k, i, j)
+	if s[j] == ':' && k > j+1 && weak(plain(s[i:j])) && quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
+		return span{} // auth: connection refused
+	}
+	return found
 }
 
 // hides reports whether the word is a name of what is hidden: by itself, after
@@ -114,7 +165,7 @@ func (t *scanner) hides(before span, i, j int) bool {
 	name := plain(t.s[i:j])
 	return t.names.hide(name) ||
 		i > 0 && t.s[i-1] == '\\' && strings.IndexByte("nrtbf", t.s[i]) >= 0 && t.names.hide(name[1:]) ||
-		before.to == i-1 && before.from >= 0 && t.s[i-1] == ' ' && t.names.exact(t.s[before.from:j])
+		before.to == i-1 && before.from >= 0 && (t.s[i-1] == ' ' || t.s[i-1] == '.') && t.names.exact(t.s[before.from:j])
 }
 
 // wordEnd is the end of the word that begins at i, or i.
@@ -153,14 +204,16 @@ func separator(s string, i, j int) (k int, ok bool) {
 	k = j
 	for {
 		c, n := char(s, k)
-		if c == '\\' || c == '"' || c == '\'' || c == '`' {
+		if c == '\\' && (strings.HasPrefix(s[k:], `\n`) || strings.HasPrefix(s[k:], `\r`)) {
+			break // the end of a line
+		} else if c == '\\' || c == '"' || c == '\'' || c == '`' {
 			quoted = true
-		} else if c != ']' { // of a form's field[password]
+		} else if c != ']' && !(c == ')' && i > 0 && s[i-1] == '(') { // of a form's field[password], of Key (password)=(S)
 			break
 		}
 		k += n
 	}
-	sep := blanks(s, k)
+	sep := blanks(s, afterVisibility(s, k))
 	c, n := char(s, sep)
 	switch {
 	case c == '=' || c == ':':
@@ -168,13 +221,35 @@ func separator(s string, i, j int) (k int, ok bool) {
 			sep += n
 			c, n = char(s, sep)
 		}
-		return nextLine(s, sep), true
+		return blanks(s, sep), true
 	case quoted && c == ',' && strings.Contains(s[max(0, i-4):i], "("): // a pair: ('password', 'S')
 		return blanks(s, sep+n), true
+	case quoted && c == ',': // in a list of names and values: ['Cookie', 'S']
+		k = blanks(s, sep+n)
+		q := quoteAt(s, k)
+		from := k + q.width()
+		to := orEnd(s, from, strings.IndexAny(s[from:min(from+256, len(s))], q.raw+"\n"))
+		return k, q.width() > 0 && seemsSecret(s[from:min(to, from+256)])
 	case quoted && c == ';': // a text that PHP serialized: s:8:"password";s:1:"S"
 		return serialized(s, sep+n)
 	}
-	return sep, sep > k && k == j && strings.HasPrefix(s[i:], "--")
+	return sep, sep > k && k == j && j-i > 4 && s[i] == '-' && (s[i+1] == '-' || i > 0 && s[i-1] == ' ')
+}
+
+// afterVisibility passes what PHP writes after the name of a property:
+// [password:protected] => S, ["password":"User":private]=>.
+func afterVisibility(s string, k int) int {
+	if k == len(s) || s[k] != ':' {
+		return k
+	}
+	end := strings.IndexByte(s[k:min(k+128, len(s))], ']')
+	if end < 0 {
+		return k
+	}
+	if inside := s[k : k+end]; strings.HasSuffix(inside, ":protected") || strings.HasSuffix(inside, ":private") {
+		return k + end + 1
+	}
+	return k
 }
 
 // serialized finds the value after s:9: and the like.
@@ -190,19 +265,6 @@ func serialized(s string, i int) (k int, ok bool) {
 func blanks(s string, i int) int {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
 		i++
-	}
-	return i
-}
-
-// nextLine passes blanks, and the end of the line when the next one is indented.
-func nextLine(s string, i int) int {
-	i = blanks(s, i)
-	k := i
-	for k < len(s) && (s[k] == '\r' || s[k] == '\n') {
-		k++
-	}
-	if next := blanks(s, k); next > k && k > i {
-		return next
 	}
 	return i
 }

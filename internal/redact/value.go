@@ -232,7 +232,7 @@ func (t *scanner) web(i int) bool {
 // privateKey is a private key as PEM that begins at i.
 func privateKey(s string, i int) span {
 	head := s[i:min(i+64, len(s))]
-	if !strings.Contains(head, "PRIVATE KEY-----") {
+	if !strings.Contains(head, "PRIVATE KEY-----") && !strings.Contains(head, "PRIVATE KEY BLOCK-----") {
 		return span{}
 	}
 	n := strings.Index(s[i:], "-----END")

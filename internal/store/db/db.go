@@ -143,5 +143,9 @@ func DocumentOf(j job.Job) Document {
 	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
 }
 
-// searchable is the beginning of a text, which is the part that can be searched.
-func searchable(s string) string { return Clean(s[:min(len(s), maxSearched)]) }
+// searchable is the beginning of what a text says, which is the part that can be
+// searched.
+func searchable(s string) string {
+	s = Unescape(s)
+	return Clean(s[:min(len(s), maxSearched)])
+}

@@ -65,7 +65,7 @@ func matching(f filter.Filter) string {
 		{"kind : ", typeText(f)},
 	} {
 		if part.text != "" {
-			all = append(all, part.column+`"`+strings.ReplaceAll(part.text, `"`, `""`)+`"`)
+			all = append(all, part.column+`"`+strings.ReplaceAll(db.Unescape(part.text), `"`, `""`)+`"`)
 		}
 	}
 	return strings.Join(all, " AND ")

@@ -18,8 +18,8 @@ func selects(f filter.Filter, j job.Job, d db.Document) bool {
 		(f.Reason == "" || f.Reason == j.Reason) &&
 		(f.Class == "" || retry.Matches(f.Class, j.Error.Type)) &&
 		strings.HasPrefix(j.ID, f.ID) && within(f.Attempts, j.Attempts) && within(f.Run, j.Run) &&
-		filter.Contains(f.Error, d.Error) && filter.Contains(f.Payload, d.Payload) && filter.Contains(f.Meta, d.Meta) &&
-		filter.Contains(f.Text, d.ID, d.Type, d.Error, d.Payload, d.Meta)
+		filter.Contains(db.Unescape(f.Error), d.Error) && filter.Contains(db.Unescape(f.Payload), d.Payload) && filter.Contains(db.Unescape(f.Meta), d.Meta) &&
+		filter.Contains(db.Unescape(f.Text), d.ID, d.Type, d.Error, d.Payload, d.Meta)
 }
 
 // matchesState takes a view (dead_letter, dlq_failed, held, trashed) for a part

@@ -19,7 +19,7 @@ import (
 )
 
 var searching = []func(*kit){
-	SearchTakesTextLiterally, SearchFindsEachField, SearchRefusesShortText, SearchFindsTheNewestFailure,
+	SearchTakesTextLiterally, SearchFindsEachField, SearchReadsEscapedLetters, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
 	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
@@ -73,6 +73,26 @@ func SearchFindsEachField(k *kit) {
 	for _, f := range []filter.Filter{{Error: "acme"}, {Payload: "upstream"}, {Meta: "customer"}, {Text: "acmeupstream"}, {Error: "upstream", Meta: "other"}} {
 		k.same("what is found by "+f.String(), len(k.all(f, 10)), 0)
 	}
+}
+
+// SearchReadsEscapedLetters: a text is found by its letters, whether a client wrote
+// them as themselves or escaped, also in a string of JSON in another one and by who
+// looks for what the client wrote.
+func SearchReadsEscapedLetters(k *kit) {
+	j := simple()
+	j.Payload = []byte(`{"city":"K\u00f6ln","url":"https:\/\/example.org\/a","inner":"{\"name\":\"\\u017b\\u00f3\\u0142\\u0107\"}","smile":"a\ud83d\ude00b","half":"x\ud83dy","tab":"p\u0009q","path":"C:\\users"}`)
+	j.Meta = []byte(`{"tenant":"Br\u00FCcke"}`)
+	j = k.failing(j, "http.422", `the service said {"detail":"ung\u00fcltig"}`)
+	k.failing(simple(), "other", "nothing of this")
+	k.fill()
+	for _, f := range []filter.Filter{
+		{Payload: "köln"}, {Payload: `K\u00f6ln`}, {Payload: `k\u00F6LN`}, {Payload: "https://example.org/a"}, {Payload: `https:\/\/example.org`},
+		{Payload: "żółć"}, {Payload: "a😀b"}, {Payload: `p\u0009q`}, {Payload: `C:\\users`}, {Payload: `x\ud83dy`}, {Meta: "brücke"}, {Error: "ungültig"},
+		{Text: "köln"}, {Text: "brücke"}, {Text: "ungültig"}, {Error: `ung\u00fcltig`},
+	} {
+		k.same("what is found by "+f.String(), ids(k.all(f, 10)), []string{j.ID})
+	}
+	k.same("what is found by another letter", len(k.all(filter.Filter{Payload: "käln"}, 10)), 0)
 }
 
 // SearchRefusesShortText: a text that the index cannot answer is no empty list.

@@ -1,0 +1,118 @@
+package redact
+
+import "strings"
+
+// command is what a command line was seen to call.
+type command struct {
+	name string
+	end  int // of its line
+}
+
+// option is the secret after an option of a command, at the word [i, j):
+// curl -u ana:S, mysql -pS, sshpass -p S, docker login -p S, curl -b sid=S.
+func (t *scanner) option(i, j int) span {
+	s := t.s
+	word := s[i:j]
+	if word[0] != '-' {
+		switch word {
+		case "curl", "wget", "http", "https", "sshpass", "docker", "podman", "redis-cli", "mysql", "mysqldump", "mysqladmin", "mariadb":
+			if j < len(s) && s[j] == ' ' {
+				if j > t.command.end {
+					t.command.end = line(s, j)
+				}
+				t.command.name = word
+			}
+		case "login":
+			if i < t.command.end && (t.command.name == "docker" || t.command.name == "podman") {
+				t.command.name = "docker login"
+			}
+		}
+		return span{}
+	}
+	if word == "-u" || word == "--user" || word == "--proxy-user" || word == "-a" && t.command.name == "http" {
+		return login(s, j)
+	}
+	if i >= t.command.end || j-i < 2 || i > 0 && strings.IndexByte(" \t'\"", s[i-1]) < 0 {
+		return span{}
+	}
+	switch name, flag := t.command.name, word[1]; {
+	case strings.HasPrefix(name, "m") && flag == 'p' && j < len(s) && (j-i > 2 || s[j] > ' '), name == "curl" && flag == 'u' && j-i > 2:
+		return span{i + 2, blankless(s, i).to}
+	case word == "-p" && (name == "sshpass" || name == "docker login"), word == "-a" && name == "redis-cli":
+		return argument(s, j)
+	case word == "-b" && name == "curl":
+		if at := argument(s, j); strings.Contains(s[at.from:at.to], "=") {
+			return at
+		}
+	}
+	return span{}
+}
+
+// argument is the next argument of a command line.
+func argument(s string, i int) span {
+	i = blanks(s, i)
+	if i < len(s) && quoteAt(s, i).width() > 0 {
+		return quotedValue(s, i)
+	}
+	return blankless(s, i)
+}
+
+// login is the next argument when it is a name and a password, not two numbers as
+// of a user and a group.
+func login(s string, i int) span {
+	if i < len(s) && s[i] == '=' {
+		i++
+	}
+	at := argument(s, i)
+	name, password, ok := strings.Cut(s[at.from:at.to], ":")
+	if !ok || strings.HasPrefix(password, "//") || strings.Trim(name+password, "0123456789") == "" {
+		return span{}
+	}
+	return at
+}
+
+// inStatement is the secret in a statement of SQL, in which the word [i, j) has no
+// mark of a value behind it: IDENTIFIED BY 'S', PASSWORD 'S', and the values of an
+// INSERT that has a column of a secret.
+func (t *scanner) inStatement(i, j int) span {
+	s := t.s
+	k := blanks(s, j)
+	switch word := s[i:j]; {
+	case k > j && k < len(s) && s[k] == '\'' && (word == "PASSWORD" || strings.EqualFold(word, "by") && identified(s, i)):
+		return quotedValue(s, k)
+	case k < len(s) && strings.IndexByte(",)\"`]", s[k]) >= 0 && i > 0 && strings.IndexByte(" (,\"`[", s[i-1]) >= 0 && i >= t.columns && t.names.hide(word):
+		return t.values(j)
+	}
+	return span{}
+}
+
+// identified reports whether the words before i are those of IDENTIFIED BY.
+func identified(s string, i int) bool {
+	return strings.Contains(strings.ToLower(s[max(0, i-40):i]), "identified")
+}
+
+// values are the values of an INSERT among whose columns i is.
+func (t *scanner) values(i int) span {
+	s := t.s
+	const most = 2 << 10 // of the columns
+	near := s[i:min(i+most, len(s))]
+	closed := strings.IndexAny(near, ")\n;")
+	if closed < 0 {
+		t.columns = i + len(near)
+		return span{}
+	}
+	t.columns = i + closed
+	rest := strings.TrimLeft(near[closed:], ") \t\r\n")
+	if len(rest) < len("values") || !strings.EqualFold(rest[:len("values")], "values") {
+		return span{}
+	}
+	from := i + len(near) - len(rest) + len("values")
+	from = blanks(s, from)
+	to := bracketed(s, from)
+	for next := to; ; to = bracketed(s, next) { // further rows
+		next = to + len(s[to:]) - len(strings.TrimLeft(s[to:], ", \t\r\n"))
+		if next == to || next == len(s) || s[next] != '(' {
+			return span{from, to}
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package redact
+
+import (
+	"strings"
+
+	"redrive/internal/rawjson"
+)
+
+// inDocuments finds the secrets of the JSON that lies in a text: that of pairs,
+// which only JSON as a whole shows, and that in strings.
+func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
+	const most = 4 // times that a byte is read which may be the beginning of JSON
+	data := []byte(nil)
+	budget := most*len(s) + 1024
+	for i := strings.IndexAny(s, "{["); i >= 0 && i < len(s) && budget > 0; i = orEnd(s, i, strings.IndexAny(s[i:], "{[")) {
+		from, begins := documentAt(s, i)
+		if !begins {
+			i++
+			continue
+		}
+		if data == nil {
+			data = []byte(s)
+		}
+		read, ok := rawjson.Prefix(data[from:])
+		if !ok {
+			budget -= read + 64
+			i++
+			continue
+		}
+		all = append(all, r.inDocument(data, from, from+read, token, nested)...)
+		i = from + read
+	}
+	return all
+}
+
+// inDocument finds the secrets of the JSON from from to to.
+func (r *Redactor) inDocument(data []byte, from, to int, token string, nested int) []lock {
+	if nested >= maxNested {
+		return []lock{{Edit: rawjson.Edit{From: from, To: to, Text: rawjson.Quote(token)}}}
+	}
+	m := masker{redactor: r.ByKey(), nested: nested + 1, token: token}
+	locks := m.document(data[from:to:to], nil)
+	for i := range locks {
+		locks[i].From, locks[i].To = locks[i].From+from, locks[i].To+from
+	}
+	return locks
+}
+
+// documentAt reports whether JSON may begin with the bracket at i, or with the
+// quote before it, that of a string of JSON.
+func documentAt(s string, i int) (from int, ok bool) {
+	k := i + 1
+	for k < len(s) && k < i+64 && strings.IndexByte(" \t\r\n", s[k]) >= 0 {
+		k++
+	}
+	if k == len(s) {
+		return i, false
+	}
+	escaped := strings.HasPrefix(s[k:], `\"`) || strings.HasPrefix(s[k:], `\n`)
+	switch {
+	case i > 0 && s[i-1] == '"' && (escaped || s[i] == '[' && s[k] == '{'):
+		return i - 1, true
+	case s[k] == '"':
+		return i, true
+	}
+	return i, s[i] == '[' && (s[k] == '{' || s[k] == '[')
+}
+
+// couple is a pair of which a text says in two places what the value is called
+// and what it is: key: password, value: S.
+type couple struct {
+	end     int  // up to where a value belongs to the secret name that came before it
+	element bool // the name is an attribute of an element
+	value   span // the newest value whose name has not come yet
+}
+
+// reach is how far the name of a pair and its value may lie apart.
+const reach = 200
+
+// called looks at the parts of a pair: at its name, and at the value behind or
+// before that.
+func (t *scanner) called(k, i, j int) (found span) {
+	s := t.s
+	if j-i > len("contents") || k >= len(s) {
+		return span{}
+	}
+	switch strings.ToLower(plain(s[i:j])) {
+	case "name", "key", "field", "header", "k":
+		v := value(s, k, i, j)
+		if !t.names.hide(strings.Trim(s[v.from:v.to], "\"'`,;:.)}]>")) {
+			return span{}
+		}
+		if before := t.pair.value; before.from < before.to && i-before.to < reach {
+			t.add(before)
+		}
+		open := max(0, i-reach)
+		t.pair = couple{end: v.to + reach, element: strings.HasPrefix(s[orEnd(s, open, strings.LastIndexAny(s[open:i], "<>")):], "<")}
+		return t.part(v.to)
+	case "value", "values", "val", "v", "content", "contents":
+		v := value(s, k, i, j)
+		if i < t.pair.end {
+			return v
+		}
+		t.pair.value = v
+	}
+	return span{}
+}
+
+// part is the value of a part of a form, whose head ends with its name:
+// name="password", a blank line, the value.
+func (t *scanner) part(i int) span {
+	s := t.s
+	if i < len(s) && quoteAt(s, i).width() > 0 {
+		i += quoteAt(s, i).width()
+	}
+	for _, end := range []string{"\r\n\r\n", "\n\n", `\r\n\r\n`, `\n\n`} {
+		if strings.HasPrefix(s[i:], end) {
+			from := i + len(end)
+			to := line(s, from)
+			if literal := strings.Index(s[from:to], `\r\n`); end[0] == '\\' && literal >= 0 {
+				to = from + literal
+			}
+			return span{from, to}
+		}
+	}
+	return span{}
+}
+
+// mark looks at a character that may end a pair, or begin the content of an
+// element whose attribute is the name of it.
+func (t *scanner) mark(i int) span {
+	switch c := t.s[i]; {
+	case c == '}' || c == ')':
+		t.pair = couple{}
+	case c == '>' && t.pair.element && i < t.pair.end:
+		t.pair = couple{}
+		if t.s[i-1] == '/' {
+			return span{}
+		}
+		return t.content(i + 1)
+	}
+	return span{}
+}
+
+// content is the text at the beginning of what an element holds.
+func (t *scanner) content(i int) span {
+	s := t.s
+	end := orEnd(s, i, strings.IndexByte(s[i:], '<'))
+	if text := strings.TrimLeft(s[i:end], " \t\r\n"); text != "" {
+		return span{end - len(text), end}
+	}
+	found := unclosed(s, i)
+	if closed := strings.Index(s[found.from:found.to], "</"); closed >= 0 {
+		found.to = found.from + closed
+	}
+	return found
+}

@@ -1,0 +1,174 @@
+package redact
+
+import "strings"
+
+// below is the value of the name [i, j) that stands in the lines below it, when
+// nothing but a block's indicator (password: |) follows on its own line up from k.
+// is reports whether it does.
+func (t *scanner) below(k, i, j int) (found span, is bool) {
+	s := t.s
+	end, block := k, false
+	if k < len(s) && (s[k] == '|' || s[k] == '>') {
+		end, block = k+1, true
+		for end < len(s) && end < k+4 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
+			end++
+		}
+		end = blanks(s, end)
+	}
+	for _, literal := range []string{`\r\n`, `\n`} {
+		if strings.HasPrefix(s[end:], literal) {
+			return t.literalLines(end, literal, block), true
+		}
+	}
+	if end == len(s) || s[end] != '\r' && s[end] != '\n' {
+		return span{}, false
+	}
+	from := nextLine(s, end)
+	if from == len(s) || s[from] == '\r' || s[from] == '\n' { // a second empty line
+		return span{}, true
+	}
+	first := blanks(s, from)
+	text := strings.TrimSpace(s[first:line(s, first)])
+	switch deeper := first-from > indent(s, i); {
+	case !block && (deeper || !isPart(text) || strings.Contains(s[j:k], "=>")) && valueAhead(s, first):
+		return value(s, first, i, j), true
+	case deeper && block:
+		return span{first, blockEnd(s, from, indent(s, i))}, true
+	case !deeper && isPart(text), isFrame(text), weak(plain(s[i:j])) && strings.ContainsAny(text, " :="):
+		return span{}, true
+	case deeper:
+		return span{first, blockEnd(s, from, indent(s, i))}, true
+	}
+	return span{first, first + len(text)}, true
+}
+
+// nextLine is the beginning of the next line that is not empty, when that is the
+// next or the one after it.
+func nextLine(s string, i int) int {
+	for range 2 {
+		i = line(s, i)
+		if strings.HasPrefix(s[i:], "\r") {
+			i++
+		}
+		if strings.HasPrefix(s[i:], "\n") {
+			i++
+		}
+		if k := blanks(s, i); k < len(s) && s[k] != '\r' && s[k] != '\n' {
+			return i
+		}
+	}
+	return i
+}
+
+// indent is how far the line is indented in which i lies, as far as that can be
+// seen nearby.
+func indent(s string, i int) int {
+	const nearby = 256
+	start := max(0, i-nearby)
+	start += strings.LastIndexAny(s[start:i], "\r\n") + 1
+	return blanks(s, start) - start
+}
+
+// blockEnd is the end of the lines from from on that are indented deeper than so.
+func blockEnd(s string, from, indented int) (end int) {
+	for from < len(s) {
+		end = line(s, from)
+		next := end
+		for next < len(s) && (s[next] == '\r' || s[next] == '\n') {
+			next++
+		}
+		if blanks(s, next)-next <= indented {
+			return end
+		}
+		from = next
+	}
+	return end
+}
+
+// valueAhead reports whether a value begins at i that shows itself where it ends.
+func valueAhead(s string, i int) bool {
+	return quoteAt(s, prefixed(s, i)).width() > 0 || brackets(s, i)
+}
+
+// isFrame reports whether a line is one of a trace.
+func isFrame(text string) bool {
+	for _, begin := range [...]string{"at ", "in ", "from ", "File ", "#", "->", "---"} {
+		if strings.HasPrefix(text, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPart reports whether a line that is indented no deeper than a name is no value
+// of it: it has a name of its own, or is a sentence, or only a mark.
+func isPart(text string) bool {
+	if strings.ContainsAny(text, " \t") || strings.Trim(text, `{}[]()<>,;"'-=*`) == "" || text[0] == '<' || text[0] == '[' {
+		return true
+	}
+	name := 0
+	for name < len(text) && (isWord(text[name]) || text[name] == '.') {
+		name++
+	}
+	rest := strings.TrimRight(text[name:], "=") // as base64 ends
+	return name > 0 && rest != "" && (rest[0] == '=' || rest[0] == ':')
+}
+
+// literalLines is the value in the lines below a name in a text of which the ends
+// of lines are written as \n: the next line, or of a block all that follows.
+func (t *scanner) literalLines(i int, literal string, block bool) span {
+	s := t.s
+	for strings.HasPrefix(s[i:], literal) {
+		i = blanks(s, i+len(literal))
+	}
+	if i >= t.rowEnd {
+		t.rowEnd = orEnd(s, i, strings.IndexAny(s[i:], "\r\n\""))
+	}
+	end := max(i, t.rowEnd)
+	if next := strings.Index(s[i:end], literal); next >= 0 && !block {
+		end = i + next
+	}
+	if text := s[i:end]; !block && (isFrame(text) || isPart(text) && strings.ContainsAny(text, ":= ")) {
+		return span{}
+	}
+	return span{i, end}
+}
+
+// restOfKey is what stands before the end of a private key whose beginning is
+// not there: lines of base64.
+func (t *scanner) restOfKey(i int) span {
+	s := t.s
+	if !strings.Contains(s[i:min(i+48, len(s))], "PRIVATE KEY") {
+		return span{}
+	}
+	floor := 0
+	if n := len(t.found); n > 0 {
+		floor = t.found[n-1].to
+	}
+	floor = max(floor, t.keyEnd)
+	t.keyEnd = i
+	from := i
+	for from > floor {
+		text := strings.TrimRight(s[floor:from], "\r\n")
+		text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
+		start := strings.LastIndexAny(text, "\r\n") + 1
+		if literal := strings.LastIndex(text[start:], `\n`); literal >= 0 {
+			start += literal + len(`\n`)
+		}
+		body := strings.TrimSpace(text[start:])
+		if len(text) == 0 || !isBase64(body) {
+			break
+		}
+		from = floor + start
+	}
+	return span{from, i}
+}
+
+func isBase64(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; !isWord(c) && c != '+' && c != '/' && c != '=' {
+			return false
+		}
+	}
+	return text != ""
+}

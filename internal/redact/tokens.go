@@ -1,0 +1,111 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// leastToken is the shortest text that is taken for a token by itself.
+const leastToken = 12
+
+// issued are the beginnings of tokens by which those who issue them make them
+// known, and how long such a token is at least.
+func issued(word string) bool {
+	if len(word) < 20 || !strings.ContainsAny(word[:1], "AEDghnrswxky") {
+		return false
+	}
+	for _, prefix := range [...]string{
+		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-",
+		"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "sk-ant-", "sk-proj-", "AIza", "dop_v1_", "hvs.",
+	} {
+		if strings.HasPrefix(word, prefix) {
+			return true
+		}
+	}
+	return len(word) == 20 && (strings.HasPrefix(word, "AKIA") || strings.HasPrefix(word, "ASIA")) && strings.ToUpper(word) == word
+}
+
+// token is the token that begins with the word [i, j), if its own form shows that
+// it is one: it was issued by somebody whose tokens are known, it is a JSON Web
+// Token, or it is a secret in base64.
+func (t *scanner) token(i, j int) span {
+	s := t.s
+	if j-i < leastToken && (j == len(s) || strings.IndexByte("+/=.", s[j]) < 0) || i < t.tokenEnd {
+		return span{}
+	}
+	if issued(s[i:j]) {
+		return span{i, j}
+	}
+	if strings.HasPrefix(s[i:j], "eyJ") && strings.HasPrefix(s[j:], ".") { // {" in base64
+		end := j
+		for end < len(s) && (isWord(s[end]) || s[end] == '.') {
+			end++
+		}
+		return span{i, end}
+	}
+	end := i
+	for end < len(s) && (isWord(s[end]) || s[end] == '+' || s[end] == '/') {
+		end++
+	}
+	t.tokenEnd = end
+	if text, ok := decoded(s[i:end]); ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
+		for end < len(s) && s[end] == '=' {
+			end++
+		}
+		return span{i, end}
+	}
+	return span{}
+}
+
+// decoded is the text that a word says in base64.
+func decoded(word string) (text string, ok bool) {
+	const first = 8 // characters tell nearly always that it is none
+	if len(word) < leastToken || !readable(word[:first]) {
+		return "", false
+	}
+	word = strings.NewReplacer("-", "+", "_", "/").Replace(word)
+	data, err := base64.RawStdEncoding.DecodeString(word[:len(word)-len(word)%4])
+	if err != nil {
+		return "", false
+	}
+	if rest, err := base64.RawStdEncoding.DecodeString(word[len(word)-len(word)%4:]); err == nil {
+		data = append(data, rest...)
+	}
+	text = string(data)
+	return text, utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
+}
+
+// readable reports whether eight characters of base64 say something that can be
+// printed.
+func readable(word string) bool {
+	var data [6]byte
+	if strings.IndexByte(word, '_') >= 0 || strings.IndexByte(word, '-') >= 0 {
+		return false // no text in one-byte characters has these in its first bytes, but for a few
+	}
+	_, err := base64.StdEncoding.Decode(data[:], []byte(word))
+	return err == nil && !strings.ContainsFunc(string(data[:]), unprintable)
+}
+
+func unprintable(r rune) bool {
+	return r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+}
+
+// isLogin reports whether a text is a name and a password: ana:secret.
+func isLogin(text string) bool {
+	name, password, ok := strings.Cut(text, ":")
+	if !ok || name == "" || len(password) < 3 || strings.ContainsAny(text, " \n\r\t{}[]\"'<>") || strings.HasPrefix(password, "//") {
+		return false
+	}
+	return strings.Trim(text, "0123456789:.") != "" // neither a time nor an address
+}
+
+// seemsSecret reports whether a word looks more like a secret than like a word of
+// a sentence: long, or of letters and digits.
+func seemsSecret(word string) bool {
+	word = strings.Trim(word, `"'.,;:!?)]}>`)
+	digits := strings.ContainsAny(word, "0123456789")
+	letters := strings.ContainsFunc(word, unicode.IsLetter)
+	return len(word) >= 6 && digits && letters || len(word) >= 24 && !strings.ContainsAny(word, "/.:(")
+}
