@@ -19,9 +19,11 @@ func TestEngine_HidesSecretsBeforeAnythingElse(t *testing.T) {
 	const canary = "canary7f3a91"
 	said := func(n int) string { return fmt.Sprintf("login failed, password:\n  %s%d", canary, n) }
 	for name, end := range map[string]func(n int) error{
-		"an error":  func(n int) error { return errors.New(said(n)) },
-		"a failure": func(n int) error { return &job.Failure{ErrorInfo: job.ErrorInfo{Type: said(n), Message: said(n)}, Trace: said(n)} },
-		"a panic":   func(n int) error { panic(said(n)) },
+		"an error": func(n int) error { return errors.New(said(n)) },
+		"a failure": func(n int) error {
+			return &job.Failure{ErrorInfo: job.ErrorInfo{Type: said(n), Message: said(n)}, Trace: said(n)}
+		},
+		"a panic": func(n int) error { panic(said(n)) },
 		"a long message": func(n int) error {
 			return &job.Failure{ErrorInfo: job.ErrorInfo{Message: "password=\"" + strings.Repeat("x ", job.MaxErrorMessage) + said(n) + "\""}}
 		},

@@ -80,10 +80,15 @@ func (t *scanner) inStatement(i, j int) span {
 	switch word := s[i:j]; {
 	case k > j && k < len(s) && s[k] == '\'' && (word == "PASSWORD" || strings.EqualFold(word, "by") && identified(s, i)):
 		return quotedValue(s, k)
-	case k < len(s) && strings.IndexByte(",)\"`]", s[k]) >= 0 && i > 0 && strings.IndexByte(" (,\"`[", s[i-1]) >= 0 && i >= t.columns && t.names.hide(word):
+	case i >= t.columns && isColumn(s, i, k) && t.names.hide(word):
 		return t.values(j)
 	}
 	return span{}
+}
+
+// isColumn reports whether a word that begins at i and before k may be one of a list.
+func isColumn(s string, i, k int) bool {
+	return i > 0 && strings.IndexByte(" (,\"`[", s[i-1]) >= 0 && k < len(s) && strings.IndexByte(",)\"`]", s[k]) >= 0
 }
 
 // identified reports whether the words before i are those of IDENTIFIED BY.

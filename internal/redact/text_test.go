@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"redrive/internal/rawjson"
 )
@@ -135,8 +136,28 @@ func TestText_TakesNoLongerThanTheTextIsLong(t *testing.T) {
 		"-----END RSA PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "MIIB\n", `MIIB\n`, "dXNlcjpw", "dXNlcjpw/", "mysql -p", "curl -u ", "(password, ", "(password) values (", "PASSWORD '",
 		"identified by ", "name=\"password\"\n\n", "\n ", "auth: ",
 	} {
-		r.find(strings.Repeat(piece, 2<<20/len(piece)), Hidden, 0) // takes minutes if each piece is looked at more than a few times
+		if !linear(func(n int) { r.find(strings.Repeat(piece, n/len(piece)), Hidden, 0) }) {
+			t.Errorf("%q, repeated sixteen times as often, takes more than 64 times as long", piece)
+		}
 	}
+}
+
+// linear reports whether something takes about sixteen times as long for a text
+// that is sixteen times as long. What grows with the square takes 256 times as long,
+// each time that it is tried; a busy machine does not disturb each time.
+func linear(do func(size int)) bool {
+	const tries, size = 5, 8 << 10
+	took := func(size int) time.Duration {
+		start := time.Now()
+		do(size)
+		return time.Since(start)
+	}
+	for range tries {
+		if once, long := took(size), took(16*size); long < 64*once {
+			return true
+		}
+	}
+	return false
 }
 
 func FuzzText(f *testing.F) {
