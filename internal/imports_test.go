@@ -26,6 +26,7 @@ var rooms = map[string]string{
 	"access":           "",
 	"rawjson":          "",
 	"httpclient":       "",
+	"resource":         "",
 	"engine":           "",
 	"bulk":             "",
 	"live":             "",
@@ -34,8 +35,8 @@ var rooms = map[string]string{
 	"client":           "httpclient",
 	"envelope":         "rawjson",
 	"redact":           "rawjson",
-	"webhook":          "envelope httpclient rawjson",
-	"handler":          "engine envelope httpclient",
+	"webhook":          "envelope httpclient rawjson resource",
+	"handler":          "engine envelope httpclient resource",
 	"config":           "access envelope handler redact rules webhook",
 	"demo":             "engine",
 	"store/db":         "",
@@ -67,7 +68,7 @@ var rooms = map[string]string{
 	"web/templates/operationpage": "access web/templates web/templates/format web/templates/link",
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
-	"cmd/dashboard": "access bulk client config demo engine handler live seed server server/pages server/view server/web store store/db store/search store/sqlite " +
+	"cmd/dashboard": "access bulk client config demo engine handler live resource seed server server/pages server/view server/web store store/db store/search store/sqlite " +
 		"web/static web/templates web/templates/policypage webhook",
 }
 

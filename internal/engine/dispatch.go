@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"redrive/internal/job"
@@ -26,6 +27,7 @@ type dispatcher struct {
 	pending []outcome     // to be written
 	due     time.Time     // when the next waiting job may run; zero: never
 	asks    bool          // the store knows better when that is
+	cut     bool          // the last claim asked for less than there are workers, since only so many may run
 	limit   time.Time     // when to look for handlers to give up, or that were waited for long enough; zero: never
 	backoff time.Duration // after the last call, which failed; zero: it did not
 	again   time.Time     // the end of the backoff
@@ -76,7 +78,10 @@ func (d *dispatcher) loop() {
 	for !d.over() {
 		d.collect()
 		if !d.broken && !time.Now().Before(d.again) {
+			d.watch(time.Now())
+			d.hold.asks(time.Now())
 			d.work()
+			d.hold.asks(time.Time{})
 		}
 		d.sleep()
 	}
@@ -195,12 +200,19 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	if d.life.reached(stopping) || d.paused.Load() || d.backoff > 0 && len(d.pending) > 0 {
 		return c
 	}
+	d.cut = false
+	room := d.hold.room(d.o.MaxRunning - d.active.allInUse())
 	for name, q := range d.queues {
 		if !q.ready || q.again.After(now) {
 			continue
 		}
-		if free := q.workers - d.active.inUse(name); free > 0 {
+		free := q.workers - d.active.inUse(name)
+		if free > room {
+			free, d.cut = room, true
+		}
+		if free > 0 {
 			c.Free[name] = free
+			room -= free
 		}
 	}
 	return c
@@ -215,6 +227,9 @@ func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	}
 	for name, free := range claim.Free {
 		d.queues[name].ready = got[name] == free
+		if d.cut && got[name] < free {
+			d.notify() // another queue can have its place
+		}
 	}
 }
 
@@ -233,6 +248,9 @@ func (d *dispatcher) askDue(claimed time.Time) {
 // takes the same way: its worker is what bounds how much is under way.
 func (d *dispatcher) start(claimed []job.Job) {
 	now := time.Now()
+	if len(claimed) > 0 {
+		d.hold.claimed(now)
+	}
 	for i := range claimed {
 		x := d.newExecution(claimed[i], now)
 		w, ok := d.active.admit(x, now.Add(d.o.StuckAfter))
@@ -258,6 +276,7 @@ func (d *dispatcher) start(claimed []job.Job) {
 // fail keeps everything for a later try, or for none when the store broke.
 func (d *dispatcher) fail(err error) {
 	d.problem = err
+	first, _ := d.hold.answered(time.Now(), err)
 	if errors.Is(err, job.ErrBroken) {
 		d.broken = true
 		d.failed <- err // once: no call comes after it
@@ -266,7 +285,11 @@ func (d *dispatcher) fail(err error) {
 	}
 	d.backoff = min(max(2*d.backoff, minBackoff), maxBackoff)
 	d.again = time.Now().Add(d.backoff)
-	d.o.Log.Warn("The store refused. Outcomes are kept and tried again; nothing is claimed meanwhile.",
+	level := slog.LevelDebug
+	if first {
+		level = slog.LevelWarn
+	}
+	d.o.Log.Log(context.Background(), level, "The store refused. Outcomes are kept and tried again; nothing is claimed meanwhile.",
 		"error", err, "unwritten", len(d.pending), "again_in", d.backoff)
 }
 
@@ -275,6 +298,8 @@ func (d *dispatcher) fail(err error) {
 func (d *dispatcher) recovered() {
 	if d.backoff > 0 {
 		d.backoff, d.problem = 0, nil
+		_, lasted := d.hold.answered(time.Now(), nil)
+		d.o.Log.Info("The store takes writes again.", "after", lasted.Round(time.Millisecond))
 		d.notify()
 	}
 }
@@ -282,7 +307,7 @@ func (d *dispatcher) recovered() {
 // sleep waits until it is woken, or for the next moment at which there is work.
 func (d *dispatcher) sleep() {
 	now := time.Now()
-	next := earlier(d.limit, now.Add(maxSleep))
+	next := earlier(earlier(d.limit, d.hold.wakes()), now.Add(maxSleep))
 	if d.again.After(now) {
 		next = earlier(next, d.again)
 	} else {

@@ -71,6 +71,13 @@
 // outcome for its own fault, the others are written without it; that one is then
 // written without its texts, or quarantined (see refused.go). When the store says that it
 // is broken the engine stops claiming for good and says so (see [Engine.Err]).
+//
+// # Shortages
+//
+// A handler that returns a *job.Shortage could not do its work because this
+// process or machine had run out of something. Its job is given back and loses no
+// attempt, nothing is claimed, and as soon as there is some again work goes on
+// (see hold.go). A dead letter that meets one is sent again after it.
 package engine
 
 import (
@@ -79,6 +86,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -96,6 +104,7 @@ type Engine struct {
 	life      life
 	active    executions // of ours
 	handlers  pool
+	hold      hold
 	outbox    *outbox
 	heartbeat sync.WaitGroup
 	wake      chan struct{} // one slot: there is something for the dispatcher
@@ -121,6 +130,7 @@ func New(o Options) (*Engine, error) {
 		},
 	}
 	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
+	e.outbox.short = e.meet
 	e.handlers = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
 	e.behind.Store(true)
 	return e, nil
@@ -331,9 +341,16 @@ type Options struct {
 	// not returned, before it runs all the same as soon as a worker is free;
 	// default 5 minutes.
 	StuckAfter time.Duration
-	Grace      time.Duration                 // what running jobs have to end in a graceful stop; default none
-	Settled    func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
-	Log        *slog.Logger                  // nil: nothing is logged
+	// MaxRunning is how many jobs run at once in all queues together; zero: as many
+	// as the queues have workers.
+	MaxRunning int
+	// Probe looks whether there is some of a resource again that had run out; nil:
+	// the next job is how that is found out.
+	Probe func(job.Resource) error
+
+	Grace   time.Duration                 // what running jobs have to end in a graceful stop; default none
+	Settled func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
+	Log     *slog.Logger                  // nil: nothing is logged
 }
 
 // minLease keeps the heartbeat's ticker from running wild.
@@ -346,6 +363,10 @@ func (o Options) withDefaults() Options {
 	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.DeliverWithin = cmp.Or(o.DeliverWithin, 24*time.Second)
+	o.MaxRunning = cmp.Or(o.MaxRunning, math.MaxInt)
+	if o.Probe == nil {
+		o.Probe = func(job.Resource) error { return nil }
+	}
 	if o.Expired == nil {
 		o.Expired = func(string) retry.Action { return retry.DeadLetter }
 	}

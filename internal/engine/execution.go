@@ -41,6 +41,7 @@ type execution struct {
 	ttr     time.Duration
 	limit   time.Time // when it is given up; zero: never
 	ending  job.Ending
+	short   *job.Shortage // what its handler lacked; nil: nothing
 
 	returned  bool      // its handler: the rules are asked about how it ended
 	ended     bool      // its outcome is decided
@@ -140,12 +141,21 @@ func (x *execution) judge(err error) job.Ending {
 	switch cause := context.Cause(&x.ctx); {
 	case errors.Is(cause, errTimeout):
 		return x.timedOut(end)
+	case cause == nil && errors.As(err, &x.short):
+		return lacking(x.short)
 	case cause != nil:
 		said := end
 		end = x.interrupted()
 		end.Error.Message, end.Trace = end.Error.Message+x.addition(said), said.Trace
 	}
 	return end
+}
+
+// lacking describes an execution that met a shortage: it does not count.
+func lacking(s *job.Shortage) job.Ending {
+	return job.Ending{Outcome: job.Interrupted, FinishedAt: time.Now().UTC(), Error: job.ErrorInfo{
+		Type: job.ShortageType, Message: s.Error(),
+	}}
 }
 
 // failed describes an error that a handler returned.
@@ -198,6 +208,9 @@ func (x *execution) stopClock() {
 // it receives from.
 func (e *Engine) finish(x *execution) {
 	x.stopClock()
+	if x.short != nil {
+		e.meet(x.short) // before its worker is free
+	}
 	var o outcome
 	if !e.active.returned(x) {
 		o = e.settle(&x.job, x.ending)
@@ -291,7 +304,7 @@ func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
 
 // Handler does the work of one job. Nil is success. Any error fails the
 // attempt; a *job.Failure, wrapped or not, carries a type, a trace and an
-// answer to the policy. ctx ends at the job's ttr, when a person cancels the
+// answer to the policy; a *job.Shortage is no failure of the job. ctx ends at the job's ttr, when a person cancels the
 // job, when its lease is lost, and at the end of a graceful stop; its cause
 // says which. A handler that returns later than that is not believed.
 type Handler func(ctx context.Context, j job.Job) error

@@ -139,6 +139,16 @@ func (s *executions) inUse(queue string) int {
 	return s.busy[queue]
 }
 
+// allInUse counts the workers in use.
+func (s *executions) allInUse() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, busy := range s.busy {
+		n += busy
+	}
+	return n
+}
+
 // release forgets the leases of executions that are settled.
 func (s *executions) release(batch []outcome) {
 	s.mu.Lock()

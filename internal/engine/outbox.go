@@ -24,10 +24,11 @@ type sendFunc func(context.Context, job.Job, job.DeadLetter) job.Delivery
 // with the delivery as part of the settlement.
 type outbox struct {
 	send      sendFunc
-	within    time.Duration // what send has for one letter
-	done      func(outcome) // takes an outcome that can be written
-	idle      func()        // called when nothing that was posted is left
-	slots     chan struct{} // one for each letter that a sender has in its hands
+	within    time.Duration       // what send has for one letter
+	done      func(outcome)       // takes an outcome that can be written
+	short     func(*job.Shortage) // told of each shortage that a letter meets
+	idle      func()              // called when nothing that was posted is left
+	slots     chan struct{}       // one for each letter that a sender has in its hands
 	senders   sync.WaitGroup
 	ctx       context.Context // of all deliveries
 	interrupt context.CancelCauseFunc
@@ -115,12 +116,23 @@ func (b *outbox) sendInTurn(o *outcome) {
 
 func (b *outbox) sendNow(o *outcome) {
 	letter, _ := o.settlement.DeadLetter(o.job.Queue)
-	ctx, cancel := context.WithTimeoutCause(b.ctx, b.within, errBudget)
-	d := b.send(ctx, *o.job, letter)
-	cancel()
+	d := b.try(*o.job, letter)
+	for wait := minProbe; d.Shortage != nil && pause(b.ctx, wait); wait = min(2*wait, maxProbe) {
+		d = b.try(*o.job, letter)
+	}
 	if b.end(o) {
 		b.done(o.delivered(d))
 	}
+}
+
+func (b *outbox) try(j job.Job, letter job.DeadLetter) job.Delivery {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, b.within, errBudget)
+	defer cancel()
+	d := b.send(ctx, j, letter)
+	if d.Shortage != nil {
+		b.short(d.Shortage)
+	}
+	return d
 }
 
 // end reports whether it is for the caller to say what became of a letter.
@@ -149,4 +161,16 @@ func (b *outbox) close() {
 
 func undelivered() job.Delivery {
 	return job.Delivery{Problem: "the engine stopped before it was known whether the dead letter was accepted"}
+}
+
+// pause waits, and reports whether ctx has not ended by then.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

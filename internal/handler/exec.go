@@ -16,6 +16,7 @@ import (
 	"redrive/internal/engine"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/resource"
 	"redrive/internal/retry"
 )
 
@@ -135,6 +136,9 @@ func environment(f facts) []string {
 func (p *program) unstarted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if short := resource.Shortage(err); short != nil {
+		return short
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &job.Failure{ErrorInfo: job.ErrorInfo{

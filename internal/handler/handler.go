@@ -17,6 +17,9 @@
 // may stand far apart. So its whole words pass through [Hide] before anything is
 // taken out of them: the last line, an excerpt, the end of a long output.
 //
+// What this process or machine lacks while it calls (descriptors, processes, …) is
+// no failure of the job but a [job.Shortage].
+//
 // The address and the command come from the configuration file only. What a
 // job brings along is data: it travels in a body, a pipe, a header or a
 // variable, never in an address or an argument.

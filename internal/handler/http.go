@@ -19,6 +19,7 @@ import (
 	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/resource"
 	"redrive/internal/retry"
 )
 
@@ -107,6 +108,9 @@ func (s *service) unanswered(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	err = httpclient.WithoutAddress(err)
+	if short := resource.Shortage(err); short != nil {
+		return short
+	}
 	var network net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -113,6 +113,7 @@ type Settlement struct {
 // Delivery is what became of a dead letter on its way out. The zero value: it
 // is kept in the built-in dead-letter queue.
 type Delivery struct {
+	Shortage    *Shortage // it was not sent for want of this: it is to be tried again
 	Problem     string    // why it was not accepted; empty: it was
 	ForwardedTo string    // where else it was accepted, without credentials
 	ForwardedAt time.Time // when

@@ -20,6 +20,7 @@ import (
 	"redrive/internal/httpclient"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
+	"redrive/internal/resource"
 	"redrive/internal/retry"
 	"redrive/internal/wire"
 )
@@ -31,17 +32,19 @@ type verdict struct {
 	accepted bool
 	again    bool          // another try may succeed
 	after    time.Duration // not before that, as the receiver asked
+	short    *job.Shortage // of this machine; nil: none
 	problem  string        // goes on after "it"
 }
 
-// send tries to deliver a letter and returns why it could not.
-func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string) {
+// send tries to deliver a letter and returns why it could not. A shortage of this
+// machine ends it at once, since no try of a receiver was made.
+func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string, short *job.Shortage) {
 	body := encode(j, letter)
 	key := j.ID + "/" + strconv.Itoa(letter.Run)
 	said := "nothing was sent"
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
-			return said + "; it was not tried again: " + context.Cause(ctx).Error()
+			return said + "; it was not tried again: " + context.Cause(ctx).Error(), nil
 		}
 		v := f.try(ctx, h, key, body)
 		said = "it " + v.problem
@@ -50,13 +53,15 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.Dead
 		}
 		switch {
 		case v.accepted:
-			return ""
+			return "", nil
+		case v.short != nil:
+			return "it was not sent: " + v.short.Error(), v.short
 		case !v.again || n >= h.Attempts:
-			return said
+			return said, nil
 		}
 		wait := max(h.Pause(n, f.o.Random), v.after)
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
-			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond))
+			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond)), nil
 		}
 		pause(ctx, wait)
 	}
@@ -87,6 +92,8 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 		return verdict{problem: "got no answer: " + context.Cause(ctx).Error()}
 	case own.Err() != nil:
 		return verdict{again: true, problem: fmt.Sprintf("got no answer within %v", h.Timeout)}
+	case resource.Shortage(err) != nil:
+		return verdict{short: resource.Shortage(httpclient.WithoutAddress(err))}
 	default:
 		return verdict{again: true, problem: "failed: " + reason(err)}
 	}

@@ -131,7 +131,11 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLette
 		return d
 	}
 	h := f.hooks[j.Queue]
-	if problem := f.send(ctx, h, j, letter); problem != "" {
+	problem, short := f.send(ctx, h, j, letter)
+	if short != nil { // nobody was asked: no word for each letter that waits
+		return job.Delivery{Problem: clip.Text(problem, job.MaxNote), Shortage: short}
+	}
+	if problem != "" {
 		problem = "POST " + h.shown + ": " + problem
 		f.o.Log.Warn("A dead letter was not accepted. Its job is kept.", "job", j.ID, "run", letter.Run, "queue", j.Queue, "problem", problem)
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote)}

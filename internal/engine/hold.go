@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+const (
+	minProbe = 2 * time.Second // from the beginning of a hold to the first look whether it is over
+	maxProbe = 30 * time.Second
+	trialFor = time.Second // how long one job is tried before all others follow
+	stall    = 5 * time.Second
+)
+
+// hold keeps the engine from claiming while this process or machine has run out
+// of something. Handlers and deliveries say that they met a shortage; the
+// dispatcher looks every few seconds whether it is over, then lets one job
+// through, and when that one meets no shortage either, all.
+//
+// A database that refuses or does not answer keeps the engine from claiming
+// anyway. The hold remembers since when, for those who ask.
+type hold struct {
+	mu     sync.Mutex
+	now    job.Hold // of a shortage; zero: none
+	met    int      // executions that were given back in this hold
+	pause  time.Duration
+	next   time.Time // when to look whether it is over; in a trial: when that has succeeded
+	trial  bool
+	tried  bool // the job of the trial was claimed
+	counts map[job.Resource]job.Shortages
+
+	refused job.Hold  // of the database
+	asked   time.Time // since when it has not answered; zero: it is not asked
+}
+
+// meet notes that an execution or a delivery met a shortage.
+func (e *Engine) meet(s *job.Shortage) {
+	if e.hold.begin(s, time.Now()) {
+		e.o.Log.Warn("No more jobs are claimed, because something has run out. What met it is run again and loses no attempt.",
+			"resource", s.Of, "error", s)
+	}
+	e.notify()
+}
+
+// begin reports whether this is the first that is heard of it.
+func (h *hold) begin(s *job.Shortage, now time.Time) (first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if first = h.now.Since.IsZero(); first {
+		h.now.Since, h.pause, h.met, h.trial = now.UTC(), minProbe, 0, false
+	}
+	h.count(s.Of, first)
+	h.now.Of, h.now.Reason = s.Of, s.Error()
+	h.met++
+	switch {
+	case first:
+		h.next = now.Add(h.pause)
+	case h.trial:
+		h.pause = min(2*h.pause, maxProbe)
+		h.trial, h.next = false, now.Add(h.pause)
+	}
+	return first
+}
+
+// count adds to the counters. The caller holds the mutex.
+func (h *hold) count(of job.Resource, begins bool) {
+	if h.counts == nil {
+		h.counts = map[job.Resource]job.Shortages{}
+	}
+	c := h.counts[of]
+	if of != job.Database {
+		c.GivenBack++
+	}
+	if begins {
+		c.Holds++
+	}
+	h.counts[of] = c
+}
+
+// watch looks after the hold: whether it is time to try, and whether a trial has
+// succeeded.
+func (d *dispatcher) watch(now time.Time) {
+	h := &d.hold
+	of, look := h.due(now)
+	switch {
+	case !look:
+	case of == "":
+		began, met := h.end()
+		d.o.Log.Info("Jobs are claimed again.", "held_for", now.Sub(began).Round(time.Millisecond), "given_back", met)
+	case d.o.Probe(of) != nil:
+		h.later(time.Now().Add(minProbe))
+	default:
+		h.try(time.Now())
+	}
+}
+
+// due reports whether the hold is to be looked after: what to probe, or nothing
+// when a trial has succeeded.
+func (h *hold) due(now time.Time) (of job.Resource, look bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.now.Since.IsZero() || now.Before(h.next):
+		return "", false
+	case h.trial:
+		return "", true
+	}
+	return h.now.Of, true
+}
+
+// end ends the hold.
+func (h *hold) end() (began time.Time, met int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	began, met = h.now.Since, h.met
+	h.now, h.trial = job.Hold{}, false
+	return began, met
+}
+
+// later puts off the next look.
+func (h *hold) later(next time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next = next
+}
+
+// try begins a trial.
+func (h *hold) try(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trial, h.tried, h.next = true, false, now.Add(trialFor)
+}
+
+// room is how many jobs may be claimed.
+func (h *hold) room(free int) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.now.Since.IsZero():
+		return free
+	case h.trial && !h.tried:
+		return min(free, 1)
+	}
+	return 0
+}
+
+// claimed notes that the job of a trial has begun: from now on its time counts.
+func (h *hold) claimed(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.trial && !h.tried {
+		h.tried, h.next = true, now.Add(trialFor)
+	}
+}
+
+// wakes is when the hold is to be looked after; zero: never.
+func (h *hold) wakes() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now.Since.IsZero() {
+		return time.Time{}
+	}
+	return h.next
+}
+
+// asks notes that the database is asked.
+func (h *hold) asks(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = now.UTC()
+}
+
+// answered notes that the database has answered. It says how long it had refused
+// before, when it refuses no more.
+func (h *hold) answered(now time.Time, problem error) (first bool, lasted time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case problem == nil && !h.refused.Since.IsZero():
+		lasted = now.Sub(h.refused.Since)
+		h.refused = job.Hold{}
+	case problem != nil:
+		if first = h.refused.Since.IsZero(); first {
+			h.refused = job.Hold{Of: job.Database, Since: now.UTC()}
+			h.count(job.Database, true)
+		}
+		h.refused.Reason = problem.Error()
+	}
+	return first, lasted
+}
+
+// Held says since when no jobs are claimed for want of something, and of what.
+func (e *Engine) Held() (job.Hold, bool) {
+	h, now := &e.hold, time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !h.now.Since.IsZero():
+		return h.now, true
+	case !h.refused.Since.IsZero():
+		return h.refused, now.Sub(h.refused.Since) >= time.Second // another process may keep it busy for a moment
+	case !h.asked.IsZero() && now.Sub(h.asked) >= stall:
+		return job.Hold{Of: job.Database, Since: h.asked, Reason: "the database does not answer; look after its disk"}, true
+	}
+	return job.Hold{}, false
+}
+
+// Shortages counts what has run out since the start, and what met it.
+func (e *Engine) Shortages() map[job.Resource]job.Shortages {
+	e.hold.mu.Lock()
+	defer e.hold.mu.Unlock()
+	return maps.Clone(e.hold.counts)
+}

@@ -1,0 +1,294 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// scarce is something of which there is none until the test says otherwise.
+type scarce struct {
+	gone   atomic.Bool
+	probes atomic.Int64
+	met    atomic.Int64
+}
+
+func (s *scarce) shortage() *job.Shortage {
+	return &job.Shortage{Of: job.Descriptors, Err: errors.New("socket: too many open files")}
+}
+
+// use is a handler that needs it.
+func (s *scarce) use(context.Context, job.Job) error {
+	time.Sleep(10 * time.Millisecond)
+	if s.gone.Load() {
+		s.met.Add(1)
+		return fmt.Errorf("call the service: %w", s.shortage())
+	}
+	return nil
+}
+
+func (s *scarce) probe(job.Resource) error {
+	s.probes.Add(1)
+	if s.gone.Load() {
+		return s.shortage()
+	}
+	return nil
+}
+
+// A shortage uses up no attempt: what met it is given back, nothing is claimed
+// until it is over, and then everything runs.
+func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("ok", s.use)
+		e := r.start(func(o *options) { o.Probe = s.probe })
+		ids := r.enqueue(repeat(once("ok"), 50)...)
+		began := time.Now()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		held, ok := e.Held()
+		if !ok || held.Of != job.Descriptors || held.Since.Sub(began) > time.Second {
+			t.Errorf("held %v: %+v", ok, held)
+		}
+		if met := s.met.Load(); met != 10 { // as many as there are workers, once
+			t.Errorf("%d executions met the shortage", met)
+		}
+		if n := s.probes.Load(); n < 1000 || n > 2000 {
+			t.Errorf("%d looks in an hour", n)
+		}
+		for _, id := range ids {
+			r.want(id, "available", 0)
+		}
+		s.gone.Store(false)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if held, ok := e.Held(); ok {
+			t.Errorf("still held: %+v", held)
+		}
+		for i, id := range ids {
+			attempts := r.want(id, "completed", 1)
+			if i == 0 && (len(attempts) != 2 || attempts[0].Outcome != job.Interrupted || attempts[0].Error.Type != job.ShortageType) {
+				t.Errorf("attempts = %+v", attempts)
+			}
+		}
+		if got := e.Shortages()[job.Descriptors]; got != (job.Shortages{Holds: 1, GivenBack: 10}) {
+			t.Errorf("counted %+v", got)
+		}
+	})
+}
+
+// Where a look says nothing, one job at a time finds out, ever more seldom.
+func TestEngine_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("ok", s.use)
+		e := r.start()
+		ids := r.enqueue(repeat(once("ok"), 20)...)
+		time.Sleep(10 * time.Minute)
+		if met := s.met.Load(); met < 10+15 || met > 10+30 {
+			t.Errorf("%d executions met the shortage in ten minutes", met)
+		}
+		if got := e.Shortages()[job.Descriptors].Holds; got != 1 {
+			t.Errorf("it was held %d times", got)
+		}
+		s.gone.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, id := range ids {
+			r.want(id, "completed", 1)
+		}
+	})
+}
+
+// What runs while others meet a shortage goes on and is settled.
+func TestEngine_SettlesWhatRunsDuringAShortage(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("bad", s.use)
+		r.on("long", func(context.Context, job.Job) error { time.Sleep(time.Minute); return nil })
+		r.start(func(o *options) { o.Probe = s.probe })
+		id := r.enqueue(ofType("long"))[0]
+		synctest.Wait()
+		r.enqueue(ofType("bad"))
+		time.Sleep(2 * time.Minute)
+		r.want(id, "completed", 1)
+	})
+}
+
+// A hold that is over although nothing waits is over all the same.
+func TestEngine_AHoldEndsWithoutJobs(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("ok", s.use)
+		e := r.start(func(o *options) { o.Probe = s.probe })
+		id := r.enqueue(ofType("ok"))[0]
+		time.Sleep(time.Second)
+		r.cancel(id)
+		s.gone.Store(false)
+		time.Sleep(5 * time.Second)
+		if held, ok := e.Held(); ok {
+			t.Errorf("still held: %+v", held)
+		}
+	})
+}
+
+// A stop waits for no shortage, and neither does a person who cancels.
+func TestEngine_StopsDuringAShortage(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("ok", s.use)
+		e := r.start(func(o *options) { o.Probe = s.probe })
+		id := r.enqueue(once("ok"))[0]
+		time.Sleep(time.Second)
+		begin := time.Now()
+		if err := e.Stop(r.Context()); err != nil || time.Since(begin) > time.Second {
+			t.Errorf("Stop = %v after %v", err, time.Since(begin))
+		}
+		r.want(id, "available", 0)
+	})
+}
+
+// A dead letter that cannot be sent for a shortage is sent after it.
+func TestEngine_ADeadLetterOutlastsAShortage(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("bad", fails(failure("x")))
+		r.on("ok", succeed)
+		e := r.start(func(o *options) {
+			o.Probe = s.probe
+			o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, false }
+			o.Deliver = func(context.Context, job.Job, job.DeadLetter) job.Delivery {
+				if s.gone.Load() {
+					return job.Delivery{Problem: "it was not sent", Shortage: s.shortage()}
+				}
+				return job.Delivery{ForwardedTo: "there", ForwardedAt: time.Now()}
+			}
+		})
+		id := r.enqueue(once("bad"))[0]
+		time.Sleep(10 * time.Minute)
+		r.want(id, "active", 0)
+		if _, ok := e.Held(); !ok {
+			t.Error("the engine claims")
+		}
+		s.gone.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.want(id, "dead_letter", 1)
+	})
+}
+
+func TestEngine_RunsNoMoreThanItMay(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var running, most atomic.Int64
+		r.on("ok", func(context.Context, job.Job) error {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(time.Second)
+			running.Add(-1)
+			return nil
+		})
+		r.start(func(o *options) { o.MaxRunning = 3 })
+		var jobs []job.Job
+		for i := range 30 {
+			j := ofType("ok")
+			j.Queue = fmt.Sprintf("q%d", i%5)
+			jobs = append(jobs, j)
+		}
+		ids := r.enqueue(jobs...)
+		time.Sleep(time.Minute)
+		for _, id := range ids {
+			r.want(id, "completed", 1)
+		}
+		if most.Load() != 3 {
+			t.Errorf("%d at once", most.Load())
+		}
+	})
+}
+
+// A database that is away keeps the engine from claiming, and the engine says
+// since when and why, until the database is back.
+func TestEngine_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
+	for _, problem := range []error{job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy, errors.New("something new")} {
+		t.Run(problem.Error(), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				f := &faulty{Store: r.store}
+				r.on("ok", succeed)
+				e := r.start(func(o *options) { o.Store = f })
+				synctest.Wait()
+				f.refuse(problem)
+				began := time.Now()
+				id := r.enqueue(once("ok"))[0]
+				time.Sleep(time.Hour)
+				held, ok := e.Held()
+				if !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
+					t.Errorf("held %v: %+v", ok, held)
+				}
+				r.want(id, "available", 0)
+				f.err.Store(nil)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if held, ok := e.Held(); ok {
+					t.Errorf("still held: %+v", held)
+				}
+				r.want(id, "completed", 1)
+				if got := e.Shortages()[job.Database]; got != (job.Shortages{Holds: 1}) {
+					t.Errorf("counted %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// mute answers no exchange while its gate is shut.
+type mute struct {
+	*faulty
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (m *mute) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) ([]job.Job, []job.Token, error) {
+	if gate := m.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return m.faulty.Exchange(ctx, settle, claim)
+}
+
+// A disk that stands still answers nothing, neither well nor badly.
+func TestEngine_SaysSinceWhenTheDatabaseIsMute(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m := &mute{faulty: &faulty{Store: r.store}}
+		r.on("ok", succeed)
+		e := r.start(func(o *options) { o.Store = m })
+		synctest.Wait()
+		gate := make(chan struct{})
+		m.gate.Store(&gate)
+		began := time.Now()
+		id := r.enqueue(once("ok"))[0]
+		time.Sleep(4 * time.Second)
+		if held, ok := e.Held(); ok {
+			t.Errorf("held too early: %+v", held)
+		}
+		time.Sleep(time.Minute)
+		if held, ok := e.Held(); !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second {
+			t.Errorf("held %v: %+v", ok, held)
+		}
+		close(gate)
+		synctest.Wait()
+		if held, ok := e.Held(); ok {
+			t.Errorf("still held: %+v", held)
+		}
+		r.want(id, "completed", 1)
+	})
+}

@@ -1,0 +1,62 @@
+package job
+
+import (
+	"fmt"
+	"time"
+)
+
+// Resource is something of this process or machine without which no job can run.
+type Resource string
+
+const (
+	Descriptors Resource = "descriptors" // files and connections that are open
+	Processes   Resource = "processes"
+	Memory      Resource = "memory"
+	Ports       Resource = "ports" // of this machine, for connections to others
+	Disk        Resource = "disk"
+	Database    Resource = "database"
+)
+
+// Resources lists them all.
+func Resources() []Resource {
+	return []Resource{Descriptors, Processes, Memory, Ports, Disk, Database}
+}
+
+// lack says what it means that there is no more, and what to do.
+var lack = map[Resource]string{
+	Descriptors: "this process has no file descriptor left; raise its limit (ulimit -n, LimitNOFILE), or let fewer jobs run at once",
+	Processes:   "the system starts no further process for this user; raise the limit (ulimit -u, TasksMax), or let fewer jobs run at once",
+	Memory:      "the system has no memory left for another process or connection; give it more, or let fewer jobs run at once",
+	Ports:       "this machine has no port left for a connection to that address; close connections, or widen the range of ports",
+	Disk:        "the disk is full; make room",
+	Database:    "the database cannot be written",
+}
+
+// Shortage is the error of a handler that could not do its work because this
+// process or machine had run out of something. It is no fault of the job: its
+// execution does not count, and nothing is claimed until the shortage is over.
+type Shortage struct {
+	Of  Resource
+	Err error
+}
+
+func (s *Shortage) Error() string { return fmt.Sprintf("%s (%v)", lack[s.Of], s.Err) }
+
+// Unwrap gives what the system said.
+func (s *Shortage) Unwrap() error { return s.Err }
+
+// ShortageType is the type of the error of an execution that met a shortage.
+const ShortageType = "shortage"
+
+// Hold is since when no jobs are claimed, and why.
+type Hold struct {
+	Of     Resource
+	Since  time.Time
+	Reason string
+}
+
+// Shortages counts what became of one resource since the start of the process.
+type Shortages struct {
+	Holds     int64 // how often claiming stopped for it
+	GivenBack int64 // executions that met it
+}
