@@ -22,6 +22,7 @@ import (
 	"redrive/internal/handler"
 	"redrive/internal/job"
 	"redrive/internal/live"
+	"redrive/internal/resource"
 	"redrive/internal/server"
 	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
@@ -36,8 +37,6 @@ import (
 const (
 	engineGrace = 30 * time.Second // how long a graceful stop waits for running jobs
 	httpGrace   = 5 * time.Second  // how long it waits for requests
-
-	maxConnections = 12_000 // of browsers and programs; others wait until one ends
 )
 
 // parts are what an app is made of. Those that may be left out say so.
@@ -70,6 +69,8 @@ type app struct {
 	undo   []undoStep // in the order of the start
 	failed chan error // why the app ends by itself; holds one reason
 
+	shares  resource.Shares
+	spares  []func() // close what is open only in case that it is needed again
 	store   *store.Store
 	search  searcher
 	hub     *live.Hub
@@ -94,7 +95,7 @@ type undoStep struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine,
+		a.divideDescriptors, a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine,
 		a.startBulk, a.buildServer, a.listenAndServe, a.startEngine, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
@@ -155,6 +156,7 @@ func (a *app) readHandlers(context.Context) error {
 		return usageError{a.config.Locate(err)}
 	}
 	a.handlers = handler.Envelopes(set.Lookup)
+	a.spares = append(a.spares, set.CloseIdle)
 	a.onClose("handlers", set.Close)
 	return nil
 }
@@ -237,6 +239,7 @@ func (a *app) buildForwarder(context.Context) error {
 	if a.sender == nil {
 		a.sender = forwarder
 	}
+	a.spares = append(a.spares, forwarder.CloseIdle)
 	a.onClose("webhooks", forwarder.Close)
 	return nil
 }
@@ -263,7 +266,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text, Rules: a.config.Rules().AfterFailure,
 		Kept: a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
-		Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
+		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
 	})
 	return err
 }
@@ -283,8 +286,9 @@ func (a *app) buildServer(context.Context) (err error) {
 		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics,
 		Engine: web.Engine{
 			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.sender.Deliver,
-			Knows:   func(typ string) bool { _, ok := a.handlers(typ); return ok },
-			Waiting: a.engine.Waiting, Began: a.engine.Began, Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
+			Knows: func(typ string) bool { _, ok := a.handlers(typ); return ok },
+			Held:  a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
+			Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
 		},
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 	})
@@ -298,14 +302,6 @@ func (a *app) pause(on bool) {
 	} else {
 		a.engine.Resume()
 	}
-}
-
-// ready returns why the process takes no jobs, or nil when it does.
-func (a *app) ready() error {
-	if !a.running.Load() {
-		return errors.New("it is starting or stopping")
-	}
-	return nil
 }
 
 // listenAndServe begins to answer requests: pages can be read while the engine
@@ -327,7 +323,7 @@ func (a *app) listenAndServe(ctx context.Context) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := web.Serve(netutil.LimitListener(a.listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := web.Serve(netutil.LimitListener(a.listener, a.shares.Visitors)); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	}()

@@ -53,7 +53,7 @@ func (h *hold) begin(s *job.Shortage, now time.Time) (first bool) {
 		h.now.Since, h.pause, h.met, h.trial = now.UTC(), minProbe, 0, false
 	}
 	h.count(s.Of, first)
-	h.now.Of, h.now.Reason = s.Of, s.Error()
+	h.now.Of, h.now.Reason = s.Of, s.Of.Lack()
 	h.met++
 	switch {
 	case first:
@@ -184,12 +184,15 @@ func (h *hold) answered(now time.Time, problem error) (first bool, lasted time.D
 		h.refused = job.Hold{}
 	case problem != nil:
 		if first = h.refused.Since.IsZero(); first {
-			h.refused = job.Hold{Of: job.Database, Since: now.UTC()}
+			h.refused = databaseHold(now)
 			h.count(job.Database, true)
 		}
-		h.refused.Reason = problem.Error()
 	}
 	return first, lasted
+}
+
+func databaseHold(since time.Time) job.Hold {
+	return job.Hold{Of: job.Database, Since: since.UTC(), Reason: job.Database.Lack()}
 }
 
 // Held says since when no jobs are claimed for want of something, and of what.
@@ -203,7 +206,7 @@ func (e *Engine) Held() (job.Hold, bool) {
 	case !h.refused.Since.IsZero():
 		return h.refused, now.Sub(h.refused.Since) >= time.Second // another process may keep it busy for a moment
 	case !h.asked.IsZero() && now.Sub(h.asked) >= stall:
-		return job.Hold{Of: job.Database, Since: h.asked, Reason: "the database does not answer; look after its disk"}, true
+		return databaseHold(h.asked), true
 	}
 	return job.Hold{}, false
 }

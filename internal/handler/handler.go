@@ -136,6 +136,9 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 	return nil, false
 }
 
+// CloseIdle closes the connections that wait for the next request.
+func (s *Set) CloseIdle() { s.client.CloseIdle() }
+
 // Close ends what goes on in the background. Call it when no job runs any more.
 func (s *Set) Close() { s.client.Close() }
 

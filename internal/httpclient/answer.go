@@ -100,6 +100,9 @@ func (a *Answer) drain() {
 	_, _ = io.Copy(io.Discard, io.LimitReader(a.Body, MaxWords)) // an error costs the connection, no more
 }
 
+// CloseIdle closes the connections that wait for the next request.
+func (c *Client) CloseIdle() { c.client.CloseIdleConnections() }
+
 // Close ends everything that goes on in the background. Whoever still calls a
 // service loses no more than the connection.
 func (c *Client) Close() {

@@ -22,15 +22,17 @@ func Resources() []Resource {
 	return []Resource{Descriptors, Processes, Memory, Ports, Disk, Database}
 }
 
-// lack says what it means that there is no more, and what to do.
 var lack = map[Resource]string{
 	Descriptors: "this process has no file descriptor left; raise its limit (ulimit -n, LimitNOFILE), or let fewer jobs run at once",
 	Processes:   "the system starts no further process for this user; raise the limit (ulimit -u, TasksMax), or let fewer jobs run at once",
 	Memory:      "the system has no memory left for another process or connection; give it more, or let fewer jobs run at once",
 	Ports:       "this machine has no port left for a connection to that address; close connections, or widen the range of ports",
 	Disk:        "the disk is full; make room",
-	Database:    "the database cannot be written",
+	Database:    "the database refuses what is written, or does not answer; the log says more",
 }
+
+// Lack says in words that there is no more, and what to do.
+func (r Resource) Lack() string { return lack[r] }
 
 // Shortage is the error of a handler that could not do its work because this
 // process or machine had run out of something. It is no fault of the job: its
@@ -40,7 +42,7 @@ type Shortage struct {
 	Err error
 }
 
-func (s *Shortage) Error() string { return fmt.Sprintf("%s (%v)", lack[s.Of], s.Err) }
+func (s *Shortage) Error() string { return fmt.Sprintf("%s (%v)", s.Of.Lack(), s.Err) }
 
 // Unwrap gives what the system said.
 func (s *Shortage) Unwrap() error { return s.Err }

@@ -163,6 +163,9 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_jobs", "Jobs by queue and state.", "queue", "state")
 	add("redrive_workers", "Workers by queue, busy or free.", "queue", "state")
 	add("redrive_ready", "Whether jobs are taken and run: 1 or 0.")
+	add("redrive_held", "Whether nothing is claimed for want of a resource: 1 or 0.", "resource")
+	add("redrive_holds_total", "How often claiming stopped for want of a resource.", "resource")
+	add("redrive_given_back_total", "Executions that met a lack of a resource, and lost no attempt.", "resource")
 
 	// These are gauges: they fall as letters are replayed, discarded and pruned, and
 	// as failures become searchable.
@@ -200,6 +203,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		ready = 1
 	}
 	s.gauge("redrive_ready", ready)
+	s.shortages()
 }
 
 // collection is one scrape.
@@ -221,6 +225,24 @@ func read[T any](s collection, name string, use func(T)) func(T, error) {
 
 func (s collection) gauge(name string, value float64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(s.descs[name], prometheus.GaugeValue, value, labels...)
+}
+
+// shortages reports what had run out, also what never has.
+func (s collection) shortages() {
+	held, isHeld := s.Engine.Held()
+	counts := s.Engine.Shortages()
+	count := func(name string, n int64, of job.Resource) {
+		s.out <- prometheus.MustNewConstMetric(s.descs[name], prometheus.CounterValue, float64(n), string(of))
+	}
+	for _, of := range job.Resources() {
+		now := 0.
+		if isHeld && held.Of == of {
+			now = 1
+		}
+		s.gauge("redrive_held", now, string(of))
+		count("redrive_holds_total", counts[of].Holds, of)
+		count("redrive_given_back_total", counts[of].GivenBack, of)
+	}
 }
 
 // tallies reports the counters by queue and type.

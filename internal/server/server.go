@@ -38,6 +38,7 @@ import (
 	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
+	"redrive/internal/wire"
 )
 
 // Options are the parts of a server. Pointers and functions are required.
@@ -139,7 +140,11 @@ func (s *Server) ready(c echo.Context) error {
 		return c.String(http.StatusServiceUnavailable, "the engine does not run: "+err.Error()+"\n")
 	}
 	if err := s.View.Ping(ctx); err != nil {
-		return c.String(http.StatusServiceUnavailable, "the database cannot be written: "+web.Describe(err).Text+"\n")
+		text := "the database cannot be written: " + web.Describe(err).Text
+		if _, since := s.View.Problem(); !since.IsZero() {
+			text += "; that began at " + wire.FormatTime(since)
+		}
+		return c.String(http.StatusServiceUnavailable, text+"\n")
 	}
 	return c.String(http.StatusOK, "ready\n")
 }

@@ -112,6 +112,9 @@ func newHook(w Webhook) (hook, *invalid.Error) {
 	return hook{w, httpclient.WithoutSecrets(u)}, nil
 }
 
+// CloseIdle closes the connections that wait for the next letter.
+func (f *Forwarder) CloseIdle() { f.client.CloseIdle() }
+
 // Close ends the connections that are kept for the next letter. Call it when no
 // delivery is under way.
 func (f *Forwarder) Close() { f.client.Close() }

@@ -44,6 +44,7 @@ type Frame struct {
 	Acted      *job.Change  // where the job stands that a form without scripts just acted on, or nil
 	Here       string       // the address of this page, to which the undoing of Acted comes back
 	Paused     *WorkerPause // since when the worker claims nothing, or nil
+	Held       *job.Hold    // since when nothing is claimed for want of something, or nil
 	User       string       // who is logged in, or empty
 	Role       access.Role  // what they may do; empty where there is no login: everything
 	LogOut     bool         // they can log out here

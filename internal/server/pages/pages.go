@@ -173,6 +173,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
 		User: who.Name, LogOut: who.Means == web.BySession, Paused: p.Paused(),
 	}
+	f.Held = p.held(f.Problem)
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
 	}
@@ -185,12 +186,22 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	return f
 }
 
-// problem says why nothing can be changed now, or nothing.
+// problem says why nothing can be changed now, and since when; or nothing.
 func (p *Pages) problem() string {
-	if text := p.View.Problem(); text != "" {
-		return strings.ToUpper(text[:1]) + text[1:] + "."
+	text, since := p.View.Problem()
+	if text == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s%s. It began at %s.", strings.ToUpper(text[:1]), text[1:], since.Format("15:04:05 UTC on 2006-01-02"))
+}
+
+// held is why no jobs are started, unless that is said already.
+func (p *Pages) held(problem string) *job.Hold {
+	held, ok := p.Engine.Held()
+	if !ok || held.Of == job.Database && problem != "" {
+		return nil
+	}
+	return &held
 }
 
 // acted is the present state of the job that a form has just acted on. It is

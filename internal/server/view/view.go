@@ -257,12 +257,12 @@ func (v *View) Resume(ctx context.Context, now time.Time, queue string, by audit
 // Ping reports whether the database can be written.
 func (v *View) Ping(ctx context.Context) error { return v.store.Ping(ctx) }
 
-// Problem says why nothing can be written, or nothing.
-func (v *View) Problem() string {
+// Problem says why nothing can be written, and since when; or nothing.
+func (v *View) Problem() (text string, since time.Time) {
 	if file := v.store.Problem(); file != nil {
-		return file.Advice()
+		return file.Advice(), file.Since
 	}
-	return ""
+	return "", time.Time{}
 }
 
 // Advice says what to do about an error of the database file; empty for any

@@ -48,9 +48,12 @@ type Engine struct {
 	Ready   func() error                            // why no jobs are run, or nil
 	Began   func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
 	Stuck   func() []job.Stuck                      // the handlers that do not return
+	Held    func() (job.Hold, bool)                 // since when nothing is claimed for want of something
 	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
 	Notify  func()                                  // says that an operation was made or changed
 
+	// Shortages counts what had run out, and what met it.
+	Shortages func() map[job.Resource]job.Shortages
 	// Deliver sends a dead letter that was refused once more.
 	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
 	// Waiting reports whether a claimed job has not begun because of the handler

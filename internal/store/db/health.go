@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"redrive/internal/job"
 )
@@ -15,6 +16,8 @@ type FileError struct {
 	Path string
 	Kind error // job.ErrBusy, ErrStorageFull, ErrReadOnly, ErrBroken or ErrCorrupt
 	Err  error // what the engine said
+
+	Since time.Time // when this was first seen; zero where nobody remembers it
 }
 
 func (e *FileError) Error() string { return fmt.Sprintf("%s (%v)", e.Advice(), e.Err) }
@@ -88,14 +91,24 @@ func (h *Health) Report(err error) error {
 	case h.broken():
 		return err
 	case errors.Is(file, job.ErrBroken):
-		h.problem.Store(file)
+		h.remember(file, before)
 		close(h.failed)
 		h.log.Error("The database failed. No more writes.", "path", file.Path, "error", file)
 	case before == nil || before.Kind != file.Kind:
-		h.problem.Store(file)
+		h.remember(file, before)
 		h.log.Warn("The database cannot be written. It is tried again every second.", "path", file.Path, "error", file)
 	}
 	return err
+}
+
+// remember keeps a problem, with the moment at which the trouble began. The caller
+// holds the mutex.
+func (h *Health) remember(file, before *FileError) {
+	kept := *file
+	if kept.Since = time.Now().UTC(); before != nil {
+		kept.Since = before.Since
+	}
+	h.problem.Store(&kept)
 }
 
 // wrote ends the trouble that a write can end.

@@ -521,7 +521,12 @@ func availableAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted {
+		if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted && a.Error.Type == job.ShortageType {
+			templ_7745c5c3_Err = say(v, " This process or machine had run out of something; that does not count as an attempt.").Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if a != nil && a.Outcome == job.Interrupted {
 			templ_7745c5c3_Err = say(v, " A graceful stop released it; that does not count as an attempt.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

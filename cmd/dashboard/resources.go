@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"redrive/internal/job"
+	"redrive/internal/resource"
+	"redrive/internal/wire"
+)
+
+// divideDescriptors finds out how many files and connections this process may have
+// open, and who gets how many of them.
+func (a *app) divideDescriptors(context.Context) error {
+	limit, err := resource.Descriptors()
+	if err != nil {
+		return err
+	}
+	a.shares = resource.Divide(limit, a.config.Limits().Connections)
+	a.shares.Log(a.log)
+	if err := resource.Prepare(); err != nil {
+		a.log.Warn("The certificates that this machine trusts could not be read. No service is called by https.", "error", err)
+	}
+	return nil
+}
+
+// probe gives free what is kept for later only, and looks whether there is some of
+// a resource again.
+func (a *app) probe(of job.Resource) error {
+	for _, closeIdle := range a.spares {
+		closeIdle()
+	}
+	return resource.Probe(of)
+}
+
+// ready returns why the process takes no jobs, or nil when it does.
+func (a *app) ready() error {
+	if !a.running.Load() {
+		return errors.New("it is starting or stopping")
+	}
+	if held, ok := a.engine.Held(); ok {
+		return fmt.Errorf("it has claimed no jobs since %s: %s", wire.FormatTime(held.Since), held.Reason)
+	}
+	return nil
+}

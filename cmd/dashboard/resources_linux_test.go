@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// shortOf is a dashboard whose jobs call a service and run a program, once each.
+func shortOf(t *testing.T, start func(t *testing.T, dir string) *process) (p *process, served *atomic.Int64, ran string) {
+	t.Helper()
+	served = new(atomic.Int64)
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+	t.Cleanup(service.Close)
+	dir := t.TempDir()
+	ran = filepath.Join(dir, "ran")
+	write(t, dir, "redrive.yaml", fmt.Sprintf("policy: {max_attempts: 1}\nhandlers:\n  call: {http: {url: %q}}\n"+
+		"  run: {exec: {command: [/bin/sh, -c, %q]}}\n", service.URL, "echo . >> "+ran))
+	return start(t, dir), served, ran
+}
+
+// enqueueBoth sends as many jobs of each kind, which fall due in a second.
+func (p *process) enqueueBoth(n int) (ids []string) {
+	p.t.Helper()
+	for i := range 2 * n {
+		kind := []string{"call", "run"}[i%2]
+		id := p.post(`{"type": "` + kind + `", "delay": "PT1S", "payload": {}}`)
+		if id == "" {
+			p.t.Fatal("a job was not taken")
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// wantOneAttempt checks that each job succeeded at its only attempt.
+func (p *process) wantOneAttempt(ids []string) (givenBack int) {
+	p.t.Helper()
+	for _, id := range ids {
+		d := get[struct {
+			Job struct {
+				State    string
+				Attempts int
+			}
+			Attempts []struct{ Outcome string }
+		}](p.t, p.url+"/api/v1/jobs/"+id)
+		if d.Job.State != "completed" || d.Job.Attempts != 1 {
+			p.t.Errorf("job %s is %s after %d attempts: %+v", id, d.Job.State, d.Job.Attempts, d.Attempts)
+		}
+		givenBack += len(d.Attempts) - 1
+	}
+	return givenBack
+}
+
+// limit sets how many descriptors a process may have open.
+func (p *process) limit(n uint64) {
+	p.t.Helper()
+	var before unix.Rlimit
+	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: before.Max}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// open counts the descriptors of the process.
+func (p *process) open() uint64 {
+	p.t.Helper()
+	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return uint64(len(all))
+}
+
+// ask reads an address over a connection of its own that it keeps.
+func ask(t *testing.T, client *http.Client, url string) (status int, text string) {
+	t.Helper()
+	response, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for !is() {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-late:
+			t.Fatalf("it never came so far: %s", what)
+		}
+	}
+}
+
+func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
+	p, _, _ := shortOf(t, func(t *testing.T, dir string) *process { return startProcess(t, dir) })
+	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	post := func(kind string) string {
+		t.Helper()
+		response, err := client.Post(p.url+"/api/v1/jobs", "application/json", strings.NewReader(`{"type": "`+kind+`", "payload": {}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		var answer struct{ Job struct{ ID string } }
+		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer.Job.ID
+	}
+	if status, text := ask(t, client, p.url+"/readyz"); status != http.StatusOK {
+		t.Fatalf("/readyz: %d %s", status, text)
+	}
+	ask(t, client, p.url+"/jobs") // every connection to the database is open now
+	before := p.open()
+	p.limit(3)
+	var ids []string
+	for i := range 30 {
+		ids = append(ids, post([]string{"call", "run"}[i%2]))
+	}
+	p.says("No more jobs are claimed")
+	status, text := ask(t, client, p.url+"/readyz")
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, "it has claimed no jobs since 20") || !strings.Contains(text, "file descriptor") {
+		t.Errorf("/readyz: %d %s", status, text)
+	}
+	if _, page := ask(t, client, p.url+"/"); !strings.Contains(page, "No jobs are started.") {
+		t.Error("the page does not say that no jobs are started")
+	}
+	_, metrics := ask(t, client, p.url+"/metrics")
+	for _, line := range []string{
+		`redrive_held{resource="descriptors"} 1`, `redrive_holds_total{resource="descriptors"} 1`,
+		`redrive_holds_total{resource="memory"} 0`, "redrive_ready 0",
+	} {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("/metrics lacks %s", line)
+		}
+	}
+	p.limit(before + 200)
+	p.says("Jobs are claimed again.")
+	p.until(func(now totals) bool { return now.Succeeded == len(ids) })
+	if n := p.wantOneAttempt(ids); n == 0 || n > 20 {
+		t.Errorf("%d executions were given back", n)
+	}
+	if status, text := ask(t, client, p.url+"/readyz"); status != http.StatusOK {
+		t.Errorf("/readyz afterwards: %d %s", status, text)
+	}
+	if log := p.stderr.String(); strings.Count(log, "No more jobs are claimed") != strings.Count(log, "Jobs are claimed again.") {
+		t.Errorf("the log says\n%s", log)
+	}
+}
+
+// Idle connections of strangers leave the database and the handlers their share
+// of the few descriptors that the system allows.
+func TestProcess_IdleConnectionsTakeNoDescriptorOfAJob(t *testing.T) {
+	p, served, ran := shortOf(t, func(t *testing.T, dir string) *process {
+		cmd := command(t, dir, "--listen", "127.0.0.1:0")
+		cmd.Args = append([]string{"sh", "-c", `ulimit -n 160; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		return await(t, cmd)
+	})
+	p.says("The system allows few file descriptors")
+	ids := p.enqueueBoth(20)
+	http.DefaultClient.CloseIdleConnections()
+	var idle []net.Conn
+	for range 300 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, conn)
+	}
+	eventually(t, "all jobs ran", func() bool {
+		programs, _ := os.ReadFile(ran) // there is none at first
+		return served.Load() >= 20 && len(programs) >= 2*20
+	})
+	for _, conn := range idle {
+		conn.Close()
+	}
+	p.until(func(now totals) bool { return now.Succeeded >= len(ids) })
+	p.wantOneAttempt(ids)
+}
