@@ -281,7 +281,7 @@ func (t *tokenCreate) Run(c console) error {
 	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
 		return usageError{err}
 	}
-	lasts, err := wire.ParseGoDuration(t.Expires)
+	lasts, err := wire.ParseDuration(t.Expires)
 	if err == nil {
 		err = access.CheckExpiry(lasts)
 	}

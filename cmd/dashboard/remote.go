@@ -100,7 +100,7 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 		Policy   json.RawMessage `json:"policy,omitempty"`
 	}{e.Type, e.Queue, e.Priority, "", json.RawMessage(e.Policy)}
 	if e.Delay != "" {
-		d, err := wire.ParseGoDuration(e.Delay)
+		d, err := wire.ParseDuration(e.Delay)
 		if err != nil {
 			return nil, usage("--delay: %w", err)
 		}
@@ -218,7 +218,7 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 		}
 		means.Rate, pace["rate"] = rate, rate
 	case b.Spread != "":
-		d, err := wire.ParseGoDuration(b.Spread)
+		d, err := wire.ParseDuration(b.Spread)
 		if err != nil || d <= 0 {
 			return nil, usage("--spread %q is not a duration as 10m or 2h", b.Spread)
 		}

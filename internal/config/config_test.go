@@ -165,6 +165,8 @@ func badPolicies() []badFile {
 		{"duration without unit", "policy:\n  initial_interval: 5", "redrive.yaml:2: policy.initial_interval: must be a duration"},
 		{"bad schedule", "policy:\n  schedule: [1s, x]", "redrive.yaml:2: policy.schedule: \"x\" is not"},
 		{"caps against each other", "policy:\n  initial_interval: 1m\n  max_interval: 1s", "redrive.yaml:3: policy.max_interval: 1s is shorter"},
+		{"caps of a schedule", "policy:\n  strategy: schedule\n  schedule: [100ms]\n  max_interval: 500ms", "redrive.yaml:4: policy.max_interval: 500ms is shorter"},
+		{"caps of immediate retries", "queues:\n  q:\n    policy: {strategy: immediate, max_interval: 500ms}", "redrive.yaml:3: queues.q.policy.max_interval: 500ms is shorter"},
 		{"across queue and type", "queues:\n  q: {policy: {max_interval: 30s}}\ntypes:\n  t: {policy: {initial_interval: 20s, max_interval: 40s}}\n  u.*: {policy: {max_interval: 1ms}}", "redrive.yaml:5: types.u.*.policy.max_interval"},
 		{"null in a policy", "policy:\n  max_attempts:", "redrive.yaml:2: policy.max_attempts: must not be null"},
 		{"policy is a list", "policy: [1]", "redrive.yaml:1: policy: must be an object"},
@@ -173,7 +175,7 @@ func badPolicies() []badFile {
 		{"workers in words", "workers: many", "redrive.yaml:1: workers: must be a whole number, not many"},
 		{"huge workers", "workers: 18446744073709551615", "redrive.yaml:1: workers: must be a whole number of reasonable size"},
 		{"ttr", "ttr: 0s", "redrive.yaml:1: ttr: must be longer than zero"},
-		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: \"-1s\" is not between zero"},
+		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: \"-1s\" is not a duration"},
 		{"ttr number", "ttr: 30", "redrive.yaml:1: ttr: must be a string"},
 		{"unknown type", "unknown_type: drop", "redrive.yaml:1: unknown_type: \"drop\" is unknown; use hold"},
 	}

@@ -247,7 +247,7 @@ func span(v value) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	d, err := wire.ParseGoDuration(s)
+	d, err := wire.ParseDuration(s)
 	if err != nil {
 		err = v.wrong("%v", err)
 	}
@@ -266,7 +266,7 @@ func (v value) policy() (retry.Patch, error) {
 	if err != nil {
 		return retry.Patch{}, err
 	}
-	patch, err := wire.DecodePatch(data, wire.ParseGoDuration)
+	patch, err := wire.DecodePatch(data)
 	switch field := fieldOf(err); {
 	case err == nil:
 		return patch, nil

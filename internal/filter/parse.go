@@ -288,7 +288,7 @@ func parseMoment(field, text string, now time.Time) (time.Time, error) {
 		}
 		return t, nil
 	}
-	ago, err := wire.ParseGoDuration(text)
+	ago, err := wire.ParseDuration(text)
 	if err != nil {
 		return time.Time{}, invalid.Errorf(field,
 			"%q is neither a time as 2026-03-12T14:00:00Z or 2026-03-12, nor how long ago it was, as 2h or 7d", clip.Text(text, 64))

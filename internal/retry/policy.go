@@ -182,7 +182,7 @@ func (p Policy) Validate() error {
 		return invalid.Errorf("initial_interval", "must be longer than zero; use the strategy immediate for no delay")
 	case p.MaxInterval <= 0:
 		return invalid.Errorf("max_interval", "must be longer than zero")
-	case p.grows() && p.MaxInterval < p.InitialInterval:
+	case p.MaxInterval < p.InitialInterval: // whatever the strategy: another one may be chosen for a replay
 		return invalid.Errorf("max_interval", "%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)
 	case slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }):
 		return invalid.Errorf("schedule", "a delay is negative")
@@ -193,9 +193,6 @@ func (p Policy) Validate() error {
 	}
 	return nil
 }
-
-// grows reports whether the delays of the policy start at InitialInterval.
-func (p Policy) grows() bool { return p.Strategy != Immediate && p.Strategy != Schedule }
 
 // Limit is the number of executions that a run may have: at least 1.
 func (p Policy) Limit() int { return max(p.MaxAttempts, 1) }

@@ -68,6 +68,23 @@ func TestPolicyValidate_NamesTheField(t *testing.T) {
 	}
 }
 
+// The cap holds for the first delay whatever the strategy does with it.
+func TestPolicyValidate_CapBelowTheFirstDelayUnderEveryStrategy(t *testing.T) {
+	for _, strategy := range retry.Strategies() {
+		p := retry.Default()
+		p.Strategy, p.MaxInterval = strategy, p.InitialInterval-1
+		var bad *invalid.Error
+		if err := p.Validate(); !errors.As(err, &bad) || bad.Field != "max_interval" {
+			t.Errorf("%s: %v, want an error of field max_interval", strategy, err)
+		}
+	}
+	for _, name := range retry.Presets() {
+		if p, _ := retry.Preset(name); p.Validate() != nil {
+			t.Errorf("the preset %s is refused: %v", name, p.Validate())
+		}
+	}
+}
+
 func TestPolicyWith_OverridesFieldByField(t *testing.T) {
 	ten := 10
 	got := retry.Default().With(retry.Patch{MaxAttempts: &ten})

@@ -174,7 +174,7 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 		return 0
 	}
 	if s, ok := n.Arguments[0].(*ast.StringNode); ok && n.Name == "duration" {
-		if _, err := wire.ParseGoDuration(s.Value); err != nil {
+		if _, err := wire.ParseDuration(s.Value); err != nil {
 			i.refuse(s, "%v", err)
 		}
 	}

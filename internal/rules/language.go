@@ -139,7 +139,7 @@ func notNegative(nanoseconds float64) (time.Duration, error) {
 
 // parseDuration is the function duration of the language.
 func parseDuration(args ...any) (any, error) {
-	return wire.ParseGoDuration(args[0].(string))
+	return wire.ParseDuration(args[0].(string))
 }
 
 // seconds is the function of that name, for numbers with a fraction, too.

@@ -228,7 +228,7 @@ func (r *failureRule) compileDelay() *invalid.Error {
 	if r.Delay == "" {
 		return nil
 	}
-	d, notADuration := wire.ParseGoDuration(r.Delay)
+	d, notADuration := wire.ParseDuration(r.Delay)
 	if notADuration == nil {
 		r.fixed = &d
 		return nil

@@ -21,42 +21,43 @@ import (
 	"redrive/internal/retry"
 )
 
-// ParseDuration reads an ISO 8601 duration, "PT1.5S", exact to the
-// microsecond. Negative ones are refused, and so are years and months: they
-// have no fixed length.
+// ParseDuration reads a duration as people and programs write it, everywhere
+// alike: "30s", "2m", "1h30m", also as pages show it, "2 min"; before that whole
+// days, "7d", "1d12h"; or ISO 8601, "PT1.5S". It is exact to the microsecond.
+// Negative ones are refused, and so are years and months: they have no fixed
+// length.
 func ParseDuration(s string) (time.Duration, error) {
-	d, err := duration.Parse(s)
-	if err != nil || d.Negative || d.Years != 0 || d.Months != 0 || !strings.ContainsAny(s, "0123456789") {
-		return 0, fmt.Errorf("%q is not a duration as PT1S, PT5M or P7D: ISO 8601 in days and smaller units, not negative", clip.Text(s, 64))
+	parse := inDays
+	if strings.HasPrefix(s, "P") {
+		parse = iso
 	}
-	if d.Weeks*7+d.Days > maxDays || d.Hours > maxDays*24 || d.Minutes > maxDays*24*60 || d.Seconds > maxDays*24*60*60 {
-		return 0, fmt.Errorf("%q is longer than %d days", clip.Text(s, 64), maxDays)
+	if d, err := parse(s); err == nil && d >= 0 && d <= maxDays*24*time.Hour {
+		return d.Round(time.Microsecond), nil
 	}
-	return d.ToTimeDuration().Round(time.Microsecond), nil
+	return 0, fmt.Errorf("%q is not a duration as 5s, 2m, 7d or PT1H, of at most ten years", clip.Text(s, 64))
 }
 
 // maxDays bounds every duration that is written anywhere: ten years.
 const maxDays = 3660
 
-// ParseGoDuration reads an ISO 8601 duration, or one in Go's form, "1m30s", which
-// may begin with whole days: "180d", "1d12h".
-func ParseGoDuration(s string) (time.Duration, error) {
-	if d, err := inDays(s); err == nil {
-		if d < 0 || d > maxDays*24*time.Hour {
-			return 0, fmt.Errorf("%q is not between zero and %d days", s, maxDays)
-		}
-		return d.Round(time.Microsecond), nil
+// iso reads an ISO 8601 duration. What is too long for a time.Duration is an error.
+func iso(s string) (time.Duration, error) {
+	d, err := duration.Parse(s)
+	switch {
+	case err != nil:
+		return 0, err
+	case d.Negative || d.Years != 0 || d.Months != 0 || !strings.ContainsAny(s, "0123456789"):
+		return 0, fmt.Errorf("%q has no fixed length", s)
+	case d.Weeks*7+d.Days > maxDays || d.Hours > maxDays*24 || d.Minutes > maxDays*24*60 || d.Seconds > maxDays*24*60*60:
+		return 0, fmt.Errorf("%q is too long", s)
 	}
-	d, err := ParseDuration(s)
-	if err != nil {
-		return 0, fmt.Errorf("%w, nor one in Go's form as 1s or 5m", err)
-	}
-	return d, nil
+	return d.ToTimeDuration(), nil
 }
 
 // inDays reads a duration in Go's form that may begin with days. It may be
 // negative or too long.
 func inDays(s string) (time.Duration, error) {
+	s = strings.NewReplacer(" ", "", "min", "m").Replace(s)
 	number, rest, ok := strings.Cut(s, "d")
 	days, err := strconv.ParseUint(number, 10, 16)
 	if !ok || err != nil {
@@ -152,18 +153,18 @@ func EncodePolicy(p retry.Policy) []byte {
 
 // DecodePolicy is the inverse of EncodePolicy.
 func DecodePolicy(data []byte) (retry.Policy, error) {
-	patch, err := DecodePatch(data, ParseDuration)
+	patch, err := DecodePatch(data)
 	return retry.Policy{}.With(patch), err
 }
 
 // DecodePatch reads a partial policy from a JSON object, or from a string that
-// names a whole one; parse reads its durations. It returns a *invalid.Error
-// that names the field, without a prefix. The values are not yet checked against
+// names a whole one. It returns a *invalid.Error that names the field, without a
+// prefix. The values are not yet checked against
 // each other: see [retry.Policy.Validate].
-func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.Patch, error) {
+func DecodePatch(data []byte) (retry.Patch, error) {
 	var patch retry.Patch
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
-		if err := decodePolicyField(&patch, "use", data, parse); err != nil {
+		if err := decodePolicyField(&patch, "use", data); err != nil {
 			return patch, &invalid.Error{Field: "policy", Problem: err.Error()}
 		}
 		return patch, nil
@@ -173,7 +174,7 @@ func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.
 		return patch, &invalid.Error{Field: "policy", Problem: "must be an object, or the name of a policy"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if err := decodePolicyField(&patch, name, fields[name], parse); err != nil {
+		if err := decodePolicyField(&patch, name, fields[name]); err != nil {
 			return retry.Patch{}, &invalid.Error{Field: name, Problem: err.Error()}
 		}
 	}
@@ -182,7 +183,7 @@ func DecodePatch(data []byte, parse func(string) (time.Duration, error)) (retry.
 
 // decodePolicyField reads one field into the patch. Its error does not name the
 // field.
-func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(string) (time.Duration, error)) (err error) {
+func decodePolicyField(p *retry.Patch, name string, raw []byte) (err error) {
 	if bytes.Equal(raw, []byte("null")) {
 		return fmt.Errorf("must not be null; leave the field out")
 	}
@@ -194,13 +195,13 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte, parse func(strin
 	case "strategy":
 		p.Strategy, err = field[retry.Strategy](raw, "a string")
 	case "initial_interval":
-		p.InitialInterval, err = durationField(raw, parse)
+		p.InitialInterval, err = durationField(raw)
 	case "coefficient":
 		p.Coefficient, err = field[float64](raw, "a number")
 	case "schedule":
-		p.Schedule, err = scheduleField(raw, parse)
+		p.Schedule, err = scheduleField(raw)
 	case "max_interval":
-		p.MaxInterval, err = durationField(raw, parse)
+		p.MaxInterval, err = durationField(raw)
 	case "jitter":
 		p.Jitter, err = jitterField(raw)
 	case "non_retryable_errors":
@@ -234,23 +235,23 @@ func nameField(raw []byte) (string, error) {
 	return *name, nil
 }
 
-func durationField(raw []byte, parse func(string) (time.Duration, error)) (*time.Duration, error) {
-	s, err := field[string](raw, "a duration in quotes, as \"PT1S\"")
+func durationField(raw []byte) (*time.Duration, error) {
+	s, err := field[string](raw, "a duration in quotes, as \"5s\"")
 	if err != nil {
 		return nil, err
 	}
-	d, err := parse(*s)
+	d, err := ParseDuration(*s)
 	return &d, err
 }
 
-func scheduleField(raw []byte, parse func(string) (time.Duration, error)) (*[]time.Duration, error) {
-	entries, err := listField(raw, "a list of durations, as [\"PT1S\", \"PT5S\"]")
+func scheduleField(raw []byte) (*[]time.Duration, error) {
+	entries, err := listField(raw, "a list of durations, as [\"1s\", \"5s\"]")
 	if err != nil {
 		return nil, err
 	}
 	schedule := make([]time.Duration, len(*entries))
 	for i, s := range *entries {
-		if schedule[i], err = parse(s); err != nil {
+		if schedule[i], err = ParseDuration(s); err != nil {
 			return nil, err
 		}
 	}

@@ -166,7 +166,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 		return out, err
 	}
 	if expires != "" {
-		if lasts, err = wire.ParseGoDuration(expires); err != nil {
+		if lasts, err = wire.ParseDuration(expires); err != nil {
 			return out, &invalid.Error{Field: "expires", Problem: err.Error()}
 		}
 	}

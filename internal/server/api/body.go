@@ -209,7 +209,7 @@ func policy(to *retry.Patch) reader {
 			err = members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) })
 		}
 		if err == nil {
-			*to, err = wire.DecodePatch(raw, wire.ParseDuration)
+			*to, err = wire.DecodePatch(raw)
 			err = within(path, err)
 		}
 		return err
@@ -230,7 +230,7 @@ func parsed[T any](to *T, want string, parse func(string) (T, error)) reader {
 	}
 }
 
-const aDuration = `a duration in quotes, as "PT5M"`
+const aDuration = `a duration in quotes, as "5m" or "PT5M"`
 
 // positive reads a duration that is longer than zero.
 func positive(to *time.Duration) reader { return parsed(to, aDuration, parsePositive) }

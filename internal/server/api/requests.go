@@ -206,7 +206,7 @@ func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, 
 		return was, false, err
 	}
 	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
-		over, err := wire.ParseGoDuration(text)
+		over, err := wire.ParseDuration(text)
 		if err != nil || over <= 0 {
 			return was, false, &invalid.Error{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", clip.Text(text, 64))}
 		}

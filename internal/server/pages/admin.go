@@ -106,10 +106,10 @@ func (q formFields) patch() retry.Patch {
 	return retry.Patch{
 		Strategy:        read(q, "strategy", func(s string) (retry.Strategy, error) { return retry.Strategy(s), nil }),
 		MaxAttempts:     read(q, "max_attempts", wholeNumber),
-		InitialInterval: read(q, "initial_interval", spokenDuration),
+		InitialInterval: read(q, "initial_interval", wire.ParseDuration),
 		Coefficient:     read(q, "coefficient", anyNumber),
 		Schedule:        read(q, "schedule", durations),
-		MaxInterval:     read(q, "max_interval", spokenDuration),
+		MaxInterval:     read(q, "max_interval", wire.ParseDuration),
 		Jitter:          q.jitter(),
 	}
 }
@@ -168,15 +168,6 @@ func anyNumber(s string) (float64, error) {
 	return x, nil
 }
 
-// spokenDuration parses a duration, also as pages write it: "5 s", "2 min".
-func spokenDuration(s string) (time.Duration, error) {
-	d, err := wire.ParseGoDuration(strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "min", "m"))
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration as 5s, 2m, 7d or PT1H, of at most ten years", clip.Text(s, 32))
-	}
-	return d, nil
-}
-
 // durations parses a list of durations.
 func durations(s string) ([]time.Duration, error) {
 	words := strings.Split(s, ",")
@@ -186,7 +177,7 @@ func durations(s string) ([]time.Duration, error) {
 	all := make([]time.Duration, len(words))
 	for i, word := range words {
 		var err error
-		if all[i], err = spokenDuration(strings.TrimSpace(word)); err != nil {
+		if all[i], err = wire.ParseDuration(strings.TrimSpace(word)); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"redrive/internal/server/api"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
+	"redrive/internal/wire"
 	"redrive/web/templates/adminpage"
 	"redrive/web/templates/jobpage"
 	"redrive/web/templates/listpage"
@@ -358,7 +359,7 @@ func filledIn(form url.Values) url.Values {
 // startOf reads when the next run may begin: after a delay, at a time in UTC, or
 // at once.
 func startOf(q formFields, now time.Time) time.Time {
-	delay, at := read(q, "delay", spokenDuration), read(q, "run_at", localMoment)
+	delay, at := read(q, "delay", wire.ParseDuration), read(q, "run_at", localMoment)
 	switch {
 	case delay != nil && at != nil:
 		q.wrong["delay"] = "cannot stand beside a time; fill one of them"
