@@ -81,6 +81,15 @@ func (o Operation) Unsettled() int64 {
 	return o.Done - o.Succeeded - o.Relapsed - o.Dropped
 }
 
+// Planned is the pace of an operation; of a preview, the one at which it goes when
+// it is started as it is. A negative canary is not known yet.
+func (o Operation) Planned() Pace {
+	if o.State == Preview {
+		return o.Pace.Settle(o.Kind, o.Pending)
+	}
+	return o.Pace
+}
+
 // Left estimates how long the rest takes at its rate; ok is false when it goes
 // as fast as it can, or does not go.
 func (o Operation) Left() (left time.Duration, ok bool) {

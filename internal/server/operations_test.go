@@ -225,3 +225,29 @@ func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
 		t.Errorf("the API says %+v", acts)
 	}
 }
+
+// A preview says after how many it will pause, as the page does, and so does the
+// operation once it runs.
+func TestOperations_PreviewSaysItsCanary(t *testing.T) {
+	h := operated(t)
+	h.post("/api/v1/jobs/batch", `{"jobs":[`+strings.Repeat(`{"type":"a","queue":"orders"},`, 100)+`{"type":"a","queue":"orders"}]}`).want(t, http.StatusCreated)
+	h.fail("orders", "http.503", "closed", "") // 100 at once
+	h.fail("orders", "http.503", "closed", "")
+	for i, c := range []struct{ asked, want string }{{"", `"canary":5`}, {`,"canary":7`, `"canary":7`}, {`,"canary":0`, `"canary":0`}} {
+		h.post("/api/v1/operations", `{"kind":"replay","filter":"queue:orders","rate":0.01`+c.asked+`}`).want(t, http.StatusCreated)
+		o := h.reaches(int64(i+1), operation.Preview)
+		at := fmt.Sprintf("/api/v1/operations/%d", o.ID)
+		if o.Pending != 101 {
+			t.Fatalf("%d jobs are in the scope", o.Pending)
+		}
+		if a := h.get(at).want(t, http.StatusOK); !strings.Contains(a.body, c.want+",") {
+			t.Errorf("asked for %q, the preview says %s", c.asked, a.body)
+		}
+		if page := h.get(fmt.Sprintf("/operations/%d", o.ID)).body; !strings.Contains(page, `name="canary" type="number" min="0" max="10000" value="`+c.want[9:]) {
+			t.Errorf("the page says another canary than %s", c.want)
+		}
+	}
+	if a := h.post("/api/v1/operations/1/start", `{}`).want(t, http.StatusOK); !strings.Contains(a.body, `"canary":5,`) {
+		t.Errorf("started it says %s", a.body)
+	}
+}

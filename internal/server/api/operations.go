@@ -20,14 +20,18 @@ import (
 // total = pending + done + skipped + failed, and for a replay done = succeeded +
 // relapsed + dropped + unsettled.
 func shapeOperation(o operation.Operation) web.Object {
+	pace, canary := o.Planned(), (*int64)(nil) // left out while it depends on a scope that is not known
+	if pace.Canary >= 0 {
+		canary = &pace.Canary
+	}
 	left := "" // how long the rest takes at this rate
 	if d, ok := o.Left(); ok && !o.StartedAt.IsZero() {
 		left = wire.FormatDuration(d.Round(time.Second))
 	}
 	return web.Object{
 		"id", o.ID, "kind", o.Kind, "state", o.State, "why?", o.Why, "filter?", o.Filter, "relapsed_of?", o.Source, "until", o.Until,
-		"rate", o.Pace.Rate, // jobs a second; 0: as fast as it goes
-		"spread?", o.Pace.Spread, "canary", max(0, o.Pace.Canary), "guard", o.Pace.Guard,
+		"rate", pace.Rate, // jobs a second; 0: as fast as it goes
+		"spread?", pace.Spread, "canary?", canary, "guard", pace.Guard,
 		"created_at", o.CreatedAt, "created_by", o.CreatedBy, "started_at?", o.StartedAt, "started_by?", o.StartedBy,
 		"finished_at?", o.FinishedAt, "total", o.Total, "pending", o.Pending, "done", o.Done, "skipped", o.Skipped, "failed", o.Failed,
 		"succeeded", o.Succeeded, "relapsed", o.Relapsed, "dropped", o.Dropped, "unsettled", o.Unsettled(), "left?", left,

@@ -151,11 +151,3 @@ func usualRate(pending int64) string {
 	}
 	return "0"
 }
-
-// usualCanary is how many go first unless a person says otherwise.
-func usualCanary(pending int64) string {
-	if pending > operation.CanaryAbove {
-		return strconv.Itoa(operation.UsualCanary)
-	}
-	return "0"
-}
