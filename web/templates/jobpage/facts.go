@@ -1,6 +1,7 @@
 package jobpage
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -82,6 +83,7 @@ type event struct {
 	who       string // empty when nobody in particular
 	what      string
 	operation int64 // the operation that did it, 0: none
+	step      int   // of the job: what comes first among events of one time
 }
 
 // maxEvents bounds the history on the page.
@@ -89,12 +91,13 @@ const maxEvents = 60
 
 // historyOf lists what happened to a job between its attempts, newest first. An
 // act of an operation is told once, by the operation: the replays and dead letters
-// that it made are left out.
+// that it made are left out. What has one time is in the order in which it must
+// have happened: run by run, the beginning of each first, then as it is gathered.
 func historyOf(v View) []event {
-	var all []event
+	all, step := []event(nil), 2
 	add := func(at time.Time, who, what string) {
 		if !at.IsZero() {
-			all = append(all, event{at: at, who: who, what: what})
+			all = append(all, event{at: at, who: who, what: what, step: step})
 		}
 	}
 	j := v.Job
@@ -104,6 +107,7 @@ func historyOf(v View) []event {
 	}
 	add(j.EnqueuedAt, "", enqueued)
 	for _, l := range v.Letters {
+		step = 2*l.Run + 1
 		switch {
 		case l.Refused:
 			add(l.FailedAt, "", "dead letter refused: "+templates.Explain(l.Reason).Short)
@@ -120,14 +124,16 @@ func historyOf(v View) []event {
 		}
 	}
 	for _, r := range v.Replays {
+		step = 2 * (r.Run + 1)
 		if !v.byOperation(operation.Replay, r.At) {
 			add(r.At, format.By(r.By), "replayed it, run "+format.Number(r.Run+1))
 		}
 	}
 	for _, a := range v.Bulk {
-		all = append(all, event{at: a.At, who: format.By(a.By), what: operationWord(a), operation: a.Operation})
+		all = append(all, event{at: a.At, who: format.By(a.By), what: operationWord(a), operation: a.Operation, step: stepOf(a)})
 	}
-	for _, e := range v.Trail {
+	step = 2*j.Run + 1
+	for _, e := range slices.Backward(v.Trail) {
 		if word := auditWord(e); word != "" {
 			add(e.At, format.Visible(e.Actor.Name), word)
 		}
@@ -140,8 +146,18 @@ func historyOf(v View) []event {
 	case j.State == job.Discarded && v.letter() == nil:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
 	}
-	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
+	slices.SortStableFunc(all, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.step, b.step)) })
+	slices.Reverse(all)
 	return all
+}
+
+// stepOf is where in the life of the job an operation acted: it began the next
+// run, or did something to the one that it found.
+func stepOf(a operation.Act) int {
+	if a.Kind == operation.Replay {
+		return 2 * (a.Run + 1)
+	}
+	return 2*a.Run + 1
 }
 
 // byOperation reports whether it was an operation that did this, which says so
