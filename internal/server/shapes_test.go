@@ -40,7 +40,7 @@ type operationShape struct {
 	Until      string          `json:"until"`
 	Rate       float64         `json:"rate"` // jobs a second; 0: as fast as it goes
 	Spread     string          `json:"spread,omitempty"`
-	Canary     int64           `json:"canary"`
+	Canary     *int64          `json:"canary,omitempty"` // left out while it depends on the size of the scope
 	Guard      bool            `json:"guard"`
 	CreatedAt  string          `json:"created_at"`
 	CreatedBy  string          `json:"created_by"`

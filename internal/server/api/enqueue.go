@@ -77,7 +77,7 @@ func (a *API) enqueueBatch(c echo.Context) error {
 	if err != nil {
 		return reused(c, err)
 	}
-	all := web.List(done, func(d job.Enqueued) web.Object { return shapeEnqueued(c, d.Job, shapeJob) })
+	all := web.List(done, func(d job.Enqueued) web.Object { return shapeEnqueued(c, d.Job, shapeListed) })
 	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all}.Encode())
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
@@ -38,7 +39,7 @@ func (a *API) jobs(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := web.List(found.Jobs, func(j job.Job) web.Object { return shapeJob(a.Begun(j)) })
+	rows := web.List(found.Jobs, func(j job.Job) web.Object { return shapeListed(a.Begun(j)) })
 	return a.searched(c, page("jobs", rows, found.Next.String(), slow), f)
 }
 
@@ -49,7 +50,7 @@ func (a *API) letters(c echo.Context) (web.Object, error) {
 		return nil, err
 	}
 	rows := web.List(found.Letters, func(l filter.LetterRow) web.Object {
-		return web.Object{"letter", shapeLetter(l.DeadLetter), "job", shapeJob(l.Job)}
+		return web.Object{"letter", shapeListedLetter(l.DeadLetter), "job", shapeListed(l.Job)}
 	})
 	return a.searched(c, page("dead_letters", rows, found.Next.String(), slow), f)
 }
@@ -147,7 +148,37 @@ func (a *API) countJobs(c echo.Context) (web.Object, error) {
 // a program can compute rates from them.
 func (a *API) counters(c echo.Context) error { return c.JSON(http.StatusOK, a.View.Snapshot().Totals) }
 
-// shapeJob is a job as lists show it, without its payload.
+// What a row of a list holds of a text and of meta, in bytes. Two hundred rows with
+// all of theirs would be dozens of megabytes.
+const (
+	maxListedText = 300 // as on pages
+	maxListedMeta = 2 << 10
+)
+
+// shapeListed is a job as a row of a list: a long error is cut, a large meta left
+// out, and clipped names what was. GET /jobs/{id} has all of it.
+func shapeListed(j job.Job) web.Object {
+	var clipped []string
+	if len(j.Error.Message) > maxListedText {
+		j.Error.Message = clip.Text(j.Error.Message, maxListedText)
+		clipped = append(clipped, "error.message")
+	}
+	if len(j.Meta) > maxListedMeta {
+		j.Meta, clipped = nil, append(clipped, "meta")
+	}
+	return append(shapeJob(j), "clipped?", clipped)
+}
+
+// shapeListedLetter is a dead letter as a row of a list, with a long error cut.
+func shapeListedLetter(l job.DeadLetter) web.Object {
+	var clipped []string
+	if len(l.Error) > maxListedText {
+		l.Error, clipped = clip.Text(l.Error, maxListedText), []string{"error"}
+	}
+	return append(shapeLetter(l), "clipped?", clipped)
+}
+
+// shapeJob is a job with everything but its payload.
 func shapeJob(j job.Job) web.Object {
 	return web.Object{
 		"id", j.ID, "type", j.Type, "queue", j.Queue, "state", j.State,
