@@ -25,7 +25,7 @@ const (
 func badForms() []badInput {
 	deep := strings.Repeat("[", job.MaxDepth) + strings.Repeat("]", job.MaxDepth)
 	return []badInput{
-		{"empty", jobs, ``, 400, "malformed", ""},
+		{"empty", jobs, ``, 422, "invalid_value", "type"},
 		{"no JSON", jobs, `{"type":`, 400, "malformed", ""},
 		{"two values", jobs, `{"type":"t"} {}`, 400, "malformed", ""},
 		{"trailing comma", jobs, `{"type":"t",}`, 400, "malformed", ""},

@@ -169,7 +169,7 @@ func readNothing(c echo.Context) error {
 	if web.IsForm(c) {
 		return web.ReadForm(c)
 	}
-	return readOptional(c, fields{})
+	return readSmall(c, fields{})
 }
 
 // text is a field that holds a text.

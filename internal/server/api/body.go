@@ -109,9 +109,13 @@ func join(path, name string) string {
 }
 
 // readBody reads a JSON document of at most limit bytes. The result is valid
-// JSON in valid UTF-8, no deeper than job.MaxDepth. Forms are refused, because a
-// page of another site can send those without asking.
+// JSON in valid UTF-8, no deeper than job.MaxDepth. No body is an empty object, so
+// that the answer names what is missing. Forms are refused, because a page of
+// another site can send those without asking.
 func readBody(c echo.Context, limit int64) (json.RawMessage, error) {
+	if bodiless(c.Request()) {
+		return json.RawMessage("{}"), nil
+	}
 	if !isJSON(c.Request()) {
 		return nil, web.Fail(web.MediaType, "send the body with Content-Type: application/json")
 	}
@@ -131,12 +135,10 @@ func readSmall(c echo.Context, f fields) error {
 	return f.read("", data)
 }
 
-// readOptional reads a small body that may be missing: then it is an empty object.
-func readOptional(c echo.Context, f fields) error {
-	if r := c.Request(); r.ContentLength == 0 && (r.Header.Get("Content-Type") == "" || isJSON(r)) {
-		return nil
-	}
-	return readSmall(c, f)
+// bodiless reports whether a request has no body, and does not say that it is
+// something else than JSON.
+func bodiless(r *http.Request) bool {
+	return r.ContentLength == 0 && (r.Header.Get("Content-Type") == "" || isJSON(r))
 }
 
 func isJSON(r *http.Request) bool { return web.ContentType(r) == "application/json" }

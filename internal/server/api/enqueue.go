@@ -240,7 +240,11 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 
 // envelopesOf returns the envelopes of a request, each as it was sent.
 func envelopesOf(c echo.Context) ([][]byte, error) {
+	const none = "the body holds no envelope"
 	var all [][]byte
+	if bodiless(c.Request()) {
+		return nil, web.Fail(web.Malformed, none)
+	}
 	switch web.ContentType(c.Request()) {
 	case "application/json":
 		data, err := web.Received(c, job.MaxPayload)
@@ -263,7 +267,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 			"send one envelope with Content-Type: application/json, or one on each line with application/x-ndjson")
 	}
 	if len(all) == 0 {
-		return nil, web.Fail(web.Malformed, "the body holds no envelope")
+		return nil, web.Fail(web.Malformed, none)
 	}
 	return all, nil
 }

@@ -109,7 +109,7 @@ func readDecision(c echo.Context, now time.Time) (to failures.Decision, err erro
 	}
 	to.State = failures.Ignored
 	if !web.IsForm(c) {
-		return to, readOptional(c, patienceFields(&to, now))
+		return to, readSmall(c, patienceFields(&to, now))
 	}
 	if err := web.ReadForm(c); err != nil {
 		return to, err

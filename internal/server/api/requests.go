@@ -248,7 +248,7 @@ func paceBody(c echo.Context, was operation.Pace, members ...string) (p operatio
 	for _, name := range members {
 		known[name] = all[name]
 	}
-	if err := readOptional(c, known); err != nil {
+	if err := readSmall(c, known); err != nil {
 		return was, false, err
 	}
 	switch silent := math.IsNaN(p.Rate); {
