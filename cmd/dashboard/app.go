@@ -70,7 +70,8 @@ type app struct {
 	failed chan error // why the app ends by itself; holds one reason
 
 	shares  resource.Shares
-	spares  []func() // close what is open only in case that it is needed again
+	spares  []func()     // close what is open only in case that it is needed again
+	set     *handler.Set // nil: the app was given handlers
 	store   *store.Store
 	search  searcher
 	hub     *live.Hub
@@ -96,7 +97,7 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
 		a.divideDescriptors, a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine,
-		a.startBulk, a.buildServer, a.listenAndServe, a.startEngine, a.startBackground,
+		a.startBulk, a.buildServer, a.listenAndServe, a.takeOver, a.startEngine, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
 			atOnce, cancel := context.WithCancel(ctx)
@@ -155,7 +156,7 @@ func (a *app) readHandlers(context.Context) error {
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
-	a.handlers = handler.Envelopes(set.Lookup)
+	a.handlers, a.set = handler.Envelopes(set.Lookup), set
 	a.spares = append(a.spares, set.CloseIdle)
 	a.onClose("handlers", set.Close)
 	return nil
@@ -338,6 +339,15 @@ func (a *app) listenAndServe(ctx context.Context) error {
 		return err
 	})
 	return nil
+}
+
+// takeOver ends the programs that a dead process left running, before any job of
+// theirs can be claimed. The pages are there meanwhile.
+func (a *app) takeOver(ctx context.Context) error {
+	if a.set == nil {
+		return nil
+	}
+	return a.set.TakeOver(ctx, a.db, a.log)
 }
 
 // startEngine begins to run jobs. A failure of the engine or of the store ends the

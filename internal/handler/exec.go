@@ -34,12 +34,13 @@ const (
 
 // program does the work of jobs by running one command.
 type program struct {
-	hide    Hide
-	command []string
-	timeout time.Duration
+	hide     Hide
+	command  []string
+	timeout  time.Duration
+	programs *programs
 }
 
-func newExec(hide Hide, config Exec, field string) (engine.Handler, error) {
+func newExec(hide Hide, programs *programs, config Exec, field string) (engine.Handler, error) {
 	if len(config.Command) == 0 || !filepath.IsAbs(config.Command[0]) {
 		return nil, &invalid.Error{Field: field + ".command", Problem: "must begin with the absolute path of a program"}
 	}
@@ -49,7 +50,7 @@ func newExec(hide Hide, config Exec, field string) (engine.Handler, error) {
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
-	p := &program{hide: hide, command: slices.Clone(config.Command), timeout: config.Timeout}
+	p := &program{hide: hide, command: slices.Clone(config.Command), timeout: config.Timeout, programs: programs}
 	return p.run, nil
 }
 
@@ -78,17 +79,20 @@ func (p *program) run(ctx context.Context, j job.Job) error {
 
 // group is a command in a process group of its own.
 type group struct {
-	cmd     *exec.Cmd
-	stopped bool // it was told to end; valid after run
+	*program
+	cmd       *exec.Cmd
+	execution string // ID/RUN/EXECUTION
+	stopped   bool   // it was told to end; valid after run
 }
 
 // build prepares the command. When ctx ends, the whole group is asked to end,
 // and killed a little later.
 func (p *program) build(ctx context.Context, j job.Job) *group {
-	g := &group{cmd: exec.CommandContext(ctx, p.command[0], p.command[1:]...)}
+	f := factsOf(j)
+	g := &group{program: p, cmd: exec.CommandContext(ctx, p.command[0], p.command[1:]...), execution: f.execution}
 	g.cmd.Stdin = bytes.NewReader(j.Payload)
-	g.cmd.Env = environment(factsOf(j))
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	g.cmd.Env = append(environment(f), p.programs.mark(f.execution))
+	g.cmd.SysProcAttr = attributes()
 	g.cmd.WaitDelay = termGrace
 	g.cmd.Cancel = func() error {
 		g.stopped = true
@@ -97,16 +101,17 @@ func (p *program) build(ctx context.Context, j job.Job) *group {
 	return g
 }
 
-// run returns when the command has ended, and with it everything that it
-// started: nothing of a job outlives it.
+// run returns when the command has ended, and with it what it started: its
+// group, and whatever left the group and still carries the mark.
 func (g *group) run() error {
-	if err := g.cmd.Start(); err != nil {
+	if err := g.programs.start(g.cmd); err != nil {
 		return err
 	}
 	err := g.cmd.Wait()
 	// The number of a group is not given away while it has members. An error
 	// says that there are none.
 	_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
+	g.programs.end(g.execution)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package handler_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +21,7 @@ import (
 	"redrive/internal/engine"
 	"redrive/internal/handler"
 	"redrive/internal/job"
+	"redrive/internal/redact"
 	"redrive/internal/retry"
 )
 
@@ -46,6 +47,8 @@ func helper(name string, args []string) bool {
 		exit(1)
 	case "help-hang": // with a grandchild; both ignore SIGTERM, as args say
 		hang(args)
+	case "help-part": // hangs, or ends well, with a grandchild that left its group and session
+		part(args)
 	case "help-polite": // ends well when told to
 		told := make(chan os.Signal, 1)
 		signal.Notify(told, syscall.SIGTERM)
@@ -77,6 +80,17 @@ func hang(args []string) {
 	os.WriteFile(args[0]+".new", []byte(strconv.Itoa(os.Getpid())), 0o600)
 	os.Rename(args[0]+".new", args[0])
 	<-time.After(time.Minute)
+}
+
+// part starts a grandchild in a session of its own, and hangs if args say so.
+func part(args []string) {
+	child := exec.Command(os.Args[0], "help-hang", args[1])
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child.Start()
+	waitForFile(args[1])
+	if args[0] == "hang" {
+		<-time.After(time.Minute)
+	}
 }
 
 func waitForFile(name string) {
@@ -134,7 +148,7 @@ func TestExec_TellsTheProgramWhatItNeeds(t *testing.T) {
 	}
 	for _, line := range env {
 		name, _, _ := strings.Cut(line, "=")
-		if !strings.HasPrefix(name, "REDRIVE_JOB_") && !slices.Contains([]string{"REDRIVE_IDEMPOTENCY_KEY", "REDRIVE_TRACE_ID", "TRACEPARENT", "PATH", "HOME", "LANG"}, name) {
+		if !strings.HasPrefix(name, "REDRIVE_JOB_") && !slices.Contains([]string{"REDRIVE_IDEMPOTENCY_KEY", "REDRIVE_EXECUTION", "REDRIVE_TRACE_ID", "TRACEPARENT", "PATH", "HOME", "LANG"}, name) {
 			t.Errorf("the environment holds %s", line)
 		}
 	}
@@ -223,27 +237,28 @@ func TestExec_ProgramThatReadsNoPayload(t *testing.T) {
 	}
 }
 
-// gone waits until a process has ended. A zombie has: nobody may be there to
-// reap an orphan.
+// gone waits until a process has ended.
 func gone(t *testing.T, pidFile string) {
 	t.Helper()
-	text, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 1000 {
-		f, err := os.Open("/proc/" + string(text) + "/stat")
-		if err != nil {
-			return
-		}
-		line, _ := bufio.NewReader(f).ReadString('\n')
-		f.Close()
-		if _, state, ok := strings.Cut(line, ") "); !ok || state[0] == 'Z' || state[0] == 'X' {
+		if !alive(t, pidFile) {
 			return
 		}
 		<-time.After(time.Millisecond)
 	}
-	t.Errorf("process %s is still alive", text)
+	t.Errorf("the process of %s is still alive", pidFile)
+}
+
+// alive reports whether a process has not ended. A zombie has.
+func alive(t *testing.T, pidFile string) bool {
+	t.Helper()
+	pid, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := os.ReadFile("/proc/" + string(pid) + "/stat")
+	_, state, ok := strings.Cut(string(line), ") ")
+	return ok && state[0] != 'Z' && state[0] != 'X'
 }
 
 // A program and its own child ignore SIGTERM: both are killed.
@@ -269,6 +284,66 @@ func TestExec_KillsWhatItsProgramLeavesBehind(t *testing.T) {
 		t.Errorf("the program succeeded, but the handler returned %v", err)
 	}
 	gone(t, grandchild)
+}
+
+// What left the program's group ends with its execution all the same: when the
+// program ends well, and when it is stopped.
+func TestExec_KillsWhatLeavesItsGroup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells which processes a program has started")
+	}
+	for _, way := range []string{"end", "hang"} {
+		grandchild := filepath.Join(t.TempDir(), "grandchild")
+		h := runs(t, 0, "help-part", way, grandchild)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h(ctx, testJob()) }()
+		waitForFile(grandchild)
+		if way == "hang" {
+			cancel()
+		}
+		if err := <-ended; (err == nil) != (way == "end") {
+			t.Errorf("%s: the handler returned %v", way, err)
+		}
+		if alive(t, grandchild) {
+			t.Errorf("%s: the grandchild is alive although its execution has ended", way)
+		}
+		cancel()
+	}
+}
+
+// The execution 5 is not the execution 50.
+func TestExec_EndsOnlyItsOwn(t *testing.T) {
+	grandchild := filepath.Join(t.TempDir(), "grandchild")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := handler.New(map[string]handler.Config{
+		"hangs": {Exec: &handler.Exec{Command: []string{self, "help-part", "hang", grandchild}}},
+		"ends":  {Exec: &handler.Exec{Command: []string{self, "help-exit", "0"}}},
+	}, redact.Default().TextFrom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Close)
+	hangs, _ := set.Lookup("hangs")
+	ends, _ := set.Lookup("ends")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	long := testJob()
+	long.Execution = 50
+	go func() { ended <- hangs(ctx, long) }()
+	waitForFile(grandchild)
+	other := testJob() // its execution is 5
+	if err := ends(t.Context(), other); err != nil {
+		t.Error(err)
+	}
+	if !alive(t, grandchild) {
+		t.Error("it was ended by the end of another execution")
+	}
+	cancel()
+	<-ended
 }
 
 func TestExec_TimeoutOfItsOwn(t *testing.T) {

@@ -31,6 +31,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -72,13 +73,19 @@ type Set struct {
 	prefixes map[string]engine.Handler // "report." for the pattern "report.*"
 	client   *httpclient.Client
 	hide     Hide
+	programs *programs
+
+	runsPrograms bool // a handler does
 }
 
 // New builds handlers for the patterns: a type of job, or a prefix as
 // "report.*". An unusable one is a *invalid.Error, whose field is
 // "handlers.PATTERN", followed by the part that is wrong.
 func New(configs map[string]Config, hide Hide) (*Set, error) {
-	s := &Set{exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: httpclient.New(128), hide: hide}
+	s := &Set{
+		exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: httpclient.New(128), hide: hide,
+		programs: newPrograms(),
+	}
 	for pattern, config := range configs {
 		handler, err := s.build(config, "handlers."+pattern)
 		if err != nil {
@@ -87,6 +94,7 @@ func New(configs map[string]Config, hide Hide) (*Set, error) {
 		if err := s.add(pattern, handler); err != nil {
 			return nil, err
 		}
+		s.runsPrograms = s.runsPrograms || config.Exec != nil
 	}
 	return s, nil
 }
@@ -109,7 +117,7 @@ func (s *Set) build(c Config, field string) (engine.Handler, error) {
 	case c.HTTP != nil && c.Exec == nil:
 		return newHTTP(s.client, s.hide, *c.HTTP, field+".http")
 	case c.Exec != nil && c.HTTP == nil:
-		return newExec(s.hide, *c.Exec, field+".exec")
+		return newExec(s.hide, s.programs, *c.Exec, field+".exec")
 	}
 	return nil, &invalid.Error{Field: field, Problem: "needs exactly one of http and exec"}
 }
@@ -139,14 +147,32 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 // CloseIdle closes the connections that wait for the next request.
 func (s *Set) CloseIdle() { s.client.CloseIdle() }
 
+// TakeOver ends the programs of jobs that a dead process of the same database left
+// running, and returns when nothing of them is left. Call it when the database is
+// held, and before the first job is claimed.
+func (s *Set) TakeOver(ctx context.Context, database string, log *slog.Logger) (err error) {
+	s.programs.log = log
+	if s.programs.owner, err = identity(database); err != nil {
+		return err
+	}
+	if s.runsPrograms {
+		s.programs.tell()
+	}
+	return s.programs.takeOver(ctx)
+}
+
 // Close ends what goes on in the background. Call it when no job runs any more.
-func (s *Set) Close() { s.client.Close() }
+func (s *Set) Close() {
+	s.client.Close()
+	s.programs.close()
+}
 
 // facts is what a handler is told about the execution, beside the payload. All
 // values are printable ASCII, so that they are safe in headers and variables.
 type facts struct {
 	id, typ, queue, run, attempt string
 	idempotencyKey               string // the same for every attempt of a run
+	execution                    string // ID/RUN/EXECUTION: another one each time
 	traceparent                  string
 	traceID                      string // that the producer gave, or empty
 }
@@ -157,6 +183,7 @@ func factsOf(j job.Job) facts {
 		id: escape(j.ID), typ: escape(j.Type), queue: escape(j.Queue), run: run,
 		attempt:        strconv.Itoa(j.Attempts + 1),
 		idempotencyKey: escape(j.ID) + "/" + run,
+		execution:      escape(j.ID) + "/" + run + "/" + strconv.Itoa(j.Execution),
 		traceparent:    traceparent(j),
 		traceID:        escape(j.TraceID),
 	}

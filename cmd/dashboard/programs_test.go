@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// beating is a program whose first attempt writes a line every few milliseconds,
+// itself or by what it starts, until somebody ends it. Each line says the attempt
+// and the time. A later attempt works for a while and succeeds.
+const beating = `#!/bin/sh
+log=$1 way=$2 attempt=${3:-$REDRIVE_JOB_ATTEMPT}
+trap '' TERM
+line() { [ -e "$log" ] && echo "$attempt $(date +%s%N)" >> "$log"; }
+beat() { while line; do sleep 0.01; done; }
+if [ "$attempt" != 1 ]; then
+	line; sleep 0.5; line; exit
+fi
+case $way in
+itself) beat ;;
+child) (beat) & wait ;;
+session) setsid "$0" "$log" itself 1 & wait ;;
+esac
+`
+
+// beats are the times that the attempts wrote down, in nanoseconds.
+func beats(t *testing.T, log string) (first, later []int) {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		attempt, at, _ := strings.Cut(strings.TrimSpace(line), " ")
+		nanoseconds, err := strconv.Atoi(at)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if attempt == "1" {
+			first = append(first, nanoseconds)
+		} else {
+			later = append(later, nanoseconds)
+		}
+	}
+	return first, later
+}
+
+// startBeating starts a dashboard and a job that beats, and returns when it does.
+func startBeating(t *testing.T, dir, way string) (p *process, log string) {
+	t.Helper()
+	script := filepath.Join(dir, "beating")
+	log = filepath.Join(dir, "log")
+	for name, text := range map[string]string{script: beating, log: "", filepath.Join(dir, "redrive.yaml"): fmt.Sprintf(
+		"handlers: {beat: {exec: {command: [%q, %q, %s]}}}\npolicy: {strategy: immediate, max_attempts: 3}\n", script, log, way)} {
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p = startProcess(t, dir)
+	p.post(`{"type":"beat"}`)
+	for first, _ := beats(t, log); len(first) < 3; first, _ = beats(t, log) {
+		<-time.After(time.Millisecond)
+	}
+	return p, log
+}
+
+// The dashboard is killed while a program runs, and started again at once.
+func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells which processes a program has started")
+	}
+	for _, way := range []string{"itself", "child", "session"} {
+		t.Run(way, func(t *testing.T) {
+			dir := t.TempDir()
+			p, log := startBeating(t, dir, way)
+			p.stop(syscall.SIGKILL)
+			p = startProcess(t, dir)
+			p.until(func(now totals) bool { return now.Succeeded == 1 })
+
+			first, later := beats(t, log)
+			if len(later) != 2 {
+				t.Fatalf("the later attempts wrote %v", later)
+			}
+			if over := slices.Max(first) - later[0]; over > 0 {
+				t.Errorf("the first attempt went on for %v beside the second", time.Duration(over))
+			}
+			var outcomes []string
+			type attempts struct{ Attempts []struct{ Outcome string } }
+			id := get[struct{ Jobs []struct{ ID string } }](t, p.url+"/api/v1/jobs").Jobs[0].ID
+			for _, a := range get[attempts](t, p.url+"/api/v1/jobs/"+id).Attempts {
+				outcomes = append(outcomes, a.Outcome)
+			}
+			if slices.Sort(outcomes); !slices.Equal(outcomes, []string{"lost", "succeeded"}) {
+				t.Errorf("its attempts are %v", outcomes)
+			}
+			if way == "session" { // the others can be dead before anybody looks
+				p.says("is ended before its job runs again")
+			}
+		})
+	}
+}
+
+// Nobody has to start the dashboard again for that.
+func TestPrograms_DieWithTheDashboard(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux kills programs with their parent")
+	}
+	dir := t.TempDir()
+	p, log := startBeating(t, dir, "itself")
+	p.stop(syscall.SIGKILL)
+	written := -1
+	for range 20 { // as long as it goes on, there is another line in a while
+		first, _ := beats(t, log)
+		if len(first) == written {
+			return
+		}
+		written = len(first)
+		<-time.After(time.Second)
+	}
+	t.Error("the program goes on")
+}
+
+func TestPrograms_TheLogSaysThatTheyRunAsRoot(t *testing.T) {
+	const warning = "Programs of jobs run as root"
+	for handlers, runs := range map[string]bool{
+		"handlers: {t: {exec: {command: [/bin/true]}}}":          true,
+		"handlers: {t: {http: {url: \"http://127.0.0.1:1/x\"}}}": false,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "redrive.yaml"), []byte(handlers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := startProcess(t, dir).stop(syscall.SIGKILL) // after its start, which says what there is to say
+		if said := strings.Contains(p.stderr.String(), warning); said != (runs && os.Geteuid() == 0) {
+			t.Errorf("%s: it was said: %t, by the user %d: %s", handlers, said, os.Geteuid(), p.stderr)
+		}
+	}
+}

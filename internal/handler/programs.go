@@ -1,0 +1,181 @@
+package handler
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// programs starts the programs of jobs, and ends what they leave behind.
+//
+// A job's program must not run beside the next execution of its job, not even
+// after the dashboard was killed. Two things see to that:
+//
+//   - Programs are killed with their parent, where the system does that. To
+//     Linux the parent is the thread that started them, so one thread starts
+//     them all and lives as long as the handlers do.
+//   - Each carries a mark in its environment, which everything inherits that it
+//     starts. Before the first job is claimed, and whenever a program has ended,
+//     whatever carries the mark is ended.
+//
+// The numbers of processes in the database would not do: after the death of a
+// program nothing tells its children's group from a later one of the same
+// number. Cgroups would, also for a child that clears its environment, but few
+// systems let a service create them. So such a child is not ended when it also
+// left the program's process group, and the documents and the log say so.
+type programs struct {
+	owner  string // the database whose jobs they work on, as their marks name it
+	log    *slog.Logger
+	open   func() // starts the thread, once
+	starts chan func()
+	closed chan struct{}
+}
+
+func newPrograms() *programs {
+	p := &programs{owner: rand.Text(), log: slog.New(slog.DiscardHandler), starts: make(chan func()), closed: make(chan struct{})}
+	p.open = sync.OnceFunc(func() { go p.work() })
+	return p
+}
+
+// work starts programs until close. Its thread ends with it, and with the thread
+// whatever still runs.
+func (p *programs) work() {
+	runtime.LockOSThread()
+	for {
+		select {
+		case start := <-p.starts:
+			start()
+		case <-p.closed:
+			return
+		}
+	}
+}
+
+func (p *programs) close() { close(p.closed) }
+
+var errClosed = errors.New("the dashboard is stopping")
+
+func (p *programs) start(cmd *exec.Cmd) error {
+	p.open()
+	started := make(chan error, 1)
+	select {
+	case p.starts <- func() { started <- cmd.Start() }:
+		return <-started
+	case <-p.closed:
+		return errClosed
+	}
+}
+
+// variable is the name of the mark: OWNER/ID/RUN/EXECUTION.
+const variable = "REDRIVE_EXECUTION"
+
+func (p *programs) mark(execution string) string { return variable + "=" + p.owner + "/" + execution }
+
+// execution is what a mark of ours says: ID/RUN/EXECUTION.
+func (p *programs) execution(mark string) string { return strings.TrimPrefix(mark, p.mark("")) }
+
+// end kills what an execution left behind, and returns when nothing is left. A
+// process that cannot be killed keeps it from returning: the job waits.
+func (p *programs) end(execution string) {
+	begin, told := time.Now(), false
+	for wait := time.Millisecond; ; wait = min(2*wait, maxLook) {
+		left := marked(p.mark(execution) + "\x00")
+		for _, l := range left {
+			l.signal(syscall.SIGKILL)
+		}
+		if len(left) == 0 {
+			return
+		}
+		if !told && time.Since(begin) > patience {
+			told = true
+			p.log.Warn("A process that a job's program left behind does not end although it was killed. Its worker waits for it.",
+				"execution", execution, "pid", left[0].Pid)
+		}
+		time.Sleep(wait)
+	}
+}
+
+const (
+	maxLook  = 100 * time.Millisecond // between two looks at what is left
+	patience = 5 * time.Second        // before the log says that something does not end
+)
+
+// takeOver ends what a dead process of the same database left running, and
+// returns when nothing is left. Those processes get the time of a program that
+// is cancelled.
+func (p *programs) takeOver(ctx context.Context) error {
+	asked := map[int]time.Time{} // when, by the number of the process
+	for quiet := 0; quiet < 2; { // one look can miss a process that is just being started
+		left := marked(p.mark(""))
+		for _, l := range left {
+			since, known := asked[l.Pid]
+			switch {
+			case !known:
+				asked[l.Pid] = time.Now()
+				l.signal(syscall.SIGTERM)
+				p.log.Warn("A program that a dead process left running is ended before its job runs again.",
+					"execution", p.execution(l.mark), "pid", l.Pid)
+			case time.Since(since) > termGrace:
+				l.signal(syscall.SIGKILL)
+			}
+		}
+		if quiet++; len(left) > 0 {
+			quiet = 0
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("end the programs that a dead process left running: %w", context.Cause(ctx))
+		case <-time.After(maxLook / 10):
+		}
+	}
+	return nil
+}
+
+// tell says in the log what the operator of programs has to know.
+func (p *programs) tell() {
+	if os.Geteuid() == 0 {
+		p.log.Warn("Programs of jobs run as root, because the dashboard does, and may do anything on this machine. " +
+			"Start the dashboard as a user of its own.")
+	}
+	if seesMarks() {
+		p.log.Info("Programs of jobs end with their executions, and so does what they start, " +
+			"except a process that leaves the program's group and clears its environment.")
+		return
+	}
+	p.log.Warn("This system does not tell which processes a job's program has started. What leaves the program's group, " +
+		"and what survives a crash of the dashboard, can run beside the next execution of the job.")
+}
+
+// identity is the same for every name of a file, and another one for a copy.
+func identity(file string) (string, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", fmt.Errorf("tell the database apart from others: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok { // unreachable: all systems that this builds for have it
+		return "", fmt.Errorf("tell the database apart from others: %s has no inode", file)
+	}
+	return fmt.Sprintf("%x:%x", stat.Dev, stat.Ino), nil
+}
+
+// leftover is a process that carries a mark.
+type leftover struct {
+	*os.Process
+	mark string
+}
+
+// signal is the last use of the leftover. An error says that it has ended.
+func (l leftover) signal(s syscall.Signal) {
+	_ = l.Signal(s)
+	_ = l.Release()
+}
