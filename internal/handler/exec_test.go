@@ -249,16 +249,22 @@ func gone(t *testing.T, pidFile string) {
 	t.Errorf("the process of %s is still alive", pidFile)
 }
 
-// alive reports whether a process has not ended. A zombie has.
+// alive reports whether a process still executes anything. A zombie does not.
 func alive(t *testing.T, pidFile string) bool {
 	t.Helper()
 	pid, err := os.ReadFile(pidFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, _ := os.ReadFile("/proc/" + string(pid) + "/stat")
-	_, state, ok := strings.Cut(string(line), ") ")
-	return ok && state[0] != 'Z' && state[0] != 'X'
+	line, _ := os.ReadFile("/proc/" + string(pid) + "/stat") // PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS
+	_, rest, _ := strings.Cut(string(line), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 7 {
+		return false
+	}
+	const exiting = 4 // PF_EXITING of the kernel
+	flags, err := strconv.Atoi(fields[6])
+	return err == nil && flags&exiting == 0
 }
 
 // A program and its own child ignore SIGTERM: both are killed.

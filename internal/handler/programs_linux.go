@@ -2,6 +2,8 @@ package handler
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
@@ -19,7 +21,7 @@ func seesMarks() bool {
 }
 
 // marked lists the processes that carry a mark that begins so. With a NUL at the
-// end it is that one mark. Zombies carry none.
+// end it is that one mark.
 func marked(begins string) (found []leftover) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -27,24 +29,44 @@ func marked(begins string) (found []leftover) {
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1) // as many as could be read
-	var blank []string                // among them those that just begin to execute a file: their new environment is not there yet
+	var blank []string
 	for _, name := range names {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		if environ, err := environOf(name); err == nil && len(environ) == 0 {
+		environ, err := os.ReadFile("/proc/" + name + "/environ")
+		if len(environ) == 0 && !errors.Is(err, fs.ErrPermission) {
 			blank = append(blank, name)
 		} else if bytes.Contains(environ, []byte(begins)) {
 			found = hold(found, name, begins)
 		}
 	}
 	for _, name := range blank {
-		found = hold(found, name, begins)
+		if bytes.Contains(environOf(name), []byte(begins)) {
+			found = hold(found, name, begins)
+		}
 	}
 	return found
 }
 
-func environOf(pid string) ([]byte, error) { return os.ReadFile("/proc/" + pid + "/environ") }
+// environOf is the environment of a process, also when its first thread has
+// ended and others go on. A process that begins to execute another file has none
+// for a moment; one that executes nothing any more has none at all.
+func environOf(pid string) []byte {
+	environ, _ := os.ReadFile("/proc/" + pid + "/environ") // an error is like an empty one
+	threads := "/proc/" + pid + "/task/"
+	var dir syscall.Stat_t // it has a link for each thread, beside two of its own
+	if len(environ) > 0 || syscall.Stat(threads, &dir) != nil || dir.Nlink <= 3 {
+		return environ
+	}
+	entries, _ := os.ReadDir(threads) // none: it has ended
+	for _, thread := range entries {
+		if environ, _ = os.ReadFile(threads + thread.Name() + "/environ"); len(environ) > 0 {
+			return environ
+		}
+	}
+	return nil
+}
 
 // hold adds a process if it carries the mark. That is read when the process
 // itself is held: its number can be given to another one before.
@@ -57,8 +79,7 @@ func hold(found []leftover, name, begins string) []leftover {
 	if err != nil {
 		return found
 	}
-	environ, _ := environOf(name) // of a process that has ended: none
-	for line := range bytes.SplitAfterSeq(environ, []byte{0}) {
+	for line := range bytes.SplitAfterSeq(environOf(name), []byte{0}) {
 		if bytes.HasPrefix(line, []byte(begins)) {
 			return append(found, leftover{process, string(bytes.TrimSuffix(line, []byte{0}))})
 		}
