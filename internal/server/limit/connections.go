@@ -1,0 +1,224 @@
+package limit
+
+import (
+	"container/list"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	farewells    = 64              // connections that are told at once why they are refused; others are only closed
+	farewellTime = 2 * time.Second // for the answer to one
+)
+
+// Connections bounds the connections that are open. An address that has its share,
+// or a server that is full, closes the connection that is idle longest before it
+// refuses a new one.
+type Connections struct {
+	share   *Share
+	trusted []netip.Prefix // may have as many as there are
+	refused func(Refusal)  // is told of each connection that was refused or closed
+
+	mu   sync.Mutex
+	open map[net.Conn]*connection
+	idle map[Address]*list.List // of *connection, the one idle longest in front
+
+	farewell chan struct{} // one place for each goodbye
+}
+
+// connection is one that was accepted.
+type connection struct {
+	net.Conn
+	from  Address
+	all   *Connections
+	place *list.Element // among the idle ones, or nil
+}
+
+// NewConnections bounds connections by a share. Trusted networks, those of a proxy
+// that stands for many addresses, are bounded by its total only.
+func NewConnections(total, percent int, trusted []netip.Prefix, refused func(Refusal)) *Connections {
+	return &Connections{
+		share: NewShare(total, percent), trusted: trusted, refused: refused,
+		open: map[net.Conn]*connection{}, idle: map[Address]*list.List{}, farewell: make(chan struct{}, farewells),
+	}
+}
+
+// Listen returns a listener that accepts no more than the limit. The server that
+// uses it reports the state of connections to State.
+func (c *Connections) Listen(l net.Listener) net.Listener { return listener{l, c} }
+
+type listener struct {
+	net.Listener
+	all *Connections
+}
+
+// Accept returns the next connection that is not refused.
+func (l listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		admitted, refused := l.all.admit(conn)
+		if admitted != nil {
+			return admitted, nil
+		}
+		l.all.refused(refused)
+		l.all.dismiss(conn, refused)
+	}
+}
+
+// admit takes a place for a connection. When there is none, it makes one by closing
+// an idle connection of the same address; when there is none for anybody, one of
+// the address that has the most.
+func (c *Connections) admit(conn net.Conn) (net.Conn, Refusal) {
+	from := AddressOf(conn.RemoteAddr().String())
+	if c.trusts(from) {
+		from = Address{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		refused := c.share.Take(from, 1)
+		if refused == "" {
+			made := &connection{Conn: conn, from: from, all: c}
+			c.open[made] = made
+			c.rest(made)
+			return made, ""
+		}
+		victim := c.victim(from, refused)
+		if victim == nil {
+			return nil, refused
+		}
+		c.refused(refused)
+		c.forget(victim)
+		_ = victim.Conn.Close() // it ends for its client as any idle connection does
+	}
+}
+
+// trusts reports whether an address is a trusted proxy's.
+func (c *Connections) trusts(from Address) bool {
+	for _, network := range c.trusted {
+		if network.Contains(from.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// victim is the connection to close for a new one, or nil.
+func (c *Connections) victim(from Address, refused Refusal) *connection {
+	if refused == ByAll {
+		biggest, ok := c.share.biggest(from)
+		if !ok {
+			return nil
+		}
+		from = biggest
+	}
+	if idle := c.idle[from]; idle != nil {
+		return idle.Front().Value.(*connection)
+	}
+	return nil
+}
+
+// State is the hook of http.Server that tells which connections are idle: those
+// between two requests, and those that have not sent anything yet.
+func (c *Connections) State(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.open[conn]
+	if known == nil {
+		return
+	}
+	switch state {
+	case http.StateIdle:
+		c.rest(known)
+	case http.StateActive, http.StateHijacked:
+		c.wake(known)
+	}
+}
+
+// rest puts a connection behind all that are idle.
+func (c *Connections) rest(known *connection) {
+	c.wake(known)
+	if c.idle[known.from] == nil {
+		c.idle[known.from] = list.New()
+	}
+	known.place = c.idle[known.from].PushBack(known)
+}
+
+// wake takes a connection out of those that are idle.
+func (c *Connections) wake(known *connection) {
+	idle := c.idle[known.from]
+	if known.place == nil || idle == nil {
+		return
+	}
+	idle.Remove(known.place)
+	if known.place = nil; idle.Len() == 0 {
+		delete(c.idle, known.from)
+	}
+}
+
+// forget gives the place of a connection back.
+func (c *Connections) forget(known *connection) {
+	if c.open[known] != nil {
+		delete(c.open, known)
+		c.wake(known)
+		c.share.Give(known.from, 1)
+	}
+}
+
+// CloseWrite ends the sending half only, so that a client reads the last answer
+// before it learns that nobody reads any more.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close gives the place back and closes the connection.
+func (c *connection) Close() error {
+	c.all.mu.Lock()
+	c.all.forget(c)
+	c.all.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// dismiss says why a connection is refused, and closes it. It does not wait.
+func (c *Connections) dismiss(conn net.Conn, refused Refusal) {
+	select {
+	case c.farewell <- struct{}{}:
+		go func() {
+			defer func() { <-c.farewell }()
+			goodbye(conn, refused)
+		}()
+	default:
+		_ = conn.Close() // nobody is told
+	}
+}
+
+// goodbye answers the request that will come, without reading it. What the client
+// sends meanwhile is taken, because closing before would tear the answer away.
+func goodbye(conn net.Conn, refused Refusal) {
+	defer conn.Close()
+	status, text := "503 Service Unavailable", "too many connections are open; try again\n"
+	if refused == ByAddress {
+		status, text = "429 Too Many Requests", "your address has too many connections open; close some, or try again\n"
+	}
+	err := conn.SetDeadline(time.Now().Add(farewellTime))
+	if err != nil {
+		return
+	}
+	_, err = fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"+
+		"Retry-After: 2\r\nConnection: close\r\n\r\n%s", status, len(text), text)
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil {
+		_ = half.CloseWrite() // then it is closed as a whole
+		_, _ = io.Copy(io.Discard, io.LimitReader(conn, 64<<10))
+	}
+}
