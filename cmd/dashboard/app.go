@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"redrive/internal/bulk"
 	"redrive/internal/config"
 	"redrive/internal/engine"
@@ -216,7 +214,9 @@ func (a *app) localURL() string {
 
 // openHub makes the hub that tells browsers what changes.
 func (a *app) openHub(context.Context) error {
-	a.hub = live.New(a.store, live.Options{CheckOrigin: server.CheckOrigin(a.config), Log: a.log})
+	a.hub = live.New(a.store, live.Options{
+		CheckOrigin: server.CheckOrigin(a.config), MaxPerIP: a.config.Limits().Websockets, Log: a.log,
+	})
 	a.onClose("live pages", a.hub.Close)
 	return nil
 }
@@ -292,6 +292,7 @@ func (a *app) buildServer(context.Context) (err error) {
 			Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
 		},
 		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
+		Connections: a.shares.Visitors,
 	})
 	return err
 }
@@ -324,7 +325,7 @@ func (a *app) listenAndServe(ctx context.Context) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := web.Serve(netutil.LimitListener(a.listener, a.shares.Visitors)); !errors.Is(err, http.ErrServerClosed) {
+		if err := web.Serve(a.server.Listen(a.listener)); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	}()

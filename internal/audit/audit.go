@@ -46,6 +46,8 @@ func Name(by string) string {
 const (
 	Reveal = "job.reveal" // somebody looked at what is redacted; others see it only if they may manage
 	Export = "export"     // somebody took a list away as a file
+
+	ExportBegin = "export.begin" // somebody began to take a long list away; its end is an entry of its own
 )
 
 // Filter selects entries of the audit log. Empty fields select everything.

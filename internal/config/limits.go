@@ -13,7 +13,9 @@ type Limits struct {
 	Requests     int // under way at once
 	RequestBytes int // of the bodies of requests under way
 	WriteBytes   int // of jobs that wait to be written to the disk
+	Batches      int // requests with a body larger than one job can be, read at once
 	Exports      int // files written at once
+	Websockets   int // open pages of one address that hear of changes
 	AddressShare int // percent of each of these that one address can have alone
 	Statements   int // texts of queries that are kept prepared
 }
@@ -27,7 +29,8 @@ const (
 // defaultLimits are the limits of a file that says nothing about them.
 func defaultLimits() Limits {
 	return Limits{
-		Connections: 12_000, Requests: 2_000, RequestBytes: 128 * mib, WriteBytes: 128 * mib, Exports: 8, AddressShare: 50, Statements: 256,
+		Connections: 12_000, Requests: 1_000, RequestBytes: 128 * mib, WriteBytes: 128 * mib,
+		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256,
 	}
 }
 
@@ -42,7 +45,9 @@ func (c *Config) readLimits(v value) error {
 		"requests":      into(&l.Requests, between(10, 1_000_000)),
 		"request_bytes": into(&l.RequestBytes, sizeBetween(mib, 1024*gib)),
 		"write_bytes":   into(&l.WriteBytes, sizeBetween(mib, 1024*gib)),
+		"batches":       into(&l.Batches, between(1, 1000)),
 		"exports":       into(&l.Exports, between(1, 1000)),
+		"websockets":    into(&l.Websockets, between(1, 1_000_000)),
 		"address_share": into(&l.AddressShare, between(1, 100)),
 		"statements":    into(&l.Statements, between(16, 100_000)),
 	})

@@ -176,9 +176,9 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, 
 // refusal is plain text: no page can read the answer to a failed handshake.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 	ip := cmp.Or(p.Address, peer(r))
-	if problem := h.admit(ip); problem != "" {
+	if status, problem := h.admit(ip); problem != "" {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, problem, http.StatusServiceUnavailable)
+		http.Error(w, problem, status)
 		return
 	}
 	conn, err := h.upgrader.Upgrade(w, r, nil)
@@ -191,7 +191,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 }
 
 // admit reserves a place for a client, or says why there is none.
-func (h *Hub) admit(ip string) (problem string) {
+func (h *Hub) admit(ip string) (status int, problem string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all int
@@ -200,14 +200,14 @@ func (h *Hub) admit(ip string) (problem string) {
 	}
 	switch {
 	case h.closed:
-		return goingAway
+		return http.StatusServiceUnavailable, goingAway
 	case all >= h.opts.MaxClients:
-		return fmt.Sprintf("%d pages are connected, no more are accepted", all)
+		return http.StatusServiceUnavailable, fmt.Sprintf("%d pages are connected, no more are accepted", all)
 	case h.perIP[ip] >= h.opts.MaxPerIP:
-		return fmt.Sprintf("%d pages are connected from your address, no more are accepted", h.perIP[ip])
+		return http.StatusTooManyRequests, fmt.Sprintf("%d pages are connected from your address, no more are accepted", h.perIP[ip])
 	}
 	h.perIP[ip]++
-	return ""
+	return 0, ""
 }
 
 // dismiss gives back the place that admit reserved.

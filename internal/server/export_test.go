@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/job"
@@ -219,5 +220,82 @@ func TestExport_TakesLongerThanARequestMay(t *testing.T) {
 		if got := strings.Count(w.Body.String(), "\n"); got != file.rows || strings.Contains(w.Body.String(), "incomplete") {
 			t.Errorf("%s: %d lines, want %d", file.path, got, file.rows)
 		}
+	}
+}
+
+// Nobody takes a list away unseen: without its entry in the audit log there is no
+// file.
+func TestExport_ThatCannotBeAuditedIsAnError(t *testing.T) {
+	h := start(t)
+	h.failed(70, "orders", []byte(`{"n":"canary"}`))
+	db, err := sql.Open("sqlite", "file:"+h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TRIGGER no BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no more entries'); END`); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/export.csv", "/export.ndjson?queue=none", "/audit.csv"} {
+		a := h.get(path, "Accept", "application/json")
+		if a.StatusCode < 500 || strings.Contains(a.body, "canary") || a.Header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: %d %s", path, a.StatusCode, clip.Text(a.body, 200))
+		}
+	}
+}
+
+// A long export is in the audit log before its first row is out, and once more when
+// its rows are counted.
+func TestExport_LongOnesHaveTwoEntries(t *testing.T) {
+	h := start(t)
+	h.failed(70, "orders", []byte(`{}`))
+	h.get("/export.csv").want(t, http.StatusOK)
+	page, err := h.store.Accounts.Audit(t.Context(), audit.Filter{Subject: "jobs.csv"}, 0, 10)
+	if err != nil || len(page.Entries) != 2 {
+		t.Fatalf("%d entries, %v; want two", len(page.Entries), err)
+	}
+	end, begin := page.Entries[0], page.Entries[1]
+	if begin.Action != audit.ExportBegin || begin.Count != 0 || end.Action != audit.Export || end.Count != 70 {
+		t.Errorf("the entries are %+v and %+v", begin, end)
+	}
+}
+
+// A page of another site leads to no file, and no entry is written about one.
+func TestExport_IsNotLedToByOtherSites(t *testing.T) {
+	h := start(t)
+	h.user("ana", access.Admin)
+	h.failed(1, "orders", []byte(`{}`))
+	cookie, token := h.logIn("ana"), "Bearer "+h.token("t", access.Viewer, time.Hour)
+	for _, test := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"a page of another site", []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}, 403},
+		{"a page of another port", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}, 403},
+		{"another site, without Sec-Fetch-Site", []string{"Cookie", cookie, "Referer", "https://evil.example/"}, 403},
+		{"a site that hides itself", []string{"Cookie", cookie}, 403},
+		{"a page of the dashboard", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"the address bar", []string{"Cookie", cookie, "Sec-Fetch-Site", "none"}, 200},
+		{"a page of the dashboard, without Sec-Fetch-Site", []string{"Cookie", cookie, "Referer", h.http.URL + "/jobs"}, 200},
+		{"a program", []string{"Authorization", token}, 200},
+		{"a program on another site's page", []string{"Authorization", token, "Sec-Fetch-Site", "cross-site"}, 403},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, path := range []string{"/export.csv", "/audit.ndjson"} {
+				entries := func() int {
+					page, err := h.store.Accounts.Audit(t.Context(), audit.Filter{Action: audit.Export}, 0, 100)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return len(page.Entries)
+				}
+				was := entries()
+				a := h.get(path, test.headers...)
+				if written := entries() - was; a.StatusCode != test.status || (written == 1) != (test.status == 200) {
+					t.Errorf("%s: status %d and %d entries, want %d", path, a.StatusCode, written, test.status)
+				}
+			}
+		})
 	}
 }

@@ -166,8 +166,8 @@ func (s *Server) refuse(err error, c echo.Context) {
 		}
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if status == http.StatusServiceUnavailable {
-		c.Response().Header().Set("Retry-After", "2")
+	if h := c.Response().Header(); h.Get("Retry-After") == "" && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
+		h.Set("Retry-After", "2")
 	}
 	switch {
 	case f.Kind == web.Unexpected:

@@ -76,6 +76,8 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	case who.Means.Ambient() && !fromOwnPage(c.Request()):
 		return web.Fail(web.CrossOrigin, "a login is only good for requests that say which page they come from "+
 			"(Sec-Fetch-Site or Origin); programs use a token")
+	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), overHTTPS(s.proxy, c.Request()), who.Means.Ambient()):
+		return web.Fail(web.CrossOrigin, "a page of another site led here; export from a page of the dashboard itself")
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
 
@@ -31,6 +32,7 @@ type Metrics struct {
 	latency  *prometheus.HistogramVec
 	delay    *prometheus.HistogramVec
 	decided  *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 	queues   labels
 	deciders labels
 }
@@ -52,7 +54,15 @@ func NewMetrics() *Metrics {
 	m.decided = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "redrive_decisions_total", Help: "What became of attempts, by who decided.",
 	}, []string{"by", "action"})
-	m.registry.MustRegister(m.duration, m.latency, m.delay, m.decided,
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "redrive_refused_total", Help: "What was beyond a limit: of one address, or of all together.",
+	}, []string{"limit", "of"})
+	for _, name := range limitNames { // at zero, so that the first refusal is seen as a rise
+		for _, why := range []limit.Refusal{limit.ByAddress, limit.ByAll} {
+			m.refused.WithLabelValues(name, string(why))
+		}
+	}
+	m.registry.MustRegister(m.duration, m.latency, m.delay, m.decided, m.refused,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -76,6 +86,11 @@ func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	if a.DecidedBy != "" {
 		m.decided.WithLabelValues(label(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
 	}
+}
+
+// Refused counts what was beyond a limit.
+func (m *Metrics) Refused(name string, why limit.Refusal) {
+	m.refused.WithLabelValues(name, string(why)).Inc()
 }
 
 // decider is the code of a decision without the parts that differ from job to

@@ -96,6 +96,22 @@ func (h hosts) own(r *http.Request, text string, https bool) bool {
 	return o == originOf(o.scheme, r.Host) || h.origins[o]
 }
 
+// linked reports whether no page of another origin led to an address. A browser
+// that says nothing else of a link tells the page that it is on, as the links to
+// files ask for. One that sends a login along by itself has to say something.
+func (h hosts) linked(r *http.Request, https, ambient bool) bool {
+	if !h.ownPage(r, https) {
+		return false
+	}
+	switch page := r.Referer(); {
+	case r.Header.Get("Sec-Fetch-Site") != "":
+		return true
+	case page != "":
+		return h.own(r, page, https)
+	}
+	return !ambient
+}
+
 // CheckOrigin reports whether a page may open a websocket.
 func CheckOrigin(c *config.Config) func(*http.Request) bool {
 	h, proxy := newHosts(c.Hosts), c.Proxy()

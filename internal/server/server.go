@@ -7,7 +7,7 @@
 //
 // Every request passes the same guards in this order (guard.go): headers that
 // forbid everything a page does not need, a request id, recovery from panics,
-// the list of host names, and the refusal of cross-origin writes. The list of
+// the limits of its address (limits.go), the list of host names, and the refusal of cross-origin writes. The list of
 // host names stops a page of another site whose name was pointed at this
 // address: to all the other guards such a request looks like one of the same
 // origin. Then the base path is taken off, the route is matched, and the caller
@@ -35,6 +35,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/server/api"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
@@ -53,7 +54,9 @@ type Options struct {
 	Closed   bool       // without any user nobody is let in, instead of everybody
 	BasePath string     // below which everything is, as "/redrive"; default: the root
 	Demo     pages.Demo // nil outside demo mode
-	Log      *slog.Logger
+
+	Connections int // open at once; default: as the configuration says
+	Log         *slog.Logger
 }
 
 // missing names an option that is not set, or nothing. A server that is put
@@ -81,6 +84,7 @@ type Server struct {
 	pages     *pages.Pages
 	echo      *echo.Echo
 	hosts     hosts
+	limits    limits
 	proxy     *config.Proxy // nil: none is trusted
 	proxied   proxied
 	logins    *access.Limiter
@@ -97,9 +101,9 @@ func New(o Options) (*Server, error) {
 	}
 	e, began := echo.New(), time.Now()
 	s := &Server{
-		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Log: o.Log},
+		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Limits: o.handlerLimits(), Log: o.Log},
 		Routes: web.NewRoutes(e), closed: o.Closed, basePath: o.BasePath, metrics: o.Metrics, echo: e,
-		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(),
+		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(), limits: o.limits(),
 		logins: access.NewLimiter(), passwords: access.NewPasswords(),
 	}
 	s.api = api.New(s.Site, s.passwords, began)
@@ -111,7 +115,7 @@ func New(o Options) (*Server, error) {
 	}
 	e.IPExtractor = realIP(s.proxy)
 	e.HTTPErrorHandler = s.refuse
-	e.Pre(s.observe, s.recover, s.guard, s.rebase)
+	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
 	e.Use(s.permit)
 	s.routes()
 	s.api.Routes(s.Routes)
@@ -151,16 +155,20 @@ func (s *Server) ready(c echo.Context) error {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
+// readTimeout is how long a request may take to arrive.
+const readTimeout = 30 * time.Second
+
 // HTTP is the http.Server that serves s, with limits on time and size. An
 // upgraded connection has limits of its own.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
+		ReadTimeout:       readTimeout,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         s.limits.connections.State,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 }
@@ -172,8 +180,15 @@ func (s *Server) live(c echo.Context) error {
 	if c.IsWebSocket() {
 		who := web.CallerOf(c)
 		s.Hub.Serve(c.Response(), c.Request(), live.Pass{
-			Address: c.RealIP(), Valid: func(ctx context.Context) bool { return s.stillAllowed(ctx, who, access.View) },
+			Address: limit.AddressOf(c.RealIP()).String(),
+			Valid:   func(ctx context.Context) bool { return s.stillAllowed(ctx, who, access.View) },
 		})
+		switch c.Response().Status { // the hub has answered
+		case http.StatusTooManyRequests:
+			s.Limits.Refused(limitWebsockets, limit.ByAddress)
+		case http.StatusServiceUnavailable:
+			s.Limits.Refused(limitWebsockets, limit.ByAll)
+		}
 		return nil
 	}
 	ids, err := paramIDs(c)

@@ -24,7 +24,7 @@ func sockets(t *testing.T, h *house, from string, header http.Header) (open int)
 		case err == nil:
 			t.Cleanup(func() { conn.Close() })
 			open++
-		case answer == nil || answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "":
+		case answer == nil || answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "":
 			t.Fatalf("one more is answered with %+v, %v", answer, err)
 		default:
 			return open

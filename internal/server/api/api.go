@@ -39,29 +39,20 @@ const (
 	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10 // of one job: all its limits, with room
 	maxBatch = 64 << 20                               // of a batch, in bytes
 	maxTicks = 512 << 10                              // of a request that names many jobs
-
-	maxLarge   = 4 // bodies larger than maxBody that are held at once
-	maxExports = 4 // files that are written at once
 )
 
-// API answers programs. The semaphores bound the memory and the connections that
-// large requests can take.
+// API answers programs.
 type API struct {
 	*web.Site
 	passwords *access.Passwords
 	began     time.Time
-	large     web.Semaphore      // for each large body that is held
-	exports   web.Semaphore      // for each file that is written
 	resends   singleflight.Group // of refused dead letters, by job and run
 }
 
 // New returns the API of a site. The worker in this process has been running
 // since began.
 func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
-	return &API{
-		Site: site, passwords: passwords, began: began,
-		large: make(web.Semaphore, maxLarge), exports: make(web.Semaphore, maxExports),
-	}
+	return &API{Site: site, passwords: passwords, began: began}
 }
 
 // Routes adds the routes of the API and of the exports, each with the permission

@@ -53,7 +53,7 @@ func (a *API) enqueue(c echo.Context) error {
 // answer leaves the payloads out. A batch has keys of its own: no header holds a
 // line break, so no single job's key is like the key of one of its jobs.
 func (a *API) enqueueBatch(c echo.Context) error {
-	release, err := a.admit(c.Request())
+	release, err := a.admit(c)
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func allRepeat(done []job.Enqueued) bool {
 
 // admit bounds how many large bodies are held in memory at once, until release
 // is called. A body that announces a small size needs no place.
-func (a *API) admit(r *http.Request) (release func(), err error) {
-	if r.ContentLength >= 0 && r.ContentLength <= maxBody {
+func (a *API) admit(c echo.Context) (release func(), err error) {
+	if r := c.Request(); r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
 	}
-	return a.large.Acquire(r.Context(), "other large batches are being read; nothing was changed, try again")
+	return a.Limits.Turn(c, web.LimitBatches, a.Limits.Large, "other large batches are being read; nothing was changed, try again")
 }
 
 // newJobs reads the jobs of a batch. Rules may take long for so many; when the
@@ -212,7 +212,7 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 	if err := job.CheckQueue(queue); err != nil {
 		return web.InAddress(err)
 	}
-	release, err := a.admit(c.Request())
+	release, err := a.admit(c)
 	if err != nil {
 		return err
 	}

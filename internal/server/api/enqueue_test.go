@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
 
@@ -13,8 +14,11 @@ func TestBody_LargeBatchesWaitTheirTurn(t *testing.T) {
 	site, _ := newSite(t, web.Engine{})
 	a := New(site, nil, time.Now())
 	send := serve(t, a)
-	for range cap(a.large) {
-		a.large <- struct{}{}
+	others := []limit.Address{limit.AddressOf("192.0.2.1"), limit.AddressOf("192.0.2.2")}
+	for _, other := range others {
+		if why := a.Limits.Large.Take(other, 1); why != "" {
+			t.Fatal(why)
+		}
 	}
 	large := `{"jobs":[{"type":"t","payload":"` + strings.Repeat("x", maxBody/2) + `"}` + strings.Repeat(" ", maxBody) + `]}`
 	if status, kind := send("POST", v1+"/jobs/batch", large); status != http.StatusServiceUnavailable || kind != web.Overloaded.Code {
@@ -25,10 +29,10 @@ func TestBody_LargeBatchesWaitTheirTurn(t *testing.T) {
 			t.Errorf("%d %s", status, kind)
 		}
 		if body != large {
-			<-a.large
+			a.Limits.Large.Give(others[0], 1)
 		}
 	}
-	if n := len(a.large); n != cap(a.large)-1 {
-		t.Errorf("%d places are taken after the answer, want %d", n, cap(a.large)-1)
+	if why := a.Limits.Large.Take(others[0], 1); why != "" {
+		t.Errorf("the place is not free after the answer: %s", why)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -73,23 +74,23 @@ type format func(row) error
 
 // export adds the routes of an export in every format.
 func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error)) {
-	r.Get(path+".csv", access.View, func(c echo.Context) error {
-		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV(c.Response()))
+	r.File(path+".csv", access.View, func(c echo.Context) error {
+		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV)
 	})
-	r.Get(path+".ndjson", access.View, func(c echo.Context) error {
-		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON(c.Response()))
+	r.File(path+".ndjson", access.View, func(c echo.Context) error {
+		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON)
 	})
 }
 
 // write answers with an export as a file. An error before the first row is
 // answered like any other. Afterwards the connection is cut, so that no client
 // takes half a file for a whole one.
-func (a *API) write(c echo.Context, of func(echo.Context) (export, error), ending, kind string, to format) error {
+func (a *API) write(c echo.Context, of func(echo.Context) (export, error), ending, kind string, as func(io.Writer) format) error {
 	e, err := of(c)
 	if err != nil {
 		return err
 	}
-	release, err := a.exports.Acquire(c.Request().Context(), "other exports are being written; try again")
+	release, err := a.Limits.Turn(c, web.LimitExports, a.Limits.Exports, "other exports are being written; try again")
 	if err != nil {
 		return err
 	}
@@ -98,41 +99,54 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	if err != nil {
 		return err
 	}
-	now, h := time.Now(), c.Response().Header()
+	head := c.Request().Method == http.MethodHead
+	taken := audit.Entry{At: time.Now(), Actor: web.Actor(c), Action: audit.Export, Subject: e.name + "." + ending, Filter: e.filter}
+	if !head {
+		if err := a.announce(c.Request().Context(), taken, first); err != nil {
+			return err
+		}
+	}
+	h := c.Response().Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, e.name, now.UTC().Format("20060102-150405"), ending))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, e.name, taken.At.UTC().Format("20060102-150405"), ending))
 	c.Response().WriteHeader(http.StatusOK)
-	if c.Request().Method == http.MethodHead {
+	if head {
 		return nil
 	}
 	// A reader who left is noticed by the next write; the deadline of a request
 	// would cut a long export short.
-	ctx := context.WithoutCancel(c.Request().Context())
-	count, err := stream(ctx, http.NewResponseController(c.Response()), to, e, first)
-	unaudited := a.View.Record(ctx, audit.Entry{
-		At: now, Actor: web.Actor(c), Action: audit.Export, Subject: e.name + "." + ending, Filter: e.filter, Count: count,
-	})
-	if unaudited != nil {
-		a.Log.Error("An export could not be written into the audit log.", "request", web.RequestID(c), "error", unaudited)
+	ctx, out := context.WithoutCancel(c.Request().Context()), limit.NewWriter(c.Response())
+	taken.Count, err = stream(ctx, out, as(out), e, first)
+	if first.more {
+		if err := a.View.Record(ctx, taken); err != nil {
+			a.Log.Error("The end of an export could not be written into the audit log, its beginning is there.",
+				"request", web.RequestID(c), "rows", taken.Count, "error", err)
+		}
 	}
 	if err != nil {
-		a.Log.Warn("An export ended early.", "request", web.RequestID(c), "rows", count, "error", err)
+		a.Log.Warn("An export ended early.", "request", web.RequestID(c), "rows", taken.Count, "error", err)
 		panic(http.ErrAbortHandler) // a file that looks whole must not be half of one
 	}
 	return nil
 }
 
-// stream writes the pages of an export and returns how many rows they had. Each
-// page gets a write deadline of its own: a slow reader may take long, a stalled
-// one may not.
-func stream(ctx context.Context, out *http.ResponseController, to format, e export, p exportPage) (count int64, err error) {
+// announce writes an export into the audit log before the first row goes out, so
+// that nobody takes a list away unseen. How many rows a long one has is known at
+// its end only, and is a second entry.
+func (a *API) announce(ctx context.Context, taken audit.Entry, first exportPage) error {
+	taken.Count = int64(len(first.rows))
+	if first.more {
+		taken.Action, taken.Count = audit.ExportBegin, 0
+	}
+	return a.View.Record(ctx, taken)
+}
+
+// stream writes the pages of an export and returns how many rows they had.
+func stream(ctx context.Context, out *limit.Writer, to format, e export, p exportPage) (count int64, err error) {
 	if err := to(row{cells: e.columns}); err != nil {
 		return 0, err
 	}
 	for {
-		if err := out.SetWriteDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			return count, err
-		}
 		for _, r := range p.rows {
 			if err := to(r); err != nil {
 				return count, err

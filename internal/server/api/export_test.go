@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
 
@@ -26,15 +27,18 @@ func TestExport_WaitsForItsTurn(t *testing.T) {
 	refuse(t, s)
 	a := New(site, nil, time.Now())
 	send := serve(t, a)
-	for range cap(a.exports) {
-		a.exports <- struct{}{}
+	others := []limit.Address{limit.AddressOf("192.0.2.1"), limit.AddressOf("192.0.2.2")}
+	for _, other := range others {
+		if why := a.Limits.Exports.Take(other, 1); why != "" {
+			t.Fatal(why)
+		}
 	}
 	for _, path := range []string{"/export.csv", "/audit.ndjson"} {
 		if status, kind := send("GET", path, ""); status != http.StatusServiceUnavailable || kind != web.Overloaded.Code {
 			t.Errorf("%s: %d %s", path, status, kind)
 		}
 	}
-	<-a.exports
+	a.Limits.Exports.Give(others[0], 1)
 	for range 2 { // each gives its place back
 		if status, kind := send("GET", "/export.csv", ""); status != http.StatusOK {
 			t.Errorf("%d %s", status, kind)

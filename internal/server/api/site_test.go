@@ -18,6 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/retry"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
 	"redrive/internal/store"
@@ -42,7 +43,10 @@ func newSite(t testing.TB, e web.Engine) (*web.Site, *store.Store) {
 			t.Error(err)
 		}
 	})
-	return &web.Site{View: view.New(s, c.Redactor()), Config: c, Hub: hub, Engine: e, Log: slog.New(slog.DiscardHandler)}, s
+	limits := web.Limits{
+		Exports: limit.NewShare(2, 50), Large: limit.NewShare(2, 50), Refused: func(string, limit.Refusal) {},
+	}
+	return &web.Site{View: view.New(s, c.Redactor()), Config: c, Hub: hub, Engine: e, Limits: limits, Log: slog.New(slog.DiscardHandler)}, s
 }
 
 // refuse makes a job whose dead letter was refused.

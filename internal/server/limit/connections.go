@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	farewells    = 64              // connections that are told at once why they are refused; others are only closed
+	farewells    = 16              // connections that are told at once why they are refused; others are only closed
 	farewellTime = 2 * time.Second // for the answer to one
 )
 

@@ -204,7 +204,7 @@ var (
 	UnknownCaller = Kind{"unauthorized", http.StatusUnauthorized, "Log in first"}
 	UnknownLogin  = Kind{"wrong_login", http.StatusUnauthorized, "Log in first"}
 	Forbidden     = Kind{"forbidden", http.StatusForbidden, "Your role does not allow this"}
-	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Too many tries"}
+	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Too much from your address"}
 	NotFound      = Kind{"not_found", http.StatusNotFound, "Nothing is here"}
 	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "This cannot be done here"}
 	Conflict      = Kind{"conflict", http.StatusConflict, "This cannot be done as things stand"}

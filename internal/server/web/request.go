@@ -1,8 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,8 +26,6 @@ import (
 // MaxSmall is how many bytes a small form or body may have.
 const MaxSmall = 64 << 10
 
-const acquireWait = 2 * time.Second // how long whatever is bounded waits for its turn
-
 // ReadForm reads a small form.
 func ReadForm(c echo.Context) error { return ReadFormOf(c, MaxSmall) }
 
@@ -47,7 +43,7 @@ func ReadFormOf(c echo.Context, limit int64) error {
 	}
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
 	err := r.ParseForm()
-	if err == nil || errors.As(err, new(*http.MaxBytesError)) {
+	if err == nil || errors.As(err, new(*http.MaxBytesError)) || errors.As(err, new(*Failure)) {
 		return err
 	}
 	return Fail(Malformed, "the form cannot be read")
@@ -88,19 +84,35 @@ func checkEncoding(r *http.Request) error {
 }
 
 // readAll reads a body whose length may have been announced. The announcement
-// alone takes no memory.
+// alone takes no memory: the buffer grows with what has arrived, and never beyond
+// what was announced.
 func readAll(r io.Reader, length int64) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(int(min(max(length, 0), 64<<10)) + bytes.MinRead)
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+	const first = 4 << 10
+	data := make([]byte, 0, first)
+	for {
+		if len(data) == cap(data) {
+			grown := 2 * cap(data)
+			if announced := int(length) + 1; announced > cap(data) { // one more shows the end
+				grown = min(grown, announced)
+			}
+			data = append(make([]byte, 0, grown), data...)
+		}
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return data, err
+		}
+	}
 }
 
 // unreadable says why a body did not arrive. That is the fault of its sender, so
 // it is never an internal error.
 func unreadable(err error) error {
 	switch {
-	case errors.As(err, new(*http.MaxBytesError)):
+	case errors.As(err, new(*http.MaxBytesError)), errors.As(err, new(*Failure)):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return Fail(Malformed, "the body ended early")
@@ -108,24 +120,6 @@ func unreadable(err error) error {
 		return Fail(Malformed, "the body did not arrive in time")
 	}
 	return Fail(Malformed, "the body cannot be read")
-}
-
-// Semaphore bounds how much is done at once.
-type Semaphore chan struct{}
-
-// Acquire waits a short time for a place, and fails with the text full when
-// there is none. The place is free again after release.
-func (p Semaphore) Acquire(ctx context.Context, full string) (release func(), err error) {
-	late := time.NewTimer(acquireWait)
-	defer late.Stop()
-	select {
-	case p <- struct{}{}:
-		return func() { <-p }, nil
-	case <-late.C:
-		return nil, Fail(Overloaded, full)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // ParamID is the job that the address names.

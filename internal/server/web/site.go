@@ -69,6 +69,7 @@ type Site struct {
 	Config *config.Config
 	Hub    *live.Hub
 	Engine Engine
+	Limits Limits
 	Log    *slog.Logger
 
 	changes sync.Mutex // held by whoever pauses the worker, also while the audit log is written
@@ -309,19 +310,32 @@ func Actor(c echo.Context) audit.Actor {
 type Routes struct {
 	echo  *echo.Echo
 	needs map[route]access.Permission
+	files map[string]bool // the paths of File
 }
 
 // route is a way into the server as echo matches it.
 type route struct{ method, path string }
 
 // NewRoutes adds routes to e.
-func NewRoutes(e *echo.Echo) *Routes { return &Routes{e, map[route]access.Permission{}} }
+func NewRoutes(e *echo.Echo) *Routes {
+	return &Routes{e, map[route]access.Permission{}, map[string]bool{}}
+}
 
 // Get adds a route that only reads.
 func (r *Routes) Get(path string, need access.Permission, h echo.HandlerFunc) {
 	r.add(http.MethodGet, path, need, h)
 	r.add(http.MethodHead, path, need, h)
 }
+
+// File adds a route that takes a list away as a file. It reads, but is written into
+// the audit log, so a page of another site must not lead there.
+func (r *Routes) File(path string, need access.Permission, h echo.HandlerFunc) {
+	r.files[path] = true
+	r.Get(path, need, h)
+}
+
+// IsFile reports whether a path is one of File.
+func (r *Routes) IsFile(path string) bool { return r.files[path] }
 
 // Post adds a route that changes something.
 func (r *Routes) Post(path string, need access.Permission, h echo.HandlerFunc) {

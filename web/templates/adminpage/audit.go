@@ -101,7 +101,7 @@ func actionKinds() []actionKind {
 		}},
 		{"Queues", "queue.*", [][2]string{{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"}}},
 		{"Workers", "worker.*", [][2]string{{"worker.quiet", "quieted the worker"}, {"worker.resume", "woke the worker"}}},
-		{"Lists", "", [][2]string{{audit.Export, "exported a list"}}},
+		{"Lists", "", [][2]string{{audit.Export, "exported a list"}, {audit.ExportBegin, "began to export a long list"}}},
 		{"Logins", "", [][2]string{
 			{"login", "logged in"}, {"login.failed", "failed to log in"}, {"logout", "logged out"}, {"session.end", "ended a session"},
 		}},

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/server/limit"
+	"redrive/internal/server/web"
+)
+
+// The names of the limits, as metrics count what is beyond them.
+const (
+	limitConnections  = "connections"
+	limitRequests     = "requests"
+	limitRequestBytes = "request_bytes"
+	limitWebsockets   = "websockets"
+	limitLogins       = "logins"
+)
+
+var limitNames = []string{
+	limitConnections, limitRequests, limitRequestBytes, limitWebsockets, limitLogins, web.LimitBatches, web.LimitExports,
+}
+
+// limits bound what all requests take. What single handlers take is bounded by
+// [web.Limits].
+type limits struct {
+	connections *limit.Connections
+	requests    *limit.Share
+	bytes       *limit.Share // of the bodies of requests under way
+}
+
+// limits are those of the configuration.
+func (o Options) limits() limits {
+	l, trusted := o.Config.Limits(), []netip.Prefix(nil)
+	if proxy := o.Config.Proxy(); proxy != nil {
+		trusted = proxy.Networks
+	}
+	return limits{
+		connections: limit.NewConnections(cmp.Or(o.Connections, l.Connections), l.AddressShare, trusted,
+			func(why limit.Refusal) { o.Metrics.Refused(limitConnections, why) }),
+		requests: limit.NewShare(l.Requests, l.AddressShare),
+		bytes:    limit.NewShare(l.RequestBytes, l.AddressShare),
+	}
+}
+
+// handlerLimits are those that handlers ask.
+func (o Options) handlerLimits() web.Limits {
+	l := o.Config.Limits()
+	return web.Limits{
+		Exports: limit.NewShare(l.Exports, l.AddressShare), Large: limit.NewShare(l.Batches, l.AddressShare),
+		Refused: o.Metrics.Refused,
+	}
+}
+
+// bound lets an address have only so many requests under way, and only so many
+// bytes of their bodies. A body has to go on arriving.
+func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		r, from := c.Request(), limit.AddressOf(c.RealIP())
+		if r.Body != nil && r.Body != http.NoBody {
+			body := limit.NewBody(c.Response(), r, time.Now().Add(readTimeout), s.limits.bytes, from, func(why limit.Refusal) error {
+				return s.Limits.Refuse(limitRequestBytes, why, "the bodies of other requests take all the memory that there is for them; "+
+					"nothing was changed, try again")
+			})
+			r.Body = body
+			defer func() {
+				if late := body.Done(); late != nil {
+					s.Log.Debug("the rest of a body could not be bounded", "request", web.RequestID(c), "error", late)
+				}
+			}()
+		}
+		if why := s.limits.requests.Take(from, 1); why != "" {
+			return s.Limits.Refuse(limitRequests, why, "too many requests are under way; nothing was changed, try again")
+		}
+		defer s.limits.requests.Give(from, 1)
+		return next(c)
+	}
+}
+
+// Listen returns a listener for the server of [Server.HTTP], which bounds the
+// connections.
+func (s *Server) Listen(l net.Listener) net.Listener { return s.limits.connections.Listen(l) }
