@@ -54,7 +54,7 @@ var rooms = map[string]string{
 	"server/view":      "access envelope rawjson redact store store/db",
 	"server/limit":     "",
 	"server/web":       "access config live rules server/limit server/view",
-	"server/api":       "access envelope rawjson rules server/web webhook",
+	"server/api":       "access envelope rawjson rules server/limit server/web webhook",
 	"server/pages": "access redact server/api server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage",
 	"server":                      "access config live server/api server/limit server/pages server/view server/web",
