@@ -165,6 +165,11 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			return job.Job{}, s.missed(t, from, run)
 		}
 		change := edit.Effective(from)
+		if change.Queue != "" {
+			if err := s.Counters.Admit(change.Queue); err != nil {
+				return job.Job{}, err
+			}
+		}
 		changed, err := s.rework(t, from, change)
 		if err != nil {
 			return job.Job{}, err

@@ -186,13 +186,8 @@ const unholdChunk = 500
 // Unhold makes held jobs claimable again whose type is known now, and returns
 // how many.
 func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
-	held, err := s.Counters.Held(ctx)
-	var known []string
-	for _, h := range held {
-		if knows(h.Type) {
-			known = append(known, h.Type)
-		}
-	}
+	held, err := s.Counters.HeldTypes(ctx)
+	known := slices.DeleteFunc(held, func(typ string) bool { return !knows(typ) })
 	if err != nil || len(known) == 0 {
 		return 0, err
 	}

@@ -23,7 +23,8 @@ import (
 // for a repeat: of its caller's idempotency key for as long as that job is kept,
 // of an envelope with the same message id, type and payload in its queue until
 // the first one has ended. A key that was used for something else is a
-// *job.KeyReused. The jobs must be valid: nothing is checked here.
+// *job.KeyReused, a new queue that would be one too many a *queues.Full. The jobs
+// must be valid: nothing else is checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	jobs = slices.Clone(jobs)
 	texts := rows.TextsOf(jobs)
@@ -35,6 +36,9 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 	}
 	done, err := db.WriteLarge(ctx, s.writer, sizeOf(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
 		first, beside, err := s.repeats(t, jobs)
+		if err == nil {
+			err = s.Counters.Admit(queuesOf(jobs, first)...)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -63,6 +67,18 @@ func sizeOf(jobs []job.Job) db.Size {
 		size.Bytes += len(jobs[i].Payload) + len(jobs[i].Meta) + len(jobs[i].Envelope)
 	}
 	return size
+}
+
+// queuesOf names the queues of new jobs, each once.
+func queuesOf(jobs []job.Job, repeats map[int]job.Job) (all []string) {
+	seen := map[string]bool{}
+	for i, j := range jobs {
+		if _, again := repeats[i]; !again && !seen[j.Queue] {
+			seen[j.Queue] = true
+			all = append(all, j.Queue)
+		}
+	}
+	return all
 }
 
 // fresh fills in what every new job has, and makes its texts such that every

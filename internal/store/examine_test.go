@@ -53,6 +53,13 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`UPDATE groups SET retrying = retrying + 1`,
 		`DELETE FROM groups`,
 		`UPDATE reasons SET n = n + 1`,
+		`UPDATE reasons SET queue = 'other'`,
+		`UPDATE reasons SET type = type || 'x'`,
+		`UPDATE OR REPLACE reasons SET reason = 'rule_decided'`,
+		`INSERT INTO held (queue, type, n) VALUES ('orders', 'email.send', 1)`,
+		`DELETE FROM labels`,
+		`UPDATE counters SET succeeded = 0`,
+		`DELETE FROM counters`,
 		`UPDATE operations SET pending = pending + 1, done = done - 1 WHERE id = 1`,
 		`UPDATE operations SET dropped = dropped + 1`,
 		`UPDATE operation_items SET state = 'failed'`,
@@ -63,7 +70,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 	} {
 		s := open(t, Options{})
 		live(t, s)
-		_, err := s.Discard(t.Context(), testTime, dead(t, s, 1)[0].ID, 1, audit.Actor{Name: "ana"})
+		_, err := s.Discard(t.Context(), testTime, dead(t, s, 2)[0].ID, 1, audit.Actor{Name: "ana"})
 		check(t, err)
 		other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 		check(t, err)
@@ -107,5 +114,22 @@ func TestExamine_OfAnOldDatabase(t *testing.T) {
 	edit(t, path, "PRAGMA user_version = 3")
 	if found, err := Examine(t.Context(), sqlite.File{Path: path}); err == nil || len(found) > 0 || !strings.Contains(err.Error(), "schema 3") {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// A rollup that drifted is named with its queue, type and reason, and with both
+// figures.
+func TestExamine_SaysByHowMuchACountDiffers(t *testing.T) {
+	s := open(t, Options{})
+	live(t, s)
+	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
+	check(t, err)
+	_, err = other.Exec(`INSERT INTO labels (kind, name) VALUES ('queue', 'q1000');
+		INSERT INTO reasons (queue, type, reason, n) VALUES ('q1000', 'email.send', 'poison', -1)`)
+	check(t, errors.Join(err, other.Close()))
+	got := problems(t, pathOf(t, s))
+	want := "open dead letters are counted right, by queue, type and reason: 1 do not, the first is q1000 email.send poison (-1 counted, 0 there)"
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("%q", got)
 	}
 }

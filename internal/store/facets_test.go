@@ -3,10 +3,12 @@ package store
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store/db"
 )
 
 // Past the bound, names are counted together: a search for one of these has to
@@ -39,5 +41,32 @@ func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
 	set(1000, 1000+3)
 	if last := fmt.Sprintf("t%d.send", 1000+2); find("orders", last) != 1 || find("", "t2.*") != 1 || find("mail", last) != 0 {
 		t.Error("a letter is not found whose type came after the bound")
+	}
+}
+
+// What waits for a handler is counted by type, which producers choose: a type that
+// nothing waits for any more leaves no row behind.
+func TestHeld_KeepsNoTypeThatNothingWaitsFor(t *testing.T) {
+	s := open(t, Options{})
+	var all []job.Job
+	for n := range 300 {
+		j := testJob("{}")
+		j.Type = fmt.Sprintf("t%d", n)
+		all = append(all, j)
+	}
+	_, err := s.Enqueue(t.Context(), testTime, all)
+	check(t, err)
+	_, _, err = s.Exchange(t.Context(), nil, job.Claim{
+		Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 300}, Knows: func(string) bool { return false },
+	})
+	check(t, err)
+	for _, want := range []int{300, 0} {
+		n, err := db.Value[int](s.reader.In(t.Context()), `SELECT count(*) FROM held`)
+		check(t, err)
+		if n != want {
+			t.Errorf("%d types are kept, want %d", n, want)
+		}
+		_, err = s.Unhold(t.Context(), func(string) bool { return true })
+		check(t, err)
 	}
 }

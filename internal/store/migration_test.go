@@ -30,9 +30,13 @@ func databaseOf(t *testing.T, version int64) (path string) {
 	check(t, err)
 	_, err = steps.UpTo(t.Context(), version)
 	check(t, err)
+	shelf := "list_state"
+	if version < 8 {
+		shelf = "shelf"
+	}
 	for _, insert := range []string{
 		`INSERT INTO policies (id, policy, origins) VALUES (1, $1, '')`,
-		`INSERT INTO jobs (seq, id, queue, type, state, shelf, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at, changed_at)
+		`INSERT INTO jobs (seq, id, queue, type, state, ` + shelf + `, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at, changed_at)
 			VALUES (1, 'old', 'orders', 'email.send', 'retryable', 'retryable', 1, 1, 0, 1, 60000000, 7, 5, 6)`,
 		`INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
 			action, decided_by, delay, note, trace) VALUES (1, 1, 1, 1, 'w', 5, 6, 'failed', '', '', 'retry', '', '', '', '')`,
@@ -105,6 +109,35 @@ func TestMigrations_OldIdempotencyKeysGoOn(t *testing.T) {
 	if _, err := s.Operations.New(t.Context(), testTime, request, audit.Actor{Name: "ana"}); !errors.As(err, &reused) || reused.First != "1" {
 		t.Errorf("another operation gave %v", err)
 	}
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// Letters that an earlier version counted in as "other" and out under their own
+// names are counted anew, and the names that it told apart stay.
+func TestMigrations_CountDriftedLettersAnew(t *testing.T) {
+	path := databaseOf(t, 8)
+	pool, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	_, err = pool.Exec(`UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', reason = 'attempts_exhausted';
+		UPDATE depths SET status = 'discarded'; INSERT INTO depths VALUES ('orders', 'dead_letter', 1), ('idle', 'completed', 0);
+		INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, cause, failed_at, queue, attempts, forwarded_at,
+			forwarded_to, problem, error) VALUES (1, 1, 1, 0, 'attempts_exhausted', '', '', 6, 'orders', 1, 0, '', '', '');
+		INSERT INTO reasons VALUES ('orders', 'email.send', 'attempts_exhausted', -1), ('other', 'email.send', 'attempts_exhausted', 2);
+		INSERT INTO counters VALUES ('first', 'report', 1, 0, 0, 0, 0, 0); INSERT INTO held VALUES ('orders', 'gone', 0)`)
+	check(t, errors.Join(err, pool.Close()))
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	facets, err := s.Counters.Facets(t.Context(), filter.Filter{Status: job.StatusDeadLetter})
+	if err != nil || len(facets.Queues) != 1 || facets.Queues[0] != (filter.NameCount{Name: "orders", Count: 1}) {
+		t.Errorf("the letters by queue are %+v, %v", facets.Queues, err)
+	}
+	for _, name := range []string{"first", "orders", "idle"} {
+		if s.Counters.Label(name) != name {
+			t.Errorf("%s is not told apart any more", name)
+		}
+	}
+	check(t, s.Close())
 	if got := problems(t, path); len(got) > 0 {
 		t.Errorf("%q", got)
 	}

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/store/accounts"
 	"redrive/internal/store/book"
 	"redrive/internal/store/counters"
@@ -58,6 +59,7 @@ type Options struct {
 	Log      *slog.Logger     // nil: nothing is logged
 	MaxBytes int              // of new jobs that wait to be written; zero: 128 MiB
 	Redact   search.Redaction // what is shown to nobody is not found either
+	Limits   counters.Limits  // of the names of queues
 
 	Statements int // texts of queries that are kept prepared for readers; default 256
 }
@@ -100,7 +102,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s.reader = db.NewReader(s.engine, s.health, cmp.Or(o.Statements, 256))
 	s.close = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Close()) })
-	s.register(o.Redact.Complete())
+	s.register(o)
 	if err = s.load(ctx); err == nil {
 		err = s.writer.Start()
 	}
@@ -112,9 +114,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // register makes the books and registers them. Participants of a transaction
 // write in this order; what shares rows with every transaction comes last.
-func (s *Store) register(redact search.Redaction) {
+func (s *Store) register(o Options) {
+	redact := o.Redact.Complete()
 	s.Accounts = accounts.New(s.writer, s.reader)
-	s.Counters = counters.New(s.reader)
+	s.Counters = counters.New(s.reader, o.Limits)
 	s.Groups = groups.New(s.writer, s.reader, s.policies, s.Accounts, redact.Text)
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
@@ -159,8 +162,8 @@ func (s *Store) Failed() <-chan struct{} { return s.health.Failed() }
 // that takes the database's lock and room on the disk, and changes nothing.
 func (s *Store) Ping(ctx context.Context) error { return s.writer.Probe(ctx) }
 
-// QueueNames returns the names of all queues that ever had a job or were
-// paused, sorted, from memory.
+// QueueNames returns the names of all known queues, sorted, from memory. They
+// must not be changed.
 func (s *Store) QueueNames() []string { return s.Counters.QueueNames() }
 
 // Announce leaves word of where this process answers requests, for other
@@ -175,7 +178,7 @@ func probe(t *db.Tx) error {
 // refused reports whether an operation looked and, having written nothing, said
 // no: its answer, not a fault.
 func refused(err error) bool {
-	return errors.As(err, new(*job.Conflict)) || errors.As(err, new(*job.KeyReused)) ||
+	return errors.As(err, new(*job.Conflict)) || errors.As(err, new(*job.KeyReused)) || errors.As(err, new(*queues.Full)) ||
 		errors.Is(err, job.ErrNotFound) || accounts.Refused(err)
 }
 

@@ -16,49 +16,48 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Tallies returns the counters by queue and type. Past the first thousand
-// queues or types the rest is counted under "other".
-func (b *Book) Tallies(ctx context.Context) ([]queues.Tally, error) { return tallies(b.reader.In(ctx)) }
-
-func tallies(src db.Source) ([]queues.Tally, error) {
-	const query = `SELECT queue, type, ` + totalColumns + ` FROM counters ORDER BY queue, type`
-	return db.All(src, query, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue, &t.Type) })
+// Tallies returns the counters by queue and type, but for queues that were
+// removed. Past the first thousand queues or types the rest is counted under
+// "other".
+func (b *Book) Tallies(ctx context.Context) ([]queues.Tally, error) {
+	const query = `SELECT queue, type, ` + totalColumns + ` FROM counters WHERE queue <> '' ORDER BY queue, type`
+	return db.All(b.reader.In(ctx), query, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue, &t.Type) })
 }
 
-// Held tells, by queue and type, how many jobs wait for a handler.
-func (b *Book) Held(ctx context.Context) ([]queues.Held, error) {
-	const query = `SELECT queue, type, n FROM held WHERE n > 0 ORDER BY queue, type`
-	return db.All(b.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} })
+// Held tells, by queue and type, how many jobs wait for a handler, the most
+// first: of one queue, or of all for an empty name. It tells no more than limit.
+func (b *Book) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
+	var where db.Where
+	where.Add("n > 0")
+	where.Equal("queue", queue)
+	last, args := where.Limit(limit)
+	query := `SELECT queue, type, n FROM held` + where.String() + ` ORDER BY n DESC, queue, type` + last
+	return db.All(b.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
+}
+
+// HeldTypes are the types of the jobs that wait for a handler.
+func (b *Book) HeldTypes(ctx context.Context) ([]string, error) {
+	const query = `SELECT DISTINCT type FROM held WHERE n > 0`
+	return db.All(b.reader.In(ctx), query, func(typ *string) []any { return []any{typ} })
 }
 
 // lastHour is the number of minutes that pages draw.
 const lastHour = 60
 
 // LastHour returns the counters of the sixty minutes that end with the one of
-// now, the oldest first, over all queues.
-func (b *Book) LastHour(ctx context.Context, now time.Time) ([]job.Totals, error) {
-	all := make([]job.Totals, lastHour)
-	err := eachMinute(b.reader.In(ctx), now, func(_ string, i int, t job.Totals) { all[i] = all[i].Add(t) })
-	return all, err
+// now, the oldest first, over all queues, from memory.
+func (b *Book) LastHour(_ context.Context, now time.Time) ([]job.Totals, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	all, first := make([]job.Totals, lastHour), firstMinute(now)
+	for i := range all {
+		all[i] = b.recent[first+int64(i)]
+	}
+	return all, nil
 }
 
-// eachMinute calls each with the counters of a queue in the i-th of the sixty
-// minutes up to now.
-func eachMinute(src db.Source, now time.Time, each func(queue string, i int, t job.Totals)) error {
-	const query = `SELECT minute, queue, ` + totalColumns + ` FROM minutes WHERE minute BETWEEN $1 AND $2`
-	last := db.Micros(now) / db.MicrosPerMinute
-	first := last - lastHour + 1
-	return src.Query(query, func(rows *sql.Rows) error {
-		var minute int64
-		var queue string
-		var t job.Totals
-		if err := rows.Scan(totalFields(&t, &minute, &queue)...); err != nil {
-			return err
-		}
-		each(queue, int(minute-first), t)
-		return nil
-	}, first, last)
-}
+// firstMinute is the oldest of the minutes that are shown.
+func firstMinute(now time.Time) int64 { return db.Micros(now)/db.MicrosPerMinute - lastHour + 1 }
 
 // Series returns the counters of a queue and a type over a span of time that
 // ends now, the oldest first. An empty name means all of them; a type can be a
@@ -86,19 +85,20 @@ func (b *Book) Series(ctx context.Context, now time.Time, queue, typ string, sca
 	return all, db.TimedOut(ctx, err)
 }
 
-// Queues describes every queue that ever had a job or was paused, by name, as
-// of one commit.
-func (b *Book) Queues(ctx context.Context, now time.Time) ([]queues.Info, error) {
+// Queues describes some queues, by name, as of one commit. It costs what these
+// have; those that are not known are left out.
+func (b *Book) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
 	var all []queues.Info
 	err := b.reader.Consistently(ctx, func(src db.Source) (err error) {
-		if all, err = queueInfos(src, now); err != nil {
+		these := db.Rows(names)
+		if all, err = queueInfos(src, now, these); err != nil {
 			return err
 		}
 		byName := map[string]*queues.Info{}
 		for i := range all {
 			byName[all[i].Name] = &all[i]
 		}
-		return addCounts(src, now, byName)
+		return addCounts(src, now, these, byName)
 	})
 	return all, err
 }
@@ -106,46 +106,102 @@ func (b *Book) Queues(ctx context.Context, now time.Time) ([]queues.Info, error)
 // queueInfos lists the queues, each with its pause and the time since when its
 // next job could run: of the available ones the next that a claim takes,
 // otherwise one that has come due.
-func queueInfos(src db.Source, now time.Time) ([]queues.Info, error) {
+func queueInfos(src db.Source, now time.Time, names string) ([]queues.Info, error) {
 	const due = `(SELECT min(run_at) FROM jobs
-			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $1 AND list_state = `
+			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $2 AND list_state = `
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
 			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
 			` + due + `'scheduled'), ` + due + `'retryable'), 0)
-		FROM (SELECT queue AS name FROM depths UNION SELECT name FROM queues) AS known LEFT JOIN queues AS q USING (name)
-		ORDER BY name`
+		FROM (SELECT DISTINCT value AS name FROM json_each($1)) AS these LEFT JOIN queues AS q USING (name)
+		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name`
 	return db.All(src, query, func(q *queues.Info) []any {
 		q.Depths, q.LastHour = job.Depths{}, make([]job.Totals, lastHour)
 		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
-	}, db.Micros(now))
+	}, names, db.Micros(now))
 }
 
 // addCounts gives queues their depths and counters.
-func addCounts(src db.Source, now time.Time, byName map[string]*queues.Info) error {
-	depths, err := depths(src)
-	if err != nil {
-		return err
-	}
-	for _, d := range depths {
+func addCounts(src db.Source, now time.Time, names string, byName map[string]*queues.Info) error {
+	const (
+		depths  = `SELECT queue, status, n FROM depths WHERE queue IN (SELECT value FROM json_each($1))`
+		minutes = `SELECT minute, queue, ` + totalColumns + ` FROM minutes
+			WHERE minute BETWEEN $2 AND $3 AND queue IN (SELECT value FROM json_each($1))`
+		totals = `SELECT queue, ` + totalColumns + ` FROM counters WHERE queue IN (SELECT value FROM json_each($1))`
+	)
+	found, err := db.All(src, depths, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} }, names)
+	for _, d := range found {
 		if q := byName[d.queue]; q != nil {
 			q.Depths[d.status] = d.n
 		}
 	}
-	err = eachMinute(src, now, func(queue string, i int, t job.Totals) {
-		if q := byName[queue]; q != nil {
-			q.LastHour[i] = q.LastHour[i].Add(t)
-		}
-	})
 	if err != nil {
 		return err
 	}
-	all, err := tallies(src)
+	first := firstMinute(now)
+	err = src.Query(minutes, func(rows *sql.Rows) error {
+		var minute int64
+		var queue string
+		var t job.Totals
+		err := rows.Scan(totalFields(&t, &minute, &queue)...)
+		if q := byName[queue]; q != nil {
+			q.LastHour[minute-first] = q.LastHour[minute-first].Add(t)
+		}
+		return err
+	}, names, first, first+lastHour-1)
+	if err != nil {
+		return err
+	}
+	all, err := db.All(src, totals, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue) }, names)
 	for _, t := range all {
 		if q := byName[t.Queue]; q != nil {
 			q.Totals = q.Totals.Add(t.Totals)
 		}
 	}
 	return err
+}
+
+// PausedQueues names the queues that are paused, the last ones that were first,
+// no more than limit.
+func (b *Book) PausedQueues(ctx context.Context, limit int) ([]string, error) {
+	const query = `SELECT name FROM queues WHERE paused_at <> 0 ORDER BY paused_at DESC, name LIMIT $1 + 0`
+	return db.All(b.reader.In(ctx), query, func(name *string) []any { return []any{name} }, limit)
+}
+
+// Fullest names the n queues with the most jobs, from memory: of the first
+// statuses, among equals of the next ones. Queues without any are left out.
+func (b *Book) Fullest(n int, orders ...[]job.Status) []string {
+	counts := map[string][]int64{}
+	b.mu.RLock()
+	for k, count := range b.queued {
+		for i, statuses := range orders {
+			if count > 0 && slices.Contains(statuses, k.status) {
+				if counts[k.queue] == nil {
+					counts[k.queue] = make([]int64, len(orders))
+				}
+				counts[k.queue][i] += count
+			}
+		}
+	}
+	b.mu.RUnlock()
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(slices.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	return names[:min(len(names), n)]
+}
+
+// DepthsByLabel counts the jobs by what metrics call their queues, from memory.
+func (b *Book) DepthsByLabel() map[string]job.Depths {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	all := map[string]job.Depths{}
+	for k, n := range b.queued {
+		label := b.shownLabel(k.queue)
+		if all[label] == nil {
+			all[label] = job.Depths{}
+		}
+		all[label][k.status] += n
+	}
+	return all
 }
 
 // Reasons counts the open dead letters by reason, the most frequent first, from
@@ -156,13 +212,22 @@ func (b *Book) Reasons(context.Context) ([]filter.ReasonCount, error) {
 	return reasonCounts(counts), nil
 }
 
+// maxFacets is how many queues are counted for a list.
+const maxFacets = 1000
+
 // Facets counts what a list can be narrowed to, from memory: open dead letters
-// by reason, queue and type, jobs of another state by queue.
+// by reason, queue and type, jobs of another state by queue. Of the queues it
+// counts the thousand with the most, and the one of the filter.
 func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error) {
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
 		b.eachQueue(f.Status, func(queue string, n int64) { queues[queue] += n })
-		return filter.Facets{Queues: nameCounts(queues)}, nil
+		all := nameCounts(queues)
+		top := all[:min(len(all), maxFacets)]
+		if n := queues[f.Queue]; n > 0 && !slices.ContainsFunc(top, func(c filter.NameCount) bool { return c.Name == f.Queue }) {
+			top = append(top[:len(top)-1], filter.NameCount{Name: f.Queue, Count: n})
+		}
+		return filter.Facets{Queues: top}, nil
 	}
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
 	b.eachLetter(func(k letterKey, n int64) {

@@ -2,7 +2,6 @@ package counters
 
 import (
 	"database/sql"
-	"maps"
 
 	"redrive/internal/job"
 	"redrive/internal/store/db"
@@ -38,8 +37,7 @@ func addingN(table, key string) string {
 
 // Flush writes the sums, each row once and none that would not change.
 func (b *Book) Flush(t *db.Tx) error {
-	b.sums.bound(b.labels)
-	err := db.Steps(t, b.flushDepths, b.flushHeld, b.flushCounters, b.flushMinutes, b.flushLetters)
+	err := db.Steps(t, b.queueLabels.flush, b.typeLabels.flush, b.flushDepths, b.flushHeld, b.flushCounters, b.flushMinutes, b.flushLetters)
 	return db.Wrap(err, "write the counters")
 }
 
@@ -48,21 +46,31 @@ func (b *Book) Flush(t *db.Tx) error {
 func (b *Book) flushDepths(t *db.Tx) error {
 	rows := db.NewBatch(3, `INSERT INTO depths (queue, status, n) VALUES `, addingN("depths", "queue, status"))
 	return db.AddSums(t, rows, b.sums.depths, func(k depthKey, n int64) []any {
-		if n == 0 && b.queues[k.queue] {
+		if n == 0 && b.queues[k.queue] && !b.removed[k.queue] {
 			return nil
 		}
 		return []any{k.queue, string(k.status), n}
 	})
 }
 
+// flushHeld keeps no row of what no longer waits: producers choose the types.
 func (b *Book) flushHeld(t *db.Tx) error {
 	rows := db.NewBatch(3, `INSERT INTO held (queue, type, n) VALUES `, addingN("held", "queue, type"))
-	return db.AddSums(t, rows, b.sums.held, func(k label, n int64) []any {
+	var fewer [][2]string
+	err := db.AddSums(t, rows, b.sums.held, func(k label, n int64) []any {
 		if n == 0 {
 			return nil
 		}
+		if n < 0 {
+			fewer = append(fewer, [2]string{k.queue, k.typ})
+		}
 		return []any{k.queue, k.typ, n}
 	})
+	if err != nil || len(fewer) == 0 {
+		return err
+	}
+	const forget = `DELETE FROM held WHERE n = 0 AND (queue, type) IN (SELECT value ->> 0, value ->> 1 FROM json_each($1))`
+	return t.Run(forget, db.Rows(fewer))
 }
 
 func (b *Book) flushCounters(t *db.Tx) error {
@@ -97,14 +105,25 @@ func (b *Book) flushLetters(t *db.Tx) error {
 
 // Load reads the counts at the start.
 func (b *Book) Load(src db.Source) error {
-	err := db.Steps(src, b.loadMinute, b.loadDepths, b.loadCounters, b.loadLetters, b.loadOpened, b.loadQueues)
+	err := db.Steps(src, b.queueLabels.load, b.typeLabels.load, b.loadMinutes, b.loadDepths, b.loadCounters, b.loadLetters, b.loadOpened, b.loadQueues)
 	b.publishNames()
 	return db.Wrap(err, "read the counters")
 }
 
-func (b *Book) loadMinute(src db.Source) (err error) {
-	b.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`)
-	return err
+// loadMinutes reads the last hour that was counted.
+func (b *Book) loadMinutes(src db.Source) (err error) {
+	if b.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`); err != nil {
+		return err
+	}
+	const query = `SELECT minute, sum(succeeded), sum(failed), sum(requeued), sum(failed_permanently), sum(dlq_failed), sum(replayed)
+		FROM minutes WHERE minute > $1 GROUP BY minute`
+	return src.Query(query, func(rows *sql.Rows) error {
+		var minute int64
+		var t job.Totals
+		err := rows.Scan(totalFields(&t, &minute)...)
+		b.recent[minute] = t
+		return err
+	}, b.minute-lastHour)
 }
 
 func (b *Book) loadDepths(src db.Source) error {
@@ -129,16 +148,16 @@ func depths(src db.Source) ([]depth, error) {
 }
 
 func (b *Book) loadCounters(src db.Source) error {
-	all, err := tallies(src)
-	for _, t := range all {
-		b.totals = b.totals.Add(t.Totals)
-		b.labels.learn(label{t.Queue, t.Type})
-	}
-	return err
+	const query = `SELECT ` + totalColumns + ` FROM counters`
+	return src.Query(query, func(rows *sql.Rows) error {
+		var t job.Totals
+		err := rows.Scan(totalFields(&t)...)
+		b.totals = b.totals.Add(t)
+		return err
+	})
 }
 
-// loadLetters reads the counts of open dead letters, and makes the names known
-// under which they are counted.
+// loadLetters reads the counts of open dead letters.
 func (b *Book) loadLetters(src db.Source) error {
 	const query = `SELECT queue, type, reason, n FROM reasons WHERE n > 0`
 	return src.Query(query, func(rows *sql.Rows) error {
@@ -146,7 +165,6 @@ func (b *Book) loadLetters(src db.Source) error {
 		var n int64
 		err := rows.Scan(&k.queue, &k.typ, &k.reason, &n)
 		b.letters[k] = n
-		b.labels.learn(k.label)
 		return err
 	})
 }
@@ -160,24 +178,9 @@ func (b *Book) loadOpened(src db.Source) (err error) {
 
 // loadQueues learns of queues that were paused before they had a job.
 func (b *Book) loadQueues(src db.Source) error {
-	names, err := db.Map[string, bool](src, `SELECT name, true FROM queues`)
-	maps.Copy(b.queues, names)
-	return err
-}
-
-// Invariants are what holds after every commit.
-func (*Book) Invariants() []db.Invariant {
-	return []db.Invariant{
-		{What: "jobs by state are counted right", Query: `SELECT queue || ' ' || status AS id FROM (
-			SELECT queue, status, n FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')
-			UNION ALL SELECT queue, state, -count(*) FROM jobs GROUP BY queue, state) GROUP BY queue, status HAVING sum(n) <> 0`},
-		{What: "jobs by view are counted right", Query: `SELECT queue || ' ' || status AS id FROM (
-			SELECT queue, status, n FROM depths WHERE status IN ('dead_letter', 'dlq_failed', 'held', 'trashed')
-			UNION ALL SELECT queue, CASE letter WHEN 'stored' THEN 'dead_letter' WHEN 'refused' THEN 'dlq_failed' ELSE 'trashed' END, -count(*)
-				FROM jobs WHERE letter <> '' GROUP BY 1, 2
-			UNION ALL SELECT queue, 'held', -count(*) FROM jobs WHERE held = 1 GROUP BY queue) GROUP BY queue, status HAVING sum(n) <> 0`},
-		{What: "what is counted adds up", Query: `SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
-		{What: "open dead letters are counted right", Query: `SELECT reason AS id FROM (SELECT reason, n FROM reasons
-			UNION ALL SELECT reason, -count(*) FROM dead_letters WHERE open = 1 GROUP BY reason) GROUP BY reason HAVING sum(n) <> 0`},
+	names, err := db.All(src, `SELECT name FROM queues`, func(name *string) []any { return []any{name} })
+	for _, name := range names {
+		b.LearnQueue(name)
 	}
+	return err
 }

@@ -77,7 +77,7 @@ func DepthsAreTheStates(k *kit) {
 	jobs := k.variety()
 	k.same("the depths", k.Snapshot().Depths, depths(jobs))
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(len(jobs)))
-	queues, err := k.Counters.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now, k.QueueNames())
 	k.check(err)
 	for _, q := range queues {
 		want := depths(slices.DeleteFunc(slices.Clone(jobs), func(j job.Job) bool { return j.Queue != q.Name }))
@@ -93,7 +93,7 @@ func DepthsAreTheStates(k *kit) {
 // snapshot's, and an hour that adds up to the last hour's.
 func QueuesTellAll(k *kit) {
 	k.variety()
-	queues, err := k.Counters.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now, k.QueueNames())
 	k.check(err)
 	hour, err := k.Counters.LastHour(k.ctx, k.now)
 	k.check(err)
@@ -116,7 +116,7 @@ func QueuesTellAll(k *kit) {
 // next could run; zero when none could.
 func QueuesSayWhatWaits(k *kit) {
 	oldest := func() time.Time {
-		queues, err := k.Counters.Queues(k.ctx, k.now)
+		queues, err := k.Counters.Queues(k.ctx, k.now, k.QueueNames())
 		k.check(err)
 		return queues[0].Oldest
 	}
@@ -206,10 +206,10 @@ func RestartKeepsEverything(k *kit) {
 		for _, j := range k.all(filter.Filter{}, 1000) {
 			add(k.Job(k.ctx, j.ID))
 		}
-		add(k.Counters.Queues(k.ctx, k.now))
+		add(k.Counters.Queues(k.ctx, k.now, k.QueueNames()))
 		add(k.Counters.LastHour(k.ctx, k.now))
 		add(k.Counters.Reasons(k.ctx))
-		add(k.Counters.Held(k.ctx))
+		add(k.Counters.Held(k.ctx, "", 100))
 		add(k.Counters.Tallies(k.ctx))
 		add(k.Leases(k.ctx, time.Time{}))
 		add(k.NextDue(k.ctx, k.now))

@@ -80,7 +80,7 @@ func SeriesBoundsTheTypes(k *kit) {
 		return must(k.Counters.Series(k.ctx, k.now, "", typ, queues.LastHour()))[59].Succeeded
 	}
 	k.same("all, the first, the last, other", []int64{count(""), count("type-0-0"), count("type-2-499"), count("other")}, []int64{1500, 1, 0, 500})
-	k.same("the queue's hour", must(k.Counters.Queues(k.ctx, k.now))[0].LastHour[59].Succeeded, int64(1500))
+	k.same("the queue's hour", must(k.Counters.Queues(k.ctx, k.now, k.QueueNames()))[0].LastHour[59].Succeeded, int64(1500))
 }
 
 // RecentOfAType: the newest first, whatever became of them, and not more than

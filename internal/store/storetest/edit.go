@@ -91,7 +91,7 @@ func ReplayWithMovesTheDepths(k *kit) {
 // DepthsOfEachQueue compares depths with the jobs.
 func DepthsOfEachQueue(k *kit) {
 	k.Helper()
-	for _, q := range must(k.Counters.Queues(k.ctx, k.now)) {
+	for _, q := range must(k.Counters.Queues(k.ctx, k.now, k.QueueNames())) {
 		want := depths(k.all(filter.Filter{Queue: q.Name}, 1000))
 		for status, n := range want {
 			if q.Depths[status] != n {
@@ -151,7 +151,7 @@ func ReplayWithHappensOnce(k *kit) {
 		k.same("who was first", k.conflict(err).ReplayedBy, d.Replays[0].By)
 	}
 	k.same("replays that happened", won, 1)
-	k.same("queues", len(must(k.Counters.Queues(k.ctx, k.now))), 2)
+	k.same("queues", len(must(k.Counters.Queues(k.ctx, k.now, k.QueueNames()))), 2)
 }
 
 // ReplayWithKeepsWhatEachRunHad: over several runs, some of them changed.

@@ -154,7 +154,7 @@ func SettleCountsByTheMinute(k *kit) {
 	want := make([]job.Totals, 60)
 	want[0].Succeeded, want[1].Succeeded = 1, 1
 	k.same("the last hour", minutes, want)
-	queues, err := k.Counters.Queues(k.ctx, k.now)
+	queues, err := k.Counters.Queues(k.ctx, k.now, k.QueueNames())
 	k.check(err)
 	k.same("queue q1's hour", queues[1].LastHour[0], job.Totals{Succeeded: 1})
 	k.same("queue q1's totals", queues[1].Totals, job.Totals{Succeeded: 1})

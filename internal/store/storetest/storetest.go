@@ -33,7 +33,7 @@ type Database func(t *testing.T) (open func() *store.Store)
 func Run(t *testing.T, db Database) {
 	for _, group := range [][]func(*kit){
 		enqueueing, claiming, settling, acting, lettering, trashing, listing, searching, whole, counting, grouping, histories,
-		editing, drawing, operating, scoping, outcomes, progressing, accessing,
+		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing,
 	} {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {

@@ -1,0 +1,15 @@
+package queues
+
+import "fmt"
+
+// Full says that a queue is new and would be one too many. Nothing was changed.
+type Full struct {
+	Queue string
+	Limit int
+}
+
+// Error names the queue, and what to do.
+func (f *Full) Error() string {
+	return fmt.Sprintf("%q would be a new queue, and there are %d already, which is the limit; nothing was changed: "+
+		"use a queue that exists, remove one that is empty, or raise limits.queues in the configuration file", f.Queue, f.Limit)
+}

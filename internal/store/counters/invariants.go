@@ -1,0 +1,58 @@
+package counters
+
+import (
+	"fmt"
+	"strings"
+
+	"redrive/internal/store/db"
+)
+
+// Invariants are what holds after every commit: each rollup is what counting the
+// rows gives.
+func (*Book) Invariants() []db.Invariant {
+	const (
+		queue = `CASE WHEN queue IN (SELECT name FROM labels WHERE kind = 'queue') THEN queue ELSE 'other' END`
+		typ   = `CASE WHEN type IN (SELECT name FROM labels WHERE kind = 'type') THEN type ELSE 'other' END`
+	)
+	return []db.Invariant{
+		{What: "jobs by state are counted right", Query: differing("queue || ' ' || status", "queue, status",
+			`SELECT queue, status, n, 0 FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
+			`SELECT queue, state AS status, 0, count(*) FROM jobs GROUP BY queue, state`)},
+		{What: "jobs by view are counted right", Query: differing("queue || ' ' || status", "queue, status",
+			`SELECT queue, status, n, 0 FROM depths WHERE status IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
+			`SELECT queue, CASE letter WHEN 'stored' THEN 'dead_letter' WHEN 'refused' THEN 'dlq_failed' ELSE 'trashed' END, 0, count(*)
+				FROM jobs WHERE letter <> '' GROUP BY 1, 2`,
+			`SELECT queue, 'held', 0, count(*) FROM jobs WHERE held = 1 GROUP BY queue`)},
+		{What: "jobs without a handler are counted right, by queue and type", Query: differing("queue || ' ' || type", "queue, type",
+			`SELECT queue, type, n, 0 FROM held`,
+			`SELECT queue, type, 0, count(*) FROM jobs WHERE held = 1 GROUP BY queue, type`)},
+		{What: "open dead letters are counted right, by queue, type and reason", Query: differing(
+			"queue || ' ' || type || ' ' || reason", "queue, type, reason",
+			`SELECT queue, type, reason, n, 0 FROM reasons`,
+			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM (SELECT j.queue, j.type, l.reason FROM dead_letters AS l
+				JOIN jobs AS j ON j.seq = l.job_seq WHERE l.open = 1) GROUP BY 1, 2, 3`)},
+		{What: "what is counted adds up", Query: `SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
+		{What: "completed jobs are in the counters", Query: `SELECT 'completed (' || there || ' there, ' || counted || ' counted)' AS id FROM (
+			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,
+				(SELECT coalesce(sum(succeeded), 0) FROM counters) AS counted) WHERE there > counted`},
+		{What: "what is counted by the minute is in the counters", Query: `SELECT type AS id FROM (
+			SELECT type, sum(succeeded) AS s, sum(failed) AS f, sum(replayed) AS r, sum(dlq_failed) AS d FROM minutes GROUP BY type) AS m
+			WHERE NOT EXISTS (SELECT 1 FROM counters AS c WHERE c.type = m.type GROUP BY c.type
+				HAVING sum(succeeded) >= s AND sum(failed) >= f AND sum(replayed) >= r AND sum(dlq_failed) >= d)`},
+		{What: "names are kept within their bound, and nothing is counted under another", Query: fmt.Sprintf(`
+			SELECT kind AS id FROM labels GROUP BY kind HAVING count(*) > %d
+			UNION ALL SELECT 'queue ' || queue FROM (SELECT queue FROM counters UNION SELECT queue FROM reasons WHERE n <> 0)
+				WHERE queue NOT IN ('', 'other') AND queue NOT IN (SELECT name FROM labels WHERE kind = 'queue')
+			UNION ALL SELECT 'type ' || type FROM (SELECT type FROM counters UNION SELECT type FROM minutes
+				UNION SELECT type FROM reasons WHERE n <> 0)
+				WHERE type <> 'other' AND type NOT IN (SELECT name FROM labels WHERE kind = 'type')`, maxLabels)},
+	}
+}
+
+// differing is the query for sums that are not what they count: the first part
+// gives what is counted, the others what is there. The ids say how many of both.
+func differing(id, key, counted string, there ...string) string {
+	return `WITH counts (` + key + `, counted, there) AS (` + strings.Join(append([]string{counted}, there...), ` UNION ALL `) +
+		`) SELECT ` + id + ` || ' (' || sum(counted) || ' counted, ' || sum(there) || ' there)' AS id FROM counts
+		GROUP BY ` + key + ` HAVING sum(counted) <> sum(there)`
+}
