@@ -69,7 +69,7 @@ var rooms = map[string]string{
 	"web/templates/operationpage": "access web/templates web/templates/format web/templates/link",
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
-	"cmd/dashboard": "access bulk client config demo engine handler live resource seed server server/pages server/view server/web store store/db store/search store/sqlite " +
+	"cmd/dashboard": "access bulk client config demo engine handler live resource seed server server/pages server/view server/web store store/counters store/db store/search store/sqlite " +
 		"web/static web/templates web/templates/policypage webhook",
 }
 

@@ -26,6 +26,7 @@ import (
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
 	"redrive/internal/store"
+	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
@@ -167,6 +168,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.store, err = store.Open(ctx, store.Options{
 		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
 		MaxBytes: a.config.Limits().WriteBytes, Statements: a.config.Limits().Statements,
+		Limits: counters.Limits{Queues: a.config.Limits().Queues, Reserved: a.config.NamedQueues()},
 		OnCommit: func(changes []job.Change) {
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)
@@ -262,7 +264,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 	if a.worker == "" {
 		a.worker = workerName()
 	}
-	a.metrics = server.NewMetrics()
+	a.metrics = server.NewMetrics(a.store.Counters.Label)
 	a.engine, err = engine.New(engine.Options{
 		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text, Rules: a.config.Rules().AfterFailure,
 		Kept: a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,

@@ -224,6 +224,19 @@ func (c *Config) Rules() *rules.Set { return c.rules }
 // Queues are the names of the queues that the file mentions, in order.
 func (c *Config) Queues() []string { return slices.Sorted(maps.Keys(c.queues)) }
 
+// NamedQueues are the queues that the file names anywhere: those of [Config.Queues],
+// those into which rules move jobs, and the one of jobs that name none.
+func (c *Config) NamedQueues() []string {
+	all := append(c.Queues(), "default")
+	for _, rule := range c.written.before {
+		if rule.Queue != "" {
+			all = append(all, rule.Queue)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // under puts a path before the field of an error.
 func under(path string, err error) error {
 	if wrong, ok := errors.AsType[*invalid.Error](err); ok {

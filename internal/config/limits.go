@@ -18,6 +18,7 @@ type Limits struct {
 	Websockets   int // open pages of one address that hear of changes
 	AddressShare int // percent of each of these that one address can have alone
 	Statements   int // texts of queries that are kept prepared
+	Queues       int // names of queues
 }
 
 const (
@@ -30,7 +31,7 @@ const (
 func defaultLimits() Limits {
 	return Limits{
 		Connections: 12_000, Requests: 1_000, RequestBytes: 128 * mib, WriteBytes: 128 * mib,
-		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256,
+		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256, Queues: 1000,
 	}
 }
 
@@ -50,6 +51,7 @@ func (c *Config) readLimits(v value) error {
 		"websockets":    into(&l.Websockets, between(1, 1_000_000)),
 		"address_share": into(&l.AddressShare, between(1, 100)),
 		"statements":    into(&l.Statements, between(16, 100_000)),
+		"queues":        into(&l.Queues, between(1, 1_000_000)),
 	})
 }
 

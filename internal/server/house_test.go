@@ -77,7 +77,7 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	hub := live.New(s, live.Options{CheckOrigin: CheckOrigin(c)})
 	var o Options
 	o = Options{
-		Config: c, Hub: hub, Metrics: NewMetrics(),
+		Config: c, Hub: hub, Metrics: NewMetrics(s.Counters.Label),
 		Engine: web.Engine{
 			Running: func() map[string]int { return map[string]int{"orders": 1} },
 			Knows:   func(typ string) bool { return typ != "unknown" },

@@ -33,16 +33,19 @@ type Metrics struct {
 	delay    *prometheus.HistogramVec
 	decided  *prometheus.CounterVec
 	refused  *prometheus.CounterVec
-	queues   labels
-	deciders labels
+	label    func(queue string) string
+	deciders deciders
 }
 
-// NewMetrics returns metrics with a registry of their own.
-func NewMetrics() *Metrics {
+// NewMetrics returns metrics with a registry of their own. Label is what they call
+// a queue: its name, or "other" past the bound. The counters of the database are
+// bounded by the same, so that a queue has one name everywhere.
+func NewMetrics(label func(queue string) string) *Metrics {
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &Metrics{
+		label:    label,
 		registry: prometheus.NewRegistry(),
 		duration: histogram("redrive_attempt_duration_seconds", "How long attempts took.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}, "queue", "outcome"),
@@ -69,7 +72,7 @@ func NewMetrics() *Metrics {
 
 // Settled records an attempt that has ended. It does not block.
 func (m *Metrics) Settled(j job.Job, s job.Settlement) {
-	queue, a := m.queues.bound(j.Queue), s.Attempt
+	queue, a := m.label(j.Queue), s.Attempt
 	m.duration.WithLabelValues(queue, string(a.Outcome)).Observe(a.FinishedAt.Sub(a.StartedAt).Seconds())
 	due := j.RunAt
 	if due.Before(j.EnqueuedAt) {
@@ -84,7 +87,7 @@ func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 		m.delay.WithLabelValues(queue, strategy).Observe(d.Final.Seconds())
 	}
 	if a.DecidedBy != "" {
-		m.decided.WithLabelValues(label(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
+		m.decided.WithLabelValues(readable(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
 	}
 }
 
@@ -105,27 +108,26 @@ func decider(code string) string {
 	return who + ":" + kind
 }
 
-// labels bounds the number of values of a label: after the first thousand every
-// new one is "other". Names of queues and types come from programs, and a
-// monitoring system pays for each.
-type labels struct {
+// deciders bounds who is told apart: after the first hundred every new one is
+// "other", because a monitoring system pays for each.
+type deciders struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
 const (
-	maxLabels = 1000
-	other     = "other"
+	maxDeciders = 100
+	other       = "other"
 )
 
 // bound returns the value itself, or "other".
-func (l *labels) bound(value string) string {
+func (l *deciders) bound(value string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.seen[value]:
 		return value
-	case len(l.seen) >= maxLabels:
+	case len(l.seen) >= maxDeciders:
 		return other
 	case l.seen == nil:
 		l.seen = map[string]bool{}
@@ -208,7 +210,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	s, now := collection{c, out}, time.Now()
 	read(s, "jobs_failed_total", s.tallies)(c.View.Tallies(ctx))
-	read(s, "redrive_jobs", s.queues)(c.View.Queues(ctx, now))
+	s.queues()
 	read(s, "redrive_dead_letters", s.reasons)(c.View.Reasons(ctx))
 	read(s, "redrive_search_lag_jobs", func(lag int) { s.gauge("redrive_search_lag_jobs", float64(lag)) })(c.View.SearchLag(ctx))
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
@@ -265,31 +267,29 @@ func (s collection) tallies(tallies []queues.Tally) {
 	for _, t := range tallies {
 		for _, counter := range t.Totals.Counters() {
 			desc := s.descs[counter.Name+"_total"]
-			s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), t.Queue, label(t.Type))
+			s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), t.Queue, readable(t.Type))
 		}
 	}
 }
 
-// queues reports depths and workers. Queues beyond the bound of labels are added
-// up.
-func (s collection) queues(all []queues.Info) {
-	type key struct{ queue, state string }
-	var names labels
-	jobs, workers, running := map[key]int64{}, map[key]int64{}, s.Engine.Running()
-	for _, q := range all {
-		name := names.bound(q.Name)
+// queues reports depths and workers, from memory. Queues beyond the bound of
+// labels are added up.
+func (s collection) queues() {
+	for queue, depths := range s.View.DepthsByLabel() {
 		for _, state := range job.States() {
-			jobs[key{name, string(state)}] += q.Depths[job.Status(state)]
+			s.gauge("redrive_jobs", float64(depths[job.Status(state)]), queue, string(state))
 		}
-		busy := int64(running[q.Name])
-		workers[key{name, "busy"}] += busy
-		workers[key{name, "free"}] += max(0, int64(s.Config.Workers(q.Name))-busy)
 	}
-	for k, n := range jobs {
-		s.gauge("redrive_jobs", float64(n), k.queue, k.state)
+	type places struct{ busy, free int }
+	workers, running := map[string]places{}, s.Engine.Running()
+	for _, name := range s.View.QueueNames() {
+		busy, label := running[name], s.View.Label(name)
+		p := workers[label]
+		workers[label] = places{p.busy + busy, p.free + max(0, s.Config.Workers(name)-busy)}
 	}
-	for k, n := range workers {
-		s.gauge("redrive_workers", float64(n), k.queue, k.state)
+	for queue, p := range workers {
+		s.gauge("redrive_workers", float64(p.busy), queue, "busy")
+		s.gauge("redrive_workers", float64(p.free), queue, "free")
 	}
 }
 
@@ -304,7 +304,7 @@ func (s collection) reasons(counts []filter.ReasonCount) {
 		all[r.Reason] = r.Count
 	}
 	for reason, n := range all {
-		s.gauge("redrive_dead_letters", float64(n), label(string(reason)))
+		s.gauge("redrive_dead_letters", float64(n), readable(string(reason)))
 	}
 }
 
@@ -321,5 +321,5 @@ func (s collection) usage(u retention.Usage, now time.Time) {
 	s.gauge("redrive_dead_letter_queue_max_age_seconds", keeps.Age.Seconds())
 }
 
-// label makes a value that every reader of metrics accepts.
-func label(s string) string { return clip.Text(s, job.MaxType) }
+// readable makes a value that every reader of metrics accepts.
+func readable(s string) string { return clip.Text(s, job.MaxType) }

@@ -243,12 +243,12 @@ func TestMetrics_RetryDelays(t *testing.T) {
 	}
 }
 
-func TestMetrics_LabelsAreBounded(t *testing.T) {
-	var l labels
-	for i := range 3 * maxLabels {
+func TestMetrics_DecidersAreBounded(t *testing.T) {
+	var l deciders
+	for i := range 3 * maxDeciders {
 		l.bound(strings.Repeat("q", i+1))
 	}
-	if got := l.bound("another"); got != other || len(l.seen) != maxLabels {
+	if got := l.bound("another"); got != other || len(l.seen) != maxDeciders {
 		t.Errorf("the value after %d is %q", len(l.seen), got)
 	}
 	if got := l.bound("q"); got != "q" {

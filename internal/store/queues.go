@@ -69,7 +69,8 @@ func (s *Store) removable(queue string, most int64) error {
 			continue
 		}
 		if n != 0 {
-			return &job.Conflict{Problem: fmt.Sprintf("the queue %s is not empty: it has %d jobs that are %s; nothing was removed", queue, n, status)}
+			return &job.Conflict{Problem: fmt.Sprintf(
+				"the queue %s is not empty: it has %d jobs that are %s; nothing was removed", queue, n, status)}
 		}
 	}
 	if finished > most {

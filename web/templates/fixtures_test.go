@@ -280,7 +280,7 @@ func overview(f templates.Frame) templates.Overview {
 
 func overviewStates(all map[string]page) {
 	all["overview"] = overview(frame("overview", "Overview"))
-	all["overview-healthy"] = templates.Overview{Frame: quiet("overview", "Overview"), LastHour: hour(10, 0, 1)[:50], Queues: queueInfos()[:1]}
+	all["overview-healthy"] = templates.Overview{Frame: quiet("overview", "Overview"), LastHour: hour(10, 0, 1)[:50], Queues: queueInfos()}
 	all["overview-first-run"] = templates.Overview{Frame: fresh("overview", "Overview"), LastHour: make([]job.Totals, 60), FirstRun: true}
 	f := frame("overview", "Overview")
 	f.Demo = demo()
@@ -365,11 +365,11 @@ func deadLetterStates(all map[string]page) {
 func queuesStates(all map[string]page) {
 	f := frame("queues", "Queues")
 	all["queues"] = queuepage.List{
-		Frame: f, Queues: queueInfos(), Configs: configs(),
+		Frame: f, Queues: queueInfos(), Total: 9, Workers: 62, LastHour: hour(700, 60, 5), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
 	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
-	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Configs: configs()}
+	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Total: 2, Workers: 14, Configs: configs()}
 	all["queues-first-run"] = queuepage.List{Frame: fresh("queues", "Queues")}
 }
 

@@ -14,10 +14,10 @@ import (
 // Overview is the page /.
 type Overview struct {
 	Frame
-	LastHour   []job.Totals // 60 minutes, oldest first
-	Queues     []queues.Info
-	Failing    []job.Job // newest failed jobs
-	Refused    []Refused // newest first
+	LastHour   []job.Totals  // 60 minutes, oldest first
+	Queues     []queues.Info // all of them, or those with the most live jobs
+	Failing    []job.Job     // newest failed jobs
+	Refused    []Refused     // newest first
 	Reasons    []filter.ReasonCount
 	Groups     []failures.Group // open ones with the most failures in the last day
 	Letters    LetterUsage
@@ -54,20 +54,6 @@ func counters(v Overview) []counterView {
 	return all
 }
 
-// fullest are the queues of the overview: all of them, or those with the most
-// live jobs.
-func (v Overview) fullest() []queues.Info {
-	return TopQueues(v.Queues, maxFullest, func(a, b queues.Info) int { return cmp.Compare(liveJobs(a), liveJobs(b)) })
-}
-
-// liveJobs is how many jobs of a queue have not ended.
-func liveJobs(q queues.Info) (n int64) {
-	for _, s := range LiveStates() {
-		n += q.Depths[job.Status(s)]
-	}
-	return n
-}
-
 // soonest picks the jobs that are tried again first.
 func soonest(jobs []job.Job, limit int) []job.Job {
 	var waiting []job.Job
@@ -81,6 +67,3 @@ func soonest(jobs []job.Job, limit int) []job.Job {
 	})
 	return waiting[:min(limit, len(waiting))]
 }
-
-// maxFullest is how many rows the states by queue have.
-const maxFullest = 20

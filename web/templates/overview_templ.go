@@ -911,7 +911,7 @@ func statesByQueue(v Overview) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, q := range v.fullest() {
+		for _, q := range v.Queues {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<tr><th scope=\"row\" class=\"key\"><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1042,7 +1042,7 @@ func statesByQueue(v Overview) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = MoreQueues(len(v.Queues)-len(v.fullest()), "Shown are those with the most live jobs.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = MoreQueues(v.QueueCount-len(v.Queues), "Shown are those with the most live jobs.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1,11 +1,7 @@
 package templates
 
 import (
-	"cmp"
-	"slices"
-
 	"redrive/internal/job"
-	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates/format"
 )
@@ -41,18 +37,6 @@ func liveParts(d job.Depths) (parts []MeterPart, total int64) {
 		}
 	}
 	return parts, total
-}
-
-// TopQueues are the n queues that come last in an order, by name.
-func TopQueues(all []queues.Info, n int, order func(a, b queues.Info) int) []queues.Info {
-	if len(all) <= n {
-		return all
-	}
-	top := slices.Clone(all)
-	slices.SortStableFunc(top, func(a, b queues.Info) int { return order(b, a) })
-	top = top[:n]
-	slices.SortFunc(top, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
-	return top
 }
 
 // Executions is how many attempts ended.

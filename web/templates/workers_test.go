@@ -20,7 +20,7 @@ func claimedJob(n int, for_, lease time.Duration) job.Job {
 func workersView(f templates.Frame) queuepage.Workers {
 	late := claimedJob(3, 50*time.Second, 20*time.Second)
 	return queuepage.Workers{
-		Frame: f, Name: "shop-1:4711", Since: now.Add(-26 * time.Hour),
+		Frame: f, Name: "shop-1:4711", Since: now.Add(-26 * time.Hour), Total: 4, Places: 16,
 		Queues: []queuepage.WorkerQueue{
 			{Name: "email", Workers: 10, Running: 3, Waiting: 118}, {Name: "payments", Workers: 4, Running: 4, Waiting: 41},
 			{Name: "reports", Workers: 2, PausedAt: now.Add(-time.Hour)}, {Name: "search", Waiting: 12},

@@ -99,6 +99,9 @@ func (a *API) Routes(r *web.Routes) {
 	for _, act := range a.Acts() {
 		r.Post(v1+act.Path, access.Operate, act.answer)
 	}
+	for _, act := range a.ManageActs() {
+		r.Post(v1+act.Path, access.Manage, act.answer)
+	}
 	for _, act := range a.AccessActs() {
 		r.Post(v1+act.Path, access.Manage, act.answer)
 	}
@@ -142,6 +145,9 @@ type Outcome struct {
 func (a *API) Acts() []Act {
 	return slices.Concat(a.jobActs(), a.queueActs(), a.groupActs(), a.operationActs())
 }
+
+// ManageActs are those that nobody can take back.
+func (a *API) ManageActs() []Act { return []Act{a.removeQueue()} }
 
 // answer answers a program. Unlike a form it is never redirected: it gets the
 // object and the status.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -256,7 +255,7 @@ func (a *API) checkKnown(queue string) error {
 	if err := job.CheckQueue(queue); err != nil {
 		return err
 	}
-	if !slices.Contains(a.QueueNames(), queue) {
+	if !a.KnowsQueue(queue) {
 		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
 			"%q is unknown: no job was ever in it, and the configuration does not mention it", clip.Text(queue, 64))}
 	}

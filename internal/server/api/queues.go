@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -38,12 +39,27 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 	return shapeUsage(u, a.Config.Retention(), now), err
 }
 
-// queues is GET /queues: the queues that had a job. One that is only configured
-// is found by its name.
+// queues is GET /queues: the queues that had a job, by name, a thousand on a page.
+// One that is only configured is found by its name.
 func (a *API) queues(c echo.Context) (web.Object, error) {
-	all, err := a.View.Queues(c.Request().Context(), time.Now())
+	names, next := a.View.QueueNames(), ""
+	if after := c.QueryParam("after"); after != "" {
+		if err := job.CheckQueue(after); err != nil {
+			return nil, web.FailIn(web.BadParameter, "after", "is not the name of a queue, as the answer before calls it next")
+		}
+		from, found := slices.BinarySearch(names, after)
+		if found {
+			from++
+		}
+		names = names[from:]
+	}
+	if len(names) > web.MaxQueues {
+		names = names[:web.MaxQueues]
+		next = names[web.MaxQueues-1]
+	}
+	all, err := a.View.Queues(c.Request().Context(), time.Now(), names)
 	running := a.Engine.Running()
-	return web.Object{"queues", web.List(all, func(q queues.Info) web.Object { return a.shapeQueue(q, running) })}, err
+	return page("queues", web.List(all, func(q queues.Info) web.Object { return a.shapeQueue(q, running) }), next, false), err
 }
 
 // queue is GET /queues/{name}.
@@ -96,6 +112,25 @@ func (a *API) queueAct(name string, do func(context.Context, time.Time, string, 
 	}}
 }
 
+// removeQueue removes an empty queue, with its finished jobs. One that the
+// configuration names would be known again at once.
+func (a *API) removeQueue() Act {
+	return Act{"/queues/:name/remove", func(c echo.Context) (Outcome, error) {
+		queue, err := a.ParamQueue(c)
+		if err == nil {
+			err = readNothing(c)
+		}
+		if err == nil && slices.Contains(a.Config.Queues(), queue) {
+			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; take it out there first, and start the dashboard again")
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
+		jobs, err := a.View.RemoveQueue(c.Request().Context(), time.Now(), queue, web.Actor(c))
+		return Outcome{Program: web.Object{"queue", queue, "removed_jobs", jobs}, Text: "Removed " + queue, Page: "/queues"}, err
+	}}
+}
+
 // workerAct pauses or resumes the worker. Its addresses and texts say "quiet",
 // which is the word that programs and people know.
 func (a *API) workerAct(name string, pause bool, text string) Act {
@@ -115,7 +150,7 @@ func (a *API) workerAct(name string, pause bool, text string) Act {
 // workers is GET /workers: the worker in this process, and the jobs that any
 // worker has claimed.
 func (a *API) workers(c echo.Context) (web.Object, error) {
-	all, err := a.WorkerQueues(c.Request().Context())
+	all, err := a.WorkerQueues(c.Request().Context(), web.MaxQueues)
 	if err != nil {
 		return nil, err
 	}

@@ -73,12 +73,16 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, dead, v.Errors))
 	into(&r, &v.Letters)(p.letterUsage(ctx, now))
-	v.Configs = p.queueConfigs(p.View.QueueNames()...)
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
 	v.Refused = p.refused(ctx, &r, filter.Filter{Queue: f.Queue, Type: f.Type})
 	inTime(&r, &v.List)(p.View.Letters(ctx, f, after, web.PageLimit))
+	var queues []string
+	for _, refused := range v.Refused {
+		queues = append(queues, refused.Job.Queue)
+	}
+	v.Configs = p.queueConfigs(queues...)
 	into(&r, &v.Groups)(p.View.GroupsOf(ctx, v.List.Letters))
 	v.Slow = r.slow
 	return p.show(c, r, v.Page())
@@ -286,7 +290,7 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit {
 	v := jobpage.Edit{
 		Frame: p.frame(c, "Replay "+j.Type, "jobs"), Job: j, Form: map[string]string{}, Errors: map[string]string{},
-		Policy: j.Policy, Queues: p.QueueNames(), Uses: p.policyNames(),
+		Policy: j.Policy, Queues: p.QueueChoices(), Uses: p.policyNames(),
 	}
 	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden

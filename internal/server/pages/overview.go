@@ -25,10 +25,13 @@ import (
 )
 
 const (
-	failingLimit = 12 // rows of the overview
-	refusedLimit = 20 // jobs whose dead letter was refused, above a list
-	causesLimit  = 5  // error groups on the overview and on the page of a queue
-	openLimit    = 5  // operations on the overview
+	failingLimit = 12  // rows of the overview
+	refusedLimit = 20  // jobs whose dead letter was refused, above a list
+	causesLimit  = 5   // error groups on the overview and on the page of a queue
+	openLimit    = 5   // operations on the overview
+	fullestLimit = 20  // queues on the overview
+	queuesLimit  = 100 // queues on the pages of queues and workers
+	heldLimit    = 50  // types that wait for a handler
 )
 
 // overview is the page /: what fails, how full the dead-letter queue is, and what
@@ -38,7 +41,7 @@ func (p *Pages) overview(c echo.Context) error {
 	v := templates.Overview{Frame: p.frame(c, "Overview", "overview")}
 	var r reads
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
-	into(&r, &v.Queues)(p.View.Queues(ctx, now))
+	into(&r, &v.Queues)(p.View.Queues(ctx, now, p.fullest()))
 	into(&r, &v.Reasons)(p.View.Reasons(ctx))
 	into(&r, &v.Letters)(p.letterUsage(ctx, now))
 	into(&r, &v.Operations)(p.openOperations(ctx))
@@ -97,16 +100,47 @@ func (p *Pages) openOperations(ctx context.Context) ([]operation.Operation, erro
 	return all[:min(len(all), openLimit)], err
 }
 
+// fullest names the queues of the overview: those with the most jobs that have
+// not ended.
+func (p *Pages) fullest() []string {
+	var live []job.Status
+	for _, state := range templates.LiveStates() {
+		live = append(live, job.Status(state))
+	}
+	return web.Foremost(fullestLimit, p.View.QueueNames(), p.View.Fullest(fullestLimit, live))
+}
+
 // queues is the page /queues. It shows the queues that had jobs and those that
 // are only configured.
 func (p *Pages) queues(c echo.Context) error {
-	ctx := c.Request().Context()
-	v := queuepage.List{Frame: p.frame(c, "Queues", "queues")}
+	ctx, now, all := c.Request().Context(), time.Now(), p.QueueNames()
+	v := queuepage.List{Frame: p.frame(c, "Queues", "queues"), Total: len(all)}
 	var r reads
-	into(&r, &v.Queues)(p.Queues(ctx))
-	into(&r, &v.Held)(p.View.Held(ctx))
-	v.Configs = p.queueConfigs(p.QueueNames()...)
+	names, err := p.attention(ctx, all)
+	if err != nil {
+		return err
+	}
+	into(&r, &v.Queues)(p.Queues(ctx, names))
+	into(&r, &v.Held)(p.View.Held(ctx, "", heldLimit))
+	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
+	v.Configs = p.queueConfigs(names...)
+	for _, name := range all {
+		v.Workers += p.Config.Workers(name)
+	}
 	return p.show(c, r, v.Page())
+}
+
+// attention names the queues that somebody has to look at most: for dead letters
+// that were refused, then for a pause, for dead letters, for a backlog.
+func (p *Pages) attention(ctx context.Context, all []string) ([]string, error) {
+	if len(all) <= queuesLimit {
+		return all, nil
+	}
+	paused, err := p.View.PausedQueues(ctx, queuesLimit)
+	refused := p.View.Fullest(queuesLimit, []job.Status{job.StatusDLQFailed})
+	waiting := []job.Status{job.Status(job.Available), job.Status(job.Retryable), job.Status(job.Scheduled)}
+	others := p.View.Fullest(queuesLimit, []job.Status{job.StatusDeadLetter}, waiting)
+	return web.Foremost(queuesLimit, all, refused, paused, others), err
 }
 
 // queueConfigs is what the configuration says about some queues, and how many of
@@ -138,9 +172,8 @@ func (p *Pages) queue(c echo.Context) error {
 	v.Failing = p.failing(ctx, &r, name)
 	var groups failures.List
 	inTime(&r, &groups)(p.View.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit))
-	into(&r, &v.Held)(p.View.Held(ctx))
+	into(&r, &v.Held)(p.View.Held(ctx, name, heldLimit))
 	v.Groups, v.Slow = groups.Groups, r.slow
-	v.Held = slices.DeleteFunc(v.Held, func(h queues.Held) bool { return h.Queue != name })
 	return p.show(c, r, v.Page())
 }
 
@@ -174,7 +207,11 @@ func (p *Pages) workers(c echo.Context) error {
 	v := queuepage.Workers{
 		Frame: p.frame(c, "Workers", "workers"), Name: p.Engine.Worker, Since: p.began.UTC(), Stuck: p.Engine.Stuck(), Waits: map[string]bool{},
 	}
-	all, err := p.WorkerQueues(c.Request().Context())
+	for _, name := range p.QueueNames() {
+		v.Total++
+		v.Places += p.Config.Workers(name)
+	}
+	all, err := p.WorkerQueues(c.Request().Context(), queuesLimit)
 	if err != nil {
 		return err
 	}
@@ -202,7 +239,7 @@ func (p *Pages) workers(c echo.Context) error {
 func (p *Pages) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
-	v := failurepage.List{Frame: p.frame(c, "Failures", "failures"), Queues: p.View.QueueNames(), After: values.Get("after")}
+	v := failurepage.List{Frame: p.frame(c, "Failures", "failures"), Queues: p.QueueChoices(), After: values.Get("after")}
 	filter, after, wrong := web.GroupQuery(values)
 	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)

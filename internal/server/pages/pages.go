@@ -94,6 +94,9 @@ func (p *Pages) Routes(r *web.Routes) {
 	for _, act := range p.api.Acts() {
 		r.Post(act.Path, access.Operate, p.form(act))
 	}
+	for _, act := range p.api.ManageActs() {
+		r.Post(act.Path, access.Manage, p.form(act))
+	}
 	for _, act := range p.api.AccessActs() {
 		r.Post("/access"+act.Path, access.Manage, p.accessForm(act))
 	}

@@ -200,16 +200,42 @@ func eachOf[K comparable, T any](all map[K]T, hide func(T) T) map[K]T {
 // Snapshot is the newest totals, without a look at the database.
 func (v *View) Snapshot() job.Snapshot { return v.store.Snapshot() }
 
-// QueueNames lists the queues that had a job.
+// QueueNames lists the queues that are known, sorted. They must not be changed.
 func (v *View) QueueNames() []string { return v.store.Counters.QueueNames() }
 
-// Queues lists the queues that had a job, with their numbers.
-func (v *View) Queues(ctx context.Context, now time.Time) ([]queues.Info, error) {
-	return v.store.Counters.Queues(ctx, now)
+// HasQueue reports whether a queue is known.
+func (v *View) HasQueue(name string) bool { return v.store.Counters.HasQueue(name) }
+
+// Queues describes some of the queues that are known.
+func (v *View) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
+	return v.store.Counters.Queues(ctx, now, names)
 }
 
-// Held counts the jobs that wait for others with their key.
-func (v *View) Held(ctx context.Context) ([]queues.Held, error) { return v.store.Counters.Held(ctx) }
+// PausedQueues names the queues that were paused last.
+func (v *View) PausedQueues(ctx context.Context, limit int) ([]string, error) {
+	return v.store.Counters.PausedQueues(ctx, limit)
+}
+
+// Fullest names the queues with the most jobs of some statuses.
+func (v *View) Fullest(n int, orders ...[]job.Status) []string {
+	return v.store.Counters.Fullest(n, orders...)
+}
+
+// DepthsByLabel counts the jobs by what metrics call their queues.
+func (v *View) DepthsByLabel() map[string]job.Depths { return v.store.Counters.DepthsByLabel() }
+
+// Label is what metrics call a queue.
+func (v *View) Label(queue string) string { return v.store.Counters.Label(queue) }
+
+// Held counts the jobs that wait for a handler, by queue and type.
+func (v *View) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
+	return v.store.Counters.Held(ctx, queue, limit)
+}
+
+// RemoveQueue removes an empty queue with its finished jobs.
+func (v *View) RemoveQueue(ctx context.Context, now time.Time, queue string, by audit.Actor) (jobs int64, err error) {
+	return v.store.RemoveQueue(ctx, now, queue, by)
+}
 
 // Tallies is the counters by queue and type.
 func (v *View) Tallies(ctx context.Context) ([]queues.Tally, error) {

@@ -18,6 +18,7 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/rules"
 	"redrive/internal/server/view"
 	"redrive/internal/wire"
@@ -213,6 +214,7 @@ var (
 	MediaType     = Kind{"unsupported_media_type", http.StatusUnsupportedMediaType, "This kind of content is not accepted"}
 	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
 	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "A value is not right"} // in the body
+	QueuesFull    = Kind{"too_many_queues", http.StatusUnprocessableEntity, "There are too many queues"}
 	Refused       = Kind{"refused_by_rule", http.StatusUnprocessableEntity, "Refused by a rule"}
 	ResendRefused = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
 	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
@@ -261,6 +263,7 @@ func Describe(err error) *Failure {
 		large  *http.MaxBytesError
 		routed *echo.HTTPError
 		no     *access.Refusal
+		full   *queues.Full
 	)
 	advice := func(otherwise string) string { return cmp.Or(view.Advice(err), otherwise) }
 	switch {
@@ -272,6 +275,8 @@ func Describe(err error) *Failure {
 		return FailIn(InvalidValue, field.Field, field.Problem)
 	case errors.As(err, &ruled):
 		return RefusedBy("", ruled)
+	case errors.As(err, &full):
+		return FailIn(QueuesFull, "queue", full.Error())
 	case errors.As(err, &large):
 		return Fail(TooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit))
 	case errors.As(err, &routed) && routed.Code == http.StatusNotFound:

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -163,10 +164,15 @@ func (s *Site) ParamQueue(c echo.Context) (string, error) {
 	if err := job.CheckQueue(name); err != nil {
 		return "", InAddress(err)
 	}
-	if !slices.Contains(s.QueueNames(), name) {
+	if !s.KnowsQueue(name) {
 		return "", job.ErrNotFound
 	}
 	return name, nil
+}
+
+// KnowsQueue reports whether a queue had a job or is configured.
+func (s *Site) KnowsQueue(name string) bool {
+	return slices.Contains(s.Config.Queues(), name) || s.View.HasQueue(name)
 }
 
 // QueueNames are the queues that had a job and those that are configured.
@@ -174,11 +180,47 @@ func (s *Site) QueueNames() []string {
 	return slices.Compact(slices.Sorted(slices.Values(append(s.Config.Queues(), s.View.QueueNames()...))))
 }
 
-// Queues are the queues of [Site.QueueNames] by their names, with their numbers.
-func (s *Site) Queues(ctx context.Context) ([]queues.Info, error) {
-	all, err := s.View.Queues(ctx, time.Now())
-	for _, name := range s.Config.Queues() {
-		if !slices.ContainsFunc(all, func(q queues.Info) bool { return q.Name == name }) {
+// MaxQueues is how many queues an answer to a program lists, and how many a form
+// has to choose from.
+const MaxQueues = 1000
+
+// QueueChoices are the queues that a form has to choose from: all of them, or the
+// ones that are configured and those with the most jobs.
+func (s *Site) QueueChoices() []string {
+	var all []job.Status
+	for _, state := range job.States() {
+		all = append(all, job.Status(state))
+	}
+	return Foremost(MaxQueues, s.QueueNames(), s.Config.Queues(), s.View.Fullest(MaxQueues, all))
+}
+
+// Foremost picks up to n names, in the order of all: those of the lists that come
+// first, and then others.
+func Foremost(n int, all []string, first ...[]string) []string {
+	if len(all) <= n {
+		return all
+	}
+	picked := map[string]bool{}
+	for _, names := range append(first, all) {
+		for _, name := range names {
+			if len(picked) < n {
+				picked[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(picked))
+}
+
+// Queues describes some of the queues of [Site.QueueNames], in the order of their
+// names. One that is only configured has no numbers.
+func (s *Site) Queues(ctx context.Context, names []string) ([]queues.Info, error) {
+	all, err := s.View.Queues(ctx, time.Now(), names)
+	found := map[string]bool{}
+	for _, q := range all {
+		found[q.Name] = true
+	}
+	for _, name := range names {
+		if !found[name] {
 			all = append(all, queues.Info{Name: name})
 		}
 	}
@@ -186,18 +228,18 @@ func (s *Site) Queues(ctx context.Context) ([]queues.Info, error) {
 	return all, err
 }
 
-// Queue is one queue with its numbers. One that is only configured has had no job.
+// Queue is one queue with its numbers.
 func (s *Site) Queue(ctx context.Context, name string) (queues.Info, error) {
-	all, err := s.View.Queues(ctx, time.Now())
-	if i := slices.IndexFunc(all, func(q queues.Info) bool { return q.Name == name }); i >= 0 {
-		return all[i], err
-	}
-	return queues.Info{Name: name}, err
+	all, err := s.Queues(ctx, []string{name})
+	return all[0], err
 }
 
-// WorkerQueues are the queues of [Site.Queues], those with workers first.
-func (s *Site) WorkerQueues(ctx context.Context) ([]queues.Info, error) {
-	all, err := s.Queues(ctx)
+// WorkerQueues are up to n queues, those with workers first. When there are more,
+// they are the ones in which something runs or waits.
+func (s *Site) WorkerQueues(ctx context.Context, n int) ([]queues.Info, error) {
+	running := slices.Collect(maps.Keys(s.Engine.Running()))
+	waiting := s.View.Fullest(n, []job.Status{job.Status(job.Available)})
+	all, err := s.Queues(ctx, Foremost(n, s.QueueNames(), running, waiting))
 	idle := func(q queues.Info) int { return 1 - min(s.Config.Workers(q.Name), 1) }
 	slices.SortStableFunc(all, func(a, b queues.Info) int { return cmp.Compare(idle(a), idle(b)) })
 	return all, err

@@ -105,7 +105,8 @@ func (b *Book) flushLetters(t *db.Tx) error {
 
 // Load reads the counts at the start.
 func (b *Book) Load(src db.Source) error {
-	err := db.Steps(src, b.queueLabels.load, b.typeLabels.load, b.loadMinutes, b.loadDepths, b.loadCounters, b.loadLetters, b.loadOpened, b.loadQueues)
+	err := db.Steps(src, b.queueLabels.load, b.typeLabels.load, b.loadMinutes, b.loadDepths, b.loadCounters, b.loadLetters,
+		b.loadOpened, b.loadQueues)
 	b.publishNames()
 	return db.Wrap(err, "read the counters")
 }

@@ -132,19 +132,21 @@ func (k *kit) letterTypes() map[string]int64 {
 }
 
 // LettersAreCountedOutWhereTheyWereCountedIn: a letter that was counted as
-// "other" is so when it leaves, although a place has become free and the store was
+// "other" is so when it leaves, although places have become free and the store was
 // opened again.
 func LettersAreCountedOutWhereTheyWereCountedIn(k *kit) {
 	first := k.poison(typesTo(1000)...)
 	late := k.poison("late")[0]
 	k.same("the other letters", k.letterTypes()["other"], int64(1))
-	_, err := k.Discard(k.ctx, k.now, first[3].ID, 1, audit.Actor{Name: "eve"})
-	k.check(err)
+	for _, j := range first[3:5] {
+		_, err := k.Discard(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
+		k.check(err)
+	}
 	k.restart()
-	_, err = k.Replay(k.ctx, k.now, late.ID, 1, audit.Actor{Name: "eve"})
+	_, err := k.Replay(k.ctx, k.now, late.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	counts := k.letterTypes()
-	k.same("types, late and other", []int64{int64(len(counts)), counts["late"], counts["other"]}, []int64{999, 0, 0})
+	k.same("types, late and other", []int64{int64(len(counts)), counts["late"], counts["other"]}, []int64{998, 0, 0})
 }
 
 // TypesNewAtTheBoundInOneCommitDoNotDrift: of those that come together the first

@@ -99,7 +99,8 @@ func actionKinds() []actionKind {
 			{"group.resolve", "resolved an error group"}, {"group.ignore", "ignored an error group"},
 			{"group.reopen", "reopened an error group"}, {"group.note", "noted on an error group"},
 		}},
-		{"Queues", "queue.*", [][2]string{{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"}}},
+		{"Queues", "queue.*", [][2]string{{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"},
+			{"queue.purge", "removed a queue's finished jobs"}, {"queue.remove", "removed a queue"}}},
 		{"Workers", "worker.*", [][2]string{{"worker.quiet", "quieted the worker"}, {"worker.resume", "woke the worker"}}},
 		{"Lists", "", [][2]string{{audit.Export, "exported a list"}, {audit.ExportBegin, "began to export a long list"}}},
 		{"Logins", "", [][2]string{

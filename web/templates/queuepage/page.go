@@ -7,7 +7,6 @@
 package queuepage
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -26,28 +25,16 @@ import (
 // List is the page /queues.
 type List struct {
 	templates.Frame
-	Queues  []queues.Info
-	Configs map[string]templates.QueueConfig
-	Held    []queues.Held
+	Queues   []queues.Info // all of them, or those that most need attention
+	Total    int           // queues
+	Workers  int           // of all queues
+	LastHour []job.Totals  // of all queues, by the minute
+	Configs  map[string]templates.QueueConfig
+	Held     []queues.Held // the types that most jobs wait for
 }
 
-// maxQueues is how many rows a page of queues has.
-const maxQueues = 100
-
-// shown are the queues of the page: all of them, or those that most need
-// attention.
-func (v List) shown() []queues.Info { return templates.TopQueues(v.Queues, maxQueues, attention) }
-
-// attention orders queues by how much somebody has to look at them: for dead
-// letters that were refused, then for a pause, for dead letters, for a backlog.
-func attention(a, b queues.Info) int {
-	return cmp.Or(
-		cmp.Compare(a.Depths[job.StatusDLQFailed], b.Depths[job.StatusDLQFailed]),
-		a.PausedAt.Compare(b.PausedAt),
-		cmp.Compare(a.Depths[job.StatusDeadLetter], b.Depths[job.StatusDeadLetter]),
-		cmp.Compare(waiting(a), waiting(b)),
-	)
-}
+// maxStuck is how many handlers that do not return are listed.
+const maxStuck = 100
 
 // unattended reports whether nobody here works the queue off.
 func (v List) unattended(q queues.Info) bool {
@@ -61,16 +48,9 @@ func waiting(q queues.Info) int64 {
 
 // summary says how much all queues do.
 func summary(v List) string {
-	var workers int
-	var hour int64
-	for _, c := range v.Configs {
-		workers += c.Workers
-	}
-	for _, q := range v.Queues {
-		hour += templates.Sum(templates.Series(q.LastHour, templates.Executions))
-	}
-	return fmt.Sprintf("%s, %s, %s in the last hour", format.Counted(len(v.Queues), "queue", "queues"),
-		format.Counted(workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"))
+	hour := templates.Sum(templates.Series(v.LastHour, templates.Executions))
+	return fmt.Sprintf("%s, %s, %s in the last hour", format.Counted(v.Total, "queue", "queues"),
+		format.Counted(v.Workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"))
 }
 
 // workers says how busy a queue's workers are.
@@ -82,12 +62,17 @@ func workers(c templates.QueueConfig) string {
 }
 
 // heldTitle says how many jobs wait for a handler.
-func heldTitle(held []queues.Held) string {
-	var n int64
-	for _, h := range held {
-		n += h.Count
-	}
+func heldTitle(n int64) string {
 	return format.Counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
+}
+
+// moreHeld is how many jobs wait for a handler beside those that are listed.
+func (v List) moreHeld() int64 {
+	n := v.Snapshot.Depths[job.StatusHeld]
+	for _, h := range v.Held {
+		n -= h.Count
+	}
+	return n
 }
 
 // heldCount is the part of a list of types that says how many jobs wait, and where.
@@ -178,6 +163,51 @@ func (v View) statuses() []job.Status {
 	return append(all, job.StatusHeld, job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Completed), job.Status(job.Cancelled))
 }
 
+// finished is how many of the queue's jobs are over, and in nobody's hands.
+func (v View) finished() int64 {
+	d := v.Queue.Depths
+	return d[job.Status(job.Completed)] + d[job.Status(job.Cancelled)] + d[job.Status(job.Discarded)] - v.letters()
+}
+
+// letters is how many of the queue's jobs somebody can still replay or restore.
+func (v View) letters() int64 {
+	d := v.Queue.Depths
+	return d[job.StatusDeadLetter] + d[job.StatusDLQFailed] + d[job.StatusTrashed]
+}
+
+// occupied is how many jobs keep the queue from being removed.
+func (v View) occupied() int64 {
+	n := v.letters()
+	for _, s := range templates.LiveStates() {
+		n += v.Queue.Depths[job.Status(s)]
+	}
+	return n
+}
+
+// removal says what becomes of a queue that is removed, or why it cannot be.
+func (v View) removal() string {
+	if v.Configured {
+		return "The configuration file names this queue. It can be removed when it is no longer there."
+	}
+	if n := v.occupied(); n > 0 {
+		return "A queue can be removed when it is empty. " + format.Counted(n, "job in it waits, runs,", "jobs in it wait, run,") +
+			" can be replayed or can be restored."
+	}
+	s := "The queue is empty."
+	if n := v.finished(); n > 0 {
+		s = "No job waits or runs in it. The history of " + format.Counted(n, "finished job", "finished jobs") + " goes with the queue."
+	}
+	return s
+}
+
+// removeWord is what the button says.
+func (v View) removeWord() string {
+	if n := v.finished(); n > 0 {
+		return "Remove the queue and " + format.Counted(n, "finished job", "finished jobs")
+	}
+	return "Remove the queue"
+}
+
 // rate is how many attempts ended in the last hour, and how many of them failed.
 func (v View) rate() string {
 	s := format.Counted(templates.Sum(templates.Series(v.Queue.LastHour, templates.Executions)), "attempt", "attempts") + " in the last hour"
@@ -198,11 +228,13 @@ func policyOfQueue(v View) string {
 // Workers is the page /workers: who runs jobs, and what they run now.
 type Workers struct {
 	templates.Frame
-	Name   string    // of the worker in this process
-	Since  time.Time // when it began
-	Queues []WorkerQueue
-	Jobs   []job.Job // that are claimed, the newest first
-	More   bool      // there are more of them
+	Name   string        // of the worker in this process
+	Since  time.Time     // when it began
+	Queues []WorkerQueue // all of them, or those in which something runs or waits
+	Total  int           // queues
+	Places int           // of the workers of all queues
+	Jobs   []job.Job     // that are claimed, the newest first
+	More   bool          // there are more of them
 	Stuck  []job.Stuck
 	Waits  map[string]bool // jobs that are claimed and have not begun, by their id
 	Slow   bool
@@ -228,12 +260,12 @@ func workerSwitch(f templates.Frame) templates.Switch {
 
 // summary says how busy the worker is.
 func (v Workers) summary() string {
-	busy, all := 0, 0
-	for _, q := range v.Queues {
-		busy, all = busy+q.Running, all+q.Workers
+	busy := 0
+	for _, q := range v.Queues { // all in which something runs are among them
+		busy += q.Running
 	}
-	queues := format.Counted(len(v.Queues), "queue", "queues")
-	return fmt.Sprintf("%s, %s of %s", queues, format.Number(busy), format.Counted(all, "place busy", "places busy"))
+	queues := format.Counted(v.Total, "queue", "queues")
+	return fmt.Sprintf("%s, %s of %s", queues, format.Number(busy), format.Counted(v.Places, "place busy", "places busy"))
 }
 
 // share is how much of a queue's workers is in use.

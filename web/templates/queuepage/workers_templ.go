@@ -244,7 +244,7 @@ func thisWorker(v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, q := range v.Queues[:min(len(v.Queues), maxQueues)] {
+			for _, q := range v.Queues {
 				templ_7745c5c3_Err = workerQueue(q).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -254,7 +254,7 @@ func thisWorker(v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.MoreQueues(len(v.Queues)-maxQueues, "Shown are those with workers first.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.MoreQueues(v.Total-len(v.Queues), "Shown are those in which something runs or waits.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -465,7 +465,7 @@ func stuckHandlers(v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, s := range v.Stuck[:min(len(v.Stuck), maxQueues)] {
+			for _, s := range v.Stuck[:min(len(v.Stuck), maxStuck)] {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<tr>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
