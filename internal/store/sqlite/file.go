@@ -11,11 +11,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
-	"redrive/internal/store/db"
+	lib "modernc.org/sqlite/lib"
 )
 
 // What SQLite keeps in the first bytes of a file, by offset.
@@ -26,54 +23,131 @@ const (
 	applicationID       = 0x52445256 // "RDRV"; the first migration writes it
 )
 
-// resolve returns the absolute path without symbolic links, so that two names
-// of one database share one lock file. It makes the directory when there is none.
+// resolve returns the absolute path without symbolic links, also of a file that
+// does not exist yet: two names of one database are one path. It makes the
+// directory when there is none, but never one that a link leads to: a disk that is
+// not mounted looks like that.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	name := path
+	for range maxLinks {
+		if real, err := filepath.EvalSymlinks(path); !errors.Is(err, fs.ErrNotExist) {
+			return real, err
+		}
+		target, err := os.Readlink(path)
+		if err != nil { // no link
+			return resolveNew(name, path)
+		}
+		if !filepath.IsAbs(target) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return "", err
+			}
+			target = dir + string(filepath.Separator) + target // not Join, which would shorten link/..
+		}
+		path = target
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	dir, err = filepath.EvalSymlinks(dir)
-	return filepath.Join(dir, filepath.Base(path)), err
+	return "", unsafe(name, "%s leads through too many symbolic links; name the database file itself", name)
 }
 
-// prepare creates the file for its owner alone, or looks at the one that is
-// there, and refuses what is not ours before anything is written to it. It must
-// run before SQLite has the file open in this process: closing a descriptor
-// drops the locks of all the others.
-func prepare(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
+// maxLinks is how many symbolic links a name may lead through.
+const maxLinks = 40
+
+// resolveNew is resolve of a path at which nothing is; name led there.
+func resolveNew(name, path string) (string, error) {
+	dir := filepath.Dir(path)
+	if path == name {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", err
+		}
 	}
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", unsafe(path, "%s is a symbolic link to %s, and the directory of that does not exist: mount it or make it, "+
+			"or name another file", name, path)
+	}
+	return filepath.Join(real, filepath.Base(path)), err
+}
+
+// checkHeader refuses by its first bytes a file that is not ours, before anything
+// is written to it.
+func checkHeader(main io.ReaderAt, path string) error {
 	header := make([]byte, headerSize)
-	n, err := io.ReadFull(f, header)
-	if err := f.Close(); err != nil {
+	n, err := main.ReadAt(header, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	switch {
-	case n == 0 && errors.Is(err, io.EOF):
+	if n == 0 {
 		return nil // new
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return err
-	case n < headerSize || string(header[:len(magic)]) != magic:
-		return errors.New("the file is not an SQLite database; it was left as it is: name another file")
 	}
-	if id := binary.BigEndian.Uint32(header[applicationIDOffset:]); id != applicationID && id != 0 {
+	sound := n == headerSize && string(header[:len(magic)]) == magic
+	id := binary.BigEndian.Uint32(header[applicationIDOffset:])
+	if sound && id == applicationID {
+		return nil
+	}
+	if sound && id != 0 {
 		return fmt.Errorf("the file is an SQLite database of another program (application id %#x); it was left as it is: "+
 			"name another file", id)
 	}
+	switch made, hot, err := journalOf(path); {
+	case err != nil:
+		return err
+	case made:
+		return nil
+	case !sound:
+		return errors.New("the file is not an SQLite database; it was left as it is: name another file")
+	case hot:
+		return fmt.Errorf("the file is an SQLite database of another program, with a write half done, and %w; it was left as it is: "+
+			"name another file", ErrForeign)
+	}
 	return nil
 }
+
+// What a rollback journal begins with, by offset.
+const (
+	journalMagic  = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+	journalPages  = 16 // how many pages the database had before
+	journalHeader = 28
+)
+
+// journalOf reports whether a rollback journal lies beside the file with something
+// to undo (hot), and whether that is the making of a database: a first start was
+// killed then, and once it is undone the file is empty. Later writes use the log.
+func journalOf(path string) (made, hot bool, err error) {
+	f, err := os.Open(path + "-journal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	header := make([]byte, journalHeader)
+	_, err = io.ReadFull(f, header)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it was just begun
+		return false, false, f.Close()
+	}
+	hot = string(header[:len(journalMagic)]) == journalMagic
+	made = hot && binary.BigEndian.Uint32(header[journalPages:]) == 0
+	return made, hot, errors.Join(err, f.Close())
+}
+
+// rollBack lets SQLite undo what a process was writing when it was killed.
+func rollBack(ctx context.Context, path string) error {
+	pool, err := sql.Open("sqlite", dsn(path, "mode=rw"))
+	if err != nil {
+		return err
+	}
+	var tables int
+	const query = `SELECT count(*) FROM sqlite_schema`
+	return errors.Join(pool.QueryRowContext(ctx, query).Scan(&tables), pool.Close())
+}
+
+// halfWritten reports whether an error says that a write has to be undone first,
+// which a connection that only reads cannot do.
+func halfWritten(err error) bool { return code(err) == lib.SQLITE_READONLY_ROLLBACK }
 
 // checkVersion returns the version of the schema, 0 for an empty file, and
 // refuses one that this program does not know, through a connection that cannot
@@ -130,7 +204,7 @@ func writerDSN(path string, relaxed bool) string {
 	if relaxed {
 		synchronous = "normal"
 	}
-	return dsn(path, append(safety(), "_txlock=immediate",
+	return dsn(path, append(safety(), "mode=rw", "_txlock=immediate",
 		pragma("busy_timeout", "0"), pragma("journal_mode", "wal"), pragma("synchronous", synchronous),
 		pragma("wal_autocheckpoint", "8000"), pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)
 }
@@ -142,107 +216,5 @@ func checkpointerDSN(path string) string {
 
 // readerDSN is for the pool that cannot write.
 func readerDSN(path string) string {
-	return dsn(path, append(safety(), pragma("busy_timeout", "2000"), pragma("query_only", "1"), pragma("mmap_size", "134217728"))...)
-}
-
-// lock takes the lock file beside the database and writes this process's pid
-// into it. The lock is on its own file, because closing any descriptor of the
-// database would drop SQLite's locks. The kernel drops it with the process, so
-// a lock file that was left behind locks nothing.
-func lock(path string) (*lockFile, error) {
-	f, err := openLock(path + ".lock")
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return nil, fmt.Errorf("open the lock file: %w; the user of this program must be able to write to %s, because files that "+
-			"belong to the database are kept beside it: give it the right, or use another file", err, filepath.Dir(path))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the lock file: %w", err)
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		held := &db.LockedError{Path: path}
-		held.PID, held.URL = holder(f.File)
-		return nil, errors.Join(held, f.Close())
-	}
-	if err == nil {
-		err = f.current()
-	}
-	if err == nil {
-		err = writePID(f.File)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
-	}
-	return f, nil
-}
-
-// lockFile is an open lock file.
-type lockFile struct {
-	*os.File
-	created bool // by this process
-}
-
-func openLock(name string) (*lockFile, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		return &lockFile{f, true}, nil
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	return &lockFile{f, false}, err
-}
-
-// current refuses a lock on a file that its creator has removed since it was
-// opened: the next process would lock another one.
-func (f *lockFile) current() error {
-	mine, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	there, err := os.Stat(f.Name())
-	if err != nil || !os.SameFile(mine, there) {
-		return errors.New("another process has just removed it; try again")
-	}
-	return nil
-}
-
-// abandon closes the file, and removes it when there was none before.
-func (f *lockFile) abandon() error {
-	var err error
-	if f.created {
-		err = os.Remove(f.Name()) // while it is locked: nobody else works under it
-	}
-	return errors.Join(err, f.Close())
-}
-
-func writePID(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return err
-}
-
-// Announce writes beside the pid where this process answers requests, for
-// other programs on this machine that find the database in use. The file can be
-// read by its owner only.
-func (e *engine) Announce(url string) error {
-	_, err := e.lock.WriteAt(fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), url), 0)
-	return err
-}
-
-// holder reads from a lock file that somebody else holds who that is.
-func holder(f *os.File) (pid int, url string) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
-	if err != nil {
-		return 0, ""
-	}
-	first, rest, _ := strings.Cut(string(text), "\n")
-	pid, err = strconv.Atoi(strings.TrimSpace(first))
-	if err != nil {
-		return 0, ""
-	}
-	return pid, strings.TrimSpace(rest)
+	return dsn(path, append(safety(), "mode=rw", pragma("busy_timeout", "2000"), pragma("query_only", "1"), pragma("mmap_size", "134217728"))...)
 }

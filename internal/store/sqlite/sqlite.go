@@ -3,8 +3,9 @@
 // of texts (FTS5). It is all that the store has of SQLite; see package db for
 // the seam.
 //
-// The file has one writer. Its lock is on a file of its own beside it (see
-// lock), for as long as the process lives. SQLite itself would let a second
+// The file has one writer, whatever its name: the main file is locked for as long
+// as the process lives (see locks), and every transaction looks first whether the
+// path still leads there (see mainFile.check). SQLite itself would let a second
 // program write, and the store takes much for known that only its own writes
 // change.
 package sqlite
@@ -39,24 +40,29 @@ func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", f.Path, err)
 	}
-	held, err := lock(path)
+	held, err := lock(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, openingError(path, err)
 	}
-	e := &engine{path: path, lock: held, health: health, dsn: writerDSN(path, f.Relaxed)}
+	e := &engine{path: path, locks: held, health: health, dsn: writerDSN(path, f.Relaxed)}
 	if err := e.open(ctx); err != nil {
-		if err = e.Fault(err); !errors.As(err, new(*db.FileError)) {
-			err = fmt.Errorf("open %s: %w", path, err)
-		}
-		return nil, errors.Join(err, held.abandon())
+		return nil, errors.Join(openingError(path, e.Fault(err)), held.abandon())
 	}
 	return e, nil
+}
+
+// openingError names the file, unless the error does.
+func openingError(path string, err error) error {
+	if errors.As(err, new(*db.FileError)) || errors.As(err, new(*db.LockedError)) {
+		return err
+	}
+	return fmt.Errorf("open %s: %w", path, err)
 }
 
 // engine is an open file.
 type engine struct {
 	path        string
-	lock        *lockFile
+	locks       *locks
 	health      *db.Health
 	dsn         string  // of the connection that writes
 	writes      *sql.DB // holds that connection
@@ -68,35 +74,32 @@ type engine struct {
 // readers is the size of the pool that serves pages.
 const readers = 4
 
-// open does everything that needs the lock.
+// open does everything that needs the locks.
 func (e *engine) open(ctx context.Context) (err error) {
-	if err := prepare(e.path); err != nil {
-		return err
-	}
 	version, err := checkVersion(ctx, e.path, schemaVersion)
+	if halfWritten(err) {
+		if err := rollBack(ctx, e.path); err != nil {
+			return fmt.Errorf("undo what was half written: %w", err)
+		}
+		version, err = checkVersion(ctx, e.path, schemaVersion)
+	}
 	if err != nil {
 		return err
 	}
-	if e.writes, err = sql.Open("sqlite", e.dsn); err != nil {
-		return err
-	}
-	e.writes.SetMaxOpenConns(1)
+	e.writes = e.pool(e.dsn, 1)
 	if version < schemaVersion {
 		err = migrate(ctx, e.writes)
 	}
 	if err == nil {
-		e.reads, err = sql.Open("sqlite", readerDSN(e.path))
+		err = e.locks.file.noteMade()
 	}
 	if err != nil {
 		return errors.Join(err, e.writes.Close())
 	}
-	e.reads.SetMaxOpenConns(readers)
-	e.reads.SetMaxIdleConns(readers)
-	if e.checkpoints, err = startCheckpointer(e); err != nil {
-		return errors.Join(err, e.reads.Close(), e.writes.Close())
-	}
+	e.reads = e.pool(readerDSN(e.path), readers)
+	e.checkpoints = startCheckpointer(e)
 	e.close = sync.OnceValue(func() error {
-		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.lock.Close())
+		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.locks.Close())
 	})
 	return nil
 }

@@ -1,0 +1,217 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"redrive/internal/store/db"
+)
+
+// locks keep other processes away from a database for as long as this one works
+// on it: the lock file beside it, which says who that is, and a lock on the main
+// file itself, which holds whatever name leads there. The kernel drops both with
+// the process, so what was left behind locks nothing.
+type locks struct {
+	file *lockFile
+	main *mainFile
+}
+
+// How long a lock is waited for. After a kill it can still be held for a moment:
+// by the process itself, which takes time to end, and by a child that it had just
+// forked, which has its files until it runs its program.
+const (
+	retryEvery  = 10 * time.Millisecond
+	graceAlive  = 250 * time.Millisecond // while the holder lives
+	graceUnsure = 2 * time.Second        // while it is dead or unknown
+)
+
+// lock takes both locks. When somebody else has one, the error is a
+// *db.LockedError.
+func lock(ctx context.Context, path string) (*locks, error) {
+	for began := time.Now(); ; {
+		l, err := tryLock(path)
+		held, ok := errors.AsType[*db.LockedError](err)
+		if !ok || held.PID == os.Getpid() {
+			return l, err
+		}
+		grace := graceUnsure
+		if alive(held.PID) {
+			grace = graceAlive
+		}
+		if time.Since(began) >= grace || !sleep(ctx, retryEvery) {
+			return nil, err
+		}
+	}
+}
+
+// alive reports whether a process with the pid runs.
+func alive(pid int) bool { return pid != 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// sleep reports false when ctx has ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func tryLock(path string) (*locks, error) {
+	file, err := takeLockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	main, err := openMain(path, file.made)
+	if err == nil {
+		if err = file.write(""); err == nil {
+			return &locks{file, main}, nil
+		}
+		err = errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close())
+	}
+	return nil, errors.Join(err, file.abandon())
+}
+
+// Close comes after SQLite's last connection was closed.
+func (l *locks) Close() error { return errors.Join(l.main.Close(), l.file.Close()) }
+
+// abandon is Close after a start that failed.
+func (l *locks) abandon() error { return errors.Join(l.main.Close(), l.file.abandon()) }
+
+// lockFile is an open and locked lock file. Its lines are the pid of the newest
+// process, where that answers requests, and, once the database was made, a word
+// that says so.
+type lockFile struct {
+	*os.File
+	created bool // by this process
+	made    bool // there was a database beside it
+}
+
+// wasMade is the third line of a lock file whose database was made.
+const wasMade = "made"
+
+// takeLockFile opens and locks the lock file of a database, and makes it when
+// there is none.
+func takeLockFile(path string) (*lockFile, error) {
+	f, err := openLockFile(path + ".lock")
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return nil, fmt.Errorf("open the lock file: %w; the user of this program must be able to write to %s, because files that "+
+			"belong to the database are kept beside it: give it the right, or use another file", err, filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the lock file: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		held := &db.LockedError{Path: path}
+		held.PID, held.URL, _ = f.read()
+		if held.PID == os.Getpid() && !isOpen(path) { // of an earlier life, or of another container
+			held.PID = 0
+		}
+		return nil, errors.Join(held, f.Close())
+	}
+	if err == nil && !f.current() {
+		return nil, errors.Join(&db.LockedError{Path: path}, f.Close()) // it is tried again
+	}
+	if err == nil {
+		_, _, f.made = f.read()
+		err = f.check(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openLockFile follows no link: what that leads to would be overwritten.
+func openLockFile(name string) (*lockFile, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		return &lockFile{File: f, created: true}, nil
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := checkBeside(name); err != nil {
+		return nil, err
+	}
+	f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	return &lockFile{File: f}, err
+}
+
+// check refuses a file of somebody else that has the name of a lock file.
+func (f *lockFile) check(path string) error {
+	text, err := f.text()
+	first, _, _ := strings.Cut(text, "\n")
+	if _, not := strconv.Atoi(first); err == nil && text != "" && not != nil {
+		err = unsafe(path, "%s is not a lock file of Redrive, and would be overwritten; move it away, or use another database", f.Name())
+	}
+	return err
+}
+
+// current reports false for a file that its creator has removed since it was
+// opened: the next process would lock another one.
+func (f *lockFile) current() bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(mine, there)
+}
+
+// abandon closes the file, and removes it when there was none before.
+func (f *lockFile) abandon() error {
+	var err error
+	if f.created && f.current() {
+		err = os.Remove(f.Name()) // while it is locked: nobody else works under it
+	}
+	return errors.Join(err, f.Close())
+}
+
+// write writes that this process holds the lock, and where it answers requests.
+// The file can be read by its owner only.
+func (f *lockFile) write(url string) error {
+	made := ""
+	if f.made {
+		made = wasMade + "\n"
+	}
+	text := fmt.Appendf(nil, "%d\n%s\n%s", os.Getpid(), url, made)
+	if _, err := f.WriteAt(text, 0); err != nil { // before the rest goes: a kill must not lose the word
+		return err
+	}
+	return f.Truncate(int64(len(text)))
+}
+
+// read reads who locked the file last. A pid that is not there is 0.
+func (f *lockFile) read() (pid int, url string, made bool) {
+	text, err := f.text()
+	if err != nil {
+		return 0, "", false
+	}
+	lines := append(strings.Split(text, "\n"), "", "", "")
+	if pid, err = strconv.Atoi(lines[0]); err != nil || pid < 0 {
+		pid = 0
+	}
+	return pid, lines[1], lines[2] == wasMade
+}
+
+func (f *lockFile) text() (string, error) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
+	return string(text), err
+}
+
+// Announce writes where this process answers requests, for other programs on
+// this machine that find the database in use.
+func (e *engine) Announce(url string) error { return e.locks.file.write(url) }

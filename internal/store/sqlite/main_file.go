@@ -1,0 +1,264 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// mainFile is the main file of the database, open and locked (see lockRange) for
+// as long as the process works on it. It is closed after SQLite's connections:
+// closing any descriptor of a file drops the locks that SQLite holds on it.
+type mainFile struct {
+	*os.File
+	path   string
+	what   os.FileInfo
+	beside map[string]os.FileInfo // the log and its index, once SQLite has them open
+}
+
+// opened are the main files that this process has open. None of them is opened
+// again, not even to find it locked, because it would have to be closed again.
+var opened = struct {
+	sync.Mutex
+	files []*mainFile
+}{}
+
+// isOpen reports whether this process has the file open as a database.
+func isOpen(path string) bool {
+	opened.Lock()
+	defer opened.Unlock()
+	return openAlready(path)
+}
+
+func openAlready(path string) bool {
+	what, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, f := range opened.files {
+		if os.SameFile(f.what, what) {
+			return true
+		}
+	}
+	return false
+}
+
+// openMain opens and locks the main file, and makes it for its owner alone when
+// there is none. made says that there was one before.
+func openMain(path string, made bool) (*mainFile, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	if openAlready(path) {
+		return nil, &db.LockedError{Path: path, PID: os.Getpid()}
+	}
+	if err := errors.Join(checkNames(path), checkThere(path, made)); err != nil {
+		return nil, err
+	}
+	f, writable, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &mainFile{File: f, path: path, beside: map[string]os.FileInfo{}}
+	if m.what, err = f.Stat(); err == nil {
+		err = lockRange(f, writable)
+	}
+	if errors.Is(err, errHeld) {
+		err = &db.LockedError{Path: path}
+	}
+	if err == nil {
+		err = checkHeader(f, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	opened.files = append(opened.files, m)
+	return m, nil
+}
+
+// openFile opens the file for reading alone where it cannot be written: what is
+// there can still be looked at.
+func openFile(path string) (f *os.File, writable bool, err error) {
+	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+		return f, false, err
+	}
+	return f, true, err
+}
+
+// errHeld says that somebody else has a lock.
+var errHeld = errors.New("another process holds the lock")
+
+// Close makes the file free for others.
+func (m *mainFile) Close() error {
+	opened.Lock()
+	defer opened.Unlock()
+	for i, f := range opened.files {
+		if f == m {
+			opened.files = append(opened.files[:i], opened.files[i+1:]...)
+			break
+		}
+	}
+	return m.File.Close()
+}
+
+// unsafe is the error about files of a database that are not as they must be. It
+// says what to do.
+func unsafe(path, what string, about ...any) error {
+	return &db.FileError{Path: path, Kind: job.ErrUnsafe, Err: fmt.Errorf(what, about...)}
+}
+
+// besides are the files that SQLite keeps beside the main one: the log, its index,
+// and the journal of the time before there is a log.
+var besides = []string{"-wal", "-shm", "-journal"}
+
+// checkNames refuses files that other names lead to, or that every user may
+// write. The log lies beside the name under which a file was opened: under another
+// one it would be missing, and with it the newest jobs.
+func checkNames(path string) error {
+	what, err := os.Lstat(path)
+	if err == nil && what.IsDir() {
+		return fmt.Errorf("%s is %w: it is a directory", path, ErrForeign)
+	}
+	if err == nil && what.Mode().IsRegular() && isMount(path) {
+		return unsafe(path, "the database file %s is mounted as a single file, so its log would lie elsewhere and be lost; "+
+			"mount its directory", path)
+	}
+	var open []string
+	for _, suffix := range append([]string{""}, besides...) {
+		err := checkBeside(path + suffix)
+		if errors.Is(err, errOpenToAll) {
+			open = append(open, "'"+path+suffix+"'")
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(open) > 0 {
+		return unsafe(path, "every user of this machine may write to the database %s; take that away and look who did: chmod o-w %s",
+			path, strings.Join(open, " "))
+	}
+	return nil
+}
+
+var errOpenToAll = errors.New("every user may write to it")
+
+// checkBeside refuses a file of the database that is not a file of its own.
+func checkBeside(name string) error {
+	what, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case what.Mode()&os.ModeSymlink != 0:
+		return unsafe(name, "%s is a symbolic link, and what it leads to would be overwritten; remove the link", name)
+	case !what.Mode().IsRegular():
+		return unsafe(name, "%s is not a regular file; move it away, or use another database", name)
+	case names(what) > 1:
+		return unsafe(name, "%s has %d names (hard links), and the log of a database lies beside one of them; "+
+			"find them with find -samefile '%s', keep the one beside its log, and remove or copy the others", name, names(what), name)
+	case what.Mode().Perm()&0o002 != 0:
+		return unsafe(name, "%w: take that away: chmod o-w '%s'", errOpenToAll, name)
+	}
+	return nil
+}
+
+// names is how many names a file has.
+func names(what os.FileInfo) uint64 {
+	if stat, ok := what.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink)
+	}
+	return 1
+}
+
+// checkThere refuses to make a new database in the place of one that is gone.
+func checkThere(path string, made bool) error {
+	what, err := os.Lstat(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return err
+	}
+	if err == nil && what.Size() > 0 {
+		return nil
+	}
+	state := "empty"
+	if missing {
+		state = "missing"
+	}
+	log, err := os.Lstat(path + "-wal")
+	if err == nil && log.Size() > 0 {
+		return unsafe(path, "the database file %s is %s, but its log %s-wal holds %d bytes of the newest jobs; nothing was changed. "+
+			"Put the file back beside its log and start again. If it is gone for good, move the log away and keep it: mv '%s-wal' '%s-wal.saved'",
+			path, state, path, log.Size(), path, path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if made {
+		return unsafe(path, "the database file %s is %s, but there was one when this program ran last, as %s.lock says; "+
+			"nothing was changed. Put it back and start again, or remove %s.lock for a new, empty database", path, state, path, path)
+	}
+	return nil
+}
+
+// check returns an error that says what to do unless the path still leads to the
+// open file, and those beside it are those that SQLite has open.
+func (m *mainFile) check() error {
+	if err := m.checkPath(); err != nil {
+		return err
+	}
+	for suffix, mine := range m.beside {
+		there, err := os.Lstat(m.path + suffix)
+		if err != nil || !os.SameFile(mine, there) {
+			return unsafe(m.path, "%s%s, which belongs to the database, was moved, removed or replaced while this program has it open; "+
+				"nothing is written any more. Everything written so far is in %s: start this program again", m.path, suffix, m.path)
+		}
+	}
+	return nil
+}
+
+// checkPath is check of the main file alone.
+func (m *mainFile) checkPath() error {
+	there, err := os.Lstat(m.path)
+	if err == nil && os.SameFile(m.what, there) {
+		return nil
+	}
+	mine, problem := m.Stat()
+	switch {
+	case problem == nil && names(mine) == 0:
+		return unsafe(m.path, "the database file %s was removed while this program has it open; nothing is written any more. Its content "+
+			"is lost when the program ends: save it first with cp /proc/%d/fd/%d '%s.saved', then stop the program and rename the copy",
+			m.path, os.Getpid(), m.Fd(), m.path)
+	case errors.Is(err, fs.ErrNotExist):
+		return unsafe(m.path, "the database file %s was moved away while this program has it open; nothing is written any more. "+
+			"Everything written so far is in the file that was moved: move it back, and work goes on by itself", m.path)
+	case err != nil:
+		return unsafe(m.path, "the database file %s cannot be looked at (%w); nothing is written until it can be", m.path, err)
+	}
+	return unsafe(m.path, "another file was put in the place of the database file %s while this program has it open; nothing is written "+
+		"any more. Everything written so far is in the file that was there: put that back, and work goes on by itself; "+
+		"or stop this program, and the next start takes the other file", m.path)
+}
+
+// remember takes the files beside the main one for those that SQLite has open,
+// which it has from its first transaction on.
+func (m *mainFile) remember() error {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if m.beside[suffix] != nil {
+			continue
+		}
+		what, err := os.Lstat(m.path + suffix)
+		if err != nil {
+			return unsafe(m.path, "%s%s, which belongs to the database, cannot be found (%w); start this program again", m.path, suffix, err)
+		}
+		m.beside[suffix] = what
+	}
+	return nil
+}
