@@ -90,6 +90,7 @@ var owners = map[string]string{
 	"github.com/hashicorp/golang-lru/v2": "store/db",
 	"github.com/sosodev/duration":        "wire",
 	"golang.org/x/crypto":                "access",
+	"golang.org/x/sys":                   "store/sqlite",
 	"golang.org/x/term":                  "cmd/dashboard",
 	"golang.org/x/sync":                  "server server/web server/api server/pages",
 	"pgregory.net/rapid":                 "store/storetest",

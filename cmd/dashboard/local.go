@@ -110,10 +110,10 @@ type doctor struct {
 
 // Run prints a line for each check; a problem makes the command fail.
 func (d *doctor) Run(c console) error {
-	if _, err := os.Stat(d.DB); err != nil {
-		return usage("there is no database to look at: %v", err)
-	}
 	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
+	if errors.Is(err, fs.ErrNotExist) {
+		return usage("there is no database to look at: %w", err)
+	}
 	bad := 0
 	for _, f := range found {
 		verdict := "ok      "
@@ -145,8 +145,10 @@ func (s *seedCommand) Run(c console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
 	}
-	if _, err := os.Stat(s.DB); err == nil {
-		return usage("--db %s: the file exists; name a new one", s.DB)
+	for _, file := range s.files() { // they are deleted if a signal comes
+		if _, err := os.Lstat(file); err == nil {
+			return usage("--db %s: %s exists; name a new file", s.DB, file)
+		}
 	}
 	ctx, _, release := interrupts()
 	defer release()
@@ -154,9 +156,8 @@ func (s *seedCommand) Run(c console) error {
 	err := s.write(ctx, c, begin)
 	fmt.Fprint(c.stderr, "\r\033[K")
 	if err != nil {
-		// SQLite keeps files beside the database, and the store its lock.
-		for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
-			if problem := os.Remove(s.DB + suffix); problem != nil && !errors.Is(problem, os.ErrNotExist) {
+		for _, file := range s.files() {
+			if problem := os.Remove(file); problem != nil && !errors.Is(problem, os.ErrNotExist) {
 				err = errors.Join(err, problem)
 			}
 		}
@@ -167,6 +168,12 @@ func (s *seedCommand) Run(c console) error {
 		fmt.Fprintf(c.stdout, "Serve it with dead_letter.retention.count above %d, or all but the newest %d are pruned.\n", s.Dead, kept)
 	}
 	return nil
+}
+
+// files are those of the database: SQLite keeps some beside it, and the store its
+// lock.
+func (s *seedCommand) files() []string {
+	return []string{s.DB, s.DB + "-wal", s.DB + "-shm", s.DB + "-journal", s.DB + ".lock"}
 }
 
 // write writes the whole database. Its search index hides what the built-in

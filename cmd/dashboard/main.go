@@ -2,7 +2,8 @@
 // database in one process.
 //
 // main.go owns the flags, the signals and the exit code: 0 for what was done, 1
-// for what failed, 2 for what was asked wrongly, 3 for a damaged database.
+// for what failed, 2 for what was asked wrongly, 3 for a database that another
+// start does not help.
 // Everything that runs is built, started and stopped by the app (app.go and
 // background.go), which knows none of them.
 //
@@ -136,7 +137,7 @@ func fail(c console, err error) int {
 	if errors.As(err, new(usageError)) || errors.As(err, &answer) && answer.Refused() {
 		return 2
 	}
-	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) { // starting again does not help
+	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, job.ErrUnsafe) || errors.Is(err, sqlite.ErrForeign) { // starting again does not help
 		return 3
 	}
 	return 1

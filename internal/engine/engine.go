@@ -188,7 +188,8 @@ func (e *Engine) Start(ctx context.Context) error {
 // temporary reports whether an error of the store is no reason not to start:
 // people can look at pages meanwhile, and the dispatcher tries again.
 func temporary(err error) bool {
-	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrBusy)
+	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrUnsafe) ||
+		errors.Is(err, job.ErrBusy)
 }
 
 // takeOver ends the executions of the process that had the file before, in

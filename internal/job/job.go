@@ -303,6 +303,7 @@ var (
 	ErrOverloaded  = fmt.Errorf("too much waits to be written: %w", ErrBusy)
 	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
 	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed
+	ErrUnsafe      = errors.New("the files of the database are not as they must be")  // nothing was changed; a person has to act
 	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart
 	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)        // a restart does not help
 )
@@ -310,7 +311,7 @@ var (
 // OwnFault reports whether a write failed for what it writes, and not for the
 // state of the database or for want of time.
 func OwnFault(err error) bool {
-	for _, common := range []error{ErrBusy, ErrStorageFull, ErrReadOnly, ErrBroken, context.Canceled, context.DeadlineExceeded} {
+	for _, common := range []error{ErrBusy, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, common) {
 			return false
 		}

@@ -76,6 +76,10 @@ func TestHelperProcess(t *testing.T) {
 		breakFiles(t, s)
 		return
 	}
+	if os.Getenv("STORE_TEST_ONCE") != "" {
+		check(t, s.Close())
+		return
+	}
 	fmt.Println("ready")
 	select {} // until it is killed
 }

@@ -222,6 +222,7 @@ var (
 	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}
 	TooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
 	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database can only be read"}
+	Unsafe        = Kind{"storage_unsafe", http.StatusServiceUnavailable, "The files of the database are not as they must be"}
 	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
 	Corrupt       = Kind{"storage_damaged", http.StatusServiceUnavailable, "The database is damaged"}
 	StorageFull   = Kind{"storage_full", http.StatusInsufficientStorage, "The disk is full"}
@@ -297,6 +298,8 @@ func Describe(err error) *Failure {
 		return Fail(StorageFull, advice("the disk is full; make room and try again")+"; nothing was changed")
 	case errors.Is(err, job.ErrReadOnly):
 		return Fail(ReadOnly, advice("the database file can only be read")+"; nothing was changed")
+	case errors.Is(err, job.ErrUnsafe):
+		return Fail(Unsafe, advice("the files of the database are not as they must be")+"; nothing was changed")
 	case errors.Is(err, job.ErrCorrupt):
 		return Fail(Corrupt, advice("the database file is damaged; restore a backup"))
 	case errors.Is(err, job.ErrBroken):

@@ -18,7 +18,8 @@
 //
 // A database that another process keeps busy is tried again by its engine
 // (job.ErrBusy). While the disk is full (job.ErrStorageFull), or the database can
-// only be read, [Health.Problem] says so, and the writer tries every second to
+// only be read, or its files are not where they were when it was opened
+// (job.ErrUnsafe), [Health.Problem] says so, and the writer tries every second to
 // write something that changes nothing. After an I/O error (job.ErrBroken), and
 // when the database turns out to be damaged (job.ErrCorrupt), the writer stops
 // for good: nobody knows what the disk holds, and each write could do more harm.
@@ -60,6 +61,9 @@ type Engine interface {
 	Taken(err error) bool
 	// Search is the index of texts.
 	Search() Search
+	// Check looks whether the files of the database are still where they were when
+	// it was opened. It costs little; every transaction begins with it.
+	Check() error
 	// Committed notes a commit of roughly so many rows.
 	Committed(rows int)
 	// Announce leaves word of where this process answers requests, for other

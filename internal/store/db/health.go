@@ -14,13 +14,18 @@ import (
 // FileError says what is wrong with the database file, and what to do.
 type FileError struct {
 	Path string
-	Kind error // job.ErrBusy, ErrStorageFull, ErrReadOnly, ErrBroken or ErrCorrupt
-	Err  error // what the engine said
+	Kind error // job.ErrBusy, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
+	Err  error // what the engine said; of job.ErrUnsafe, what is wrong and what to do
 
 	Since time.Time // when this was first seen; zero where nobody remembers it
 }
 
-func (e *FileError) Error() string { return fmt.Sprintf("%s (%v)", e.Advice(), e.Err) }
+func (e *FileError) Error() string {
+	if e.Kind == job.ErrUnsafe {
+		return e.Advice()
+	}
+	return fmt.Sprintf("%s (%v)", e.Advice(), e.Err)
+}
 
 // Unwrap gives the kind and the cause.
 func (e *FileError) Unwrap() []error { return []error{e.Kind, e.Err} }
@@ -35,6 +40,8 @@ func (e *FileError) Advice() string {
 	case job.ErrReadOnly:
 		return fmt.Sprintf("the database file %s can only be read; make it writable for the user of this program, "+
 			"then start the program again", e.Path)
+	case job.ErrUnsafe:
+		return e.Err.Error()
 	case job.ErrCorrupt:
 		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
 			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
@@ -94,7 +101,7 @@ func (h *Health) Report(err error) error {
 		h.remember(file, before)
 		close(h.failed)
 		h.log.Error("The database failed. No more writes.", "path", file.Path, "error", file)
-	case before == nil || before.Kind != file.Kind:
+	case before == nil || before.Advice() != file.Advice():
 		h.remember(file, before)
 		h.log.Warn("The database cannot be written. It is tried again every second.", "path", file.Path, "error", file)
 	}

@@ -240,21 +240,29 @@ func (w *Writer) loop() {
 		case <-w.arrived:
 		case <-w.ctx.Done():
 		case <-w.again():
-			_ = w.probe() // remembered as the problem
+			_ = w.look() // remembered as the problem
 		}
 	}
 }
 
-// probeEvery is how often the writer tries to write while it cannot.
-const probeEvery = time.Second
+// lookEvery is how often a writer that has nothing to do looks after the database.
+const lookEvery = time.Second
 
-// again fires when the writer shall look whether it can write again. Without
-// trouble, and after the end, it never does.
+// again fires when the writer shall look after the database. After the end it
+// never does.
 func (w *Writer) again() <-chan time.Time {
-	if w.health.Problem() == nil || w.health.broken() {
+	if w.health.broken() {
 		return nil
 	}
-	return time.After(probeEvery)
+	return time.After(lookEvery)
+}
+
+// look finds out whether the trouble is over, or has begun.
+func (w *Writer) look() error {
+	if w.health.Problem() != nil {
+		return w.probe()
+	}
+	return w.report(w.engine.Check())
 }
 
 // process commits a batch and answers it; when that fails for the fault of one
@@ -272,7 +280,7 @@ func (w *Writer) process(batch []*op) {
 
 // Common reports whether an error would meet every operation alike.
 func Common(err error) bool {
-	return isOne(err, job.ErrBusy, job.ErrBroken, job.ErrReadOnly, ErrClosed)
+	return isOne(err, job.ErrBusy, job.ErrBroken, job.ErrReadOnly, job.ErrUnsafe, ErrClosed)
 }
 
 func isOne(err error, kinds ...error) bool {

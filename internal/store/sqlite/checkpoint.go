@@ -29,15 +29,10 @@ const (
 	tryAgain        = time.Second
 )
 
-func startCheckpointer(e *engine) (*checkpointer, error) {
-	pool, err := sql.Open("sqlite", checkpointerDSN(e.path))
-	if err != nil {
-		return nil, err
-	}
-	pool.SetMaxOpenConns(1)
-	c := &checkpointer{engine: e, db: pool, due: make(chan struct{}, 1)}
+func startCheckpointer(e *engine) *checkpointer {
+	c := &checkpointer{engine: e, db: e.pool(checkpointerDSN(e.path), 1), due: make(chan struct{}, 1)}
 	c.ended.Go(c.loop)
-	return c, nil
+	return c
 }
 
 // stop comes after the last commit.

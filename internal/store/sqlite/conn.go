@@ -18,8 +18,9 @@ import (
 
 // conn is the connection that writes, with a prepared statement for each text.
 type conn struct {
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
+	engine *engine
+	conn   *sql.Conn
+	stmts  map[string]*sql.Stmt
 }
 
 func (c *conn) stmt(query string) (*sql.Stmt, error) {
@@ -64,11 +65,18 @@ const (
 // Begin takes the write lock at once, so that no statement after it can find the
 // database busy.
 func (c *conn) Begin(ctx context.Context) error {
+	if err := c.engine.Check(); err != nil {
+		return err
+	}
 	for try := 1; ; try++ {
 		_, err := c.Exec("BEGIN IMMEDIATE")
-		if !busy(err) || try == maxTries || !pause(ctx, try) {
-			return err
+		if busy(err) && try < maxTries && pause(ctx, try) {
+			continue
 		}
+		if err == nil {
+			c.engine.locks.main.remember()
+		}
+		return err
 	}
 }
 
@@ -84,6 +92,15 @@ func pause(ctx context.Context, try int) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// emptyLog moves everything from the log into the main file, and cuts the log to
+// nothing. It reports whether it could: a reader may still need the log.
+func (c *conn) emptyLog() (done bool, err error) {
+	const query = `PRAGMA wal_checkpoint(TRUNCATE)`
+	var busy, pages, moved int
+	_, err = db.Row(c, query, []any{&busy, &pages, &moved})
+	return err == nil && busy == 0, c.engine.Fault(err)
 }
 
 func (c *conn) Commit() error {

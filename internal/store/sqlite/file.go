@@ -216,5 +216,6 @@ func checkpointerDSN(path string) string {
 
 // readerDSN is for the pool that cannot write.
 func readerDSN(path string) string {
-	return dsn(path, append(safety(), "mode=rw", pragma("busy_timeout", "2000"), pragma("query_only", "1"), pragma("mmap_size", "134217728"))...)
+	return dsn(path, append(safety(), "mode=rw",
+		pragma("busy_timeout", "2000"), pragma("query_only", "1"), pragma("mmap_size", "134217728"))...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -19,7 +20,13 @@ import (
 // job.ErrCorrupt when the file cannot be read as a whole, and ErrForeign for what
 // is none of ours.
 func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
-	path := f.Path
+	path, err := filepath.Abs(f.Path)
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
 	if err := examinable(ctx, path); err != nil {
 		return err
 	}
@@ -50,15 +57,16 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 // database of this program, or one with another schema. It opens no file itself,
 // because that would drop the locks of a store in this process.
 func examinable(ctx context.Context, path string) error {
-	what, err := os.Stat(path)
-	if err != nil {
+	if err := errors.Join(checkNames(path), checkThere(path, false)); err != nil {
 		return err
 	}
-	if what.IsDir() {
-		return fmt.Errorf("%s is %w: it is a directory", path, ErrForeign)
+	if _, err := os.Stat(path); err != nil {
+		return err
 	}
 	version, err := checkVersion(ctx, path, schemaVersion)
 	switch {
+	case halfWritten(err):
+		return unsafe(path, "%s was left half written by a process that was killed; start the dashboard with it once, which undoes that", path)
 	case primary(err) == lib.SQLITE_NOTADB:
 		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
 	case err != nil:

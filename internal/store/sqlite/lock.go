@@ -194,6 +194,13 @@ func (f *lockFile) write(url string) error {
 	return f.Truncate(int64(len(text)))
 }
 
+// noteMade writes that there is a database now: when it is gone one day, none is
+// made in its place.
+func (f *lockFile) noteMade() error {
+	f.made = true
+	return f.write("")
+}
+
 // read reads who locked the file last. A pid that is not there is 0.
 func (f *lockFile) read() (pid int, url string, made bool) {
 	text, err := f.text()

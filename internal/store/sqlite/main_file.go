@@ -248,17 +248,14 @@ func (m *mainFile) checkPath() error {
 }
 
 // remember takes the files beside the main one for those that SQLite has open,
-// which it has from its first transaction on.
-func (m *mainFile) remember() error {
+// which it has from its first transaction on. Where it cannot share memory there
+// are none.
+func (m *mainFile) remember() {
 	for _, suffix := range []string{"-wal", "-shm"} {
-		if m.beside[suffix] != nil {
-			continue
+		if m.beside[suffix] == nil {
+			if what, err := os.Lstat(m.path + suffix); err == nil {
+				m.beside[suffix] = what
+			}
 		}
-		what, err := os.Lstat(m.path + suffix)
-		if err != nil {
-			return unsafe(m.path, "%s%s, which belongs to the database, cannot be found (%w); start this program again", m.path, suffix, err)
-		}
-		m.beside[suffix] = what
 	}
-	return nil
 }

@@ -38,7 +38,7 @@ type File struct {
 func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 	path, err := resolve(f.Path)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", f.Path, err)
+		return nil, openingError(f.Path, err)
 	}
 	held, err := lock(ctx, path)
 	if err != nil {
@@ -66,8 +66,10 @@ type engine struct {
 	health      *db.Health
 	dsn         string  // of the connection that writes
 	writes      *sql.DB // holds that connection
+	writer      *conn   // that connection
 	reads       *sql.DB
 	checkpoints *checkpointer
+	apart       bool // the files were found apart, and the log was emptied; owned by the writer
 	close       func() error
 }
 
@@ -97,6 +99,9 @@ func (e *engine) open(ctx context.Context) (err error) {
 		return errors.Join(err, e.writes.Close())
 	}
 	e.reads = e.pool(readerDSN(e.path), readers)
+	if err := fill(ctx, e.reads, readers); err != nil {
+		return errors.Join(err, e.reads.Close(), e.writes.Close())
+	}
 	e.checkpoints = startCheckpointer(e)
 	e.close = sync.OnceValue(func() error {
 		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.locks.Close())
@@ -119,13 +124,32 @@ func (e *engine) Committed(rows int) { e.checkpoints.wrote(rows) }
 // Close is called after the writer's connection was closed.
 func (e *engine) Close() error { return e.close() }
 
+// Check also moves the log into the main file as soon as the files are apart: then
+// that file is all there is of the database, wherever it lies by now, and the log
+// can do no harm to a file that comes in its place.
+func (e *engine) Check() error {
+	err := e.locks.main.check()
+	if err == nil {
+		e.apart = false
+		return nil
+	}
+	if !e.apart {
+		var problem error
+		if e.apart, problem = e.writer.emptyLog(); problem != nil {
+			e.health.Log().Warn("The log could not be moved into the database file. It is tried again.", "path", e.path, "error", problem)
+		}
+	}
+	return err
+}
+
 // Writer returns the one connection that writes.
 func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
 	c, err := e.writes.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{conn: c, stmts: map[string]*sql.Stmt{}}, nil
+	e.writer = &conn{engine: e, conn: c, stmts: map[string]*sql.Stmt{}}
+	return e.writer, nil
 }
 
 //go:embed migrations/*.sql

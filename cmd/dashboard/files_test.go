@@ -1,0 +1,115 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Every command that opens a database refuses one whose files are not as they must
+// be, in one line, with the exit code of what another start does not help.
+func TestCommands_RefuseAMissingDatabaseBesideItsLog(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	p.post(`{"type":"t"}`)
+	p.stop(syscall.SIGKILL)
+	if err := os.Remove(filepath.Join(dir, "redrive.db")); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "redrive.db-wal"))
+	if err != nil || len(log) == 0 {
+		t.Fatalf("the log has %d bytes, %v", len(log), err)
+	}
+	for code, args := range map[int][][]string{
+		2: {{"seed", "--db", "redrive.db"}, {"token", "list"}},
+		3: {{"serve", "--listen", "127.0.0.1:0"}, {"doctor"}, {"user", "add", "ana", "--role", "admin"}},
+	} {
+		for _, args := range args {
+			cmd := command(t, dir, args...)
+			cmd.Stdin = strings.NewReader("a long password\n")
+			got, out, problems := finish(t, cmd)
+			if got != code || code == 3 && (!strings.Contains(problems, "is missing, but its log") || strings.Count(problems, "\n") != 1) {
+				t.Errorf("%q: exit %d, want %d: %s%s", args, got, code, out, problems)
+			}
+		}
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, "redrive.db-wal")); err != nil || string(after) != string(log) {
+		t.Errorf("the log has %d bytes now, %d before: %v", len(after), len(log), err)
+	}
+}
+
+// answer is the status and the body of a request.
+func (p *process) answer(method, path, body string) (int, string) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	p.post(`{"type":"t"}`)
+	file := filepath.Join(dir, "redrive.db")
+	if err := os.Rename(file, file+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	p.says("was moved away") // by itself
+	if status, body := p.answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "storage_unsafe") || !strings.Contains(body, "move it back") {
+		t.Errorf("a job: %d %s", status, body)
+	}
+	if status, body := p.answer("GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "was moved away") {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+	if status, body := p.answer("GET", "/queues", ""); status != http.StatusOK || !strings.Contains(body, "was moved away") {
+		t.Errorf("a page: %d, with the banner: %v", status, strings.Contains(body, "was moved away"))
+	}
+	code, _, problems := finish(t, command(t, dir, "--listen", "127.0.0.1:0", "--db", "redrive.db.moved"))
+	if code != 2 || !strings.Contains(problems, "in use") {
+		t.Errorf("a second one under the other name: exit %d: %s", code, problems)
+	}
+	if err := os.Rename(file+".moved", file); err != nil {
+		t.Fatal(err)
+	}
+	p.says("can be written again")
+	if status, body := p.answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusCreated {
+		t.Errorf("a job afterwards: %d %s", status, body)
+	}
+}
+
+// A child that was forked just before the kill must not keep the next start away.
+func TestServe_StartsAtOnceAfterAKillWithPrograms(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "workers: 8\nhandlers: {t: {exec: {command: [/bin/true]}}}\n")
+	for range 5 {
+		p := startProcess(t, dir)
+		stop := time.After(300 * time.Millisecond)
+		for busy := true; busy; {
+			select {
+			case <-stop:
+				busy = false
+			default:
+				p.post(`{"type":"t"}`)
+			}
+		}
+		p.stop(syscall.SIGKILL)
+	}
+}
