@@ -166,7 +166,8 @@ func (s *Server) refuse(err error, c echo.Context) {
 		}
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if h := c.Response().Header(); h.Get("Retry-After") == "" && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
+	again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
+	if h := c.Response().Header(); again && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", "2")
 	}
 	switch {
