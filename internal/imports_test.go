@@ -59,6 +59,7 @@ var rooms = map[string]string{
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage",
 	"server":                      "access config live server/api server/limit server/pages server/view server/web",
 	"web/static":                  "",
+	"redact/redacttest":           "",
 	"web/templates/format":        "",
 	"web/templates/link":          "web/static",
 	"web/templates":               "access web/static web/templates/format web/templates/link",

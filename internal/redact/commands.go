@@ -112,7 +112,9 @@ func (t *scanner) values(i int) span {
 		return span{}
 	}
 	from := i + len(near) - len(rest) + len("values")
-	from = blanks(s, from)
+	if from = blanks(s, from); from == len(s) || s[from] != '(' {
+		return span{}
+	}
 	to := bracketed(s, from)
 	for next := to; ; to = bracketed(s, next) { // further rows
 		next = to + len(s[to:]) - len(strings.TrimLeft(s[to:], ", \t\r\n"))

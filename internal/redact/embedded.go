@@ -46,6 +46,22 @@ func (r *Redactor) inDocument(data []byte, from, to int, token string, nested in
 	return locks
 }
 
+// isCutOff reports whether a text is the beginning of an object of JSON, or of an
+// array of them.
+func isCutOff(s string) bool {
+	text := strings.TrimLeft(s, " \t\r\n")
+	if text == "" || text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	if _, begins := documentAt(text, 0); !begins {
+		return false
+	}
+	data := []byte(text)
+	read, whole := rawjson.Prefix(data)
+	rest := strings.TrimLeft(text[read:], " \t\r\n,:")
+	return !whole && (rest == "" || rest[0] == '"' && afterString([]byte(rest), 0) == len(rest))
+}
+
 // documentAt reports whether JSON may begin with the bracket at i, or with the
 // quote before it, that of a string of JSON.
 func documentAt(s string, i int) (from int, ok bool) {
@@ -69,8 +85,9 @@ func documentAt(s string, i int) (from int, ok bool) {
 // couple is a pair of which a text says in two places what the value is called
 // and what it is: key: password, value: S.
 type couple struct {
-	end     int  // up to where a value belongs to the secret name that came before it
-	element bool // the name is an attribute of an element
+	end     int    // up to where a value belongs to the secret name that came before it
+	element string // how < and > are written, when the name is an attribute of an element
+	closes  string
 	value   span // the newest value whose name has not come yet
 }
 
@@ -87,18 +104,20 @@ func (t *scanner) called(k, i, j int) (found span) {
 	switch strings.ToLower(plain(s[i:j])) {
 	case "name", "key", "field", "header", "k":
 		v := value(s, k, i, j)
-		if !t.names.hide(strings.Trim(s[v.from:v.to], "\"'`,;:.)}]>")) {
+		name, _, _ := strings.Cut(s[v.from:max(v.from, v.to)], `\n`)
+		if !t.names.hide(strings.Trim(name, "\"'`,;:.)}]>\\")) {
 			return span{}
 		}
 		if before := t.pair.value; before.from < before.to && i-before.to < reach {
 			t.add(before)
 		}
-		open := max(0, i-reach)
-		t.pair = couple{end: v.to + reach, element: strings.HasPrefix(s[orEnd(s, open, strings.LastIndexAny(s[open:i], "<>")):], "<")}
+		t.pair = couple{end: v.to + reach}
+		t.pair.element, t.pair.closes = elementBefore(s[max(0, i-reach):i])
 		return t.part(v.to)
 	case "value", "values", "val", "v", "content", "contents":
 		v := value(s, k, i, j)
 		if i < t.pair.end {
+			t.pair = couple{}
 			return v
 		}
 		t.pair.value = v
@@ -129,23 +148,35 @@ func (t *scanner) part(i int) span {
 // mark looks at a character that may end a pair, or begin the content of an
 // element whose attribute is the name of it.
 func (t *scanner) mark(i int) span {
+	p := t.pair
 	switch c := t.s[i]; {
 	case c == '}' || c == ')':
 		t.pair = couple{}
-	case c == '>' && t.pair.element && i < t.pair.end:
+	case p.element != "" && i < p.end && c == p.closes[0] && strings.HasPrefix(t.s[i:], p.closes):
 		t.pair = couple{}
 		if t.s[i-1] == '/' {
 			return span{}
 		}
-		return t.content(i + 1)
+		return t.content(i+len(p.closes), p.element)
 	}
 	return span{}
 }
 
-// content is the text at the beginning of what an element holds.
-func (t *scanner) content(i int) span {
+// elementBefore is how < and > are written when a text ends within an element.
+func elementBefore(s string) (open, closes string) {
+	for _, mark := range append([][2]string{{"<", ">"}}, escapedMarks[:]...) {
+		if n := strings.LastIndex(s, mark[0]); n >= 0 && !strings.Contains(s[n:], mark[1]) {
+			return mark[0], mark[1]
+		}
+	}
+	return "", ""
+}
+
+// content is the text at the beginning of what an element holds, up to the mark
+// of the next one.
+func (t *scanner) content(i int, mark string) span {
 	s := t.s
-	end := orEnd(s, i, strings.IndexByte(s[i:], '<'))
+	end := orEnd(s, i, strings.Index(s[i:], mark))
 	if text := strings.TrimLeft(s[i:end], " \t\r\n"); text != "" {
 		return span{end - len(text), end}
 	}

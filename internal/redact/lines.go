@@ -8,17 +8,15 @@ import "strings"
 func (t *scanner) below(k, i, j int) (found span, is bool) {
 	s := t.s
 	end, block := k, false
-	if k < len(s) && (s[k] == '|' || s[k] == '>') {
-		end, block = k+1, true
-		for end < len(s) && end < k+4 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
+	if c, n := char(s, k); c == '|' || c == '>' {
+		end, block = k+n, true
+		for end < len(s) && end < k+n+3 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
 			end++
 		}
 		end = blanks(s, end)
 	}
-	for _, literal := range []string{`\r\n`, `\n`} {
-		if strings.HasPrefix(s[end:], literal) {
-			return t.literalLines(end, literal, block), true
-		}
+	if n := literalBreak(s, end); n > 0 {
+		return t.literalLines(end, i, j, s[end:end+n], block), true
 	}
 	if end == len(s) || s[end] != '\r' && s[end] != '\n' {
 		return span{}, false
@@ -29,17 +27,28 @@ func (t *scanner) below(k, i, j int) (found span, is bool) {
 	}
 	first := blanks(s, from)
 	text := strings.TrimSpace(s[first:line(s, first)])
-	switch deeper := first-from > indent(s, i); {
-	case !block && (deeper || !isPart(text) || strings.Contains(s[j:k], "=>")) && valueAhead(s, first):
+	word := blankless(s, first)
+	seems := word.to < first+len(text) && seemsSecret(s[word.from:word.to]) && !isName(text) && !isFrame(text)
+	deeper := first-from > indent(s, i)
+	switch {
+	case !block && valueAhead(s, first) && (deeper || !isPart(text) || strings.Contains(s[j:k], "=>") || isQuoted(s, first)):
 		return value(s, first, i, j), true
-	case deeper && block:
-		return span{first, blockEnd(s, from, indent(s, i))}, true
-	case !deeper && isPart(text), isFrame(text), weak(plain(s[i:j])) && strings.ContainsAny(text, " :="):
+	case deeper && !block && (isFrame(text) || !seems && weak(plain(s[i:j])) && isProse(text)):
 		return span{}, true
 	case deeper:
 		return span{first, blockEnd(s, from, indent(s, i))}, true
+	case seems:
+		return word, true
+	case isPart(text) || isFrame(text):
+		return span{}, true
 	}
 	return span{first, first + len(text)}, true
+}
+
+// isProse reports whether a line is a sentence or has a name of its own, and is no
+// element of a list.
+func isProse(text string) bool {
+	return strings.ContainsAny(text, " :=") && !strings.HasPrefix(text, "- ")
 }
 
 // nextLine is the beginning of the next line that is not empty, when that is the
@@ -90,6 +99,16 @@ func valueAhead(s string, i int) bool {
 	return quoteAt(s, prefixed(s, i)).width() > 0 || brackets(s, i)
 }
 
+// isQuoted reports whether a quoted text begins at i that is no name of something.
+func isQuoted(s string, i int) bool {
+	q := quoteAt(s, i)
+	if q.width() == 0 {
+		return false
+	}
+	end := blanks(s, min(closing(s, i+q.width(), q)+q.width(), len(s)))
+	return end == len(s) || s[end] != ':' && s[end] != '='
+}
+
 // isFrame reports whether a line is one of a trace.
 func isFrame(text string) bool {
 	for _, begin := range [...]string{"at ", "in ", "from ", "File ", "#", "->", "---"} {
@@ -106,6 +125,11 @@ func isPart(text string) bool {
 	if strings.ContainsAny(text, " \t") || strings.Trim(text, `{}[]()<>,;"'-=*`) == "" || text[0] == '<' || text[0] == '[' {
 		return true
 	}
+	return isName(text)
+}
+
+// isName reports whether a line begins with a name before a value.
+func isName(text string) bool {
 	name := 0
 	for name < len(text) && (isWord(text[name]) || text[name] == '.') {
 		name++
@@ -114,21 +138,46 @@ func isPart(text string) bool {
 	return name > 0 && rest != "" && (rest[0] == '=' || rest[0] == ':')
 }
 
+// literalBreak is the length of the end of a line that is written as \n or \r\n, also
+// in strings within one another, or zero.
+func literalBreak(s string, i int) int {
+	k := i
+	for _, letter := range "rn" {
+		slashes := k
+		for slashes < len(s) && slashes < k+maxNested && s[slashes] == '\\' {
+			slashes++
+		}
+		if slashes > k && slashes < len(s) && rune(s[slashes]) == letter {
+			k = slashes + 1
+		} else if letter == 'n' {
+			return 0
+		}
+	}
+	return k - i
+}
+
 // literalLines is the value in the lines below a name in a text of which the ends
-// of lines are written as \n: the next line, or of a block all that follows.
-func (t *scanner) literalLines(i int, literal string, block bool) span {
+// of lines are written as \n: the next line, or of a block, or when that is indented,
+// all that follows.
+func (t *scanner) literalLines(i, name, nameEnd int, literal string, block bool) span {
 	s := t.s
+	start := i
 	for strings.HasPrefix(s[i:], literal) {
-		i = blanks(s, i+len(literal))
+		start = i + len(literal)
+		i = blanks(s, start)
+	}
+	deeper := i > start
+	if !block && i < len(s) && valueAhead(s, i) {
+		return value(s, i, name, nameEnd)
 	}
 	if i >= t.rowEnd {
 		t.rowEnd = orEnd(s, i, strings.IndexAny(s[i:], "\r\n\""))
 	}
 	end := max(i, t.rowEnd)
-	if next := strings.Index(s[i:end], literal); next >= 0 && !block {
+	if next := strings.Index(s[i:end], literal); next >= 0 && !block && !deeper {
 		end = i + next
 	}
-	if text := s[i:end]; !block && (isFrame(text) || isPart(text) && strings.ContainsAny(text, ":= ")) {
+	if text := s[i:end]; !block && (isFrame(text) || !deeper && isPart(text) && strings.ContainsAny(text, ":= ")) {
 		return span{}
 	}
 	return span{i, end}

@@ -20,6 +20,9 @@ func (r *Redactor) Text(s string) string { return r.TextFrom(s, 0) }
 // with the token of a secret in which from lies.
 func (r *Redactor) TextFrom(s string, from int) string {
 	locks := r.find(s, Hidden, 0)
+	if isCutOff(s) {
+		locks = (&masker{redactor: r.ByKey(), token: Hidden}).document([]byte(s), nil)
+	}
 	for len(locks) > 0 && locks[0].To <= from {
 		locks = locks[1:]
 	}
@@ -107,11 +110,14 @@ func (t *scanner) secret(i int) (found span, next int) {
 	}
 	before := t.word
 	t.word = span{i, j}
-	if found = t.byItself(i, j); found.from < found.to {
+	if found = t.byItself(i, j); found.from == found.to && j > i+1 && afterEscape(s, i) {
+		found = t.byItself(i+1, j)
+	}
+	if found.from < found.to {
 		return found, j
 	}
 	if t.isElement(before, i, j) && t.hides(before, i, j) {
-		return t.element(j), j
+		return t.element(i, j), j
 	}
 	k, announced := separator(s, i, j)
 	switch {
@@ -131,8 +137,10 @@ func (t *scanner) byItself(i, j int) span {
 		return privateKey(s, i)
 	case s[i] == '-' && strings.HasPrefix(s[i:], "-----END "):
 		return t.restOfKey(i)
-	case isScheme(s[i:j]):
-		if value := blankless(s, j); value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
+	case isScheme(s[i:j]) && isBlank(s, j):
+		if value := blankless(s, j); value.from < value.to && strings.IndexByte("=:", s[value.from]) >= 0 {
+			break // a name
+		} else if value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
 			return value
 		}
 	case t.mailed && j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
@@ -150,7 +158,7 @@ func (t *scanner) byItself(i, j int) span {
 func (t *scanner) value(k, i, j int) span {
 	s := t.s
 	if found, below := t.below(k, i, j); below {
-		return found
+		return hiddenBefore(s, found)
 	}
 	found := value(s, k, i, j)
 	if s[j] == ':' && k > j+1 && weak(plain(s[i:j])) && quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
@@ -164,8 +172,14 @@ func (t *scanner) value(k, i, j int) span {
 func (t *scanner) hides(before span, i, j int) bool {
 	name := plain(t.s[i:j])
 	return t.names.hide(name) ||
-		i > 0 && t.s[i-1] == '\\' && strings.IndexByte("nrtbf", t.s[i]) >= 0 && t.names.hide(name[1:]) ||
+		afterEscape(t.s, i) && t.names.hide(name[1:]) ||
 		before.to == i-1 && before.from >= 0 && (t.s[i-1] == ' ' || t.s[i-1] == '.') && t.names.exact(t.s[before.from:j])
+}
+
+// afterEscape reports whether the letter at i belongs to the escape of the end of a
+// line, or of the like.
+func afterEscape(s string, i int) bool {
+	return i > 0 && s[i-1] == '\\' && strings.IndexByte("nrtbf", s[i]) >= 0
 }
 
 // wordEnd is the end of the word that begins at i, or i.
@@ -189,6 +203,12 @@ func isWord(c byte) bool {
 	return c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
+// isBlank reports whether a blank is at i, however it is written.
+func isBlank(s string, i int) bool {
+	c, _ := char(s, i)
+	return c == ' ' || c == '\t'
+}
+
 // isScheme reports whether what follows the word are credentials of HTTP.
 func isScheme(word string) bool {
 	return strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic")
@@ -204,7 +224,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 	k = j
 	for {
 		c, n := char(s, k)
-		if c == '\\' && (strings.HasPrefix(s[k:], `\n`) || strings.HasPrefix(s[k:], `\r`)) {
+		if c == '\\' && literalBreak(s, k) > 0 {
 			break // the end of a line
 		} else if c == '\\' || c == '"' || c == '\'' || c == '`' {
 			quoted = true
@@ -233,7 +253,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 	case quoted && c == ';': // a text that PHP serialized: s:8:"password";s:1:"S"
 		return serialized(s, sep+n)
 	}
-	return sep, sep > k && k == j && j-i > 4 && s[i] == '-' && (s[i+1] == '-' || i > 0 && s[i-1] == ' ')
+	return sep, sep > k && k == j && s[i] == '-' && (j-i > 2 && s[i+1] == '-' || j-i > 4 && i > 0 && s[i-1] == ' ')
 }
 
 // afterVisibility passes what PHP writes after the name of a property:
@@ -295,7 +315,12 @@ func char(s string, i int) (c byte, n int) {
 		return entity(rest)
 	}
 	if high, low := digit(digits, 0), digit(digits, 1); high >= 0 && low >= 0 && high < 8 {
-		return byte(high<<4 | low), n
+		if c = byte(high<<4 | low); c == '&' && n > 1 { // \u0026quot;
+			if named, m := entity("&" + s[i+n:min(i+n+8, len(s))]); m > 1 {
+				return named, n + m - 1
+			}
+		}
+		return c, n
 	}
 	return rest[0], 1
 }

@@ -96,6 +96,19 @@ func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
 		"secrets: ", "password=", "session expired: log in again", "card declined: insufficient funds", "Optional<Token> tokens",
 		"  at Auth.check (/srv/token.js:10:4)", "100% of 5 = 5; a&b", "C:\\tokens\\new.txt", "the field 'password', 'mail' or 'name'",
 		"http://[::1]:8080/", "Cookie header missing", "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+		"auth: connection refused", "auth: 401 Unauthorized", "jwt: signature is invalid", "session: not found", "credentials: none were given",
+		"bearer: unsupported", "auth_method=oidc session_count=3 auth: ok", "invalid session:\n  the user logged out", "author: Ann", "author=ann-marie",
+		"invalid token:\n    at parse (/srv/app.js:10:4)\n    at main (/srv/app.js:1:1)", "cannot read the secret:\nTraceback (most recent call last):\n  File \"a.py\", line 3",
+		"password:\n\nOptions:\n  -h", "password=\nuser=ana\nhost=db", "passwords:\nuser: ana", "usage: login <user> <password>\nOptions follow",
+		"Unexpected token '<', \"<!DOCTYPE \"... is not valid JSON", "Unexpected token 'o' in JSON", "{\"key\":\"order\",\"value\":7}", "{\"name\":\"Ann\",\"value\":\"x\"}",
+		"name: report, value: 12", "key: 7, value: 3", "the header name: Accept, value: text/html", "values (1, 2) of users (name, mail)", "docker run -u 1000:1000 -p 80:80 nginx",
+		"ssh -p 22 ana@host", "mkdir -p /srv/app", "tar -xzf a.tar -C /srv", "required: ['password', 'mail', 'name']", "[\"password\", \"password_confirmation\"] are missing",
+		"commit 9fceb02d0ae598e95dc970b74767f19372d61af8", "trace 4bf92f3577b34da6a3ce929d0e0e4736", "id 0198c0de-0000-7000-8000-0123456789ab", "sha256:e3b0c44298fc1c149afbf4c8996fb924",
+		"github.com/example/authentication/service/handler", "java.lang.IllegalStateException: com.example.OrderService", "internationalization", "/srv/app/lib/worker/queue/consumer.js:10",
+		"TypeError: Cannot read properties of undefined (reading 'id')", "ERROR: duplicate key value violates unique constraint \"users_mail_key\"\nDETAIL: Key (mail)=(a@b.c) already exists.",
+		"SQLSTATE[42S02]: Base table or view not found", "insert into orders (id, total) values (1, 2)", "amount 4990 EUR, order 88412, 12:30:05, 3 of 5 (60%)", "10.0.0.1:5432",
+		"{\"order_id\":88412,\"lines\":[{\"sku\":\"TR-204\",\"qty\":2}],\"note\":\"sent to bob: ok\"}", "exit status 1", "signal: killed", "-- stdout ---", "--- a/main.go",
+		"Content-Disposition: form-data; name=\"file\"\r\n\r\nhello", "<input name=\"city\" value=\"Bonn\">", "password_file: /run/secrets/db", "token_path=/var/run/token",
 	} {
 		if shown := r.Text(said); shown != said {
 			t.Errorf("%q is shown as %q", said, shown)

@@ -24,13 +24,23 @@ func value(s string, k, i, j int) span {
 		return span{k, k + n}
 	}
 	found := blankless(s, k)
-	if word, masked := strings.CutPrefix(s[found.from:found.to], Hidden); masked && strings.Trim(word, `)]},;.:"'`) == "" {
-		return span{found.from, found.to - len(word)} // it was hidden before
+	if again := hiddenBefore(s, found); again.to < found.to {
+		return again
 	}
 	if word := s[found.from:found.to]; isScheme(word) || strings.EqualFold(word, "token") {
 		found.to = blankless(s, found.to).to
 	} else if strings.Contains(name, "authorization") && !strings.HasPrefix(word, Hidden) {
 		found.to = line(s, k)
+	}
+	return found
+}
+
+// hiddenBefore is the mask with which a value begins, when nothing but marks or the
+// rest of a quoted text follows; else it is the value.
+func hiddenBefore(s string, found span) span {
+	rest, masked := strings.CutPrefix(s[found.from:max(found.from, found.to)], Hidden)
+	if masked && (strings.Trim(rest, ")]},;.:\"'\\ \t\r\n") == "" || strings.IndexByte(`"'\`, rest[0]) >= 0) {
+		return span{found.from, found.from + len(Hidden)}
 	}
 	return found
 }
@@ -247,11 +257,25 @@ func privateKey(s string, i int) span {
 	return span{i, blankless(s, end+closed).to}
 }
 
+// escapedMarks are the ways in which < and > are written where they may not stand.
+var escapedMarks = [...][2]string{{"&lt;", "&gt;"}, {`\u003c`, `\u003e`}, {`\u003C`, `\u003E`}, {"%3C", "%3E"}, {"%3c", "%3e"}}
+
+// escapedElement is what stands for < and > when an element begins so before i.
+func escapedElement(s string, i int) (open, end string) {
+	for _, mark := range escapedMarks {
+		if strings.HasSuffix(s[:i], mark[0]) {
+			return mark[0], mark[1]
+		}
+	}
+	return "", ""
+}
+
 // isElement reports whether the word is the name of an element that begins here,
-// <word, <prefix:word or &lt;word&gt;.
+// <word, <prefix:word or &lt;word.
 func (t *scanner) isElement(before span, i, j int) bool {
-	if strings.HasPrefix(t.s[j:], "&gt;") {
-		return strings.HasSuffix(t.s[:i], "&lt;")
+	if i > 0 && t.s[i-1] != '<' && t.s[i-1] != ':' {
+		open, _ := escapedElement(t.s, i)
+		return open != ""
 	}
 	if j >= len(t.s) || strings.IndexByte("> \t\r\n/", t.s[j]) < 0 {
 		return false
@@ -262,15 +286,23 @@ func (t *scanner) isElement(before span, i, j int) bool {
 	return i > 0 && t.s[i-1] == '<'
 }
 
-// element is what an element holds whose name ends at j: all up to its end; the
+// element is what an element holds whose name is [i, j): all up to its end; the
 // attributes of one that is empty; and of one that never ends what follows it,
 // see unclosed.
-func (t *scanner) element(j int) span {
+func (t *scanner) element(i, j int) span {
 	s := t.s
-	if s[j] == '&' {
-		end := orEnd(s, j, strings.Index(s[j:], "&lt;"))
-		end = j + line(s[j:end], 0)
-		return span{j + len("&gt;"), end}
+	if mark, end := escapedElement(s, i); mark != "" {
+		const most = 256 // of its attributes
+		n := strings.Index(s[j:min(j+most, len(s))], end)
+		if n < 0 {
+			return span{}
+		}
+		from := j + n + len(end)
+		if closed := strings.Index(s[from:min(from+4<<10, len(s))], mark+"/"+s[i:j]); closed >= 0 {
+			return span{from, from + closed}
+		}
+		to := orEnd(s, from, strings.Index(s[from:], mark))
+		return span{from, from + line(s[from:to], 0)}
 	}
 	open := strings.IndexAny(s[j:], "<>")
 	if open < 0 && strings.Contains(s[j:], "=") { // it is cut off
