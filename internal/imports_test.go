@@ -40,7 +40,7 @@ var rooms = map[string]string{
 	"config":           "access envelope handler redact rules webhook",
 	"demo":             "engine",
 	"store/db":         "",
-	"store/sqlite":     "store/db",
+	"store/sqlite":     "resource store/db",
 	"store/book":       "store/db",
 	"store/rows":       "store/db",
 	"store/counters":   "store/book store/db",

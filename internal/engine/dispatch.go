@@ -197,11 +197,11 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	if d.o.UnknownType == retry.UnknownHold {
 		c.Knows = d.knows
 	}
+	d.cut = false
 	if d.life.reached(stopping) || d.paused.Load() || d.backoff > 0 && len(d.pending) > 0 {
 		return c
 	}
-	d.cut = false
-	room := d.hold.room(d.o.MaxRunning - d.active.allInUse())
+	room := d.hold.room(d.active.allInUse(), d.o.MaxRunning)
 	for name, q := range d.queues {
 		if !q.ready || q.again.After(now) {
 			continue
@@ -248,9 +248,6 @@ func (d *dispatcher) askDue(claimed time.Time) {
 // takes the same way: its worker is what bounds how much is under way.
 func (d *dispatcher) start(claimed []job.Job) {
 	now := time.Now()
-	if len(claimed) > 0 {
-		d.hold.claimed(now)
-	}
 	for i := range claimed {
 		x := d.newExecution(claimed[i], now)
 		w, ok := d.active.admit(x, now.Add(d.o.StuckAfter))

@@ -10,15 +10,16 @@ import (
 
 const (
 	minProbe = 2 * time.Second // from the beginning of a hold to the first look whether it is over
-	maxProbe = 30 * time.Second
-	trialFor = time.Second // how long one job is tried before all others follow
+	maxProbe = 10 * time.Second
+	trialFor = time.Second // how long so many jobs run before twice as many may
 	stall    = 5 * time.Second
 )
 
 // hold keeps the engine from claiming while this process or machine has run out
 // of something. Handlers and deliveries say that they met a shortage; the
-// dispatcher looks every few seconds whether it is over, then lets one job
-// through, and when that one meets no shortage either, all.
+// dispatcher looks every few seconds whether it is over, then lets one job run, a
+// second later two, then four. When one of them meets a shortage it waits again,
+// and longer; when none does although all run that could, the hold is over.
 //
 // A database that refuses or does not answer keeps the engine from claiming
 // anyway. The hold remembers since when, for those who ask.
@@ -29,7 +30,7 @@ type hold struct {
 	pause  time.Duration
 	next   time.Time // when to look whether it is over; in a trial: when that has succeeded
 	trial  bool
-	tried  bool // the job of the trial was claimed
+	may    int // jobs run at once in a trial
 	counts map[job.Resource]job.Shortages
 
 	refused job.Hold  // of the database
@@ -87,18 +88,19 @@ func (d *dispatcher) watch(now time.Time) {
 	of, look := h.due(now)
 	switch {
 	case !look:
+	case of == "" && d.cut && h.more(now, d.o.MaxRunning):
 	case of == "":
 		began, met := h.end()
 		d.o.Log.Info("Jobs are claimed again.", "held_for", now.Sub(began).Round(time.Millisecond), "given_back", met)
 	case d.o.Probe(of) != nil:
 		h.later(time.Now().Add(minProbe))
 	default:
-		h.try(time.Now())
+		h.try(time.Now(), d.active.allInUse()+1)
 	}
 }
 
 // due reports whether the hold is to be looked after: what to probe, or nothing
-// when a trial has succeeded.
+// when a step of a trial has succeeded.
 func (h *hold) due(now time.Time) (of job.Resource, look bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,33 +129,35 @@ func (h *hold) later(next time.Time) {
 	h.next = next
 }
 
-// try begins a trial.
-func (h *hold) try(now time.Time) {
+// try begins a trial of so many jobs.
+func (h *hold) try(now time.Time, may int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.trial, h.tried, h.next = true, false, now.Add(trialFor)
+	h.trial, h.may, h.next = true, may, now.Add(trialFor)
 }
 
-// room is how many jobs may be claimed.
-func (h *hold) room(free int) int {
+// more lets twice as many jobs run, and reports whether that is a step at all.
+func (h *hold) more(now time.Time, most int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.may >= most {
+		return false
+	}
+	h.may, h.next = 2*h.may, now.Add(trialFor)
+	return true
+}
+
+// room is how many jobs may be claimed while some run, of the most that ever may.
+func (h *hold) room(running, most int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.now.Since.IsZero():
-		return free
-	case h.trial && !h.tried:
-		return min(free, 1)
+		return most - running
+	case h.trial:
+		return min(h.may, most) - running
 	}
 	return 0
-}
-
-// claimed notes that the job of a trial has begun: from now on its time counts.
-func (h *hold) claimed(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.trial && !h.tried {
-		h.tried, h.next = true, now.Add(trialFor)
-	}
 }
 
 // wakes is when the hold is to be looked after; zero: never.

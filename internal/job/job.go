@@ -300,6 +300,7 @@ func CheckType(s string) error {
 var (
 	ErrNotFound    = errors.New("no such job")
 	ErrBusy        = errors.New("the database is kept busy by another process") // nothing was changed; try again
+	ErrStarved     = fmt.Errorf("the database lacks memory or file descriptors: %w", ErrBusy)
 	ErrOverloaded  = fmt.Errorf("too much waits to be written: %w", ErrBusy)
 	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
 	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed

@@ -216,3 +216,30 @@ func TestOpen_ARefusalLeavesNoLockFile(t *testing.T) {
 		t.Errorf("the lock file of somebody else: %v", err)
 	}
 }
+
+// A database that may open no further file is no damaged one, and nothing is wrong
+// with what is asked of it. The limit is set in a process of its own.
+func TestStore_TellsThatDescriptorsRanOut(t *testing.T) {
+	const child = "REDRIVE_TEST_WITHOUT_DESCRIPTORS"
+	if os.Getenv(child) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestStore_TellsThatDescriptorsRanOut$")
+		cmd.Env = append(os.Environ(), child+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	s := open(t, Options{})
+	one, err := s.engine.Reads().Conn(t.Context())
+	check(t, err)
+	defer one.Close()
+	var before syscall.Rlimit
+	check(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))
+	if _, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 10); !errors.Is(err, job.ErrStarved) || job.OwnFault(err) {
+		t.Errorf("reading without a descriptor: %v", err)
+	}
+	check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
+	_, err = s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 10)
+	check(t, err)
+}

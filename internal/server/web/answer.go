@@ -292,6 +292,8 @@ func Describe(err error) *Failure {
 		return Fail(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
 	case errors.Is(err, job.ErrOverloaded):
 		return Fail(Busy, "the disk is too slow for all that is to be written; nothing was changed, try again")
+	case errors.Is(err, job.ErrStarved):
+		return Fail(Busy, advice("the database lacks memory or file descriptors; try again")+"; nothing was changed")
 	case errors.Is(err, job.ErrBusy):
 		return Fail(Busy, "another process keeps the database busy; nothing was changed, try again")
 	case errors.Is(err, job.ErrStorageFull):

@@ -14,7 +14,7 @@ import (
 // FileError says what is wrong with the database file, and what to do.
 type FileError struct {
 	Path string
-	Kind error // job.ErrBusy, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
+	Kind error // job.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
 	Err  error // what the engine said; of job.ErrUnsafe, what is wrong and what to do
 
 	Since time.Time // when this was first seen; zero where nobody remembers it
@@ -35,6 +35,9 @@ func (e *FileError) Advice() string {
 	switch e.Kind {
 	case job.ErrBusy:
 		return fmt.Sprintf("another process keeps the database %s busy; try again", e.Path)
+	case job.ErrStarved:
+		return fmt.Sprintf("the database %s could open no further file or was given no memory; raise the limits of this process, "+
+			"and writing starts again by itself", e.Path)
 	case job.ErrStorageFull:
 		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing starts again by itself", e.Path)
 	case job.ErrReadOnly:

@@ -13,6 +13,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/job"
+	"redrive/internal/resource"
 	"redrive/internal/store/db"
 )
 
@@ -176,6 +177,8 @@ func kindOf(err error) error {
 		return job.ErrStorageFull
 	case p == lib.SQLITE_READONLY:
 		return job.ErrReadOnly
+	case p == lib.SQLITE_NOMEM || p == lib.SQLITE_CANTOPEN && resource.Probe(job.Descriptors) != nil:
+		return job.ErrStarved
 	}
 	return nil
 }
