@@ -103,6 +103,9 @@ func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
 			}
 			if way == "session" { // the others can be dead before anybody looks
 				p.says("is ended before its job runs again")
+				if strings.Contains(p.stderr.String(), "pid=-") {
+					t.Errorf("the log names no process: %s", p.stderr)
+				}
 			}
 		})
 	}

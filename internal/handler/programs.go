@@ -88,17 +88,17 @@ func (p *programs) execution(mark string) string { return strings.TrimPrefix(mar
 func (p *programs) end(execution string) {
 	begin, told := time.Now(), false
 	for wait := time.Millisecond; ; wait = min(2*wait, maxLook) {
-		left := marked(p.mark(execution) + "\x00")
+		left, err := marked(p.mark(execution) + "\x00")
 		for _, l := range left {
 			l.signal(syscall.SIGKILL)
 		}
-		if len(left) == 0 {
+		if len(left) == 0 && err == nil {
 			return
 		}
 		if !told && time.Since(begin) > patience {
 			told = true
-			p.log.Warn("A process that a job's program left behind does not end although it was killed. Its worker waits for it.",
-				"execution", execution, "pid", left[0].Pid)
+			p.log.Warn("What a job's program left behind has not ended yet. Its worker waits.",
+				"execution", execution, "pids", pids(left), "error", err)
 		}
 		time.Sleep(wait)
 	}
@@ -113,23 +113,20 @@ const (
 // returns when nothing is left. Those processes get the time of a program that
 // is cancelled.
 func (p *programs) takeOver(ctx context.Context) error {
-	asked := map[int]time.Time{} // when, by the number of the process
-	for quiet := 0; quiet < 2; { // one look can miss a process that is just being started
-		left := marked(p.mark(""))
-		for _, l := range left {
-			since, known := asked[l.Pid]
-			switch {
-			case !known:
-				asked[l.Pid] = time.Now()
-				l.signal(syscall.SIGTERM)
-				p.log.Warn("A program that a dead process left running is ended before its job runs again.",
-					"execution", p.execution(l.mark), "pid", l.Pid)
-			case time.Since(since) > termGrace:
-				l.signal(syscall.SIGKILL)
-			}
+	begin, told := time.Now(), false
+	asked := map[int]time.Time{}         // when, by the number of the process
+	for quiet := 0; quiet < 2; quiet++ { // one look can miss a process that is just being started
+		left, err := marked(p.mark(""))
+		if len(left) > 0 || err != nil {
+			quiet = -1
 		}
-		if quiet++; len(left) > 0 {
-			quiet = 0
+		for _, l := range left {
+			p.stop(l, asked)
+		}
+		if !told && time.Since(begin) > patience {
+			told = true
+			p.log.Warn("What a dead process left running has not ended yet. No job is claimed before it has.",
+				"pids", pids(left), "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -138,6 +135,29 @@ func (p *programs) takeOver(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stop asks a process to end, and kills it when it was asked long enough ago.
+func (p *programs) stop(l leftover, asked map[int]time.Time) {
+	since, known := asked[l.pid]
+	switch {
+	case !known:
+		asked[l.pid] = time.Now()
+		l.signal(syscall.SIGTERM)
+		p.log.Warn("A program that a dead process left running is ended before its job runs again.",
+			"execution", p.execution(l.mark), "pid", l.pid)
+	case time.Since(since) > termGrace:
+		l.signal(syscall.SIGKILL)
+	default:
+		_ = l.process.Release()
+	}
+}
+
+func pids(left []leftover) (all []int) {
+	for _, l := range left {
+		all = append(all, l.pid)
+	}
+	return all
 }
 
 // tell says in the log what the operator of programs has to know.
@@ -170,12 +190,13 @@ func identity(file string) (string, error) {
 
 // leftover is a process that carries a mark.
 type leftover struct {
-	*os.Process
-	mark string
+	pid     int
+	process *os.Process // held: its number cannot be given to another one
+	mark    string
 }
 
 // signal is the last use of the leftover. An error says that it has ended.
 func (l leftover) signal(s syscall.Signal) {
-	_ = l.Signal(s)
-	_ = l.Release()
+	_ = l.process.Signal(s)
+	_ = l.process.Release()
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"redrive/internal/resource"
 )
 
 // attributes give a program a process group of its own, and let it die with us.
@@ -21,11 +23,11 @@ func seesMarks() bool {
 }
 
 // marked lists the processes that carry a mark that begins so. With a NUL at the
-// end it is that one mark.
-func marked(begins string) (found []leftover) {
+// end it is that one mark. The error is what this process lacks for looking.
+func marked(begins string) (found []leftover, _ error) {
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return nil // seesMarks said so before
+		return nil, lacking(err)
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1) // as many as could be read
@@ -35,6 +37,9 @@ func marked(begins string) (found []leftover) {
 			continue
 		}
 		environ, err := os.ReadFile("/proc/" + name + "/environ")
+		if lacking(err) != nil {
+			return found, err
+		}
 		if len(environ) == 0 && !errors.Is(err, fs.ErrPermission) {
 			blank = append(blank, name)
 		} else if bytes.Contains(environ, []byte(begins)) {
@@ -46,7 +51,17 @@ func marked(begins string) (found []leftover) {
 			found = hold(found, name, begins)
 		}
 	}
-	return found
+	return found, nil
+}
+
+// lacking returns the error if it says that this process has run out of
+// something. Any other tells something about the process that was looked at: it
+// has ended, or is somebody else's.
+func lacking(err error) error {
+	if resource.Shortage(err) == nil {
+		return nil
+	}
+	return err
 }
 
 // environOf is the environment of a process, also when its first thread has
@@ -81,7 +96,7 @@ func hold(found []leftover, name, begins string) []leftover {
 	}
 	for line := range bytes.SplitAfterSeq(environOf(name), []byte{0}) {
 		if bytes.HasPrefix(line, []byte(begins)) {
-			return append(found, leftover{process, string(bytes.TrimSuffix(line, []byte{0}))})
+			return append(found, leftover{pid, process, string(bytes.TrimSuffix(line, []byte{0}))})
 		}
 	}
 	_ = process.Release()

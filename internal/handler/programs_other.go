@@ -11,4 +11,4 @@ func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tr
 func seesMarks() bool { return false }
 
 // marked lists the processes whose environment holds a mark.
-func marked(string) []leftover { return nil }
+func marked(string) ([]leftover, error) { return nil, nil }
