@@ -152,39 +152,65 @@ func TestSession_EmptyIsNone(t *testing.T) {
 	}
 }
 
+// stranger has never logged in.
+func stranger() bool { return false }
+
+func newLimiter() *access.Limiter {
+	return access.NewLimiter(access.Tries{Person: 5, Address: 30, Minute: 100})
+}
+
 func TestLimiter_FiveTriesAQuarterOfAnHour(t *testing.T) {
-	l, now := access.NewLimiter(), time.Now()
+	l, now := newLimiter(), time.Now()
 	for i := range 5 {
-		if wait := l.Try(now, "ana", "10.0.0.1"); wait > 0 {
+		if wait := l.Try(now, "ana", "10.0.0.1", stranger); wait > 0 {
 			t.Fatalf("try %d has to wait %v", i+1, wait)
 		}
 		now = now.Add(time.Minute)
 	}
-	if wait := l.Try(now, "ana", "10.0.0.1"); wait != 10*time.Minute {
+	if wait := l.Try(now, "ana", "10.0.0.1", stranger); wait != 10*time.Minute {
 		t.Errorf("the sixth try waits %v, want 10 min", wait)
 	}
-	if l.Try(now, "ana", "10.0.0.2") > 0 || l.Try(now, "bo", "10.0.0.1") > 0 {
+	if l.Try(now, "ana", "10.0.0.2", stranger) > 0 || l.Try(now, "bo", "10.0.0.1", stranger) > 0 {
 		t.Error("somebody else has to wait")
 	}
-	if wait := l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1"); wait > 0 {
+	if wait := l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1", stranger); wait > 0 {
 		t.Errorf("a quarter of an hour later the wait is %v", wait)
 	}
-	l.Passed("ana", "10.0.0.1")
+	l.Passed(now, "ana", "10.0.0.1")
 	for range 5 {
-		if l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1") > 0 {
+		if l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1", stranger) > 0 {
 			t.Error("whoever knew the password has to wait")
 		}
+	}
+	if l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1", stranger) == 0 {
+		t.Error("whoever knew the password may guess for ever")
+	}
+}
+
+// One address that tries many names shuts out itself, and nobody else.
+func TestLimiter_ThirtyTriesFromAnAddress(t *testing.T) {
+	l, now, through := newLimiter(), time.Now(), 0
+	for i := range 1000 {
+		if l.Try(now, strings.Repeat("x", i), "a", stranger) == 0 {
+			through++
+		}
+	}
+	if through != 30 || l.Try(now, "ana", "b", stranger) > 0 {
+		t.Errorf("%d tries went through, want 30, and those of others", through)
+	}
+	if wait := l.Try(now, "ana", "a", stranger); wait != 15*time.Minute {
+		t.Errorf("the next one waits %v, want 15 min", wait)
 	}
 }
 
 func TestLimiter_AHundredAMinuteByEverybody(t *testing.T) {
-	l, now, through := access.NewLimiter(), time.Now(), 0
+	l, now, through := newLimiter(), time.Now(), 0
 	for i := range 1000 {
-		if l.Try(now, strings.Repeat("x", i), "a") == 0 {
+		if l.Try(now, "x", strings.Repeat("a", i), stranger) == 0 {
 			through++
 		}
 	}
-	if through != 100 || l.Try(now.Add(59*time.Second), "y", "b") == 0 || l.Try(now.Add(time.Minute), "y", "b") > 0 {
+	if through != 100 || l.Try(now.Add(59*time.Second), "y", "b", stranger) == 0 || l.Try(now.Add(time.Minute), "y", "b", stranger) > 0 {
 		t.Errorf("%d tries went through within a minute, want 100, and the next one a minute later", through)
 	}
 	noted := 0
@@ -198,15 +224,43 @@ func TestLimiter_AHundredAMinuteByEverybody(t *testing.T) {
 	}
 }
 
+// Whoever logged in from an address before is not shut out by others, from there or
+// from anywhere, but gets no more tries of their own.
+func TestLimiter_LetsInWhoWasThereBefore(t *testing.T) {
+	l, now := newLimiter(), time.Now()
+	l.Try(now, "ana", "home", stranger)
+	l.Passed(now, "ana", "home")
+	now = now.Add(24 * time.Hour)
+	for i := range 1000 { // a flood from the same address, and from all others
+		l.Try(now, strings.Repeat("x", i), "home", stranger)
+		l.Try(now, "ana", strings.Repeat("a", i), stranger)
+	}
+	if l.Try(now, "ana", "work", stranger) == 0 || l.Try(now, "bo", "home", stranger) == 0 {
+		t.Error("strangers are let through in a flood")
+	}
+	if wait := l.Try(now, "ana", "work", func() bool { return true }); wait > 0 {
+		t.Errorf("whoever has a session from there waits %v", wait)
+	}
+	through := 0
+	for range 10 {
+		if l.Try(now, "ana", "home", stranger) == 0 {
+			through++
+		}
+	}
+	if through != 5 {
+		t.Errorf("%d tries went through, want five", through)
+	}
+}
+
 // Days of guessing under ever new names leave no more behind than a quarter of
 // an hour.
 func TestLimiter_ForgetsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := access.NewLimiter()
+		l := newLimiter()
 		for range 24 * 60 {
 			for range 100 {
 				_, name, _ := access.NewToken()
-				l.Try(time.Now(), name, "a")
+				l.Try(time.Now(), name, name, stranger)
 			}
 			time.Sleep(time.Minute)
 		}

@@ -7,62 +7,90 @@ import (
 	"time"
 )
 
-// The bounds on guessing passwords.
+// The bounds on guessing passwords that nobody sets.
 const (
-	perPerson     = 5
-	personWindow  = 15 * time.Minute
-	perMinute     = 100 // by everybody together
-	minuteWindow  = time.Minute
-	auditedMinute = 10 // failures that are written to the audit log
-
-	// maxPeople is more than can have tried within a quarter of an hour.
-	maxPeople = 2 * perMinute * int(personWindow/minuteWindow)
+	guessWindow   = 15 * time.Minute    // in which tries of one person, or from one address, are counted
+	minuteWindow  = time.Minute         // in which those of everybody are
+	knownFor      = 30 * 24 * time.Hour // that somebody who logged in is remembered
+	maxKnown      = 10_000              // people who are remembered
+	auditedMinute = 10                  // failures that are written to the audit log
 )
 
-// Limiter bounds how many logins are tried: five within a quarter of an hour
-// for one name from one address, and a hundred a minute by everybody. The
-// latter bounds its memory as well. It never reads a clock.
+// Tries is how many logins may be tried: within a quarter of an hour for one name
+// from one address and from one address with any names, and within a minute by
+// everybody.
+type Tries struct{ Person, Address, Minute int }
+
+// Limiter bounds how many logins are tried. The bound on everybody comes last, and
+// bounds the memory as well. Whoever logged in from an address before is bound by
+// the first one alone, so that others cannot shut them out. It never reads a clock.
 type Limiter struct {
-	mu      sync.Mutex
-	people  map[person][]time.Time // tries of the last quarter of an hour, the oldest first
-	all     []time.Time            // tries of the last minute
-	audited []time.Time            // failures of the last minute that were written down
+	most Tries
+
+	mu        sync.Mutex
+	people    map[person][]time.Time // tries of the last quarter of an hour, the oldest first
+	addresses map[string][]time.Time
+	all       []time.Time          // tries of the last minute
+	audited   []time.Time          // failures of the last minute that were written down
+	known     map[person]time.Time // when somebody logged in
 }
 
 type person struct{ name, address string }
 
 // NewLimiter returns a limiter that has seen nothing.
-func NewLimiter() *Limiter { return &Limiter{people: map[person][]time.Time{}} }
+func NewLimiter(most Tries) *Limiter {
+	return &Limiter{most: most, people: map[person][]time.Time{}, addresses: map[string][]time.Time{}, known: map[person]time.Time{}}
+}
 
 // Try counts one try, unless there were too many: then it says how long to wait
 // for the next. It is called before the password is looked at, so that many at
-// once get no more tries than one after the other.
-func (l *Limiter) Try(now time.Time, name, address string) (wait time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = since(l.all, now.Add(-minuteWindow))
-	if len(l.all) >= perMinute {
-		return l.all[0].Add(minuteWindow).Sub(now)
+// once get no more tries than one after the other. seen is asked when the tries of
+// others are in the way: whether somebody of this name is known to have logged in
+// from this address, beside those that the limiter remembers.
+func (l *Limiter) Try(now time.Time, name, address string, seen func() bool) (wait time.Duration) {
+	wait, others := l.try(now, person{name, address}, false)
+	if others && seen() {
+		wait, _ = l.try(now, person{name, address}, true)
 	}
-	who := person{name, address}
-	tries := since(l.people[who], now.Add(-personWindow))
-	if len(tries) >= perPerson {
-		l.people[who] = tries
-		return tries[0].Add(personWindow).Sub(now)
-	}
-	if len(l.all) == 0 || len(l.people) >= maxPeople {
-		l.forget(now)
-	}
-	l.all = append(l.all, now)
-	l.people[who] = append(tries, now)
-	return 0
+	return wait
 }
 
-// Passed takes back the tries of somebody who knew the password.
-func (l *Limiter) Passed(name, address string) {
+// try reports as well whether the tries of others are in the way.
+func (l *Limiter) try(now time.Time, who person, known bool) (wait time.Duration, others bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.people, person{name, address})
+	l.forget(now)
+	known = known || now.Sub(l.known[who]) < knownFor
+	own, near := since(l.people[who], now.Add(-guessWindow)), since(l.addresses[who.address], now.Add(-guessWindow))
+	switch {
+	case len(own) >= l.most.Person:
+		return own[0].Add(guessWindow).Sub(now), false
+	case known: // the tries of others do not matter
+	case len(near) >= l.most.Address:
+		return near[0].Add(guessWindow).Sub(now), true
+	case len(l.all) >= l.most.Minute:
+		return l.all[0].Add(minuteWindow).Sub(now), true
+	default:
+		l.all, l.addresses[who.address] = append(l.all, now), append(near, now)
+	}
+	l.people[who] = append(own, now)
+	return 0, false
+}
+
+// Passed takes back the tries of somebody who knew the password, and remembers
+// them.
+func (l *Limiter) Passed(now time.Time, name, address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := person{name, address}
+	delete(l.people, who)
+	if near := l.addresses[address]; len(near) > 0 {
+		l.addresses[address] = near[:len(near)-1]
+	}
+	if len(l.known) >= maxKnown { // they are known by their sessions
+		clear(l.known)
+	}
+	l.known[who] = now
 }
 
 // Audits reports whether one more failure is worth a line in the audit log: a
@@ -78,9 +106,16 @@ func (l *Limiter) Audits(now time.Time) bool {
 	return true
 }
 
-// forget removes the people who have not tried lately.
+// forget removes the tries that no longer count, once a minute at most: when none
+// of the last minute are left, or when there are more than can have been made.
 func (l *Limiter) forget(now time.Time) {
-	maps.DeleteFunc(l.people, func(_ person, tries []time.Time) bool { return len(since(tries, now.Add(-personWindow))) == 0 })
+	l.all = since(l.all, now.Add(-minuteWindow))
+	if most := 2 * l.most.Minute * int(guessWindow/minuteWindow); len(l.all) > 0 && len(l.people) < most {
+		return
+	}
+	old := func(tries []time.Time) bool { return len(since(tries, now.Add(-guessWindow))) == 0 }
+	maps.DeleteFunc(l.people, func(_ person, tries []time.Time) bool { return old(tries) })
+	maps.DeleteFunc(l.addresses, func(_ string, tries []time.Time) bool { return old(tries) })
 }
 
 // since drops the times before the bound. What is left is moved to the front,

@@ -3,22 +3,25 @@ package config
 import (
 	"strconv"
 	"strings"
+
+	"redrive/internal/access"
 )
 
 // Limits bound what strangers and users together can take of the process. Each has a
 // default that suits a machine of its own; docs/limits.md says what is answered
 // beyond it.
 type Limits struct {
-	Connections  int // to browsers and programs, open at once
-	Requests     int // under way at once
-	RequestBytes int // of the bodies of requests under way
-	WriteBytes   int // of jobs that wait to be written to the disk
-	Batches      int // requests with a body larger than one job can be, read at once
-	Exports      int // files written at once
-	Websockets   int // open pages of one address that hear of changes
-	AddressShare int // percent of each of these that one address can have alone
-	Statements   int // texts of queries that are kept prepared
-	Queues       int // names of queues
+	Connections  int          // to browsers and programs, open at once
+	Requests     int          // under way at once
+	RequestBytes int          // of the bodies of requests under way
+	WriteBytes   int          // of jobs that wait to be written to the disk
+	Batches      int          // requests with a body larger than one job can be, read at once
+	Exports      int          // files written at once
+	Websockets   int          // open pages of one address that hear of changes
+	AddressShare int          // percent of each of these that one address can have alone
+	Logins       access.Tries // of passwords
+	Statements   int          // texts of queries that are kept prepared
+	Queues       int          // names of queues
 }
 
 const (
@@ -32,6 +35,7 @@ func defaultLimits() Limits {
 	return Limits{
 		Connections: 12_000, Requests: 1_000, RequestBytes: 128 * mib, WriteBytes: 128 * mib,
 		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256, Queues: 1000,
+		Logins: access.Tries{Person: 5, Address: 30, Minute: 100},
 	}
 }
 
@@ -51,7 +55,14 @@ func (c *Config) readLimits(v value) error {
 		"websockets":    into(&l.Websockets, between(1, 1_000_000)),
 		"address_share": into(&l.AddressShare, between(1, 100)),
 		"statements":    into(&l.Statements, between(16, 100_000)),
-		"queues":        into(&l.Queues, between(1, 1_000_000)),
+		"logins": func(v value) error {
+			return v.fields(map[string]func(value) error{
+				"person":  into(&l.Logins.Person, between(1, 1000)),
+				"address": into(&l.Logins.Address, between(1, 100_000)),
+				"minute":  into(&l.Logins.Minute, between(1, 100_000)),
+			})
+		},
+		"queues": into(&l.Queues, between(1, 1_000_000)),
 	})
 }
 

@@ -107,6 +107,7 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	h := &house{store: s, hub: hub, opts: o, http: httptest.NewUnstartedServer(server)}
 	h.t, _ = t.(*testing.T)
 	h.http.Config = server.HTTP()
+	h.http.Listener = server.Listen(h.http.Listener)
 	h.http.Start()
 	t.Cleanup(func() {
 		hub.Close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
 
@@ -317,7 +319,9 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 	if access.CheckUser(name) != nil {
 		name = "" // nobody's
 	}
-	if wait := s.logins.Try(now, name, address); wait > 0 {
+	from := limit.AddressOf(address).String()
+	if wait := s.logins.Try(now, name, from, func() bool { return s.loggedInFrom(ctx, now, name, from) }); wait > 0 {
+		s.Limits.Refused(limitLogins, limit.ByAddress)
 		seconds := int(wait.Seconds()) + 1
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
 		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many tries; the next one counts in %d s", seconds))
@@ -334,8 +338,21 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 		s.loginFailed(ctx, now, u.Name, address)
 		return access.User{}, wrongPassword()
 	}
-	s.logins.Passed(name, address)
+	s.logins.Passed(now, name, from)
 	return u, nil
+}
+
+// loggedInFrom reports whether somebody of this name has a session that was begun
+// at an address. It is asked when the limiter, which a restart empties, does not
+// know.
+func (s *Server) loggedInFrom(ctx context.Context, now time.Time, name, from string) bool {
+	open, err := s.View.Accounts().Sessions(ctx, now)
+	if err != nil {
+		s.Log.Warn("It could not be read who logged in before, so a login is refused like a stranger's.", "error", err)
+	}
+	return slices.ContainsFunc(open, func(n access.Session) bool {
+		return n.User == name && limit.AddressOf(n.Address).String() == from
+	})
 }
 
 // loginFailed writes a failed login into the audit log, but only a few a minute:

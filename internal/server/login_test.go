@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"database/sql"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -317,5 +318,41 @@ func TestProxy_OpenSocketsEndWithTheRole(t *testing.T) {
 	var p proxied
 	if !p.may(who, access.View, now) || p.may(who, access.View, now.Add(proxiedFor)) {
 		t.Error("a connection does not last as long as it should")
+	}
+}
+
+// An address that guesses, under any names, is told to wait. Whoever logged in from
+// their own before still does, also when the server was started anew.
+func TestLogin_OthersCannotShutSomebodyOut(t *testing.T) {
+	h := limited(t, "limits: {logins: {person: 5, address: 6, minute: 8}}\naccess: {proxy: {networks: [127.0.0.1], user_header: X-User, role: viewer}}")
+	h.user("ana", access.Admin)
+	try := func(h *house, from, name, secret string) int {
+		fields := url.Values{"name": {name}, "password": {secret}}.Encode()
+		return h.form("/login", fields, "X-Forwarded-For", from, "Accept", "application/json").StatusCode
+	}
+	if status := try(h, "192.0.2.1", "ana", password); status != http.StatusOK {
+		t.Fatalf("the first login: %d", status)
+	}
+	guess := func(h *house) {
+		for i := range 12 {
+			try(h, "192.0.2.66", fmt.Sprintf("name%d", i), "wrong password")
+			try(h, fmt.Sprintf("192.0.2.%d", 100+i), "ana", "wrong password")
+		}
+	}
+	server := h.http.Config.Handler.(*Server)
+	for _, fresh := range []bool{false, true} {
+		if fresh { // as after a restart
+			server.logins = access.NewLimiter(server.Config.Limits().Logins)
+		}
+		guess(h)
+		if status := try(h, "192.0.2.66", "ana", password); status != http.StatusTooManyRequests {
+			t.Errorf("fresh %v: the right password from where it was guessed: %d, want 429", fresh, status)
+		}
+		if status := try(h, "192.0.2.1", "ana", password); status != http.StatusOK {
+			t.Errorf("fresh %v: the right password from where it was used before: %d, want 200", fresh, status)
+		}
+	}
+	if n := h.refusals(limitLogins, "address"); n == "0" || n == "" {
+		t.Errorf("the metric counts %q refused logins", n)
 	}
 }

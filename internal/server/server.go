@@ -104,7 +104,7 @@ func New(o Options) (*Server, error) {
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Limits: o.handlerLimits(), Log: o.Log},
 		Routes: web.NewRoutes(e), closed: o.Closed, basePath: o.BasePath, metrics: o.Metrics, echo: e,
 		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(), limits: o.limits(),
-		logins: access.NewLimiter(), passwords: access.NewPasswords(),
+		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
 	}
 	s.api = api.New(s.Site, s.passwords, began)
 	s.pages = pages.New(s.Site, s.api, began, pages.Options{

@@ -127,6 +127,13 @@ func (s *Share) Wait(ctx context.Context, who Address, patience time.Duration) (
 	}
 }
 
+// Used is how much is taken at this moment.
+func (s *Share) Used() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
 // biggest is the address that has the most, if that is more than another one has.
 func (s *Share) biggest(than Address) (who Address, ok bool) {
 	s.mu.Lock()
