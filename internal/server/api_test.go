@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 )
@@ -140,7 +141,7 @@ func TestAPI_ListFiltersAndPages(t *testing.T) {
 	seen := map[any]bool{}
 	after := ""
 	for range 3 {
-		p := decode[page](t, h.get("/api/v1/jobs?queue=mail&type=email.*&limit=2&unknown=x&after="+after).want(t, http.StatusOK))
+		p := decode[page](t, h.get("/api/v1/jobs?queue=mail&type=email.*&limit=2&after="+after).want(t, http.StatusOK))
 		for _, j := range p.Jobs {
 			seen[j["id"]] = true
 		}
@@ -361,5 +362,36 @@ func TestAPI_MirrorsThePages(t *testing.T) {
 	all := decode[struct{ Policies, Presets []policyShape }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
 	if len(all.Presets) == 0 || len(all.Policies) == 0 || all.Policies[0].Name != "default" || len(all.Policies[0].Policy) == 0 {
 		t.Errorf("the policies are %+v", all)
+	}
+}
+
+// Rows of lists hold the beginning of an error, and say so; the job itself and
+// the exports hold all of it.
+func TestAPI_ListsCutLongTexts(t *testing.T) {
+	h := start(t)
+	id := h.enqueue(`{"type":"order.ship","queue":"orders"}`)
+	h.fail("orders", "http.503", strings.Repeat("closed ", 9000), "")
+	short := h.dead()
+	for path, want := range map[string][]string{
+		"/api/v1/jobs":         {`"clipped":["error.message"]`},
+		"/api/v1/dead-letters": {`"clipped":["error.message"]`, `"clipped":["error"]`},
+	} {
+		a := h.get(path).want(t, http.StatusOK)
+		for _, w := range want {
+			if strings.Count(a.body, w) != 1 {
+				t.Errorf("%s has not one %s: %s", path, w, clip.Text(a.body, 3000))
+			}
+		}
+		if len(a.body) > 6000 {
+			t.Errorf("%s has %d bytes", path, len(a.body))
+		}
+	}
+	for _, path := range []string{"/api/v1/jobs/" + id, "/export.ndjson?id=" + id, "/export.csv?id=" + id} {
+		if a := h.get(path).want(t, http.StatusOK); strings.Count(a.body, "closed ") < 9000 || strings.Contains(a.body, `"clipped"`) {
+			t.Errorf("%s has not the whole error", path)
+		}
+	}
+	if a := h.get("/api/v1/jobs/"+short).want(t, http.StatusOK); strings.Contains(a.body, `"clipped"`) {
+		t.Error("a short error counts as cut")
 	}
 }

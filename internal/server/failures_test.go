@@ -261,9 +261,9 @@ func TestFailures_UnknownIsNotFound(t *testing.T) {
 		if a := h.get("/api/v1/failures/" + fingerprint); a.StatusCode != http.StatusNotFound || decode[fault](t, a).Error.Code != "not_found" {
 			t.Errorf("API of %s: %d %s", clip.Text(fingerprint, 40), a.StatusCode, clip.Text(a.body, 200))
 		}
-		for _, act := range []string{"resolve", "reopen", "ignore", "note"} {
+		for act, body := range map[string]string{"resolve": `{}`, "reopen": `{}`, "ignore": `{}`, "note": `{"note":"x"}`} {
 			h.form("/failures/"+fingerprint+"/"+act, "how=always&note=x").want(t, http.StatusNotFound)
-			h.post("/api/v1/failures/"+fingerprint+"/"+act, `{}`).want(t, http.StatusNotFound)
+			h.post("/api/v1/failures/"+fingerprint+"/"+act, body).want(t, http.StatusNotFound)
 		}
 	}
 }

@@ -125,14 +125,14 @@ func New(o Options) (*Server, error) {
 
 // routes adds the routes that concern the server itself.
 func (s *Server) routes() {
-	s.Get("/login", access.Public, s.loginPage)
+	s.Page("/login", access.Public, s.loginPage, "next")
 	s.Post("/login", access.Public, s.login)
 	s.Post("/logout", access.Public, s.logout)
 	s.Get("/api/v1/me", access.Public, s.me)
-	s.Get("/live", access.View, s.live)
-	s.Get("/metrics", access.View, echo.WrapHandler(s.metrics.handler(s.Log)))
-	s.Get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	s.Get("/readyz", access.Public, s.ready)
+	s.Get("/live", access.View, s.live, "ids", "state", "queue", "type", "first")
+	s.Get("/metrics", access.View, echo.WrapHandler(s.metrics.handler(s.Log)), web.AnyParameter)
+	s.Get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }, web.AnyParameter)
+	s.Get("/readyz", access.Public, s.ready, web.AnyParameter)
 }
 
 // ready is GET /readyz: whether jobs are taken and run. A load balancer stops

@@ -56,32 +56,35 @@ func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
 }
 
 // Routes adds the routes of the API and of the exports, each with the permission
-// that a caller needs. The exports live outside /api/v1 because people open them
+// that a caller needs and the parameters that it takes. The exports live outside /api/v1 because people open them
 // in a browser.
 func (a *API) Routes(r *web.Routes) {
-	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error)) {
-		r.Get(v1+path, need, answered(h))
+	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error), parameters ...string) {
+		r.Get(v1+path, need, answered(h), parameters...)
 	}
-	get("/jobs", access.View, a.jobs)
-	get("/jobs/count", access.View, a.countJobs)
+	list := func(path string, h func(echo.Context) (web.Object, error), parameters ...string) {
+		get(path, access.View, h, append(parameters, "limit")...)
+	}
+	list("/jobs", a.jobs, web.ListParameters()...)
+	get("/jobs/count", access.View, a.countJobs, web.FilterParameters()...)
 	get("/jobs/:id", access.View, a.job)
-	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope)
-	get("/dead-letters", access.View, a.letters)
+	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope, "original")
+	list("/dead-letters", a.letters, web.ListParameters()...)
 	get("/dead-letters/fill", access.View, a.usage)
-	get("/trash", access.View, a.trash)
-	get("/facets", access.View, a.facets)
+	list("/trash", a.trash, web.ListParameters()...)
+	get("/facets", access.View, a.facets, web.FilterParameters()...)
 	r.Get(v1+"/counters", access.View, a.counters)
-	get("/queues", access.View, a.queues)
+	get("/queues", access.View, a.queues, "after")
 	get("/queues/:name", access.View, a.queue)
 	get("/workers", access.View, a.workers)
 	get("/policies", access.View, a.policies)
-	get("/failures", access.View, a.groups)
+	list("/failures", a.groups, web.GroupParameters()...)
 	get("/failures/:fingerprint", access.View, a.group)
-	get("/operations", access.View, a.operations)
+	list("/operations", a.operations, "after")
 	get("/operations/:id", access.View, a.operation)
-	get("/operations/:id/items", access.View, a.items)
+	list("/operations/:id/items", a.items, "state", "after")
 	get("/operations/:id/rate", access.View, a.rate)
-	get("/audit", access.View, a.audit)
+	list("/audit", a.audit, web.AuditParameters()...)
 	get("/users", access.Manage, a.users)
 	get("/sessions", access.Manage, a.sessions)
 	get("/tokens", access.Manage, a.tokens)
@@ -106,9 +109,9 @@ func (a *API) Routes(r *web.Routes) {
 		r.Post(v1+act.Path, access.Manage, act.answer)
 	}
 
-	a.export(r, "/export", a.exportJobs)
-	a.export(r, "/audit", a.exportAudit)
-	a.export(r, "/operations/:id/items", a.exportItems)
+	a.export(r, "/export", a.exportJobs, web.ListParameters()...)
+	a.export(r, "/audit", a.exportAudit, web.AuditParameters()...)
+	a.export(r, "/operations/:id/items", a.exportItems, "state", "after")
 }
 
 // answered makes a handler of a function that returns an object.

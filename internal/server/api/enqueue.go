@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/clip"
 	"redrive/internal/envelope"
 	"redrive/internal/history"
 	"redrive/internal/invalid"
@@ -363,8 +364,12 @@ func (a *API) envelope(c echo.Context) error {
 			"this job did not come as an envelope of BabelQueue; GET /jobs/"+d.Job.ID+"/payload sends its payload")
 	}
 	data := d.Job.Envelope
-	if c.QueryParam("original") != "1" {
+	switch original := c.QueryParam("original"); original {
+	case "", "0":
 		data = asLeft(d)
+	case "1":
+	default:
+		return web.FailIn(web.BadParameter, "original", fmt.Sprintf("%q is neither 1 nor 0", clip.Text(original, 64)))
 	}
 	return web.Download(c, d.Job.ID, "application/json", data)
 }

@@ -73,13 +73,13 @@ func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
 type format func(row) error
 
 // export adds the routes of an export in every format.
-func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error)) {
+func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error), parameters ...string) {
 	r.File(path+".csv", access.View, func(c echo.Context) error {
 		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV)
-	})
+	}, parameters...)
 	r.File(path+".ndjson", access.View, func(c echo.Context) error {
 		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON)
-	})
+	}, parameters...)
 }
 
 // write answers with an export as a file. An error before the first row is

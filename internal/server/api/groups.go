@@ -69,8 +69,8 @@ func groupOutcome(g failures.Group, text string) Outcome {
 
 // noteGroup writes a note on the group that the address names.
 func (a *API) noteGroup(c echo.Context) (Outcome, error) {
-	var note string
-	if err := readTexts(c, text{"note", aString, &note}); err != nil {
+	note, err := readNote(c)
+	if err != nil {
 		return Outcome{}, err
 	}
 	note = strings.ReplaceAll(strings.TrimSpace(note), "\r\n", "\n")
@@ -80,6 +80,24 @@ func (a *API) noteGroup(c echo.Context) (Outcome, error) {
 	note = strings.ToValidUTF8(note, "\uFFFD")
 	g, err := a.View.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), note, web.Actor(c))
 	return groupOutcome(g, "Note kept"), err
+}
+
+// readNote reads a note. A program has to say it even when it is empty: a request
+// without a body must not remove a note.
+func readNote(c echo.Context) (note string, err error) {
+	if web.IsForm(c) {
+		err = web.ReadForm(c)
+		return c.FormValue("note"), err
+	}
+	said := false
+	err = readSmall(c, fields{"note": func(path string, raw json.RawMessage) error {
+		said = true
+		return value(&note, aString)(path, raw)
+	}})
+	if err == nil && !said {
+		err = &invalid.Error{Field: "note", Problem: "is missing; send an empty text to remove the note"}
+	}
+	return note, err
 }
 
 // decideGroup resolves, ignores or reopens the group that the address names.

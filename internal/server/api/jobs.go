@@ -148,23 +148,16 @@ func (a *API) countJobs(c echo.Context) (web.Object, error) {
 // a program can compute rates from them.
 func (a *API) counters(c echo.Context) error { return c.JSON(http.StatusOK, a.View.Snapshot().Totals) }
 
-// What a row of a list holds of a text and of meta, in bytes. Two hundred rows with
-// all of theirs would be dozens of megabytes.
-const (
-	maxListedText = 300 // as on pages
-	maxListedMeta = 2 << 10
-)
+// maxListedText is what a row of a list holds of an error, in bytes, as on pages.
+// Two hundred rows with all of theirs would be dozens of megabytes.
+const maxListedText = 300
 
-// shapeListed is a job as a row of a list: a long error is cut, a large meta left
-// out, and clipped names what was. GET /jobs/{id} has all of it.
+// shapeListed is a job as a row of a list: a long error is cut, and clipped names
+// it. GET /jobs/{id} has all of it.
 func shapeListed(j job.Job) web.Object {
 	var clipped []string
 	if len(j.Error.Message) > maxListedText {
-		j.Error.Message = clip.Text(j.Error.Message, maxListedText)
-		clipped = append(clipped, "error.message")
-	}
-	if len(j.Meta) > maxListedMeta {
-		j.Meta, clipped = nil, append(clipped, "meta")
+		j.Error.Message, clipped = clip.Text(j.Error.Message, maxListedText), []string{"error.message"}
 	}
 	return append(shapeJob(j), "clipped?", clipped)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -56,6 +57,11 @@ func (p *Pages) policies(c echo.Context) error {
 		}
 	}
 	return p.Show(c, http.StatusOK, v.Page())
+}
+
+// policyParameters are the parameters of the page /policies.
+func policyParameters() []string {
+	return append(slices.Sorted(maps.Keys(templates.PolicyValues(retry.Default()))), "preset")
 }
 
 // herd simulates with the same random numbers each time, so that two pages

@@ -152,8 +152,7 @@ func Number(c echo.Context, name string) (int64, error) {
 
 // Query reads the filter and the cursor of a list of jobs, and returns what is
 // wrong with each field. The filter is the text of q combined with the
-// parameters that have the names of its qualifiers. Unknown parameters are
-// ignored.
+// parameters that have the names of its qualifiers; see [ListParameters].
 func Query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*invalid.Error) {
 	now := time.Now()
 	check := func(err error) {

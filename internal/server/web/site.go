@@ -13,7 +13,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"sync"
@@ -346,67 +345,4 @@ func Actor(c echo.Context) audit.Actor {
 		by.Name = through + " at " + by.Address
 	}
 	return by
-}
-
-// Routes are the routes of the server, with the permission that each needs.
-type Routes struct {
-	echo  *echo.Echo
-	needs map[route]access.Permission
-	files map[string]bool // the paths of File
-}
-
-// route is a way into the server as echo matches it.
-type route struct{ method, path string }
-
-// NewRoutes adds routes to e.
-func NewRoutes(e *echo.Echo) *Routes {
-	return &Routes{e, map[route]access.Permission{}, map[string]bool{}}
-}
-
-// Get adds a route that only reads.
-func (r *Routes) Get(path string, need access.Permission, h echo.HandlerFunc) {
-	r.add(http.MethodGet, path, need, h)
-	r.add(http.MethodHead, path, need, h)
-}
-
-// File adds a route that takes a list away as a file. It reads, but is written into
-// the audit log, so a page of another site must not lead there.
-func (r *Routes) File(path string, need access.Permission, h echo.HandlerFunc) {
-	r.files[path] = true
-	r.Get(path, need, h)
-}
-
-// IsFile reports whether a path is one of File.
-func (r *Routes) IsFile(path string) bool { return r.files[path] }
-
-// Post adds a route that changes something.
-func (r *Routes) Post(path string, need access.Permission, h echo.HandlerFunc) {
-	r.add(http.MethodPost, path, need, h)
-}
-
-// add registers a route together with its permission, so that there is none
-// without.
-func (r *Routes) add(method, path string, need access.Permission, h echo.HandlerFunc) {
-	r.needs[route{method, path}] = need
-	r.echo.Add(method, path, h)
-}
-
-// Need is the permission that a route needs; known is false where there is no
-// route.
-func (r *Routes) Need(method, path string) (need access.Permission, known bool) {
-	need, known = r.needs[route{method, path}]
-	return need, known
-}
-
-// Gets lists the paths that are answered by GET, as their routes name them:
-// /jobs/:id.
-func (r *Routes) Gets() []string {
-	var all []string
-	for way := range r.needs {
-		if way.method == http.MethodGet {
-			all = append(all, way.path)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
