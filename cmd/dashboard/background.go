@@ -58,7 +58,7 @@ func (p pruner) once(ctx context.Context) {
 		p.log.Info("The items of operations that ended long ago were removed. Their counts stay.", "items", done.Items, "age", p.retention.Age)
 	}
 	if done.Groups > 0 {
-		p.log.Info("Error groups were removed in which nothing failed for long and to which no job belongs.",
+		p.log.Info("Error groups were removed to which no job belongs: nothing failed in them for long, or there was hardly room for new ones.",
 			"groups", done.Groups, "age", p.retention.Age)
 	}
 	if err != nil && ctx.Err() == nil {

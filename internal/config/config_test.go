@@ -320,3 +320,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The queues that the file names anywhere have their places, and so does the one of
+// jobs that name none.
+func TestLimits_QueuesThatTheFileNamesHaveTheirPlaces(t *testing.T) {
+	c, err := Parse("redrive.yaml", []byte(`
+limits: {queues: 20}
+queues: {orders: {workers: 2}}
+rules:
+  before_enqueue:
+    - {name: slow, when: 'job.priority < 0', queue: backlog}
+    - {name: late, when: 'job.priority > 9', priority: 9}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.NamedQueues(); !slices.Equal(got, []string{"backlog", "default", "orders"}) || c.Limits().Queues != 20 {
+		t.Errorf("%q, %d queues", got, c.Limits().Queues)
+	}
+}

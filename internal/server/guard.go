@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
 
@@ -155,6 +156,9 @@ func (s *Server) refuse(err error, c echo.Context) {
 	status := f.Kind.Status
 	if status >= http.StatusInternalServerError && f.Kind != web.Overloaded {
 		s.Log.Error("request failed", "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
+	}
+	if f.Kind == web.QueuesFull {
+		s.metrics.Refused(limitQueues, limit.ByAll)
 	}
 	if c.Response().Committed {
 		return // half an answer is out; the connection ends

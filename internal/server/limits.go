@@ -20,10 +20,11 @@ const (
 	limitRequestBytes = "request_bytes"
 	limitWebsockets   = "websockets"
 	limitLogins       = "logins"
+	limitQueues       = "queues"
 )
 
 var limitNames = []string{
-	limitConnections, limitRequests, limitRequestBytes, limitWebsockets, limitLogins, web.LimitBatches, web.LimitExports,
+	limitConnections, limitRequests, limitRequestBytes, limitWebsockets, limitLogins, limitQueues, web.LimitBatches, web.LimitExports,
 }
 
 // limits bound what all requests take. What single handlers take is bounded by

@@ -179,6 +179,8 @@ func newCollector(s *web.Site) *collector {
 	}
 	add("redrive_jobs", "Jobs by queue and state.", "queue", "state")
 	add("redrive_workers", "Workers by queue, busy or free.", "queue", "state")
+	add("redrive_queues", "Queues that are known.")
+	add("redrive_queues_limit", "Queues that there may be.")
 	add("redrive_ready", "Whether jobs are taken and run: 1 or 0.")
 	add("redrive_held", "Whether nothing is claimed for want of a resource: 1 or 0.", "resource")
 	add("redrive_holds_total", "How often claiming stopped for want of a resource.", "resource")
@@ -211,6 +213,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s, now := collection{c, out}, time.Now()
 	read(s, "jobs_failed_total", s.tallies)(c.View.Tallies(ctx))
 	s.queues()
+	s.gauge("redrive_queues", float64(len(c.View.QueueNames())))
+	s.gauge("redrive_queues_limit", float64(c.Config.Limits().Queues))
 	read(s, "redrive_dead_letters", s.reasons)(c.View.Reasons(ctx))
 	read(s, "redrive_search_lag_jobs", func(lag int) { s.gauge("redrive_search_lag_jobs", float64(lag)) })(c.View.SearchLag(ctx))
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))

@@ -63,6 +63,9 @@ func TestQueues_NewOnesAreRefusedAtTheLimit(t *testing.T) {
 			t.Errorf("%s: %+v", path, f)
 		}
 	}
+	if a := h.get("/metrics"); !strings.Contains(a.body, `redrive_refused_total{limit="queues",of="all"} 3`) {
+		t.Error("the refusals are not counted")
+	}
 	if after := h.store.Snapshot().Depths.Jobs(); after != before {
 		t.Errorf("%d jobs came in", after-before)
 	}

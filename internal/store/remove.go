@@ -160,7 +160,8 @@ const pruneChunk = 500
 // the trash for longer and that no operation is about to bring back, each with
 // its job and everything that is known of it; the items of operations that ended
 // so long ago, whose counts stay; and error groups in which nothing failed for so
-// long and to which no job belongs. The newest letter always stays. Other writers
+// long and to which no job belongs, sooner when there is hardly room for new
+// ones. The newest letter always stays. Other writers
 // come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, r retention.Limits) (done retention.Pruned, err error) {
 	if r.Age > 0 {
@@ -177,6 +178,11 @@ func (s *Store) Prune(ctx context.Context, now time.Time, r retention.Limits) (d
 	}
 	if r.Age > 0 && err == nil { // last: what was removed above no longer belongs to any
 		done.Groups, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Groups.Prune(t, now.Add(-r.Age), pruneChunk) })
+	}
+	if err == nil {
+		var crowd int
+		crowd, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Groups.MakeRoom(t, now, pruneChunk) })
+		done.Groups += crowd
 	}
 	return done, err
 }

@@ -358,6 +358,19 @@ func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	})
 }
 
+// crowded is from how many groups on room is made for new ones.
+const crowded = failures.MaxGroups * 9 / 10
+
+// MakeRoom prunes groups of any age, the oldest first, while there is hardly room
+// for new ones.
+func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (int, error) {
+	over := int64(len(b.known) + b.added - crowded)
+	if over <= 0 {
+		return 0, nil
+	}
+	return b.Prune(t, now, min(over, most))
+}
+
 // Prune removes error groups that no job belongs to any more and in which
 // nothing has failed since a time, at most so many. Those stay that have a note,
 // or that a person resolved or ignores; and so does the newest, because the

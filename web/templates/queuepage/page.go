@@ -169,7 +169,8 @@ func (v View) finished() int64 {
 	return d[job.Status(job.Completed)] + d[job.Status(job.Cancelled)] + d[job.Status(job.Discarded)] - v.letters()
 }
 
-// letters is how many of the queue's jobs somebody can still replay or restore.
+// letters is how many of the queue's jobs have a dead letter that is open or was
+// refused, or are in the trash.
 func (v View) letters() int64 {
 	d := v.Queue.Depths
 	return d[job.StatusDeadLetter] + d[job.StatusDLQFailed] + d[job.StatusTrashed]
@@ -190,8 +191,8 @@ func (v View) removal() string {
 		return "The configuration file names this queue. It can be removed when it is no longer there."
 	}
 	if n := v.occupied(); n > 0 {
-		return "A queue can be removed when it is empty. " + format.Counted(n, "job in it waits, runs,", "jobs in it wait, run,") +
-			" can be replayed or can be restored."
+		return "A queue can be removed when it is empty: when no job in it waits or runs, has a dead letter or is in the trash. " +
+			format.Counted(n, "job does.", "jobs do.")
 	}
 	s := "The queue is empty."
 	if n := v.finished(); n > 0 {
