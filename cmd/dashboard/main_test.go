@@ -334,8 +334,11 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 	if j := get[shown](t, p.url+"/api/v1/jobs/"+id).Job; j.Queue != "mail" || j.Priority != 5 || j.Policy.MaxAttempts != 7 {
 		t.Errorf("job %+v", j)
 	}
-	if code, stdout, _ := send("", "email.send", "--key", "k1"); code != 0 || !strings.Contains(stdout, id) || !strings.Contains(stdout, "before") {
+	if code, stdout, _ := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--key", "k1"); code != 0 || !strings.Contains(stdout, id) || !strings.Contains(stdout, "before") {
 		t.Errorf("the repeat: exit %d, %s", code, stdout)
+	}
+	if code, _, stderr := send("", "email.send", "--key", "k1"); code != 2 || !strings.Contains(stderr, "you used this key before for something else") {
+		t.Errorf("another job under the key: exit %d, %s", code, stderr)
 	}
 	if code, stdout, stderr := send(` [1,  2] `, "email.send", "-"); code != 0 {
 		t.Errorf("from the standard input: exit %d, %s%s", code, stdout, stderr)
