@@ -63,3 +63,9 @@ func TestQuiet_IsSaidOnEveryPage(t *testing.T) {
 		t.Errorf("the button of a quiet worker leads to %s", to)
 	}
 }
+
+func TestHold_IsSaidOnEveryPage(t *testing.T) {
+	v := overview(frame("overview", "Overview"))
+	v.Held = &job.Hold{Of: job.Descriptors, Since: now.Add(-time.Minute), Reason: job.Descriptors.Lack()}
+	parse(t, v).says("class", "banner is-dead", "No jobs are started. That began at 14:01:11 : this process has no file descriptor left")
+}

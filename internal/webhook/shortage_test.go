@@ -1,0 +1,48 @@
+package webhook_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redrive/internal/job"
+	"redrive/internal/webhook"
+)
+
+// Without a descriptor nothing was sent, and nobody refused the letter. The limit
+// is set in a process of its own.
+func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
+	const child = "REDRIVE_TEST_WITHOUT_DESCRIPTORS"
+	if os.Getenv(child) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestDeliver_TellsThatDescriptorsRanOut$")
+		cmd.Env = append(os.Environ(), child+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // the runtime has its own descriptors now, as in a program that serves
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	f := to(t, webhook.Webhook{URL: "http://127.0.0.1:9/"})
+	j, letter := failed()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	d := f.Deliver(t.Context(), j, letter)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if d.Shortage == nil || d.Shortage.Of != job.Descriptors || !strings.Contains(d.Problem, "it was not sent") {
+		t.Errorf("delivery = %+v", d)
+	}
+}
