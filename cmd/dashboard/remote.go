@@ -31,7 +31,7 @@ type enqueue struct {
 	Delay    string `help:"Run it later, as 90s or PT1M30S." placeholder:"DURATION"`
 	Policy   string `help:"A retry policy, or a part of one, as JSON." placeholder:"JSON"`
 	Priority int    `help:"Higher runs first." placeholder:"N"`
-	Key      string `help:"Idempotency key: the same job sent again with it is enqueued once; another job with it is refused." placeholder:"TEXT"`
+	Key      string `help:"Idempotency key: the same job is enqueued once under it, another job is refused." placeholder:"TEXT"`
 	Server   string `help:"Where the dashboard is (${default})." default:"${server}" env:"REDRIVE_SERVER" placeholder:"URL"`
 }
 
