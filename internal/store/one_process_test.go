@@ -224,6 +224,17 @@ var refusals = []refusal{
 		check(t, os.Remove(path+".lock"))
 		check(t, syscall.Mkfifo(path+".lock", 0o600))
 	}, []string{".lock is not a regular file"}},
+	{"another file beside the log", func(t *testing.T, path string) {
+		data, err := os.ReadFile(path)
+		check(t, err)
+		check(t, os.Remove(path)) // its number may be given again
+		check(t, os.WriteFile(path, data, 0o600))
+	}, []string{"is another file than the one", "mv "}},
+	{"a file that was renamed without its log", func(t *testing.T, path string) {
+		for _, suffix := range []string{"-wal", "-shm", ".lock"} {
+			check(t, os.Rename(path+suffix, path+".before"+suffix))
+		}
+	}, []string{"was ", ".before when", "mv "}},
 	{"a mounted file", func(t *testing.T, path string) {
 		file := path + ".mounted"
 		check(t, os.Rename(path, file))
@@ -277,6 +288,25 @@ func contents(t *testing.T, dir string) string {
 		all.WriteByte('\n')
 	}
 	return all.String()
+}
+
+// All of a database that was killed can be copied or moved elsewhere.
+func TestOpen_TakesAWholeCopyAfterAKill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	kill(t, holder(t, path))
+	copied, moved := filepath.Join(t.TempDir(), "copy.db"), filepath.Join(t.TempDir(), "moved.db")
+	for _, suffix := range []string{"", "-wal", ".lock"} {
+		data, err := os.ReadFile(path + suffix)
+		check(t, err)
+		check(t, os.WriteFile(copied+suffix, data, 0o600))
+		check(t, os.Rename(path+suffix, moved+suffix))
+	}
+	for _, path := range []string{copied, moved} {
+		s := open(t, Options{Database: sqlite.File{Path: path}})
+		if n := s.Snapshot().Depths.Jobs(); n != 7 {
+			t.Errorf("%d jobs in %s, want 7", n, path)
+		}
+	}
 }
 
 // A child that was forked just before a kill has the files of the dead process

@@ -73,7 +73,7 @@ func tryLock(path string) (*locks, error) {
 	if err != nil {
 		return nil, err
 	}
-	main, err := openMain(path, file.made)
+	main, err := openMain(path, file.note)
 	if err == nil {
 		if err = file.write(""); err == nil {
 			return &locks{file, main}, nil
@@ -90,16 +90,12 @@ func (l *locks) Close() error { return errors.Join(l.main.Close(), l.file.Close(
 func (l *locks) abandon() error { return errors.Join(l.main.Close(), l.file.abandon()) }
 
 // lockFile is an open and locked lock file. Its lines are the pid of the newest
-// process, where that answers requests, and, once the database was made, a word
-// that says so.
+// process, where that answers requests, and what it says of the database.
 type lockFile struct {
 	*os.File
 	created bool // by this process
-	made    bool // there was a database beside it
+	note    note
 }
-
-// wasMade is the third line of a lock file whose database was made.
-const wasMade = "made"
 
 // takeLockFile opens and locks the lock file of a database, and makes it when
 // there is none.
@@ -115,7 +111,7 @@ func takeLockFile(path string) (*lockFile, error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		held := &db.LockedError{Path: path}
-		held.PID, held.URL, _ = f.read()
+		held.PID, held.URL = f.holder()
 		if held.PID == os.Getpid() && !isOpen(path) { // of an earlier life, or of another container
 			held.PID = 0
 		}
@@ -125,8 +121,9 @@ func takeLockFile(path string) (*lockFile, error) {
 		return nil, errors.Join(&db.LockedError{Path: path}, f.Close()) // it is tried again
 	}
 	if err == nil {
-		_, _, f.made = f.read()
-		err = f.check(path)
+		if err = f.check(path); err == nil {
+			f.note, err = readNote(f.File)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -183,38 +180,29 @@ func (f *lockFile) abandon() error {
 // write writes that this process holds the lock, and where it answers requests.
 // The file can be read by its owner only.
 func (f *lockFile) write(url string) error {
-	made := ""
-	if f.made {
-		made = wasMade + "\n"
-	}
-	text := fmt.Appendf(nil, "%d\n%s\n%s", os.Getpid(), url, made)
+	text := fmt.Appendf(nil, "%d\n%s\n%s\n", os.Getpid(), url, f.note)
 	if _, err := f.WriteAt(text, 0); err != nil { // before the rest goes: a kill must not lose the word
 		return err
 	}
 	return f.Truncate(int64(len(text)))
 }
 
-// noteMade writes that there is a database now: when it is gone one day, none is
-// made in its place.
-func (f *lockFile) noteMade() error {
-	f.made = true
-	return f.write("")
-}
-
-// read reads who locked the file last. A pid that is not there is 0.
-func (f *lockFile) read() (pid int, url string, made bool) {
+// holder reads who locked the file last. A pid that is not there is 0.
+func (f *lockFile) holder() (pid int, url string) {
 	text, err := f.text()
 	if err != nil {
-		return 0, "", false
+		return 0, ""
 	}
-	lines := append(strings.Split(text, "\n"), "", "", "")
+	lines := append(strings.Split(text, "\n"), "", "")
 	if pid, err = strconv.Atoi(lines[0]); err != nil || pid < 0 {
 		pid = 0
 	}
-	return pid, lines[1], lines[2] == wasMade
+	return pid, lines[1]
 }
 
-func (f *lockFile) text() (string, error) {
+func (f *lockFile) text() (string, error) { return textOf(f.File) }
+
+func textOf(f *os.File) (string, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
 	return string(text), err
 }

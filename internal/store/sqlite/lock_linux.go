@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -26,6 +27,18 @@ func lockRange(f *os.File, writable bool) error {
 		return errHeld
 	}
 	return os.NewSyscallError("lock the database file", err)
+}
+
+// identify is a text that no other file of the disk has or will have, empty where the
+// disk does not tell when a file was made: numbers alone are given again.
+func identify(f *os.File) (string, error) {
+	var what unix.Statx_t
+	const want = unix.STATX_INO | unix.STATX_BTIME
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, want, &what)
+	if err != nil || what.Mask&want != want {
+		return "", os.NewSyscallError("statx", err)
+	}
+	return fmt.Sprintf("%d.%d.%d", what.Ino, what.Btime.Sec, what.Btime.Nsec), nil
 }
 
 // isMount reports whether a file is mounted by itself, as far as the kernel tells.

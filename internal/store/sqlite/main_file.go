@@ -51,14 +51,14 @@ func openAlready(path string) bool {
 }
 
 // openMain opens and locks the main file, and makes it for its owner alone when
-// there is none. made says that there was one before.
-func openMain(path string, made bool) (*mainFile, error) {
+// there is none.
+func openMain(path string, before note) (*mainFile, error) {
 	opened.Lock()
 	defer opened.Unlock()
 	if openAlready(path) {
 		return nil, &db.LockedError{Path: path, PID: os.Getpid()}
 	}
-	if err := errors.Join(checkNames(path), checkThere(path, made)); err != nil {
+	if err := errors.Join(checkNames(path), checkThere(path, before.made)); err != nil {
 		return nil, err
 	}
 	f, writable, err := openFile(path)
@@ -74,6 +74,9 @@ func openMain(path string, made bool) (*mainFile, error) {
 	}
 	if err == nil {
 		err = checkHeader(f, path)
+	}
+	if err == nil {
+		err = before.checkLog(m)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

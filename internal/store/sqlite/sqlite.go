@@ -93,7 +93,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 		err = migrate(ctx, e.writes)
 	}
 	if err == nil {
-		err = e.locks.file.noteMade()
+		err = e.locks.noteMade()
 	}
 	if err != nil {
 		return errors.Join(err, e.writes.Close())
