@@ -72,8 +72,9 @@ func (n note) checkLog(m *mainFile) error {
 		if n.main == "" || n.main == mine {
 			return nil
 		}
-		return unsafe(m.path, "%s is another file than the one whose newest jobs are in the log %s-wal; nothing was changed. Put that file "+
-			"back, or move the log away and keep it: mv '%s-wal' '%s-wal.saved'. If this is a true copy of that file, remove %s.lock; then start again",
+		return unsafe(m.path, "%s is another file than the one whose newest jobs are in the log %s-wal; nothing was changed. "+
+			"Put that file back, or move the log away and keep it: mv '%s-wal' '%s-wal.saved'. "+
+			"If this is a true copy of that file, remove %s.lock; then start again",
 			m.path, m.path, m.path, m.path, m.path)
 	}
 	before, err := nameBefore(m.path, mine)
