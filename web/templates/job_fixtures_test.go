@@ -200,6 +200,8 @@ func waitingPages() map[string]jobpage.View {
 	held.Job.Held = true
 	released := ago(2 * time.Minute).starts("w-eu-1")
 	released.ends(4*time.Second, job.Interrupted, "", "", "", retry.Answer{}, true)
+	short := ago(2 * time.Minute).starts("w-eu-1")
+	short.ends(4*time.Second, job.Interrupted, job.ShortageType, job.Descriptors.Lack(), "", retry.Answer{}, true)
 	overdue := ago(2 * time.Minute).starts("w-eu-1").fails(time.Second)
 	silent := ago(10 * time.Minute).starts("w-eu-4")
 	last := ago(20 * time.Second)
@@ -208,6 +210,7 @@ func waitingPages() map[string]jobpage.View {
 	return map[string]jobpage.View{
 		"job-retryable": captured().page(func(v *jobpage.View) { v.Group = groupsByNumber()[1] }),
 		"job-scheduled": scheduled.page(),
+		"job-shortage":  short.page(),
 		"job-pending":   pending.page(),
 		"job-available": ago(6 * time.Second).page(),
 		"job-held":      held.page(),

@@ -94,6 +94,7 @@ func TestJob_SaysWhatComesNext(t *testing.T) {
 		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:05.",
 		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture; name one under handlers in the configuration and start again. It waits since 14:01:11, and keeps waiting: nothing is lost.",
 		"job-paused":          "Attempt 1 of 5 does not start: queue payments is paused by ana since 13:50:00. It waits since 14:02:05, and keeps waiting: nothing is lost.",
+		"job-shortage":        "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:00:15. This process or machine had run out of something; that does not count as an attempt.",
 		"job-interrupted":     "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:00:15. A graceful stop released it; that does not count as an attempt.",
 		"job-replayed":        "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:09. sam replayed it at 14:02:09.",
 		"job-active":          "Attempt 2 of 5 runs for 4 s, since 14:02:07, on w-eu-2. It may take 30 s, until 14:02:37. Its lease is kept until 14:02:47; the worker's last sign of life was at 14:02:07. If it fails, attempt 3 follows after 8.5 to 11.5 s.",
@@ -243,6 +244,7 @@ func TestJob_SaysWhatHappenedAfterEachAttempt(t *testing.T) {
 		"job-retryable":       "retries at 14:02:27",
 		"job-replayed":        "before that, sam replayed the job at 14:02:09",
 		"job-handler-discard": "discarded, without a dead letter",
+		"job-shortage":        "not done, because this process or machine had run out of something, and put back at once; it does not count",
 		"job-interrupted":     "released by a graceful stop and put back at once; it does not count",
 		"job-cancelled":       "cancelled by a person while it ran; it does not count",
 	} {
