@@ -235,15 +235,15 @@ func (a *aviary) look() {
 	}
 }
 
-// searchable waits until everything can be searched.
-func (a *aviary) searchable() {
+// searchable waits until everything can be searched, and a query finds something.
+func (a *aviary) searchable(query string) {
 	a.t.Helper()
 	late := time.Now().Add(time.Minute)
 	for {
 		found := get[struct {
 			Jobs []any
 			Lag  int `json:"not_searchable_yet"`
-		}](a.t, a.url+"/api/v1/jobs?q=payload:customer")
+		}](a.t, a.url+"/api/v1/jobs?q="+query)
 		if found.Lag == 0 && len(found.Jobs) > 0 {
 			return
 		}
@@ -261,7 +261,7 @@ func TestRedaction_NoCanarySings(t *testing.T) {
 	a.fill()
 	a.look()
 	a.silent("the live connection", a.follow(a.of("http.text")))
-	a.searchable()
+	a.searchable("payload:customer")
 	for name := range birds(canaryPayload + canaryMeta + canaryRefusal + canaryAnswer + canaryScript) {
 		for _, query := range []string{name, "payload:" + name, "error:" + name, "meta:" + name} {
 			if found := get[struct{ Jobs []any }](t, a.url+"/api/v1/jobs?q="+url.QueryEscape(query)).Jobs; len(found) > 0 {
