@@ -27,6 +27,10 @@
 //	$.items[*].card      of each element
 //	$.items[0]           of the first element
 //
+// In a text, as of an error, [Redactor.Text] looks for names before values, for the
+// lines that belong to them, and for JSON. It is meant for the whole of a text: what
+// was cut out of it may have lost its name.
+//
 // What lies deeper than 512 brackets is hidden unseen, and so is what lies in
 // more than eight strings of JSON within one another. A document that is cut off,
 // or is no JSON, is read as far as it is JSON, and as a text as well.
