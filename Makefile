@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz lint verify bench seed-large bench-pages screenshots
+.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,11 @@ fuzz: ## Feed the decoders of envelopes, durations, policies and filters with ga
 	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
 	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/filter
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
+
+MINUTES = 30
+
+chaos: ## Break the running binary for MINUTES in a dozen ways, and check what it promised
+	REDRIVE_CHAOS_MINUTES=$(MINUTES) go test -run '^TestChaos' -count 1 -v -timeout $$(($(MINUTES) + 20))m ./internal/chaos
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }

@@ -32,6 +32,7 @@ var rooms = map[string]string{
 	"live":             "",
 	"rules":            "",
 	"seed":             "",
+	"chaos":            "",
 	"client":           "httpclient",
 	"envelope":         "rawjson",
 	"redact":           "rawjson",

@@ -1,0 +1,289 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fault is one thing that can go wrong. strike lets it happen and takes it away
+// again; the dashboard must then recover without help, or start again.
+type fault struct {
+	name   string
+	strike func(*dashboard, *rand.Rand)
+}
+
+// faults lists all that this machine can do.
+func faults(t *testing.T) []fault {
+	t.Helper()
+	all := []fault{
+		{"kill -9 and a start", killed},
+		{"kill -9 during a start", killedAtStart},
+		{"kill -9 during the first start", killedAtFirstStart},
+		{"SIGTERM and a start", terminated},
+		{"no descriptors left", withoutDescriptors},
+		{"database moved away", moved},
+		{"starts on other names of the database", startsBeside},
+		{"several starts at once", startsAtOnce},
+		{"process frozen", frozen},
+		{"database locked by another program", locked},
+	}
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Log("strace is not installed: no disk is full or stalled in this run")
+		return all
+	}
+	return append(all, fault{"disk stalled", stalled}, fault{"disk full", full})
+}
+
+func killed(d *dashboard, _ *rand.Rand) {
+	d.kill()
+	d.start()
+}
+
+func killedAtStart(d *dashboard, random *rand.Rand) {
+	d.kill()
+	for range 1 + random.IntN(3) {
+		d.killSoon(d.db, random)
+	}
+	d.start()
+}
+
+// killSoon starts the program and kills it before or just after it serves.
+func (d *dashboard) killSoon(db string, random *rand.Rand) {
+	p, out := d.launch(db)
+	time.Sleep(upTo(random, 150*time.Millisecond))
+	_ = p.cmd.Process.Kill() // an error says that it has ended
+	for {
+		if _, err := out.ReadString('\n'); err != nil {
+			break
+		}
+	}
+	p.reap()
+	d.kills = append(d.kills, time.Now())
+}
+
+// killedAtFirstStart does so with a database that is only coming into being: the
+// next start must serve it.
+func killedAtFirstStart(d *dashboard, random *rand.Rand) {
+	dir := d.t.TempDir()
+	db := filepath.Join(dir, "redrive.db")
+	kills := d.kills // what happens to another database explains nothing about this one
+	for range 1 + random.IntN(4) {
+		d.killSoon(db, random)
+	}
+	p, out := d.launch(db)
+	if !p.serves(out) {
+		d.t.Fatalf("after a first start that was killed the next one ended with %d: %s", p.code(), p.stderr)
+	}
+	p.kill()
+	d.kills = kills
+}
+
+func terminated(d *dashboard, _ *rand.Rand) {
+	d.end()
+	d.start()
+}
+
+// withoutDescriptors leaves the process the descriptors that it has, for a while.
+func withoutDescriptors(d *dashboard, random *rand.Rand) {
+	open, err := os.ReadDir("/proc/" + d.pid() + "/fd")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	pid := d.running.cmd.Process.Pid
+	var before unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		d.t.Fatal(err)
+	}
+	few := unix.Rlimit{Cur: uint64(len(open) + random.IntN(4)), Max: before.Max}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil); err != nil {
+		d.t.Fatal(err)
+	}
+	time.Sleep(time.Second + upTo(random, 3*time.Second))
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *dashboard) pid() string { return strconv.Itoa(d.running.cmd.Process.Pid) }
+
+// moved takes the main file away. The dashboard must notice; a start must not
+// make a new file beside the log that is left; with the file back all is there.
+func moved(d *dashboard, _ *rand.Rand) {
+	away := d.db + ".away"
+	if err := os.Rename(d.db, away); err != nil {
+		d.t.Fatal(err)
+	}
+	d.awaitUnready("its database was moved away")
+	d.kill()
+	d.refused(d.db, 3, "the main file is missing beside its log")
+	if _, err := os.Lstat(d.db); !errors.Is(err, fs.ErrNotExist) {
+		d.t.Errorf("a start made a new database beside the log of the one that was moved away")
+	}
+	if err := os.Rename(away, d.db); err != nil {
+		d.t.Fatal(err)
+	}
+	d.start()
+}
+
+// names gives the database a second name of each kind.
+func (d *dashboard) names(random *rand.Rand) []string {
+	d.t.Helper()
+	dir := d.t.TempDir()
+	link, hard, folder := filepath.Join(dir, "link.db"), filepath.Join(dir, "hard.db"), filepath.Join(dir, "folder")
+	for _, err := range []error{
+		os.Symlink(d.db, link), os.Link(d.db, hard), os.Symlink(filepath.Dir(d.db), folder),
+	} {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	all := []string{d.db, link, hard, filepath.Join(folder, filepath.Base(d.db))}
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// startsBeside starts a second process under each name while the first serves,
+// and once more when the lock file was removed.
+func startsBeside(d *dashboard, random *rand.Rand) {
+	all := d.names(random)
+	for _, name := range all {
+		d.refused(name, 2, "another process has the database open")
+	}
+	if err := os.Remove(d.db + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	d.refused(all[0], 2, "another process has the database open, although its lock file was removed")
+	removeHard(d.t, all)
+}
+
+// removeHard removes the second name of the file, so that at the next start it has
+// one again.
+func removeHard(t *testing.T, names []string) {
+	t.Helper()
+	for _, name := range names {
+		if filepath.Base(name) == "hard.db" {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// startsAtOnce kills the dashboard and starts several at the same moment: one may
+// serve, the others must go.
+func startsAtOnce(d *dashboard, random *rand.Rand) {
+	d.kill()
+	type outcome struct {
+		*process
+		serves bool
+	}
+	const many = 4
+	var all [many]outcome
+	var busy sync.WaitGroup
+	for i := range all {
+		p, out := d.launch(d.db)
+		busy.Go(func() { all[i] = outcome{p, p.serves(out)} })
+	}
+	busy.Wait()
+	var serving []*process
+	for _, o := range all {
+		if o.serves {
+			serving = append(serving, o.process)
+		} else if d.doors++; o.code() != 2 {
+			d.t.Errorf("one of %d starts ended with %d, want 2: %s", many, o.code(), o.stderr)
+		}
+	}
+	if len(serving) != 1 {
+		for _, p := range serving {
+			p.kill()
+		}
+		d.t.Fatalf("%d of %d starts at once serve the same database", len(serving), many)
+	}
+	d.adopt(serving[0])
+}
+
+func frozen(d *dashboard, random *rand.Rand) {
+	for _, signal := range []os.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := d.running.cmd.Process.Signal(signal); err != nil {
+			d.t.Fatal(err)
+		}
+		time.Sleep(upTo(random, 4*time.Second))
+	}
+}
+
+// locked lets another program write to the database, or say that it will.
+func locked(d *dashboard, random *rand.Rand) {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", "file:"+d.db+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		d.t.Fatal(err)
+	}
+	time.Sleep(time.Second + upTo(random, 4*time.Second))
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// stalled lets every wait for the disk take half a second more.
+func stalled(d *dashboard, random *rand.Rand) {
+	d.inject(random, "fsync,fdatasync:delay_enter=500000")
+}
+
+// full lets every write to a file fail as on a full disk.
+func full(d *dashboard, random *rand.Rand) {
+	d.inject(random, "pwrite64,ftruncate,fallocate:error=ENOSPC")
+}
+
+// inject lets system calls of the dashboard fail for some seconds.
+func (d *dashboard) inject(random *rand.Rand, what string) {
+	calls, _, _ := strings.Cut(what, ":")
+	tracer := exec.Command("strace", "-f", "-p", d.pid(), "-o", os.DevNull, "-e", "trace="+calls, "-e", "inject="+what)
+	said, err := tracer.StderrPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := tracer.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	var words bytes.Buffer
+	attached := bufio.NewScanner(said)
+	for attached.Scan() && !strings.Contains(attached.Text(), "attached") {
+		words.WriteString(attached.Text())
+	}
+	if attached.Err() != nil || !strings.Contains(attached.Text(), "attached") {
+		d.t.Fatalf("strace cannot follow the dashboard: %s", words.String())
+	}
+	time.Sleep(time.Second + upTo(random, 3*time.Second))
+	_ = tracer.Process.Signal(os.Interrupt) // it lets go of the dashboard; an error says that it has ended
+	for attached.Scan() {
+		continue // until the pipe ends
+	}
+	_ = tracer.Wait() // it ends by the signal
+}

@@ -1,0 +1,95 @@
+//go:build linux
+
+package chaos
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// honest is a short history without a fault: a job that succeeded at its second
+// attempt, one that died, one that died and was replayed, and one that was lost to
+// a kill before its handler heard of it.
+func honest() history {
+	return history{
+		producers: &ledger{
+			kinds:        map[int]string{1: "service.quick", 2: "service.dead", 3: "service.dead", 4: "program"},
+			acknowledged: map[int]string{1: "a", 2: "b", 3: "c", 4: "d"},
+			replayed:     map[string]int{"c": 2},
+		},
+		runs: runs{seen: []execution{
+			{"a", 1, 1}, {"a", 1, 2}, {"b", 1, 1}, {"b", 1, 2}, {"c", 1, 1}, {"c", 1, 2}, {"c", 2, 1}, {"d", 1, 2},
+		}},
+		kills: []time.Time{time.UnixMicro(50)}, workers: 1,
+	}
+}
+
+// honestDatabase is what the dashboard keeps of it.
+const honestDatabase = `
+CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT, type TEXT, state TEXT, letter TEXT, reason TEXT, run INTEGER);
+CREATE TABLE bodies (job_seq INTEGER, payload BLOB);
+CREATE TABLE attempts (job_seq INTEGER, execution INTEGER, run INTEGER, number INTEGER, outcome TEXT, started_at INTEGER, finished_at INTEGER);
+INSERT INTO jobs VALUES (1, 'a', 'service.quick', 'completed', '', '', 1), (2, 'b', 'service.dead', 'discarded', 'stored', 'attempts_exhausted', 1),
+	(3, 'c', 'service.dead', 'completed', '', '', 2), (4, 'd', 'program', 'completed', '', '', 1);
+INSERT INTO bodies VALUES (1, '1'), (2, '2'), (3, '3'), (4, '4');
+INSERT INTO attempts VALUES (1, 1, 1, 1, 'failed', 1, 2), (1, 2, 1, 2, 'succeeded', 3, 4), (2, 1, 1, 1, 'failed', 1, 2), (2, 2, 1, 2, 'failed', 3, 4),
+	(3, 1, 1, 1, 'failed', 1, 2), (3, 2, 1, 2, 'failed', 3, 4), (3, 3, 2, 1, 'succeeded', 5, 6),
+	(4, 1, 1, 1, 'lost', 40, 60), (4, 2, 1, 0, 'released', 61, 62), (4, 3, 1, 2, 'succeeded', 63, 64);`
+
+// TestVerdict_CatchesEveryLie holds the verdict itself: a history without a fault
+// passes, and each of these would not.
+func TestVerdict_CatchesEveryLie(t *testing.T) {
+	nothing := func(*history) {}
+	for _, lie := range []struct {
+		name, sql string
+		tell      func(*history)
+	}{
+		{"an acknowledged job is missing", "DELETE FROM jobs WHERE id = 'a'; DELETE FROM attempts WHERE job_seq = 1", nothing},
+		{"a job is there twice", "INSERT INTO jobs VALUES (9, 'z', 'service.quick', 'completed', '', '', 1); INSERT INTO bodies VALUES (9, '1')", nothing},
+		{"a job was never sent", "INSERT INTO jobs VALUES (9, 'z', 'service.quick', 'completed', '', '', 1); INSERT INTO bodies VALUES (9, '9')", nothing},
+		{"a job has another id than its answer said", "", func(h *history) { h.producers.acknowledged[1] = "z" }},
+		{"a job has another type", "UPDATE jobs SET type = 'program' WHERE id = 'a'", nothing},
+		{"a job never ended", "UPDATE jobs SET state = 'available' WHERE id = 'a'", nothing},
+		{"a job died that must not", "UPDATE jobs SET state = 'discarded', letter = 'stored', reason = 'attempts_exhausted' WHERE id = 'a'", nothing},
+		{"a dead job has no letter", "UPDATE jobs SET letter = '' WHERE id = 'b'", nothing},
+		{"a dead job died for another reason", "UPDATE jobs SET reason = 'expired' WHERE id = 'b'", nothing},
+		{"an acknowledged replay is missing", "", func(h *history) { h.producers.replayed["b"] = 2 }},
+		{"a job was replayed twice", "UPDATE jobs SET run = 3 WHERE id = 'c'", nothing},
+		{"a job was replayed that nobody touched", "UPDATE jobs SET run = 2 WHERE id = 'a'", nothing},
+		{"an attempt was charged that nobody saw", "", func(h *history) { h.runs.seen = h.runs.seen[1:] }},
+		{"an attempt was lost without a kill", "", func(h *history) { h.kills = nil }},
+		{"more attempts were lost than were under way", "", func(h *history) { h.workers = 0 }},
+		{"an execution left no attempt", "DELETE FROM attempts WHERE job_seq = 1 AND number = 2", nothing},
+		{"an execution was repeated under its number", "", func(h *history) { h.runs.seen = append(h.runs.seen, execution{"a", 1, 1}) }},
+		{"an attempt is recorded twice", "INSERT INTO attempts VALUES (1, 3, 1, 2, 'failed', 5, 6)", nothing},
+		{"the numbers of attempts have a gap", "UPDATE attempts SET number = 3 WHERE job_seq = 1 AND number = 2",
+			func(h *history) { h.runs.seen[1].attempt = 3 }},
+		{"a job ran twice at once", "", func(h *history) { h.runs.twice = []string{"a"} }},
+		{"an answer is unexplained", "", func(h *history) { h.producers.wrong = map[string]string{"/api/v1/jobs": "500"} }},
+	} {
+		t.Run(lie.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "redrive.db")
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Exec(honestDatabase); err != nil {
+				t.Fatal(err)
+			}
+			h := honest()
+			if v := judge(t, path, h); len(v.problems) > 0 {
+				t.Fatalf("a history without a fault is accused: %q", v.problems)
+			}
+			if _, err := db.Exec(lie.sql); err != nil {
+				t.Fatal(err)
+			}
+			lie.tell(&h)
+			if v := judge(t, path, h); len(v.problems) == 0 {
+				t.Error("nobody noticed")
+			}
+		})
+	}
+}

@@ -1,0 +1,200 @@
+//go:build linux
+
+package chaos
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+)
+
+// history is what everybody but the dashboard knows of a run.
+type history struct {
+	producers *ledger
+	runs      runs
+	kills     []time.Time
+	workers   int
+}
+
+// verdict is what a run showed.
+type verdict struct {
+	problems                                                 []string
+	acknowledged, unknown, replays, executions, lost, unseen int
+}
+
+func (v *verdict) accuse(format string, args ...any) {
+	v.problems = append(v.problems, fmt.Sprintf(format, args...))
+}
+
+// kept is a job as it lies in the database.
+type kept struct {
+	id, typ, state, letter, reason string
+	number, run                    int
+}
+
+// attempt is one as it lies in the database.
+type attempt struct {
+	execution
+	outcome        string
+	began, settled time.Time
+}
+
+// judge compares the database, which nobody has open any more, with the logs.
+func judge(t *testing.T, path string, h history) verdict {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	jobs, attempts := readJobs(t, db), readAttempts(t, db)
+	v := verdict{acknowledged: len(h.producers.acknowledged), replays: len(h.producers.replayed), executions: len(h.runs.seen)}
+	v.checkJobs(jobs, h.producers)
+	v.checkReplays(jobs, h.producers)
+	v.checkAttempts(attempts, h)
+	for _, job := range h.runs.twice {
+		v.accuse("job %s was run twice at once", job)
+	}
+	for _, about := range slices.Sorted(maps.Keys(h.producers.wrong)) {
+		v.accuse("%s: %s", about, h.producers.wrong[about])
+	}
+	return v
+}
+
+// checkJobs: each acknowledged job is there, once, unchanged and at its end, and
+// nothing is there that was never sent.
+func (v *verdict) checkJobs(jobs []kept, l *ledger) {
+	there := map[int]kept{}
+	for _, j := range jobs {
+		if other, double := there[j.number]; double {
+			v.accuse("job %d is there twice, as %s and as %s", j.number, other.id, j.id)
+		}
+		there[j.number] = j
+		switch sent := l.kinds[j.number]; {
+		case sent != j.typ:
+			v.accuse("job %d (%s) has the type %q, %q was sent", j.number, j.id, j.typ, sent)
+		case j.state == "completed":
+		case j.typ == "service.dead" && j.state == "discarded" && j.letter == "stored" && j.reason == "attempts_exhausted" && j.run == 1:
+		default:
+			v.accuse("job %d (%s, %s) ended as %s %s %q in run %d", j.number, j.id, j.typ, j.state, j.letter, j.reason, j.run)
+		}
+	}
+	for n, id := range l.acknowledged {
+		if there[n].id != id {
+			v.accuse("job %d was acknowledged as %s, the database has %q", n, id, there[n].id)
+		}
+	}
+	v.unknown = len(there) - v.acknowledged
+}
+
+// checkReplays: each acknowledged replay began the next run, and no run began
+// without one.
+func (v *verdict) checkReplays(jobs []kept, l *ledger) {
+	for _, j := range jobs {
+		if want, ok := l.replayed[j.id]; ok && j.run != want {
+			v.accuse("job %s was replayed into run %d, the database has run %d", j.id, want, j.run)
+		}
+		if j.run > 2 || j.run == 2 && j.typ != "service.dead" {
+			v.accuse("job %s (%s) is in run %d, nobody replayed it", j.id, j.typ, j.run)
+		}
+	}
+}
+
+// checkAttempts: each attempt that was charged was an execution, each execution
+// was one attempt, and they are numbered without gaps. Only a kill can take away
+// an execution between its claim and the moment at which its handler hears of it:
+// as many as there are workers, for each kill.
+func (v *verdict) checkAttempts(attempts []attempt, h history) {
+	seen, charged, last := map[execution]int{}, map[execution]int{}, map[string]attempt{}
+	for _, e := range h.runs.seen {
+		seen[e]++
+	}
+	for _, a := range attempts {
+		if a.attempt == 0 {
+			continue // given back, not charged
+		}
+		charged[a.execution]++
+		if before := last[a.job]; before.run == a.run && a.attempt != before.attempt+1 || before.run != a.run && a.attempt != 1 {
+			v.accuse("job %s, run %d: attempt %d follows attempt %d of run %d", a.job, a.run, a.attempt, before.attempt, before.run)
+		}
+		last[a.job] = a
+		if a.outcome == "lost" {
+			v.lost++
+		}
+		if seen[a.execution] > 0 {
+			continue
+		}
+		if a.outcome == "lost" && killedBetween(h.kills, a.began, a.settled) {
+			v.unseen++
+			continue
+		}
+		v.accuse("job %s was charged attempt %d of run %d (%s), which no handler saw", a.job, a.attempt, a.run, a.outcome)
+	}
+	if v.unseen > len(h.kills)*h.workers {
+		v.accuse("%d attempts were charged that no handler saw, %d kills explain at most %d", v.unseen, len(h.kills), len(h.kills)*h.workers)
+	}
+	for e, n := range seen {
+		if n > 1 {
+			v.accuse("attempt %d of job %s, run %d, was carried out %d times", e.attempt, e.job, e.run, n)
+		}
+		if charged[e] != 1 {
+			v.accuse("attempt %d of job %s, run %d, was carried out, the database has %d of it", e.attempt, e.job, e.run, charged[e])
+		}
+	}
+}
+
+func killedBetween(kills []time.Time, from, to time.Time) bool {
+	return slices.ContainsFunc(kills, func(k time.Time) bool { return !k.Before(from) && !k.After(to) })
+}
+
+func readJobs(t *testing.T, db *sql.DB) (all []kept) {
+	t.Helper()
+	each(t, db, "SELECT id, type, state, letter, reason, run, payload FROM jobs JOIN bodies ON job_seq = seq", func(rows *sql.Rows) error {
+		var j kept
+		var payload []byte
+		err := rows.Scan(&j.id, &j.typ, &j.state, &j.letter, &j.reason, &j.run, &payload)
+		if err == nil {
+			j.number, err = strconv.Atoi(string(payload))
+		}
+		all = append(all, j)
+		return err
+	})
+	return all
+}
+
+func readAttempts(t *testing.T, db *sql.DB) (all []attempt) {
+	t.Helper()
+	each(t, db, `SELECT id, a.run, number, outcome, a.started_at, a.finished_at FROM attempts a JOIN jobs ON seq = job_seq
+		ORDER BY job_seq, a.execution`, func(rows *sql.Rows) error {
+		var a attempt
+		var began, settled int64
+		err := rows.Scan(&a.job, &a.run, &a.attempt, &a.outcome, &began, &settled)
+		a.began, a.settled = time.UnixMicro(began), time.UnixMicro(settled)
+		all = append(all, a)
+		return err
+	})
+	return all
+}
+
+func each(t *testing.T, db *sql.DB, query string, read func(*sql.Rows) error) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
