@@ -238,14 +238,14 @@ func (d *dashboard) awaitIdle() {
 	left, before, since := 0, -1, time.Now()
 	for time.Since(since) < patience {
 		var now struct {
-			States map[string]int `json:"states"`
+			Counters struct{ States map[string]int }
 		}
-		if err := d.get("/api/v1/counters", &now); err != nil {
+		if err := d.get("/live", &now); err != nil {
 			d.t.Fatalf("while the last jobs ran: %v: %s", err, d.running.stderr)
 		}
 		left = 0
 		for _, state := range []string{"available", "active", "scheduled", "retryable"} {
-			left += now.States[state]
+			left += now.Counters.States[state]
 		}
 		if left == 0 {
 			return

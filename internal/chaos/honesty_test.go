@@ -28,15 +28,17 @@ func honest() history {
 
 // honestDatabase is what the dashboard keeps of it.
 const honestDatabase = `
-CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT, type TEXT, state TEXT, letter TEXT, reason TEXT, run INTEGER);
+CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT, type TEXT, state TEXT, letter TEXT, reason TEXT, run INTEGER,
+	attempts INTEGER, execution INTEGER, started_at INTEGER, finished_at INTEGER);
 CREATE TABLE bodies (job_seq INTEGER, payload BLOB);
 CREATE TABLE attempts (job_seq INTEGER, execution INTEGER, run INTEGER, number INTEGER, outcome TEXT, started_at INTEGER, finished_at INTEGER);
-INSERT INTO jobs VALUES (1, 'a', 'service.quick', 'completed', '', '', 1), (2, 'b', 'service.dead', 'discarded', 'stored', 'attempts_exhausted', 1),
-	(3, 'c', 'service.dead', 'completed', '', '', 2), (4, 'd', 'program', 'completed', '', '', 1);
+INSERT INTO jobs VALUES (1, 'a', 'service.quick', 'completed', '', '', 1, 2, 2, 3, 4), (2, 'b', 'service.dead', 'discarded', 'stored', 'attempts_exhausted', 1, 2, 2, 3, 4),
+	(3, 'c', 'service.dead', 'completed', '', '', 2, 1, 3, 5, 6),
+	(4, 'd', 'program', 'completed', '', '', 1, 2, 3, 63, 64);
 INSERT INTO bodies VALUES (1, '1'), (2, '2'), (3, '3'), (4, '4');
-INSERT INTO attempts VALUES (1, 1, 1, 1, 'failed', 1, 2), (1, 2, 1, 2, 'succeeded', 3, 4), (2, 1, 1, 1, 'failed', 1, 2), (2, 2, 1, 2, 'failed', 3, 4),
-	(3, 1, 1, 1, 'failed', 1, 2), (3, 2, 1, 2, 'failed', 3, 4), (3, 3, 2, 1, 'succeeded', 5, 6),
-	(4, 1, 1, 1, 'lost', 40, 60), (4, 2, 1, 0, 'released', 61, 62), (4, 3, 1, 2, 'succeeded', 63, 64);`
+INSERT INTO attempts VALUES (1, 1, 1, 1, 'failed', 1, 2), (2, 1, 1, 1, 'failed', 1, 2), (2, 2, 1, 2, 'failed', 3, 4),
+	(3, 1, 1, 1, 'failed', 1, 2), (3, 2, 1, 2, 'failed', 3, 4),
+	(4, 1, 1, 1, 'lost', 40, 60), (4, 2, 1, 0, 'released', 61, 62);`
 
 // TestVerdict_CatchesEveryLie holds the verdict itself: a history without a fault
 // passes, and each of these would not.
@@ -47,8 +49,8 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		tell      func(*history)
 	}{
 		{"an acknowledged job is missing", "DELETE FROM jobs WHERE id = 'a'; DELETE FROM attempts WHERE job_seq = 1", nothing},
-		{"a job is there twice", "INSERT INTO jobs VALUES (9, 'z', 'service.quick', 'completed', '', '', 1); INSERT INTO bodies VALUES (9, '1')", nothing},
-		{"a job was never sent", "INSERT INTO jobs VALUES (9, 'z', 'service.quick', 'completed', '', '', 1); INSERT INTO bodies VALUES (9, '9')", nothing},
+		{"a job is there twice", "INSERT INTO jobs VALUES (9, 'z', 'service.quick', 'completed', '', '', 1, 1, 1, 1, 2); INSERT INTO bodies VALUES (9, '1')", nothing},
+		{"a job was never sent", "INSERT INTO jobs VALUES (9, 'z', 'service.quick', 'completed', '', '', 1, 1, 1, 1, 2); INSERT INTO bodies VALUES (9, '9')", nothing},
 		{"a job has another id than its answer said", "", func(h *history) { h.producers.acknowledged[1] = "z" }},
 		{"a job has another type", "UPDATE jobs SET type = 'program' WHERE id = 'a'", nothing},
 		{"a job never ended", "UPDATE jobs SET state = 'available' WHERE id = 'a'", nothing},
@@ -61,10 +63,10 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		{"an attempt was charged that nobody saw", "", func(h *history) { h.runs.seen = h.runs.seen[1:] }},
 		{"an attempt was lost without a kill", "", func(h *history) { h.kills = nil }},
 		{"more attempts were lost than were under way", "", func(h *history) { h.workers = 0 }},
-		{"an execution left no attempt", "DELETE FROM attempts WHERE job_seq = 1 AND number = 2", nothing},
+		{"an execution left no attempt", "UPDATE jobs SET attempts = 1, execution = 1 WHERE id = 'a'", nothing},
 		{"an execution was repeated under its number", "", func(h *history) { h.runs.seen = append(h.runs.seen, execution{"a", 1, 1}) }},
-		{"an attempt is recorded twice", "INSERT INTO attempts VALUES (1, 3, 1, 2, 'failed', 5, 6)", nothing},
-		{"the numbers of attempts have a gap", "UPDATE attempts SET number = 3 WHERE job_seq = 1 AND number = 2",
+		{"an attempt is recorded twice", "INSERT INTO attempts VALUES (1, 0, 1, 1, 'failed', 5, 6)", nothing},
+		{"the numbers of attempts have a gap", "UPDATE jobs SET attempts = 3 WHERE id = 'a'",
 			func(h *history) { h.runs.seen[1].attempt = 3 }},
 		{"a job ran twice at once", "", func(h *history) { h.runs.twice = []string{"a"} }},
 		{"an answer is unexplained", "", func(h *history) { h.producers.wrong = map[string]string{"/api/v1/jobs": "500"} }},

@@ -168,13 +168,19 @@ func readJobs(t *testing.T, db *sql.DB) (all []kept) {
 	return all
 }
 
+// readAttempts reads the attempts of each job in their order. An execution that
+// completed its job has no row of its own: the job's row tells of it.
 func readAttempts(t *testing.T, db *sql.DB) (all []attempt) {
 	t.Helper()
-	each(t, db, `SELECT id, a.run, number, outcome, a.started_at, a.finished_at FROM attempts a JOIN jobs ON seq = job_seq
-		ORDER BY job_seq, a.execution`, func(rows *sql.Rows) error {
+	each(t, db, `SELECT id, a.run, number, outcome, a.started_at, a.finished_at, a.execution
+			FROM attempts a JOIN jobs ON seq = job_seq
+		UNION ALL
+		SELECT id, run, attempts, 'succeeded', started_at, finished_at, execution FROM jobs
+			WHERE state = 'completed' AND NOT EXISTS (SELECT 1 FROM attempts a WHERE job_seq = seq AND a.execution = jobs.execution)
+		ORDER BY id, execution`, func(rows *sql.Rows) error {
 		var a attempt
-		var began, settled int64
-		err := rows.Scan(&a.job, &a.run, &a.attempt, &a.outcome, &began, &settled)
+		var began, settled, number int64
+		err := rows.Scan(&a.job, &a.run, &a.attempt, &a.outcome, &began, &settled, &number)
 		a.began, a.settled = time.UnixMicro(began), time.UnixMicro(settled)
 		all = append(all, a)
 		return err
