@@ -19,6 +19,7 @@ package chaos
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strconv"
 	"testing"
@@ -62,7 +63,7 @@ func TestChaos_NothingIsLostOrRunTwice(t *testing.T) {
 	for _, problem := range v.problems[:min(len(v.problems), maxShown)] {
 		t.Error(problem)
 	}
-	report(t, struck, d, v)
+	report(t, struck, d, producers.log.answers, v)
 }
 
 // setting reads a number from the environment.
@@ -92,7 +93,7 @@ func upTo(random *rand.Rand, longest time.Duration) time.Duration {
 }
 
 // report prints the figures of a run, as docs/reliability.md shows them.
-func report(t *testing.T, struck map[string]int, d *dashboard, v verdict) {
+func report(t *testing.T, struck map[string]int, d *dashboard, answers map[int]int, v verdict) {
 	t.Helper()
 	for _, f := range faults(t) {
 		t.Logf("%6d  %s", struck[f.name], f.name)
@@ -102,7 +103,8 @@ func report(t *testing.T, struck map[string]int, d *dashboard, v verdict) {
 		what string
 	}{
 		{d.starts, "starts"}, {len(d.kills), "of them ended by kill -9"}, {d.doors, "starts refused because the database was in use or incomplete"},
-		{v.acknowledged, "jobs acknowledged"}, {v.unknown, "jobs that were kept although their answer was lost"},
+		{v.acknowledged, "jobs acknowledged"}, {answers[0], "requests whose answer never came"},
+		{answers[http.StatusServiceUnavailable] + answers[http.StatusInsufficientStorage], "requests refused with 503 or 507"},
 		{v.replays, "replays acknowledged"}, {v.executions, "executions seen by the service and the program"},
 		{v.lost, "attempts ended as lost"}, {v.unseen, "of them claimed at the kill, their request not yet seen by the service"},
 	} {

@@ -143,47 +143,31 @@ func moved(d *dashboard, _ *rand.Rand) {
 	d.start()
 }
 
-// names gives the database a second name of each kind.
-func (d *dashboard) names(random *rand.Rand) []string {
-	d.t.Helper()
+// startsBeside starts a second process under each kind of name while the first
+// serves, and once more when the lock file was removed.
+func startsBeside(d *dashboard, random *rand.Rand) {
 	dir := d.t.TempDir()
 	link, hard, folder := filepath.Join(dir, "link.db"), filepath.Join(dir, "hard.db"), filepath.Join(dir, "folder")
-	for _, err := range []error{
-		os.Symlink(d.db, link), os.Link(d.db, hard), os.Symlink(filepath.Dir(d.db), folder),
-	} {
+	for _, err := range []error{os.Symlink(d.db, link), os.Symlink(filepath.Dir(d.db), folder)} {
 		if err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	all := []string{d.db, link, hard, filepath.Join(folder, filepath.Base(d.db))}
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
-}
-
-// startsBeside starts a second process under each name while the first serves,
-// and once more when the lock file was removed.
-func startsBeside(d *dashboard, random *rand.Rand) {
-	all := d.names(random)
-	for _, name := range all {
+	names := []string{d.db, link, filepath.Join(folder, filepath.Base(d.db))}
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, name := range names {
 		d.refused(name, 2, "another process has the database open")
 	}
-	if err := os.Remove(d.db + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.db + ".lock"); err != nil {
 		d.t.Fatal(err)
 	}
-	d.refused(all[0], 2, "another process has the database open, although its lock file was removed")
-	removeHard(d.t, all)
-}
-
-// removeHard removes the second name of the file, so that at the next start it has
-// one again.
-func removeHard(t *testing.T, names []string) {
-	t.Helper()
-	for _, name := range names {
-		if filepath.Base(name) == "hard.db" {
-			if err := os.Remove(name); err != nil {
-				t.Fatal(err)
-			}
-		}
+	d.refused(names[0], 2, "another process has the database open, although its lock file was removed")
+	if err := os.Link(d.db, hard); err != nil {
+		d.t.Fatal(err)
+	}
+	d.refused(hard, 3, "the log of the database lies beside its other name")
+	if err := os.Remove(hard); err != nil {
+		d.t.Fatal(err)
 	}
 }
 

@@ -24,8 +24,8 @@ type history struct {
 
 // verdict is what a run showed.
 type verdict struct {
-	problems                                                 []string
-	acknowledged, unknown, replays, executions, lost, unseen int
+	problems                                        []string
+	acknowledged, replays, executions, lost, unseen int
 }
 
 func (v *verdict) accuse(format string, args ...any) {
@@ -90,7 +90,6 @@ func (v *verdict) checkJobs(jobs []kept, l *ledger) {
 			v.accuse("job %d was acknowledged as %s, the database has %q", n, id, there[n].id)
 		}
 	}
-	v.unknown = len(there) - v.acknowledged
 }
 
 // checkReplays: each acknowledged replay began the next run, and no run began
