@@ -124,23 +124,29 @@ func withoutDescriptors(d *dashboard, random *rand.Rand) {
 
 func (d *dashboard) pid() string { return strconv.Itoa(d.running.cmd.Process.Pid) }
 
-// moved takes the main file away. The dashboard must notice; a start must not
-// make a new file beside the log that is left; with the file back all is there.
-func moved(d *dashboard, _ *rand.Rand) {
+// moved takes the main file away, which the dashboard must notice, and puts it back:
+// work goes on by itself. If it is killed meanwhile, no start may make a new file
+// beside the log that is left; with the file back all is there.
+func moved(d *dashboard, random *rand.Rand) {
 	away := d.db + ".away"
 	if err := os.Rename(d.db, away); err != nil {
 		d.t.Fatal(err)
 	}
 	d.awaitUnready("its database was moved away")
-	d.kill()
-	d.refused(d.db, 3, "the main file is missing beside its log")
+	dies := random.IntN(2) == 0
+	if dies {
+		d.kill()
+		d.refused(d.db, 3, "the main file is missing beside its log")
+	}
 	if _, err := os.Lstat(d.db); !errors.Is(err, fs.ErrNotExist) {
-		d.t.Errorf("a start made a new database beside the log of the one that was moved away")
+		d.t.Errorf("there is a new database in the place of the one that was moved away")
 	}
 	if err := os.Rename(away, d.db); err != nil {
 		d.t.Fatal(err)
 	}
-	d.start()
+	if dies {
+		d.start()
+	}
 }
 
 // startsBeside starts a second process under each kind of name while the first
