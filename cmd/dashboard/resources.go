@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 
 	"redrive/internal/job"
 	"redrive/internal/resource"
@@ -21,6 +23,15 @@ func (a *app) divideDescriptors(context.Context) error {
 	a.shares.Log(a.log)
 	if err := resource.Prepare(); err != nil {
 		a.log.Warn("The certificates that this machine trusts could not be read. No service is called by https.", "error", err)
+	}
+	return nil
+}
+
+// boundMemory lets the garbage collector work harder once the process has grown,
+// unless the environment has said so already.
+func (a *app) boundMemory(context.Context) error {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(a.config.Limits().Memory))
 	}
 	return nil
 }

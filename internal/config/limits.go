@@ -13,7 +13,8 @@ import (
 type Limits struct {
 	Connections  int          // to browsers and programs, open at once
 	Requests     int          // under way at once
-	RequestBytes int          // of the bodies of requests under way
+	RequestBytes int          // of the bodies of requests under way, but for large batches
+	Memory       int          // beyond which the garbage collector works harder
 	WriteBytes   int          // of jobs that wait to be written to the disk
 	Batches      int          // requests with a body larger than one job can be, read at once
 	Exports      int          // files written at once
@@ -33,8 +34,8 @@ const (
 // defaultLimits are the limits of a file that says nothing about them.
 func defaultLimits() Limits {
 	return Limits{
-		Connections: 12_000, Requests: 1_000, RequestBytes: 128 * mib, WriteBytes: 128 * mib,
-		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256, Queues: 1000,
+		Connections: 12_000, Requests: 1_000, RequestBytes: 32 * mib, WriteBytes: 128 * mib,
+		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256, Queues: 1000, Memory: 256 * mib,
 		Logins: access.Tries{Person: 5, Address: 30, Minute: 100},
 	}
 }
@@ -49,6 +50,7 @@ func (c *Config) readLimits(v value) error {
 		"connections":   into(&l.Connections, between(10, 1_000_000)),
 		"requests":      into(&l.Requests, between(10, 1_000_000)),
 		"request_bytes": into(&l.RequestBytes, sizeBetween(mib, 1024*gib)),
+		"memory":        into(&l.Memory, sizeBetween(64*mib, 1024*gib)),
 		"write_bytes":   into(&l.WriteBytes, sizeBetween(mib, 1024*gib)),
 		"batches":       into(&l.Batches, between(1, 1000)),
 		"exports":       into(&l.Exports, between(1, 1000)),

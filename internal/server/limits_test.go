@@ -116,7 +116,7 @@ func TestLimits_IdleConnectionsMakeRoomForTheirOwnAddress(t *testing.T) {
 	if closed != 90 {
 		t.Errorf("%d of the oldest 90 idle connections were closed, want all", closed)
 	}
-	if n := h.refusals(limitConnections, "address"); n == "" || n == "0" {
+	if n := h.refusals(limitConnections, "all"); n == "" || n == "0" {
 		t.Errorf("the metric counts %q refused connections", n)
 	}
 }

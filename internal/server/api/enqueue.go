@@ -21,6 +21,7 @@ import (
 	"redrive/internal/rawjson"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
+	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
 
@@ -102,6 +103,9 @@ func allRepeat(done []job.Enqueued) bool {
 func (a *API) admit(c echo.Context) (release func(), err error) {
 	if r := c.Request(); r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
+	}
+	if body, ok := c.Request().Body.(*limit.Body); ok {
+		body.Free()
 	}
 	return a.Limits.Turn(c, web.LimitBatches, a.Limits.Large, "other large batches are being read; nothing was changed, try again")
 }

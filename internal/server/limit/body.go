@@ -24,6 +24,7 @@ type Body struct {
 	from    Address
 	held    int
 	whole   bool // there is no more to come
+	free    bool // another limit bounds it
 	refuse  func(Refusal) error
 }
 
@@ -42,10 +43,9 @@ func (b *Body) Read(p []byte) (n int, err error) {
 		return 0, err
 	}
 	if n, err = b.ReadCloser.Read(p); n > 0 {
-		if refused := b.share.Take(b.from, n); refused != "" {
+		if refused := b.take(n); refused != "" {
 			return 0, b.refuse(refused)
 		}
-		b.held += n
 	}
 	if errors.Is(err, io.EOF) {
 		b.whole = true
@@ -55,6 +55,19 @@ func (b *Body) Read(p []byte) (n int, err error) {
 	}
 	return n, err
 }
+
+func (b *Body) take(n int) (refused Refusal) {
+	if b.free {
+		return ""
+	}
+	if refused = b.share.Take(b.from, n); refused == "" {
+		b.held += n
+	}
+	return refused
+}
+
+// Free says that another limit bounds this body.
+func (b *Body) Free() { b.free = true }
 
 // expect sets by when the client must have sent something. Recorders and other
 // writers without a connection wait for nobody.

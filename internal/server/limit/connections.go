@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	idleOf       = 4               // one connection of so many may be idle: each has buffers and a goroutine
 	farewells    = 16              // connections that are told at once why they are refused; others are only closed
 	farewellTime = 2 * time.Second // for the answer to one
 )
@@ -24,9 +25,11 @@ type Connections struct {
 	trusted []netip.Prefix // may have as many as there are
 	refused func(Refusal)  // is told of each connection that was refused or closed
 
-	mu   sync.Mutex
-	open map[net.Conn]*connection
-	idle map[Address]*list.List // of *connection, the one idle longest in front
+	mu       sync.Mutex
+	open     map[net.Conn]*connection
+	idle     map[Address]*list.List // of *connection, the one idle longest in front
+	idling   int                    // connections in them
+	mostIdle int
 
 	farewell chan struct{} // one place for each goodbye
 }
@@ -43,7 +46,7 @@ type connection struct {
 // that stands for many addresses, are bounded by its total only.
 func NewConnections(total, percent int, trusted []netip.Prefix, refused func(Refusal)) *Connections {
 	return &Connections{
-		share: NewShare(total, percent), trusted: trusted, refused: refused,
+		share: NewShare(total, percent), trusted: trusted, refused: refused, mostIdle: max(1, total/idleOf),
 		open: map[net.Conn]*connection{}, idle: map[Address]*list.List{}, farewell: make(chan struct{}, farewells),
 	}
 }
@@ -95,9 +98,7 @@ func (c *Connections) admit(conn net.Conn) (net.Conn, Refusal) {
 		if victim == nil {
 			return nil, refused
 		}
-		c.refused(refused)
-		c.forget(victim)
-		_ = victim.Conn.Close() // it ends for its client as any idle connection does
+		c.end(victim, refused)
 	}
 }
 
@@ -150,6 +151,26 @@ func (c *Connections) rest(known *connection) {
 		c.idle[known.from] = list.New()
 	}
 	known.place = c.idle[known.from].PushBack(known)
+	for c.idling++; c.idling > c.mostIdle; {
+		c.end(c.mostIdling().Front().Value.(*connection), ByAll)
+	}
+}
+
+// mostIdling are the idle connections of the address that has the most of them.
+func (c *Connections) mostIdling() (most *list.List) {
+	for _, idle := range c.idle {
+		if most == nil || idle.Len() > most.Len() {
+			most = idle
+		}
+	}
+	return most
+}
+
+// end closes an idle connection. For its client it ends as any idle one does.
+func (c *Connections) end(victim *connection, why Refusal) {
+	c.refused(why)
+	c.forget(victim)
+	_ = victim.Conn.Close()
 }
 
 // wake takes a connection out of those that are idle.
@@ -159,6 +180,7 @@ func (c *Connections) wake(known *connection) {
 		return
 	}
 	idle.Remove(known.place)
+	c.idling--
 	if known.place = nil; idle.Len() == 0 {
 		delete(c.idle, known.from)
 	}
