@@ -116,7 +116,7 @@ func TestLimits_IdleConnectionsMakeRoomForTheirOwnAddress(t *testing.T) {
 	if closed != 90 {
 		t.Errorf("%d of the oldest 90 idle connections were closed, want all", closed)
 	}
-	if n := h.refusals(limitConnections, "all"); n == "" || n == "0" {
+	if n := h.refusals(limitConnections, "address"); n == "" || n == "0" {
 		t.Errorf("the metric counts %q refused connections", n)
 	}
 }
@@ -302,4 +302,13 @@ func TestLimits_AnswersSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: %d %v %s", accept, w.Code, w.Header(), clip.Text(w.Body.String(), 200))
 		}
 	}
+}
+
+// Of many connections a quarter may be idle: each costs memory.
+func TestLimits_AQuarterOfTheConnectionsMayBeIdle(t *testing.T) {
+	h := limited(t, "limits: {connections: 800}")
+	for i := range 300 {
+		visitor(t, h, fmt.Sprintf("127.0.0.%d", 2+i%2))
+	}
+	eventually(t, "a hundred were closed", func() bool { return h.refusals(limitConnections, "all") == "100" })
 }

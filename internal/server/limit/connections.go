@@ -13,6 +13,7 @@ import (
 
 const (
 	idleOf       = 4               // one connection of so many may be idle: each has buffers and a goroutine
+	fewIdle      = 100             // may be idle in any case
 	farewells    = 16              // connections that are told at once why they are refused; others are only closed
 	farewellTime = 2 * time.Second // for the answer to one
 )
@@ -46,7 +47,7 @@ type connection struct {
 // that stands for many addresses, are bounded by its total only.
 func NewConnections(total, percent int, trusted []netip.Prefix, refused func(Refusal)) *Connections {
 	return &Connections{
-		share: NewShare(total, percent), trusted: trusted, refused: refused, mostIdle: max(1, total/idleOf),
+		share: NewShare(total, percent), trusted: trusted, refused: refused, mostIdle: max(fewIdle, total/idleOf),
 		open: map[net.Conn]*connection{}, idle: map[Address]*list.List{}, farewell: make(chan struct{}, farewells),
 	}
 }
