@@ -252,6 +252,24 @@ func TestLimiter_LetsInWhoWasThereBefore(t *testing.T) {
 	}
 }
 
+// Whoever has a password of their own cannot log in between their guesses at those
+// of others to take these back.
+func TestLimiter_ALoginTakesBackItsOwnTriesOnly(t *testing.T) {
+	l, now, through := newLimiter(), time.Now(), 0
+	for i := range 100 {
+		now = now.Add(time.Second)
+		if l.Try(now, "mallory", "a", stranger) == 0 {
+			l.Passed(now, "mallory", "a")
+		}
+		if l.Try(now.Add(time.Millisecond), strings.Repeat("x", i), "a", stranger) == 0 {
+			through++
+		}
+	}
+	if through != 30 {
+		t.Errorf("%d guesses at other passwords went through, want 30", through)
+	}
+}
+
 // Days of guessing under ever new names leave no more behind than a quarter of
 // an hour.
 func TestLimiter_ForgetsThePast(t *testing.T) {

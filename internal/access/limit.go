@@ -83,9 +83,16 @@ func (l *Limiter) Passed(now time.Time, name, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := person{name, address}
-	delete(l.people, who)
-	if near := l.addresses[address]; len(near) > 0 {
-		l.addresses[address] = near[:len(near)-1]
+	near := l.addresses[address]
+	for _, own := range l.people[who] { // never one of somebody else: it would let them try again
+		if i := slices.Index(near, own); i >= 0 {
+			near = slices.Delete(near, i, i+1)
+		}
+	}
+	if delete(l.people, who); len(near) > 0 {
+		l.addresses[address] = near
+	} else {
+		delete(l.addresses, address)
 	}
 	if len(l.known) >= maxKnown { // they are known by their sessions
 		clear(l.known)
