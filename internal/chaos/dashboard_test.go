@@ -217,19 +217,26 @@ func (d *dashboard) awaitReady() {
 }
 
 // awaitUnready waits until the dashboard says that it takes no jobs, or ends.
-func (d *dashboard) awaitUnready(because string) {
+func (d *dashboard) awaitUnready() {
 	d.t.Helper()
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+	d.await("it takes no jobs", func() bool {
 		select {
 		case <-d.running.ended:
-			return
+			return true
 		default:
+			return d.get("/readyz", nil) != nil
 		}
-		if d.get("/readyz", nil) != nil {
-			return
+	})
+}
+
+// await waits for what has to come.
+func (d *dashboard) await(what string, came func() bool) {
+	d.t.Helper()
+	for late := time.Now().Add(patience); !came(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			d.t.Fatalf("it did not come to this: %s: %s", what, d.running.stderr)
 		}
 	}
-	d.t.Errorf("the dashboard says that it is ready although %s", because)
 }
 
 // awaitIdle waits until no job is left to run.

@@ -132,7 +132,7 @@ func moved(d *dashboard, random *rand.Rand) {
 	if err := os.Rename(d.db, away); err != nil {
 		d.t.Fatal(err)
 	}
-	d.awaitUnready("its database was moved away")
+	d.awaitUnready()
 	dies := random.IntN(2) == 0
 	if dies {
 		d.kill()
@@ -168,6 +168,10 @@ func startsBeside(d *dashboard, random *rand.Rand) {
 		d.t.Fatal(err)
 	}
 	d.refused(names[0], 2, "another process has the database open, although its lock file was removed")
+	d.await("the lock file is made anew", func() bool {
+		_, err := os.Lstat(d.db + ".lock")
+		return err == nil
+	})
 	if err := os.Link(d.db, hard); err != nil {
 		d.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -426,6 +427,37 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 			enqueue(t, s, 1)
 		})
 	}
+}
+
+// Whoever removes the lock file does not make the database forget that there is one.
+func TestStore_MakesItsLockFileAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	check(t, s.Announce("http://127.0.0.1:1"))
+	before, err := os.ReadFile(path + ".lock")
+	check(t, err)
+	check(t, os.Remove(path+".lock"))
+	wait(t, func() bool { return exists(t, path+".lock") })
+	enqueue(t, s, 1) // and nobody is in the middle of writing it
+	after, err := os.ReadFile(path + ".lock")
+	check(t, err)
+	if first := strings.Split(string(before), "\n")[:2]; !slices.Equal(first, strings.Split(string(after), "\n")[:2]) {
+		t.Errorf("it says %q, and said %q", after, before)
+	}
+	check(t, s.Close())
+	check(t, os.Remove(path))
+	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); !errors.Is(err, job.ErrUnsafe) {
+		t.Errorf("a start where the file is gone: %v", err)
+	}
+}
+
+func exists(t *testing.T, path string) bool {
+	t.Helper()
+	_, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return err == nil
 }
 
 // Once it was found, the main file is all there is, however the process ends.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,8 +22,11 @@ import (
 // file itself, which holds whatever name leads there. The kernel drops both with
 // the process, so what was left behind locks nothing.
 type locks struct {
-	file *lockFile
 	main *mainFile
+
+	mu   sync.Mutex
+	file *lockFile
+	url  string // where this process answers requests, once it does
 }
 
 // How long a lock is waited for. After a kill it can still be held for a moment:
@@ -76,11 +80,29 @@ func tryLock(path string) (*locks, error) {
 	main, err := openMain(path, file.note)
 	if err == nil {
 		if err = file.write(""); err == nil {
-			return &locks{file, main}, nil
+			return &locks{file: file, main: main}, nil
 		}
 		err = errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close())
 	}
 	return nil, errors.Join(err, file.abandon())
+}
+
+// restore makes the lock file anew after somebody has removed it. The lock on the
+// main file has kept others away meanwhile, but only the lock file says who has the
+// database open, and later that there was one.
+func (l *locks) restore() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file.current() {
+		return nil
+	}
+	file, err := takeLockFile(l.main.path)
+	if err != nil {
+		return err
+	}
+	old := l.file
+	l.file = file
+	return errors.Join(l.describe(), old.Close())
 }
 
 // Close comes after SQLite's last connection was closed.
@@ -209,4 +231,11 @@ func textOf(f *os.File) (string, error) {
 
 // Announce writes where this process answers requests, for other programs on
 // this machine that find the database in use.
-func (e *engine) Announce(url string) error { return e.locks.file.write(url) }
+func (e *engine) Announce(url string) error { return e.locks.announce(url) }
+
+func (l *locks) announce(url string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.url = url
+	return l.file.write(url)
+}

@@ -48,13 +48,20 @@ func readNote(lock *os.File) (n note, err error) {
 // noteMade writes that there is a database now: when it is gone one day, none is
 // made in its place.
 func (l *locks) noteMade() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.describe()
+}
+
+// describe fills the lock file. l.mu is held.
+func (l *locks) describe() error {
 	main, err := identify(l.main.File)
 	lock, problem := identify(l.file.File)
 	if err := errors.Join(err, problem); err != nil {
 		return err
 	}
 	l.file.note = note{true, main, lock}
-	return l.file.write("")
+	return l.file.write(l.url)
 }
 
 // checkLog refuses a main file beside the log of another one, which would be

@@ -70,6 +70,7 @@ type engine struct {
 	reads       *sql.DB
 	checkpoints *checkpointer
 	apart       bool // the files were found apart, and the log was emptied; owned by the writer
+	unlisted    bool // the lock file was removed and cannot be made anew; owned by the writer
 	close       func() error
 }
 
@@ -131,6 +132,7 @@ func (e *engine) Check() error {
 	err := e.locks.main.check()
 	if err == nil {
 		e.apart = false
+		e.restoreLock()
 		return nil
 	}
 	if !e.apart {
@@ -140,6 +142,19 @@ func (e *engine) Check() error {
 		}
 	}
 	return err
+}
+
+// restoreLock is no reason to stop when it fails: a process that starts has the
+// file for a moment, or its directory cannot be written. It is tried again.
+func (e *engine) restoreLock() {
+	err := e.locks.restore()
+	if _, starting := errors.AsType[*db.LockedError](err); starting {
+		return
+	}
+	if err != nil && !e.unlisted {
+		e.health.Log().Warn("Somebody removed the lock file of the database, and it cannot be made anew.", "path", e.path, "error", err)
+	}
+	e.unlisted = err != nil
 }
 
 // Writer returns the one connection that writes.
