@@ -81,7 +81,7 @@ func TestAddresses_ParametersAreReadOrRefused(t *testing.T) {
 		h.get(path).want(t, http.StatusOK)
 	}
 	page := h.get("/jobs?quue=zzz").want(t, http.StatusBadRequest)
-	if !strings.Contains(page.body, "Quue: is no parameter of this address; it takes q, state, queue") {
+	if !strings.Contains(page.body, "“quue”: this address has no such parameter; it takes q, state, queue") {
 		t.Errorf("the page does not name the parameter: %s", page.body[strings.Index(page.body, "<main"):])
 	}
 }

@@ -234,6 +234,9 @@ func (p *Pages) Problem(c echo.Context, f web.Failure) error {
 	if f.First != nil && f.First.Job.ID != "" {
 		return p.Show(c, f.Kind.Status, templates.Conflict{Frame: frame, Action: web.LastSegment(c.Path()), Err: f.First}.Page())
 	}
+	if f.Field != "" {
+		f.Field = "“" + f.Field + "”" // at the beginning of a sentence it would get a capital
+	}
 	view := templates.Problem{Frame: frame, Status: f.Kind.Status, Title: f.Kind.Title, Text: f.Error(), RequestID: web.RequestID(c)}
 	return p.Show(c, f.Kind.Status, view.Page())
 }

@@ -115,7 +115,7 @@ func checkQuery(u *url.URL, parameters []string, page bool) error {
 		case !slices.Contains(parameters, name):
 			return FailIn(BadParameter, clip.Text(name, 64), unknown(parameters))
 		case len(all) > 1:
-			return FailIn(BadParameter, name, "is written twice; write it once")
+			return FailIn(BadParameter, name, "this parameter is given twice; give it once")
 		}
 	}
 	return nil
@@ -126,9 +126,9 @@ func checkQuery(u *url.URL, parameters []string, page bool) error {
 func unknown(parameters []string) string {
 	known := slices.DeleteFunc(slices.Clone(parameters), func(name string) bool { return name == "acted" })
 	if len(known) == 0 {
-		return "is no parameter of this address; it takes none"
+		return "this address takes no parameters"
 	}
-	return fmt.Sprintf("is no parameter of this address; it takes %s", strings.Join(known, ", "))
+	return fmt.Sprintf("this address has no such parameter; it takes %s", strings.Join(known, ", "))
 }
 
 // added reports whether mail programs and trackers add a parameter to links. It
