@@ -95,8 +95,8 @@ type undoStep struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.divideDescriptors, a.boundMemory, a.readHandlers, a.openStore, a.checkReach, a.openHub, a.buildForwarder, a.buildEngine,
-		a.startBulk, a.buildServer, a.listenAndServe, a.takeOver, a.startEngine, a.startBackground,
+		a.redirectLibraries, a.divideDescriptors, a.boundMemory, a.readHandlers, a.openStore, a.checkReach, a.openHub,
+		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer, a.listenAndServe, a.takeOver, a.startEngine, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
 			atOnce, cancel := context.WithCancel(ctx)

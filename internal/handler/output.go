@@ -36,18 +36,19 @@ func (t *tail) trim() {
 
 // shown is the end of the output without its secrets, and says so when that is
 // not everything. Secrets are looked for before the output is cut. A line whose
-// beginning is lost is not shown: nobody knows what it is about.
+// beginning is lost is not shown: nobody knows what it is about. Its end can still
+// be the name of a secret on the next line.
 func (t *tail) shown(hide Hide) string {
 	t.trim()
 	text := string(t.kept)
+	from := max(0, len(text)-t.limit)
 	if t.cut {
-		_, rest, ended := strings.Cut(text, "\n")
-		if !ended {
+		lost := strings.IndexByte(text, '\n')
+		if lost < 0 {
 			return fmt.Sprintf("[cut] … one line of more than %d bytes; it is not shown, because its beginning is lost", 2*t.limit)
 		}
-		text = rest
+		from = max(from, lost+1)
 	}
-	from := max(0, len(text)-t.limit)
 	text = strings.ToValidUTF8(hide(text, from), "\uFFFD")
 	if t.cut || from > 0 {
 		return "[cut] …" + text

@@ -35,21 +35,22 @@ func secretOutputs() map[string]string {
 	lines := func(n int, line string) string { return strings.Repeat(line+"\n", n/(len(line)+1)) }
 	key := "-----BEGIN RSA PRIVATE KEY-----\n" + lines(3<<10, "MIIB"+canary+"Jq0f") + "-----END RSA PRIVATE KEY-----\n"
 	return map[string]string{
-		"the value is on the last line":          "login failed, password:\n  " + canary + "\n",
-		"the value is on a line of its own":      "login failed with password=\n" + canary + "\n",
-		"JSON over lines":                        "{\n  \"user\": \"ana\",\n  \"password\": {\n    \"old\": \"" + canary + "\"\n  }\n}\n",
-		"a pair over lines":                      "{\n  \"key\": \"password\",\n  \"value\": \"" + canary + "\"\n}\n",
-		"a quoted value over lines":              "password: \"first\n" + canary + "\nlast\"\n",
-		"a block of YAML":                        "failed:\n  password: |\n    first\n    " + canary + "\n",
-		"a key, the last words":                  "cannot use the key\n" + key,
-		"a key in which the kept end begins":     lines(4<<10, "starting") + key + lines(63<<10, "still working") + "gave up\n",
-		"a key of which half is lost":            strings.Repeat("x", 70<<10) + "\n" + key + lines(126<<10, "still working") + "gave up\n",
-		"a value in which the kept end begins":   lines(4<<10, "starting") + "password=\"" + lines(3<<10, canary) + "\"\n" + lines(62<<10, "still working") + "gave up\n",
-		"one line that is longer than is kept":   `{"password":"` + strings.Repeat(canary, 20<<10) + `"}`,
-		"the line before the kept end has it":    `password="` + strings.Repeat(canary, 20<<10) + "\"\n" + lines(60<<10, "still working") + "gave up\n",
-		"the element ends on another line":       "<login><password\n>" + canary + "</password></login>\n",
-		"the content begins on another line":     "<login>\n<password>\n" + canary + "\n</password>\n</login>\n",
-		"what was cut ends within an open value": "connect failed: password='" + canary,
+		"the value is on the last line":             "login failed, password:\n  " + canary + "\n",
+		"the value is on a line of its own":         "login failed with password=\n" + canary + "\n",
+		"JSON over lines":                           "{\n  \"user\": \"ana\",\n  \"password\": {\n    \"old\": \"" + canary + "\"\n  }\n}\n",
+		"a pair over lines":                         "{\n  \"key\": \"password\",\n  \"value\": \"" + canary + "\"\n}\n",
+		"a quoted value over lines":                 "password: \"first\n" + canary + "\nlast\"\n",
+		"a block of YAML":                           "failed:\n  password: |\n    first\n    " + canary + "\n",
+		"a key, the last words":                     "cannot use the key\n" + key,
+		"a key in which the kept end begins":        lines(4<<10, "starting") + key + lines(63<<10, "still working") + "gave up\n",
+		"a key of which half is lost":               strings.Repeat("x", 70<<10) + "\n" + key + lines(126<<10, "still working") + "gave up\n",
+		"a value in which the kept end begins":      lines(4<<10, "starting") + "password=\"" + lines(3<<10, canary) + "\"\n" + lines(62<<10, "still working") + "gave up\n",
+		"one line that is longer than is kept":      `{"password":"` + strings.Repeat(canary, 20<<10) + `"}`,
+		"the line before the kept end has it":       `password="` + strings.Repeat(canary, 20<<10) + "\"\n" + lines(60<<10, "still working") + "gave up\n",
+		"the line whose beginning is lost names it": strings.Repeat("x", 200<<10) + " password:\n  " + canary + "\ngave up\n",
+		"the element ends on another line":          "<login><password\n>" + canary + "</password></login>\n",
+		"the content begins on another line":        "<login>\n<password>\n" + canary + "\n</password>\n</login>\n",
+		"what was cut ends within an open value":    "connect failed: password='" + canary,
 	}
 }
 

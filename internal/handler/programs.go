@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -177,6 +178,10 @@ func (p *programs) tell() {
 
 // identity is the same for every name of a file, and another one for a copy.
 func identity(file string) (string, error) {
+	file, err := filepath.Abs(file) // the file that the store opens, also where a directory of a/../b does not exist
+	if err != nil {
+		return "", fmt.Errorf("tell the database apart from others: %w", err)
+	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", fmt.Errorf("tell the database apart from others: %w", err)
