@@ -3,6 +3,7 @@ package handler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -47,8 +48,8 @@ func TestTakeOver_EndsWhatIsLeftOfItsDatabase(t *testing.T) {
 	if err := errors.Join(os.Symlink(file("db"), file("symlink")), os.Link(file("db"), file("link"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"symlink", "link"} {
-		pids := file("pid of " + name)
+	for i, name := range []string{"symlink", "link", "missing/../db"} {
+		pids := file(fmt.Sprint("pid ", i))
 		h, _ := took(t, file("db"), "help-hang", pids).Lookup("t")
 		ended := make(chan error, 1)
 		go func() { ended <- h(t.Context(), testJob()) }()
@@ -57,7 +58,7 @@ func TestTakeOver_EndsWhatIsLeftOfItsDatabase(t *testing.T) {
 		if !alive(t, pids) {
 			t.Error("a program of another database was ended")
 		}
-		took(t, file(name))
+		took(t, dir+"/"+name) // not Join, which would shorten it
 		if alive(t, pids) {
 			t.Errorf("the program is alive after its database was taken over as %s", name)
 		}
