@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -102,19 +103,13 @@ func known(h echo.HandlerFunc, parameters []string, page bool) echo.HandlerFunc 
 // checkQuery refuses what is wrong with the parameters of an address, whatever
 // their values are.
 func checkQuery(u *url.URL, parameters []string, page bool) error {
-	if u.RawQuery == "" {
-		return nil
-	}
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil { // package url would leave out the parameter that it cannot read
-		return Fail(Malformed, "the parameters of this address cannot be read: a percent sign or a semicolon is not encoded")
-	}
-	for name, all := range values {
+	values := u.Query() // what cannot be read was refused before the address was routed
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case page && added(name):
 		case !slices.Contains(parameters, name):
 			return FailIn(BadParameter, clip.Text(name, 64), unknown(parameters))
-		case len(all) > 1:
+		case len(values[name]) > 1:
 			return FailIn(BadParameter, name, "this parameter is given twice; give it once")
 		}
 	}
