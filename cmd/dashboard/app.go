@@ -168,7 +168,8 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.store, err = store.Open(ctx, store.Options{
 		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
 		MaxBytes: a.config.Limits().WriteBytes, Statements: a.config.Limits().Statements,
-		Limits: counters.Limits{Queues: a.config.Limits().Queues, Reserved: a.config.NamedQueues()},
+		Limits: counters.Limits{Queues: a.config.Limits().Queues, Types: a.config.Limits().Types, Reserved: a.config.NamedQueues()},
+		Groups: a.config.Limits().Groups,
 		OnCommit: func(changes []job.Change) {
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"redrive/internal/access"
+	"redrive/internal/failures"
 )
 
 // Limits bound what strangers and users together can take of the process. Each has a
@@ -23,6 +24,8 @@ type Limits struct {
 	Logins       access.Tries // of passwords
 	Statements   int          // texts of queries that are kept prepared
 	Queues       int          // names of queues
+	Types        int          // of jobs that are told apart where they are counted
+	Groups       int          // of failures
 }
 
 const (
@@ -35,7 +38,8 @@ const (
 func defaultLimits() Limits {
 	return Limits{
 		Connections: 12_000, Requests: 1_000, RequestBytes: 32 * mib, WriteBytes: 128 * mib,
-		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256, Queues: 1000, Memory: 256 * mib,
+		Batches: 4, Exports: 8, Websockets: 100, AddressShare: 50, Statements: 256, Memory: 256 * mib,
+		Queues: 1000, Types: 1000, Groups: failures.DefaultGroups,
 		Logins: access.Tries{Person: 5, Address: 30, Minute: 100},
 	}
 }
@@ -65,6 +69,8 @@ func (c *Config) readLimits(v value) error {
 			})
 		},
 		"queues": into(&l.Queues, between(1, 1_000_000)),
+		"types":  into(&l.Types, between(1, 100_000)),
+		"groups": into(&l.Groups, between(10, 1_000_000)),
 	})
 }
 

@@ -17,11 +17,12 @@ import (
 	"redrive/internal/wire"
 )
 
-// MaxGroups bounds the error groups. Whatever is new after that many falls into
-// one more, whose fingerprint is [OtherGroup].
+// DefaultGroups is how many error groups there may be unless the configuration says
+// otherwise. Whatever is new after that many falls into one more, whose fingerprint
+// is [OtherGroup].
 const (
-	MaxGroups  = 10_000
-	OtherGroup = "other"
+	DefaultGroups = 10_000
+	OtherGroup    = "other"
 )
 
 // State is what a person decided about an error group.

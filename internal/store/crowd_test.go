@@ -3,12 +3,14 @@ package store
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"redrive/internal/audit"
 	"redrive/internal/failures"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retention"
@@ -20,7 +22,8 @@ import (
 // A flood of causes fills the error groups. Once their jobs are gone, the oldest go
 // before their time, so that a new cause has a group of its own again.
 func TestPrune_MakesRoomForNewErrorGroups(t *testing.T) {
-	s := open(t, Options{})
+	const most = 100
+	s := open(t, Options{Groups: most})
 	poison := func(from, to int) {
 		var all []job.Job
 		for n := from; n < to; n++ {
@@ -29,10 +32,8 @@ func TestPrune_MakesRoomForNewErrorGroups(t *testing.T) {
 			j.State, j.Reason, j.Error = job.Discarded, retry.MissingURN, job.ErrorInfo{Type: "poison", Message: "unread"}
 			all = append(all, j)
 		}
-		for some := range slices.Chunk(all, 5000) {
-			_, err := s.Enqueue(t.Context(), testTime, some)
-			check(t, err)
-		}
+		_, err := s.Enqueue(t.Context(), testTime, all)
+		check(t, err)
 	}
 	groups := func() (n int64, other bool) {
 		tallies, err := s.Groups.Tallies(t.Context())
@@ -43,18 +44,47 @@ func TestPrune_MakesRoomForNewErrorGroups(t *testing.T) {
 		_, err = s.Groups.Get(t.Context(), testTime, failures.OtherGroup)
 		return n, err == nil
 	}
-	poison(0, failures.MaxGroups)
-	if n, other := groups(); n != failures.MaxGroups || other {
+	poison(0, most)
+	if n, other := groups(); n != most || other {
 		t.Fatalf("%d groups, other %v", n, other)
 	}
 	done, err := s.Prune(t.Context(), testTime.Add(time.Hour), retention.Limits{Age: 30 * 24 * time.Hour, Count: 1})
 	check(t, err)
-	if n, _ := groups(); n != failures.MaxGroups*9/10 || done.Groups != failures.MaxGroups/10 {
+	if n, _ := groups(); n != most*9/10 || done.Groups != most/10 {
 		t.Errorf("%d groups are left, %d were removed", n, done.Groups)
 	}
-	poison(failures.MaxGroups, failures.MaxGroups+1)
+	poison(most, most+1)
 	if _, other := groups(); other {
 		t.Error("a new cause has no group of its own")
+	}
+}
+
+// Types beyond the limit are counted together. A type that was told apart stays so,
+// whatever the limit is later.
+func TestTypes_AreToldApartUpToTheLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	of := func(limit int, types ...string) map[string]int64 {
+		s := open(t, Options{Database: sqlite.File{Path: path}, Limits: counters.Limits{Types: limit}})
+		for _, typ := range types {
+			j := testJob("{}")
+			j.Type, j.State, j.Reason = typ, job.Discarded, retry.MissingURN
+			_, err := s.Enqueue(t.Context(), testTime, []job.Job{j})
+			check(t, err)
+		}
+		f, err := s.Counters.Facets(t.Context(), filter.Filter{Status: job.StatusDeadLetter})
+		check(t, err)
+		counted := map[string]int64{"told apart": int64(s.Counters.CountedTypes())}
+		for _, c := range f.Types {
+			counted[c.Name] = c.Count
+		}
+		check(t, s.Close())
+		return counted
+	}
+	if got, want := of(2, "a", "b", "c", "d"), map[string]int64{"a": 1, "b": 1, "other": 2, "told apart": 2}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := of(1, "a", "b", "e"), map[string]int64{"a": 2, "b": 2, "other": 3, "told apart": 2}; !maps.Equal(got, want) {
+		t.Errorf("with a lower limit %v, want %v", got, want)
 	}
 }
 

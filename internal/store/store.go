@@ -59,7 +59,8 @@ type Options struct {
 	Log      *slog.Logger     // nil: nothing is logged
 	MaxBytes int              // of new jobs that wait to be written; zero: 128 MiB
 	Redact   search.Redaction // what is shown to nobody is not found either
-	Limits   counters.Limits  // of the names of queues
+	Limits   counters.Limits  // of the names of queues and types
+	Groups   int              // error groups that there may be; 0: [failures.DefaultGroups]
 
 	Statements int // texts of queries that are kept prepared for readers; default 256
 }
@@ -118,7 +119,7 @@ func (s *Store) register(o Options) {
 	redact := o.Redact.Complete()
 	s.Accounts = accounts.New(s.writer, s.reader)
 	s.Counters = counters.New(s.reader, o.Limits)
-	s.Groups = groups.New(s.writer, s.reader, s.policies, s.Accounts, redact.Text)
+	s.Groups = groups.New(s.writer, s.reader, s.policies, s.Accounts, redact.Text, o.Groups)
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
 	s.known = newMemory(s.Counters)

@@ -203,6 +203,12 @@ func (v *View) Snapshot() job.Snapshot { return v.store.Snapshot() }
 // QueueNames lists the queues that are known, sorted. They must not be changed.
 func (v *View) QueueNames() []string { return v.store.Counters.QueueNames() }
 
+// CountedTypes is how many types of jobs are told apart where they are counted.
+func (v *View) CountedTypes() int { return v.store.Counters.CountedTypes() }
+
+// GroupCount is how many error groups there are.
+func (v *View) GroupCount() int { return v.store.Groups.Size() }
+
 // HasQueue reports whether a queue is known.
 func (v *View) HasQueue(name string) bool { return v.store.Counters.HasQueue(name) }
 

@@ -48,10 +48,10 @@ type Book struct {
 
 // New returns a book without counts; Load reads them.
 func New(reader *db.Reader, limits Limits) *Book {
-	limits.Queues = cmp.Or(limits.Queues, defaultQueues)
+	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 	b := &Book{
 		reader: reader, limits: limits, depths: job.Depths{}, queues: map[string]bool{},
-		queueLabels: newLabels("queue"), typeLabels: newLabels("type"),
+		queueLabels: newLabels("queue", maxQueueLabels), typeLabels: newLabels("type", limits.Types),
 		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]job.Totals{},
 	}
 	for _, status := range job.Statuses() {

@@ -16,34 +16,41 @@ import (
 //
 // Types are not refused. What grows with the names, however, tells only so many of
 // them apart: the counters, the open dead letters and the metrics keep the first
-// thousand queues and the first thousand types that come, and count the rest as
+// thousand queues and the first types that come, a thousand unless a limit says otherwise, and count the rest as
 // "other". The table labels says which these are. A label is decided once, with
 // the first job of a queue or the first count of a type, so that what was counted
 // in under a name is counted out under it, also after a restart.
 
 const (
-	maxLabels  = 1000
-	otherLabel = "other"
+	maxQueueLabels = 1000
+	otherLabel     = "other"
 )
 
-// Limits bound the names of queues.
+// Limits bound the names of queues and types.
 type Limits struct {
 	Queues   int      // how many there may be; 0: a thousand
+	Types    int      // how many are told apart; 0: a thousand
 	Reserved []string // queues that are admitted always: they have their places before their first job
 }
 
-// defaultQueues is how many queues there may be unless somebody says otherwise.
-const defaultQueues = 1000
+// What the limits are unless somebody says otherwise.
+const (
+	defaultQueues = 1000
+	defaultTypes  = 1000
+)
 
 // labels are the names of one kind under which is counted.
 type labels struct {
 	kind string          // as the table labels calls it
+	most int             // names that are kept
 	kept map[string]bool // as of the last commit
 	now  map[string]bool // by the transaction that is under way
 	gone map[string]bool // given back by it
 }
 
-func newLabels(kind string) labels { return labels{kind: kind, kept: map[string]bool{}} }
+func newLabels(kind string, most int) labels {
+	return labels{kind: kind, most: most, kept: map[string]bool{}}
+}
 
 func (l *labels) begin() { l.now, l.gone = map[string]bool{}, map[string]bool{} }
 
@@ -54,7 +61,7 @@ func (l *labels) of(name string, counted bool) string {
 	switch {
 	case l.kept[name] && !l.gone[name], l.now[name]:
 		return name
-	case counted || len(l.kept)+len(l.now) >= maxLabels:
+	case counted || len(l.kept)+len(l.now) >= l.most:
 		return otherLabel
 	}
 	l.now[name] = true
@@ -82,6 +89,13 @@ func (l *labels) flush(t *db.Tx) error {
 // queueLabel is what a queue is counted under.
 func (b *Book) queueLabel(name string) string {
 	return b.queueLabels.of(name, b.queues[name] && !b.removed[name])
+}
+
+// CountedTypes is how many types are told apart.
+func (b *Book) CountedTypes() int {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.typeLabels.kept)
 }
 
 // Label is the queue, or "other", as metrics name it.

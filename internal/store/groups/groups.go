@@ -3,7 +3,7 @@
 // again when its time has come.
 //
 // What a failure has to be compared with (the state of its group and how many
-// failures it has) is kept in memory for every group; failures.MaxGroups bounds
+// failures it has) is kept in memory for every group; a limit bounds
 // them. What one transaction counts is added up and written once for each group,
 // in the order of their numbers.
 //
@@ -14,6 +14,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -40,6 +41,7 @@ type Book struct {
 	policies *rows.Policies
 	log      book.Log
 	redact   func(string) string
+	most     int // groups that there may be
 
 	mu           sync.RWMutex      // for those who read the groups beside the writer
 	known        map[string]*group // by fingerprint
@@ -56,8 +58,9 @@ type Book struct {
 
 // New returns a book without groups; Load reads them. redact takes out of an
 // error what nobody may find.
-func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, redact func(string) string) *Book {
+func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, redact func(string) string, most int) *Book {
 	return &Book{
+		most:   cmp.Or(most, failures.DefaultGroups),
 		writer: writer, reader: reader, policies: policies, log: log, redact: redact,
 		known: map[string]*group{}, fingerprints: map[int64]string{},
 	}
@@ -132,9 +135,10 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 	if g := b.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
-	if len(b.known)+b.added >= failures.MaxGroups {
+	if len(b.known)+b.added >= b.most {
 		c = fingerprint.Cause{
-			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup, Message: "whatever was new after the first 10,000 error groups",
+			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup,
+			Message: "whatever was new when there were as many error groups as there may be",
 		}
 		if typ = ""; b.group(c.Fingerprint) != nil {
 			return b.group(c.Fingerprint), nil
@@ -358,13 +362,17 @@ func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	})
 }
 
-// crowded is from how many groups on room is made for new ones.
-const crowded = failures.MaxGroups * 9 / 10
+// Size is how many groups there are.
+func (b *Book) Size() int {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.known)
+}
 
-// MakeRoom prunes groups of any age, the oldest first, while there is hardly room
-// for new ones.
+// MakeRoom prunes groups of any age, the oldest first, while more than nine tenths
+// of those that there may be are there.
 func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (int, error) {
-	over := int64(len(b.known) + b.added - crowded)
+	over := int64(len(b.known) + b.added - b.most*9/10)
 	if over <= 0 {
 		return 0, nil
 	}

@@ -458,9 +458,9 @@ func whyPanel(v View) templ.Component {
 		}
 		if v.Fingerprint == failures.OtherGroup {
 			var templ_7745c5c3_Var21 string
-			templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("nothing: whatever is new after " + format.Number(failures.MaxGroups) + " groups falls into this one")
+			templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("nothing: while there are as many groups as limits.groups allows, every new cause falls into this one")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/parts.templ`, Line: 114, Col: 109}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/parts.templ`, Line: 114, Col: 110}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 			if templ_7745c5c3_Err != nil {
