@@ -277,17 +277,21 @@ func known(kind jsontext.Kind) byte {
 }
 
 // Prefix returns the length of the JSON value with which data begins. Where none
-// does, ok is false, and n is how much was read to know that.
-func Prefix(data []byte) (n int, ok bool) {
+// does, ok is false, n is how much of it is JSON, and looked how much was read to
+// know that.
+func Prefix(data []byte) (n, looked int, ok bool) {
 	c := NewCursor(data)
 	defer c.Close()
 	for {
-		kind, _, to := c.Next()
-		if kind == 0 {
-			return to, false
-		}
-		if c.tokens.StackDepth() == 0 {
-			return to, true
+		_, err := c.tokens.ReadToken()
+		n = int(c.tokens.InputOffset())
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // an open string is read to its end
+			return n, len(data), false
+		case err != nil:
+			return n, n, false
+		case c.tokens.StackDepth() == 0:
+			return n, n, true
 		}
 	}
 }

@@ -21,9 +21,9 @@ func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
 		if data == nil {
 			data = []byte(s)
 		}
-		read, ok := rawjson.Prefix(data[from:])
+		read, looked, ok := rawjson.Prefix(data[from:])
 		if !ok {
-			budget -= read + 64
+			budget -= looked + 64
 			i++
 			continue
 		}
@@ -57,7 +57,7 @@ func isCutOff(s string) bool {
 		return false
 	}
 	data := []byte(text)
-	read, whole := rawjson.Prefix(data)
+	read, _, whole := rawjson.Prefix(data)
 	rest := strings.TrimLeft(text[read:], " \t\r\n,:")
 	return !whole && (rest == "" || rest[0] == '"' && afterString([]byte(rest), 0) == len(rest))
 }
@@ -88,10 +88,15 @@ type couple struct {
 	end     int    // up to where a value belongs to the secret name that came before it
 	element string // how < and > are written, when the name is an attribute of an element
 	closes  string
-	value   span // the newest value whose name has not come yet
+	value   valueAt // whose name has not come yet
 }
 
-// reach is how far the name of a pair and its value may lie apart.
+// valueAt is where the value of the name [i, j) begins. Where it ends is found out
+// when that matters: it can be far away, and the next one may lie in it.
+type valueAt struct{ k, i, j int }
+
+// reach is how long the name of a pair may be, and how far its value may lie apart
+// from it.
 const reach = 200
 
 // called looks at the parts of a pair: at its name, and at the value behind or
@@ -103,24 +108,25 @@ func (t *scanner) called(k, i, j int) (found span) {
 	}
 	switch strings.ToLower(plain(s[i:j])) {
 	case "name", "key", "field", "header", "k":
-		v := value(s, k, i, j)
+		v := value(s[:min(k+reach, len(s))], k, i, j)
 		name, _, _ := strings.Cut(s[v.from:max(v.from, v.to)], `\n`)
 		if !t.names.hide(strings.Trim(name, "\"'`,;:.)}]>\\")) {
 			return span{}
 		}
-		if before := t.pair.value; before.from < before.to && i-before.to < reach {
-			t.add(before)
+		if at := t.pair.value; at.k > 0 {
+			if before := value(s[:min(i+reach, len(s))], at.k, at.i, at.j); i-before.to < reach {
+				t.add(before)
+			}
 		}
 		t.pair = couple{end: v.to + reach}
 		t.pair.element, t.pair.closes = elementBefore(s[max(0, i-reach):i])
 		return t.part(v.to)
 	case "value", "values", "val", "v", "content", "contents":
-		v := value(s, k, i, j)
 		if i < t.pair.end {
 			t.pair = couple{}
-			return v
+			return value(s, k, i, j)
 		}
-		t.pair.value = v
+		t.pair.value = valueAt{k, i, j}
 	}
 	return span{}
 }

@@ -23,6 +23,9 @@ func value(s string, k, i, j int) span {
 	if n := literal(s[k:]); n > 0 && quoteAt(s, j).width() > 0 && k+n < len(s) && strings.IndexByte(",]}", s[k+n]) >= 0 {
 		return span{k, k + n}
 	}
+	if n := k + len(Hidden); strings.HasPrefix(s[k:], Hidden) && endsQuote(s, n) {
+		return span{k, n} // however long the run is in which it stands
+	}
 	found := blankless(s, k)
 	if again := hiddenBefore(s, found); again.to < found.to {
 		return again
@@ -39,11 +42,14 @@ func value(s string, k, i, j int) span {
 // rest of a quoted text follows; else it is the value.
 func hiddenBefore(s string, found span) span {
 	rest, masked := strings.CutPrefix(s[found.from:max(found.from, found.to)], Hidden)
-	if masked && (strings.Trim(rest, ")]},;.:\"'\\ \t\r\n") == "" || strings.IndexByte(`"'\`, rest[0]) >= 0) {
+	if masked && (strings.Trim(rest, ")]},;.:\"'\\ \t\r\n") == "" || endsQuote(rest, 0)) {
 		return span{found.from, found.from + len(Hidden)}
 	}
 	return found
 }
+
+// endsQuote reports whether a quoted text may end at i.
+func endsQuote(s string, i int) bool { return i < len(s) && strings.IndexByte(`"'\`, s[i]) >= 0 }
 
 // prefixed passes what languages write before a quoted text, as b'S', N'S',
 // string(1) "S" or Secret('S').
