@@ -88,17 +88,17 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	answer, err := f.client.Do(request)
 	switch {
 	case err == nil:
+		answer.Done()
+		return judge(answer.Response)
 	case ctx.Err() != nil:
 		return verdict{problem: "got no answer: " + context.Cause(ctx).Error()}
 	case own.Err() != nil:
 		return verdict{again: true, problem: fmt.Sprintf("got no answer within %v", h.Timeout)}
-	case resource.Shortage(err) != nil:
-		return verdict{short: resource.Shortage(httpclient.WithoutAddress(err))}
-	default:
-		return verdict{again: true, problem: "failed: " + reason(err)}
 	}
-	answer.Done()
-	return judge(answer.Response)
+	if short := resource.Shortage(httpclient.WithoutAddress(err)); short != nil {
+		return verdict{short: short}
+	}
+	return verdict{again: true, problem: "failed: " + reason(err)}
 }
 
 func (h hook) request(ctx context.Context, key string, body []byte) (*http.Request, error) {
