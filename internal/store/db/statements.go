@@ -2,6 +2,7 @@ package db
 
 import (
 	"database/sql"
+	"errors"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -45,9 +46,10 @@ func (s *statements) use(query string, prepare func() (*sql.Stmt, error)) (*stat
 	}
 	used, unused := s.keep(query, stmt)
 	for _, stmt := range unused {
-		if err := stmt.Close(); err != nil {
-			return nil, err
-		}
+		err = errors.Join(err, stmt.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.done(used))
 	}
 	return used, nil
 }
