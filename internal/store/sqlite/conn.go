@@ -85,14 +85,7 @@ func (c *conn) Begin(ctx context.Context) error {
 // between half and all of it. It reports false once ctx has ended.
 func pause(ctx context.Context, try int) bool {
 	wait := min(firstWait<<(try-1), maxWait)
-	timer := time.NewTimer(wait/2 + rand.N(wait/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, wait/2+rand.N(wait/2))
 }
 
 // emptyLog moves everything from the log into the main file, and cuts the log to
