@@ -36,8 +36,11 @@ func (t *scanner) option(i, j int) span {
 		return span{}
 	}
 	switch name, flag := t.command.name, word[1]; {
-	case strings.HasPrefix(name, "m") && flag == 'p' && j < len(s) && (j-i > 2 || s[j] > ' '), name == "curl" && flag == 'u' && j-i > 2:
+	case (strings.HasPrefix(name, "m") || name == "sshpass") && flag == 'p' && j < len(s) && (j-i > 2 || s[j] > ' '),
+		name == "curl" && flag == 'u' && j-i > 2:
 		return span{i + 2, blankless(s, i).to}
+	case name == "curl" && flag != '-' && s[j-1] == 'u': // several in one: -su
+		return login(s, j)
 	case word == "-p" && (name == "sshpass" || name == "docker login"), word == "-a" && name == "redis-cli":
 		return argument(s, j)
 	case word == "-b" && name == "curl":

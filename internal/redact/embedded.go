@@ -151,6 +151,55 @@ func (t *scanner) part(i int) span {
 	return span{}
 }
 
+// property is the content of the element behind that which ends at j with a name:
+// <name>password</name><value>S</value>.
+func property(s string, j int) span {
+	k, named := j, false
+	for _, end := range [...]string{"</name>", "</key>"} {
+		if n := spelt(s, j, end); n > 0 {
+			k, named = j+n, true
+		}
+	}
+	if !named {
+		return span{}
+	}
+	const near = 64 // bytes to the next element, and of its tag
+	if k = until(s, k, min(k+near, len(s)), '<'); k < len(s) {
+		k = until(s, k, min(k+near, len(s)), '>')
+	}
+	c, n := char(s, k)
+	if c != '>' || s[k-1] == '/' {
+		return span{}
+	}
+	return span{k + n, until(s, k+n, len(s), '<')}
+}
+
+// spelt is the length of a text that stands at i, in whatever way its characters
+// are written, or zero.
+func spelt(s string, i int, text string) int {
+	k := i
+	for _, want := range []byte(text) {
+		c, n := char(s, k)
+		if k == len(s) || c != want {
+			return 0
+		}
+		k += n
+	}
+	return k - i
+}
+
+// until is where the next such character is in [i, end), or end.
+func until(s string, i, end int, want byte) int {
+	for i < end {
+		c, n := char(s, i)
+		if c == want {
+			return i
+		}
+		i += n
+	}
+	return end
+}
+
 // mark looks at a character that may end a pair, or begin the content of an
 // element whose attribute is the name of it.
 func (t *scanner) mark(i int) span {

@@ -23,7 +23,7 @@ const defaults = `password passwd passphrase pass pwd secret token access_token 
 	x_auth_token x_csrf_token api_secret secret_key access_key secret_access_key aws_secret_access_key authorization
 	proxy_authorization cookie set_cookie session_id card_number credit_card cc_number cvv cvc cvv2 iban ssn private_key
 	client_secret signing_key encryption_key webhook_secret otp pin passcode pw jwt bearer auth credential session sessid
-	connect_sid account_key storepass keypass`
+	connect_sid account_key storepass keypass x_amz_signature x_goog_signature`
 
 // defaultKeys lists the names that are hidden by default.
 func defaultKeys() []string { return strings.Fields(defaults) }

@@ -119,6 +119,9 @@ func (t *scanner) secret(i int) (found span, next int) {
 	if t.isElement(before, i, j) && t.hides(before, i, j) {
 		return t.element(i, j), j
 	}
+	if found = property(s, j); found.from < found.to && t.hides(before, i, j) {
+		return found, j
+	}
 	k, announced := separator(s, i, j)
 	switch {
 	case !announced:
@@ -171,9 +174,23 @@ func (t *scanner) value(k, i, j int) span {
 // the escape of a line's end, or together with the word before it.
 func (t *scanner) hides(before span, i, j int) bool {
 	name := plain(t.s[i:j])
-	return t.names.hide(name) ||
+	return t.names.hide(name) || signs(t.s, i, name) ||
 		afterEscape(t.s, i) && t.names.hide(name[1:]) ||
 		before.to == i-1 && before.from >= 0 && (t.s[i-1] == ' ' || t.s[i-1] == '.') && t.names.exact(t.s[before.from:j])
+}
+
+// signs reports whether a name stands in an address before what makes it a key: the
+// signature of a link that lets everybody in who has it.
+func signs(s string, i int, name string) bool {
+	if !strings.EqualFold(name, "sig") && !strings.EqualFold(name, "signature") {
+		return false
+	}
+	for _, before := range [...]string{"?", "&", "&amp;", `\u0026`} {
+		if strings.HasSuffix(s[:i], before) {
+			return true
+		}
+	}
+	return false
 }
 
 // afterEscape reports whether the letter at i belongs to the escape of the end of a
@@ -228,6 +245,10 @@ func separator(s string, i, j int) (k int, ok bool) {
 			break // the end of a line
 		} else if c == '\\' || c == '"' || c == '\'' || c == '`' {
 			quoted = true
+		} else if c == '[' && k == j {
+			if n = index(s, k); n == 0 {
+				break
+			}
 		} else if c != ']' && !(c == ')' && i > 0 && s[i-1] == '(') { // of a form's field[password], of Key (password)=(S)
 			break
 		}
@@ -254,6 +275,21 @@ func separator(s string, i, j int) (k int, ok bool) {
 		return serialized(s, sep+n)
 	}
 	return sep, sep > k && k == j && s[i] == '-' && (j-i > 2 && s[i+1] == '-' || j-i > 4 && i > 0 && s[i-1] == ' ')
+}
+
+// index is the length of [] or [0] at k, as forms have it behind a name, or zero.
+func index(s string, k int) int {
+	for i := k; i < len(s); {
+		c, n := char(s, i)
+		i += n
+		if c == ']' {
+			return i - k
+		}
+		if c != '[' && (c < '0' || c > '9') || i > k+16 {
+			break
+		}
+	}
+	return 0
 }
 
 // afterVisibility passes what PHP writes after the name of a property:

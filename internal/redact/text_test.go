@@ -147,7 +147,8 @@ func TestText_TakesNoLongerThanTheTextIsLong(t *testing.T) {
 		"'password',", "-----BEGIN PRIVATE KEY-----", "x ", "password ", "password=&quot;", "password:\n ", "a-", "aA1", "@", "password=x ", "]", "<", "&lt;password&gt;",
 		`{"a":`, `["`, `[{`, `{"a":{"b":1},`, `"{\"a`, `"[{\"`, `{"key":"password",`, "name=password ", `<a name="password">`, `<a name="password" `, "value=x ", "eyJ",
 		"password:\n", "password:\n\n", "password: |\n  ", "password: |\n", `password:\n`, `password: |\n`, "session:\n a b\n", "token:\n at x\n", "[password:", "'password', '",
-		"-----END RSA PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "MIIB\n", `MIIB\n`, "dXNlcjpw", "dXNlcjpw/", "mysql -p", "curl -u ", "(password, ", "(password) values (", "PASSWORD '",
+		"-----END RSA PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "MIIB\n", `MIIB\n`, "dXNlcjpw", "dXNlcjpw/", "password</name>", "password</name><a>",
+		"password[", "?sig=", "mysql -p", "curl -u ", "(password, ", "(password) values (", "PASSWORD '",
 		"identified by ", "name=\"password\"\n\n", "\n ", "auth: ",
 		"v=[", "value=(", "value: {", "v=[v={", `v="`, "key=[", `k="`, "k='", "name=", `field="v"`, `\"{`, `password=••••••"`, `password: ••••••'`,
 	} {

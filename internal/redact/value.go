@@ -30,6 +30,9 @@ func value(s string, k, i, j int) span {
 	if again := hiddenBefore(s, found); again.to < found.to {
 		return again
 	}
+	if found.from < found.to && s[found.from] == '!' { // a tag of YAML: !!str S
+		return span{found.from, max(found.to, value(s, blanks(s, found.to), i, j).to)}
+	}
 	if word := s[found.from:found.to]; isScheme(word) || strings.EqualFold(word, "token") {
 		found.to = blankless(s, found.to).to
 	} else if strings.Contains(name, "authorization") && !strings.HasPrefix(word, Hidden) {
