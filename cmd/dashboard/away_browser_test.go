@@ -204,7 +204,7 @@ func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 	b.wait("a poll patches the row", `document.querySelector("tr[data-job]").dataset.run === "2"`)
 	others[0].Close()
 	b.wait("then it is live", isLive)
-	b.quiet("503")
+	b.quiet("429")
 	b.calm()
 }
 

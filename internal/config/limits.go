@@ -20,7 +20,7 @@ type Limits struct {
 	Batches      int          // requests with a body larger than one job can be, read at once
 	Exports      int          // files written at once
 	Websockets   int          // open pages of one address that hear of changes
-	AddressShare int          // percent of each of these that one address can have alone
+	AddressShare int          // percent that one address can have alone of connections, requests, their bytes, batches and exports
 	Logins       access.Tries // of passwords
 	Statements   int          // texts of queries that are kept prepared
 	Queues       int          // names of queues

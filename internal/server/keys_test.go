@@ -133,6 +133,16 @@ func TestKeys_SentTwice(t *testing.T) {
 	}
 }
 
+func TestKeys_EmptyIsNotNone(t *testing.T) {
+	h := start(t)
+	for _, key := range []string{"", "  "} {
+		a := h.post("/api/v1/jobs", `{"type":"t"}`, "Idempotency-Key", key).want(t, 422)
+		if f := decode[brought](t, a).Error; f.Field != "Idempotency-Key" {
+			t.Errorf("%q: %+v", key, f)
+		}
+	}
+}
+
 // Whoever sends an envelope with the id of somebody else's learns nothing of that
 // job, and its own envelope becomes a job.
 func TestKeys_MessageIDOfAnotherEnvelope(t *testing.T) {

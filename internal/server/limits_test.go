@@ -302,6 +302,7 @@ func TestLimits_AnswersSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: %d %v %s", accept, w.Code, w.Header(), clip.Text(w.Body.String(), 200))
 		}
 	}
+	h.get("/healthz").want(t, http.StatusOK)
 }
 
 // Of many connections a quarter may be idle: each costs memory.

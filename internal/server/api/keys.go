@@ -25,7 +25,7 @@ import (
 
 const headerKey = "Idempotency-Key"
 
-// key reads the idempotency key of a request, which may be empty. A batch
+// key reads the idempotency key of a request, empty when it has none. A batch
 // appends a number to it, hence the room below the limit.
 func key(c echo.Context) (string, error) {
 	all := c.Request().Header.Values(headerKey)
@@ -34,6 +34,9 @@ func key(c echo.Context) (string, error) {
 	}
 	if len(all) > 1 {
 		return "", &invalid.Error{Field: headerKey, Problem: "is sent twice; send one"}
+	}
+	if all[0] == "" { // most likely a variable that is not set: without a key a repeat would make a second job
+		return "", &invalid.Error{Field: headerKey, Problem: "is empty; send a key, or leave the header out"}
 	}
 	if k := all[0]; len(k) > job.MaxKey-8 || !utf8.ValidString(k) {
 		return "", &invalid.Error{Field: headerKey, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", job.MaxKey-8)}
