@@ -337,7 +337,7 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 	if code, stdout, _ := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--key", "k1"); code != 0 || !strings.Contains(stdout, id) || !strings.Contains(stdout, "before") {
 		t.Errorf("the repeat: exit %d, %s", code, stdout)
 	}
-	if code, _, stderr := send("", "email.send", "--key", "k1"); code != 2 || !strings.Contains(stderr, "you used this key before for something else") {
+	if code, _, stderr := send("", "email.send", "--key", "k1"); code != 2 || !strings.Contains(stderr, "this key was used before for a different request") {
 		t.Errorf("another job under the key: exit %d, %s", code, stderr)
 	}
 	if code, stdout, stderr := send(` [1,  2] `, "email.send", "-"); code != 0 {

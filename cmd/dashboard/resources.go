@@ -48,10 +48,10 @@ func (a *app) probe(of job.Resource) error {
 // ready returns why the process takes no jobs, or nil when it does.
 func (a *app) ready() error {
 	if !a.running.Load() {
-		return errors.New("it is starting or stopping")
+		return errors.New("the dashboard is starting or stopping")
 	}
 	if held, ok := a.engine.Held(); ok {
-		return fmt.Errorf("it has claimed no jobs since %s: %s", wire.FormatTime(held.Since), held.Reason)
+		return fmt.Errorf("no jobs have been claimed since %s: %s", wire.FormatTime(held.Since), held.Reason)
 	}
 	return nil
 }

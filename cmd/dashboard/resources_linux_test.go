@@ -142,7 +142,7 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 	}
 	p.says("No more jobs are claimed")
 	status, text := ask(t, client, p.url+"/readyz")
-	if status != http.StatusServiceUnavailable || !strings.Contains(text, "it has claimed no jobs since 20") || !strings.Contains(text, "file descriptor") {
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, "no jobs have been claimed since 20") || !strings.Contains(text, "file descriptor") {
 		t.Errorf("/readyz: %d %s", status, text)
 	}
 	if _, page := ask(t, client, p.url+"/"); !strings.Contains(page, "No jobs are started.") {

@@ -286,7 +286,7 @@ func (d *dispatcher) fail(err error) {
 	if first {
 		level = slog.LevelWarn
 	}
-	d.o.Log.Log(context.Background(), level, "The store refused. Outcomes are kept and tried again; nothing is claimed meanwhile.",
+	d.o.Log.Log(context.Background(), level, "The database refused a write. Outcomes are kept and tried again; meanwhile no jobs are claimed.",
 		"error", err, "unwritten", len(d.pending), "again_in", d.backoff)
 }
 
@@ -296,7 +296,7 @@ func (d *dispatcher) recovered() {
 	if d.backoff > 0 {
 		d.backoff, d.problem = 0, nil
 		_, lasted := d.hold.answered(time.Now(), nil)
-		d.o.Log.Info("The store takes writes again.", "after", lasted.Round(time.Millisecond))
+		d.o.Log.Info("The database accepts writes again.", "after", lasted.Round(time.Millisecond))
 		d.notify()
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // unreadable stands for a text that could not be searched for secrets.
-const unreadable = "[the text is not kept: looking for secrets in it failed]"
+const unreadable = "[not stored, because the search for secrets in the text failed]"
 
 // hide takes the secrets out of how an execution ended, before anything of it is
 // cut, grouped, judged by a rule, kept or sent. It is the one gate for all that

@@ -75,7 +75,7 @@ func TestEngine_KeepsNoTextThatCannotBeSearchedForSecrets(t *testing.T) {
 		id := r.enqueue(once("bad"))[0]
 		synctest.Wait()
 		r.want(id, "dead_letter", 1)
-		if e := r.detail(id).Job.Error; e.Type != "x" || !strings.Contains(e.Message, "not kept") {
+		if e := r.detail(id).Job.Error; e.Type != "x" || !strings.Contains(e.Message, "not stored") {
 			t.Errorf("the error is %+v", e)
 		}
 	})

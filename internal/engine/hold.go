@@ -40,7 +40,7 @@ type hold struct {
 // meet notes that an execution or a delivery met a shortage.
 func (e *Engine) meet(s *job.Shortage) {
 	if e.hold.begin(s, time.Now()) {
-		e.o.Log.Warn("No more jobs are claimed, because something has run out. What met it is run again and loses no attempt.",
+		e.o.Log.Warn("Something has run out, so no jobs are claimed. The affected jobs run again and lose no attempt.",
 			"resource", s.Of, "error", s)
 	}
 	e.notify()

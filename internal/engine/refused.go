@@ -53,7 +53,7 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (le
 	about := []any{"job", o.job.ID, "type", o.job.Type, "queue", o.job.Queue, "outcome", o.settlement.Attempt.Outcome, "error", refusal}
 	switch {
 	case err == nil:
-		e.o.Log.Error("The database refused the record of an attempt. It was written without the texts of the attempt.", about...)
+		e.o.Log.Error("The database refused the record of an attempt. The record was written without the texts of the attempt.", about...)
 		e.active.release([]outcome{plain})
 		e.announce([]outcome{plain}, stale)
 		return nil, nil

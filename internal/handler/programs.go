@@ -98,7 +98,7 @@ func (p *programs) end(execution string) {
 		}
 		if !told && time.Since(begin) > patience {
 			told = true
-			p.log.Warn("What a job's program left behind has not ended yet. Its worker waits.",
+			p.log.Warn("Processes that a job's program started have not ended yet. The worker waits for them.",
 				"execution", execution, "pids", pids(left), "error", err)
 		}
 		time.Sleep(wait)
@@ -126,12 +126,12 @@ func (p *programs) takeOver(ctx context.Context) error {
 		}
 		if !told && time.Since(begin) > patience {
 			told = true
-			p.log.Warn("What a dead process left running has not ended yet. No job is claimed before it has.",
+			p.log.Warn("Programs left running by a dashboard that died have not ended yet. No job is claimed until they have.",
 				"pids", pids(left), "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("end the programs that a dead process left running: %w", context.Cause(ctx))
+			return fmt.Errorf("end the programs left running by a dashboard that died: %w", context.Cause(ctx))
 		case <-time.After(maxLook / 10):
 		}
 	}
@@ -145,7 +145,7 @@ func (p *programs) stop(l leftover, asked map[int]time.Time) {
 	case !known:
 		asked[l.pid] = time.Now()
 		l.signal(syscall.SIGTERM)
-		p.log.Warn("A program that a dead process left running is ended before its job runs again.",
+		p.log.Warn("A program left running by a dashboard that died is ended before its job runs again.",
 			"execution", p.execution(l.mark), "pid", l.pid)
 	case time.Since(since) > termGrace:
 		l.signal(syscall.SIGKILL)
@@ -164,31 +164,31 @@ func pids(left []leftover) (all []int) {
 // tell says in the log what the operator of programs has to know.
 func (p *programs) tell() {
 	if os.Geteuid() == 0 {
-		p.log.Warn("Programs of jobs run as root, because the dashboard does, and may do anything on this machine. " +
+		p.log.Warn("The dashboard runs as root, and so do the programs of jobs: they may do anything on this machine. " +
 			"Start the dashboard as a user of its own.")
 	}
 	if seesMarks() {
-		p.log.Info("Programs of jobs end with their executions, and so does what they start, " +
+		p.log.Info("When an execution ends, its program and every process that it started are ended, " +
 			"except a process that leaves the program's group and clears its environment.")
 		return
 	}
-	p.log.Warn("This system does not tell which processes a job's program has started. What leaves the program's group, " +
-		"and what survives a crash of the dashboard, can run beside the next execution of the job.")
+	p.log.Warn("This system does not say which processes a job's program has started. A process that leaves the program's group " +
+		"or survives a crash of the dashboard can run at the same time as the next execution of the job.")
 }
 
 // identity is the same for every name of a file, and another one for a copy.
 func identity(file string) (string, error) {
 	file, err := filepath.Abs(file) // the file that the store opens, also where a directory of a/../b does not exist
 	if err != nil {
-		return "", fmt.Errorf("tell the database apart from others: %w", err)
+		return "", fmt.Errorf("identify the database: %w", err)
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return "", fmt.Errorf("tell the database apart from others: %w", err)
+		return "", fmt.Errorf("identify the database: %w", err)
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok { // unreachable: all systems that this builds for have it
-		return "", fmt.Errorf("tell the database apart from others: %s has no inode", file)
+		return "", fmt.Errorf("identify the database: %s has no inode", file)
 	}
 	return fmt.Sprintf("%x:%x", stat.Dev, stat.Ino), nil
 }

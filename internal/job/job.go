@@ -304,7 +304,7 @@ var (
 	ErrOverloaded  = fmt.Errorf("too much waits to be written: %w", ErrBusy)
 	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
 	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed
-	ErrUnsafe      = errors.New("the files of the database are not as they must be")  // nothing was changed; a person has to act
+	ErrUnsafe      = errors.New("the database files are not safe to use")             // nothing was changed; a person has to act
 	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart
 	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)        // a restart does not help
 )

@@ -178,7 +178,7 @@ func (s Settlement) Plain(typ, refusal string) Settlement {
 	a.Trace, a.Note = "", ""
 	if a.Error != (ErrorInfo{}) {
 		a.Error = ErrorInfo{"record_refused", clip.Text(
-			"the database refused what this attempt said of its failure, and it is lost: "+refusal, MaxErrorMessage)}
+			"the database refused the error of this attempt, and its text is lost: "+refusal, MaxErrorMessage)}
 	}
 	if s.Problem != "" {
 		s.Problem = "the database refused the reason"

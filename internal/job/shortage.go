@@ -24,11 +24,11 @@ func Resources() []Resource {
 
 var lack = map[Resource]string{
 	Descriptors: "this process has no file descriptor left; raise its limit (ulimit -n, LimitNOFILE), or let fewer jobs run at once",
-	Processes:   "the system starts no further process for this user; raise the limit (ulimit -u, TasksMax), or let fewer jobs run at once",
+	Processes:   "the system starts no more processes for this user; raise the limit (ulimit -u, TasksMax), or let fewer jobs run at once",
 	Memory:      "the system has no memory left for another process or connection; give it more, or let fewer jobs run at once",
 	Ports:       "this machine has no port left for a connection to that address; close connections, or widen the range of ports",
 	Disk:        "the disk is full; make room",
-	Database:    "the database refuses what is written, or does not answer; the log says more",
+	Database:    "the database refuses writes or does not answer; see the log",
 }
 
 // Lack says in words that there is no more, and what to do.

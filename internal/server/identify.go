@@ -79,7 +79,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 		return web.Fail(web.CrossOrigin, "a login is only good for requests that say which page they come from "+
 			"(Sec-Fetch-Site or Origin); programs use a token")
 	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), overHTTPS(s.proxy, c.Request()), who.Means.Ambient()):
-		return web.Fail(web.CrossOrigin, "a page of another site led here; export from a page of the dashboard itself")
+		return web.Fail(web.CrossOrigin, "a page of another site opened this export; start the export on a page of the dashboard")
 	}
 	return nil
 }
@@ -348,7 +348,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 func (s *Server) loggedInFrom(ctx context.Context, now time.Time, name, from string) bool {
 	open, err := s.View.Accounts().Sessions(ctx, now)
 	if err != nil {
-		s.Log.Warn("It could not be read who logged in before, so a login is refused like a stranger's.", "error", err)
+		s.Log.Warn("Earlier logins could not be read, so a login was refused like one from an unknown address.", "error", err)
 	}
 	return slices.ContainsFunc(open, func(n access.Session) bool {
 		return n.User == name && limit.AddressOf(n.Address).String() == from

@@ -65,7 +65,7 @@ func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
 		r, from := c.Request(), limit.AddressOf(c.RealIP())
 		if r.Body != nil && r.Body != http.NoBody {
 			body := limit.NewBody(c.Response(), r, time.Now().Add(readTimeout), s.limits.bytes, from, func(why limit.Refusal) error {
-				return s.Limits.Refuse(limitRequestBytes, why, "the bodies of other requests take all the memory that there is for them; "+
+				return s.Limits.Refuse(limitRequestBytes, why, "the bodies of other requests use all the memory reserved for bodies; "+
 					"nothing was changed, try again")
 			})
 			r.Body = body

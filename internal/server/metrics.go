@@ -58,7 +58,7 @@ func NewMetrics(label func(queue string) string) *Metrics {
 		Name: "redrive_decisions_total", Help: "What became of attempts, by who decided.",
 	}, []string{"by", "action"})
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "redrive_refused_total", Help: "What was beyond a limit: of one address, or of all together.",
+		Name: "redrive_refused_total", Help: "What a limit has refused, because of one address or of all together.",
 	}, []string{"limit", "of"})
 	for _, name := range limitNames { // at zero, so that the first refusal is seen as a rise
 		for _, why := range []limit.Refusal{limit.ByAddress, limit.ByAll} {
@@ -179,16 +179,16 @@ func newCollector(s *web.Site) *collector {
 	}
 	add("redrive_jobs", "Jobs by queue and state.", "queue", "state")
 	add("redrive_workers", "Workers by queue, busy or free.", "queue", "state")
-	add("redrive_queues", "Queues that are known.")
-	add("redrive_queues_limit", "Queues that there may be.")
-	add("redrive_types", "Types of jobs that are told apart by the label type.")
-	add("redrive_types_limit", "Types that can be told apart; the others count as other.")
+	add("redrive_queues", "Queues that exist.")
+	add("redrive_queues_limit", "The largest number of queues that may exist.")
+	add("redrive_types", "Types of jobs that are counted separately.")
+	add("redrive_types_limit", "The largest number of types that are counted separately; later ones count as other.")
 	add("redrive_error_groups", "Error groups.")
-	add("redrive_error_groups_limit", "Error groups that there may be; what is new beyond falls into one more.")
+	add("redrive_error_groups_limit", "The largest number of error groups; new failures above it fall into one group, other.")
 	add("redrive_ready", "Whether jobs are taken and run: 1 or 0.")
-	add("redrive_held", "Whether nothing is claimed for want of a resource: 1 or 0.", "resource")
-	add("redrive_holds_total", "How often claiming stopped for want of a resource.", "resource")
-	add("redrive_given_back_total", "Executions that met a lack of a resource, and lost no attempt.", "resource")
+	add("redrive_held", "1 while no jobs are claimed because a resource has run out, otherwise 0.", "resource")
+	add("redrive_holds_total", "How often a resource has run out.", "resource")
+	add("redrive_given_back_total", "Executions that went back to the queue because a resource had run out.", "resource")
 
 	// These are gauges: they fall as letters are replayed, discarded and pruned, and
 	// as failures become searchable.

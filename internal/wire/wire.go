@@ -34,7 +34,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	if d, err := parse(s); err == nil && d >= 0 && d <= maxDays*24*time.Hour {
 		return d.Round(time.Microsecond), nil
 	}
-	return 0, fmt.Errorf("%q is not a duration as 5s, 2m, 7d or PT1H, of at most ten years", clip.Text(s, 64))
+	return 0, fmt.Errorf("%q is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H", clip.Text(s, 64))
 }
 
 // maxDays bounds every duration that is written anywhere: ten years.
@@ -236,7 +236,7 @@ func nameField(raw []byte) (string, error) {
 }
 
 func durationField(raw []byte) (*time.Duration, error) {
-	s, err := field[string](raw, "a duration in quotes, as \"5s\"")
+	s, err := field[string](raw, "a duration in quotes, for example \"5s\"")
 	if err != nil {
 		return nil, err
 	}

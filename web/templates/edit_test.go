@@ -38,7 +38,7 @@ func editStates(all map[string]page) {
 	v.Will = v.Form["payload"]
 	v.Errors = map[string]string{
 		"payload": "is not JSON: invalid character '<' looking for beginning of value, in line 1", "priority": `"high" is not a whole number of reasonable size`,
-		"coefficient": "0.5 is not a number of at least 1", "delay": `"soon" is not a duration as 5s, 2m, 7d or PT1H, of at most ten years`,
+		"coefficient": "0.5 is not a number of at least 1", "delay": `"soon" is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H`,
 	}
 	all["edit-wrong"] = v
 	v = editing()

@@ -2063,7 +2063,7 @@ func holdBanner(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Say(f.Now, "That began %v: %v. What runs goes on, no job loses an attempt, and jobs are started again as soon as this is over.",
+			templ_7745c5c3_Err = Say(f.Now, "This began %v: %v. Running jobs continue, no job loses an attempt, and new jobs start again as soon as this is over.",
 				On(f.Held.Since), f.Held.Reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -1042,7 +1042,7 @@ func statesByQueue(v Overview) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = MoreQueues(v.QueueCount-len(v.Queues), "Shown are those with the most live jobs.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = MoreQueues(v.QueueCount-len(v.Queues), "These are the queues with the most live jobs.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -232,7 +232,7 @@ func parsed[T any](to *T, want string, parse func(string) (T, error)) reader {
 	}
 }
 
-const aDuration = `a duration in quotes, as "5m" or "PT5M"`
+const aDuration = `a duration in quotes, for example "5m" or "PT5M"`
 
 // positive reads a duration that is longer than zero.
 func positive(to *time.Duration) reader { return parsed(to, aDuration, parsePositive) }

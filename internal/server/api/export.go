@@ -119,7 +119,7 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	taken.Count, err = stream(ctx, out, as(out), e, first)
 	if first.more {
 		if err := a.View.Record(ctx, taken); err != nil {
-			a.Log.Error("The end of an export could not be written into the audit log, its beginning is there.",
+			a.Log.Error("The end of an export could not be recorded in the audit log; its beginning is recorded.",
 				"request", web.RequestID(c), "rows", taken.Count, "error", err)
 		}
 	}

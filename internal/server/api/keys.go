@@ -91,7 +91,7 @@ func reused(c echo.Context, err error) error {
 		return err
 	}
 	f := web.FailIn(web.KeyReused, headerKey,
-		"you used this key before for something else, and nothing was changed; send a new key, or exactly what you sent then")
+		"this key was used before for a different request, and nothing was changed; send a new key, or repeat the first request exactly")
 	if sees(c) {
 		f.FirstID = again.First
 	}

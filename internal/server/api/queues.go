@@ -45,7 +45,7 @@ func (a *API) queues(c echo.Context) (web.Object, error) {
 	names, next := a.View.QueueNames(), ""
 	if after := c.QueryParam("after"); after != "" {
 		if err := job.CheckQueue(after); err != nil {
-			return nil, web.FailIn(web.BadParameter, "after", "is not the name of a queue, as the answer before calls it next")
+			return nil, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
 		from, found := slices.BinarySearch(names, after)
 		if found {
@@ -121,7 +121,7 @@ func (a *API) removeQueue() Act {
 			err = readNothing(c)
 		}
 		if err == nil && slices.Contains(a.Config.Queues(), queue) {
-			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; take it out there first, and start the dashboard again")
+			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; remove it there and restart the dashboard first")
 		}
 		if err != nil {
 			return Outcome{}, err

@@ -195,7 +195,7 @@ func (p *Pages) problem() string {
 	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s%s. It began at %s.", strings.ToUpper(text[:1]), text[1:], since.Format("15:04:05 UTC on 2006-01-02"))
+	return fmt.Sprintf("%s%s. This began at %s.", strings.ToUpper(text[:1]), text[1:], since.Format("15:04:05 UTC on 2006-01-02"))
 }
 
 // held is why no jobs are started, unless that is said already.

@@ -205,7 +205,7 @@ var (
 	UnknownCaller = Kind{"unauthorized", http.StatusUnauthorized, "Log in first"}
 	UnknownLogin  = Kind{"wrong_login", http.StatusUnauthorized, "Log in first"}
 	Forbidden     = Kind{"forbidden", http.StatusForbidden, "Your role does not allow this"}
-	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Too much from your address"}
+	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Your address has reached a limit"}
 	NotFound      = Kind{"not_found", http.StatusNotFound, "Nothing is here"}
 	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "This cannot be done here"}
 	Conflict      = Kind{"conflict", http.StatusConflict, "This cannot be done as things stand"}
@@ -222,7 +222,7 @@ var (
 	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}
 	TooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
 	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database can only be read"}
-	Unsafe        = Kind{"storage_unsafe", http.StatusServiceUnavailable, "The files of the database are not as they must be"}
+	Unsafe        = Kind{"storage_unsafe", http.StatusServiceUnavailable, "The database files are not safe to use"}
 	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
 	Corrupt       = Kind{"storage_damaged", http.StatusServiceUnavailable, "The database is damaged"}
 	StorageFull   = Kind{"storage_full", http.StatusInsufficientStorage, "The disk is full"}
@@ -291,7 +291,7 @@ func Describe(err error) *Failure {
 	case errors.Is(err, job.ErrNotFound):
 		return Fail(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
 	case errors.Is(err, job.ErrOverloaded):
-		return Fail(Busy, "the disk is too slow for all that is to be written; nothing was changed, try again")
+		return Fail(Busy, "the disk cannot keep up with the writes; nothing was changed, try again")
 	case errors.Is(err, job.ErrStarved):
 		return Fail(Busy, advice("the database lacks memory or file descriptors; try again")+"; nothing was changed")
 	case errors.Is(err, job.ErrBusy):
@@ -301,7 +301,7 @@ func Describe(err error) *Failure {
 	case errors.Is(err, job.ErrReadOnly):
 		return Fail(ReadOnly, advice("the database file can only be read")+"; nothing was changed")
 	case errors.Is(err, job.ErrUnsafe):
-		return Fail(Unsafe, advice("the files of the database are not as they must be")+"; nothing was changed")
+		return Fail(Unsafe, advice("the database files are not safe to use")+"; nothing was changed")
 	case errors.Is(err, job.ErrCorrupt):
 		return Fail(Corrupt, advice("the database file is damaged; restore a backup"))
 	case errors.Is(err, job.ErrBroken):

@@ -44,7 +44,7 @@ func (l Limits) Turn(c echo.Context, name string, s *limit.Share, full string) (
 func (l Limits) Refuse(name string, why limit.Refusal, text string) error {
 	l.Refused(name, why)
 	if why == limit.ByAddress {
-		return Fail(TooMany, text+"; your address has its share")
+		return Fail(TooMany, text+"; your address has used its share")
 	}
 	return Fail(Overloaded, text)
 }

@@ -66,7 +66,7 @@ func examinable(ctx context.Context, path string) error {
 	version, err := checkVersion(ctx, path, schemaVersion)
 	switch {
 	case halfWritten(err):
-		return unsafe(path, "%s was left half written by a process that was killed; start the dashboard with it once, which undoes that", path)
+		return unsafe(path, "%s was left half written by a process that was killed; start the dashboard with it once to undo that", path)
 	case primary(err) == lib.SQLITE_NOTADB:
 		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
 	case err != nil:

@@ -144,7 +144,7 @@ func checkNames(path string) error {
 		}
 	}
 	if len(open) > 0 {
-		return unsafe(path, "every user of this machine may write to the database %s; take that away and look who did: chmod o-w %s",
+		return unsafe(path, "every user of this machine may write to the database %s; find out who allowed that, then run chmod o-w %s",
 			path, strings.Join(open, " "))
 	}
 	return nil
@@ -161,14 +161,14 @@ func checkBeside(name string) error {
 	case err != nil:
 		return err
 	case what.Mode()&os.ModeSymlink != 0:
-		return unsafe(name, "%s is a symbolic link, and what it leads to would be overwritten; remove the link", name)
+		return unsafe(name, "%s is a symbolic link, and its target would be overwritten; remove the link", name)
 	case !what.Mode().IsRegular():
 		return unsafe(name, "%s is not a regular file; move it away, or use another database", name)
 	case names(what) > 1:
 		return unsafe(name, "%s has %d names (hard links), and the log of a database lies beside one of them; "+
 			"find them with find -samefile '%s', keep the one beside its log, and remove or copy the others", name, names(what), name)
 	case what.Mode().Perm()&0o002 != 0:
-		return unsafe(name, "%w: take that away: chmod o-w '%s'", errOpenToAll, name)
+		return unsafe(name, "%w; find out who allowed that, then run chmod o-w '%s'", errOpenToAll, name)
 	}
 	return nil
 }
@@ -243,10 +243,10 @@ func (m *mainFile) checkPath() error {
 		return unsafe(m.path, "the database file %s was moved away while this program has it open; nothing is written any more. "+
 			"Everything written so far is in the file that was moved: move it back, and work goes on by itself", m.path)
 	case err != nil:
-		return unsafe(m.path, "the database file %s cannot be looked at (%w); nothing is written until it can be", m.path, err)
+		return unsafe(m.path, "the database file %s cannot be checked (%w); nothing is written until it can be", m.path, err)
 	}
-	return unsafe(m.path, "another file was put in the place of the database file %s while this program has it open; nothing is written "+
-		"any more. Everything written so far is in the file that was there: put that back, and work goes on by itself; "+
+	return unsafe(m.path, "the database file %s was replaced by another file while this program has it open; nothing is written "+
+		"any more. Everything written so far is in the original file: put it back, and work goes on by itself; "+
 		"or stop this program, and the next start takes the other file", m.path)
 }
 

@@ -79,16 +79,16 @@ func (n note) checkLog(m *mainFile) error {
 		if n.main == "" || n.main == mine {
 			return nil
 		}
-		return unsafe(m.path, "%s is another file than the one whose newest jobs are in the log %s-wal; nothing was changed. "+
-			"Put that file back, or move the log away and keep it: mv '%s-wal' '%s-wal.saved'. "+
-			"If this is a true copy of that file, remove %s.lock; then start again",
+		return unsafe(m.path, "%s is not the file that the log %s-wal belongs to; nothing was changed. "+
+			"Put the right file back, or move the log away and keep it: mv '%s-wal' '%s-wal.saved'. "+
+			"If this is a copy of the right file, remove %s.lock; then start again",
 			m.path, m.path, m.path, m.path, m.path)
 	}
 	before, err := nameBefore(m.path, mine)
 	if err != nil || before == "" {
 		return err
 	}
-	return unsafe(m.path, "%s was %s when its process was killed, and its log was left there; nothing was changed. "+
+	return unsafe(m.path, "%s was named %s when its process was killed, and its log still has the old name; nothing was changed. "+
 		"Move the log too and start again: mv '%s-wal' '%s-wal'", m.path, before, before, m.path)
 }
 

@@ -152,7 +152,7 @@ func (e *engine) restoreLock() {
 		return
 	}
 	if err != nil && !e.unlisted {
-		e.health.Log().Warn("Somebody removed the lock file of the database, and it cannot be made anew.", "path", e.path, "error", err)
+		e.health.Log().Warn("Somebody removed the lock file of the database, and it cannot be created again.", "path", e.path, "error", err)
 	}
 	e.unlisted = err != nil
 }

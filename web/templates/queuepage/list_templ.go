@@ -103,7 +103,7 @@ func (v List) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.MoreQueues(v.Total-len(v.Queues), "Shown are those that most need attention.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.MoreQueues(v.Total-len(v.Queues), "These are the queues that most need attention.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

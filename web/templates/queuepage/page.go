@@ -188,7 +188,7 @@ func (v View) occupied() int64 {
 // removal says what becomes of a queue that is removed, or why it cannot be.
 func (v View) removal() string {
 	if v.Configured {
-		return "The configuration file names this queue. It can be removed when it is no longer there."
+		return "The configuration file names this queue. To remove the queue, first remove it there and restart the dashboard."
 	}
 	if n := v.occupied(); n > 0 {
 		return "A queue can be removed when it is empty: when no job in it waits or runs, has a dead letter or is in the trash. " +
@@ -196,7 +196,7 @@ func (v View) removal() string {
 	}
 	s := "The queue is empty."
 	if n := v.finished(); n > 0 {
-		s = "No job waits or runs in it. The history of " + format.Counted(n, "finished job", "finished jobs") + " goes with the queue."
+		s = "No job waits or runs in this queue. The history of " + format.Counted(n, "finished job", "finished jobs") + " is removed with the queue."
 	}
 	return s
 }

@@ -254,7 +254,7 @@ func thisWorker(v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.MoreQueues(v.Total-len(v.Queues), "Shown are those in which something runs or waits.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.MoreQueues(v.Total-len(v.Queues), "These are the queues in which a job runs or waits.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
