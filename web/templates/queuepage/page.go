@@ -196,7 +196,7 @@ func (v View) removal() string {
 	}
 	s := "The queue is empty."
 	if n := v.finished(); n > 0 {
-		s = "No job waits or runs in this queue. The history of " + format.Counted(n, "finished job", "finished jobs") + " is removed with the queue."
+		s = "The queue is empty. The history of " + format.Counted(n, "finished job", "finished jobs") + " is removed with the queue."
 	}
 	return s
 }
