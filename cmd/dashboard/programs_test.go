@@ -132,7 +132,7 @@ func TestPrograms_DieWithTheDashboard(t *testing.T) {
 }
 
 func TestPrograms_TheLogSaysThatTheyRunAsRoot(t *testing.T) {
-	const warning = "Programs of jobs run as root"
+	const warning = "The dashboard runs as root"
 	for handlers, runs := range map[string]bool{
 		"handlers: {t: {exec: {command: [/bin/true]}}}":          true,
 		"handlers: {t: {http: {url: \"http://127.0.0.1:1/x\"}}}": false,

@@ -232,7 +232,7 @@ var refusals = []refusal{
 		check(t, err)
 		check(t, os.Remove(path)) // its number may be given again
 		check(t, os.WriteFile(path, data, 0o600))
-	}, []string{"is another file than the one", "mv "}},
+	}, []string{"is not the file that the log", "mv "}},
 	{"a file that was renamed without its log", func(t *testing.T, path string) {
 		for _, suffix := range []string{"-wal", "-shm", ".lock"} {
 			check(t, os.Rename(path+suffix, path+".before"+suffix))
@@ -388,7 +388,7 @@ var troubles = []trouble{
 	{"replaced", func(t *testing.T, path string) {
 		check(t, os.Rename(path, path+".moved"))
 		check(t, os.WriteFile(path, []byte("another one"), 0o600))
-	}, "another file was put in the place", func(t *testing.T, path string) {
+	}, "was replaced by another file", func(t *testing.T, path string) {
 		check(t, os.Rename(path+".moved", path))
 	}, ".moved"},
 	{"without its log", func(t *testing.T, path string) {

@@ -196,7 +196,7 @@ func (v View) removal() string {
 	}
 	s := "The queue is empty."
 	if n := v.finished(); n > 0 {
-		s = "The queue is empty. The history of " + format.Counted(n, "finished job", "finished jobs") + " is removed with the queue."
+		s += " The history of " + format.Counted(n, "finished job", "finished jobs") + " is removed with the queue."
 	}
 	return s
 }
