@@ -140,7 +140,7 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 	for i := range 30 {
 		ids = append(ids, post([]string{"call", "run"}[i%2]))
 	}
-	p.says("no jobs are claimed")
+	p.says("Something has run out, so no jobs are claimed.")
 	status, text := ask(t, client, p.url+"/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "no jobs have been claimed since 20") || !strings.Contains(text, "file descriptor") {
 		t.Errorf("/readyz: %d %s", status, text)
@@ -166,7 +166,7 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 	if status, text := ask(t, client, p.url+"/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz afterwards: %d %s", status, text)
 	}
-	if log := p.stderr.String(); strings.Count(log, "no jobs are claimed") != strings.Count(log, "Jobs are claimed again.") {
+	if log := p.stderr.String(); strings.Count(log, "Something has run out, so no jobs are claimed.") != strings.Count(log, "Jobs are claimed again.") {
 		t.Errorf("the log says\n%s", log)
 	}
 }
