@@ -153,15 +153,16 @@ access: {proxy: {networks: [127.0.0.2], user_header: X-User, role: admin}}`)
 			t.Fatal(err)
 		}
 	}
+	readyz := strings.Replace(healthz, "/healthz", "/readyz", 1) // which counts as a request
 	eventually(t, "ten requests are under way", func() bool { return server.limits.requests.Used() == 10 })
 	for address, want := range map[string]int{"192.0.2.1": 429, "192.0.2.2": 200} {
-		request := strings.Replace(healthz, "\r\n\r\n", "\r\nX-Forwarded-For: "+address+"\r\n\r\n", 1)
+		request := strings.Replace(readyz, "\r\n\r\n", "\r\nX-Forwarded-For: "+address+"\r\n\r\n", 1)
 		if answer, err := ask(t, visitor(t, h, "127.0.0.2"), request); err != nil || answer.StatusCode != want {
 			t.Errorf("%s: %v, %v; want %d", address, answer, err, want)
 		}
 	}
 	// Whoever is no proxy counts as themselves, whatever they say.
-	forged := strings.Replace(healthz, "\r\n\r\n", "\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n", 1)
+	forged := strings.Replace(readyz, "\r\n\r\n", "\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n", 1)
 	if answer, err := ask(t, visitor(t, h, "127.0.0.3"), forged); err != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("a forged address: %v, %v; want 200", answer, err)
 	}
