@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,16 +15,17 @@ import (
 
 // startSearching runs a searcher in a bubble, the first tries of which fail, and
 // returns it and how often it has filled the index.
-func startSearching(t *testing.T, fail int, log *strings.Builder) (searcher, func() int) {
+func startSearching(t *testing.T, fail int, log *strings.Builder) (searcher, func() int32) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	filled, done := 0, make(chan struct{})
+	var filled atomic.Int32 // a turn that a crowd left behind may come between two looks
+	done := make(chan struct{})
 	s := newSearcher(func(context.Context) (int, error) {
 		if fail > 0 {
 			fail--
 			return 0, errors.New("the disk is full")
 		}
-		filled++
+		filled.Add(1)
 		return 1, nil
 	}, slog.New(slog.NewTextHandler(log, nil)))
 	go func() {
@@ -31,7 +33,7 @@ func startSearching(t *testing.T, fail int, log *strings.Builder) (searcher, fun
 		s.run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return s, func() int { synctest.Wait(); return filled }
+	return s, func() int32 { synctest.Wait(); return filled.Load() }
 }
 
 func TestSearcher_FillsAtTheStartAndSoonAfterFailures(t *testing.T) {
