@@ -149,6 +149,11 @@ func (e *engine) Taken(err error) bool { return code(err) == lib.SQLITE_CONSTRAI
 
 // classify gives an error about the file the kind that callers test for.
 func classify(path string, err error) error {
+	// A connection that opens its log looks at the main file by its path: when that
+	// was moved a moment ago nothing was written, and no disk has failed.
+	if code(err) == lib.SQLITE_IOERR_FSTAT && !errors.As(err, new(*db.FileError)) {
+		return unsafe(path, "the database file %s is not in its place (%w); put it back, and work goes on by itself", path, err)
+	}
 	if kind := kindOf(err); kind != nil && !errors.As(err, new(*db.FileError)) {
 		return &db.FileError{Path: path, Kind: kind, Err: err}
 	}
