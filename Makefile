@@ -55,6 +55,7 @@ verify: generate ## Fail unless the generated files are current
 bench bench-pages: export GOGC = 300
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
+	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./cmd/dashboard
 	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine ./internal/bulk
 
 LARGE = large.db
