@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,11 +21,13 @@ import (
 
 // Both sides of every comparison have the same settings.
 func TestRaw_HasTheSettingsOfTheStore(t *testing.T) {
-	s, r := open(t, Options{}), rawtest.Open(t)
-	for name := range rawtest.Pragmas() {
-		ours := setting(t, s, name)
-		if theirs := r.Setting(name); ours != theirs {
-			t.Errorf("%s is %s in the store, %s in the raw queue", name, ours, theirs)
+	for relaxed, open := range map[bool]func(testing.TB) *rawtest.Queue{false: rawtest.Open, true: rawtest.OpenRelaxed} {
+		s, r := openFile(t, relaxed), open(t)
+		for name := range rawtest.Pragmas() {
+			ours := setting(t, s, name)
+			if theirs := r.Setting(name); ours != theirs {
+				t.Errorf("%s is %s in the store, %s in the raw queue", name, ours, theirs)
+			}
 		}
 	}
 }
@@ -41,24 +45,29 @@ func benchJob() job.Job {
 	return job.Job{Queue: "orders", Type: "email.send", Policy: retry.Default(), Timeout: time.Minute, Payload: rawtest.Payload()}
 }
 
-func openBench(b *testing.B) *Store {
-	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: filepath.Join(b.TempDir(), "bench.db")}})
-	check(b, err)
-	b.Cleanup(func() { check(b, s.Close()) })
-	return s
+func openFile(tb testing.TB, relaxed bool) *Store {
+	return open(tb, Options{Database: sqlite.File{Path: filepath.Join(tb.TempDir(), "bench.db"), Relaxed: relaxed}})
 }
 
-// stopwatch adds up the time and the work of one side.
+func openBench(b *testing.B) *Store { return openFile(b, false) }
+
+// stopwatch adds up the time and the work of one side, and what it allocates.
 type stopwatch struct {
-	spent time.Duration
-	jobs  int
+	spent         time.Duration
+	jobs          int
+	allocs, bytes uint64
 }
 
 func (w *stopwatch) measure(jobs int, do func()) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	start := time.Now()
 	do()
 	w.spent += time.Since(start)
 	w.jobs += jobs
+	runtime.ReadMemStats(&after)
+	w.allocs += after.Mallocs - before.Mallocs
+	w.bytes += after.TotalAlloc - before.TotalAlloc
 }
 
 func (w *stopwatch) rate() float64 { return float64(w.jobs) / w.spent.Seconds() }
@@ -67,6 +76,8 @@ func report(b *testing.B, ours, raw stopwatch) {
 	b.ReportMetric(ours.rate()/raw.rate(), "xraw")
 	b.ReportMetric(ours.rate(), "jobs/s")
 	b.ReportMetric(raw.rate(), "raw/s")
+	b.ReportMetric(float64(ours.allocs)/float64(ours.jobs), "allocs/job")
+	b.ReportMetric(float64(ours.bytes)/float64(ours.jobs), "bytes/job")
 }
 
 // BenchmarkRaw_EnqueueOneCaller: one job, one commit, one caller that waits for it.
@@ -77,7 +88,7 @@ func BenchmarkRaw_EnqueueOneCaller(b *testing.B) {
 		plain.measure(20, func() { r.Insert(20) })
 		ours.measure(20, func() {
 			for range 20 {
-				_, err := s.Enqueue(context.Background(), benchTime, []job.Job{benchJob()})
+				_, err := s.Enqueue(context.Background(), time.Now(), []job.Job{benchJob()})
 				check(b, err)
 			}
 		})
@@ -86,8 +97,14 @@ func BenchmarkRaw_EnqueueOneCaller(b *testing.B) {
 }
 
 // BenchmarkRaw_EnqueueFiftyCallers: fifty callers share commits.
-func BenchmarkRaw_EnqueueFiftyCallers(b *testing.B) {
-	s, r := openBench(b), rawtest.Open(b)
+func BenchmarkRaw_EnqueueFiftyCallers(b *testing.B) { enqueueFifty(b, openBench(b), rawtest.Open(b)) }
+
+// BenchmarkRaw_EnqueueFiftyRelaxed: the same without waiting for the disk.
+func BenchmarkRaw_EnqueueFiftyRelaxed(b *testing.B) {
+	enqueueFifty(b, openFile(b, true), rawtest.OpenRelaxed(b))
+}
+
+func enqueueFifty(b *testing.B, s *Store, r *rawtest.Queue) {
 	var ours, plain stopwatch
 	for b.Loop() {
 		plain.measure(100, func() { r.Insert(100) })
@@ -96,7 +113,7 @@ func BenchmarkRaw_EnqueueFiftyCallers(b *testing.B) {
 			for range 50 {
 				callers.Go(func() {
 					for range 20 {
-						if _, err := s.Enqueue(context.Background(), benchTime, []job.Job{benchJob()}); err != nil {
+						if _, err := s.Enqueue(context.Background(), time.Now(), []job.Job{benchJob()}); err != nil {
 							b.Error(err)
 						}
 					}
@@ -111,19 +128,48 @@ func BenchmarkRaw_EnqueueFiftyCallers(b *testing.B) {
 // BenchmarkRaw_EnqueueThousand: a batch against one statement with a thousand rows.
 func BenchmarkRaw_EnqueueThousand(b *testing.B) {
 	s, r := openBench(b), rawtest.Open(b)
-	jobs := make([]job.Job, 1000)
-	for i := range jobs {
-		jobs[i] = benchJob()
-	}
 	var ours, plain stopwatch
 	for b.Loop() {
 		plain.measure(1000, r.InsertThousand)
-		ours.measure(1000, func() {
-			_, err := s.Enqueue(context.Background(), benchTime, jobs)
-			check(b, err)
-		})
+		enqueueThousand(b, &ours, s, func(*job.Job) {})
 	}
 	report(b, ours, plain)
+}
+
+// BenchmarkEnqueue_ThousandKeyed: each job has an idempotency key, against jobs
+// without one.
+func BenchmarkEnqueue_ThousandKeyed(b *testing.B) {
+	enqueueWith(b, func(j *job.Job) { j.Caller, j.Key, j.Content = "shop", job.NewID(), strings.Repeat("c", 64) })
+}
+
+// BenchmarkEnqueue_ThousandMessages: each job comes with a message id, against
+// jobs without one.
+func BenchmarkEnqueue_ThousandMessages(b *testing.B) {
+	enqueueWith(b, func(j *job.Job) { j.MessageID = job.NewID() })
+}
+
+func enqueueWith(b *testing.B, change func(*job.Job)) {
+	s, other := openBench(b), openBench(b)
+	var with, without stopwatch
+	for b.Loop() {
+		enqueueThousand(b, &without, other, func(*job.Job) {})
+		enqueueThousand(b, &with, s, change)
+	}
+	b.ReportMetric(without.rate()/with.rate(), "xtime")
+	b.ReportMetric(with.rate(), "jobs/s")
+	b.ReportMetric(float64(with.allocs)/float64(with.jobs), "allocs/job")
+}
+
+func enqueueThousand(b *testing.B, w *stopwatch, s *Store, change func(*job.Job)) {
+	jobs := make([]job.Job, 1000)
+	for i := range jobs {
+		jobs[i] = benchJob()
+		change(&jobs[i])
+	}
+	w.measure(len(jobs), func() {
+		_, err := s.Enqueue(context.Background(), time.Now(), jobs)
+		check(b, err)
+	})
 }
 
 // BenchmarkRaw_Exchange works off ready jobs, fifty ended and fifty begun in each

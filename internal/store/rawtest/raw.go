@@ -64,8 +64,22 @@ type Queue struct {
 // Open makes a database that lives as long as the test.
 func Open(tb testing.TB) *Queue {
 	tb.Helper()
+	return open(tb, Pragmas())
+}
+
+// OpenRelaxed makes one whose commits do not wait for the disk, as a store that
+// is relaxed.
+func OpenRelaxed(tb testing.TB) *Queue {
+	tb.Helper()
+	pragmas := Pragmas()
+	pragmas["synchronous"] = "1"
+	return open(tb, pragmas)
+}
+
+func open(tb testing.TB, pragmas map[string]string) *Queue {
+	tb.Helper()
 	params := url.Values{"_txlock": {"immediate"}}
-	for name, value := range Pragmas() {
+	for name, value := range pragmas {
 		params.Add("_pragma", name+"("+value+")")
 	}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(tb.TempDir(), "raw.db")+"?"+params.Encode())
