@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages screenshots
+.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages bench-growth screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,7 +52,7 @@ verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go')" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 # As the product sets it.
-bench bench-pages: export GOGC = 300
+bench bench-pages bench-growth: export GOGC = 300
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./cmd/dashboard
@@ -65,6 +65,14 @@ seed-large: build ## Write large.db: a million jobs, a hundred thousand of them 
 
 bench-pages: seed-large ## Measure every page and search on large.db, against their budgets
 	REDRIVE_BENCH_DB=$(abspath $(LARGE)) go test -run '^$$' -bench '^BenchmarkPages$$' -benchtime 1x -timeout 30m ./cmd/dashboard
+
+# Ten million jobs take most of the time and ten gigabytes in TMPDIR; one million take
+# a tenth of both.
+REDRIVE_BENCH_GROWTH ?= 10000000
+
+bench-growth: ## Measure 10,000 to 10 million jobs, for docs/benchmarks.md; REDRIVE_BENCH_GROWTH=1000000 goes less far
+	REDRIVE_BENCH_GROWTH=$(REDRIVE_BENCH_GROWTH) REDRIVE_BENCH_DOCS=$(abspath docs) \
+		go test -run '^$$' -bench '^BenchmarkGrowth$$' -benchtime 1x -timeout 3h ./cmd/dashboard
 
 screenshots: ## Take the pictures in docs/ of the demo
 	REDRIVE_SCREENSHOTS=$(abspath docs) REDRIVE_TEST_BROWSER=required go test -run '^TestScreenshots$$' -count 1 ./cmd/dashboard

@@ -220,20 +220,27 @@ func share(d, budget time.Duration) string {
 // copyOf is the database where the benchmark may change it.
 func copyOf(b *testing.B, path string) string {
 	b.Helper()
+	to := filepath.Join(b.TempDir(), "large.db")
+	if err := copyFile(path, to); err != nil {
+		b.Fatal(err)
+	}
+	return to
+}
+
+// copyFile copies a file onto the disk: what is still to be written would be
+// measured.
+func copyFile(path, to string) error {
 	from, err := os.Open(path)
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
 	defer from.Close()
-	to, err := os.Create(filepath.Join(b.TempDir(), "large.db"))
+	file, err := os.Create(to)
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
-	_, err = io.Copy(to, from)
-	if err := errors.Join(err, to.Sync(), to.Close()); err != nil { // what is still to be written would be measured
-		b.Fatal(err)
-	}
-	return to.Name()
+	_, err = io.Copy(file, from)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // leases is how many jobs run when the process before ends.

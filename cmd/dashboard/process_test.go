@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // command is the built program in a directory of its own, without the
 // environment's REDRIVE_*.
-func command(t *testing.T, dir string, args ...string) *exec.Cmd {
+func command(t testing.TB, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -72,7 +72,7 @@ func finish(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
 
 // process is the program while it serves.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	url    string
 	stderr *transcript
@@ -102,7 +102,7 @@ func (t *transcript) String() string {
 }
 
 // await waits until the text was said.
-func (t *transcript) await(test *testing.T, text string) {
+func (t *transcript) await(test testing.TB, text string) {
 	test.Helper()
 	late := time.After(30 * time.Second)
 	for !strings.Contains(t.String(), text) {
@@ -121,7 +121,7 @@ func (p *process) says(text string) {
 }
 
 // startProcess runs the program and returns once it says where it is.
-func startProcess(t *testing.T, dir string, args ...string) *process {
+func startProcess(t testing.TB, dir string, args ...string) *process {
 	t.Helper()
 	return await(t, command(t, dir, append([]string{"--listen", "127.0.0.1:0"}, args...)...))
 }
@@ -137,7 +137,7 @@ func startLimited(t *testing.T, dir string) *process {
 }
 
 // await starts the program and returns once it says where it is.
-func await(t *testing.T, cmd *exec.Cmd) *process {
+func await(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
 	p.cmd.Stderr = p.stderr
@@ -193,7 +193,7 @@ func (p *process) post(body string) string {
 	return answer.Job.ID
 }
 
-func get[T any](t *testing.T, url string) T {
+func get[T any](t testing.TB, url string) T {
 	t.Helper()
 	response, err := http.Get(url)
 	if err != nil {

@@ -217,7 +217,7 @@ func (m *lagMeter) sometimes() time.Duration {
 }
 
 // examine is dashboard doctor.
-func examine(b *testing.B, path string) {
+func examine(b testing.TB, path string) {
 	b.Helper()
 	found, err := store.Examine(b.Context(), sqlite.File{Path: path})
 	if err != nil {
