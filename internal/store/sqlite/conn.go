@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,42 +19,68 @@ import (
 )
 
 // conn is the connection that writes, with a prepared statement for each text.
+// Statements that give no rows go to the driver itself: package sql takes a
+// tenth of the time of an insert, and half of its allocations.
 type conn struct {
-	engine *engine
-	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
+	engine  *engine
+	conn    *sql.Conn
+	queries map[string]*sql.Stmt
+	execs   map[string]driver.Stmt
+	values  []driver.NamedValue // of the statement that runs
 }
 
-func (c *conn) stmt(query string) (*sql.Stmt, error) {
-	if stmt, ok := c.stmts[query]; ok {
+// query returns the prepared statement of a query.
+func (c *conn) query(text string) (*sql.Stmt, error) {
+	if stmt, ok := c.queries[text]; ok {
 		return stmt, nil
 	}
-	stmt, err := c.conn.PrepareContext(context.Background(), query)
+	stmt, err := c.conn.PrepareContext(context.Background(), text)
 	if err != nil {
-		return nil, fmt.Errorf("prepare %q: %w", query, err)
+		return nil, fmt.Errorf("prepare %q: %w", text, err)
 	}
-	c.stmts[query] = stmt
+	c.queries[text] = stmt
 	return stmt, nil
 }
 
-func (c *conn) Exec(query string, args ...any) (int64, error) {
-	stmt, err := c.stmt(query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := stmt.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 func (c *conn) Query(query string, each func(*sql.Rows) error, args ...any) error {
-	stmt, err := c.stmt(query)
+	stmt, err := c.query(query)
 	if err != nil {
 		return err
 	}
 	return db.Scan(stmt.QueryContext(context.Background(), args...))(each)
+}
+
+func (c *conn) Exec(query string, args ...any) (changed int64, err error) {
+	err = c.conn.Raw(func(conn any) error {
+		changed, err = c.exec(conn.(driver.Conn), query, args)
+		return err
+	})
+	return changed, err
+}
+
+func (c *conn) exec(conn driver.Conn, query string, args []any) (int64, error) {
+	stmt, ok := c.execs[query]
+	if !ok {
+		var err error
+		if stmt, err = conn.Prepare(query); err != nil {
+			return 0, fmt.Errorf("prepare %q: %w", query, err)
+		}
+		c.execs[query] = stmt
+	}
+	defer func() { clear(c.values) }() // texts can be large
+	c.values = c.values[:0]
+	for i, arg := range args {
+		value, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			return 0, err
+		}
+		c.values = append(c.values, driver.NamedValue{Ordinal: i + 1, Value: value})
+	}
+	result, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.values)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // How long the writer waits for a database that another process keeps busy.
@@ -121,9 +148,16 @@ func endsTransaction(err error) bool {
 
 func (c *conn) Close() error {
 	var errs []error
-	for _, stmt := range c.stmts {
+	for _, stmt := range c.queries {
 		errs = append(errs, stmt.Close())
 	}
+	errs = append(errs, c.conn.Raw(func(any) error {
+		var errs []error
+		for _, stmt := range c.execs {
+			errs = append(errs, stmt.Close())
+		}
+		return errors.Join(errs...)
+	}))
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 

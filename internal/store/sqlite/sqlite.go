@@ -13,6 +13,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.writer = &conn{engine: e, conn: c, stmts: map[string]*sql.Stmt{}}
+	e.writer = &conn{engine: e, conn: c, queries: map[string]*sql.Stmt{}, execs: map[string]driver.Stmt{}}
 	return e.writer, nil
 }
 
