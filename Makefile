@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages bench-growth screenshots
+.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages bench-growth bench-replay screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,11 +52,16 @@ verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go')" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 # As the product sets it.
-bench bench-pages bench-growth: export GOGC = 300
+bench bench-pages bench-growth bench-replay: export GOGC = 300
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./cmd/dashboard
 	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine ./internal/bulk
+
+REDRIVE_BENCH_JOBS ?= 1000000
+
+bench-replay: ## Measure bulk operations on a million dead letters; REDRIVE_BENCH_JOBS=20000 takes fewer
+	REDRIVE_BENCH_JOBS=$(REDRIVE_BENCH_JOBS) go test -run '^$$' -bench 'Replay|Bulk' -benchtime 1x -timeout 3h ./internal/bulk
 
 LARGE = large.db
 

@@ -1,13 +1,20 @@
 package bulk_test
 
 import (
+	"cmp"
+	"context"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"redrive/internal/bulk"
+	"redrive/internal/engine"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -18,103 +25,239 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-const crowded = 20_000 // dead letters of one measurement
-
-// BenchmarkRaw_Replay replays dead letters as fast as it goes while somebody else
-// enqueues one job after the other. "s/million" is how long a million would take,
-// from the filter to the end; it must be 60 or less. "xraw" is the rate divided by
-// that of the least that SQLite could do: 0.05, where that is 330,000 a second. The
-// other one's p99 must be below 50 ms; "xcommit" is that divided by the p99 of a
-// raw commit which nobody disturbs.
+// BenchmarkRaw_Replay replays dead letters as fast as it goes: alone, and while 50
+// workers run the replayed jobs and somebody else enqueues one job after the
+// other. "s/million" is how long a million would take, from the filter to the end:
+// 60 alone, 120 while the jobs run. "xraw" is the rate divided by that of the least
+// that SQLite could do. The p99 of the other one must be 30 ms or less; beside it
+// stands that of raw commits in the same minute.
 func BenchmarkRaw_Replay(b *testing.B) {
-	for b.Loop() {
-		b.StopTimer()
-		raw := rawtest.Open(b)
-		commits := waits(300, func() { raw.Insert(1) })
-		raw.FillDead(crowded)
-		begin := time.Now()
-		raw.Replay()
-		bare := crowded / time.Since(begin).Seconds()
-		s, told := crowdedStore(b)
-		b.StartTimer()
-		took, others := replayCrowd(b, s, told)
-		own := crowded / took.Seconds()
-		b.ReportMetric(own/bare, "xraw")
-		b.ReportMetric(own, "replays/s")
-		b.ReportMetric(bare, "raw/s")
-		b.ReportMetric(1e6/own, "s/million")
-		b.ReportMetric(ms(quantile(others, 0.5)), "others-p50-ms")
-		b.ReportMetric(ms(quantile(others, 0.99)), "others-p99-ms")
-		b.ReportMetric(float64(quantile(others, 0.99))/float64(quantile(commits, 0.99)), "xcommit")
-	}
-}
-
-// crowdedStore has nothing but dead letters, of many types and causes. told says
-// that something was committed since it was read last.
-func crowdedStore(b *testing.B) (s *store.Store, told <-chan struct{}) {
-	b.Helper()
-	commits := make(chan struct{}, 1)
-	s, err := store.Open(b.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(b.TempDir(), "q.db")}, OnCommit: func([]job.Change) {
-		select {
-		case commits <- struct{}{}:
-		default:
-		}
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { s.Close() })
-	all := seed.Plan{Jobs: crowded, Dead: crowded, Seed: 1, Now: time.Now()}
-	if err := all.Write(b.Context(), s, s.Search, func(int, int) {}); err != nil {
-		b.Fatal(err)
-	}
-	return s, commits
-}
-
-// replayCrowd replays all, and returns how long that took and how long each
-// enqueueing by somebody else did meanwhile.
-func replayCrowd(b *testing.B, s *store.Store, told <-chan struct{}) (took time.Duration, others []time.Duration) {
-	b.Helper()
-	f, err := operation.Replay.Scope(filter.Filter{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := bulk.Start(s.Operations, nil)
-	defer r.Close()
-	begin := time.Now()
-	o, err := s.Operations.New(b.Context(), begin, operation.Request{Kind: operation.Replay, Filter: f, Start: true}, ana)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r.Notify()
-	done := make(chan struct{})
-	var other sync.WaitGroup
-	other.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			at := time.Now()
-			if _, err := s.Enqueue(b.Context(), at, []job.Job{{Queue: "other", Type: "other", Timeout: time.Minute, Policy: retry.Default(), Payload: rawtest.Payload()}}); err != nil {
-				b.Error(err)
-				return
-			}
-			others = append(others, time.Since(at))
+	n := benchJobs(b)
+	dead := deadLetters(b, n)
+	b.Run("alone", func(b *testing.B) {
+		for b.Loop() {
+			reportReplay(b, n, func() time.Duration { return newCrowd(b, dead).replay(n) })
 		}
 	})
-	for s.Snapshot().Operations > 0 {
-		<-told
+	b.Run("running", func(b *testing.B) {
+		for b.Loop() {
+			c := newCrowd(b, dead)
+			var others []time.Duration
+			reportReplay(b, n, func() (took time.Duration) {
+				others = c.busy(func() { took = c.replay(n) })
+				return took
+			})
+			b.ReportMetric(ms(quantile(others, 0.5)), "others-p50-ms")
+			b.ReportMetric(ms(quantile(others, 0.99)), "others-p99-ms")
+			b.ReportMetric(float64(c.ran.Load())/float64(n), "ran")
+		}
+	})
+}
+
+// BenchmarkBulk measures what shares the way of a replay: the preview of one, and
+// discarding and restoring as many.
+func BenchmarkBulk(b *testing.B) {
+	n := benchJobs(b)
+	dead := deadLetters(b, n)
+	b.Run("preview", func(b *testing.B) {
+		for b.Loop() {
+			b.ReportMetric(perMillion(newCrowd(b, dead).preview(), n), "s/million")
+		}
+	})
+	b.Run("discard+restore", func(b *testing.B) {
+		for b.Loop() {
+			c := newCrowd(b, dead)
+			b.ReportMetric(perMillion(c.operate(operation.Discard, n), n), "discard-s/million")
+			b.ReportMetric(perMillion(c.operate(operation.Restore, n), n), "restore-s/million")
+		}
+	})
+}
+
+// reportReplay measures a replay beside raw SQLite.
+func reportReplay(b *testing.B, n int, replay func() time.Duration) {
+	b.Helper()
+	raw := rawtest.Open(b)
+	commits := waits(300, func() { raw.Insert(1) })
+	raw.FillDead(n)
+	bare := waits(1, raw.Replay)[0]
+	took := replay()
+	b.ReportMetric(float64(bare)/float64(took), "xraw")
+	b.ReportMetric(perMillion(bare, n), "raw-s/million")
+	b.ReportMetric(perMillion(took, n), "s/million")
+	b.ReportMetric(ms(quantile(commits, 0.99)), "commit-p99-ms")
+}
+
+// benchJobs is how many dead letters a measurement has.
+func benchJobs(b *testing.B) int {
+	b.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("REDRIVE_BENCH_JOBS"), "20000"))
+	if err != nil {
+		b.Fatalf("REDRIVE_BENCH_JOBS: %v", err)
 	}
-	took = time.Since(begin)
+	return n
+}
+
+// deadLetters is a database with nothing but dead letters, of many types and
+// causes, as a file to copy.
+func deadLetters(b *testing.B, n int) (path string) {
+	b.Helper()
+	path = filepath.Join(b.TempDir(), "dead.db")
+	s, err := store.Open(b.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := seed.Plan{Jobs: n, Dead: n, Seed: 1, Now: time.Now()}
+	if err := all.Write(b.Context(), s, noIndex{}, func(int, int) {}); err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// noIndex makes nothing searchable: no operation here asks for a text.
+type noIndex struct{}
+
+func (noIndex) Update(context.Context) (int, error) { return 0, nil }
+
+// crowd is a database of dead letters, whose operations a runner works off.
+type crowd struct {
+	*testing.B
+	store  *store.Store
+	runner *bulk.Runner
+	told   chan struct{} // one slot: something was committed since it was read last
+	engine atomic.Pointer[engine.Engine]
+	ran    atomic.Int64 // replayed jobs that an engine has worked off
+}
+
+// newCrowd copies the database, outside of the measurement.
+func newCrowd(b *testing.B, from string) *crowd {
+	b.Helper()
+	b.StopTimer()
+	defer b.StartTimer()
+	c := &crowd{B: b, told: make(chan struct{}, 1)}
+	path := filepath.Join(b.TempDir(), "q.db")
+	in, err := os.Open(from)
+	c.check(err)
+	out, err := os.Create(path)
+	c.check(err)
+	_, err = io.Copy(out, in)
+	c.check(err)
+	c.check(out.Sync())
+	c.check(out.Close())
+	c.check(in.Close())
+	c.store, err = store.Open(b.Context(), store.Options{Database: sqlite.File{Path: path}, OnCommit: c.committed})
+	c.check(err)
+	c.runner = bulk.Start(c.store.Operations, nil)
+	b.Cleanup(func() {
+		c.runner.Close()
+		c.check(c.store.Close())
+	})
+	return c
+}
+
+func (c *crowd) check(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *crowd) committed(changes []job.Change) {
+	if e := c.engine.Load(); e != nil {
+		e.Changed(changes)
+	}
+	select {
+	case c.told <- struct{}{}:
+	default:
+	}
+}
+
+func (c *crowd) replay(n int) time.Duration { return c.operate(operation.Replay, n) }
+
+// operate does something to all dead letters, or to all in the trash, and returns
+// how long that took.
+func (c *crowd) operate(kind operation.Kind, n int) time.Duration {
+	c.Helper()
+	took, o := c.start(kind, true)
+	if o.State != operation.Finished || o.Done != int64(n) {
+		c.Fatalf("%s: %d of %d jobs are done, %s", kind, o.Done, n, o.State)
+	}
+	return took
+}
+
+// preview collects a scope.
+func (c *crowd) preview() time.Duration {
+	c.Helper()
+	took, _ := c.start(operation.Replay, false)
+	return took
+}
+
+// start begins an operation, and waits until it has nothing more to do.
+func (c *crowd) start(kind operation.Kind, run bool) (time.Duration, operation.Operation) {
+	c.Helper()
+	f, err := kind.Scope(filter.Filter{})
+	c.check(err)
+	begin := time.Now()
+	o, err := c.store.Operations.New(c.Context(), begin, operation.Request{Kind: kind, Filter: f, Start: run}, ana)
+	c.check(err)
+	c.runner.Notify()
+	for c.store.Snapshot().Operations > 0 {
+		<-c.told
+	}
+	took := time.Since(begin)
+	o, err = c.store.Operations.Get(c.Context(), o.ID)
+	c.check(err)
+	return took, o
+}
+
+// busy does something while 50 workers run whatever is available and somebody
+// enqueues one job after the other, and returns how long each of these took.
+func (c *crowd) busy(do func()) (others []time.Duration) {
+	c.Helper()
+	e, err := engine.New(engine.Options{
+		Store: c.store, Name: "bench", Workers: func(string) int { return 50 }, Random: func() float64 { return 0.5 },
+		Handlers: func(string) (engine.Handler, bool) {
+			return func(context.Context, job.Job) error { c.ran.Add(1); return nil }, true
+		},
+	})
+	c.check(err)
+	c.engine.Store(e)
+	c.check(e.Start(context.Background()))
+	done := make(chan struct{})
+	var other sync.WaitGroup
+	other.Go(func() { others = c.enqueue(done) })
+	do()
 	close(done)
 	other.Wait()
-	if o, err = s.Operations.Get(b.Context(), o.ID); err != nil || o.Done != crowded {
-		b.Fatalf("%d of %d jobs were replayed, %v", o.Done, crowded, err)
-	}
-	return took, others
+	c.check(e.Stop(context.Background()))
+	return others
 }
+
+// enqueue enqueues one job after the other, which nobody runs.
+func (c *crowd) enqueue(done <-chan struct{}) (took []time.Duration) {
+	one := []job.Job{{
+		Queue: "other", Type: "other", Timeout: time.Minute, Policy: retry.Default(), Payload: rawtest.Payload(),
+		State: job.Scheduled, RunAt: time.Now().Add(time.Hour),
+	}}
+	for {
+		select {
+		case <-done:
+			return took
+		default:
+		}
+		at := time.Now()
+		if _, err := c.store.Enqueue(c.Context(), at, one); err != nil {
+			c.Error(err)
+			return took
+		}
+		took = append(took, time.Since(at))
+	}
+}
+
+// perMillion is how many seconds a million would take.
+func perMillion(took time.Duration, n int) float64 { return took.Seconds() * 1e6 / float64(n) }
 
 // waits measures something n times.
 func waits(n int, do func()) []time.Duration {
