@@ -5,9 +5,8 @@
 // One goroutine does it all. In each round every operation that has something
 // due takes one step, one after the other, so that a large one never keeps a
 // small one waiting, and the writer of the database takes other work between two
-// steps. How many items a step has follows from how long the last ones took:
-// nobody waits long for one. Then the goroutine sleeps until the next job is due
-// or somebody calls [Runner.Notify].
+// steps. A step ends soon once somebody waits for it. Then the goroutine sleeps
+// until the next job is due or somebody calls [Runner.Notify].
 //
 // The runner keeps nothing that matters: where an operation is stands in the
 // store, written in the transaction of the step, and a new process goes on
@@ -188,7 +187,6 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 		return time.Time{}, err
 	}
 	p.suspects = max(0, p.suspects-done.Items)
-	p.measured(done.Items, time.Since(done.At))
 	p.took(max(done.Items, 1), now)
 	_, at = p.due(now)
 	return at, nil
@@ -204,7 +202,6 @@ func (r *Runner) warn(ctx context.Context, err error, what string, about ...any)
 // pace is the rhythm of one running operation: the first job at once, each
 // further one a fraction of a second after the one before.
 type pace struct {
-	stride
 	rate  float64   // jobs a second, 0: as fast as it goes
 	since time.Time // when the operation was resumed last
 	base  time.Time // when the first job of this rhythm was due
@@ -215,14 +212,14 @@ type pace struct {
 }
 
 func newPace(o operation.Operation, now time.Time) *pace {
-	return &pace{stride: firstStride, rate: o.Pace.Rate, since: o.ResumedAt, base: now}
+	return &pace{rate: o.Pace.Rate, since: o.ResumedAt, base: now}
 }
 
 // due is how many jobs are due now; when none is, the time at which there will
 // be. Jobs that follow one another fast come in small bundles.
 func (p *pace) due(now time.Time) (n int, at time.Time) {
 	if p.rate <= 0 {
-		return int(p.stride), now
+		return operation.MaxStep, now
 	}
 	at = p.dueAt(p.taken)
 	if ready := p.last.Add(stepPause); p.taken > 0 && at.Before(ready) {
@@ -232,7 +229,7 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 		return 0, at
 	}
 	n = int(now.Sub(p.base).Seconds()*p.rate) + 1 - p.taken
-	return min(max(n, 1), int(p.stride)), now
+	return min(max(n, 1), operation.MaxStep), now
 }
 
 // careful is how many of n items a step takes: half of those among which the one
@@ -258,25 +255,4 @@ func (p *pace) took(n int, now time.Time) {
 	if p.rate > 0 && now.Sub(p.dueAt(p.taken)) > time.Second {
 		p.base, p.taken = now, 0
 	}
-}
-
-// stride is how many items one step takes at most: as many as keep others who
-// write from waiting long for its transaction.
-type stride int
-
-const (
-	leastStride stride = 100
-	firstStride stride = 250
-	stepWithin         = 20 * time.Millisecond
-)
-
-// measured notes how long a step of n items took, from its turn to its commit: for
-// so long others waited. One slow step says little, so none changes much.
-func (s *stride) measured(n int, took time.Duration) {
-	if stride(n) < *s {
-		return // it says nothing of larger ones
-	}
-	fit := stride(float64(*s) * float64(stepWithin) / float64(max(took, time.Microsecond)))
-	fit = min(max(fit, *s/2), *s+*s/4)
-	*s = min(max(fit, leastStride), operation.MaxStep)
 }

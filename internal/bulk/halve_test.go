@@ -50,7 +50,7 @@ func TestWork_HalvesWhatFails(t *testing.T) {
 	if len(s.failed) != 4 || s.failed[0] != 0 || s.failed[1] != 700 || s.failed[2] != 701 || s.failed[3] != 1999 {
 		t.Errorf("given up: %v", s.failed)
 	}
-	if s.refusals > 4*10 { // 2^9 is more than a step has
+	if s.refusals > 4*13 { // 2^13 is more than a step has
 		t.Errorf("%d steps failed", s.refusals)
 	}
 }

@@ -122,7 +122,7 @@ const (
 	GuardWindow  = 50   // replays that ended last
 	GuardLeast   = 10   // of them, before the guard says anything
 	PreviewFor   = time.Hour
-	MaxStep      = 1000 // items of one transaction
+	MaxStep      = 5000 // items of one transaction
 )
 
 // String says the pace in a few words, as the audit log has it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
@@ -91,6 +92,42 @@ func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
 			})
 		if o, err := s.Operations.Get(t.Context(), id); err != nil || o.Dropped != 0 || o.Unsettled() != 1 {
 			t.Errorf("%+v, %v", o, err)
+		}
+	})
+}
+
+// A step does not end while nobody waits, and goes on for a moment when somebody
+// does: where many write, each step is worth its commit.
+func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		dead(t, s, 800)
+		f, err := operation.Replay.Scope(filter.Filter{})
+		check(t, err)
+		n := operation.Request{Kind: operation.Replay, Filter: f, Start: true}
+		o, err := s.Operations.New(t.Context(), testTime.Add(time.Hour), n, audit.Actor{Name: "ana"})
+		check(t, err)
+		_, err = s.Operations.Collect(t.Context(), testTime.Add(time.Hour), o.ID)
+		check(t, err)
+		var other sync.WaitGroup
+		var turn time.Time
+		slow := func() time.Time { // somebody comes as the step begins, and each look at the clock is 5 ms later
+			if turn.IsZero() {
+				turn = testTime.Add(time.Hour)
+				other.Go(func() { enqueue(t, s, 1) })
+				synctest.Wait()
+				return turn
+			}
+			turn = turn.Add(5 * time.Millisecond)
+			return turn
+		}
+		for _, clock := range []func() time.Time{slow, func() time.Time { return turn }} {
+			done, err := s.Operations.Work(t.Context(), clock, o.ID, operation.MaxStep)
+			check(t, err)
+			other.Wait()
+			if done.Items != 400 {
+				t.Errorf("the step has %d items, want 400; then the operation is %s", done.Items, done.Operation.State)
+			}
 		}
 	})
 }

@@ -13,6 +13,7 @@ type Tx struct {
 	conn    Conn
 	wrote   bool
 	touched bool
+	grew    int
 }
 
 // Exec runs a statement and returns the number of rows that it changed. Texts
@@ -50,6 +51,9 @@ func (t *Tx) ExecExactly(n int, query string, args ...any) error {
 	changed, err := t.Exec(query, args...)
 	return Expect(int64(n), changed, err)
 }
+
+// Grew notes that an operation writes so many rows more than it said, roughly.
+func (t *Tx) Grew(rows int) { t.grew += rows }
 
 // Wrote notes that the transaction proves that the disk can be written.
 func (t *Tx) Wrote() { t.wrote = true }

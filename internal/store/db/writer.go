@@ -180,6 +180,14 @@ func (w *Writer) queue(o *op) error {
 	return nil
 }
 
+// Waited reports whether an operation waits for the one that is under way, which
+// can end sooner then.
+func (w *Writer) Waited() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting) > 0
+}
+
 // leave takes an operation out of the queue for which nobody waits any more. One
 // that is under way keeps its place until it has ended.
 func (w *Writer) leave(o *op) {
@@ -306,7 +314,7 @@ func (w *Writer) commit(batch []*op) error {
 	if t.wrote {
 		w.health.wrote()
 	}
-	rows := 0
+	rows := t.grew
 	for _, o := range batch {
 		rows += o.size.Rows
 	}

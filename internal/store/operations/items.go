@@ -14,6 +14,9 @@ import (
 	"redrive/internal/store/rows"
 )
 
+// collectChunk is how many jobs one transaction makes items of.
+const collectChunk = 1000
+
 // Collect writes the next chunk of an operation's scope down. more is false
 // once it is complete: the operation is then a preview, or runs when that was
 // asked for. Jobs are read beside the writer, however long a search takes, and
@@ -39,7 +42,7 @@ func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool,
 		if err := t.Run(update, id, next); err != nil {
 			return false, err
 		}
-		if len(found) == operation.MaxStep {
+		if len(found) == collectChunk {
 			return true, b.save(t, operation.Collecting, o)
 		}
 		return false, b.collected(t, o, now)
@@ -63,9 +66,9 @@ func (b *Book) candidates(ctx context.Context, o operation.Operation, cursor str
 		return nil, "", err
 	}
 	const columns = `seq, queue, type, state, letter, held, run, changed_at`
-	query, args := rows.Select(b.index, columns, "", f, after, operation.MaxStep-1)
-	all = make([]workItem, 0, operation.MaxStep)
-	jobs := make([]job.Job, operation.MaxStep)
+	query, args := rows.Select(b.index, columns, "", f, after, collectChunk-1)
+	all = make([]workItem, 0, collectChunk)
+	jobs := make([]job.Job, collectChunk)
 	var last filter.Cursor
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
@@ -97,7 +100,7 @@ func (b *Book) relapses(ctx context.Context, o operation.Operation, after filter
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
 	all, err = db.All(b.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
-		o.Source, after.Seq, db.Micros(o.Until), operation.MaxStep)
+		o.Source, after.Seq, db.Micros(o.Until), collectChunk)
 	if len(all) > 0 {
 		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
 	}

@@ -25,20 +25,30 @@ type workItem struct {
 	other int64
 }
 
-// Work takes the next n items of a running operation, as far as its canary and
-// its guard let it, and says how many it worked through. An item whose job is
-// no longer what the person saw is skipped, and says why. The clock is read when
-// the step has its turn.
+// A step has as many items as it may when nobody else waits for the writer: items
+// share the pages that a commit writes. It takes them in chunks, and once somebody
+// waits it ends with the chunk in which its time is over.
+const (
+	chunk      = 200
+	othersWait = 10 * time.Millisecond
+)
+
+// Work takes the next items of a running operation, at most n, as far as its
+// canary, its guard and others who wait let it, and says how many it worked
+// through. An item whose job is no longer what the person saw is skipped, and says
+// why. The clock is read when the step has its turn.
 func (b *Book) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
 	n = min(n, operation.MaxStep)
-	return db.Write(ctx, b.writer, 2*n, func(t *db.Tx) (done operation.Step, err error) {
+	return db.Write(ctx, b.writer, 2*min(n, chunk), func(t *db.Tx) (done operation.Step, err error) {
 		done.At = clock()
-		done.Operation, done.Items, err = b.work(t, id, n, done.At)
+		over := func() bool { return b.writer.Waited() && clock().Sub(done.At) >= othersWait }
+		done.Operation, done.Items, err = b.work(t, id, n, done.At, over)
+		t.Grew(2 * max(0, done.Items-chunk))
 		return done, err
 	})
 }
 
-func (b *Book) work(t *db.Tx, id int64, n int, now time.Time) (o operation.Operation, worked int, err error) {
+func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) (o operation.Operation, worked int, err error) {
 	o, err = byID(t, id)
 	if err != nil || o.State != operation.Running {
 		return o, 0, err
@@ -52,15 +62,18 @@ func (b *Book) work(t *db.Tx, id int64, n int, now time.Time) (o operation.Opera
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
 		n = min(n, int(o.Pace.Canary-o.Done))
 	}
-	items, err := b.nextItems(t, id, n)
-	if err != nil {
-		return o, 0, err
-	}
-	if o, err = b.workThrough(t, o, items, now); err != nil {
-		return o, 0, fmt.Errorf("operation %d: %w", id, err)
+	for more := true; more && worked < n; more = more && !over() {
+		items, err := b.nextItems(t, id, min(chunk, n-worked))
+		if err == nil {
+			o, err = b.workThrough(t, o, items, now)
+		}
+		if err != nil {
+			return o, 0, fmt.Errorf("operation %d: %w", id, err)
+		}
+		worked, more = worked+len(items), len(items) == chunk
 	}
 	o, err = b.worked(t, o, now)
-	return o, len(items), err
+	return o, worked, err
 }
 
 // nextQuery must name its index: SQLite would rather follow the key, past every
