@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,21 +96,21 @@ func (g *growth) grow(h *history) {
 }
 
 // measure measures one size.
-func (g *growth) measure(jobs int) (all []sample) {
+func (g *growth) measure(jobs int) []sample {
 	g.Helper()
 	g.say("measuring %d jobs", jobs)
 	info, err := os.Stat(g.path)
 	g.check(err)
-	all = append(all, sample{"Disk", "file, for each job", float64(info.Size()) / float64(jobs), "%.0f B"})
-	all = append(all, g.memory()...)
+	disk := []sample{{"File, for each job", "file", float64(info.Size()) / float64(jobs), "%.0f bytes"}}
+	memory := g.memory()
 	a := g.start()
-	all = append(all, g.pages(a)...)
-	all = append(all, g.rates(a)...)
+	pages := g.pages(a) // before there are more jobs
+	rates := g.rates(a)
 	g.check(a.stop(g.Context()))
-	all = append(all, g.starts()...)
+	starts := g.starts()
 	g.say("  examining")
 	examine(g.B, g.path)
-	return all
+	return slices.Concat(rates, pages, starts, memory, disk)
 }
 
 // growthConfig keeps every dead letter.
@@ -150,7 +151,7 @@ func (g *growth) starts() []sample {
 	}
 	return []sample{
 		{"Start", "until ready", median(plain), "%.0f ms"},
-		{"Start", fmt.Sprintf("with %s leases of a killed process", thousands(leases)), median(held), "%.0f ms"},
+		{"Start", fmt.Sprintf("with %s leases left", thousands(leases)), median(held), "%.0f ms"},
 	}
 }
 
@@ -198,7 +199,7 @@ func (g *growth) rates(a *app) []sample {
 		a.pause(false)
 		g.await(a)
 	}
-	const panel, format = "Rates, as shares of what raw SQLite does", "%.2f"
+	const panel, format = "Rates, as shares of raw SQLite's", "%.2f"
 	return []sample{
 		{panel, "work off", median(work), format},
 		{panel, "enqueue, one caller", median(single), format},
@@ -292,7 +293,7 @@ func (g *growth) memory() []sample {
 	}
 	return []sample{
 		{"Memory of the process", "idle", idle, "%.0f MB"},
-		{"Memory of the process", "after pages, searches and 10,000 jobs", busy, "%.0f MB"},
+		{"Memory of the process", "after pages and 10,000 jobs", busy, "%.0f MB"},
 	}
 }
 
