@@ -164,7 +164,9 @@ func (a *app) readHandlers(context.Context) error {
 // openStore opens the database. The parts that hear of its commits are built
 // later, but before anything is written.
 func (a *app) openStore(ctx context.Context) (err error) {
-	a.search = newSearcher(func(ctx context.Context) (int, error) { return a.store.Search.Update(ctx) }, a.log)
+	a.search = newSearcher(
+		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
+		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.log)
 	a.store, err = store.Open(ctx, store.Options{
 		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
 		MaxBytes: a.config.Limits().WriteBytes, Statements: a.config.Limits().Statements,

@@ -68,21 +68,25 @@ func (p pruner) once(ctx context.Context) {
 
 // How soon failures become searchable.
 const (
-	searchPause = 200 * time.Millisecond // after a commit: failures often come many at once
-	searchAgain = 10 * time.Second       // after the index could not be written
+	searchPause  = 200 * time.Millisecond // after a commit: failures often come many at once
+	searchPeriod = 2 * time.Second        // between two sweeps, while so much fails that these take long
+	searchShare  = 10                     // a sweep may take one part in so many of a shorter period
+	searchIdle   = time.Second            // without a failure, after which the index is put in order
+	searchAgain  = 10 * time.Second       // after the index could not be written
 )
 
 // searcher makes failures searchable, soon after the commit of each.
 type searcher struct {
-	index  func(context.Context) (int, error)
+	sweep  func(context.Context) (int, error)
+	merge  func(context.Context) error
 	failed chan struct{} // one slot: a job failed
 	log    *slog.Logger
 }
 
-// newSearcher returns a searcher that calls index to make searchable what is not
-// yet.
-func newSearcher(index func(context.Context) (int, error), log *slog.Logger) searcher {
-	return searcher{index, make(chan struct{}, 1), log}
+// newSearcher returns a searcher that calls sweep to make searchable what is not
+// yet, and merge to make searches quicker when nothing fails.
+func newSearcher(sweep func(context.Context) (int, error), merge func(context.Context) error, log *slog.Logger) searcher {
+	return searcher{sweep, merge, make(chan struct{}, 1), log}
 }
 
 // changed is told what a commit did. It never waits.
@@ -98,22 +102,39 @@ func (s searcher) changed(changes []job.Change) {
 // run catches up with what is left from before, and then with each commit,
 // until the end of ctx.
 func (s searcher) run(ctx context.Context) {
-	for {
-		pause := searchPause
-		if _, err := s.index(ctx); err != nil && ctx.Err() == nil {
+	for ctx.Err() == nil {
+		begin := time.Now()
+		_, err := s.sweep(ctx)
+		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
+		if err != nil && ctx.Err() == nil {
 			s.log.Warn("New failures cannot be found by a search yet. It is tried again.", "error", err, "again_in", searchAgain)
-			pause = searchAgain
+			next = time.Now().Add(searchAgain)
 			s.notify()
 		}
+		s.wait(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(searchPause, time.Until(next))):
+		}
+	}
+}
+
+// wait returns once a job failed. When none does for a while, the index is put in
+// order.
+func (s searcher) wait(ctx context.Context) {
+	idle := time.After(searchIdle)
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.failed:
-		}
-		select {
-		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-idle:
+			idle = nil
+			if err := s.merge(ctx); err != nil && ctx.Err() == nil {
+				s.log.Warn("The search index could not be put in order. It is tried again.", "error", err, "again_in", searchAgain)
+				idle = time.After(searchAgain)
+			}
 		}
 	}
 }

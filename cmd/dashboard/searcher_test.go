@@ -27,7 +27,7 @@ func startSearching(t *testing.T, fail int, log *strings.Builder) (searcher, fun
 		}
 		filled.Add(1)
 		return 1, nil
-	}, slog.New(slog.NewTextHandler(log, nil)))
+	}, func(context.Context) error { return nil }, slog.New(slog.NewTextHandler(log, nil)))
 	go func() {
 		defer close(done)
 		s.run(ctx)
@@ -59,6 +59,36 @@ func TestSearcher_FillsAtTheStartAndSoonAfterFailures(t *testing.T) {
 		if n := filled(); n != 3 {
 			t.Errorf("filled %d times after an envelope was set aside, want 3", n)
 		}
+	})
+}
+
+// A flood of failures is swept up every now and then, and the index is put in order
+// when it is over.
+func TestSearcher_LeavesTheWriterToOthersInAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sweeps, merges atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newSearcher(func(context.Context) (int, error) {
+			sweeps.Add(1)
+			time.Sleep(searchPeriod / 2)
+			return 1, nil
+		}, func(context.Context) error { merges.Add(1); return nil }, slog.New(slog.DiscardHandler))
+		done := make(chan struct{})
+		go func() { defer close(done); s.run(ctx) }()
+		const periods = 20
+		for range periods * 100 {
+			s.changed([]job.Change{{State: job.Retryable, Failed: true}})
+			time.Sleep(searchPeriod / 100)
+		}
+		if n := sweeps.Load(); n < periods-1 || n > periods+1 || merges.Load() != 0 {
+			t.Errorf("%d sweeps in %d periods, %d merges", n, periods, merges.Load())
+		}
+		time.Sleep(time.Hour)
+		if n := merges.Load(); n != 1 {
+			t.Errorf("%d merges after the flood, want 1", n)
+		}
+		cancel()
+		<-done
 	})
 }
 

@@ -66,7 +66,8 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`DELETE FROM operation_pace`,
 		`INSERT INTO search_backlog (job_seq, execution) VALUES (9999, 1)`,
 		`UPDATE earlier_runs SET job_seq = 9999`,
-		`INSERT INTO search (rowid, ident) VALUES (9999, 'gone')`,
+		`INSERT INTO search (rowid, text) VALUES (9999, 'gone')`,
+		`INSERT INTO search_texts VALUES (9999, 'gone', '', '', '', '')`,
 	} {
 		s := open(t, Options{})
 		live(t, s)

@@ -78,6 +78,25 @@ func TestMigrations_OfTheVersionBefore(t *testing.T) {
 	}
 }
 
+// The index of texts is made anew, in the background.
+func TestMigrations_OldFailuresAreFoundAgain(t *testing.T) {
+	path := databaseOf(t, 10)
+	edit(t, path, `INSERT INTO search (rowid, ident, kind, failure, content, meta_text) VALUES (1, 'old', 'email.send', '', '', '')`)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	if lag, err := s.Search.Lag(t.Context()); lag == 0 || !s.Search.Reindexing() || err != nil {
+		t.Errorf("the lag is %d, %v", lag, err)
+	}
+	_, err := s.Search.Update(t.Context())
+	check(t, err)
+	if n := finds(t, s, "EMAIL.send"); n != 1 || s.Search.Reindexing() {
+		t.Errorf("%d jobs are found", n)
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
 // A key from before callers were known names its job for everybody, and what it
 // was used for is what the job is.
 func TestMigrations_OldIdempotencyKeysGoOn(t *testing.T) {

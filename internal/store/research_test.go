@@ -102,6 +102,39 @@ func TestFillSearch_JoinsSegments(t *testing.T) {
 	}
 }
 
+// While failures keep coming the index is not put in order, but its segments stay
+// few.
+func TestSweep_BoundsTheSegments(t *testing.T) {
+	s := open(t, Options{})
+	const sweeps = 150
+	for range sweeps {
+		failWith(t, s, 1, "alpha")
+		_, err := s.Search.Sweep(t.Context())
+		check(t, err)
+	}
+	n, err := s.Search.Segments(s.reader.In(t.Context()))
+	if found := finds(t, s, "alpha"); found != 2*sweeps || n < 2 || n > 64 || err != nil {
+		t.Errorf("%d of %d jobs are found in %d segments, %v", found, 2*sweeps, n, err)
+	}
+}
+
+// In a flood no failure waits longer because of newer ones.
+func TestSweep_BeginsWithTheOldest(t *testing.T) {
+	s := open(t, Options{})
+	failWith(t, s, 600, "alpha")
+	for want := 256; want <= 512; want += 256 {
+		_, more, err := s.Search.Step(t.Context())
+		if n := finds(t, s, "alpha"); n != want || !more || err != nil {
+			t.Errorf("%d jobs are found, want %d, %v", n, want, err)
+		}
+		failWith(t, s, 1, "bravo")
+	}
+	n, err := s.Search.Sweep(t.Context())
+	if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); n != 93 || a != 601 || b != 4 || err != nil {
+		t.Errorf("the rest of the sweep has %d failures, %d and %d jobs are found, %v", n, a, b, err)
+	}
+}
+
 // So is one at which the redaction panics.
 func TestFillSearch_PassesWhatCannotBeRedacted(t *testing.T) {
 	var log bytes.Buffer

@@ -104,6 +104,9 @@ type Search interface {
 	// Tidy puts a part of the index in order and reports whether there was
 	// something to do. It never takes long.
 	Tidy(t *Tx) (more bool, err error)
+	// Segments is of how many parts the index is made, each of which a search goes
+	// through. A transaction that puts documents adds one, Tidy joins them.
+	Segments(src Source) (int, error)
 	// From is the source of a query in which the index comes first, joined with
 	// the table jobs as j, and its order.
 	From() (from, order string)

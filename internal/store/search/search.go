@@ -2,8 +2,9 @@
 //
 // Feeding the index of texts costs as much as recording the failure itself, so
 // it is fed apart: the transaction that records a failure leaves a row in
-// search_backlog, and [Book.Update] turns those rows into documents in small
-// transactions, between which claims and settlements pass.
+// search_backlog, and [Book.Sweep] turns those rows into documents in small
+// transactions, between which claims and settlements pass. A job that failed again
+// by then is made searchable once.
 //
 // The index holds texts from which secrets were taken out, as the configuration
 // said when they came (see reindexStep for when that changes).
@@ -15,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 
 	"redrive/internal/filter"
@@ -68,6 +68,7 @@ type Book struct {
 	stale      atomic.Bool // the index was made by another redaction
 	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
+	swept  int64           // how far the sweep has come: the number of a job
 	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
 
@@ -105,12 +106,16 @@ func (b *Book) Removed(t *db.Tx, seqs string) error {
 	return b.Forget(t, seqs)
 }
 
-// The bounds of one transaction of Update: they are what a claim may have to wait
+// The bounds of one transaction of Step: they are what a claim may have to wait
 // for.
 const (
-	stepRows  = 64
+	stepRows  = 256
 	stepBytes = 64 << 10
 )
+
+// maxSegments is how many parts the index may have before each step also joins
+// some. A search spends 40 µs on each.
+const maxSegments = 64
 
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
@@ -124,11 +129,25 @@ func (u unsearched) size() int {
 	return len(d.ID) + len(d.Type) + len(d.Error) + len(d.Payload) + len(d.Meta)
 }
 
-// Update makes every failure searchable that is not yet, the newest first, and
-// returns how many it did. Then it puts the index in order, which makes searches
-// several times quicker, until the next failure waits. Other writers come in
-// between.
+// Update makes every failure searchable that is not yet, and returns how many it
+// did. Then it joins the segments of the index.
 func (b *Book) Update(ctx context.Context) (total int, err error) {
+	for {
+		n, err := b.Sweep(ctx)
+		if total += n; err != nil {
+			return total, err
+		}
+		if n == 0 {
+			return total, b.Merge(ctx)
+		}
+	}
+}
+
+// Sweep makes failures searchable, those of the oldest jobs first, up to the newest
+// one that waits, and returns how many. What fails meanwhile may have to wait for
+// the next sweep, so no failure waits for more than two. Other writers come in
+// between.
+func (b *Book) Sweep(ctx context.Context) (total int, err error) {
 	for more := true; more; {
 		var n int
 		if n, more, err = b.Step(ctx); err != nil {
@@ -136,11 +155,11 @@ func (b *Book) Update(ctx context.Context) (total int, err error) {
 		}
 		total += n
 	}
-	return total, b.tidy(ctx)
+	return total, nil
 }
 
-// Step makes some failures searchable, at most one transaction's worth, and
-// returns how many; more is false once none waits.
+// Step makes the next failures of a sweep searchable, at most one transaction's
+// worth, and returns how many; more is false once the sweep has ended.
 func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
 	if b.stale.Load() {
 		return 0, true, b.empty(ctx)
@@ -150,25 +169,37 @@ func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	if len(waiting) == 0 {
+		b.swept = 0
 		more, err = b.reindex(ctx)
 		return 0, more, err
 	}
-	return len(waiting), true, b.add(ctx, waiting)
+	if err := b.add(ctx, waiting); err != nil {
+		return 0, false, err
+	}
+	b.swept = waiting[len(waiting)-1].seq
+	return len(waiting), true, b.bound(ctx)
 }
 
-// tidy puts the index in order, a little in each transaction, until there is
-// nothing to do or the next failure waits.
-func (b *Book) tidy(ctx context.Context) error {
+// bound joins segments of the index while failures pour in: the more there are, the
+// more.
+func (b *Book) bound(ctx context.Context) error {
+	n, err := b.Segments(b.reader.In(ctx))
+	for more := true; n >= maxSegments && more && err == nil; n -= maxSegments {
+		more, err = db.Write(ctx, b.writer, stepRows, b.Tidy)
+	}
+	return db.Wrap(err, "join segments of the search index")
+}
+
+// Merge joins the segments of the index, which makes searches quicker, a little in
+// each transaction, until there is nothing to do or the next failure waits.
+func (b *Book) Merge(ctx context.Context) error {
 	for {
 		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
 		more, err := db.Write(ctx, b.writer, stepRows, b.Tidy)
-		if err != nil {
-			return fmt.Errorf("put the search index in order: %w", err)
-		}
-		if !more {
-			return nil
+		if err != nil || !more {
+			return db.Wrap(err, "join the segments of the search index")
 		}
 	}
 }
@@ -195,7 +226,7 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 
 // index makes failures searchable, unless they failed again or are gone by now.
 func (b *Book) index(t *db.Tx, all []unsearched) error {
-	for _, u := range slices.Backward(all) { // in rising order of their numbers, see db.Search
+	for _, u := range all {
 		waits, err := waited(t, u)
 		if err != nil {
 			return err
@@ -221,15 +252,15 @@ func waited(t *db.Tx, u unsearched) (bool, error) {
 	return n > 0, err
 }
 
-// unsearched reads the failures of one transaction: as few as the bounds say,
-// and one at least.
+// unsearched reads the next failures of the sweep, in rising order of their numbers
+// (see db.Search): as few as the bounds say, and one at least.
 func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 	const query = `SELECT w.job_seq, w.execution, j.id, j.type,
 			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta
 		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
 		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
-		ORDER BY w.job_seq DESC LIMIT $1 + 0`
+		WHERE w.job_seq > $1 ORDER BY w.job_seq LIMIT $2 + 0`
 	size := 0
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var u unsearched
@@ -244,7 +275,7 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 			return db.ErrEnough
 		}
 		return nil
-	}, stepRows)
+	}, b.swept, stepRows)
 	return all, err
 }
 

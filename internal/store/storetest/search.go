@@ -19,7 +19,7 @@ import (
 )
 
 var searching = []func(*kit){
-	SearchTakesTextLiterally, SearchFindsEachField, SearchReadsEscapedLetters, SearchRefusesShortText, SearchFindsTheNewestFailure,
+	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
 	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
@@ -72,6 +72,27 @@ func SearchFindsEachField(k *kit) {
 	}
 	for _, f := range []filter.Filter{{Error: "acme"}, {Payload: "upstream"}, {Meta: "customer"}, {Text: "acmeupstream"}, {Error: "upstream", Meta: "other"}} {
 		k.same("what is found by "+f.String(), len(k.all(f, 10)), 0)
+	}
+}
+
+// SearchFindsWhatWasEdited: a payload that a person changed is found as it is once
+// the job failed with it, whether the error is another one or the same.
+func SearchFindsWhatWasEdited(k *kit) {
+	j := simple()
+	j.Payload = []byte(`{"customer":"amara lars"}`)
+	j = k.failing(j, "http.503", "upstream said no")
+	k.fill()
+	for run, found := range []string{"lars amara", "noor pierre"} {
+		edit := job.Edit{Body: &job.Body{Type: j.Type, Payload: []byte(`{"customer":"` + found + `"}`)}}
+		_, err := k.ReplayWith(k.ctx, k.now, j.ID, run+1, edit, audit.Actor{Name: "ana"})
+		k.check(err)
+		e := k.ending(job.Failed)
+		e.Error = job.ErrorInfo{Type: "http.503", Message: "upstream said no"}
+		k.settleAs(k.claim("orders", 1)[0].Settle(e, nil))
+		k.fill()
+		for text, want := range map[string]int{"amara lars": 0, found: 1, "said no": 1, "no said": 0} {
+			k.same(fmt.Sprintf("jobs with %q", text), len(k.all(filter.Filter{Text: text}, 10)), want)
+		}
 	}
 }
 
