@@ -121,13 +121,15 @@ func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
 			turn = turn.Add(5 * time.Millisecond)
 			return turn
 		}
-		for _, clock := range []func() time.Time{slow, func() time.Time { return turn }} {
+		step := func(clock func() time.Time, want int) {
 			done, err := s.Operations.Work(t.Context(), clock, o.ID, operation.MaxStep)
 			check(t, err)
 			other.Wait()
-			if done.Items != 400 {
-				t.Errorf("the step has %d items, want 400; then the operation is %s", done.Items, done.Operation.State)
+			if done.Items != want {
+				t.Errorf("the step has %d items, want %d; then the operation is %s", done.Items, want, done.Operation.State)
 			}
 		}
+		step(slow, 200)
+		step(func() time.Time { return turn }, 600)
 	})
 }

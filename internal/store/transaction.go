@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -59,11 +60,30 @@ func (g *gathered) Flush(t *db.Tx) error {
 	if err := g.attempts.Flush(t); err != nil || len(g.runs) == 0 {
 		return err
 	}
-	ended := make([][5]any, 0, len(g.runs))
-	for k, r := range g.runs {
-		ended = append(ended, [5]any{k.seq, k.run, r.at, r.outcome, r.group})
+	ended, err := g.endedRuns(t)
+	if err != nil {
+		return fmt.Errorf("read from where the ended runs were replayed: %w", err)
 	}
-	return g.books.RunsEnded(t, db.Rows(ended))
+	return g.books.RunsEnded(t, ended)
+}
+
+// endedRuns are the replayed runs that ended, in the order of their jobs:
+// neighbours share pages.
+func (g *gathered) endedRuns(t *db.Tx) ([]book.EndedRun, error) {
+	const query = `SELECT r.job_seq, r.run + 1, r.group_id, r.operation_id FROM json_each($1) AS e
+		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+	replays := make([][2]int64, 0, len(g.runs))
+	for k := range g.runs {
+		replays = append(replays, [2]int64{k.seq, int64(k.run - 1)})
+	}
+	slices.SortFunc(replays, func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
+	all, err := db.All(t, query, func(r *book.EndedRun) []any { return []any{&r.Seq, &r.Run, &r.Origin, &r.Operation} }, db.Rows(replays))
+	for i := range all {
+		r := &all[i]
+		end := g.runs[runKey{r.Seq, r.Run}]
+		r.At, r.Outcome, r.Group = end.at, end.outcome, end.group
+	}
+	return all, err
 }
 
 // Committed has nothing to make known (see news). It forgets the new jobs, whose

@@ -7,6 +7,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/store/db"
 )
 
@@ -33,10 +34,21 @@ type Failer interface {
 	Failed(t *db.Tx, f Failure) error
 }
 
+// EndedRun is a run that somebody had started with a replay, and that is over.
+type EndedRun struct {
+	Seq       int64 // of the job
+	Run       int
+	At        int64 // when it ended, in microseconds
+	Outcome   operation.RunOutcome
+	Group     int64 // of the failure that ended it
+	Origin    int64 // the group of the failure that was replayed, 0 when none
+	Operation int64 // that replayed it, 0 when a person did so alone
+}
+
 // RunEnder hears how the replayed runs of a transaction ended, just before its
-// commit. runs is a JSON array of [job_seq, run, at, outcome, group_id].
+// commit.
 type RunEnder interface {
-	RunsEnded(t *db.Tx, runs string) error
+	RunsEnded(t *db.Tx, runs []EndedRun) error
 }
 
 // RunResumer hears that runs, a JSON array of [job_seq, run], go on after all.
@@ -92,7 +104,7 @@ func (b *Books) Failed(t *db.Tx, f Failure) error {
 }
 
 // RunsEnded tells the books how replayed runs ended.
-func (b *Books) RunsEnded(t *db.Tx, runs string) error {
+func (b *Books) RunsEnded(t *db.Tx, runs []EndedRun) error {
 	return each(b.enders, func(book RunEnder) error { return book.RunsEnded(t, runs) })
 }
 

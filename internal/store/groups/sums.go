@@ -1,12 +1,12 @@
 package groups
 
 import (
-	"database/sql"
 	"maps"
 	"slices"
 
 	"redrive/internal/failures"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 )
@@ -89,19 +89,27 @@ func (s *sums) reopen(id int64, why failures.Reopening, at int64) {
 
 // RunsEnded counts, for the groups from which replayed runs came, how they
 // ended.
-func (b *Book) RunsEnded(t *db.Tx, runs string) error {
-	const query = `SELECT r.group_id, count(*) FILTER (WHERE e.value ->> 3 = 'succeeded'), count(*) FILTER (WHERE e.value ->> 3 = 'relapsed')
-		FROM json_each($1) AS e JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = (e.value ->> 1) - 1
-		WHERE r.group_id IN (SELECT id FROM groups) GROUP BY r.group_id`
-	err := t.Query(query, func(rows *sql.Rows) error {
-		var id, recovered, relapsed int64
-		err := rows.Scan(&id, &recovered, &relapsed)
-		d := b.sums.of(id)
-		d.recovered += recovered
-		d.relapsed += relapsed
-		return err
-	}, runs)
-	return db.Wrap(err, "count the outcomes of replayed runs")
+func (b *Book) RunsEnded(_ *db.Tx, runs []book.EndedRun) error {
+	for _, r := range runs {
+		if !b.exists(r.Origin) {
+			continue
+		}
+		switch r.Outcome {
+		case operation.RunSucceeded:
+			b.sums.of(r.Origin).recovered++
+		case operation.RunRelapsed:
+			b.sums.of(r.Origin).relapsed++
+		}
+	}
+	return nil
+}
+
+// exists reports whether a group is still there that was there before the
+// transaction.
+func (b *Book) exists(id int64) bool {
+	fingerprint, known := b.fingerprints[id]
+	now, changed := b.changed[fingerprint]
+	return known && (!changed || now != nil)
 }
 
 // Flush writes the sums.

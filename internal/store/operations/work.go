@@ -10,6 +10,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 )
 
@@ -29,7 +30,9 @@ type workItem struct {
 // share the pages that a commit writes. It takes them in chunks, and once somebody
 // waits it ends with the chunk in which its time is over.
 const (
-	chunk      = 200
+	itemRows = 4 // that an item writes
+
+	chunk      = 100 // items
 	othersWait = 10 * time.Millisecond
 )
 
@@ -39,11 +42,11 @@ const (
 // why. The clock is read when the step has its turn.
 func (b *Book) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
 	n = min(n, operation.MaxStep)
-	return db.Write(ctx, b.writer, 2*min(n, chunk), func(t *db.Tx) (done operation.Step, err error) {
+	return db.Write(ctx, b.writer, itemRows*min(n, chunk), func(t *db.Tx) (done operation.Step, err error) {
 		done.At = clock()
 		over := func() bool { return b.writer.Waited() && clock().Sub(done.At) >= othersWait }
 		done.Operation, done.Items, err = b.work(t, id, n, done.At, over)
-		t.Grew(2 * max(0, done.Items-chunk))
+		t.Grew(max(0, done.Items-chunk)) // in the same pages
 		return done, err
 	})
 }
@@ -305,20 +308,31 @@ const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 		AND operation_items.outcome = 'dropped'
 	RETURNING operation_id, 'dropped'`
 
-// outcomeQuery does so as well.
-const outcomeQuery = `UPDATE operation_items SET outcome = e.outcome, ended_at = e.at,
-		same = CASE WHEN e.outcome = 'relapsed' AND r.group_id = e.group_id THEN 1 ELSE 0 END
-	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS at, value ->> 3 AS outcome, value ->> 4 AS group_id
-		FROM json_each($1)) AS e
-	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
-	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
+// outcomeQuery finds them by their jobs as well.
+const outcomeQuery = `UPDATE operation_items SET outcome = e.outcome, ended_at = e.at, same = e.same
+	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run, value ->> 2 AS operation_id, value ->> 3 AS at, value ->> 4 AS outcome,
+		value ->> 5 AS same FROM json_each($1)) AS e
+	WHERE operation_items.job_seq = e.seq AND operation_items.run = e.run AND operation_items.operation_id = e.operation_id
 		AND operation_items.state = 'done' AND operation_items.outcome = ''
 	RETURNING operation_id, outcome`
 
 // RunsEnded writes the outcomes of replayed runs to the items of the operations
 // that replayed them, and to their meters.
-func (b *Book) RunsEnded(t *db.Tx, runs string) error {
-	return b.countOutcomes(t, outcomeQuery, runs, 1)
+func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
+	ended := make([][6]any, 0, len(runs))
+	for _, r := range runs {
+		same := 0 // 1: it failed in the same group as before
+		if r.Outcome == operation.RunRelapsed && r.Group == r.Origin {
+			same = 1
+		}
+		if r.Operation != 0 {
+			ended = append(ended, [6]any{r.Seq, r.Run - 1, r.Operation, r.At, r.Outcome, same})
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	return b.countOutcomes(t, outcomeQuery, db.Rows(ended), 1)
 }
 
 // RunsResumed takes back that these runs were dropped: they go on, and may still
