@@ -54,9 +54,10 @@ var rooms = map[string]string{
 	"store/rawtest":    "",
 	"server/view":      "access envelope rawjson redact store store/db",
 	"server/limit":     "",
-	"server/web":       "access config live rules server/limit server/view",
+	"server/compress":  "",
+	"server/web":       "access config live rules server/compress server/limit server/view",
 	"server/api":       "access envelope rawjson rules server/limit server/web webhook",
-	"server/pages": "access redact server/api server/view server/web web/static web/templates " +
+	"server/pages": "access redact server/api server/compress server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage",
 	"server":                      "access config live server/api server/limit server/pages server/view server/web",
 	"web/static":                  "",
@@ -78,8 +79,9 @@ var rooms = map[string]string{
 // owners lists the rooms in which a third-party module may be used.
 var owners = map[string]string{
 	"modernc.org/sqlite":                  "store/sqlite store/rawtest",
+	"github.com/tdewolff/minify":          "web/static",
 	"github.com/pressly/goose":            "store/sqlite",
-	"github.com/labstack/echo":            "server server/web server/api server/pages",
+	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live",
 	"github.com/prometheus/client_golang": "server cmd/dashboard",
 	"github.com/a-h/templ": "server/pages web/templates web/templates/link " +

@@ -21,7 +21,7 @@ func filled(path, id, fingerprint string) string {
 }
 
 // free are the routes that heed no parameter, and that others may call as they like.
-var free = map[string]bool{"/metrics": true, "/healthz": true, "/readyz": true, "/static/:hash/*": true}
+var free = map[string]bool{"/metrics": true, "/healthz": true, "/readyz": true, "/static/:file": true}
 
 // A misspelt parameter is refused by every route: half of a filter would be a
 // wider one.

@@ -33,7 +33,7 @@ func everyRoute(h *house, id string) [][2]string {
 
 // fillRoute is a path that matches a route.
 func fillRoute(id, path string) string {
-	return strings.NewReplacer(":id", id, ":name", "orders", ":hash/*", strings.TrimPrefix(static.Path("app.css"), "/static/")).Replace(path)
+	return strings.NewReplacer(":id", id, ":name", "orders", ":file", strings.TrimPrefix(static.Script().Path, "/static/")).Replace(path)
 }
 
 func TestGuard_HeadersOnEveryAnswer(t *testing.T) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,6 +122,22 @@ func TestPages_JobOfABatchShowsItsKey(t *testing.T) {
 	}
 }
 
+// A page has little of a long payload, so that it opens at once, and more of it
+// when somebody asks.
+func TestPages_LongPayloadsAreShownInPart(t *testing.T) {
+	h := start(t)
+	id := h.enqueue(`{"type":"t","payload":{"text":"` + strings.Repeat("a", 100<<10) + `"}}`)
+	for path, want := range map[string]int{"/jobs/" + id: 12 << 10, "/jobs/" + id + "?payload=more": 64 << 10} {
+		a := h.get(path).want(t, http.StatusOK)
+		if shown := strings.Count(a.body, "a"); shown < want || shown > want+8<<10 {
+			t.Errorf("%s shows %d bytes of the payload, want about %d", path, shown, want)
+		}
+		if more := strings.Contains(a.body, "/jobs/"+id+"?payload=more#"); more != (want == 12<<10) {
+			t.Errorf("%s leads to more: %v", path, more)
+		}
+	}
+}
+
 func TestPages_PayloadIsADownload(t *testing.T) {
 	h := start(t)
 	id := h.enqueue(`{"type":"t","payload":"<script>alert(1)</script>"}`)
@@ -135,11 +152,16 @@ func TestPages_PayloadIsADownload(t *testing.T) {
 
 func TestPages_StaticFilesAreImmutable(t *testing.T) {
 	h := start(t)
-	a := h.get(static.Path("app.css")).want(t, http.StatusOK)
-	if !strings.Contains(a.Header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/css") {
-		t.Errorf("headers %v", a.Header)
+	for _, file := range []static.File{static.Stylesheet(), static.Script()} {
+		for coding, body := range map[string][]byte{"gzip": file.Packed, "": file.Plain} {
+			a := h.get(file.Path, "Accept-Encoding", cmp.Or(coding, "identity")).want(t, http.StatusOK)
+			if a.body != string(body) || a.Header.Get("Content-Encoding") != coding || a.Header.Get("Vary") != "Accept-Encoding" ||
+				!strings.Contains(a.Header.Get("Cache-Control"), "immutable") || a.Header.Get("Content-Type") != file.Type {
+				t.Errorf("%s as %q: %d bytes with %v", file.Path, coding, len(a.body), a.Header)
+			}
+		}
 	}
-	for _, path := range []string{static.Prefix(), "/static/old/app.css", static.Prefix() + "nothing.js", static.Prefix() + "../static.go", static.Prefix() + "%2e%2e/static.go"} {
+	for _, path := range []string{"/static/", "/static/app.css", "/static/app-000000000000.css", "/static/../static.go", "/static/%2e%2e/static.go"} {
 		if a := h.get(path).want(t, http.StatusNotFound); a.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: Cache-Control %q", path, a.Header.Get("Cache-Control"))
 		}
@@ -285,7 +307,7 @@ func checkHarmless(t *testing.T, path string, d dom, seen map[string]int) {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
 				t.Errorf("%s: attribute %s=%q", path, a.Key, a.Val)
 			}
-			leads := a.Key == "href" || a.Key == "src" || a.Key == "action"
+			leads := (a.Key == "href" || a.Key == "src" || a.Key == "action") && a.Val != static.Icon()
 			if leads && !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") || leads && strings.HasPrefix(a.Val, "//") {
 				t.Errorf("%s: %s leads to %q", path, a.Key, a.Val)
 			}

@@ -203,7 +203,7 @@ func (s *Server) live(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, append(data, '\n'))
+	return s.Send(c, http.StatusOK, echo.MIMEApplicationJSON, append(data, '\n'))
 }
 
 // paramList reads which list a page shows: its filter and its first row.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
@@ -25,8 +26,8 @@ func render(t *testing.T, p page) []byte {
 	if err := p.Page().Render(context.Background(), &b); err != nil {
 		t.Fatalf("render: %v", err)
 	}
-	// The address of the stylesheet changes with its content; the page does not.
-	return bytes.ReplaceAll(b.Bytes(), []byte(static.Prefix()), []byte("/static/HASH/"))
+	// The addresses of stylesheet and script change with their content; the page does not.
+	return []byte(strings.NewReplacer(static.Stylesheet().Path, "/static/app.css", static.Script().Path, "/static/app.js").Replace(b.String()))
 }
 
 // Every state of every page, byte by byte. A change of the pages is reviewed

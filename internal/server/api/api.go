@@ -60,7 +60,7 @@ func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
 // in a browser.
 func (a *API) Routes(r *web.Routes) {
 	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error), parameters ...string) {
-		r.Get(v1+path, need, answered(h), parameters...)
+		r.Get(v1+path, need, a.answered(h), parameters...)
 	}
 	list := func(path string, h func(echo.Context) (web.Object, error), parameters ...string) {
 		get(path, access.View, h, append(parameters, "limit")...)
@@ -92,7 +92,7 @@ func (a *API) Routes(r *web.Routes) {
 	r.Post(v1+"/jobs", access.Enqueue, a.enqueue)
 	r.Post(v1+"/jobs/batch", access.Enqueue, a.enqueueBatch)
 	r.Post(v1+"/queues/:name/envelopes", access.Enqueue, a.enqueueEnvelopes)
-	r.Post(v1+"/jobs/:id/reveal", access.Reveal, answered(func(c echo.Context) (web.Object, error) {
+	r.Post(v1+"/jobs/:id/reveal", access.Reveal, a.answered(func(c echo.Context) (web.Object, error) {
 		d, err := a.Reveal(c)
 		if err != nil {
 			return nil, err
@@ -115,13 +115,13 @@ func (a *API) Routes(r *web.Routes) {
 }
 
 // answered makes a handler of a function that returns an object.
-func answered(h func(echo.Context) (web.Object, error)) echo.HandlerFunc {
+func (a *API) answered(h func(echo.Context) (web.Object, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		says, err := h(c)
 		if err != nil {
 			return err
 		}
-		return c.JSONBlob(http.StatusOK, says.Encode())
+		return a.Send(c, http.StatusOK, echo.MIMEApplicationJSON, says.Encode())
 	}
 }
 

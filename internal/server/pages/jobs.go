@@ -122,7 +122,11 @@ func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]str
 	return v, r.err
 }
 
-const previewLimit = 64 << 10 // bytes of a payload on a page
+// Bytes of a payload on a page.
+const (
+	previewLimit = 12 << 10 // with so much noise the first paint takes 38 kB
+	moreLimit    = 64 << 10 // when somebody asks for more, or for what is hidden
+)
 
 // job is the page /jobs/{id}. A job that was removed may still be in the audit
 // log; then the page says so.
@@ -134,17 +138,20 @@ func (p *Pages) job(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.jobPage(c, d, false)
+	if c.QueryParam("payload") == "more" {
+		return p.jobPage(c, d, moreLimit, false)
+	}
+	return p.jobPage(c, d, previewLimit, false)
 }
 
-// jobPage draws a job. It is redacted unless its reader was allowed to reveal
-// it.
-func (p *Pages) jobPage(c echo.Context, d history.Detail, revealed bool) error {
+// jobPage draws a job with so much of its payload. It is redacted unless its reader
+// was allowed to reveal it.
+func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed bool) error {
 	j := d.Job
 	v := jobpage.View{
 		Frame: p.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
 		DeadLetters: p.Config.DeadLetters(j.Queue), ForwardedTo: p.WebhookHost(j.Queue), NoHandler: !p.Engine.Knows(j.Type),
-		Preview: min(len(j.Payload), previewLimit),
+		Preview: min(len(j.Payload), preview), More: preview < moreLimit,
 	}
 	if since, until, ok := p.Engine.Waiting(j.ID); ok && j.State == job.Active {
 		v.Waits, v.StuckSince, v.StuckUntil = true, since.UTC(), until.UTC()
@@ -195,7 +202,7 @@ func (p *Pages) reveal(c echo.Context) error {
 		return err
 	}
 	if !web.WantsJSON(c.Request()) {
-		return p.jobPage(c, d, true)
+		return p.jobPage(c, d, moreLimit, true)
 	}
 	says, err := p.api.Detail(c, d)
 	if err != nil {

@@ -15,11 +15,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
-	"mime"
 	"net/http"
 	"net/url"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,6 +30,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/api"
+	"redrive/internal/server/compress"
 	"redrive/internal/server/web"
 	"redrive/web/static"
 	"redrive/web/templates"
@@ -74,7 +72,7 @@ func New(site *web.Site, a *api.API, began time.Time, o Options) *Pages {
 func (p *Pages) Routes(r *web.Routes) {
 	r.Page("/", access.View, p.overview)
 	r.Page("/jobs", access.View, p.jobs, web.ListParameters()...)
-	r.Page("/jobs/:id", access.View, p.job)
+	r.Page("/jobs/:id", access.View, p.job, "payload")
 	r.Get("/jobs/:id/payload", access.View, p.payload)
 	r.Page("/jobs/:id/replay", access.View, p.edit)
 	r.Post("/jobs/:id/reveal", access.Reveal, p.reveal)
@@ -90,7 +88,7 @@ func (p *Pages) Routes(r *web.Routes) {
 	r.Page("/policies", access.View, p.policies, policyParameters()...)
 	r.Page("/audit", access.View, p.audit, web.AuditParameters()...)
 	r.Page("/access", access.Manage, p.access)
-	r.Get("/static/:hash/*", access.Public, p.static, web.AnyParameter)
+	r.Get("/static/:file", access.Public, p.static, web.AnyParameter)
 	for _, act := range p.api.Acts() {
 		r.Post(act.Path, access.Operate, p.form(act))
 	}
@@ -148,7 +146,7 @@ func (p *Pages) Show(c echo.Context, status int, page templ.Component) error {
 	if err := page.Render(context.WithoutCancel(c.Request().Context()), b); err != nil {
 		return fmt.Errorf("render %s: %w", c.Path(), err)
 	}
-	return c.HTMLBlob(status, rebased(p.options.BasePath, b.Bytes()))
+	return p.Send(c, status, echo.MIMETextHTMLCharsetUTF8, rebased(p.options.BasePath, b.Bytes()))
 }
 
 // address matches an attribute that holds an address on this server. Quotes in
@@ -241,16 +239,20 @@ func (p *Pages) Problem(c echo.Context, f web.Failure) error {
 	return p.Show(c, f.Kind.Status, view.Page())
 }
 
-// static sends an embedded file. Its address changes with its content, so
-// browsers may keep it for ever.
+// static sends the stylesheet or the script. The address changes with the
+// content, so browsers may keep it for ever.
 func (p *Pages) static(c echo.Context) error {
-	name := path.Clean(c.Param("*"))
-	data, err := fs.ReadFile(static.FS(), name)
-	if err != nil || "/static/"+c.Param("hash")+"/" != static.Prefix() {
+	file, ok := static.Find(c.Request().URL.Path)
+	if !ok {
 		return echo.ErrNotFound
 	}
 	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	return c.Blob(http.StatusOK, cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream"), data)
+	c.Response().Header().Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	if !compress.TakesGzip(c.Request()) {
+		return c.Blob(http.StatusOK, file.Type, file.Plain)
+	}
+	c.Response().Header().Set(echo.HeaderContentEncoding, "gzip")
+	return c.Blob(http.StatusOK, file.Type, file.Packed)
 }
 
 // form returns the handler of the form of an act.

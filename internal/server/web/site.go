@@ -30,6 +30,7 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/server/compress"
 	"redrive/internal/server/view"
 )
 
@@ -65,6 +66,7 @@ type Engine struct {
 
 // Site is what every handler works with.
 type Site struct {
+	compress.Sender
 	View   *view.View
 	Config *config.Config
 	Hub    *live.Hub

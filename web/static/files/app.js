@@ -2,18 +2,25 @@
 
 import * as actions from "./actions.js";
 import * as copy from "./copy.js";
+import * as job from "./job.js";
 import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
 import * as operation from "./operation.js";
+import * as policies from "./policies.js";
 import * as selection from "./selection.js";
 import * as suggest from "./suggest.js";
 import * as times from "./times.js";
 
-times.start();
-actions.start();
-copy.start();
-keyboard.start();
-selection.start();
-suggest.start();
-live.start();
-operation.start();
+// Whoever is not logged in sees a page without anything to keep current.
+if (document.body.dataset.live) {
+  times.start();
+  actions.start();
+  copy.start();
+  keyboard.start();
+  selection.start();
+  suggest.start();
+  live.start();
+  job.start();
+  operation.start();
+  policies.start();
+}

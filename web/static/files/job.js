@@ -27,6 +27,9 @@ async function copyLink(event) {
   if (!(await copied(link, link.href))) location.assign(link.href);
 }
 
-const head = find("[data-moves]");
-if (head) watch(head);
-for (const link of all("[data-copy-link]")) link.addEventListener("click", copyLink);
+/** Starts when the page shows a job. */
+export function start() {
+  const head = find("[data-moves]");
+  if (head) watch(head);
+  for (const link of all("[data-copy-link]")) link.addEventListener("click", copyLink);
+}

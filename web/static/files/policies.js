@@ -61,11 +61,14 @@ function showResult(page) {
   announce(find("[data-summary]", result)?.textContent ?? "");
 }
 
-form.addEventListener("input", () => {
-  clearTimeout(timer);
-  timer = setTimeout(update, pause);
-});
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  update();
-});
+/** Starts when the page has the form. */
+export function start() {
+  form?.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, pause);
+  });
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    update();
+  });
+}

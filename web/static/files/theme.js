@@ -1,4 +1,4 @@
-// The theme: light, dark, or as the system. This is the one classic script, in
+// The theme: light, dark, or as the system. This is no module: it runs at once, in
 // the head, so that a page is never drawn in the wrong theme first.
 (() => {
   "use strict";

@@ -42,6 +42,7 @@ type View struct {
 	Recent      []job.Job     // the newest jobs of the type, the newest first
 	RecentSlow  bool          // they took too long to find
 	Preview     int           // bytes of the payload that are shown; all of it is one link away
+	More        bool          // this page can show more of it
 	Trail       []audit.Entry // of the audit log, about this job, newest first
 	Revealed    bool          // nothing is redacted, this once
 }

@@ -48,8 +48,14 @@ func decimal(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Asset is the address of a file of package static.
-func Asset(name string) templ.SafeURL { return templ.SafeURL(static.Path(name)) }
+// Stylesheet is the address of the stylesheet of all pages.
+func Stylesheet() templ.SafeURL { return templ.SafeURL(static.Stylesheet().Path) }
+
+// Script is the address of the script of all pages.
+func Script() templ.SafeURL { return templ.SafeURL(static.Script().Path) }
+
+// Icon is the icon of the tab, written as an address.
+func Icon() templ.SafeURL { return templ.SafeURL(static.Icon()) }
 
 // Overview is the front page.
 func Overview() templ.SafeURL { return "/" }
@@ -77,6 +83,9 @@ func WorkerAction(action string) templ.SafeURL { return path("workers", action) 
 
 // Job is the page of a job.
 func Job(id string) templ.SafeURL { return path("jobs", id) }
+
+// MoreOfJob is the page of a job with more of its payload.
+func MoreOfJob(id string) templ.SafeURL { return with(Job(id), "payload", "more") + "#h-payload" }
 
 // JobAction is where a form acts on a job: "replay", "discard", "cancel",
 // "forward".
