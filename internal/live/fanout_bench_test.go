@@ -78,11 +78,17 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// BenchmarkFanOut: one change, told to a thousand pages over real TCP. It reports
+// BenchmarkFanOut: one change, told to so many pages over real TCP. It reports
 // when the last of them knew, and what each costs the server: the memory of both
-// ends less that of a thousand ends that watch a server which does nothing.
+// ends less that of as many ends that watch a server which does nothing.
 func BenchmarkFanOut(b *testing.B) {
-	const clients = 1000
+	for _, clients := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchmarkFanOut(b, clients) })
+	}
+}
+
+func benchmarkFanOut(b *testing.B, clients int) {
+	silents := make(chan net.Conn, clients)
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -90,17 +96,21 @@ func BenchmarkFanOut(b *testing.B) {
 			return
 		}
 		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		b.Cleanup(func() { conn.Close() })
+		silents <- conn
 	}))
-	bare := fanOut(b, silent.Listener.Addr().String(), clients, func(int64) {})
+	bare, hangUp := fanOut(b, silent.Listener.Addr().String(), clients, func(int64) {})
+	for range clients {
+		(<-silents).Close()
+	}
+	hangUp() // their descriptors are needed again
 	silent.Close()
 
 	all := &totals{}
 	hub := New(all, Options{MaxPerIP: clients})
 	server := httptest.NewServer(hub)
 	arrived := make(chan int64, clients)
-	cost := fanOut(b, server.Listener.Addr().String(), clients, func(seq int64) { arrived <- seq })
-	b.Cleanup(func() { hub.Close(); server.Close() })
+	cost, hangUp := fanOut(b, server.Listener.Addr().String(), clients, func(seq int64) { arrived <- seq })
+	b.Cleanup(func() { hub.Close(); hangUp(); server.Close() })
 	await(arrived, clients, 0)
 
 	var took []time.Duration
@@ -114,21 +124,26 @@ func BenchmarkFanOut(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-last-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-last-p99")
-	b.ReportMetric(float64(int64(cost)-int64(bare))/clients/1024, "kB/client")
+	b.ReportMetric(float64(int64(cost)-int64(bare))/float64(clients)/1024, "kB/client")
 }
 
-// fanOut connects so many watchers and returns the memory that it took.
-func fanOut(b *testing.B, address string, clients int, seen func(int64)) uint64 {
+// fanOut connects so many watchers. It returns the memory that it took, and what
+// ends them.
+func fanOut(b *testing.B, address string, clients int, seen func(int64)) (cost uint64, hangUp func()) {
 	b.Helper()
 	before := inUse()
 	var reading sync.WaitGroup
-	b.Cleanup(reading.Wait) // after all connections were closed, which is the order of cleanups
-	for range clients {
-		w := watch(b, address)
-		reading.Go(func() { w.seqs(seen) })
-		b.Cleanup(func() { w.conn.Close() })
+	watchers := make([]watcher, clients)
+	for i := range watchers {
+		watchers[i] = watch(b, address)
+		reading.Go(func() { watchers[i].seqs(seen) })
 	}
-	return inUse() - before
+	return inUse() - before, func() {
+		for _, w := range watchers {
+			w.conn.Close()
+		}
+		reading.Wait()
+	}
 }
 
 // await waits until so many pages have seen a total.
