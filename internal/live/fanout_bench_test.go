@@ -79,8 +79,9 @@ func inUse() uint64 {
 }
 
 // BenchmarkFanOut: one change, told to so many pages over real TCP. It reports
-// when the last of them knew, and what each costs the server: the memory of both
-// ends less that of as many ends that watch a server which does nothing.
+// when the last of them knew, also in multiples of what it takes just to write that
+// often, and what each costs the server: the memory of both ends less that of as
+// many ends that watch a server which does nothing.
 func BenchmarkFanOut(b *testing.B) {
 	for _, clients := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchmarkFanOut(b, clients) })
@@ -98,17 +99,15 @@ func benchmarkFanOut(b *testing.B, clients int) {
 		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		silents <- conn
 	}))
-	bare, hangUp := fanOut(b, silent.Listener.Addr().String(), clients, func(int64) {})
-	for range clients {
-		(<-silents).Close()
-	}
+	arrived := make(chan int64, clients)
+	bare, hangUp := fanOut(b, silent.Listener.Addr().String(), clients, func(seq int64) { arrived <- seq })
+	raw := writeAll(b, silents, clients, arrived)
 	hangUp() // their descriptors are needed again
 	silent.Close()
 
 	all := &totals{}
 	hub := New(all, Options{MaxPerIP: clients})
 	server := httptest.NewServer(hub)
-	arrived := make(chan int64, clients)
 	cost, hangUp := fanOut(b, server.Listener.Addr().String(), clients, func(seq int64) { arrived <- seq })
 	b.Cleanup(func() { hub.Close(); hangUp(); server.Close() })
 	await(arrived, clients, 0)
@@ -123,8 +122,36 @@ func benchmarkFanOut(b *testing.B, clients int) {
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-last-p50")
+	b.ReportMetric(float64(took[len(took)/2])/float64(raw), "raw-writes-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-last-p99")
 	b.ReportMetric(float64(int64(cost)-int64(bare))/float64(clients)/1024, "kB/client")
+}
+
+// writeAll is the median time in which one goroutine writes a message of the usual
+// size to every connection and the last has it. It closes the connections.
+func writeAll(b *testing.B, conns <-chan net.Conn, clients int, arrived <-chan int64) time.Duration {
+	b.Helper()
+	var all []net.Conn
+	for range clients {
+		conn := <-conns
+		defer conn.Close()
+		all = append(all, conn)
+	}
+	var took []time.Duration
+	for seq := range int64(21) {
+		begin := time.Now()
+		text := fmt.Sprintf(`{"seq":%d,"pad":"%0500d"}`, seq, 0)
+		frame := append([]byte{0x81, 126, byte(len(text) >> 8), byte(len(text))}, text...)
+		for _, conn := range all {
+			if _, err := conn.Write(frame); err != nil {
+				b.Fatal(err)
+			}
+		}
+		await(arrived, clients, seq)
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
 }
 
 // fanOut connects so many watchers. It returns the memory that it took, and what
