@@ -69,7 +69,7 @@ func (p pruner) once(ctx context.Context) {
 // How soon failures become searchable.
 const (
 	searchPause  = 200 * time.Millisecond // after a commit: failures often come many at once
-	searchPeriod = 2 * time.Second        // between two sweeps, while so much fails that these take long
+	searchPeriod = time.Second            // between two sweeps, while so much fails that these take long
 	searchShare  = 10                     // a sweep may take one part in so many of a shorter period
 	searchIdle   = time.Second            // without a failure, after which the index is put in order
 	searchAgain  = 10 * time.Second       // after the index could not be written
@@ -104,18 +104,36 @@ func (s searcher) changed(changes []job.Change) {
 func (s searcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		begin := time.Now()
-		_, err := s.sweep(ctx)
-		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
-		if err != nil && ctx.Err() == nil {
+		if _, err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("New failures cannot be found by a search yet. It is tried again.", "error", err, "again_in", searchAgain)
-			next = time.Now().Add(searchAgain)
-			s.notify()
+			sleep(ctx, searchAgain)
+			continue
 		}
+		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
 		s.wait(ctx)
+		s.gather(ctx, next)
+	}
+}
+
+// gather lets failures come together, for as long as they keep coming and the time
+// of the next sweep has not come.
+func (s searcher) gather(ctx context.Context, next time.Time) {
+	for more := true; more && ctx.Err() == nil; {
+		sleep(ctx, searchPause)
 		select {
-		case <-ctx.Done():
-		case <-time.After(max(searchPause, time.Until(next))):
+		case <-s.failed:
+			more = time.Now().Before(next)
+		default:
+			more = false
 		}
+	}
+}
+
+// sleep waits, but not longer than ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 			return nil, fmt.Errorf("settle job %s: %w", e.ID, err)
 		}
 	}
-	return stale, s.tx.completed.Flush(t)
+	return stale, db.Steps(t, s.tx.completed.Flush, s.tx.failed.Flush)
 }
 
 // settle writes down how one execution ended. from is the job as it ran, to as
@@ -139,8 +139,6 @@ func started(t *db.Tx, claimed *job.Job, a job.Attempt) error {
 // end moves the job on.
 func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	const release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
-	const failed = `UPDATE jobs SET state = $5, list_state = $5, changed_at = $4, attempts = $6, finished_at = $7, run_at = $8,
-		reason = $9, letter = $10, error_type = $11, error_message = $12, group_id = $13` + token
 	at := db.Micros(to.ChangedAt)
 	switch {
 	case to.State == job.Completed:
@@ -151,7 +149,7 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	case !e.Attempt.Outcome.Counted():
 		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt))
 	}
-	return t.ExecExactly(1, failed, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
+	return s.tx.failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
 		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
 }
 

@@ -24,11 +24,11 @@ type gathered struct {
 	paused   bool                // a queue was paused
 	resumed  bool                // a queue was resumed
 
-	jobs, bodies, keys, completed, attempts db.Batch
+	jobs, bodies, keys, completed, failed, attempts db.Batch
 }
 
-// newGathered makes the batches. completed ends executions that succeeded, many at
-// once. Nothing changes a completed job any more, so its row is the record of its
+// newGathered makes the batches. completed ends executions that succeeded, and failed
+// those that failed, many at once. Nothing changes a completed job any more, so its row is the record of its
 // last attempt too (see the view executions): one row less to write for each job
 // that does its work.
 func newGathered() gathered {
@@ -40,6 +40,10 @@ func newGathered() gathered {
 		completed: db.NewBatch(5, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
 			reason = '', error_type = '', error_message = '' FROM (VALUES `,
 			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
+		failed: db.NewBatch(13, `UPDATE jobs SET changed_at = s.column4, state = s.column5, list_state = s.column5, attempts = s.column6,
+			finished_at = s.column7, run_at = s.column8, reason = s.column9, letter = s.column10, error_type = s.column11,
+			error_message = s.column12, group_id = s.column13 FROM (VALUES `,
+			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
 		attempts: rows.Recording(),
 	}
 }
@@ -49,7 +53,7 @@ func newGathered() gathered {
 func (g *gathered) Begin() {
 	g.changes, g.messages, g.runs = nil, map[message]job.Job{}, map[runKey]endedRun{}
 	g.paused, g.resumed = false, false
-	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.keys, &g.completed, &g.attempts} {
+	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.keys, &g.completed, &g.failed, &g.attempts} {
 		b.Reset()
 	}
 }

@@ -115,7 +115,7 @@ const (
 
 // maxSegments is how many parts the index may have before each step also joins
 // some. A search spends 40 µs on each.
-const maxSegments = 64
+const maxSegments = 128
 
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
