@@ -34,12 +34,18 @@ type dispatcher struct {
 	problem error         // of the last call
 	broken  bool          // that call ended the store: there is no further one
 	timer   *time.Timer
+
+	began  []job.Token   // from the hand, which is not written down yet
+	commit time.Duration // that a call takes
+	held   time.Time     // when to look after the hand; zero: it is empty
 }
 
 // queue is what the dispatcher knows of a queue.
 type queue struct {
 	workers int
 	ready   bool // it may hold jobs that can be claimed
+	urgent  int  // jobs that came and should start before some that are in hand
+	pace
 
 	aside time.Duration // the pause after its last claim, which was refused; zero: it was not
 	again time.Time     // the end of that pause
@@ -110,22 +116,32 @@ func (d *dispatcher) over() bool {
 
 // collect takes in what ended and what moved since the last round.
 func (d *dispatcher) collect() {
-	ended, news := d.active.take()
 	now := time.Now()
+	d.held = d.active.giveBack(now, d.life.reached(stopping))
+	ended, news := d.active.take()
 	if len(d.pending) == 0 {
 		d.pending = ended
 	} else {
 		d.pending = append(d.pending, ended...)
 	}
 	for _, o := range ended {
+		q := d.queue(o.job.Queue)
 		if at := o.settlement.RunAt; !at.IsZero() && !at.After(now) {
-			d.queue(o.job.Queue).ready = true // claimed again in the call that settles it
+			q.ready = true // claimed again in the call that settles it
+		}
+		if o.settlement.Unbegun == 0 {
+			q.measured(o.settlement.Attempt.FinishedAt.Sub(o.settlement.Attempt.StartedAt))
 		}
 	}
 	for name, ready := range news.queues {
 		q := d.queue(name)
 		q.ready = q.ready || ready
 	}
+	for name, n := range news.urgent {
+		q := d.queue(name)
+		q.urgent = min(q.urgent+n, q.workers)
+	}
+	d.began = append(d.began, news.began...)
 	d.due = earlier(d.due, news.due)
 	if news.look || reached(d.due, now) {
 		d.lookEverywhere()
@@ -160,14 +176,18 @@ func (d *dispatcher) catchUp() bool {
 	return true
 }
 
-// exchange writes what is pending, and claims as much as can start at once.
+// exchange writes what is pending, and claims as much as can start at once, or
+// while the next call lasts.
 func (d *dispatcher) exchange() {
 	claim := d.claim(time.Now())
-	if len(d.pending) == 0 && len(claim.Free) == 0 {
+	defer d.active.redeem(claim)
+	if len(d.pending)+len(claim.Free)+len(claim.Ahead)+len(claim.Began) == 0 {
 		return
 	}
 	batch := d.pending
+	begin := time.Now()
 	claimed, stale, err := d.o.Store.Exchange(context.Background(), settlements(batch), claim)
+	d.commit += (time.Since(begin) - d.commit) / 8
 	switch {
 	case job.OwnFault(err):
 		d.separate(claim)
@@ -176,13 +196,14 @@ func (d *dispatcher) exchange() {
 		d.fail(err)
 		return
 	}
-	d.pending = nil
+	d.pending, d.began = nil, nil
 	d.recovered()
 	d.start(claimed)
+	d.fillWorkers(claim.Ahead)
 	d.active.release(batch)
 	d.announce(batch, stale)
 	d.noteEmpty(claim, claimed)
-	if d.asks && len(claim.Free) > 0 {
+	if d.asks && len(claim.Free)+len(claim.Ahead) > 0 {
 		d.askDue(claim.Now)
 	}
 	if d.life.reached(stopping) {
@@ -190,12 +211,16 @@ func (d *dispatcher) exchange() {
 	}
 }
 
-// claim asks for jobs of the queues that may have some, for the workers that
-// are free. While calls fail it asks for none until all outcomes are written.
+// claim asks for jobs of the queues that may have some: for the workers that are
+// free, which are promised to them, and for those that will be. While calls fail it
+// asks for none until all outcomes are written.
 func (d *dispatcher) claim(now time.Time) job.Claim {
-	c := job.Claim{Worker: d.o.Name, Now: now, Lease: d.o.Lease, Free: map[string]int{}}
+	c := job.Claim{Worker: d.o.Name, Now: now, Lease: d.o.Lease, Free: map[string]int{}, Ahead: map[string]int{}}
 	if d.o.UnknownType == retry.UnknownHold {
 		c.Knows = d.knows
+	}
+	if d.began = d.active.stillRunning(d.began); d.backoff == 0 {
+		c.Began = d.began
 	}
 	d.cut = false
 	if d.life.reached(stopping) || d.paused.Load() || d.backoff > 0 && len(d.pending) > 0 {
@@ -206,16 +231,30 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 		if !q.ready || q.again.After(now) {
 			continue
 		}
-		free := q.workers - d.active.inUse(name)
-		if free > room {
-			free, d.cut = room, true
-		}
+		free, cut := d.active.promise(name, q.workers, room)
 		if free > 0 {
 			c.Free[name] = free
 			room -= free
 		}
+		if d.cut = d.cut || cut; cut {
+			continue
+		}
+		if n := d.ahead(name, q); n > 0 {
+			c.Ahead[name] = n
+		}
 	}
 	return c
+}
+
+// ahead is how many more jobs of a queue to take in hand: what its workers end
+// while a call lasts, and whatever goes before what is in hand.
+func (d *dispatcher) ahead(name string, q *queue) int {
+	if !d.mayBegin(name) {
+		return 0
+	}
+	n := max(0, q.during(d.commit, q.workers)-d.active.inHand(name)) + q.urgent
+	q.urgent = 0
+	return n
 }
 
 // noteEmpty remembers the queues that gave less than was asked for: they are
@@ -225,9 +264,13 @@ func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	for _, j := range claimed {
 		got[j.Queue]++
 	}
-	for name, free := range claim.Free {
-		d.queues[name].ready = got[name] == free
-		if d.cut && got[name] < free {
+	for name, q := range d.queues {
+		asked := claim.Free[name] + claim.Ahead[name]
+		if asked == 0 {
+			continue
+		}
+		q.ready = got[name] == asked
+		if d.cut && got[name] < claim.Free[name] {
 			d.notify() // another queue can have its place
 		}
 	}
@@ -244,30 +287,36 @@ func (d *dispatcher) askDue(claimed time.Time) {
 	d.due, d.asks = due, false
 }
 
-// start hands claimed jobs to their handlers. One that need not run, or cannot,
-// takes the same way: its worker is what bounds how much is under way.
-func (d *dispatcher) start(claimed []job.Job) {
+// start hands claimed jobs to their handlers, or keeps them in hand. One that need
+// not run, or cannot, takes the same way: its worker is what bounds how much is
+// under way.
+func (e *Engine) start(claimed []job.Job) {
 	now := time.Now()
 	for i := range claimed {
-		x := d.newExecution(claimed[i], now)
-		w, ok := d.active.admit(x, now.Add(d.o.StuckAfter))
+		j := &claimed[i]
+		if j.Unbegun {
+			e.active.keepInHand(j, now)
+			continue
+		}
+		x := e.newExecution(j, now)
+		w, ok := e.active.admit(x, now.Add(e.o.StuckAfter))
 		switch {
 		case !ok:
 			x.stopClock()
-			d.pending = append(d.pending, d.settle(&x.job, x.interrupted()))
+			e.add(givenBack(x))
 		case w != nil:
 			x.stopClock()
-			d.limit = earlier(d.limit, w.until)
-			d.o.Log.Info("A job waits, because the handler of an earlier execution has not returned.",
-				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue, "until", w.until)
+			e.logWait(w)
 		default:
-			d.limit = earlier(d.limit, x.limit)
-			d.handlers.hand(x)
+			e.handlers.hand(x)
 		}
 	}
-	if len(d.pending) > 0 {
-		d.notify()
-	}
+}
+
+func (e *Engine) logWait(w *wait) {
+	j := w.x.job
+	e.o.Log.Info("A job waits, because the handler of an earlier execution has not returned.",
+		"job", j.ID, "type", j.Type, "queue", j.Queue, "until", w.until)
 }
 
 // fail keeps everything for a later try, or for none when the store broke.
@@ -304,7 +353,8 @@ func (d *dispatcher) recovered() {
 // sleep waits until it is woken, or for the next moment at which there is work.
 func (d *dispatcher) sleep() {
 	now := time.Now()
-	next := earlier(earlier(d.limit, d.hold.wakes()), now.Add(maxSleep))
+	d.limit = earlier(d.limit, d.active.newLimit())
+	next := earlier(earlier(earlier(d.limit, d.held), d.hold.wakes()), now.Add(maxSleep))
 	if d.again.After(now) {
 		next = earlier(next, d.again)
 	} else {
@@ -324,6 +374,9 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 		fenced[token] = true
 	}
 	for _, o := range batch {
+		if o.settlement.Unbegun == job.GivenBack {
+			continue
+		}
 		if !fenced[o.job.Token] {
 			e.o.Settled(*o.job, o.settlement)
 			continue
@@ -336,8 +389,10 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 // news is what the dispatcher has not yet heard of jobs that moved.
 type news struct {
 	queues map[string]bool // queues of which there is news; true: with jobs that can be claimed
+	urgent map[string]int  // jobs that came and go before some that are in hand, by queue
 	due    time.Time       // when the earliest of the waiting jobs that we heard of may run
 	look   bool            // something changed that names no job
+	began  []job.Token     // executions that were in hand and have begun
 }
 
 // hear takes in changes, none for those that name no job, and reports whether
@@ -350,7 +405,7 @@ func (s *executions) hear(changes []job.Change) (relevant bool) {
 		n.look = true
 	}
 	if n.queues == nil {
-		n.queues = map[string]bool{}
+		n.queues, n.urgent = map[string]bool{}, map[string]int{}
 	}
 	for _, c := range changes {
 		switch {
@@ -363,6 +418,9 @@ func (s *executions) hear(changes []job.Change) (relevant bool) {
 			n.due = earlier(n.due, c.RunAt)
 		default: // also when it was held: a claim that had to hold many may have left more
 			n.queues[c.Queue] = true
+			if s.overtakes(c) {
+				n.urgent[c.Queue]++
+			}
 		}
 		relevant = true
 	}

@@ -124,11 +124,13 @@ func New(o Options) (*Engine, error) {
 		active: executions{
 			leased: map[job.Token]*execution{}, quarantined: map[job.Token]bool{}, busy: map[string]int{},
 			stuck: map[string]*execution{}, waiting: map[string]*wait{},
+			hand: map[string][]inHand{}, promised: map[string]int{},
 		},
 		life: life{
 			drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
 		},
 	}
+	e.active.mayBegin = e.mayBegin
 	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
 	e.outbox.short = e.meet
 	e.handlers = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
@@ -237,6 +239,11 @@ func (e *Engine) tookOver(letters []outcome) {
 	e.behind.Store(false)
 }
 
+// mayBegin reports whether jobs of a queue may begin that are in hand.
+func (e *Engine) mayBegin(queue string) bool {
+	return !e.paused.Load() && !e.hold.on() && !e.o.Store.QueuePaused(queue)
+}
+
 func (e *Engine) knows(typ string) bool {
 	_, ok := e.o.Handlers(typ)
 	return ok
@@ -260,7 +267,10 @@ func (e *Engine) Changed(changes []job.Change) {
 
 // Pause ends the claiming of jobs until Resume: what runs goes on and is
 // settled. It survives no restart.
-func (e *Engine) Pause() { e.paused.Store(true) }
+func (e *Engine) Pause() {
+	e.paused.Store(true)
+	e.notify() // what is in hand is given back
+}
 
 // Resume ends a pause. Jobs that became available meanwhile are claimed.
 func (e *Engine) Resume() {
@@ -310,6 +320,9 @@ type Store interface {
 	Ping(ctx context.Context) error
 	// QueueNames lists the queues that have, or had, jobs.
 	QueueNames() []string
+	// QueuePaused reports whether claims keep away from a queue, as of the last
+	// commit. It is asked for every job and must be quick.
+	QueuePaused(queue string) bool
 }
 
 // Options configure an engine. Those without a default are required.

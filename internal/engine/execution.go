@@ -33,8 +33,8 @@ const (
 // the way, or the wait for an earlier handler. The fields below the line are
 // guarded by the mutex of [executions].
 type execution struct {
-	job     job.Job
-	handler Handler // nil: none is to run, ending says why
+	job     *job.Job // shared with its outcome, and not to be changed
+	handler Handler  // nil: none is to run, ending says why
 	ctx     runContext
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer // of the ttr
@@ -51,14 +51,14 @@ type execution struct {
 }
 
 // newExecution prepares what is to be done for a claimed job.
-func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
+func (e *Engine) newExecution(j *job.Job, now time.Time) *execution {
 	h, ok := e.o.Handlers(j.Type)
 	x := withoutHandler(j)
 	switch {
 	case !ok:
-		x.ending = e.unknown(j, now)
+		x.ending = e.unknown(*j, now)
 	case j.Expired(now):
-		x.ending = e.expired(j, now)
+		x.ending = e.expired(*j, now)
 	default:
 		x.handler = h
 		x.startClock(cmp.Or(max(j.Timeout, 0), e.o.Timeout), now)
@@ -67,7 +67,7 @@ func (e *Engine) newExecution(j job.Job, now time.Time) *execution {
 }
 
 // withoutHandler returns an execution of which no handler is to know.
-func withoutHandler(j job.Job) *execution {
+func withoutHandler(j *job.Job) *execution {
 	return &execution{job: j, cancel: func(error) {}}
 }
 
@@ -97,13 +97,21 @@ func (c *runContext) Err() error {
 	return err
 }
 
-// run executes a handler, if there is one. It may end by a panic or by
-// runtime.Goexit; finish comes last in any case.
-func (e *Engine) run(x *execution) {
-	defer e.finish(x)
+// run executes a handler, if there is one, and returns the next execution for its
+// worker, or nil. The handler may end by a panic or by runtime.Goexit; finish comes
+// last in any case.
+func (e *Engine) run(x *execution) (next *execution) {
+	returned := false
+	defer func() {
+		if next = e.finish(x); next != nil && !returned { // this goroutine is lost
+			e.handlers.hand(next)
+		}
+	}()
 	if x.handler != nil {
 		x.call()
 	}
+	returned = true
+	return nil
 }
 
 func (x *execution) call() {
@@ -113,7 +121,7 @@ func (x *execution) call() {
 			x.ending = panicked(recover())
 		}
 	}()
-	err := x.handler(&x.ctx, x.job)
+	err := x.handler(&x.ctx, *x.job)
 	x.ending = x.judge(err) // the error's own methods may panic, too
 	returned = true
 }
@@ -203,28 +211,30 @@ func (x *execution) stopClock() {
 }
 
 // finish hands on the outcome of an execution whose handler returned, unless
-// somebody has decided it before, and frees its worker. A worker is not free
-// before its dead letter is delivered: a receiver that is slow slows down what
-// it receives from.
-func (e *Engine) finish(x *execution) {
+// somebody has decided it before, and gives its worker to the next job in hand, or
+// frees it. A worker is not free before its dead letter is delivered: a receiver
+// that is slow slows down what it receives from.
+func (e *Engine) finish(x *execution) (next *execution) {
 	x.stopClock()
 	if x.short != nil {
 		e.meet(x.short) // before its worker is free
 	}
 	var o outcome
 	if !e.active.returned(x) {
-		o = e.settle(&x.job, x.ending)
+		o = e.settle(x.job, x.ending)
 	}
-	cause := e.active.finish(x, o)
+	held, cause := e.active.finish(x, o)
 	switch {
 	case cause != nil: // it can have come just now
 		e.o.Log.Info("A handler returned after its execution had ended. Its result was dropped.",
 			"job", x.job.ID, "type", x.job.Type, "outcome", x.ending.Outcome, "cause", cause)
 	case o.sends:
 		e.outbox.deliver(o)
-		e.active.freeLater(x)
+		held = e.active.freeLater(x)
 	}
+	next = e.startNext(held)
 	e.notify()
+	return next
 }
 
 // giveUp ends the executions whose handlers should have returned by now. They
@@ -233,7 +243,7 @@ func (e *Engine) finish(x *execution) {
 func (e *Engine) giveUp(now time.Time) {
 	overdue := e.abandon(errTimeout, func(x *execution) bool { return !x.returned && reached(x.limit, now) })
 	for _, x := range overdue {
-		e.outbox.postLater(func() outcome { return e.settle(&x.job, x.outlasted()) })
+		e.outbox.postLater(func() outcome { return e.settle(x.job, x.outlasted()) })
 	}
 }
 
@@ -312,7 +322,7 @@ type Handler func(ctx context.Context, j job.Job) error
 
 // pool has the goroutines in which handlers run.
 type pool struct {
-	run    func(*execution)
+	run    func(*execution) (next *execution)
 	tasks  chan *execution // to goroutines that are idle
 	closed <-chan struct{} // no more tasks come
 	all    sync.WaitGroup
@@ -332,7 +342,9 @@ func (p *pool) hand(x *execution) {
 // takes the goroutine with it.
 func (p *pool) work(x *execution) {
 	for {
-		p.run(x)
+		for x != nil {
+			x = p.run(x)
+		}
 		select {
 		case x = <-p.tasks:
 		case <-p.closed:

@@ -21,8 +21,12 @@ type executions struct {
 	busy        map[string]int           // workers in use, by queue
 	ended       []outcome                // to be written; for the dispatcher
 	news        news                     // for the dispatcher
+	limit       time.Time                // the first limit that the dispatcher does not know of
 	stuck       map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
 	waiting     map[string]*wait         // jobs that wait for one of these, by their id
+	hand        map[string][]inHand      // claimed, and without a worker; by queue, in the order in which they start
+	promised    map[string]int           // free workers for which a claim is under way, by queue
+	mayBegin    func(queue string) bool  // what is in hand; called with the mutex held
 }
 
 // close lets no more executions begin.
@@ -38,18 +42,41 @@ func (s *executions) begin(x *execution) {
 	s.busy[x.job.Queue]++
 }
 
-// free gives back the worker of an execution. The caller holds the mutex.
-func (s *executions) free(x *execution) {
-	if s.busy[x.job.Queue]--; s.busy[x.job.Queue] == 0 {
-		delete(s.busy, x.job.Queue)
+// free gives back a worker. The caller holds the mutex.
+func (s *executions) free(queue string) {
+	if s.busy[queue]--; s.busy[queue] == 0 {
+		delete(s.busy, queue)
 	}
 }
 
-// freeLater gives back a worker that finish left in use.
-func (s *executions) freeLater(x *execution) {
+// freeLater passes on a worker that finish left in use.
+func (s *executions) freeLater(x *execution) (next *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.free(x)
+	return s.passOn(x.job.Queue)
+}
+
+// promise keeps free workers of a queue for a claim, at most so many; cut says that
+// more are free.
+func (s *executions) promise(queue string, workers, most int) (n int, cut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := workers - s.busy[queue] - s.promised[queue]
+	if n = min(free, most); n > 0 {
+		s.promised[queue] += n
+	}
+	return max(0, n), free > most
+}
+
+// redeem ends the promises of a claim: its jobs have their workers.
+func (s *executions) redeem(c job.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for queue, n := range c.Free {
+		if s.promised[queue] -= n; s.promised[queue] == 0 {
+			delete(s.promised, queue)
+		}
+	}
 }
 
 // keep holds the lease of an execution that somebody else had, until its
@@ -72,9 +99,9 @@ func (s *executions) returned(x *execution) (ended bool) {
 }
 
 // finish takes the outcome of an execution whose handler returned, unless its
-// end was decided before, for the cause that it gives. It frees the worker,
+// end was decided before, for the cause that it gives. It passes the worker on,
 // unless the dead letter is to be sent first.
-func (s *executions) finish(x *execution, o outcome) (cause error) {
+func (s *executions) finish(x *execution, o outcome) (next *execution, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stuck[x.job.ID] == x {
@@ -83,12 +110,11 @@ func (s *executions) finish(x *execution, o outcome) (cause error) {
 	if x.cause == nil {
 		x.ended = true
 		if o.sends {
-			return nil
+			return nil, nil
 		}
 		s.ended = append(s.ended, o)
 	}
-	s.free(x)
-	return x.cause
+	return s.passOn(x.job.Queue), x.cause
 }
 
 // add takes an outcome that is to be written.
@@ -118,11 +144,16 @@ func (s *executions) take() ([]outcome, news) {
 	return ended, heard
 }
 
-// left counts the workers in use and the outcomes that are to be written.
+// left counts the workers in use, and the outcomes that are to be written, now or
+// when what is in hand is given back.
 func (s *executions) left() (busy, unwritten int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.busy), len(s.ended)
+	unwritten = len(s.ended)
+	for _, held := range s.hand {
+		unwritten += len(held)
+	}
+	return len(s.busy), unwritten
 }
 
 // running counts the workers in use by queue.
@@ -132,21 +163,28 @@ func (s *executions) running() map[string]int {
 	return maps.Clone(s.busy)
 }
 
-// inUse counts the workers of a queue that are in use.
-func (s *executions) inUse(queue string) int {
+// allInUse counts the workers in use, and those that are promised.
+func (s *executions) allInUse() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.busy[queue]
+	return s.inUseOrPromised()
 }
 
-// allInUse counts the workers in use.
-func (s *executions) allInUse() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, busy := range s.busy {
-		n += busy
+// inUseOrPromised is allInUse for who holds the mutex.
+func (s *executions) inUseOrPromised() (n int) {
+	for _, workers := range []map[string]int{s.busy, s.promised} {
+		for _, busy := range workers {
+			n += busy
+		}
 	}
 	return n
+}
+
+// inHand counts the jobs of a queue that are in hand.
+func (s *executions) inHand(queue string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.hand[queue])
 }
 
 // release forgets the leases of executions that are settled.
@@ -221,6 +259,16 @@ func (s *executions) abandonAll(cause error, which func(*execution) bool) (all [
 	return all
 }
 
+// newLimit is the first limit that the dispatcher did not know of: of a handler, or
+// of the wait for an earlier one.
+func (s *executions) newLimit() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.limit
+	s.limit = time.Time{}
+	return limit
+}
+
 // nextLimit is the first moment at which a handler may have to be given up, or
 // has been waited for long enough.
 func (s *executions) nextLimit(now time.Time) (limit time.Time) {
@@ -244,10 +292,16 @@ func (s *executions) began(token job.Token) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.leased[token]
-	if x == nil || s.waits(x) {
+	if x == nil || s.waits(x) || s.isInHand(x) {
 		return time.Time{}, false
 	}
 	return x.job.StartedAt, true
+}
+
+// isInHand reports whether an execution waits for a worker. The caller holds the
+// mutex.
+func (s *executions) isInHand(x *execution) bool {
+	return slices.ContainsFunc(s.hand[x.job.Queue], func(h inHand) bool { return h.x == x })
 }
 
 // stuckHandlers lists those that go on although their executions have ended,
@@ -257,7 +311,7 @@ func (s *executions) stuckHandlers() []job.Stuck {
 	defer s.mu.Unlock()
 	var all []job.Stuck
 	for _, x := range s.stuck {
-		all = append(all, job.Stuck{Job: x.job, Since: x.gone})
+		all = append(all, job.Stuck{Job: *x.job, Since: x.gone})
 	}
 	slices.SortFunc(all, func(a, b job.Stuck) int { return a.Since.Compare(b.Since) })
 	return all
@@ -287,8 +341,10 @@ func (s *executions) admit(x *execution, until time.Time) (w *wait, ok bool) {
 		return nil, false
 	}
 	if w := s.postpone(x, until); w != nil {
+		s.limit = earlier(s.limit, w.until)
 		return w, true
 	}
+	s.limit = earlier(s.limit, x.limit)
 	s.begin(x)
 	return nil, true
 }
@@ -312,9 +368,9 @@ func (s *executions) postpone(x *execution, until time.Time) *wait {
 func (d *dispatcher) startWaiting(now time.Time) {
 	workers := func(queue string) int { return d.queue(queue).workers }
 	for w := d.active.nextWait(now, workers); w != nil; w = d.active.nextWait(now, workers) {
-		j := w.x.job
+		j := *w.x.job
 		j.StartedAt = now.UTC()
-		x := d.newExecution(j, now)
+		x := d.newExecution(&j, now)
 		began, late := d.active.beginWaiting(w, x)
 		if !began {
 			x.stopClock()

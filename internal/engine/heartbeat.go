@@ -78,7 +78,7 @@ func (e *Engine) reapable(token job.Token) bool {
 func (e *Engine) post(outcomes []outcome) {
 	for _, o := range outcomes {
 		if o.sends {
-			e.active.keep(withoutHandler(*o.job))
+			e.active.keep(withoutHandler(o.job))
 		}
 		e.outbox.post(o)
 	}
@@ -88,6 +88,10 @@ func (e *Engine) post(outcomes []outcome) {
 func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 	outcomes := make([]outcome, len(jobs))
 	for i, j := range jobs {
+		if j.Unbegun {
+			outcomes[i] = outcome{job: &jobs[i], settlement: j.Doubt(now.UTC())}
+			continue
+		}
 		verb := "ran out"
 		if j.LeaseUntil.After(now) {
 			verb = "would have run out"

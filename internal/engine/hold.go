@@ -160,6 +160,13 @@ func (h *hold) room(running, most int) int {
 	return 0
 }
 
+// on reports whether there is a shortage.
+func (h *hold) on() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.now.Since.IsZero()
+}
+
 // wakes is when the hold is to be looked after; zero: never.
 func (h *hold) wakes() time.Time {
 	h.mu.Lock()

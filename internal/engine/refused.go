@@ -89,14 +89,18 @@ func (d *dispatcher) separate(claim job.Claim) {
 // claimApart asks each queue by itself, so that one from which nothing can be
 // claimed holds up no other. That one is asked again after a pause.
 func (d *dispatcher) claimApart(claim job.Claim) {
-	for name, free := range claim.Free {
+	for name := range d.queues {
 		one := claim
-		one.Free = map[string]int{name: free}
+		one.Free, one.Ahead = map[string]int{name: claim.Free[name]}, map[string]int{name: claim.Ahead[name]}
+		if one.Free[name]+one.Ahead[name] == 0 {
+			continue
+		}
 		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
 		switch {
 		case err == nil:
 			d.queues[name].aside = 0
 			d.start(claimed)
+			d.fillWorkers(one.Ahead)
 			d.noteEmpty(one, claimed)
 		case job.OwnFault(err):
 			d.putAside(name, err)

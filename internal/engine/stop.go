@@ -130,7 +130,7 @@ func closed(done <-chan struct{}) bool {
 // their workers.
 func (e *Engine) interrupt(which func(*execution) bool) {
 	for _, x := range e.abandon(errStopping, which) {
-		e.outbox.post(e.settle(&x.job, x.interrupted()))
+		e.outbox.post(e.settle(x.job, x.interrupted()))
 	}
 }
 

@@ -118,6 +118,7 @@ type Job struct {
 	State      State
 	Letter     Letter
 	Held       bool // available, but no handler knows its type
+	Unbegun    bool // active: not known to have begun; available: it was not when its process died
 	Attempts   int  // completed cycles in this run
 	Priority   int  // higher first
 	Payload    []byte
@@ -207,6 +208,7 @@ type Change struct {
 	Held        bool
 	Attempts    int
 	MaxAttempts int
+	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time
 	Failed      bool // the change settled a failed attempt
@@ -221,7 +223,7 @@ func (c Change) Status() Status {
 func (j Job) Changed() Change {
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
-		Attempts: j.Attempts, MaxAttempts: j.Policy.Limit(), RunAt: j.RunAt, ChangedAt: j.ChangedAt,
+		Attempts: j.Attempts, MaxAttempts: j.Policy.Limit(), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 	}
 }
 
@@ -231,6 +233,8 @@ type Claim struct {
 	Now    time.Time
 	Lease  time.Duration
 	Free   map[string]int        // queue: how many can start at once
+	Ahead  map[string]int        // queue: how many more are taken in hand, to start when workers become free
+	Began  []Token               // executions that were taken in hand and have begun since
 	Knows  func(typ string) bool // nil: every type. A job of an unknown type is held
 }
 

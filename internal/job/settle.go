@@ -107,7 +107,31 @@ type Settlement struct {
 	Reason  retry.Reason // why it ended without success
 	Letter  Letter
 	Cause   fingerprint.Cause // of a failure
+	Unbegun Unbegun
 	Delivery
+}
+
+// Unbegun says of a job that was in hand that its execution did not begin, as far
+// as is known. It loses no attempt and keeps its place in the queue.
+type Unbegun int
+
+const (
+	GivenBack Unbegun = iota + 1 // it did not begin, and there is nothing to record
+	Doubtful                     // its process died: the next execution counts, whatever is known
+)
+
+// GiveBack is the settlement of a job that was taken in hand and has not begun.
+func (j Job) GiveBack() Settlement {
+	return Settlement{Token: j.Token, State: Available, Unbegun: GivenBack, Attempt: Attempt{Outcome: Interrupted}}
+}
+
+// Doubt is the settlement of a job that was in the hand of a process that died.
+// Whether it had begun is not known, so that its attempt is not charged.
+func (j Job) Doubt(now time.Time) Settlement {
+	s := j.Settle(Ending{Outcome: Interrupted, FinishedAt: now, Error: ErrorInfo{Type: "not_begun", Message: "worker " + j.Worker +
+		" is gone. It had taken the job in hand, and nothing shows that the job had begun, so this attempt does not count."}}, nil)
+	s.RunAt, s.Unbegun = time.Time{}, Doubtful
+	return s
 }
 
 // Delivery is what became of a dead letter on its way out. The zero value: it

@@ -87,7 +87,7 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 // under way loses its lease: whatever it still reports is stale, and its attempt
 // is recorded as cancelled.
 func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
-	const update = `UPDATE jobs SET state = 'cancelled', list_state = 'cancelled', letter = '', held = 0, reason = $2,
+	const update = `UPDATE jobs SET state = 'cancelled', list_state = 'cancelled', letter = '', held = 0, unbegun = 0, reason = $2,
 		changed_at = $3, finished_at = $3 WHERE seq = $1`
 	return s.act(ctx, about(id, "job.cancel", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
 		if from.Run != run {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -16,21 +15,36 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// claim takes, in each queue that is not paused, as many of the next jobs as
-// can start.
+// claim takes, in each queue that is not paused, as many of the next jobs as can
+// start, and as many more as are wanted in hand.
 func (s *Store) claim(t *db.Tx, c job.Claim) ([]job.Job, error) {
 	var claimed []job.Job
-	for _, queue := range slices.Sorted(maps.Keys(c.Free)) {
-		if c.Free[queue] <= 0 || s.known.isPaused(queue) {
+	for _, queue := range queuesAsked(c) {
+		if s.known.isPaused(queue) {
 			continue
 		}
-		jobs, err := s.claimQueue(t, c, queue, c.Free[queue])
+		jobs, err := s.claimQueue(t, c, queue)
 		if err != nil {
 			return nil, fmt.Errorf("claim from queue %s: %w", queue, err)
 		}
 		claimed = joined(claimed, jobs)
 	}
 	return claimed, nil
+}
+
+// queuesAsked names the queues from which jobs are wanted, sorted.
+func queuesAsked(c job.Claim) []string {
+	all := make([]string, 0, len(c.Free)+len(c.Ahead))
+	for queue := range c.Free {
+		all = append(all, queue)
+	}
+	for queue := range c.Ahead {
+		if _, too := c.Free[queue]; !too {
+			all = append(all, queue)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // joined appends, without copying in the usual case that one of them is empty:
@@ -47,29 +61,36 @@ func joined(a, b []job.Job) []job.Job {
 // so the claimer comes again for the rest.
 const maxHeld = 2000
 
-// claimQueue holds the jobs that nobody knows, so that they are not looked at
-// again, and goes on to the next ones until n are found.
-func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string, n int) ([]job.Job, error) {
-	var claimed []job.Job
-	for held := 0; len(claimed) < n && held < maxHeld; {
-		next, err := s.candidates(t, queue, c.Now, n-len(claimed))
+// claimQueue takes the next jobs of a queue. Those of types that nobody knows are
+// held, so that they are not looked at again, and others are taken in their place.
+func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, error) {
+	free := max(0, c.Free[queue])
+	n := free + max(0, c.Ahead[queue])
+	if n == 0 {
+		return nil, nil
+	}
+	var known []job.Job
+	for held := 0; held < maxHeld; {
+		next, err := s.candidates(t, queue, c.Now, n)
 		if err != nil {
 			return nil, err
 		}
-		known, unknown := sortOut(next, c.Knows)
+		var unknown []job.Job
+		if known, unknown = sortOut(next, c.Knows); len(unknown) == 0 {
+			break
+		}
 		if err := s.hold(t, unknown, c.Now); err != nil {
 			return nil, err
 		}
 		held += len(unknown)
-		if known, err = s.take(t, c, known); err != nil {
-			return nil, err
-		}
-		claimed = joined(claimed, known)
-		if len(unknown) == 0 {
-			break
-		}
 	}
-	return claimed, nil
+	free = min(free, len(known))
+	begun, err := s.take(t, c, known[:free], false)
+	if err != nil {
+		return nil, err
+	}
+	inHand, err := s.take(t, c, known[free:], true)
+	return joined(begun, inHand), err
 }
 
 // candidates returns the next n jobs of a queue: of the available ones those
@@ -118,10 +139,12 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 	return known, unknown
 }
 
-// take starts executions of jobs, and returns these as they are then.
-func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) ([]job.Job, error) {
+// take starts executions of jobs, and returns these as they are then. A job that
+// is taken in hand is not known to have begun, unless it was not known the last
+// time either: one that kills its process must not run for ever.
+func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) ([]job.Job, error) {
 	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
-		worker = $3, lease_until = $4, last_seen = $2`
+		worker = $3, lease_until = $4, last_seen = $2, unbegun = CASE WHEN unbegun = 0 THEN $5 ELSE 0 END`
 	const these = ` WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
 		return nil, nil
@@ -131,7 +154,7 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) ([]job.Job, error) {
 	if slices.ContainsFunc(jobs, func(j job.Job) bool { return j.State != job.Available }) {
 		query = update + `, list_state = ''` + these
 	}
-	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until)); err != nil {
+	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until), inHand); err != nil {
 		return nil, err
 	}
 	if err := knowGroups(t, jobs); err != nil {
@@ -140,7 +163,24 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job) ([]job.Job, error) {
 	return s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
+		j.Unbegun = inHand && !j.Unbegun
 	}), nil
+}
+
+// noteBegun notes that executions that were taken in hand have begun. Those that were
+// fenced off since are no longer known.
+func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
+	const update = `UPDATE jobs SET unbegun = 0 WHERE seq IN (SELECT value FROM json_each($1))`
+	seqs := make([]int64, 0, len(all))
+	for _, token := range all {
+		if j, ok := s.known.execution(token); ok {
+			seqs = append(seqs, j.Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	return t.ExecExactly(len(seqs), update, db.Numbers(seqs))
 }
 
 // knowGroups fills in the error groups of jobs that wait for a claim. Only those

@@ -24,9 +24,11 @@ type exchanged struct {
 // key, message id and note), and the tokens of settlements that changed nothing
 // because the execution had lost its lease.
 func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
-	weight := len(settle)
-	for _, n := range claim.Free {
-		weight += n
+	weight := len(settle) + len(claim.Began)
+	for _, wanted := range []map[string]int{claim.Free, claim.Ahead} {
+		for _, n := range wanted {
+			weight += n
+		}
 	}
 	ended := make([]job.Settlement, len(settle))
 	for i, e := range settle {
@@ -36,6 +38,9 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 		stale, err := s.settleAll(t, ended)
 		if err != nil {
 			return exchanged{}, err
+		}
+		if err := s.noteBegun(t, claim.Began); err != nil {
+			return exchanged{}, fmt.Errorf("note what has begun: %w", err)
 		}
 		claimed, err := s.claim(t, claim)
 		return exchanged{claimed, stale}, err
@@ -74,7 +79,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	if err := s.end(t, e, from, to); err != nil {
 		return err
 	}
-	if e.Attempt.Outcome != job.Succeeded {
+	if e.Attempt.Outcome != job.Succeeded && e.Unbegun != job.GivenBack {
 		if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, e.Attempt); err != nil {
 			return err
 		}
@@ -109,7 +114,7 @@ func cleaned(e job.Settlement) job.Settlement {
 func settled(j job.Job, s *job.Settlement) job.Job {
 	at := db.FromMicros(db.Micros(s.Attempt.FinishedAt))
 	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
-	j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
+	j.Worker, j.LeaseUntil, j.LastSeen, j.Unbegun = "", time.Time{}, time.Time{}, s.Unbegun == job.Doubtful
 	if !s.RunAt.IsZero() {
 		j.RunAt = s.RunAt
 	}
@@ -126,28 +131,28 @@ func settled(j job.Job, s *job.Settlement) job.Job {
 // that it holds, but the table has the last word.
 const token = ` WHERE seq = $1 AND run = $2 AND execution = $3 AND state = 'active'`
 
-// started corrects who ran a job that succeeded, and since when, where the
-// attempt says otherwise than the claim.
-func started(t *db.Tx, claimed *job.Job, a job.Attempt) error {
-	const update = `UPDATE jobs SET worker = $2, started_at = $3 WHERE seq = $1`
-	if a.Worker == claimed.Worker && db.Micros(a.StartedAt) == db.Micros(claimed.StartedAt) {
+// worked corrects who ran a job that succeeded, where the attempt says otherwise
+// than the claim.
+func worked(t *db.Tx, claimed *job.Job, a job.Attempt) error {
+	const update = `UPDATE jobs SET worker = $2 WHERE seq = $1`
+	if a.Worker == claimed.Worker {
 		return nil
 	}
-	return t.ExecExactly(1, update, claimed.Seq, a.Worker, db.Micros(a.StartedAt))
+	return t.ExecExactly(1, update, claimed.Seq, a.Worker)
 }
 
 // end moves the job on.
 func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
-	const release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6` + token
+	const release = `UPDATE jobs SET state = $5, changed_at = $4, run_at = $6, unbegun = $7` + token
 	at := db.Micros(to.ChangedAt)
 	switch {
 	case to.State == job.Completed:
-		if err := started(t, from, e.Attempt); err != nil {
+		if err := worked(t, from, e.Attempt); err != nil {
 			return err
 		}
-		return s.tx.completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts)
+		return s.tx.completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts, db.Micros(e.Attempt.StartedAt))
 	case !e.Attempt.Outcome.Counted():
-		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt))
+		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt), to.Unbegun)
 	}
 	return s.tx.failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
 		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)

@@ -143,6 +143,7 @@ func (s *Store) load(ctx context.Context) error {
 		func(src db.Source) error { return s.known.load(src, active) }, s.loadRevision)
 	if err == nil {
 		s.publish()
+		s.publishPauses()
 	}
 	return err
 }

@@ -37,12 +37,12 @@ func newGathered() gathered {
 			run_at, enqueued_at, changed_at, key) VALUES `, ""),
 		bodies: db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, ""),
 		keys:   db.NewBatch(4, `INSERT INTO job_keys (job_seq, caller, key, content) VALUES `, ""),
-		completed: db.NewBatch(5, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5,
-			reason = '', error_type = '', error_message = '' FROM (VALUES `,
+		completed: db.NewBatch(6, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5, started_at = s.column6,
+			unbegun = 0, reason = '', error_type = '', error_message = '' FROM (VALUES `,
 			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
 		failed: db.NewBatch(13, `UPDATE jobs SET changed_at = s.column4, state = s.column5, list_state = s.column5, attempts = s.column6,
 			finished_at = s.column7, run_at = s.column8, reason = s.column9, letter = s.column10, error_type = s.column11,
-			error_message = s.column12, group_id = s.column13 FROM (VALUES `,
+			error_message = s.column12, group_id = s.column13, unbegun = 0 FROM (VALUES `,
 			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
 		attempts: rows.Recording(),
 	}
@@ -161,6 +161,7 @@ type news struct {
 	onCommit func([]job.Change)
 	revision int64 // of the database: it rises with each commit that changed something
 	snapshot atomic.Pointer[job.Snapshot]
+	paused   atomic.Pointer[map[string]bool] // the queues that are
 }
 
 // publisher is the last participant of every transaction: it counts the revision
@@ -195,6 +196,9 @@ func (p *publisher) Committed(t *db.Tx) {
 	p.s.news.revision++
 	p.s.publish()
 	tx, tell := &p.s.tx, p.s.news.onCommit
+	if tx.paused || tx.resumed {
+		p.s.publishPauses()
+	}
 	if tell == nil {
 		return
 	}
@@ -213,6 +217,16 @@ func (s *Store) publish() {
 		Operations: s.Operations.UnderWay(), OpenGroups: s.Groups.Open(),
 	})
 }
+
+// publishPauses makes known which queues are paused.
+func (s *Store) publishPauses() {
+	paused := s.known.pausedQueues()
+	s.news.paused.Store(&paused)
+}
+
+// QueuePaused reports whether claims keep away from a queue, as of the last commit,
+// from memory.
+func (s *Store) QueuePaused(queue string) bool { return (*s.news.paused.Load())[queue] }
 
 // Snapshot returns the totals and depths as of the last commit, from memory.
 func (s *Store) Snapshot() job.Snapshot {
@@ -240,6 +254,8 @@ type known interface {
 	isPaused(queue string) bool
 	// setPaused pauses or resumes a queue.
 	setPaused(queue string, on bool)
+	// pausedQueues are those that are paused as of the last commit.
+	pausedQueues() map[string]bool
 	// mayWait reports whether a queue may have jobs in a state.
 	mayWait(queue string, state job.State) bool
 	// number is the number of a new job, and newest that of the newest one.
@@ -333,6 +349,8 @@ func (m *memory) isPaused(queue string) bool {
 }
 
 func (m *memory) setPaused(queue string, on bool) { m.pausedNow[queue] = on }
+
+func (m *memory) pausedQueues() map[string]bool { return maps.Clone(m.paused) }
 
 func (m *memory) mayWait(queue string, state job.State) bool {
 	return m.counters.Depth(queue, job.Status(state)) != 0

@@ -19,7 +19,7 @@ import (
 // The columns of a job in the order in which scan reads them, and those of its
 // body as scanWhole does. Most lists do without bodies.
 const (
-	Columns = `seq, id, queue, type, state, letter, held, run, attempts, execution, priority, policy_id, ttr,
+	Columns = `seq, id, queue, type, state, letter, held, unbegun, run, attempts, execution, priority, policy_id, ttr,
 		run_at, enqueued_at, started_at, finished_at, changed_at, worker, lease_until, last_seen,
 		reason, error_type, error_message, key, group_id`
 	BodyColumns = `expires_at, trace_id, message_id, note, meta, payload, envelope`
@@ -43,18 +43,18 @@ func FoundFor(limit int) Found {
 
 // row is where the columns of one row are read to, for every row anew.
 type row struct {
-	job                                                                 job.Job
-	policy                                                              int64
-	state, letter, reason                                               string
-	held, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
-	fields                                                              []any // of Columns, in their order
+	job                                                                          job.Job
+	policy                                                                       int64
+	state, letter, reason                                                        string
+	held, unbegun, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
+	fields                                                                       []any // of Columns, in their order
 }
 
 func newRow() *row {
 	r := new(row)
 	j := &r.job
 	r.fields = []any{
-		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
+		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &r.unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
 		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
 		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
 	}
@@ -76,7 +76,8 @@ func (f *Found) Scan(rows *sql.Rows, extra ...any) error {
 // read is the job whose columns were scanned.
 func (r *row) read() job.Job {
 	j := r.job
-	j.State, j.Letter, j.Reason, j.Held = job.State(r.state), job.Letter(r.letter), retry.Reason(r.reason), r.held != 0
+	j.State, j.Letter, j.Reason = job.State(r.state), job.Letter(r.letter), retry.Reason(r.reason)
+	j.Held, j.Unbegun = r.held != 0, r.unbegun != 0
 	j.Timeout = time.Duration(r.ttr) * time.Microsecond
 	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
 	j.StartedAt, j.FinishedAt = db.FromMicros(r.started), db.FromMicros(r.finished)
@@ -113,7 +114,7 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 // it, and the claim overwrites when it entered its state. Workers have no use
 // for its newest error, its keys and its note. Each column of each row has its
 // price.
-const NextColumns = `seq, id, type, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
+const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
 	expires_at, trace_id, meta, payload, envelope`
 
 // ScanNext appends the job of a row that waits to be claimed; known has its
@@ -122,7 +123,7 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 	j, policy := f.grow(known)
 	var ttr, runAt, enqueued, expires int64
 	var meta []byte
-	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Run, &j.Attempts, &j.Execution, &j.Priority, policy, &ttr,
+	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, policy, &ttr,
 		&runAt, &enqueued, &expires, &j.TraceID, &meta, &j.Payload, &j.Envelope)
 	j.Meta, j.Timeout, j.ExpiresAt = meta, time.Duration(ttr)*time.Microsecond, db.FromMicros(expires)
 	j.RunAt, j.EnqueuedAt = db.FromMicros(runAt), db.FromMicros(enqueued)

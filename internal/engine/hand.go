@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"redrive/internal/job"
+)
+
+// A worker that ends a job while a commit is written would be idle until the next
+// one, so the engine claims more jobs than can start at once: as many as its
+// workers will end during a commit. They are in hand: leased, and started by the
+// workers themselves as these become free.
+//
+// A job in hand has not begun, and is charged no attempt when the process dies.
+// That one has begun is written down with the next claim, which the end of the job
+// before it brings about. A job that begins and takes its process with it before
+// that is taken in hand once more without being charged, and no further time.
+//
+// Nobody waits for what is in hand: a job of a higher priority that arrives is
+// claimed on top of it and starts first, and whatever has not begun within handFor
+// is given back, as it is when its queue or the engine is paused.
+
+const (
+	// aheadOfWorkers bounds what is in hand for each worker.
+	aheadOfWorkers = 4
+	// handFor is how long a job is in hand at most.
+	handFor = time.Second
+)
+
+// inHand is a job that was claimed before a worker was free.
+type inHand struct {
+	x     *execution // has the lease; without a handler
+	taken time.Time
+}
+
+// keepInHand takes a claimed job in hand, behind those of the same priority.
+func (s *executions) keepInHand(j *job.Job, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := withoutHandler(j)
+	s.leased[j.Token] = x
+	all := s.hand[j.Queue]
+	at, _ := slices.BinarySearchFunc(all, j.Priority, func(h inHand, priority int) int {
+		if h.x.job.Priority >= priority {
+			return -1
+		}
+		return 1
+	})
+	s.hand[j.Queue] = slices.Insert(all, at, inHand{x, now})
+}
+
+// fromHand takes the next job out of the hand, if it may begin; nil: none. The
+// caller holds the mutex.
+func (s *executions) fromHand(queue string) *execution {
+	for len(s.hand[queue]) > 0 && !s.closed && s.mayBegin(queue) {
+		x := s.hand[queue][0].x
+		s.setHand(queue, s.hand[queue][1:])
+		if !x.ended { // nobody fenced it off
+			return x
+		}
+	}
+	return nil
+}
+
+// setHand keeps no queue without jobs. The caller holds the mutex.
+func (s *executions) setHand(queue string, left []inHand) {
+	if len(left) == 0 {
+		delete(s.hand, queue)
+		return
+	}
+	s.hand[queue] = left
+}
+
+// passOn gives the worker of an execution that has ended to the next job in hand,
+// or frees it. The caller holds the mutex.
+func (s *executions) passOn(queue string) (next *execution) {
+	if next = s.fromHand(queue); next == nil {
+		s.free(queue)
+	}
+	return next
+}
+
+// beginFromHand puts an execution in the place of a job that was taken out of the
+// hand. When it cannot begin, next is the one that has its worker now, if any.
+func (s *executions) beginFromHand(held, x *execution, until time.Time) (begun bool, w *wait, next *execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case held.ended:
+	case s.closed:
+		held.ended = true
+		s.ended = append(s.ended, givenBack(held))
+	default:
+		held.ended = true
+		if w = s.postpone(x, until); w == nil {
+			s.leased[x.job.Token] = x
+			s.news.began = append(s.news.began, x.job.Token)
+			s.limit = earlier(s.limit, x.limit)
+			return true, nil, nil
+		}
+		s.limit = earlier(s.limit, w.until)
+	}
+	return false, w, s.passOn(x.job.Queue)
+}
+
+// startNext starts the job to which a worker was passed on, or the next one that
+// can begin; nil: none can. Here its ttr begins.
+func (e *Engine) startNext(held *execution) *execution {
+	for held != nil {
+		now := time.Now()
+		j := *held.job
+		j.StartedAt = now.UTC()
+		x := e.newExecution(&j, now)
+		begun, w, next := e.active.beginFromHand(held, x, now.Add(e.o.StuckAfter))
+		if begun {
+			return x
+		}
+		x.stopClock()
+		if w != nil {
+			e.logWait(w)
+		}
+		held = next
+	}
+	return nil
+}
+
+// fillWorkers gives free workers to what is in hand: they became free while it was
+// claimed.
+func (d *dispatcher) fillWorkers(queues map[string]int) {
+	for name := range queues {
+		for x := d.active.forFreeWorker(name, d.queue(name).workers, d.o.MaxRunning); x != nil; {
+			if x = d.startNext(x); x != nil {
+				d.handlers.hand(x)
+				x = d.active.forFreeWorker(name, d.queue(name).workers, d.o.MaxRunning)
+			}
+		}
+	}
+}
+
+// forFreeWorker takes a worker for the next job in hand; nil: none is free, or
+// nothing is in hand.
+func (s *executions) forFreeWorker(queue string, workers, most int) *execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[queue]+s.promised[queue] >= workers || s.inUseOrPromised() >= most {
+		return nil
+	}
+	x := s.fromHand(queue)
+	if x != nil {
+		s.busy[queue]++
+	}
+	return x
+}
+
+// giveBack takes out of the hand what may not begin now, or did not in time, and
+// hands it on to be written. It says when to look again.
+func (s *executions) giveBack(now time.Time, all bool) (again time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for queue, held := range s.hand {
+		every := all || !s.mayBegin(queue)
+		kept := held[:0:0]
+		for _, h := range held {
+			late := h.taken.Add(handFor)
+			switch {
+			case h.x.ended:
+			case every || !late.After(now):
+				h.x.ended = true
+				s.ended = append(s.ended, givenBack(h.x))
+			default:
+				kept = append(kept, h)
+				again = earlier(again, late)
+			}
+		}
+		s.setHand(queue, kept)
+	}
+	return again
+}
+
+// givenBack is the outcome of a job in hand that does not begin.
+func givenBack(x *execution) outcome {
+	return outcome{job: x.job, settlement: x.job.GiveBack()}
+}
+
+// overtakes reports whether a job would start before one that is in hand. The
+// caller holds the mutex.
+func (s *executions) overtakes(c job.Change) bool {
+	held := s.hand[c.Queue]
+	return len(held) > 0 && held[len(held)-1].x.job.Priority < c.Priority
+}
+
+// stillRunning says which of these executions still run.
+func (s *executions) stillRunning(tokens []job.Token) []job.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(tokens, func(token job.Token) bool {
+		x := s.leased[token]
+		return x == nil || x.ended
+	})
+}
+
+// pace is how many jobs of a queue its workers end while a commit is written, as
+// far as the last ones showed.
+type pace struct {
+	took time.Duration // of an execution
+}
+
+// measured takes in an execution; the newest count most.
+func (p *pace) measured(took time.Duration) { p.took += (took - p.took) / 8 }
+
+// during is how many jobs so many workers end in a time, as far as is useful.
+func (p *pace) during(commit time.Duration, workers int) int {
+	each := float64(commit) / float64(max(p.took, 1))
+	return int(float64(workers) * min(each, aheadOfWorkers))
+}
