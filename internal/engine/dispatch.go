@@ -63,7 +63,7 @@ func newDispatcher(e *Engine) *dispatcher {
 func (d *dispatcher) queue(name string) *queue {
 	q, ok := d.queues[name]
 	if !ok {
-		q = &queue{workers: d.o.Workers(name)}
+		q = &queue{workers: d.active.workersOf(name)}
 		d.queues[name] = q
 	}
 	return q
@@ -215,10 +215,8 @@ func (d *dispatcher) exchange() {
 // free, which are promised to them, and for those that will be. While calls fail it
 // asks for none until all outcomes are written.
 func (d *dispatcher) claim(now time.Time) job.Claim {
-	c := job.Claim{Worker: d.o.Name, Now: now, Lease: d.o.Lease, Free: map[string]int{}, Ahead: map[string]int{}}
-	if d.o.UnknownType == retry.UnknownHold {
-		c.Knows = d.knows
-	}
+	c := d.newClaim(now)
+	c.Ahead = map[string]int{}
 	if d.began = d.active.stillRunning(d.began); d.backoff == 0 {
 		c.Began = d.began
 	}
@@ -244,6 +242,44 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 		}
 	}
 	return c
+}
+
+// newClaim is a claim of nothing.
+func (e *Engine) newClaim(now time.Time) job.Claim {
+	c := job.Claim{Worker: e.o.Name, Now: now, Lease: e.o.Lease, Free: map[string]int{}}
+	if e.o.UnknownType == retry.UnknownHold {
+		c.Knows = e.knows
+	}
+	return c
+}
+
+// Offer asks for jobs that just became available, for the workers that are free and
+// that no claim of the dispatcher's has been promised.
+func (e *Engine) Offer(queues []string) job.Claim {
+	c := e.newClaim(time.Now())
+	if e.behind.Load() || e.life.reached(stopping) {
+		return c
+	}
+	for _, queue := range queues {
+		if !e.mayBegin(queue) {
+			continue
+		}
+		room := e.o.MaxRunning - e.active.allInUse()
+		if free, _ := e.active.promise(queue, e.active.workersOf(queue), room); free > 0 {
+			c.Free[queue] = free
+		}
+	}
+	return c
+}
+
+// Took starts what was claimed for an offer.
+func (e *Engine) Took(c job.Claim, claimed []job.Job) {
+	e.active.took(claimed)
+	e.start(claimed)
+	e.active.redeem(c)
+	if len(claimed) > 0 {
+		e.notify() // they have limits
+	}
 }
 
 // ahead is how many more jobs of a queue to take in hand: what its workers end
@@ -404,12 +440,14 @@ func (s *executions) hear(changes []job.Change) (relevant bool) {
 	if relevant = len(changes) == 0; relevant {
 		n.look = true
 	}
+	taken := s.taken
+	s.taken = nil
 	if n.queues == nil {
 		n.queues, n.urgent = map[string]bool{}, map[string]int{}
 	}
 	for _, c := range changes {
 		switch {
-		case c.State != job.Available && c.State != job.Scheduled && c.State != job.Retryable:
+		case c.State != job.Available && c.State != job.Scheduled && c.State != job.Retryable || taken[c.Token.ID]:
 			continue
 		case c.State != job.Available && c.RunAt.After(time.Now()):
 			if _, known := n.queues[c.Queue]; !known {

@@ -124,7 +124,7 @@ func New(o Options) (*Engine, error) {
 		active: executions{
 			leased: map[job.Token]*execution{}, quarantined: map[job.Token]bool{}, busy: map[string]int{},
 			stuck: map[string]*execution{}, waiting: map[string]*wait{},
-			hand: map[string][]inHand{}, promised: map[string]int{},
+			hand: map[string][]inHand{}, promised: map[string]int{}, workers: map[string]int{}, askWorkers: o.Workers,
 		},
 		life: life{
 			drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
@@ -178,6 +178,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("start the engine: %w", err)
 	}
 	e.heartbeat.Go(e.beat)
+	e.life.unserved = e.o.Store.Serve(e)
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
@@ -314,6 +315,8 @@ type Store interface {
 	// NextDue is the earliest time after a moment at which a waiting job may run;
 	// zero for none.
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
+	// Serve offers jobs in the transactions that make them available, until end.
+	Serve(to job.Taker) (end func())
 	// Unhold frees the jobs that were held for want of a handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
 	// Ping reports whether anything can be written.

@@ -25,6 +25,9 @@ type executions struct {
 	stuck       map[string]*execution    // ended, but the handler has not returned; the newest of each job, by its id
 	waiting     map[string]*wait         // jobs that wait for one of these, by their id
 	hand        map[string][]inHand      // claimed, and without a worker; by queue, in the order in which they start
+	workers     map[string]int           // of each queue
+	askWorkers  func(queue string) int   // once for each queue
+	taken       map[string]bool          // jobs that were claimed in the transaction that made them available, of which we hear next
 	promised    map[string]int           // free workers for which a claim is under way, by queue
 	mayBegin    func(queue string) bool  // what is in hand; called with the mutex held
 }
@@ -66,6 +69,36 @@ func (s *executions) promise(queue string, workers, most int) (n int, cut bool) 
 		s.promised[queue] += n
 	}
 	return max(0, n), free > most
+}
+
+// workersOf is how many workers a queue has.
+func (s *executions) workersOf(queue string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.allWorkers(queue)
+}
+
+// allWorkers is workersOf for who holds the mutex.
+func (s *executions) allWorkers(queue string) int {
+	n, known := s.workers[queue]
+	if !known {
+		n = s.askWorkers(queue)
+		s.workers[queue] = n
+	}
+	return n
+}
+
+// took notes jobs that need not be claimed when we hear that they are available.
+func (s *executions) took(claimed []job.Job) {
+	if len(claimed) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken = make(map[string]bool, len(claimed))
+	for _, j := range claimed {
+		s.taken[j.ID] = true
+	}
 }
 
 // redeem ends the promises of a claim: its jobs have their workers.
@@ -366,8 +399,7 @@ func (s *executions) postpone(x *execution, until time.Time) *wait {
 // startWaiting starts the jobs that need wait no longer, as far as workers are
 // free: here their ttr begins.
 func (d *dispatcher) startWaiting(now time.Time) {
-	workers := func(queue string) int { return d.queue(queue).workers }
-	for w := d.active.nextWait(now, workers); w != nil; w = d.active.nextWait(now, workers) {
+	for w := d.active.nextWait(now); w != nil; w = d.active.nextWait(now) {
 		j := *w.x.job
 		j.StartedAt = now.UTC()
 		x := d.newExecution(&j, now)
@@ -385,16 +417,15 @@ func (d *dispatcher) startWaiting(now time.Time) {
 	}
 }
 
-// nextWait is a wait that is over, in a queue with a free worker. It calls
-// workers with the mutex held.
-func (s *executions) nextWait(now time.Time, workers func(queue string) int) *wait {
+// nextWait is a wait that is over, in a queue with a free worker.
+func (s *executions) nextWait(now time.Time) *wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil
 	}
 	for _, w := range s.waiting {
-		if queue := w.x.job.Queue; s.over(w, now) && s.busy[queue] < workers(queue) {
+		if queue := w.x.job.Queue; s.over(w, now) && s.busy[queue]+s.promised[queue] < s.allWorkers(queue) {
 			return w
 		}
 	}

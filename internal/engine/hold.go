@@ -160,11 +160,11 @@ func (h *hold) room(running, most int) int {
 	return 0
 }
 
-// on reports whether there is a shortage.
+// on reports whether there is a shortage, or the database refuses.
 func (h *hold) on() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.now.Since.IsZero()
+	return !h.now.Since.IsZero() || !h.refused.Since.IsZero()
 }
 
 // wakes is when the hold is to be looked after; zero: never.

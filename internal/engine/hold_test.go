@@ -271,7 +271,7 @@ func TestEngine_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
 				if !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
 					t.Errorf("held %v: %+v", ok, held)
 				}
-				r.want(id, "available", 0)
+				r.want(id, "active", 0) // its handler has returned
 				f.err.Store(nil)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/wire"
 )
@@ -110,10 +109,10 @@ func TestEngine_ReapsALeaseThatRunsOut(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("ok", succeed)
 		r.start()
-		told := r.all.Swap(&[]*engine.Engine{}) // the other worker is quicker
+		r.engine.Pause() // the other worker is quicker
 		id := r.enqueue(ofType("ok"))[0]
 		r.orphan("w2", 20*time.Second)
-		r.all.Store(told)
+		r.engine.Resume()
 		time.Sleep(19 * time.Second)
 		r.want(id, "active", 0)
 		time.Sleep(12 * time.Second) // the next look, and the retry's second

@@ -31,7 +31,9 @@ type life struct {
 	hurry   chan struct{} // closed when a stop shall wait no longer
 	rush    sync.Once     // closes it
 	done    chan struct{} // closed when everything has ended
-	err     error         // of the dispatcher; to be read when it has ended
+
+	unserved func() // ends the offers of the store
+	err      error  // of the dispatcher; to be read when it has ended
 }
 
 // advance moves from one phase to another; false when it is not in the first.
@@ -82,6 +84,7 @@ func (e *Engine) rush() {
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
 	defer close(e.life.done)
+	e.life.unserved()
 	e.interrupt(e.active.waits)
 	e.notify()
 	drained := await(e.life.drained, e.o.Grace, e.life.hurry)

@@ -80,6 +80,7 @@ type Store struct {
 	policies *rows.Policies
 	books    book.Books
 	known    known
+	offer    *offer
 	tx       gathered
 	news     news
 	close    func() error
@@ -123,9 +124,10 @@ func (s *Store) register(o Options) {
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
 	s.known = newMemory(s.Counters)
+	s.offer = &offer{store: s, fresh: map[string]bool{}}
 	s.tx.books = &s.books
 	for _, part := range []db.Participant{
-		s.policies, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Groups, s.Counters, &publisher{s},
+		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Groups, s.Counters, &publisher{s},
 	} {
 		s.writer.Register(part)
 		s.books.Register(part)

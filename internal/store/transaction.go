@@ -191,6 +191,7 @@ func (p *publisher) changed(t *db.Tx) bool {
 // changed otherwise.
 func (p *publisher) Committed(t *db.Tx) {
 	if !p.changed(t) {
+		p.s.offer.answer()
 		return
 	}
 	p.s.news.revision++
@@ -199,6 +200,7 @@ func (p *publisher) Committed(t *db.Tx) {
 	if tx.paused || tx.resumed {
 		p.s.publishPauses()
 	}
+	p.s.offer.answer()
 	if tell == nil {
 		return
 	}

@@ -309,7 +309,9 @@ func (w *Writer) commit(batch []*op) error {
 		err = w.conn.Commit()
 	}
 	if err != nil {
-		return w.report(errors.Join(err, w.conn.Rollback(err)))
+		err = w.report(errors.Join(err, w.conn.Rollback(err)))
+		w.begin() // what it gathered is forgotten
+		return err
 	}
 	if t.wrote {
 		w.health.wrote()
@@ -328,9 +330,7 @@ func (w *Writer) commit(batch []*op) error {
 // run runs the operations and then lets the participants write what they
 // gathered.
 func (w *Writer) run(t *Tx, batch []*op) error {
-	for _, p := range w.participants {
-		p.Begin()
-	}
+	w.begin()
 	for _, o := range batch {
 		err := o.do(t)
 		if o.refusal = nil; err != nil && w.o.Refused(err) {
@@ -346,6 +346,13 @@ func (w *Writer) run(t *Tx, batch []*op) error {
 		}
 	}
 	return nil
+}
+
+// begin lets the participants forget what they gathered.
+func (w *Writer) begin() {
+	for _, p := range w.participants {
+		p.Begin()
+	}
 }
 
 func (w *Writer) report(err error) error { return w.health.Report(w.engine.Fault(err)) }

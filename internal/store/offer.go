@@ -1,0 +1,114 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"redrive/internal/job"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+)
+
+// offer lets jobs be claimed in the very transaction that makes them available, when
+// somebody has workers for them: between a caller and the start of a handler there
+// is one commit instead of two.
+type offer struct {
+	store *Store
+	fresh map[string]bool // queues in which the transaction made jobs available
+
+	mu    sync.Mutex // held from the question until the answer to it
+	taker job.Taker  // nil: nobody
+	asked bool
+	claim job.Claim
+	taken []job.Job
+}
+
+// Serve lets somebody take jobs as they become available, instead of whoever did so
+// before. Once end has returned, nothing is taken any more.
+func (s *Store) Serve(to job.Taker) (end func()) {
+	o := s.offer
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taker = to
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.taker == to {
+			o.taker = nil
+		}
+	}
+}
+
+// Begin starts a transaction.
+func (o *offer) Begin() {
+	o.taken = nil
+	o.answer() // of one that failed
+	clear(o.fresh)
+}
+
+// Moved notes where jobs became available.
+func (o *offer) Moved(m book.Move) {
+	if m.To != nil && m.To.State == job.Available && !m.To.Held {
+		o.fresh[m.To.Queue] = true
+	}
+}
+
+// Flush claims what can start at once.
+func (o *offer) Flush(t *db.Tx) error {
+	if len(o.fresh) == 0 {
+		return nil
+	}
+	o.mu.Lock()
+	if o.taker == nil {
+		o.mu.Unlock()
+		return nil
+	}
+	o.asked = true
+	o.claim = o.taker.Offer(slices.Sorted(maps.Keys(o.fresh)))
+	for queue, n := range o.claim.Free {
+		if o.store.known.isPaused(queue) {
+			continue
+		}
+		if err := o.take(t, queue, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take claims from a queue. What keeps it from doing so is no fault of the
+// transaction's: it is undone, and whoever claims from the queue later meets it
+// again and knows what to do. A queue with a job of an unknown type is left to them
+// too.
+func (o *offer) take(t *db.Tx, queue string, n int) error {
+	const begin, undo = `SAVEPOINT offer`, `ROLLBACK TO offer`
+	if err := t.Run(begin); err != nil {
+		return err
+	}
+	next, err := o.store.candidates(t, queue, o.claim.Now, n)
+	if err == nil {
+		if _, unknown := sortOut(next, o.claim.Knows); len(unknown) > 0 {
+			return nil
+		}
+		next, err = o.store.take(t, o.claim, next, false)
+	}
+	if err != nil {
+		return t.Run(undo)
+	}
+	o.taken = joined(o.taken, next)
+	return nil
+}
+
+// answer tells what was taken to whom was asked.
+func (o *offer) answer() {
+	if !o.asked {
+		return
+	}
+	o.asked = false
+	o.taker.Took(o.claim, o.taken)
+	o.mu.Unlock()
+}
+
+// Committed has nothing to make known (see publisher).
+func (o *offer) Committed(*db.Tx) {}
