@@ -187,7 +187,7 @@ func (d *dispatcher) exchange() {
 	batch := d.pending
 	begin := time.Now()
 	claimed, stale, err := d.o.Store.Exchange(context.Background(), settlements(batch), claim)
-	d.commit += (time.Since(begin) - d.commit) / 8
+	d.commit = smooth(d.commit, time.Since(begin))
 	switch {
 	case job.OwnFault(err):
 		d.separate(claim)
@@ -198,7 +198,7 @@ func (d *dispatcher) exchange() {
 	}
 	d.pending, d.began = nil, nil
 	d.recovered()
-	d.start(claimed)
+	d.start(claim, claimed)
 	d.fillWorkers(claim.Ahead)
 	d.active.release(batch)
 	d.announce(batch, stale)
@@ -275,7 +275,7 @@ func (e *Engine) Offer(queues []string) job.Claim {
 // Took starts what was claimed for an offer.
 func (e *Engine) Took(c job.Claim, claimed []job.Job) {
 	e.active.took(claimed)
-	e.start(claimed)
+	e.start(c, claimed)
 	e.active.redeem(c)
 	if len(claimed) > 0 {
 		e.notify() // they have limits
@@ -288,8 +288,13 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 	if !d.mayBegin(name) {
 		return 0
 	}
-	n := max(0, q.during(d.commit, q.workers)-d.active.inHand(name)) + q.urgent
-	q.urgent = 0
+	n := q.urgent
+	if q.ended { // otherwise its workers are not as quick as they were
+		most := q.during(d.commit, q.workers)
+		left := max(0, d.active.inHand(name)-most) // when this call returns
+		n += max(0, most-left)
+	}
+	q.urgent, q.ended = 0, false
 	return n
 }
 
@@ -323,14 +328,14 @@ func (d *dispatcher) askDue(claimed time.Time) {
 	d.due, d.asks = due, false
 }
 
-// start hands claimed jobs to their handlers, or keeps them in hand. One that need
-// not run, or cannot, takes the same way: its worker is what bounds how much is
-// under way.
-func (e *Engine) start(claimed []job.Job) {
-	now := time.Now()
+// start hands claimed jobs to their handlers, as many of each queue as workers were
+// free, and keeps the others in hand. One that need not run, or cannot, takes the
+// same way: its worker is what bounds how much is under way.
+func (e *Engine) start(c job.Claim, claimed []job.Job) {
+	now, started := time.Now(), make(map[string]int, len(c.Free))
 	for i := range claimed {
 		j := &claimed[i]
-		if j.Unbegun {
+		if started[j.Queue]++; started[j.Queue] > c.Free[j.Queue] {
 			e.active.keepInHand(j, now)
 			continue
 		}

@@ -203,11 +203,20 @@ func (s *executions) stillRunning(tokens []job.Token) []job.Token {
 // pace is how many jobs of a queue its workers end while a commit is written, as
 // far as the last ones showed.
 type pace struct {
-	took time.Duration // of an execution
+	took  time.Duration // of an execution
+	ended bool          // one has, since the last claim
 }
 
-// measured takes in an execution; the newest count most.
-func (p *pace) measured(took time.Duration) { p.took += (took - p.took) / 8 }
+// measured takes in an execution.
+func (p *pace) measured(took time.Duration) { p.took, p.ended = smooth(p.took, took), true }
+
+// smooth takes a new figure in; the newest ones count most.
+func smooth(before, now time.Duration) time.Duration {
+	if before == 0 {
+		return now
+	}
+	return before + (now-before)/8
+}
 
 // during is how many jobs so many workers end in a time, as far as is useful.
 func (p *pace) during(commit time.Duration, workers int) int {

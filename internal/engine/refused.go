@@ -99,7 +99,7 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 		switch {
 		case err == nil:
 			d.queues[name].aside = 0
-			d.start(claimed)
+			d.start(one, claimed)
 			d.fillWorkers(one.Ahead)
 			d.noteEmpty(one, claimed)
 		case job.OwnFault(err):

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -24,7 +26,15 @@ import (
 // options keeps test tables short.
 type options = engine.Options
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv("REDRIVE_TEST_DIES"); path != "" {
+		fmt.Fprintln(os.Stderr, dying(path))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func databaseAt(path string) sqlite.File { return sqlite.File{Path: path} }
 
 // rig is an engine on a real database. Inside a synctest bubble its hours take
 // milliseconds.

@@ -54,7 +54,8 @@ func newRow() *row {
 	r := new(row)
 	j := &r.job
 	r.fields = []any{
-		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &r.unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
+		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &r.unbegun,
+		&j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
 		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
 		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
 	}

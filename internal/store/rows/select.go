@@ -149,8 +149,8 @@ func page(where *db.Where, columns string, f filter.Filter, order []string, afte
 	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
 }
 
-const letterColumns = `SELECT j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution, j.priority,
-	j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
+const letterColumns = `SELECT j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
+	j.priority, j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
 	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
 	substr(b.payload, 1, 2048), l.failed_at, l.cause, l.forwarded_at, l.forwarded_to FROM `
 

@@ -32,7 +32,7 @@ type Database func(t *testing.T) (open func() *store.Store)
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
 	for _, group := range [][]func(*kit){
-		enqueueing, claiming, settling, acting, lettering, trashing, listing, searching, whole, counting, grouping, histories,
+		enqueueing, claiming, handing, settling, acting, lettering, trashing, listing, searching, whole, counting, grouping, histories,
 		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing,
 	} {
 		for _, behaviour := range group {
