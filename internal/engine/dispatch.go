@@ -129,7 +129,7 @@ func (d *dispatcher) collect() {
 		if at := o.settlement.RunAt; !at.IsZero() && !at.After(now) {
 			q.ready = true // claimed again in the call that settles it
 		}
-		if o.settlement.Unbegun == 0 {
+		if !o.settlement.GivenBack && !o.settlement.Doubtful {
 			q.measured(o.settlement.Attempt.FinishedAt.Sub(o.settlement.Attempt.StartedAt))
 		}
 	}
@@ -253,9 +253,9 @@ func (e *Engine) newClaim(now time.Time) job.Claim {
 	return c
 }
 
-// Offer asks for jobs that just became available, for the workers that are free and
+// offer asks for jobs that just became available, for the workers that are free and
 // that no claim of the dispatcher's has been promised.
-func (e *Engine) Offer(queues []string) job.Claim {
+func (e *Engine) offer(queues []string) job.Claim {
 	c := e.newClaim(time.Now())
 	if e.behind.Load() || e.life.reached(stopping) {
 		return c
@@ -272,8 +272,8 @@ func (e *Engine) Offer(queues []string) job.Claim {
 	return c
 }
 
-// Took starts what was claimed for an offer.
-func (e *Engine) Took(c job.Claim, claimed []job.Job) {
+// took starts what was claimed for an offer.
+func (e *Engine) took(c job.Claim, claimed []job.Job) {
 	e.active.took(claimed)
 	e.start(c, claimed)
 	e.active.redeem(c)
@@ -415,7 +415,7 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 		fenced[token] = true
 	}
 	for _, o := range batch {
-		if o.settlement.Unbegun == job.GivenBack {
+		if o.settlement.GivenBack {
 			continue
 		}
 		if !fenced[o.job.Token] {

@@ -178,7 +178,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("start the engine: %w", err)
 	}
 	e.heartbeat.Go(e.beat)
-	e.life.unserved = e.o.Store.Serve(e)
+	e.life.unserved = e.o.Store.Serve(e.offer, e.took)
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
@@ -315,8 +315,10 @@ type Store interface {
 	// NextDue is the earliest time after a moment at which a waiting job may run;
 	// zero for none.
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	// Serve offers jobs in the transactions that make them available, until end.
-	Serve(to job.Taker) (end func())
+	// Serve offers jobs in the transactions that make them available, until end. offer
+	// says how many of these queues could start at once; took follows it, with what was
+	// claimed. Both are called by the goroutine that writes, and must be quick.
+	Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func())
 	// Unhold frees the jobs that were held for want of a handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
 	// Ping reports whether anything can be written.

@@ -318,7 +318,7 @@ func dying(path string) error {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		Store: s, Name: "dying", Random: func() float64 { return 0.5 },
+		Store: slowly{s, 100 * time.Millisecond}, Name: "dying", Random: func() float64 { return 0.5 },
 		Handlers: func(string) (engine.Handler, bool) { return r.handle, true }, Workers: func(string) int { return crowd },
 	})
 	if err != nil {

@@ -89,7 +89,7 @@ func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 	outcomes := make([]outcome, len(jobs))
 	for i, j := range jobs {
 		if j.Unbegun {
-			outcomes[i] = outcome{job: &jobs[i], settlement: j.Doubt(now.UTC())}
+			outcomes[i] = e.settle(&jobs[i], doubtful(j, now))
 			continue
 		}
 		verb := "ran out"
@@ -104,4 +104,13 @@ func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 		outcomes[i] = e.settle(&jobs[i], end)
 	}
 	return outcomes
+}
+
+// doubtful is the end of a job that was in the hand of a process that died.
+func doubtful(j job.Job, now time.Time) job.Ending {
+	return job.Ending{Outcome: job.Interrupted, Doubtful: true, FinishedAt: now.UTC(), Error: job.ErrorInfo{
+		Type: "not_begun",
+		Message: "worker " + j.Worker + " is gone. It had claimed the job in advance, and nothing shows that the job had begun, " +
+			"so this attempt does not count.",
+	}}
 }

@@ -238,16 +238,6 @@ type Claim struct {
 	Knows  func(typ string) bool // nil: every type. A job of an unknown type is held
 }
 
-// Taker takes jobs in the transaction that makes them available. Its methods are
-// called by the goroutine that writes, and must be quick.
-type Taker interface {
-	// Offer says how many jobs of these queues could start at once.
-	Offer(queues []string) Claim
-	// Took follows each Offer when its transaction has ended, with the jobs that were
-	// claimed: none when it failed.
-	Took(c Claim, claimed []Job)
-}
-
 // Stuck is a handler that goes on although its execution has ended: it took too
 // long to notice. It keeps its worker until it returns.
 type Stuck struct {

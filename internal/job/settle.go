@@ -94,6 +94,7 @@ type Ending struct {
 	Expired    retry.Action  // set when the time to live ended before it ran: what becomes of the job
 	Ruling     *retry.Ruling // what the operator's rules said, nil: nothing
 	Note       string        // see [Attempt]
+	Doubtful   bool          // its process died, and nothing shows that it had begun: it was interrupted
 }
 
 // Settlement is everything that one transaction writes down when an execution
@@ -107,31 +108,16 @@ type Settlement struct {
 	Reason  retry.Reason // why it ended without success
 	Letter  Letter
 	Cause   fingerprint.Cause // of a failure
-	Unbegun Unbegun
 	Delivery
+
+	// Of a job that was in hand: it loses no attempt, and keeps its place in the queue.
+	GivenBack bool // it did not begin, and there is nothing to record
+	Doubtful  bool // its process died: the next execution counts, whether it begins or not
 }
-
-// Unbegun says of a job that was in hand that its execution did not begin, as far
-// as is known. It loses no attempt and keeps its place in the queue.
-type Unbegun int
-
-const (
-	GivenBack Unbegun = iota + 1 // it did not begin, and there is nothing to record
-	Doubtful                     // its process died: the next execution counts, whatever is known
-)
 
 // GiveBack is the settlement of a job that was taken in hand and has not begun.
 func (j Job) GiveBack() Settlement {
-	return Settlement{Token: j.Token, State: Available, Unbegun: GivenBack, Attempt: Attempt{Outcome: Interrupted}}
-}
-
-// Doubt is the settlement of a job that was in the hand of a process that died.
-// Whether it had begun is not known, so that its attempt is not charged.
-func (j Job) Doubt(now time.Time) Settlement {
-	s := j.Settle(Ending{Outcome: Interrupted, FinishedAt: now, Error: ErrorInfo{Type: "not_begun", Message: "worker " + j.Worker +
-		" is gone. It had taken the job in hand, and nothing shows that the job had begun, so this attempt does not count."}}, nil)
-	s.RunAt, s.Unbegun = time.Time{}, Doubtful
-	return s
+	return Settlement{Token: j.Token, State: Available, GivenBack: true, Attempt: Attempt{Outcome: Interrupted}}
 }
 
 // Delivery is what became of a dead letter on its way out. The zero value: it
@@ -166,7 +152,10 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 		Trace: clip.Text(e.Trace, MaxTrace), Note: clip.Text(e.Note, MaxNote),
 	}}
 	if !e.Outcome.Counted() {
-		s.State, s.RunAt = Available, e.FinishedAt
+		s.State, s.RunAt, s.Doubtful = Available, e.FinishedAt, e.Doubtful
+		if e.Doubtful {
+			s.RunAt = time.Time{}
+		}
 		return s
 	}
 	s.Attempt.Number = j.Attempts + 1

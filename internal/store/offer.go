@@ -18,16 +18,25 @@ type offer struct {
 	fresh map[string]bool // queues in which the transaction made jobs available
 
 	mu    sync.Mutex // held from the question until the answer to it
-	taker job.Taker  // nil: nobody
+	taker *taker     // nil: nobody
 	asked bool
 	claim job.Claim
 	taken []job.Job
 }
 
+// taker has workers.
+type taker struct {
+	offer func(queues []string) job.Claim
+	took  func(job.Claim, []job.Job)
+}
+
 // Serve lets somebody take jobs as they become available, instead of whoever did so
-// before. Once end has returned, nothing is taken any more.
-func (s *Store) Serve(to job.Taker) (end func()) {
-	o := s.offer
+// before. offer says how many jobs of these queues could start at once; took follows
+// it when the transaction has ended, with what was claimed: nothing when it failed.
+// Both are called by the goroutine that writes. Once end has returned, nothing is
+// taken any more.
+func (s *Store) Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func()) {
+	o, to := s.offer, &taker{offer, took}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.taker = to
@@ -65,7 +74,7 @@ func (o *offer) Flush(t *db.Tx) error {
 		return nil
 	}
 	o.asked = true
-	o.claim = o.taker.Offer(slices.Sorted(maps.Keys(o.fresh)))
+	o.claim = o.taker.offer(slices.Sorted(maps.Keys(o.fresh)))
 	for queue, n := range o.claim.Free {
 		if o.store.known.isPaused(queue) {
 			continue
@@ -106,7 +115,7 @@ func (o *offer) answer() {
 		return
 	}
 	o.asked = false
-	o.taker.Took(o.claim, o.taken)
+	o.taker.took(o.claim, o.taken)
 	o.mu.Unlock()
 }
 

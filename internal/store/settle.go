@@ -79,7 +79,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	if err := s.end(t, e, from, to); err != nil {
 		return err
 	}
-	if e.Attempt.Outcome != job.Succeeded && e.Unbegun != job.GivenBack {
+	if e.Attempt.Outcome != job.Succeeded && !e.GivenBack {
 		if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, e.Attempt); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func cleaned(e job.Settlement) job.Settlement {
 func settled(j job.Job, s *job.Settlement) job.Job {
 	at := db.FromMicros(db.Micros(s.Attempt.FinishedAt))
 	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
-	j.Worker, j.LeaseUntil, j.LastSeen, j.Unbegun = "", time.Time{}, time.Time{}, s.Unbegun == job.Doubtful
+	j.Worker, j.LeaseUntil, j.LastSeen, j.Unbegun = "", time.Time{}, time.Time{}, s.Doubtful
 	if !s.RunAt.IsZero() {
 		j.RunAt = s.RunAt
 	}

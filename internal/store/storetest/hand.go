@@ -93,7 +93,7 @@ func ADoubtfulExecutionCountsTheNextTime(k *kit) {
 	k.pass(time.Second)
 	all := append(k.add(many(1)...), retried)
 	for _, j := range k.inHand(0, 2) {
-		k.settleAs(j.Doubt(k.now))
+		k.settleAs(j.Settle(job.Ending{Outcome: job.Interrupted, Doubtful: true, FinishedAt: k.now, Error: job.ErrorInfo{Type: "not_begun"}}, nil))
 	}
 	for i, j := range all {
 		d := k.detail(j.ID)
@@ -130,7 +130,7 @@ type taker struct {
 	knows func(string) bool
 }
 
-func (t *taker) Offer(queues []string) job.Claim {
+func (t *taker) offer(queues []string) job.Claim {
 	t.asked = append(t.asked, queues)
 	free := map[string]int{}
 	for _, queue := range queues {
@@ -139,12 +139,12 @@ func (t *taker) Offer(queues []string) job.Claim {
 	return job.Claim{Worker: "worker-1", Now: t.k.now, Lease: time.Minute, Free: free, Knows: t.knows}
 }
 
-func (t *taker) Took(_ job.Claim, claimed []job.Job) { t.took = append(t.took, ids(claimed)) }
+func (t *taker) taken(_ job.Claim, claimed []job.Job) { t.took = append(t.took, ids(claimed)) }
 
 // serve lets a taker have what becomes available.
 func (k *kit) serve(free int) (t *taker, end func()) {
 	t = &taker{k: k, free: free}
-	return t, k.Serve(t)
+	return t, k.Serve(t.offer, t.taken)
 }
 
 // OffersAreTakenInTheSameCommit: what becomes available is claimed by the
