@@ -172,7 +172,7 @@ func (s *executions) take() ([]outcome, news) {
 		runtime.Gosched()
 	}
 	ended, heard := s.ended, s.news
-	s.ended, s.news = make([]outcome, 0, cap(ended)), news{} // as many outcomes will come again
+	s.ended, s.news = make([]outcome, 0, len(ended)), news{} // as many outcomes will come again
 	s.mu.Unlock()
 	return ended, heard
 }

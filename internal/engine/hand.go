@@ -83,7 +83,7 @@ func (s *executions) passOn(queue string) (next *execution) {
 
 // beginFromHand puts an execution in the place of a job that was taken out of the
 // hand. When it cannot begin, next is the one that has its worker now, if any.
-func (s *executions) beginFromHand(held, x *execution, until time.Time) (begun bool, w *wait, next *execution) {
+func (s *executions) beginFromHand(held, x *execution, now time.Time, stuckAfter time.Duration) (begun bool, w *wait, next *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -93,7 +93,8 @@ func (s *executions) beginFromHand(held, x *execution, until time.Time) (begun b
 		s.ended = append(s.ended, givenBack(held))
 	default:
 		held.ended = true
-		if w = s.postpone(x, until); w == nil {
+		x.job.StartedAt = now.UTC()
+		if w = s.postpone(x, now.Add(stuckAfter)); w == nil {
 			s.leased[x.job.Token] = x
 			s.news.began = append(s.news.began, x.job.Token)
 			s.limit = earlier(s.limit, x.limit)
@@ -109,10 +110,8 @@ func (s *executions) beginFromHand(held, x *execution, until time.Time) (begun b
 func (e *Engine) startNext(held *execution) *execution {
 	for held != nil {
 		now := time.Now()
-		j := *held.job
-		j.StartedAt = now.UTC()
-		x := e.newExecution(&j, now)
-		begun, w, next := e.active.beginFromHand(held, x, now.Add(e.o.StuckAfter))
+		x := e.newExecution(held.job, now)
+		begun, w, next := e.active.beginFromHand(held, x, now, e.o.StuckAfter)
 		if begun {
 			return x
 		}

@@ -207,12 +207,15 @@ func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Acto
 	for i := range from {
 		s.tx.ended(&from[i], operation.RunDropped, now)
 	}
+	if err := s.leaveTrash(t, from); err != nil {
+		return err
+	}
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
 		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at), time.Time{}
 		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0
 	})
-	return s.leaveTrash(t, from)
+	return nil
 }
 
 // rework changes a job that is over, before it is replayed: from here on it

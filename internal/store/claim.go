@@ -85,12 +85,10 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 		held += len(unknown)
 	}
 	free = min(free, len(known))
-	begun, err := s.take(t, c, known[:free], false)
-	if err != nil {
+	if err := s.take(t, c, known[:free], false); err != nil {
 		return nil, err
 	}
-	inHand, err := s.take(t, c, known[free:], true)
-	return joined(begun, inHand), err
+	return known, s.take(t, c, known[free:], true)
 }
 
 // candidates returns the next n jobs of a queue: of the available ones those
@@ -103,14 +101,15 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
-		if !s.known.mayWait(queue, state) {
+		waits := s.known.mayWait(queue, state)
+		if waits == 0 {
 			continue
 		}
 		query, args := due, []any{queue, n, db.Micros(now), string(state)}
 		if state == job.Available {
 			query, args = available, args[:2]
 		}
-		var found rows.Found
+		found := rows.FoundFor(int(min(int64(n), waits)))
 		err := t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
 		next, err := s.policies.Complete(t, found, err)
 		if err != nil {
@@ -139,15 +138,15 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 	return known, unknown
 }
 
-// take starts executions of jobs, and returns these as they are then. A job that
-// is taken in hand is not known to have begun, unless it was not known the last
-// time either: one that kills its process must not run for ever.
-func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) ([]job.Job, error) {
+// take starts executions of jobs. One that is taken in hand is not known to have
+// begun, unless it was not known the last time either: a job that kills its process
+// must not run for ever.
+func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
 		worker = $3, lease_until = $4, last_seen = $2, unbegun = CASE WHEN unbegun = 0 THEN $5 ELSE 0 END`
 	const these = ` WHERE seq IN (SELECT value FROM json_each($1))`
 	if len(jobs) == 0 {
-		return nil, nil
+		return nil
 	}
 	now, until := db.FromMicros(db.Micros(c.Now)), db.FromMicros(db.Micros(c.Now.Add(c.Lease)))
 	query := update + these // the usual one touches no list
@@ -155,16 +154,17 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) ([]job.
 		query = update + `, list_state = ''` + these
 	}
 	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until), inHand); err != nil {
-		return nil, err
+		return err
 	}
 	if err := knowGroups(t, jobs); err != nil {
-		return nil, err
+		return err
 	}
-	return s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
 		j.Unbegun = inHand && !j.Unbegun
-	}), nil
+	})
+	return nil
 }
 
 // noteBegun notes that executions that were taken in hand have begun. Those that were

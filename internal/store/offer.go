@@ -100,7 +100,7 @@ func (o *offer) take(t *db.Tx, queue string, n int) error {
 		if _, unknown := sortOut(next, o.claim.Knows); len(unknown) > 0 {
 			return nil
 		}
-		next, err = o.store.take(t, o.claim, next, false)
+		err = o.store.take(t, o.claim, next, false)
 	}
 	if err != nil {
 		return t.Run(undo)

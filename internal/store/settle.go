@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -30,11 +31,9 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 			weight += n
 		}
 	}
-	ended := make([]job.Settlement, len(settle))
-	for i, e := range settle {
-		ended[i] = cleaned(e)
-	}
+	ended := cleaned(settle)
 	done, err := db.Write(ctx, s.writer, weight, func(t *db.Tx) (exchanged, error) {
+		s.tx.changes = slices.Grow(s.tx.changes, weight)
 		stale, err := s.settleAll(t, ended)
 		if err != nil {
 			return exchanged{}, err
@@ -51,7 +50,7 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 // settleAll writes down how executions ended, and returns the tokens of those
 // that had lost their lease: nothing is written for them.
 func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, err error) {
-	after := make([]job.Job, len(all))
+	var to job.Job // jobs are large: one after the other is here
 	for i := range all {
 		e := &all[i]
 		from, ok := s.known.execution(e.Token)
@@ -59,8 +58,8 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 			stale = append(stale, e.Token)
 			continue
 		}
-		after[i] = settled(*from, e)
-		if err := s.settle(t, e, from, &after[i]); err != nil {
+		to = settled(*from, e)
+		if err := s.settle(t, e, from, &to); err != nil {
 			return nil, fmt.Errorf("settle job %s: %w", e.ID, err)
 		}
 	}
@@ -99,15 +98,30 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	return nil
 }
 
-// cleaned is a settlement whose texts every database can keep.
-func cleaned(e job.Settlement) job.Settlement {
-	a := &e.Attempt
-	for _, text := range []*string{
-		&a.Worker, &a.Error.Type, &a.Error.Message, &a.Trace, &a.DecidedBy, &a.Note, &e.Problem, &e.ForwardedTo,
-	} {
-		*text = db.Clean(*text)
+// cleaned are settlements whose texts every database can keep: in most cases the
+// same ones.
+func cleaned(all []job.Settlement) []job.Settlement {
+	copied := false
+	for i := range all {
+		for n := range textsOf(&all[i]) {
+			text := *textsOf(&all[i])[n]
+			clean := db.Clean(text)
+			if clean == text {
+				continue
+			}
+			if !copied {
+				all, copied = slices.Clone(all), true
+			}
+			*textsOf(&all[i])[n] = clean
+		}
 	}
-	return e
+	return all
+}
+
+// textsOf are the texts that came with an execution.
+func textsOf(e *job.Settlement) [8]*string {
+	a := &e.Attempt
+	return [...]*string{&a.Worker, &a.Error.Type, &a.Error.Message, &a.Trace, &a.DecidedBy, &a.Note, &e.Problem, &e.ForwardedTo}
 }
 
 // settled is the job after its settlement.

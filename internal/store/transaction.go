@@ -103,16 +103,15 @@ func (s *Store) moved(from, to *job.Job, totals job.Totals) {
 	s.tx.changes = append(s.tx.changes, change)
 }
 
-// moveAll is moved of many jobs, each changed alike. It returns them as they are
-// then.
-func (s *Store) moveAll(from []job.Job, totals job.Totals, change func(*job.Job)) []job.Job {
-	to := slices.Clone(from)
-	s.tx.changes = slices.Grow(s.tx.changes, len(from))
-	for i := range to {
-		change(&to[i])
-		s.moved(&from[i], &to[i], totals)
+// moveAll is moved of many jobs, each changed alike and in its place: they are large.
+func (s *Store) moveAll(jobs []job.Job, totals job.Totals, change func(*job.Job)) {
+	var from job.Job
+	s.tx.changes = slices.Grow(s.tx.changes, len(jobs))
+	for i := range jobs {
+		from = jobs[i]
+		change(&jobs[i])
+		s.moved(&from, &jobs[i], totals)
 	}
-	return to
 }
 
 // runKey names a run of a job.
@@ -258,8 +257,8 @@ type known interface {
 	setPaused(queue string, on bool)
 	// pausedQueues are those that are paused as of the last commit.
 	pausedQueues() map[string]bool
-	// mayWait reports whether a queue may have jobs in a state.
-	mayWait(queue string, state job.State) bool
+	// mayWait is how many jobs in a state a queue may have.
+	mayWait(queue string, state job.State) int64
 	// number is the number of a new job, and newest that of the newest one.
 	number() int64
 	newest() int64
@@ -354,8 +353,8 @@ func (m *memory) setPaused(queue string, on bool) { m.pausedNow[queue] = on }
 
 func (m *memory) pausedQueues() map[string]bool { return maps.Clone(m.paused) }
 
-func (m *memory) mayWait(queue string, state job.State) bool {
-	return m.counters.Depth(queue, job.Status(state)) != 0
+func (m *memory) mayWait(queue string, state job.State) int64 {
+	return m.counters.Depth(queue, job.Status(state))
 }
 
 func (m *memory) number() int64 {

@@ -37,17 +37,17 @@ type Found struct {
 // FoundFor has room for a page of so many: jobs are large, and a slice that
 // grows copies them.
 func FoundFor(limit int) Found {
-	n := min(limit, 100) + 1
+	n := min(limit, 500) + 1
 	return Found{Jobs: make([]job.Job, 0, n), policies: make([]int64, 0, n)}
 }
 
 // row is where the columns of one row are read to, for every row anew.
 type row struct {
-	job                                                                          job.Job
-	policy                                                                       int64
-	state, letter, reason                                                        string
-	held, unbegun, ttr, runAt, enqueued, started, finished, changed, lease, seen int64
-	fields                                                                       []any // of Columns, in their order
+	job                                                                                   job.Job
+	policy                                                                                int64
+	state, letter, reason                                                                 string
+	held, unbegun, ttr, runAt, enqueued, started, finished, changed, lease, seen, expires int64
+	fields                                                                                []any // of Columns, in their order
 }
 
 func newRow() *row {
@@ -121,14 +121,23 @@ const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority,
 // ScanNext appends the job of a row that waits to be claimed; known has its
 // queue and state.
 func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
-	j, policy := f.grow(known)
-	var ttr, runAt, enqueued, expires int64
-	var meta []byte
-	err := rows.Scan(&j.Seq, &j.ID, &j.Type, &j.Unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, policy, &ttr,
-		&runAt, &enqueued, &expires, &j.TraceID, &meta, &j.Payload, &j.Envelope)
-	j.Meta, j.Timeout, j.ExpiresAt = meta, time.Duration(ttr)*time.Microsecond, db.FromMicros(expires)
-	j.RunAt, j.EnqueuedAt = db.FromMicros(runAt), db.FromMicros(enqueued)
-	return err
+	if f.row == nil {
+		f.row = new(row)
+		r, j := f.row, &f.row.job
+		r.fields = []any{
+			&j.Seq, &j.ID, &j.Type, &j.Unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
+			&r.runAt, &r.enqueued, &r.expires, &j.TraceID, (*[]byte)(&j.Meta), &j.Payload, &j.Envelope,
+		}
+	}
+	if err := rows.Scan(f.row.fields...); err != nil {
+		return err
+	}
+	r, j := f.row, f.row.job
+	j.Queue, j.State = known.Queue, known.State
+	j.Timeout, j.ExpiresAt = time.Duration(r.ttr)*time.Microsecond, db.FromMicros(r.expires)
+	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
+	f.Jobs, f.policies = append(f.Jobs, j), append(f.policies, r.policy)
+	return nil
 }
 
 // ActColumns are what has to be known of a job to act on it together with many
