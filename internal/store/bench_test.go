@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,9 +52,11 @@ func openFile(tb testing.TB, relaxed bool) *Store {
 
 func openBench(b *testing.B) *Store { return openFile(b, false) }
 
-// stopwatch adds up the time and the work of one side, and what it allocates.
+// stopwatch adds up the work of one side, and the time that it takes, on the
+// clock and of the processors (which others on the machine disturb less), and what
+// it allocates.
 type stopwatch struct {
-	spent         time.Duration
+	spent, cpu    time.Duration
 	jobs          int
 	allocs, bytes uint64
 }
@@ -61,14 +64,27 @@ type stopwatch struct {
 func (w *stopwatch) measure(jobs int, do func()) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
+	start, used := time.Now(), processors()
 	do()
 	w.spent += time.Since(start)
+	w.cpu += processors() - used
 	w.jobs += jobs
 	runtime.ReadMemStats(&after)
 	w.allocs += after.Mallocs - before.Mallocs
 	w.bytes += after.TotalAlloc - before.TotalAlloc
 }
+
+// processors is the time of the processors that this process used.
+func processors() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// cost is how much time of the processors a job took, in microseconds.
+func (w *stopwatch) cost() float64 { return float64(w.cpu.Microseconds()) / float64(w.jobs) }
 
 func (w *stopwatch) rate() float64 { return float64(w.jobs) / w.spent.Seconds() }
 
@@ -76,6 +92,8 @@ func report(b *testing.B, ours, raw stopwatch) {
 	b.ReportMetric(ours.rate()/raw.rate(), "xraw")
 	b.ReportMetric(ours.rate(), "jobs/s")
 	b.ReportMetric(raw.rate(), "raw/s")
+	b.ReportMetric(ours.cost(), "cpu-µs/job")
+	b.ReportMetric(raw.cost(), "raw-cpu-µs/job")
 	b.ReportMetric(float64(ours.allocs)/float64(ours.jobs), "allocs/job")
 	b.ReportMetric(float64(ours.bytes)/float64(ours.jobs), "bytes/job")
 }
@@ -157,6 +175,7 @@ func enqueueWith(b *testing.B, change func(*job.Job)) {
 	}
 	b.ReportMetric(without.rate()/with.rate(), "xtime")
 	b.ReportMetric(with.rate(), "jobs/s")
+	b.ReportMetric(with.cost(), "cpu-µs/job")
 	b.ReportMetric(float64(with.allocs)/float64(with.jobs), "allocs/job")
 }
 
