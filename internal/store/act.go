@@ -166,7 +166,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		}
 		change := edit.Effective(from)
 		if change.Queue != "" {
-			if err := s.Counters.Admit(change.Queue); err != nil {
+			if err := s.Counters.Admit(slices.Values([]string{change.Queue})); err != nil {
 				return job.Job{}, err
 			}
 		}

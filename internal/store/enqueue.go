@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
-	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -26,38 +24,63 @@ import (
 // *job.KeyReused, a new queue that would be one too many a *queues.Full. The jobs
 // must be valid: nothing else is checked here.
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
-	jobs = slices.Clone(jobs)
-	texts := rows.TextsOf(jobs)
-	causes := map[int]fingerprint.Cause{} // of those that come as dead letters, which share a reason and not an error type
-	for i := range jobs {
-		if fresh(&jobs[i], now); jobs[i].State == job.Discarded {
-			causes[i] = fingerprint.Of(jobs[i].Type, string(jobs[i].Reason), jobs[i].Error.Message, "")
-		}
-	}
+	r := s.request(now, jobs)
 	done, err := db.WriteLarge(ctx, s.writer, sizeOf(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
-		first, beside, err := s.repeats(t, jobs)
+		repeats, err := s.repeats(t, r)
 		if err == nil {
-			err = s.Counters.Admit(queuesOf(jobs, first)...)
+			err = s.Counters.Admit(queuesOf(r.jobs, repeats))
 		}
 		if err != nil {
 			return nil, err
 		}
-		done := make([]job.Enqueued, len(jobs))
-		for i, j := range jobs {
-			if k, again := beside[i]; again {
-				done[i] = job.Enqueued{Job: done[k].Job, Repeat: true}
-			} else if f, known := first[i]; known {
-				done[i] = job.Enqueued{Job: f, Repeat: true}
-			} else if done[i], err = s.enqueue(t, &j, texts[i], causes[i]); err != nil {
+		done := make([]job.Enqueued, len(r.jobs))
+		for i := range done {
+			if first, known := repeats.first(i, done); known {
+				done[i] = job.Enqueued{Job: first, Repeat: true}
+				continue
+			}
+			done[i].Job = r.jobs[i]
+			if err := s.enqueue(t, r, i, &done[i].Job); err != nil {
 				return nil, err
 			}
 		}
-		return done, s.tx.flushJobs(t)
+		return done, nil
 	})
 	if s.engine.Taken(err) {
 		return nil, &job.Conflict{Problem: "a job with this id exists already; nothing was enqueued"}
 	}
 	return done, err
+}
+
+// request is what one call enqueues, as far as that is known before its
+// transaction.
+type request struct {
+	jobs     []job.Job
+	policies []rows.PolicyText
+	messages []message                 // of those that came as envelopes; nil when none did
+	causes   map[int]fingerprint.Cause // of those that come as dead letters
+}
+
+func (s *Store) request(now time.Time, jobs []job.Job) *request {
+	r := &request{jobs: slices.Clone(jobs)}
+	r.policies = s.policies.Texts(r.jobs)
+	for i := range r.jobs {
+		j := &r.jobs[i]
+		fresh(j, now)
+		if isMessage(j) {
+			if r.messages == nil {
+				r.messages = make([]message, len(jobs))
+			}
+			r.messages[i] = messageOf(j)
+		}
+		if j.State == job.Discarded { // they share a reason and not an error type
+			if r.causes == nil {
+				r.causes = map[int]fingerprint.Cause{}
+			}
+			r.causes[i] = fingerprint.Of(j.Type, string(j.Reason), j.Error.Message, "")
+		}
+	}
+	return r
 }
 
 // sizeOf is how much new jobs are.
@@ -69,16 +92,15 @@ func sizeOf(jobs []job.Job) db.Size {
 	return size
 }
 
-// queuesOf names the queues of new jobs, each once.
-func queuesOf(jobs []job.Job, repeats map[int]job.Job) (all []string) {
-	seen := map[string]bool{}
-	for i, j := range jobs {
-		if _, again := repeats[i]; !again && !seen[j.Queue] {
-			seen[j.Queue] = true
-			all = append(all, j.Queue)
+// queuesOf names the queues of new jobs, some of them more than once.
+func queuesOf(jobs []job.Job, known repeats) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range jobs {
+			if !known.is(i) && !yield(jobs[i].Queue) {
+				return
+			}
 		}
 	}
-	return all
 }
 
 // fresh fills in what every new job has, and makes its texts such that every
@@ -107,46 +129,32 @@ func fresh(j *job.Job, now time.Time) {
 	}
 }
 
-// flushJobs writes the new jobs that wait.
-func (g *gathered) flushJobs(t *db.Tx) error {
-	return db.Steps(t, g.jobs.Flush, g.bodies.Flush, g.keys.Flush)
-}
-
-// enqueue stores a job, unless its message id names one already.
-func (s *Store) enqueue(t *db.Tx, j *job.Job, text rows.PolicyText, cause fingerprint.Cause) (job.Enqueued, error) {
-	if first, err := s.first(t, j); !errors.Is(err, sql.ErrNoRows) {
-		return job.Enqueued{Job: first, Repeat: true}, err
-	}
-	policy, err := s.policies.ID(t, text)
+// enqueue stores the job at a place of a request.
+func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
+	policy, err := s.policies.ID(t, r.policies[i])
 	if err != nil {
-		return job.Enqueued{}, err
+		return err
 	}
 	j.Seq = s.known.number()
-	err = s.tx.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), rows.ListState(j.State), j.Priority, policy,
-		j.Timeout.Microseconds(), db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
-	if err == nil {
-		err = s.tx.bodies.Add(t, j.Seq, db.Micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)
+	if isMessage(j) {
+		s.tx.arrivals.messages[r.messages[i]] = j
 	}
-	if err == nil && j.Key != "" {
-		err = s.tx.keys.Add(t, j.Seq, j.Caller, j.Key, j.Content)
+	if err := s.tx.arrivals.add(t, j, policy); err != nil {
+		return err
 	}
-	if err == nil && j.State == job.Discarded {
-		err = s.quarantine(t, j, cause)
+	if j.State == job.Discarded {
+		if err := s.quarantine(t, j, r.causes[i]); err != nil {
+			return err
+		}
 	}
 	s.moved(nil, j, job.Totals{})
-	if j.MessageID != "" && j.State != job.Discarded {
-		s.tx.messages[messageOf(j)] = *j
-	}
-	return job.Enqueued{Job: *j}, err
+	return nil
 }
 
 // quarantine makes a new job a dead letter: it never ran.
 func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error {
 	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5,
 			group_id = $6 WHERE seq = $1`
-	if err := s.tx.flushJobs(t); err != nil {
-		return err
-	}
 	if err := s.books.Failed(t, book.Failure{Cause: cause, Job: j, Final: true}); err != nil {
 		return err
 	}
@@ -157,30 +165,4 @@ func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error 
 	return addLetter(t, j.Seq, job.DeadLetter{
 		Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type, FailedAt: j.FinishedAt, Queue: j.Queue,
 	})
-}
-
-// message names an envelope with what it asks for.
-type message struct {
-	queue, id, typ string
-	payload        [sha256.Size]byte
-}
-
-func messageOf(j *job.Job) message {
-	return message{j.Queue, j.MessageID, j.Type, sha256.Sum256(j.Payload)}
-}
-
-// first returns the job that answers for a repeated envelope, or sql.ErrNoRows.
-// An id alone makes no repeat: a second envelope that asks for something else is
-// a job of its own, whoever chose its id.
-func (s *Store) first(t *db.Tx, j *job.Job) (job.Job, error) {
-	if j.MessageID == "" || j.State == job.Discarded {
-		return job.Job{}, sql.ErrNoRows
-	}
-	if first, ok := s.tx.messages[messageOf(j)]; ok {
-		return first, nil
-	}
-	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> '' AND queue = $2 AND (type = $3 AND payload = $4
-			OR EXISTS (SELECT 1 FROM earlier_runs AS e WHERE e.job_seq = seq AND e.type = $3 AND e.payload = $4))
-		AND state NOT IN ('completed', 'discarded', 'cancelled') ORDER BY seq LIMIT 1`
-	return rows.One(s.policies.Whole(t, query, j.MessageID, j.Queue, j.Type, j.Payload)) // a replay may have changed it since
 }

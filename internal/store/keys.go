@@ -1,6 +1,10 @@
 package store
 
 import (
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
@@ -10,59 +14,149 @@ import (
 // somebody else chose the same text. Under one key the same content is a repeat,
 // and anything else is refused: to answer it with the first job would make the
 // second one vanish.
+//
+// The id of a message belongs to nobody. An id alone makes no repeat: a second
+// envelope that asks for something else is a job of its own, whoever chose its id.
+
+// repeats are the jobs of a request that are answered with one that was there
+// before.
+type repeats struct {
+	earlier map[int]job.Job // by the place of the job that repeats it
+	beside  map[int]int     // the place of the first one, where that is in the request too
+}
+
+// is reports whether the job at a place is a repeat.
+func (r repeats) is(i int) bool {
+	_, earlier := r.earlier[i]
+	_, beside := r.beside[i]
+	return earlier || beside
+}
+
+// first is the job that answers for the one at a place; done are those before it.
+func (r repeats) first(i int, done []job.Enqueued) (first job.Job, known bool) {
+	if k, beside := r.beside[i]; beside {
+		return done[k].Job, true
+	}
+	first, known = r.earlier[i]
+	return first, known
+}
+
+// note adds what answers for the job at a place.
+func (r *repeats) note(i int, first job.Job) {
+	if r.earlier == nil {
+		r.earlier = map[int]job.Job{}
+	}
+	r.earlier[i] = first
+}
+
+// noteBeside adds that the job at place k answers for the one at i.
+func (r *repeats) noteBeside(i, k int) {
+	if r.beside == nil {
+		r.beside = map[int]int{}
+	}
+	r.beside[i] = k
+}
+
+// repeats finds the repeats in a request. It only reads, so that a refusal has
+// written nothing.
+func (s *Store) repeats(t *db.Tx, r *request) (found repeats, err error) {
+	if err = s.repeatedKeys(t, r.jobs, &found); err == nil && r.messages != nil {
+		err = s.repeatedMessages(t, r, &found)
+	}
+	return found, err
+}
 
 // callerKey names an idempotency key.
 type callerKey struct{ caller, key string }
 
-// repeats finds the jobs that answer for those whose keys were used before, and
-// which of the jobs repeat an earlier one beside them. It only reads, so that a
-// refusal has written nothing.
-func (s *Store) repeats(t *db.Tx, jobs []job.Job) (first map[int]job.Job, beside map[int]int, err error) {
-	first, beside = map[int]job.Job{}, map[int]int{}
-	seen := map[callerKey]int{}
+// repeatedKeys finds the jobs whose keys were used before.
+func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
+	var places map[callerKey]int
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Key == "" {
 			continue
 		}
-		if k, again := seen[callerKey{j.Caller, j.Key}]; again {
-			if beside[i] = k; !sameContent(&jobs[k], j) {
-				return nil, nil, &job.KeyReused{}
-			}
-			continue
+		if places == nil {
+			places = map[callerKey]int{}
 		}
-		seen[callerKey{j.Caller, j.Key}] = i
-		found, ok, err := s.keyed(t, j)
-		if err != nil {
-			return nil, nil, err
-		}
-		if ok {
-			first[i] = found
+		name := callerKey{j.Caller, j.Key}
+		if k, again := places[name]; !again {
+			places[name] = i
+		} else if found.noteBeside(i, k); !sameContent(&jobs[k], j) {
+			return &job.KeyReused{}
 		}
 	}
-	return first, beside, nil
+	used, err := uses(t, places)
+	if err != nil || len(used)+len(s.tx.arrivals.keyed) == 0 {
+		return err
+	}
+	for i := range jobs {
+		if j := &jobs[i]; j.Key != "" && !found.is(i) {
+			first, known, err := s.keyed(t, j, used)
+			if err != nil {
+				return err
+			}
+			if known {
+				found.note(i, first)
+			}
+		}
+	}
+	return nil
+}
+
+// use is the first job with a key.
+type use struct {
+	seq     int64
+	content string
+}
+
+// uses finds which of the keys were used by earlier transactions. A key that is
+// older than callers counts as everybody's.
+func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
+	const query = `SELECT key, job_seq, content, 1 FROM job_keys WHERE key IN (SELECT value FROM json_each($1)) AND caller = $2
+		UNION ALL SELECT key, job_seq, content, 0 FROM job_keys WHERE key IN (SELECT value FROM json_each($1)) AND caller IS NULL`
+	byCaller := map[string][]string{}
+	for name := range places {
+		byCaller[name.caller] = append(byCaller[name.caller], name.key)
+	}
+	var used map[callerKey]use
+	for caller, keys := range byCaller {
+		err := t.Written().Query(query, func(row *sql.Rows) error {
+			name, u, own := callerKey{caller: caller}, use{}, false
+			err := row.Scan(&name.key, &u.seq, &u.content, &own)
+			if _, known := used[name]; own || !known {
+				if used == nil {
+					used = map[callerKey]use{}
+				}
+				used[name] = u
+			}
+			return err
+		}, db.Rows(keys), caller)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
 }
 
 // keyed returns the job that the key of j names, if it names one already, and a
-// *job.KeyReused when that is another one. A key that is older than callers counts
-// as everybody's.
-func (s *Store) keyed(t *db.Tx, j *job.Job) (first job.Job, ok bool, err error) {
-	const query = `SELECT job_seq, content FROM job_keys WHERE key = $1 AND (caller = $2 OR caller IS NULL)
-		ORDER BY caller IS NULL LIMIT 1`
-	if err := s.tx.flushJobs(t); err != nil { // it may be one of those that wait
-		return first, false, err
-	}
-	var seq int64
-	var content string
-	if ok, err = db.Row(t, query, []any{&seq, &content}, j.Key, j.Caller); err != nil || !ok {
-		return first, false, err
-	}
-	if first, err = rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, seq)); err != nil {
-		return first, false, err
-	}
-	same := content == j.Content
-	if content == "" || j.Content == "" {
-		same, err = s.began(t, &first, j)
+// *job.KeyReused when that is another one.
+func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.Job, known bool, err error) {
+	name, same := callerKey{j.Caller, j.Key}, false
+	if beside, now := s.tx.arrivals.keyed[name]; now {
+		first, same = *beside, sameContent(beside, j)
+	} else {
+		u, before := used[name]
+		if !before {
+			return first, false, nil
+		}
+		if first, err = rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, u.seq)); err != nil {
+			return first, false, err
+		}
+		if same = u.content == j.Content; u.content == "" || j.Content == "" {
+			same, err = s.began(t, &first, j)
+		}
 	}
 	if err == nil && !same {
 		err = &job.KeyReused{First: first.ID}
@@ -87,4 +181,71 @@ func sameContent(a, b *job.Job) bool {
 		return a.Content == b.Content
 	}
 	return a.Queue == b.Queue && a.Type == b.Type && string(a.Payload) == string(b.Payload)
+}
+
+// message names an envelope with what it asks for.
+type message struct {
+	queue, id, typ string
+	payload        [sha256.Size]byte
+}
+
+func messageOf(j *job.Job) message {
+	return message{j.Queue, j.MessageID, j.Type, sha256.Sum256(j.Payload)}
+}
+
+// isMessage reports whether a new job repeats an envelope with its id, or can be
+// repeated by one. What comes as a dead letter was not understood.
+func isMessage(j *job.Job) bool { return j.MessageID != "" && j.State != job.Discarded }
+
+// repeatedMessages finds the jobs whose envelopes came before.
+func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
+	known, err := knownMessages(t, r.messages)
+	if err != nil {
+		return err
+	}
+	places := map[message]int{}
+	for i, m := range r.messages {
+		if m.id == "" || found.is(i) {
+			continue
+		}
+		if k, beside := places[m]; beside {
+			found.noteBeside(i, k)
+			continue
+		}
+		places[m] = i
+		if first, now := s.tx.arrivals.messages[m]; now {
+			found.note(i, *first)
+		} else if known[m.id] {
+			first, err := s.firstMessage(t, &r.jobs[i])
+			if err == nil {
+				found.note(i, first)
+			} else if !errors.Is(err, sql.ErrNoRows) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// knownMessages tells which ids of messages earlier transactions know. Almost none
+// are known, which costs less to find out for all at once.
+func knownMessages(t *db.Tx, messages []message) (map[string]bool, error) {
+	const query = `SELECT DISTINCT message_id, 1 FROM bodies
+		WHERE message_id <> '' AND message_id IN (SELECT value FROM json_each($1))`
+	var ids []string
+	for _, m := range messages {
+		if m.id != "" {
+			ids = append(ids, m.id)
+		}
+	}
+	return db.Map[string, bool](t.Written(), query, db.Rows(ids))
+}
+
+// firstMessage returns the job that answers for a repeated envelope, or
+// sql.ErrNoRows.
+func (s *Store) firstMessage(t *db.Tx, j *job.Job) (job.Job, error) {
+	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> '' AND queue = $2 AND (type = $3 AND payload = $4
+			OR EXISTS (SELECT 1 FROM earlier_runs AS e WHERE e.job_seq = seq AND e.type = $3 AND e.payload = $4))
+		AND state NOT IN ('completed', 'discarded', 'cancelled') ORDER BY seq LIMIT 1`
+	return rows.One(s.policies.Whole(t, query, j.MessageID, j.Queue, j.Type, j.Payload)) // a replay may have changed it since
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
@@ -18,16 +17,15 @@ func TestPolicies_OfATransactionThatFailedAreStoredAgain(t *testing.T) {
 	path := pathOf(t, s)
 	j := testJob("1")
 	j.Policy.MaxAttempts, j.Key = 7, "once"
-	text := rows.TextOf(j)
 	fault := errors.New("fault")
 	err := s.writer.Do(t.Context(), 1, func(tx *db.Tx) error {
-		first := j
-		fresh(&first, testTime)
-		if _, err := s.enqueue(tx, &first, text, fingerprint.Cause{}); err != nil {
+		r := s.request(testTime, []job.Job{j})
+		if err := s.enqueue(tx, r, 0, &r.jobs[0]); err != nil {
 			return err
 		}
-		if repeat, ok, err := s.keyed(tx, &j); err != nil || !ok || repeat.Policy.MaxAttempts != 7 {
-			t.Errorf("the repeat gave %+v, %t, %v", repeat, ok, err)
+		read, err := rows.One(s.policies.Whole(tx, rows.Whole+` WHERE seq = $1`, r.jobs[0].Seq))
+		if err != nil || read.Policy.MaxAttempts != 7 {
+			t.Errorf("the job was read as %+v, %v", read, err)
 		}
 		return fault
 	})

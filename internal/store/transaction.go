@@ -19,12 +19,12 @@ import (
 type gathered struct {
 	books    *book.Books
 	changes  []job.Change
-	messages map[message]job.Job // new jobs that came as envelopes
+	arrivals *arrivals           // new jobs
 	runs     map[runKey]endedRun // replayed runs that ended
 	paused   bool                // a queue was paused
 	resumed  bool                // a queue was resumed
 
-	jobs, bodies, keys, completed, failed, attempts db.Batch
+	completed, failed, attempts db.Batch
 }
 
 // newGathered makes the batches. completed ends executions that succeeded, and failed
@@ -33,10 +33,7 @@ type gathered struct {
 // that does its work.
 func newGathered() gathered {
 	return gathered{
-		jobs: db.NewBatch(13, `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr,
-			run_at, enqueued_at, changed_at, key) VALUES `, ""),
-		bodies: db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, ""),
-		keys:   db.NewBatch(4, `INSERT INTO job_keys (job_seq, caller, key, content) VALUES `, ""),
+		arrivals: newArrivals(),
 		completed: db.NewBatch(6, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5, started_at = s.column6,
 			unbegun = 0, reason = '', error_type = '', error_message = '' FROM (VALUES `,
 			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
@@ -51,17 +48,18 @@ func newGathered() gathered {
 // Begin starts a transaction. The changes of the one before may still be read by
 // those who were told of them.
 func (g *gathered) Begin() {
-	g.changes, g.messages, g.runs = nil, map[message]job.Job{}, map[runKey]endedRun{}
+	g.arrivals.begin()
+	g.changes, g.runs = nil, map[runKey]endedRun{}
 	g.paused, g.resumed = false, false
-	for _, b := range []*db.Batch{&g.jobs, &g.bodies, &g.keys, &g.completed, &g.failed, &g.attempts} {
+	for _, b := range []*db.Batch{&g.completed, &g.failed, &g.attempts} {
 		b.Reset()
 	}
 }
 
-// Flush writes the attempts that wait, and tells the books how replayed runs
-// ended.
+// Flush writes the jobs and the attempts that wait, and tells the books how
+// replayed runs ended.
 func (g *gathered) Flush(t *db.Tx) error {
-	if err := g.attempts.Flush(t); err != nil || len(g.runs) == 0 {
+	if err := db.Steps(t, g.arrivals.flush, g.attempts.Flush); err != nil || len(g.runs) == 0 {
 		return err
 	}
 	ended, err := g.endedRuns(t)
@@ -92,7 +90,7 @@ func (g *gathered) endedRuns(t *db.Tx) ([]book.EndedRun, error) {
 
 // Committed has nothing to make known (see news). It forgets the new jobs, whose
 // texts are large.
-func (g *gathered) Committed(*db.Tx) { g.messages = nil }
+func (g *gathered) Committed(*db.Tx) { g.arrivals.forget() }
 
 // moved tells the books that a job went from one status to another, and notes it
 // for those who listen. A new job comes from nil.

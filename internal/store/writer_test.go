@@ -255,7 +255,7 @@ func TestStore_KeepsNoTextOfJobsInMemory(t *testing.T) {
 	large.Envelope = []byte(strings.Repeat("e", 1<<16))
 	_, err := s.Enqueue(t.Context(), testTime, []job.Job{large})
 	check(t, err)
-	if n := len(s.tx.messages); n != 0 {
+	if n := len(s.tx.arrivals.messages); n != 0 {
 		t.Errorf("%d new jobs are kept after their commit", n)
 	}
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})

@@ -2,6 +2,7 @@ package counters
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -114,11 +115,14 @@ func (b *Book) shownLabel(queue string) string {
 
 // Admit lets jobs come into queues, all of them or none: a queue that would be one
 // too many is a *queues.Full. It must be asked before the transaction writes.
-func (b *Book) Admit(names ...string) error {
-	fresh := map[string]bool{}
-	for _, name := range names {
+func (b *Book) Admit(names iter.Seq[string]) error {
+	var fresh map[string]bool
+	for name := range names {
 		if b.KnowsQueue(name) || b.admitted[name] || slices.Contains(b.limits.Reserved, name) {
 			continue
+		}
+		if fresh == nil {
+			fresh = map[string]bool{}
 		}
 		if fresh[name] = true; b.places()+len(fresh) > b.limits.Queues {
 			return &queues.Full{Queue: name, Limit: b.limits.Queues}

@@ -11,22 +11,53 @@ import (
 // Tx is one transaction of the writer.
 type Tx struct {
 	conn    Conn
+	waiting func(*Tx) error // writes rows before the next statement; nil: none wait
 	wrote   bool
 	touched bool
 	grew    int
 }
 
+// Later lets write run before the next statement, so that rows that come one
+// after the other are written together and every statement sees them all the same.
+func (t *Tx) Later(write func(*Tx) error) { t.waiting = write }
+
+// writeWaiting writes the rows that wait.
+func (t *Tx) writeWaiting() error {
+	write := t.waiting
+	if write == nil {
+		return nil
+	}
+	t.waiting = nil
+	return write(t)
+}
+
 // Exec runs a statement and returns the number of rows that it changed. Texts
 // among the arguments are cleaned.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
+	if err := t.writeWaiting(); err != nil {
+		return 0, err
+	}
 	clean(args)
 	return t.conn.Exec(query, args...)
 }
 
 // Query calls each for every row.
 func (t *Tx) Query(query string, each func(*sql.Rows) error, args ...any) error {
+	if err := t.writeWaiting(); err != nil {
+		return err
+	}
+	return t.Written().Query(query, each, args...)
+}
+
+// Written is a source that sees what is written, and not the rows that wait (see
+// Later).
+func (t *Tx) Written() Source { return written{t.conn} }
+
+type written struct{ conn Conn }
+
+func (w written) Query(query string, each func(*sql.Rows) error, args ...any) error {
 	clean(args)
-	return t.conn.Query(query, each, args...)
+	return w.conn.Query(query, each, args...)
 }
 
 // clean makes the texts among arguments such that every database can keep them.
@@ -70,6 +101,7 @@ func (t *Tx) Touched() bool { return t.touched }
 type Batch struct {
 	head, row, tail string
 	columns         int
+	common          int // how many of the arguments come before the rows
 	args            []any
 }
 
@@ -82,38 +114,56 @@ func NewBatch(columns int, head, tail string) Batch {
 	return Batch{head: head, row: "(" + strings.Repeat("?, ", columns-1) + "?)", tail: tail, columns: columns}
 }
 
+// Common gives the values of the placeholders in the head, while no row waits.
+func (b *Batch) Common(values ...any) {
+	b.Reset()
+	b.common = len(values)
+	b.args = append(b.args, values...)
+}
+
 // Add gathers a row, and writes the rows that wait once there are enough.
 func (b *Batch) Add(t *Tx, values ...any) error {
 	b.args = append(b.args, values...)
-	if len(b.args) < batchRows*b.columns {
+	if b.rows() < batchRows {
 		return nil
 	}
 	return b.Flush(t)
 }
 
+// rows is how many rows wait.
+func (b *Batch) rows() int { return (len(b.args) - b.common) / b.columns }
+
 // Flush writes the rows that wait. Every one of them has to be written.
 func (b *Batch) Flush(t *Tx) error {
-	waiting := len(b.args) / b.columns
+	waiting := b.rows()
 	if waiting == 0 {
 		return nil
 	}
 	query := b.head + strings.Repeat(b.row+", ", waiting-1) + b.row + b.tail
 	err := t.ExecExactly(waiting, query, b.args...)
-	b.Reset()
+	b.cut(b.common)
 	return err
 }
 
 // Reset forgets the rows that wait, and the texts in them: they can be large, and
 // the next rows may come much later.
 func (b *Batch) Reset() {
-	clear(b.args)
-	b.args = b.args[:0]
+	b.cut(0)
+	b.common = 0
+}
+
+func (b *Batch) cut(n int) {
+	clear(b.args[n:])
+	b.args = b.args[:n]
 }
 
 // AddSums writes a row for each sum, in the order of the rows' first columns:
 // several writers would otherwise wait for one another in a circle. For a sum
 // that needs none, row returns nil.
 func AddSums[K comparable, V any](t *Tx, to Batch, sums map[K]V, row func(K, V) []any) error {
+	if len(sums) == 0 {
+		return nil
+	}
 	rows := make([][]any, 0, len(sums))
 	for k, sum := range sums {
 		if values := row(k, sum); values != nil {

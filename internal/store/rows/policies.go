@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -23,6 +25,14 @@ type Policies struct {
 	decoded map[int64]effective
 	byText  map[PolicyText]int64
 	fresh   map[PolicyText]int64 // stored in the transaction that is under way
+
+	newest atomic.Pointer[writtenPolicy]
+}
+
+// writtenPolicy is a policy and how it is stored. Nobody else has its slices.
+type writtenPolicy struct {
+	effective
+	text PolicyText
 }
 
 // effective is a policy and the origin of each of its fields.
@@ -44,16 +54,19 @@ func TextOf(j job.Job) PolicyText {
 	return t
 }
 
-// TextsOf writes the policies of jobs, once for neighbours that share one, as
-// most jobs of a batch do.
-func TextsOf(jobs []job.Job) []PolicyText {
+// Texts writes the policies of jobs. Most jobs have the policy of the one before,
+// which is not written again.
+func (p *Policies) Texts(jobs []job.Job) []PolicyText {
 	texts := make([]PolicyText, len(jobs))
-	for i, j := range jobs {
-		if i > 0 && j.Policy.Equal(jobs[i-1].Policy) && maps.Equal(j.Origins, jobs[i-1].Origins) {
-			texts[i] = texts[i-1]
-		} else {
-			texts[i] = TextOf(j)
+	last := p.newest.Load()
+	for i := range jobs {
+		j := &jobs[i]
+		if last == nil || !j.Policy.Equal(last.Policy) || !maps.Equal(j.Origins, last.Origins) {
+			last = &writtenPolicy{effective{j.Policy, maps.Clone(j.Origins)}, TextOf(*j)}
+			last.Schedule, last.NonRetryable = slices.Clone(j.Policy.Schedule), slices.Clone(j.Policy.NonRetryable)
+			p.newest.Store(last)
 		}
+		texts[i] = last.text
 	}
 	return texts
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ var enqueueing = []func(*kit){
 	EnqueueBatchIsAllOrNothing, EnqueueOfATakenIDIsAConflict, EnqueueAfterCallerLeftIsWholeOrAbsent,
 	EnqueueOfAKeyUsedForAnotherJobIsRefused, EnqueueOfAKeyUsedTwiceInOneRequestIsRefused, EnqueueKeyBelongsToItsCaller,
 	EnqueueKeyIsForWhatWasAskedFor, EnqueueKeyIsFreeOnceItsJobIsGone, EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn,
+	EnqueueOfUnlikeJobsKeepsEach, EnqueueParallelMessagesMakeOneJobOfEach,
 }
 
 // EnqueueKeepsEveryField: a job is read back as it was handed in, times to the
@@ -224,6 +226,51 @@ func EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn(k *kit) {
 		k.same("the other one again", []any{done[2].Repeat, done[2].Job.ID}, []any{true, done[0].Job.ID})
 	}
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(2))
+}
+
+// EnqueueOfUnlikeJobsKeepsEach: jobs that are written together keep what each of
+// them has of its own, be they alike or not.
+func EnqueueOfUnlikeJobsKeepsEach(k *kit) {
+	for _, unlike := range []int{1, 3} { // how many likenesses take turns
+		jobs := many(200)
+		for i := range jobs {
+			j := &jobs[i]
+			j.ID, j.Payload = job.NewID(), []byte(strconv.Itoa(i))
+			j.Queue, j.Priority = "queue-"+strconv.Itoa(i%unlike), i%unlike
+			switch i % unlike {
+			case 1:
+				j.Key, j.RunAt = j.ID, k.now.Add(time.Hour)
+			case 2:
+				j.MessageID, j.TraceID, j.Timeout = j.ID, "trace", time.Hour
+				j.Policy.MaxAttempts = 2 + i
+			}
+		}
+		for i, stored := range k.add(jobs...) {
+			k.same("the stored job", k.job(jobs[i].ID), stored)
+			k.same("its payload", string(stored.Payload), strconv.Itoa(i))
+			k.same("its policy", stored.Policy.MaxAttempts, jobs[i].Policy.MaxAttempts)
+		}
+	}
+}
+
+// EnqueueParallelMessagesMakeOneJobOfEach: of many callers with the same envelopes
+// at the same time, one stores each, and all get it.
+func EnqueueParallelMessagesMakeOneJobOfEach(k *kit) {
+	jobs := many(3)
+	for i := range jobs {
+		jobs[i].MessageID = "m"
+		jobs[i].Payload = []byte(strconv.Itoa(i))
+	}
+	var callers sync.WaitGroup
+	for range 30 {
+		callers.Go(func() {
+			if _, err := k.Enqueue(k.ctx, k.now, jobs); err != nil {
+				k.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(len(jobs)))
 }
 
 // reusedFor expects that a key was used for the job or operation first before.
