@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -284,6 +285,7 @@ func (w *Writer) process(batch []*op) {
 		}
 		w.answer(o, cmp.Or(err, o.refusal))
 	}
+	runtime.Gosched() // who comes again at once shares the next commit: of 50 callers 20 do, and 6 without it
 }
 
 // Common reports whether an error would meet every operation alike.
