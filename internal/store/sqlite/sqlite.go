@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/pressly/goose/v3"
 
@@ -70,8 +71,9 @@ type engine struct {
 	writer      *conn   // that connection
 	reads       *sql.DB
 	checkpoints *checkpointer
-	apart       bool // the files were found apart, and the log was emptied; owned by the writer
-	unlisted    bool // the lock file was removed and cannot be made anew; owned by the writer
+	apart       bool      // the files were found apart, and the log was emptied; owned by the writer
+	unlisted    bool      // the lock file was removed and cannot be made anew; owned by the writer
+	listed      time.Time // when the lock file was looked at; owned by the writer
 	close       func() error
 }
 
@@ -126,6 +128,10 @@ func (e *engine) Committed(rows int) { e.checkpoints.wrote(rows) }
 // Close is called after the writer's connection was closed.
 func (e *engine) Close() error { return e.close() }
 
+// lookAtLock is how often the lock file is looked at. It only tells others who has
+// the database: that it is missing for a moment does no harm.
+const lookAtLock = time.Second
+
 // Check also moves the log into the main file as soon as the files are apart: then
 // that file is all there is of the database, wherever it lies by now, and the log
 // can do no harm to a file that comes in its place.
@@ -133,7 +139,10 @@ func (e *engine) Check() error {
 	err := e.locks.main.check()
 	if err == nil {
 		e.apart = false
-		e.restoreLock()
+		if now := time.Now(); now.Sub(e.listed) >= lookAtLock {
+			e.listed = now
+			e.restoreLock()
+		}
 		return nil
 	}
 	if !e.apart {
