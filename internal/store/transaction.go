@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -156,9 +157,11 @@ func (s *Store) runsResumed(t *db.Tx, jobs []job.Job) error {
 // news is what is told after a commit.
 type news struct {
 	onCommit func([]job.Change)
-	revision int64 // of the database: it rises with each commit that changed something
-	snapshot atomic.Pointer[job.Snapshot]
+	revision int64                           // of the database: it rises with each commit that changed something
 	paused   atomic.Pointer[map[string]bool] // the queues that are
+
+	mu       sync.RWMutex
+	snapshot job.Snapshot
 }
 
 // publisher is the last participant of every transaction: it counts the revision
@@ -211,10 +214,11 @@ func (p *publisher) Committed(t *db.Tx) {
 
 // publish makes the counts as of the last commit visible to readers.
 func (s *Store) publish() {
-	s.news.snapshot.Store(&job.Snapshot{
-		Seq: s.news.revision, Totals: s.Counters.Totals(), Depths: s.Counters.Depths(),
-		Operations: s.Operations.UnderWay(), OpenGroups: s.Groups.Open(),
-	})
+	s.news.mu.Lock()
+	defer s.news.mu.Unlock()
+	now := &s.news.snapshot
+	now.Seq, now.Totals, now.Operations, now.OpenGroups = s.news.revision, s.Counters.Totals(), s.Operations.UnderWay(), s.Groups.Open()
+	s.Counters.CopyDepths(now.Depths)
 }
 
 // publishPauses makes known which queues are paused.
@@ -229,7 +233,9 @@ func (s *Store) QueuePaused(queue string) bool { return (*s.news.paused.Load())[
 
 // Snapshot returns the totals and depths as of the last commit, from memory.
 func (s *Store) Snapshot() job.Snapshot {
-	snapshot := *s.news.snapshot.Load()
+	s.news.mu.RLock()
+	defer s.news.mu.RUnlock()
+	snapshot := s.news.snapshot
 	snapshot.Depths = maps.Clone(snapshot.Depths)
 	return snapshot
 }

@@ -50,7 +50,8 @@ type Book struct {
 func New(reader *db.Reader, limits Limits) *Book {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 	b := &Book{
-		reader: reader, limits: limits, depths: job.Depths{}, queues: map[string]bool{},
+		reader: reader, sums: newSums(), limits: limits, depths: job.Depths{}, queues: map[string]bool{},
+		admitted: map[string]bool{}, removed: map[string]bool{},
 		queueLabels: newLabels("queue", maxQueueLabels), typeLabels: newLabels("type", limits.Types),
 		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]job.Totals{},
 	}
@@ -62,7 +63,9 @@ func New(reader *db.Reader, limits Limits) *Book {
 
 // Begin starts a transaction.
 func (b *Book) Begin() {
-	b.sums, b.admitted, b.removed = newSums(), map[string]bool{}, map[string]bool{}
+	b.sums.clear()
+	clear(b.admitted)
+	clear(b.removed)
 	b.queueLabels.begin()
 	b.typeLabels.begin()
 }
@@ -136,9 +139,9 @@ func addUp[K comparable](counts map[K]int64, k K, n int64) {
 // writer's goroutine alone may ask.
 func (b *Book) Totals() job.Totals { return b.totals }
 
-// Depths counts the jobs of all queues by status as of the last commit. The
+// CopyDepths counts the jobs of all queues by status as of the last commit. The
 // writer's goroutine alone may ask.
-func (b *Book) Depths() job.Depths { return maps.Clone(b.depths) }
+func (b *Book) CopyDepths(to job.Depths) { maps.Copy(to, b.depths) }
 
 // sums adds up what one transaction counts, so that each row is written once,
 // and not at all when its sum is zero.
@@ -175,6 +178,15 @@ func newSums() sums {
 		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{},
 		map[letterKey]int64{}, map[int64]int64{},
 	}
+}
+
+func (s *sums) clear() {
+	clear(s.depths)
+	clear(s.held)
+	clear(s.counters)
+	clear(s.minutes)
+	clear(s.letters)
+	clear(s.opened)
 }
 
 // job counts n jobs as j under its state, under the view beside it, and with its

@@ -50,10 +50,13 @@ type labels struct {
 }
 
 func newLabels(kind string, most int) labels {
-	return labels{kind: kind, most: most, kept: map[string]bool{}}
+	return labels{kind: kind, most: most, kept: map[string]bool{}, now: map[string]bool{}, gone: map[string]bool{}}
 }
 
-func (l *labels) begin() { l.now, l.gone = map[string]bool{}, map[string]bool{} }
+func (l *labels) begin() {
+	clear(l.now)
+	clear(l.gone)
+}
 
 // of is the label of a name. Counted says that it is no new one: then it is not
 // kept either if it was not before. A place that is given back is free after the
@@ -83,8 +86,7 @@ func (l *labels) load(src db.Source) (err error) {
 
 // flush writes the names that are kept from now on.
 func (l *labels) flush(t *db.Tx) error {
-	rows := db.NewBatch(2, `INSERT INTO labels (kind, name) VALUES `, "")
-	return db.AddSums(t, rows, l.now, func(name string, _ bool) []any { return []any{l.kind, name} })
+	return db.AddSums(t, addLabels, l.now, func(name string, _ bool) []any { return []any{l.kind, name} })
 }
 
 // queueLabel is what a queue is counted under.

@@ -35,6 +35,17 @@ func addingN(table, key string) string {
 	return ` ON CONFLICT (` + key + `) DO UPDATE SET n = ` + table + `.n + excluded.n`
 }
 
+// The statements that add sums to their rows.
+var (
+	addLabels   = db.NewBatch(2, `INSERT INTO labels (kind, name) VALUES `, "")
+	addDepths   = db.NewBatch(3, `INSERT INTO depths (queue, status, n) VALUES `, addingN("depths", "queue, status"))
+	addHeld     = db.NewBatch(3, `INSERT INTO held (queue, type, n) VALUES `, addingN("held", "queue, type"))
+	addCounters = db.NewBatch(8, `INSERT INTO counters (queue, type, `+totalColumns+`) VALUES `, adding("counters", "queue, type"))
+	addMinutes  = db.NewBatch(9, `INSERT INTO minutes (minute, queue, type, `+totalColumns+`) VALUES `,
+		adding("minutes", "minute, queue, type"))
+	addLetters = db.NewBatch(4, `INSERT INTO reasons (queue, type, reason, n) VALUES `, addingN("reasons", "queue, type, reason"))
+)
+
 // Flush writes the sums, each row once and none that would not change.
 func (b *Book) Flush(t *db.Tx) error {
 	err := db.Steps(t, b.queueLabels.flush, b.typeLabels.flush, b.flushDepths, b.flushHeld, b.flushCounters, b.flushMinutes, b.flushLetters)
@@ -44,8 +55,7 @@ func (b *Book) Flush(t *db.Tx) error {
 // flushDepths also writes a queue that is new and holds nothing any more: it is
 // known from now on.
 func (b *Book) flushDepths(t *db.Tx) error {
-	rows := db.NewBatch(3, `INSERT INTO depths (queue, status, n) VALUES `, addingN("depths", "queue, status"))
-	return db.AddSums(t, rows, b.sums.depths, func(k depthKey, n int64) []any {
+	return db.AddSums(t, addDepths, b.sums.depths, func(k depthKey, n int64) []any {
 		if n == 0 && b.queues[k.queue] && !b.removed[k.queue] {
 			return nil
 		}
@@ -55,9 +65,8 @@ func (b *Book) flushDepths(t *db.Tx) error {
 
 // flushHeld keeps no row of what no longer waits: producers choose the types.
 func (b *Book) flushHeld(t *db.Tx) error {
-	rows := db.NewBatch(3, `INSERT INTO held (queue, type, n) VALUES `, addingN("held", "queue, type"))
 	var fewer [][2]string
-	err := db.AddSums(t, rows, b.sums.held, func(k label, n int64) []any {
+	err := db.AddSums(t, addHeld, b.sums.held, func(k label, n int64) []any {
 		if n == 0 {
 			return nil
 		}
@@ -74,15 +83,13 @@ func (b *Book) flushHeld(t *db.Tx) error {
 }
 
 func (b *Book) flushCounters(t *db.Tx) error {
-	rows := db.NewBatch(8, `INSERT INTO counters (queue, type, `+totalColumns+`) VALUES `, adding("counters", "queue, type"))
-	return db.AddSums(t, rows, b.sums.counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
+	return db.AddSums(t, addCounters, b.sums.counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
 }
 
 // flushMinutes forgets what is older than a day when a new minute begins.
 func (b *Book) flushMinutes(t *db.Tx) error {
-	rows := db.NewBatch(9, `INSERT INTO minutes (minute, queue, type, `+totalColumns+`) VALUES `, adding("minutes", "minute, queue, type"))
 	newest := b.minute
-	err := db.AddSums(t, rows, b.sums.minutes, func(k minuteKey, n job.Totals) []any {
+	err := db.AddSums(t, addMinutes, b.sums.minutes, func(k minuteKey, n job.Totals) []any {
 		newest = max(newest, k.minute)
 		return totals(n, k.minute, k.queue, k.typ)
 	})
@@ -94,8 +101,7 @@ func (b *Book) flushMinutes(t *db.Tx) error {
 }
 
 func (b *Book) flushLetters(t *db.Tx) error {
-	rows := db.NewBatch(4, `INSERT INTO reasons (queue, type, reason, n) VALUES `, addingN("reasons", "queue, type, reason"))
-	return db.AddSums(t, rows, b.sums.letters, func(k letterKey, n int64) []any {
+	return db.AddSums(t, addLetters, b.sums.letters, func(k letterKey, n int64) []any {
 		if n == 0 {
 			return nil
 		}

@@ -18,7 +18,7 @@ var enqueueing = []func(*kit){
 	EnqueueBatchIsAllOrNothing, EnqueueOfATakenIDIsAConflict, EnqueueAfterCallerLeftIsWholeOrAbsent,
 	EnqueueOfAKeyUsedForAnotherJobIsRefused, EnqueueOfAKeyUsedTwiceInOneRequestIsRefused, EnqueueKeyBelongsToItsCaller,
 	EnqueueKeyIsForWhatWasAskedFor, EnqueueKeyIsFreeOnceItsJobIsGone, EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn,
-	EnqueueOfUnlikeJobsKeepsEach, EnqueueParallelMessagesMakeOneJobOfEach,
+	EnqueueNumbersNoTwoJobsAlike, EnqueueOfUnlikeJobsKeepsEach, EnqueueParallelMessagesMakeOneJobOfEach,
 }
 
 // EnqueueKeepsEveryField: a job is read back as it was handed in, times to the
@@ -226,6 +226,31 @@ func EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn(k *kit) {
 		k.same("the other one again", []any{done[2].Repeat, done[2].Job.ID}, []any{true, done[0].Job.ID})
 	}
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(2))
+}
+
+// EnqueueNumbersNoTwoJobsAlike: the numbers of jobs that are gone are not given again,
+// and those of snapshots go on rising, also after a restart.
+func EnqueueNumbersNoTwoJobsAlike(k *kit) {
+	var last, revision int64
+	for range 4 {
+		j := simple()
+		j.State, j.Reason = job.Discarded, "malformed"
+		for _, stored := range k.add(j, j) {
+			if stored.Seq <= last {
+				k.Fatalf("job number %d came after %d", stored.Seq, last)
+			}
+			last = stored.Seq
+		}
+		if now := k.Snapshot().Seq; now <= revision {
+			k.Errorf("revision %d came after %d", now, revision)
+		} else {
+			revision = now
+		}
+		k.pass(time.Hour)
+		_, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
+		k.check(err)
+		k.restart()
+	}
 }
 
 // EnqueueOfUnlikeJobsKeepsEach: jobs that are written together keep what each of
