@@ -6,7 +6,9 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages bench-growth bench-replay screenshots
+.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages bench-growth bench-replay bench-peers screenshots
+
+.PHONY: help build run demo generate test fuzz chaos lint verify bench bench-peers seed-large bench-pages screenshots bench-peers
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,6 +28,7 @@ generate: ## Generate the Go code of the templ pages
 test: ## Run every test with the race detector, browser tests included, then fuzz
 	@.ci/prepare
 	@. .ci/env && race -shuffle=on -timeout 14m ./...
+	@. .ci/env && cd bench/peers && race -shuffle=on ./...
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
 
@@ -47,12 +50,13 @@ lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	$(STATICCHECK) ./...
+	cd bench/peers && go vet ./... && $(STATICCHECK) ./...
 
 verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go')" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 # As the product sets it.
-bench bench-pages bench-growth bench-replay: export GOGC = 300
+bench bench-pages bench-growth bench-replay bench-peers: export GOGC = 300
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./cmd/dashboard
@@ -62,6 +66,11 @@ REDRIVE_BENCH_JOBS ?= 1000000
 
 bench-replay: ## Measure bulk operations on a million dead letters; REDRIVE_BENCH_JOBS=20000 takes fewer
 	REDRIVE_BENCH_JOBS=$(REDRIVE_BENCH_JOBS) go test -run '^$$' -bench 'Replay|Bulk' -benchtime 1x -timeout 3h ./internal/bulk
+
+ROUNDS = 5
+
+bench-peers: ## Measure Redrive beside other Go queues, in 10 minutes, and write docs/benchmarks.md
+	cd bench/peers && go run . -rounds $(ROUNDS) -write $(abspath docs/benchmarks.md)
 
 LARGE = large.db
 

@@ -1,0 +1,185 @@
+// Command peers runs the same workloads on Redrive and on other Go queues, in
+// turns in one run, and prints what each of them reaches. It runs on Linux, is a
+// module of its own, so that the product needs none of the others' modules, and
+// starts the servers that they need itself.
+//
+// A measurement opens an empty database, so that none is slowed by the one
+// before. In each round every workload meets every queue, the queues in another
+// order each time; a ratio is taken within a round, where both meet the same
+// disturbances. Every commit of every queue waits for the disk.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// systems are the columns of the table, the first of which the others are
+// compared with. Each is made with a folder for a server's data.
+var systems = []struct {
+	name string // for -only
+	make func(ctx context.Context, dir string) (System, error)
+}{
+	{"redrive", newRedrive},
+	{"goqite", newGoqite},
+	{"backlite", newBacklite},
+	{"river-sqlite", newRiverSQLite},
+	{"river-postgres", newRiverPostgres},
+	{"asynq", newAsynq},
+}
+
+func main() {
+	rounds := flag.Int("rounds", 5, "how often every workload meets every queue")
+	only := flag.String("only", "", "names of queues, with commas between them, to compare Redrive with: "+strings.Join(names(), ", "))
+	rows := flag.String("workloads", "", "a part of the names of the workloads to run; default all")
+	document := flag.String("write", "", "the document whose table to write anew")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *rounds, *only, *rows, *document); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+func names() (all []string) {
+	for _, s := range systems[1:] {
+		all = append(all, s.name)
+	}
+	return all
+}
+
+func run(ctx context.Context, rounds int, only, rows, document string) (err error) {
+	if document != "" && only+rows != "" {
+		return errors.New("the document takes the whole table: leave out -only and -workloads")
+	}
+	b := &bench{rounds: rounds, size: FullSize}
+	for _, w := range Workloads {
+		if strings.Contains(w.Name, rows) {
+			b.workloads = append(b.workloads, w)
+		}
+	}
+	if b.dir, err = tempDir(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for i, s := range systems {
+		if i > 0 && only != "" && !slices.Contains(strings.Split(only, ","), s.name) {
+			continue
+		}
+		if err := b.add(ctx, s.make); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	if err := b.run(ctx); err != nil {
+		return err
+	}
+	report := b.report()
+	fmt.Println(report)
+	if document == "" {
+		return nil
+	}
+	return writeSection(document, report)
+}
+
+// tempDir makes a folder that servers of another user can pass through.
+func tempDir() (string, error) {
+	dir, err := os.MkdirTemp("", "redrive-peers-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711)
+}
+
+// bench is one run of the program.
+type bench struct {
+	dir       string
+	rounds    int
+	size      Size
+	workloads []Workload
+	systems   []System
+	rates     map[cell][]float64 // one for each round
+	syncs     []float64          // fdatasync calls per second, one for each round
+}
+
+type cell struct{ workload, system int }
+
+// add starts what a system needs.
+func (b *bench) add(ctx context.Context, makeSystem func(context.Context, string) (System, error)) error {
+	dir, err := os.MkdirTemp(b.dir, "server-")
+	if err != nil {
+		return err
+	}
+	s, err := makeSystem(ctx, dir)
+	if err == nil {
+		b.systems = append(b.systems, s)
+	}
+	return err
+}
+
+// close stops the servers and removes every file.
+func (b *bench) close() (err error) {
+	for _, s := range b.systems {
+		if s.Close != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
+}
+
+// run takes all measurements, and says what it is doing.
+func (b *bench) run(ctx context.Context) error {
+	b.rates = map[cell][]float64{}
+	for round := range b.rounds {
+		syncs, err := diskSyncs(filepath.Join(b.dir, "sync"))
+		if err != nil {
+			return err
+		}
+		b.syncs = append(b.syncs, syncs)
+		fmt.Fprintf(os.Stderr, "round %d of %d: the disk syncs %.0f times a second\n", round+1, b.rounds, syncs)
+		for w, workload := range b.workloads {
+			for i := range b.systems {
+				at := (i + round) % len(b.systems)
+				s := b.systems[at]
+				if workload.Batch && s.Single {
+					continue
+				}
+				rate, err := b.measure(ctx, s, workload)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", s.Name, workload.Name, err)
+				}
+				fmt.Fprintf(os.Stderr, "  %-40s %-20s %10.0f %s\n", workload.Name, s.Name, rate, workload.Unit)
+				b.rates[cell{w, at}] = append(b.rates[cell{w, at}], rate)
+			}
+		}
+	}
+	return nil
+}
+
+// measure runs one workload on an empty database.
+func (b *bench) measure(ctx context.Context, s System, w Workload) (rate float64, err error) {
+	dir, err := os.MkdirTemp(b.dir, "queue-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	q, err := s.Open(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	size := b.size
+	if s.Single {
+		size.Batch = 1
+	}
+	return w.Run(ctx, q, size)
+}

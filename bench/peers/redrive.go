@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redrive/internal/engine"
+	"redrive/internal/job"
+	"redrive/internal/live"
+	"redrive/internal/retry"
+	"redrive/internal/server"
+	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
+)
+
+// searchPause is what cmd/dashboard waits between two updates of the search
+// index.
+const searchPause = 200 * time.Millisecond
+
+// redriveQueue has what runs in the product while jobs do: the store with its
+// books, the search index, the hub of live pages, the metrics and the engine.
+type redriveQueue struct {
+	store   *store.Store
+	hub     *live.Hub
+	metrics *server.Metrics
+	engine  atomic.Pointer[engine.Engine]
+
+	stopSearch context.CancelFunc
+	searching  sync.WaitGroup
+	searchErr  error // read when searching is over
+	failed     chan struct{}
+}
+
+func newRedrive(context.Context, string) (System, error) {
+	return System{
+		Name: "Redrive",
+		Settings: "`modernc.org/sqlite`, `synchronous=FULL`, the store with groups, counters and search index, live updates and metrics on, " +
+			"as the program puts them together. 1,000 at once are one `Enqueue`. Jobs and the history of their attempts are kept.",
+		Open: openRedrive,
+	}, nil
+}
+
+func openRedrive(ctx context.Context, dir string) (Queue, error) {
+	r := &redriveQueue{failed: make(chan struct{}, 1)}
+	opened, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: filepath.Join(dir, "redrive.db")}, OnCommit: r.committed})
+	if err != nil {
+		return nil, err
+	}
+	r.store = opened
+	r.hub = live.New(opened, live.Options{})
+	r.metrics = server.NewMetrics(opened.Counters.Label)
+	ctx, r.stopSearch = context.WithCancel(context.WithoutCancel(ctx))
+	r.searching.Go(func() { r.searchErr = r.search(ctx) })
+	return r, nil
+}
+
+// committed tells everybody what a commit did.
+func (r *redriveQueue) committed(changes []job.Change) {
+	r.hub.Changed(changes)
+	if e := r.engine.Load(); e != nil {
+		e.Changed(changes)
+	}
+	for _, c := range changes {
+		if c.Failed {
+			select {
+			case r.failed <- struct{}{}:
+			default: // it is awake
+			}
+			return
+		}
+	}
+}
+
+// search makes failures searchable, as cmd/dashboard does.
+func (r *redriveQueue) search(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.failed:
+		}
+		if _, err := r.store.Search.Update(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(searchPause):
+		}
+	}
+}
+
+func (r *redriveQueue) Enqueue(ctx context.Context, jobs []Job) error {
+	policy := retry.Default()
+	policy.Strategy = retry.Immediate
+	all := make([]job.Job, len(jobs))
+	for i, j := range jobs {
+		payload, err := encode(j)
+		if err != nil {
+			return err
+		}
+		all[i] = job.Job{Type: "job", Queue: "default", Payload: payload, Policy: policy}
+	}
+	_, err := r.store.Enqueue(ctx, time.Now(), all)
+	return err
+}
+
+func (r *redriveQueue) Work(ctx context.Context, workers int, handle Handler) (func() error, error) {
+	run := decoding(handle)
+	execute := func(_ context.Context, j job.Job) error { return run(j.Payload) }
+	e, err := engine.New(engine.Options{
+		Store: r.store, Name: "bench", Random: rand.Float64, Settled: r.metrics.Settled,
+		Handlers: func(string) (engine.Handler, bool) { return execute, true },
+		Workers:  func(string) int { return workers },
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.engine.Store(e)
+	if err := e.Start(ctx); err != nil {
+		return nil, err
+	}
+	return func() error { return e.Stop(ctx) }, nil
+}
+
+// Left counts from memory, which is changed after each commit.
+func (r *redriveQueue) Left(context.Context) (int, error) {
+	depths := r.store.Snapshot().Depths
+	return int(depths.Jobs() - depths[job.Status(job.Completed)]), nil
+}
+
+func (r *redriveQueue) Close() error {
+	r.stopSearch()
+	r.searching.Wait()
+	r.hub.Close()
+	return errors.Join(r.searchErr, r.store.Close())
+}
