@@ -18,9 +18,13 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// searchPause is what cmd/dashboard waits between two updates of the search
-// index.
-const searchPause = 200 * time.Millisecond
+// When cmd/dashboard makes failures searchable: searchPause after one at the
+// least, and for a tenth of the time at most, until searchPeriod.
+const (
+	searchPause  = 200 * time.Millisecond
+	searchPeriod = 2 * time.Second
+	searchShare  = 10
+)
 
 // redriveQueue has what runs in the product while jobs do: the store with its
 // books, the search index, the hub of live pages, the metrics and the engine.
@@ -76,7 +80,8 @@ func (r *redriveQueue) committed(changes []job.Change) {
 	}
 }
 
-// search makes failures searchable, as cmd/dashboard does.
+// search makes failures searchable, as cmd/dashboard does. The index is not put in
+// order, which waits there for a second without a failure.
 func (r *redriveQueue) search(ctx context.Context) error {
 	for {
 		select {
@@ -84,13 +89,15 @@ func (r *redriveQueue) search(ctx context.Context) error {
 			return nil
 		case <-r.failed:
 		}
-		if _, err := r.store.Search.Update(ctx); err != nil && ctx.Err() == nil {
+		begin := time.Now()
+		if _, err := r.store.Search.Sweep(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
+		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(searchPause):
+		case <-time.After(max(searchPause, time.Until(next))):
 		}
 	}
 }
