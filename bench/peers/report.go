@@ -77,7 +77,7 @@ func (b *bench) report() string {
 	fmt.Fprintf(&s, "\nThe machine: %s, %s; the disk syncs (`fdatasync` after 4 kB) %s times a second.\n",
 		machine(), runtime.Version(), sampleOf(b.syncs).print(rate))
 	fmt.Fprintf(&s, "\nThe workloads: jobs carry %d bytes of JSON and do nothing. %s jobs wait when a work-off starts, "+
-		"and what the database says is finished after %.0f seconds counts; %s jobs fail twice each and succeed then, and are retried at once. "+
+		"and what the database says is finished after %.0f seconds counts; %s jobs fail twice each and succeed then, and are retried at once. A caller's first call is not measured. "+
 		"Each measurement has an empty database of its own.\n\nThe settings:\n\n",
 		payloadSize, rate(float64(b.size.Backlog)), b.size.WorkOff.Seconds(), rate(float64(b.size.Failing)))
 	for _, system := range b.systems {
