@@ -25,7 +25,8 @@ func goqitePoll(workers int) time.Duration { return time.Duration(workers) * 200
 func newGoqite(context.Context, string) (System, error) {
 	return System{
 		Name: "goqite",
-		Settings: sqliteSettings + ". Each worker is a loop of `ReceiveAndWait` (idle workers poll 5,000 times a second in all), then `Delete`; after a failure `Extend` by 0. " +
+		Settings: sqliteSettings + ". Each worker is a loop of `ReceiveAndWait` (idle workers poll 5,000 times a second in all), then " +
+			"`Delete`; after a failure `Extend` by 0. " +
 			"1,000 at once are `SendTx` in one transaction. Finished jobs are deleted.",
 		Open: func(ctx context.Context, dir string) (Queue, error) {
 			db, err := openSQLite(dir)

@@ -54,7 +54,8 @@ func (b *bench) ratios(workload, peer int) (all []float64) {
 // the settings.
 func (b *bench) report() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "Redrive : peer, above 1 where Redrive is faster, **bold** where the peer is. Median of %d rounds, and the range.\n\n", b.rounds)
+	fmt.Fprintf(&s, "Redrive : peer, above 1 where Redrive is faster, **bold** where the peer is. "+
+		"Median of %d rounds, and the range.\n\n", b.rounds)
 	b.table(&s, b.systems[1:], func(w, system int) string {
 		all := b.ratios(w, system+1)
 		if len(all) == 0 {
@@ -77,7 +78,8 @@ func (b *bench) report() string {
 	fmt.Fprintf(&s, "\nThe machine: %s, %s; the disk syncs (`fdatasync` after 4 kB) %s times a second.\n",
 		machine(), runtime.Version(), sampleOf(b.syncs).print(rate))
 	fmt.Fprintf(&s, "\nThe workloads: jobs carry %d bytes of JSON and do nothing. %s jobs wait when a work-off starts, "+
-		"and what the database says is finished after %.0f seconds counts; %s jobs fail twice each and succeed then, and are retried at once. A caller's first call is not measured. "+
+		"and what the database says is finished after %.0f seconds counts; %s jobs fail twice each and succeed then, and are retried at once. "+
+		"A caller's first call is not measured. "+
 		"Each measurement has an empty database of its own.\n\nThe settings:\n\n",
 		payloadSize, rate(float64(b.size.Backlog)), b.size.WorkOff.Seconds(), rate(float64(b.size.Failing)))
 	for _, system := range b.systems {
