@@ -8,8 +8,12 @@
 // Exchange settles it and claims as much as can start at once. One call is in
 // flight at a time, so under load the settlements of a whole batch
 // and the next claim share one commit, and when idle a single job waits for
-// nobody. It never claims more than it has free workers: a job that never
-// started must not be charged an attempt after a crash.
+// nobody. It claims for the workers that are free, and ahead for those that will be
+// before the next commit (see hand.go).
+//
+// While workers are free, most jobs need no claim of the dispatcher's: the store
+// offers what becomes available in the transaction that makes it so, and what the
+// engine takes starts after that one commit.
 //
 // The store is not polled for jobs. The dispatcher sleeps until a handler
 // returns, until [Engine.Changed] says that jobs became available, or until the

@@ -132,6 +132,9 @@ func settled(j job.Job, s *job.Settlement) job.Job {
 	if !s.RunAt.IsZero() {
 		j.RunAt = s.RunAt
 	}
+	if j.State == job.Retryable && !j.RunAt.After(at) { // it waits for a worker, and not for its time
+		j.State = job.Available
+	}
 	if s.Attempt.Outcome.Counted() {
 		j.Attempts, j.Reason, j.Error = s.Attempt.Number, s.Reason, s.Attempt.Error
 		if s.State != job.Retryable {

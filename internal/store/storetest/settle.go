@@ -12,10 +12,24 @@ import (
 
 var settling = []func(*kit){
 	TextsOfAnyBytes,
-	SettleSuccess, SettleRetry, SettleDeadLetter, SettleRefusedLetter, SettleDiscard, SettleInterrupted,
+	SettleSuccess, SettleRetry, SettleRetryAtOnce, SettleDeadLetter, SettleRefusedLetter, SettleDiscard, SettleInterrupted,
 	SettleSuccessClearsTheError, SettleKeepsTheExplanation, SettleCountsByTheMinute,
 	SettleIsFencedByANewerClaim, SettleIsFencedByCancel, SettleTwiceIsStale, SettleOfStrangersIsStale,
 	SettleAndClaimShareATransaction, SettleManyAtOnce,
+}
+
+// SettleRetryAtOnce: a job whose retry is due when its attempt ends is available, and
+// waits for a worker alone. It counts as requeued, and keeps its error.
+func SettleRetryAtOnce(k *kit) {
+	j := simple()
+	j.Policy.Strategy = retry.Immediate
+	before := k.Snapshot().Totals.Requeued
+	got := k.settle(k.begin(j), job.Failed)
+	k.same("the job", []any{got.State, got.Attempts, got.Error.Type, got.RunAt}, []any{job.Available, 1, "http.503", k.now})
+	k.same("requeued", k.Snapshot().Totals.Requeued-before, int64(1))
+	k.same("waiting for their time", k.Snapshot().Depths[job.Status(job.Retryable)], int64(0))
+	next := k.add(simple())[0]
+	k.same("claimed", ids(k.claim("orders", 2)), []string{got.ID, next.ID})
 }
 
 // SettleSuccess: the job is completed, its attempt recorded, the success
