@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/store/sqlite"
 )
 
 // dead enqueues jobs that fail for good, and returns them.
@@ -30,6 +32,28 @@ func dead(t *testing.T, s *Store, n int) []job.Job {
 	_, _, err = s.Exchange(t.Context(), settle, job.Claim{})
 	check(t, err)
 	return claimed
+}
+
+// A start counts the letters of the last day by the hour, and not all that are kept.
+func TestOpen_CountsLettersOfTheLastDay(t *testing.T) {
+	file := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+	s := open(t, Options{Database: file})
+	for _, age := range []time.Duration{72 * time.Hour, 25 * time.Hour, 23 * time.Hour, 0} {
+		j := testJob("{}")
+		j.State, j.Reason = job.Discarded, retry.MissingURN
+		_, err := s.Enqueue(t.Context(), testTime.Add(-age), []job.Job{j})
+		check(t, err)
+	}
+	check(t, s.Close())
+	s = open(t, Options{Database: file})
+	if n := s.Counters.OpenedSince(0); n != 2 {
+		t.Errorf("it counted %d letters, want the 2 of the last day", n)
+	}
+	usage, err := s.LetterUsage(t.Context(), testTime)
+	check(t, err)
+	if usage.Open != 4 || usage.LastDay != 2 {
+		t.Errorf("%+v; want 4 letters, 2 of them of the last day", usage)
+	}
 }
 
 // What people discard in the very transaction that prunes is no longer too many.

@@ -176,9 +176,12 @@ func (b *Book) loadLetters(src db.Source) error {
 	})
 }
 
-// loadOpened counts open dead letters by the hour in which their jobs failed.
+// loadOpened counts open dead letters by the hour in which their jobs failed, as
+// far as anybody asks: those of the day before the newest. All of them would make a
+// start take longer with every letter that is kept.
 func (b *Book) loadOpened(src db.Source) (err error) {
-	const query = `SELECT failed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM dead_letters WHERE open = 1 GROUP BY hour`
+	const query = `SELECT failed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM dead_letters
+		WHERE open = 1 AND failed_at >= (SELECT max(failed_at) FROM dead_letters WHERE open = 1) - 24 * CAST($1 AS BIGINT) GROUP BY hour`
 	b.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 	return err
 }
