@@ -151,6 +151,7 @@ func (d *dispatcher) collect() {
 		d.limit = d.active.nextLimit(now)
 	}
 	d.startWaiting(now)
+	d.fillWorkers()
 }
 
 // work is one try of what the store is to do next.
@@ -180,7 +181,6 @@ func (d *dispatcher) catchUp() bool {
 // while the next call lasts.
 func (d *dispatcher) exchange() {
 	claim := d.claim(time.Now())
-	defer d.active.redeem(claim)
 	if len(d.pending)+len(claim.Free)+len(claim.Ahead)+len(claim.Began) == 0 {
 		return
 	}
@@ -191,15 +191,18 @@ func (d *dispatcher) exchange() {
 	switch {
 	case job.OwnFault(err):
 		d.separate(claim)
+		d.active.redeem(claim)
 		return
 	case err != nil:
+		d.active.redeem(claim)
 		d.fail(err)
 		return
 	}
 	d.pending, d.began = nil, nil
 	d.recovered()
 	d.start(claim, claimed)
-	d.fillWorkers(claim.Ahead)
+	d.active.redeem(claim)
+	d.fillWorkers()
 	d.active.release(batch)
 	d.announce(batch, stale)
 	d.noteEmpty(claim, claimed)
@@ -234,7 +237,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 			c.Free[name] = free
 			room -= free
 		}
-		if d.cut = d.cut || cut; cut {
+		if d.cut = d.cut || cut; room <= 0 { // the next place is for whichever queue is first
 			continue
 		}
 		if n := d.ahead(name, q); n > 0 {

@@ -126,30 +126,31 @@ func (e *Engine) startNext(held *execution) *execution {
 
 // fillWorkers gives free workers to what is in hand: they became free while it was
 // claimed.
-func (d *dispatcher) fillWorkers(queues map[string]int) {
-	for name := range queues {
-		for x := d.active.forFreeWorker(name, d.queue(name).workers, d.o.MaxRunning); x != nil; {
-			if x = d.startNext(x); x != nil {
-				d.handlers.hand(x)
-				x = d.active.forFreeWorker(name, d.queue(name).workers, d.o.MaxRunning)
-			}
+func (d *dispatcher) fillWorkers() {
+	for x := d.active.forFreeWorker(d.o.MaxRunning); x != nil; x = d.active.forFreeWorker(d.o.MaxRunning) {
+		if x = d.startNext(x); x != nil {
+			d.handlers.hand(x)
 		}
 	}
 }
 
-// forFreeWorker takes a worker for the next job in hand; nil: none is free, or
-// nothing is in hand.
-func (s *executions) forFreeWorker(queue string, workers, most int) *execution {
+// forFreeWorker takes a free worker for a job in hand; nil: there is no such pair.
+func (s *executions) forFreeWorker(most int) *execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[queue]+s.promised[queue] >= workers || s.inUseOrPromised() >= most {
+	if len(s.hand) == 0 || s.inUseOrPromised() >= most {
 		return nil
 	}
-	x := s.fromHand(queue)
-	if x != nil {
-		s.busy[queue]++
+	for queue := range s.hand {
+		if s.busy[queue]+s.promised[queue] >= s.allWorkers(queue) {
+			continue
+		}
+		if x := s.fromHand(queue); x != nil {
+			s.busy[queue]++
+			return x
+		}
 	}
-	return x
+	return nil
 }
 
 // giveBack takes out of the hand what may not begin now, or did not in time, and

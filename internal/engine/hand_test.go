@@ -380,3 +380,39 @@ func (m *mortal) lift(held int) {
 	close(m.gate)
 	m.gate = make(chan struct{})
 }
+
+// While all queues together may run no more, none has jobs in hand: another queue
+// would never have a place.
+func TestHand_LeavesPlacesToOtherQueues(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("quick", func(context.Context, job.Job) error { time.Sleep(time.Millisecond); return nil })
+		other := ofType("quick")
+		other.Queue = "other"
+		r.enqueue(repeat(ofType("quick"), 300)...)
+		r.enqueue(repeat(other, 10)...)
+		r.start(func(o *options) {
+			o.Store, o.Workers, o.MaxRunning = slowly{r.store, 10 * time.Millisecond}, func(string) int { return 2 }, 2
+		})
+		for r.store.Snapshot().Totals.Succeeded < 310 {
+			time.Sleep(time.Millisecond)
+			if held := r.held(); len(held) > 0 {
+				t.Fatalf("%d jobs are in hand", len(held))
+			}
+		}
+	})
+}
+
+// A worker that became free while jobs were taken in hand starts one of them.
+func TestHand_FreeWorkersStartWhatIsInHand(t *testing.T) {
+	bubble(t, func(r *rig) {
+		_, release := blocked(r)
+		release()
+		time.Sleep(900 * time.Millisecond) // before anything is given back
+		if n := r.store.Snapshot().Totals.Succeeded; n != 100 {
+			t.Errorf("%d jobs succeeded", n)
+		}
+		if held := r.held(); len(held) > 0 {
+			t.Errorf("%d jobs are in hand", len(held))
+		}
+	})
+}

@@ -100,7 +100,6 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 		case err == nil:
 			d.queues[name].aside = 0
 			d.start(one, claimed)
-			d.fillWorkers(one.Ahead)
 			d.noteEmpty(one, claimed)
 		case job.OwnFault(err):
 			d.putAside(name, err)
