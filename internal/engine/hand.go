@@ -130,6 +130,7 @@ func (d *dispatcher) fillWorkers() {
 	for x := d.active.forFreeWorker(d.o.MaxRunning); x != nil; x = d.active.forFreeWorker(d.o.MaxRunning) {
 		if x = d.startNext(x); x != nil {
 			d.handlers.hand(x)
+			d.notify() // that it has begun is to be written down
 		}
 	}
 }
