@@ -305,8 +305,8 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 // empty until somebody says otherwise.
 func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	got := make(map[string]int, len(claim.Free))
-	for _, j := range claimed {
-		got[j.Queue]++
+	for i := range claimed { // a copy of a job would race with its beginning
+		got[claimed[i].Queue]++
 	}
 	for name, q := range d.queues {
 		asked := claim.Free[name] + claim.Ahead[name]

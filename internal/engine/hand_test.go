@@ -246,7 +246,9 @@ const crowd = 250
 // lost an attempt afterwards, and nobody else has.
 func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 	r := newRig(t)
-	r.enqueue(repeat(ofType("dies"), 10_000)...)
+	dies := ofType("dies")
+	dies.Policy.InitialInterval, dies.Policy.MaxInterval = time.Hour, time.Hour
+	r.enqueue(repeat(dies, 10_000)...)
 	r.restartAfter(r.die)
 	running, held := map[string]bool{}, map[string]bool{}
 	for _, j := range r.leases() {
