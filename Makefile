@@ -6,9 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz chaos lint verify bench seed-large bench-pages bench-growth bench-replay bench-peers screenshots
-
-.PHONY: help build run demo generate test fuzz chaos lint verify bench bench-peers seed-large bench-pages screenshots bench-peers
+.PHONY: help build run demo generate test fuzz chaos lint verify bench bench-peers bench-replay bench-growth seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
