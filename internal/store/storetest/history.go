@@ -197,6 +197,9 @@ func (h *random) settled(m *job.Job, e job.Ending, letters bool) {
 		if o == job.Lost {
 			m.RunAt = seen.Add(time.Second)
 		}
+		if !m.RunAt.After(h.kit.now) { // it has waited for its lease to run out long enough
+			m.State = job.Available
+		}
 		h.totals.Requeued++
 		return
 	}
