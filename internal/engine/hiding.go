@@ -14,29 +14,23 @@ const unreadable = "[not stored, because the search for secrets in the text fail
 // cut, grouped, judged by a rule, kept or sent. It is the one gate for all that
 // handlers return, whatever they are.
 func (e *Engine) hide(j *job.Job, end *job.Ending) {
-	texts := []*string{&end.Error.Message, &end.Trace, &end.Note}
+	end.Error.Message, end.Trace, end.Note = e.hidden(j, end.Error.Message), e.hidden(j, end.Trace), e.hidden(j, end.Note)
 	if strings.ContainsFunc(end.Error.Type, notOfName) { // policies and rules compare names
-		texts = append(texts, &end.Error.Type)
-	}
-	for _, text := range texts {
-		if hidden, err := e.hidden(*text); err != nil {
-			e.o.Log.Error("The error of a job cannot be searched for secrets. Its text is not kept.", "job", j.ID, "error", err)
-			*text = unreadable
-		} else {
-			*text = hidden
-		}
+		end.Error.Type = e.hidden(j, end.Error.Type)
 	}
 }
 
-// hidden guards against a text that breaks the redaction: it would end the process
-// at every attempt of its job.
-func (e *Engine) hidden(text string) (hidden string, err error) {
+// hidden is a text without its secrets. It guards against one that breaks the
+// redaction, which would end the process at every attempt of its job.
+func (e *Engine) hidden(j *job.Job, text string) (hidden string) {
 	defer func() {
 		if why := recover(); why != nil {
-			err = fmt.Errorf("panic: %v", why)
+			e.o.Log.Error("The error of a job cannot be searched for secrets. Its text is not kept.",
+				"job", j.ID, "error", fmt.Errorf("panic: %v", why))
+			hidden = unreadable
 		}
 	}()
-	return e.o.Hide(text), nil
+	return e.o.Hide(text)
 }
 
 // notOfName reports whether a character is in no name of an error, as

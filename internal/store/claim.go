@@ -164,6 +164,7 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
 		j.Unbegun = inHand && !j.Unbegun
 	})
+	s.known.began(jobs)
 	return nil
 }
 

@@ -50,7 +50,6 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 // that had lost their lease: nothing is written for them.
 func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, err error) {
 	var to job.Job // jobs are large: one after the other is here
-	s.tx.changes = slices.Grow(s.tx.changes, len(all))
 	for i := range all {
 		e := &all[i]
 		from, ok := s.known.execution(e.Token)

@@ -47,11 +47,11 @@ func newGathered() gathered {
 	}
 }
 
-// Begin starts a transaction. The changes of the one before may still be read by
-// those who were told of them.
+// Begin starts a transaction.
 func (g *gathered) Begin() {
 	g.arrivals.begin()
-	g.changes, g.runs = nil, map[runKey]endedRun{}
+	clear(g.changes)
+	g.changes, g.runs = g.changes[:0], map[runKey]endedRun{}
 	g.paused, g.resumed = false, false
 	for _, b := range []*db.Batch{&g.completed, &g.failed, &g.attempts} {
 		b.Reset()
@@ -106,7 +106,6 @@ func (s *Store) moved(from, to *job.Job, totals job.Totals) {
 // moveAll is moved of many jobs, each changed alike and in its place: they are large.
 func (s *Store) moveAll(jobs []job.Job, totals job.Totals, change func(*job.Job)) {
 	var from job.Job
-	s.tx.changes = slices.Grow(s.tx.changes, len(jobs))
 	for i := range jobs {
 		from = jobs[i]
 		change(&jobs[i])
@@ -206,7 +205,7 @@ func (p *publisher) Committed(t *db.Tx) {
 		return
 	}
 	if len(tx.changes) > 0 {
-		tell(tx.changes)
+		tell(slices.Clone(tx.changes)) // they may keep them
 	}
 	if tx.resumed || t.Touched() {
 		tell(nil)
@@ -254,6 +253,8 @@ type known interface {
 	book.Mover
 	// load begins with the executions that are under way.
 	load(src db.Source, active []job.Job) error
+	// began notes executions that begin with this transaction.
+	began(jobs []job.Job)
 	// execution is the active job whose newest execution the token names.
 	execution(token job.Token) (j *job.Job, ok bool)
 	// isPaused reports whether claims keep away from a queue.
@@ -287,9 +288,7 @@ func newMemory(c *counters.Book) *memory {
 }
 
 func (m *memory) load(src db.Source, active []job.Job) error {
-	for i := range active {
-		m.active[active[i].ID] = remembered(active[i])
-	}
+	remember(m.active, active)
 	const newest = `SELECT newest FROM revision`
 	const paused = `SELECT name, true FROM queues WHERE paused_at <> 0`
 	var err error
@@ -299,10 +298,15 @@ func (m *memory) load(src db.Source, active []job.Job) error {
 	return db.Wrap(err, "read the queues")
 }
 
-// remembered is a copy of a job without what its worker alone needs.
-func remembered(j job.Job) *job.Job {
-	j.Payload, j.Meta, j.Envelope, j.Error = nil, nil, nil, job.ErrorInfo{}
-	return &j
+// remember adds jobs by their ids, without what their workers alone need. The copies
+// are one allocation, which is free when the last of these jobs has ended.
+func remember(in map[string]*job.Job, jobs []job.Job) {
+	copies := slices.Clone(jobs)
+	for i := range copies {
+		j := &copies[i]
+		j.Payload, j.Meta, j.Envelope, j.Error = nil, nil, nil, job.ErrorInfo{}
+		in[j.ID] = j
+	}
 }
 
 // Begin starts a transaction.
@@ -310,12 +314,11 @@ func (m *memory) Begin() {
 	m.activeNow, m.pausedNow, m.lastNow = map[string]*job.Job{}, map[string]bool{}, m.last
 }
 
-// Moved keeps the executions that began.
+func (m *memory) began(jobs []job.Job) { remember(m.activeNow, jobs) }
+
+// Moved forgets the executions that ended.
 func (m *memory) Moved(move book.Move) {
-	switch {
-	case move.To != nil && move.To.State == job.Active:
-		m.activeNow[move.To.ID] = remembered(*move.To)
-	case move.From != nil && move.From.State == job.Active:
+	if move.From != nil && move.From.State == job.Active {
 		m.activeNow[move.From.ID] = nil
 	}
 }

@@ -261,6 +261,23 @@ func (f field[T]) Scan(value any) error {
 	return nil
 }
 
+// Blob is where bytes go that a query reads. They are the driver's own, which has
+// to make them anew for every row: for package sql, which copies them once more, a
+// driver may use them again.
+func Blob(to *[]byte) sql.Scanner { return (*blob)(to) }
+
+type blob []byte
+
+// Scan takes the bytes that a query read.
+func (b *blob) Scan(value any) error {
+	read, ok := value.([]byte)
+	if !ok && value != nil {
+		return fmt.Errorf("%v is no blob", value)
+	}
+	*b = read
+	return nil
+}
+
 // The units of times that are counted by the minute or the hour.
 const (
 	MicrosPerMinute = 60_000_000

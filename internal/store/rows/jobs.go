@@ -43,11 +43,12 @@ func FoundFor(limit int) Found {
 
 // row is where the columns of one row are read to, for every row anew.
 type row struct {
-	job                                                                                   job.Job
-	policy                                                                                int64
-	state, letter, reason                                                                 string
-	held, unbegun, ttr, runAt, enqueued, started, finished, changed, lease, seen, expires int64
-	fields                                                                                []any // of Columns, in their order
+	job                                              job.Job
+	policy                                           int64
+	state, letter, reason                            string
+	held, unbegun, ttr, runAt, enqueued, wait        int64
+	started, finished, changed, lease, seen, expires int64
+	fields                                           []any // of Columns, in their order
 }
 
 func newRow() *row {
@@ -114,8 +115,9 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 // the order in which ScanNext reads them: its run has not ended, nobody holds
 // it, and the claim overwrites when it entered its state. Workers have no use
 // for its newest error, its keys and its note. Each column of each row has its
-// price.
-const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
+// price: a driver allocates each number above 255, and most jobs may run as soon
+// as they are enqueued.
+const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, ttr, enqueued_at, run_at - enqueued_at,
 	expires_at, trace_id, meta, payload, envelope`
 
 // ScanNext appends the job of a row that waits to be claimed; known has its
@@ -126,7 +128,7 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 		r, j := f.row, &f.row.job
 		r.fields = []any{
 			&j.Seq, &j.ID, &j.Type, &j.Unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
-			&r.runAt, &r.enqueued, &r.expires, &j.TraceID, (*[]byte)(&j.Meta), &j.Payload, &j.Envelope,
+			&r.enqueued, &r.wait, &r.expires, &j.TraceID, db.Blob((*[]byte)(&j.Meta)), db.Blob(&j.Payload), db.Blob(&j.Envelope),
 		}
 	}
 	if err := rows.Scan(f.row.fields...); err != nil {
@@ -135,7 +137,7 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 	r, j := f.row, f.row.job
 	j.Queue, j.State = known.Queue, known.State
 	j.Timeout, j.ExpiresAt = time.Duration(r.ttr)*time.Microsecond, db.FromMicros(r.expires)
-	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
+	j.RunAt, j.EnqueuedAt = db.FromMicros(r.enqueued+r.wait), db.FromMicros(r.enqueued)
 	f.Jobs, f.policies = append(f.Jobs, j), append(f.policies, r.policy)
 	return nil
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +13,7 @@ import (
 )
 
 var claiming = []func(*kit){
-	ClaimStartsAnExecution, ClaimTakesPriorityThenAge, ClaimTakesDueJobsDirectly, ClaimLeavesPausedQueues,
+	ClaimStartsAnExecution, ClaimReadsEachJobAsItIs, ClaimTakesPriorityThenAge, ClaimTakesDueJobsDirectly, ClaimLeavesPausedQueues,
 	ClaimTakesNoMoreThanFree, ClaimHoldsUnknownTypes, UnholdLetsKnownTypesGo, ClaimNeverGivesAJobTwice,
 	NextDueIsTheEarliest, LeasesEndByTime, ExtendMovesTheLease,
 }
@@ -27,6 +28,24 @@ func ClaimStartsAnExecution(k *kit) {
 	want.StartedAt, want.ChangedAt, want.LastSeen, want.LeaseUntil = k.now, k.now, k.now, k.now.Add(time.Minute)
 	k.same("the claimed jobs", got, []job.Job{want})
 	k.same("the stored job", k.job(want.ID), want)
+}
+
+// ClaimReadsEachJobAsItIs: jobs that are claimed one after the other have nothing of
+// each other, neither their payloads nor the times from which they may run.
+func ClaimReadsEachJobAsItIs(k *kit) {
+	jobs := many(4)
+	for i := range jobs {
+		jobs[i].Payload = fmt.Appendf(nil, `{"n":%d}`, i)
+		jobs[i].RunAt = k.now.Add(time.Duration(i) * time.Hour)
+	}
+	stored := k.add(jobs...)
+	k.pass(4 * time.Hour)
+	got := append(k.claim("orders", 3), k.claim("orders", 3)...)
+	for i, j := range got {
+		k.same("the payload", string(j.Payload), fmt.Sprintf(`{"n":%d}`, i))
+		k.same("the times", []time.Time{j.RunAt, j.EnqueuedAt}, []time.Time{stored[i].RunAt, stored[i].EnqueuedAt})
+	}
+	k.same("the number of jobs", len(got), len(stored))
 }
 
 // ClaimTakesPriorityThenAge: higher priorities first, then earlier times, then
