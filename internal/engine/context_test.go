@@ -42,3 +42,50 @@ func TestEngine_AHandlersContextEndsAtItsDeadline(t *testing.T) {
 		}
 	})
 }
+
+// One clock ends the contexts of all handlers, each at its own deadline, in whatever
+// order they began, and also while the dispatcher waits for a disk that stands still.
+func TestEngine_EachContextEndsAtItsOwnDeadline(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m := &mute{faulty: &faulty{Store: r.store}}
+		late := make(chan time.Duration, 10)
+		r.on("quick", succeed)
+		r.on("slow", func(ctx context.Context, _ job.Job) error {
+			deadline, _ := ctx.Deadline()
+			<-ctx.Done()
+			late <- time.Since(deadline)
+			return ctx.Err()
+		})
+		r.start(func(o *options) { o.Store = m })
+		quick := once("quick")
+		quick.Timeout = time.Second
+		var ids []string
+		for _, ttr := range []int{20, 5, 10, 5, 40} {
+			slow := once("slow")
+			slow.Timeout = time.Duration(ttr) * time.Second
+			ids = append(ids, r.enqueue(slow, quick)[0])
+			time.Sleep(2 * time.Second)
+		}
+		gate := make(chan struct{})
+		m.gate.Store(&gate)
+		r.enqueue(quick) // its outcome is what the dispatcher cannot write
+		time.Sleep(time.Minute)
+		for range ids {
+			select {
+			case d := <-late:
+				if d != 0 {
+					t.Errorf("a context ended %v after its deadline", d)
+				}
+			default:
+				t.Error("a context has not ended")
+			}
+		}
+		close(gate)
+		synctest.Wait()
+		for _, id := range ids {
+			if a := r.want(id, "dead_letter", 1)[0]; a.Outcome != job.TimedOut {
+				t.Errorf("attempt = %+v", a)
+			}
+		}
+	})
+}

@@ -34,6 +34,7 @@ type dispatcher struct {
 	problem error         // of the last call
 	broken  bool          // that call ended the store: there is no further one
 	timer   *time.Timer
+	written []job.Settlement // of the call that is under way
 
 	began  []job.Token   // from the hand, which is not written down yet
 	commit time.Duration // that a call takes
@@ -186,7 +187,9 @@ func (d *dispatcher) exchange() {
 	}
 	batch := d.pending
 	begin := time.Now()
-	claimed, stale, err := d.o.Store.Exchange(context.Background(), settlements(batch), claim)
+	d.written = settlements(d.written[:0], batch)
+	claimed, stale, err := d.o.Store.Exchange(context.Background(), d.written, claim)
+	clear(d.written) // their texts can be large
 	d.commit = smooth(d.commit, time.Since(begin))
 	switch {
 	case job.OwnFault(err):
@@ -336,20 +339,22 @@ func (d *dispatcher) askDue(claimed time.Time) {
 // same way: its worker is what bounds how much is under way.
 func (e *Engine) start(c job.Claim, claimed []job.Job) {
 	now, started := time.Now(), make(map[string]int, len(c.Free))
+	all := make([]execution, len(claimed))
 	for i := range claimed {
-		j := &claimed[i]
+		j, x := &claimed[i], &all[i]
+		x.job = j
 		if started[j.Queue]++; started[j.Queue] > c.Free[j.Queue] {
-			e.active.keepInHand(j, now)
+			e.active.keepInHand(x, now)
 			continue
 		}
-		x := e.newExecution(j, now)
-		w, ok := e.active.admit(x, now.Add(e.o.StuckAfter))
+		t := e.newTask(j, now)
+		w, ok := e.active.admit(x, t, now.Add(e.o.StuckAfter))
 		switch {
 		case !ok:
-			x.stopClock()
+			t.endContext(nil)
 			e.add(givenBack(x))
 		case w != nil:
-			x.stopClock()
+			t.endContext(nil)
 			e.logWait(w)
 		default:
 			e.handlers.hand(x)

@@ -310,7 +310,8 @@ func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.activ
 // only.
 type Store interface {
 	// Exchange settles, then claims, in one transaction. Executions that were
-	// fenced off change nothing and are reported as stale.
+	// fenced off change nothing and are reported as stale. It keeps no settlement:
+	// the list is filled anew for the next call.
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
 	// Extend moves the end of leases; those that were fenced off are stale.
 	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)

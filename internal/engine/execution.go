@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,19 +30,13 @@ const (
 	maxStack = 64 << 10
 )
 
-// execution is one job that we hold: its handler at work, its dead letter on
-// the way, or the wait for an earlier handler. The fields below the line are
+// execution is one job that we hold: in hand, its handler at work, its dead letter
+// on the way, or the wait for an earlier handler. The fields below the line are
 // guarded by the mutex of [executions].
 type execution struct {
-	job     *job.Job // shared with its outcome, and not to be changed
-	handler Handler  // nil: none is to run, ending says why
-	ctx     runContext
-	cancel  context.CancelCauseFunc
-	timer   *time.Timer // of the ttr
-	ttr     time.Duration
-	limit   time.Time // when it is given up; zero: never
-	ending  job.Ending
-	short   *job.Shortage // what its handler lacked; nil: nothing
+	job   *job.Job      // shared with its outcome, and not to be changed once it has begun
+	short *job.Shortage // what its handler lacked; nil: nothing
+	task                // set when it begins, with the mutex held
 
 	returned  bool      // its handler: the rules are asked about how it ended
 	ended     bool      // its outcome is decided
@@ -50,51 +45,39 @@ type execution struct {
 	waitedFor bool      // the next execution waited for its handler long enough
 }
 
-// newExecution prepares what is to be done for a claimed job.
-func (e *Engine) newExecution(j *job.Job, now time.Time) *execution {
+// task is what an execution does once it begins.
+type task struct {
+	handler Handler // nil: none is to run, ending says why
+	ctx     runContext
+	cancel  context.CancelCauseFunc // of ctx; nil: there is no handler
+	ttr     time.Duration
+	limit   time.Time // when it is given up; zero: never
+	ending  job.Ending
+}
+
+// newTask prepares what is to be done for a claimed job that begins now.
+func (e *Engine) newTask(j *job.Job, now time.Time) (t task) {
 	h, ok := e.o.Handlers(j.Type)
-	x := withoutHandler(j)
 	switch {
 	case !ok:
-		x.ending = e.unknown(*j, now)
+		t.ending = e.unknown(*j, now)
 	case j.Expired(now):
-		x.ending = e.expired(*j, now)
+		t.ending = e.expired(*j, now)
 	default:
-		x.handler = h
-		x.startClock(cmp.Or(max(j.Timeout, 0), e.o.Timeout), now)
+		t.handler, t.ttr = h, cmp.Or(max(j.Timeout, 0), e.o.Timeout)
+		t.ctx.deadline = now.Add(t.ttr)
+		t.limit = t.ctx.deadline.Add(returnLimit)
+		t.ctx.Context, t.cancel = context.WithCancelCause(context.Background())
 	}
-	return x
+	return t
 }
 
-// withoutHandler returns an execution of which no handler is to know.
-func withoutHandler(j *job.Job) *execution {
-	return &execution{job: j, cancel: func(error) {}}
-}
-
-// startClock begins the ttr.
-func (x *execution) startClock(ttr time.Duration, now time.Time) {
-	x.ctx.deadline = now.Add(ttr)
-	x.ttr, x.limit = ttr, x.ctx.deadline.Add(returnLimit)
-	x.ctx.Context, x.cancel = context.WithCancelCause(context.Background())
-	x.timer = time.AfterFunc(ttr, func() { x.cancel(errTimeout) })
-}
-
-// runContext is the context of a handler. It ends with a cause of ours and has
-// a deadline; a context with a deadline below one with a cause would be the
-// most expensive part of a small job.
-type runContext struct {
-	context.Context // ends at the deadline with errTimeout
-	deadline        time.Time
-}
-
-func (c *runContext) Deadline() (time.Time, bool) { return c.deadline, true }
-
-func (c *runContext) Err() error {
-	err := c.Context.Err()
-	if err != nil && errors.Is(context.Cause(c.Context), errTimeout) {
-		return context.DeadlineExceeded
+// endContext ends the context of the handler, if there is one, and frees what was
+// made of it.
+func (t *task) endContext(cause error) {
+	if t.cancel != nil {
+		t.cancel(cause)
 	}
-	return err
 }
 
 // run executes a handler, if there is one, and returns the next execution for its
@@ -202,20 +185,12 @@ func (x *execution) addition(said job.Ending) string {
 	return ": " + said.Error.Message
 }
 
-// stopClock frees what the context holds.
-func (x *execution) stopClock() {
-	if x.timer != nil {
-		x.timer.Stop()
-	}
-	x.cancel(nil)
-}
-
 // finish hands on the outcome of an execution whose handler returned, unless
 // somebody has decided it before, and gives its worker to the next job in hand, or
 // frees it. A worker is not free before its dead letter is delivered: a receiver
 // that is slow slows down what it receives from.
 func (e *Engine) finish(x *execution) (next *execution) {
-	x.stopClock()
+	x.endContext(nil)
 	if x.short != nil {
 		e.meet(x.short) // before its worker is free
 	}
@@ -271,12 +246,13 @@ func (o outcome) delivered(d job.Delivery) outcome {
 	return outcome{job: o.job, settlement: o.settlement.Delivered(d)}
 }
 
-func settlements(outcomes []outcome) []job.Settlement {
-	list := make([]job.Settlement, len(outcomes))
-	for i, o := range outcomes {
-		list[i] = o.settlement
+// settlements appends those of outcomes to a list.
+func settlements(to []job.Settlement, outcomes []outcome) []job.Settlement {
+	to = slices.Grow(to, len(outcomes))
+	for i := range outcomes {
+		to = append(to, outcomes[i].settlement)
 	}
-	return list
+	return to
 }
 
 // settle decides what becomes of a job whose execution ended. A dead letter

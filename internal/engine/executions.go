@@ -30,6 +30,7 @@ type executions struct {
 	taken       map[string]bool          // jobs that were claimed in the transaction that made them available, of which we hear next
 	promised    map[string]int           // free workers for which a claim is under way, by queue
 	mayBegin    func(queue string) bool  // what is in hand; called with the mutex held
+	clock       clock
 }
 
 // close lets no more executions begin.
@@ -39,10 +40,12 @@ func (s *executions) close() {
 	s.closed = true
 }
 
-// begin takes a worker for an execution. The caller holds the mutex.
-func (s *executions) begin(x *execution) {
+// begin lets an execution begin, which has its worker. The caller holds the mutex.
+func (s *executions) begin(x *execution, t task) {
+	x.task = t
 	s.leased[x.job.Token] = x
-	s.busy[x.job.Queue]++
+	s.limit = earlier(s.limit, t.limit)
+	s.endBy(t.ctx.deadline)
 }
 
 // free gives back a worker. The caller holds the mutex.
@@ -171,8 +174,9 @@ func (s *executions) take() ([]outcome, news) {
 		s.mu.Unlock()
 		runtime.Gosched()
 	}
-	ended, heard := s.ended, s.news
-	s.ended, s.news = make([]outcome, 0, len(ended)), news{} // as many outcomes will come again
+	ended, heard := slices.Clone(s.ended), s.news
+	clear(s.ended) // their texts can be large
+	s.ended, s.news = s.ended[:0], news{}
 	s.mu.Unlock()
 	return ended, heard
 }
@@ -252,7 +256,6 @@ func (s *executions) fence(token job.Token, cause error) {
 	if x := s.leased[token]; x != nil && !x.ended {
 		s.abandon(x, cause)
 		delete(s.leased, token)
-		x.cancel(cause)
 	}
 }
 
@@ -261,7 +264,7 @@ func (s *executions) cancelAll(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.leased {
-		x.cancel(cause)
+		x.endContext(cause)
 	}
 }
 
@@ -269,6 +272,7 @@ func (s *executions) cancelAll(cause error) {
 // The caller holds the mutex.
 func (s *executions) abandon(x *execution, cause error) {
 	x.ended, x.cause = true, cause
+	x.endContext(cause)
 	id := x.job.ID
 	if x.handler != nil {
 		x.gone = time.Now()
@@ -353,7 +357,7 @@ func (s *executions) stuckHandlers() []job.Stuck {
 // wait is a claimed job that has not begun, because the handler of an earlier
 // execution of it has not returned.
 type wait struct {
-	x      *execution // has the lease; without a handler
+	x      *execution // has the lease, and no task
 	before *execution // whose handler still runs
 	until  time.Time  // not longer
 }
@@ -367,18 +371,17 @@ func (s *executions) waits(x *execution) bool {
 
 // admit takes a worker for the execution, unless it has to wait for an earlier
 // one; ok is false when no more begin.
-func (s *executions) admit(x *execution, until time.Time) (w *wait, ok bool) {
+func (s *executions) admit(x *execution, t task, until time.Time) (w *wait, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, false
 	}
 	if w := s.postpone(x, until); w != nil {
-		s.limit = earlier(s.limit, w.until)
 		return w, true
 	}
-	s.limit = earlier(s.limit, x.limit)
-	s.begin(x)
+	s.busy[x.job.Queue]++
+	s.begin(x, t)
 	return nil, true
 }
 
@@ -390,9 +393,10 @@ func (s *executions) postpone(x *execution, until time.Time) *wait {
 	if before == nil || before.waitedFor {
 		return nil
 	}
-	w := &wait{x: withoutHandler(x.job), before: before, until: until}
+	w := &wait{x: x, before: before, until: until}
 	s.waiting[x.job.ID] = w
-	s.leased[x.job.Token] = w.x
+	s.leased[x.job.Token] = x
+	s.limit = earlier(s.limit, until)
 	return w
 }
 
@@ -400,20 +404,17 @@ func (s *executions) postpone(x *execution, until time.Time) *wait {
 // free: here their ttr begins.
 func (d *dispatcher) startWaiting(now time.Time) {
 	for w := d.active.nextWait(now); w != nil; w = d.active.nextWait(now) {
-		j := *w.x.job
-		j.StartedAt = now.UTC()
-		x := d.newExecution(&j, now)
-		began, late := d.active.beginWaiting(w, x)
+		j, t := w.x.job, d.newTask(w.x.job, now)
+		began, late := d.active.beginWaiting(w, t, now)
 		if !began {
-			x.stopClock()
+			t.endContext(nil)
 			continue
 		}
 		if late {
 			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: it was waited for long enough.",
 				"job", j.ID, "type", j.Type, "queue", j.Queue, "given_up", w.before.gone)
 		}
-		d.limit = earlier(d.limit, x.limit)
-		d.handlers.hand(x)
+		d.handlers.hand(w.x)
 	}
 }
 
@@ -438,22 +439,22 @@ func (s *executions) over(w *wait, now time.Time) bool {
 	return s.stuck[w.x.job.ID] != w.before || reached(w.until, now)
 }
 
-// beginWaiting puts an execution in the place of one that waited; began is
-// false when the job was taken back meanwhile. late says that the earlier
-// handler still runs.
-func (s *executions) beginWaiting(w *wait, x *execution) (began, late bool) {
+// beginWaiting lets an execution begin that waited; began is false when the job was
+// taken back meanwhile. late says that the earlier handler still runs.
+func (s *executions) beginWaiting(w *wait, t task, now time.Time) (began, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := x.job.ID
+	id := w.x.job.ID
 	if s.waiting[id] != w {
 		return false, false
 	}
 	delete(s.waiting, id)
-	w.x.ended = true
+	w.x.job.StartedAt = now.UTC()
 	if late = s.stuck[id] == w.before; late {
 		w.before.waitedFor = true
 	}
-	s.begin(x)
+	s.busy[w.x.job.Queue]++
+	s.begin(w.x, t)
 	return true, late
 }
 

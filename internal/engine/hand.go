@@ -30,24 +30,23 @@ const (
 
 // inHand is a job that was claimed before a worker was free.
 type inHand struct {
-	x     *execution // has the lease; without a handler
+	x     *execution // has the lease, and no task
 	taken time.Time
 }
 
 // keepInHand takes a claimed job in hand, behind those of the same priority.
-func (s *executions) keepInHand(j *job.Job, now time.Time) {
+func (s *executions) keepInHand(x *execution, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := withoutHandler(j)
-	s.leased[j.Token] = x
-	all := s.hand[j.Queue]
-	at, _ := slices.BinarySearchFunc(all, j.Priority, func(h inHand, priority int) int {
+	s.leased[x.job.Token] = x
+	all := s.hand[x.job.Queue]
+	at, _ := slices.BinarySearchFunc(all, x.job.Priority, func(h inHand, priority int) int {
 		if h.x.job.Priority >= priority {
 			return -1
 		}
 		return 1
 	})
-	s.hand[j.Queue] = slices.Insert(all, at, inHand{x, now})
+	s.hand[x.job.Queue] = slices.Insert(all, at, inHand{x, now})
 }
 
 // fromHand takes the next job out of the hand, if it may begin; nil: none. The
@@ -81,26 +80,23 @@ func (s *executions) passOn(queue string) (next *execution) {
 	return next
 }
 
-// beginFromHand puts an execution in the place of a job that was taken out of the
-// hand. When it cannot begin, next is the one that has its worker now, if any.
-func (s *executions) beginFromHand(held, x *execution, now time.Time, stuckAfter time.Duration) (begun bool, w *wait, next *execution) {
+// beginFromHand lets an execution begin that was taken out of the hand. When it
+// cannot, next is the one that has its worker now, if any.
+func (s *executions) beginFromHand(x *execution, t task, now time.Time, stuckAfter time.Duration) (begun bool, w *wait, next *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case held.ended:
+	case x.ended:
 	case s.closed:
-		held.ended = true
-		s.ended = append(s.ended, givenBack(held))
+		x.ended = true
+		s.ended = append(s.ended, givenBack(x))
 	default:
-		held.ended = true
-		x.job.StartedAt = now.UTC()
 		if w = s.postpone(x, now.Add(stuckAfter)); w == nil {
-			s.leased[x.job.Token] = x
+			x.job.StartedAt = now.UTC()
+			s.begin(x, t)
 			s.news.began = append(s.news.began, x.job.Token)
-			s.limit = earlier(s.limit, x.limit)
 			return true, nil, nil
 		}
-		s.limit = earlier(s.limit, w.until)
 	}
 	return false, w, s.passOn(x.job.Queue)
 }
@@ -110,12 +106,12 @@ func (s *executions) beginFromHand(held, x *execution, now time.Time, stuckAfter
 func (e *Engine) startNext(held *execution) *execution {
 	for held != nil {
 		now := time.Now()
-		x := e.newExecution(held.job, now)
-		begun, w, next := e.active.beginFromHand(held, x, now, e.o.StuckAfter)
+		t := e.newTask(held.job, now)
+		begun, w, next := e.active.beginFromHand(held, t, now, e.o.StuckAfter)
 		if begun {
-			return x
+			return held
 		}
-		x.stopClock()
+		t.endContext(nil)
 		if w != nil {
 			e.logWait(w)
 		}

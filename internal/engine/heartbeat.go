@@ -78,7 +78,7 @@ func (e *Engine) reapable(token job.Token) bool {
 func (e *Engine) post(outcomes []outcome) {
 	for _, o := range outcomes {
 		if o.sends {
-			e.active.keep(withoutHandler(o.job))
+			e.active.keep(&execution{job: o.job})
 		}
 		e.outbox.post(o)
 	}

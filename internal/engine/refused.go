@@ -21,7 +21,7 @@ const (
 // them for its own fault, the others are written without it. It returns what
 // could not be written for the state of the database.
 func (e *Engine) write(ctx context.Context, batch []outcome) (left []outcome, err error) {
-	_, stale, err := e.o.Store.Exchange(ctx, settlements(batch), job.Claim{})
+	_, stale, err := e.o.Store.Exchange(ctx, settlements(nil, batch), job.Claim{})
 	switch {
 	case err == nil:
 		e.active.release(batch)
@@ -49,7 +49,7 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (le
 	}
 	plain := o
 	plain.settlement = o.settlement.Plain(o.job.Type, refusal.Error())
-	_, stale, err := e.o.Store.Exchange(ctx, settlements([]outcome{plain}), job.Claim{})
+	_, stale, err := e.o.Store.Exchange(ctx, settlements(nil, []outcome{plain}), job.Claim{})
 	about := []any{"job", o.job.ID, "type", o.job.Type, "queue", o.job.Queue, "outcome", o.settlement.Attempt.Outcome, "error", refusal}
 	switch {
 	case err == nil:
