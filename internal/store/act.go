@@ -134,7 +134,7 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 // accepted moves a refused letter into the dead-letter queue. Its job failed when
 // it failed: the list of letters and the scope of an operation both go by that.
 func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error) {
-	const letter = `UPDATE dead_letters SET open = 1, refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
+	const letter = `UPDATE dead_letters SET refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
 		WHERE job_seq = $1 AND run = $2 AND refused = 1`
 	const update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
 	if err := t.ExecExactly(1, letter, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
@@ -193,14 +193,11 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
 	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	const letter = `UPDATE OR FAIL dead_letters SET open = 0, replayed_at = $2, replayed_by = $3, discarded_at = 0, discarded_by = ''
-		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
 	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '',
 			group_id = 0, run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
-	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Any(letter, these, at, by.Name),
-		db.Exactly(len(from), update, these, at))
+	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Exactly(len(from), update, these, at))
 	if err != nil {
 		return fmt.Errorf("start the next run: %w", err)
 	}

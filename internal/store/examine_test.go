@@ -41,7 +41,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`UPDATE depths SET n = n + 1 WHERE status = 'trashed'`,
 		`UPDATE counters SET failed = failed + 1`,
 		`UPDATE jobs SET list_state = 'scheduled' WHERE seq = (SELECT min(seq) FROM jobs WHERE state = 'available')`,
-		`UPDATE dead_letters SET open = 1 - open`,
+		`UPDATE dead_letters SET refused = 1 - refused`,
 		`DELETE FROM trash`,
 		`UPDATE jobs SET attempts = 77 WHERE state = 'retryable'`,
 		`DELETE FROM replays`,

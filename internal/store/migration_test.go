@@ -161,3 +161,32 @@ func TestMigrations_CountDriftedLettersAnew(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What older versions wrote beside a letter is known from elsewhere now.
+func TestMigrations_OldLettersKeepWhatBecameOfThem(t *testing.T) {
+	path := databaseOf(t, 12)
+	edit(t, path, `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', reason = 'attempts_exhausted', run = 2`)
+	edit(t, path, `UPDATE depths SET status = 'discarded'`)
+	edit(t, path, `UPDATE attempts SET run = 2`)
+	edit(t, path, `INSERT INTO depths VALUES ('orders', 'dead_letter', 1)`)
+	edit(t, path, `INSERT INTO reasons VALUES ('orders', 'email.send', 'attempts_exhausted', 1)`)
+	edit(t, path, `INSERT INTO labels VALUES ('queue', 'orders'), ('type', 'email.send')`)
+	edit(t, path, `INSERT INTO replays VALUES (1, 1, 'discarded', 'attempts_exhausted', 1, 5, 'ana', 0, 0)`)
+	edit(t, path, `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, cause, failed_at, queue, attempts, forwarded_at,
+			forwarded_to, problem, error, replayed_at, replayed_by)
+		VALUES (1, 1, 0, 0, 'attempts_exhausted', '', '', 4, 'orders', 1, 0, '', '', '', 5, 'ana'),
+			(1, 2, 1, 0, 'attempts_exhausted', '', '', 6, 'orders', 1, 0, '', '', '', 0, '')`)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	page, err := s.Letters(t.Context(), filter.Filter{Queue: "orders"}, filter.Cursor{}, 9)
+	if err != nil || len(page.Letters) != 1 || page.Letters[0].DeadLetter.Run != 2 || page.Letters[0].DeadLetter.FailedAt.UnixMicro() != 6 {
+		t.Errorf("the open letters are %+v, %v", page.Letters, err)
+	}
+	d, err := s.Job(t.Context(), "old")
+	if err != nil || len(d.Letters) != 2 || d.Letters[0].ReplayedBy != "ana" || !d.Letters[1].ReplayedAt.IsZero() {
+		t.Errorf("the letters of the job are %+v, %v", d.Letters, err)
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

@@ -100,10 +100,18 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 	if got := plan(t, s.engine.Reads(), query); got != "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)" {
 		t.Errorf("all jobs: %s", got)
 	}
-	for _, f := range []filter.Filter{{}, {Queue: "q"}, {Reason: retry.AttemptsExhausted}} {
-		query, _ := rows.SelectLetters(s.Search, f, cursor, 50)
-		if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "l USING COVERING INDEX dead_letters_") {
-			t.Errorf("letters %+v: %s", f, got)
+	for index, f := range map[string]filter.Filter{
+		"jobs_letter (letter=? AND":        {},
+		"jobs_letter_queue (queue=? AND":   {Queue: "q", From: testTime},
+		"jobs_letter_reason (reason=? AND": {Reason: retry.AttemptsExhausted, From: testTime},
+	} {
+		letters, _ := rows.SelectLetters(s.Search, f, cursor, 50)
+		f.Status = job.StatusDeadLetter
+		jobs, _ := jobsQuery(s, f, cursor, 50)
+		for _, query := range []string{letters, jobs} {
+			if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX "+index) {
+				t.Errorf("%+v is not read by %s: %s", f, index, got)
+			}
 		}
 	}
 }

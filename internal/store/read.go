@@ -122,7 +122,7 @@ func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Curso
 	src := s.reader.In(ctx)
 	var l openLetter
 	err := src.Query(query, func(row *sql.Rows) error {
-		err := found.Scan(row, &l.preview, &l.failedAt, &l.cause, &l.forwardedAt, &l.forwardedTo)
+		err := found.Scan(row, &l.preview, &l.cause, &l.forwardedAt, &l.forwardedTo)
 		if err == nil {
 			j := &found.Jobs[len(found.Jobs)-1]
 			j.Payload = l.preview
@@ -136,10 +136,7 @@ func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Curso
 		page.Letters[i].Job = jobs[i]
 	}
 	if last := len(page.Letters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
-		page.Next = filter.Cursor{At: page.Letters[last].FailedAt, Seq: jobs[last].Seq}
-		if rows.ByJob(f) {
-			page.Next.At = jobs[last].ChangedAt
-		}
+		page.Next = filter.Cursor{At: jobs[last].ChangedAt, Seq: jobs[last].Seq}
 	}
 	return page, db.TimedOut(ctx, err)
 }
@@ -149,23 +146,23 @@ func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Curso
 // less of the payload than is read: what must be hidden in that is told by what
 // follows.
 type openLetter struct {
-	preview               []byte
-	failedAt, forwardedAt int64
-	cause, forwardedTo    string
+	preview            []byte
+	forwardedAt        int64
+	cause, forwardedTo string
 }
 
 // of is the letter of a job.
 func (l openLetter) of(j job.Job) job.DeadLetter {
 	return job.DeadLetter{
 		JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
-		FailedAt: db.FromMicros(l.failedAt), Queue: j.Queue, Attempts: j.Attempts,
+		FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: j.Attempts,
 		Cause: job.Outcome(l.cause), ForwardedAt: db.FromMicros(l.forwardedAt), ForwardedTo: l.forwardedTo,
 	}
 }
 
 // LetterUsage tells how full the dead-letter queue is.
 func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	const query = `SELECT failed_at FROM dead_letters WHERE open = 1 ORDER BY failed_at, job_seq LIMIT 1`
+	const query = `SELECT changed_at FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
 	u := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.Counters.OpenedSince(firstHour)}
 	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
@@ -211,9 +208,10 @@ func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
 }
 
 func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
-	const query = `SELECT run, reason, error, exception, failed_at, queue, attempts, refused,
-		replayed_at, replayed_by, discarded_at, discarded_by, cause, forwarded_at, forwarded_to, problem
-		FROM dead_letters WHERE job_seq = $1 ORDER BY run`
+	const query = `SELECT l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
+			coalesce(r.at, 0), coalesce(r.by, ''), coalesce(w.at, 0), coalesce(w.by, ''), l.cause, l.forwarded_at, l.forwarded_to, l.problem
+		FROM dead_letters AS l LEFT JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
+		LEFT JOIN trash AS w ON w.job_seq = l.job_seq AND l.run = $2 WHERE l.job_seq = $1 ORDER BY l.run`
 	return db.All(src, query, func(l *job.DeadLetter) []any {
 		l.JobID = j.ID
 		return []any{
@@ -221,7 +219,7 @@ func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
 			db.Time(&l.ReplayedAt), &l.ReplayedBy, db.Time(&l.DiscardedAt), &l.DiscardedBy, &l.Cause,
 			db.Time(&l.ForwardedAt), &l.ForwardedTo, &l.Problem,
 		}
-	}, j.Seq)
+	}, j.Seq, j.Run)
 }
 
 func replays(src db.Source, seq int64) ([]history.Replay, error) {

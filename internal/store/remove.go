@@ -43,15 +43,13 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 // DiscardAll puts jobs that can be discarded into the trash, each as it is in
 // this transaction; bulk is the operation that did so, or 0.
 func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	const letter = `UPDATE dead_letters SET open = 0, discarded_at = $2, discarded_by = $3
-		WHERE job_seq IN (SELECT value FROM json_each($1)) AND replayed_at = 0` // those of the runs before were replayed
 	const trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
 		SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'trashed', held = 0, reason = $3,
 			changed_at = $2, finished_at = $2
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
-	err := db.Steps(t, db.Any(letter, these, at, by.Name), db.Exactly(len(from), trash, these, at, by.Name, bulk),
+	err := db.Steps(t, db.Exactly(len(from), trash, these, at, by.Name, bulk),
 		db.Exactly(len(from), update, these, at, string(retry.Manual)))
 	if err != nil {
 		return fmt.Errorf("put jobs into the trash: %w", err)
@@ -85,14 +83,11 @@ func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, 
 
 // RestoreAll puts jobs back that can be restored.
 func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
-	const letter = `UPDATE dead_letters SET open = 1 - refused, discarded_at = 0, discarded_by = ''
-		WHERE job_seq IN (SELECT value FROM json_each($1)) AND discarded_at <> 0`
 	const update = `UPDATE jobs SET state = trash.state,
 			list_state = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
 			letter = trash.letter, reason = trash.reason, changed_at = trash.changed_at, finished_at = trash.finished_at
 		FROM trash WHERE trash.job_seq IN (SELECT value FROM json_each($1)) AND jobs.seq = trash.job_seq`
-	these := rows.Seqs(from)
-	if err := db.Steps(t, db.Any(letter, these), db.Exactly(len(from), update, these)); err != nil {
+	if err := t.ExecExactly(len(from), update, rows.Seqs(from)); err != nil {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
 	restored, err := s.policies.ToActOn(t, rows.Numbers(from))
@@ -208,9 +203,9 @@ func (s *Store) prune(t *db.Tx, now, before time.Time, most int64) (int, error) 
 		return 0, nil
 	}
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (
-		SELECT job_seq FROM dead_letters WHERE open = 1 AND failed_at < $1 AND job_seq <> (
-			SELECT job_seq FROM dead_letters WHERE open = 1 ORDER BY failed_at DESC, job_seq DESC LIMIT 1)
-		ORDER BY failed_at, job_seq LIMIT $2 + 0)`
+		SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' AND changed_at < $1 AND seq <> (
+			SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at DESC, seq DESC LIMIT 1)
+		ORDER BY changed_at, seq LIMIT $2 + 0)`
 	jobs, err := s.policies.Jobs(t, query, db.Micros(before), min(most, pruneChunk))
 	if err != nil || len(jobs) == 0 {
 		return 0, err

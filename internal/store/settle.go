@@ -178,8 +178,8 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
 			cause, forwarded_at, forwarded_to, problem)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
-	err := t.Run(insert, seq, l.Run, !l.Refused, l.Refused, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
+		VALUES ($1, $2, 0, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+	err := t.Run(insert, seq, l.Run, l.Refused, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
 		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
 	return db.Wrap(err, "store the dead letter")
 }

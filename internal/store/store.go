@@ -214,10 +214,9 @@ func invariants() []db.Invariant {
 		{What: "the list of a job repeats its state", Query: `SELECT id FROM jobs
 			WHERE list_state <> CASE WHEN state IN ('available', 'active', 'completed') THEN '' ELSE state END`},
 		{What: "only discarded jobs have letters", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
-		{What: "stored letters are open, and no others are", Query: `SELECT j.id AS id FROM jobs AS j
-			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE (j.letter = 'stored') <> (coalesce(l.open, 0) = 1)`},
-		{What: "letters are open for the current run only", Query: `SELECT job_seq AS id FROM dead_letters AS l WHERE open = 1
-			AND NOT EXISTS (SELECT 1 FROM jobs WHERE seq = l.job_seq AND run = l.run)`},
+		{What: "open letters are there and say what their jobs say", Query: `SELECT j.id AS id FROM jobs AS j
+			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
+				OR (l.refused, l.failed_at, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.changed_at, j.reason, j.queue, j.attempts))`},
 		{What: "the trash knows where its jobs were", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
 		{What: "attempts are counted right", Query: `SELECT id FROM jobs AS j WHERE state <> 'completed' AND attempts <> (

@@ -29,8 +29,7 @@ func (*Book) Invariants() []db.Invariant {
 		{What: "open dead letters are counted right, by queue, type and reason", Query: differing(
 			"queue || ' ' || type || ' ' || reason", "queue, type, reason",
 			`SELECT queue, type, reason, n, 0 FROM reasons`,
-			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM (SELECT j.queue, j.type, l.reason FROM dead_letters AS l
-				JOIN jobs AS j ON j.seq = l.job_seq WHERE l.open = 1) GROUP BY 1, 2, 3`)},
+			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM jobs WHERE letter = 'stored' GROUP BY 1, 2, 3`)},
 		{What: "what is counted adds up", Query: `SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
 		{What: "completed jobs are in the counters", Query: `SELECT 'completed (' || there || ' there, ' || counted || ' counted)' AS id FROM (
 			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,

@@ -180,8 +180,9 @@ func (b *Book) loadLetters(src db.Source) error {
 // far as anybody asks: those of the day before the newest. All of them would make a
 // start take longer with every letter that is kept.
 func (b *Book) loadOpened(src db.Source) (err error) {
-	const query = `SELECT failed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM dead_letters
-		WHERE open = 1 AND failed_at >= (SELECT max(failed_at) FROM dead_letters WHERE open = 1) - 24 * CAST($1 AS BIGINT) GROUP BY hour`
+	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
+		WHERE letter = 'stored' AND letter <> '' AND changed_at >= (
+			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND letter <> '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
 	b.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 	return err
 }

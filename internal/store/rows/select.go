@@ -22,9 +22,10 @@ func ListState(s job.State) string {
 // statusTerm is the condition for a status. It repeats the conditions of the
 // partial indexes word for word, without which they could not be used.
 func statusTerm(s job.Status) string {
+	const discarded = "j.list_state = 'discarded' AND j.list_state <> '' AND j.list_state IN ('discarded', 'retryable')"
 	switch s {
 	case job.StatusDeadLetter:
-		return "j.letter = 'stored' AND j.letter <> ''"
+		return "j.letter = 'stored' AND j.letter <> '' AND " + discarded
 	case job.StatusDLQFailed:
 		return "j.letter = 'refused' AND j.letter <> ''"
 	case job.StatusTrashed:
@@ -37,28 +38,24 @@ func statusTerm(s job.Status) string {
 		return "0 = 1"
 	case ListState(state) == "":
 		return "j.state = '" + string(s) + "'"
-	case state == job.Discarded || state == job.Retryable:
-		return "j.list_state = '" + string(s) + "' AND j.list_state <> '' AND j.list_state IN ('discarded', 'retryable')"
+	case state == job.Discarded:
+		return discarded
+	case state == job.Retryable:
+		return "j.list_state = 'retryable' AND j.list_state <> '' AND j.list_state IN ('discarded', 'retryable')"
 	}
 	return "j.list_state = '" + string(s) + "' AND j.list_state <> ''"
 }
 
-// subject names the columns by which jobs and dead letters are filtered alike.
-type subject struct {
-	table   string // has the queue, the reason and the attempts
-	class   string // the error's type
-	changed string // when the job came where it is
-}
-
 // match adds the conditions by which jobs and dead letters are filtered alike.
-func match(where *db.Where, f filter.Filter, in subject) {
-	where.Equal(in.table+".queue", f.Queue)
-	where.Equal(in.table+".reason", string(f.Reason))
+// changed is when the job came where it is.
+func match(where *db.Where, f filter.Filter, changed string) {
+	where.Equal("j.queue", f.Queue)
+	where.Equal("j.reason", string(f.Reason))
 	where.Pattern("j.type", f.Type)
-	where.Pattern(in.class, f.Class)
-	span(where, in.table+".attempts", f.Attempts)
-	span(where, in.table+".run", f.Run)
-	where.Between(in.changed, f.From, f.To)
+	where.Pattern("j.error_type", f.Class)
+	span(where, "j.attempts", f.Attempts)
+	span(where, "j.run", f.Run)
+	where.Between(changed, f.From, f.To)
 	if f.ID != "" {
 		where.Add("j.id >= %s AND j.id < %s", f.ID, f.ID+"~") // '~' follows everything in an id
 	}
@@ -92,7 +89,7 @@ func Select(search db.Search, columns, join string, f filter.Filter, after filte
 		where.Add(statusTerm(f.Status))
 	}
 	changed := changedAt(f.Status)
-	match(&where, f, subject{"j", "j.error_type", changed})
+	match(&where, f, changed)
 	if !f.ByEnqueueing() {
 		order = []string{changed, "j.seq"}
 	}
@@ -104,13 +101,24 @@ func Select(search db.Search, columns, join string, f filter.Filter, after filte
 // does not want.
 func indexFor(f filter.Filter) string {
 	failure := f.Status == job.Status(job.Discarded) || f.Status == job.Status(job.Retryable)
+	letter := f.Status == job.StatusDeadLetter
 	switch {
-	case !failure || f.Group != "" || f.ID != "" || f.Operation != 0:
+	case !failure && !letter || f.ID != "" || f.Operation != 0 || f.Searches():
 		return ""
-	case f.Queue != "":
-		return " INDEXED BY jobs_failed_queue"
-	case exact(f.Type):
+	case letter && f.Group != "":
+		return " INDEXED BY jobs_group"
+	case f.Group != "":
+		return ""
+	case letter && exact(f.Type), failure && f.Queue == "" && exact(f.Type):
 		return " INDEXED BY jobs_failed_type"
+	case letter && f.Queue != "":
+		return " INDEXED BY jobs_letter_queue"
+	case letter && f.Reason != "":
+		return " INDEXED BY jobs_letter_reason"
+	case letter:
+		return " INDEXED BY jobs_letter"
+	case failure && f.Queue != "":
+		return " INDEXED BY jobs_failed_queue"
 	}
 	return ""
 }
@@ -149,41 +157,17 @@ func page(where *db.Where, columns string, f filter.Filter, order []string, afte
 	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
 }
 
-const letterColumns = `SELECT j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
+const letterColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
 	j.priority, j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
 	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
-	substr(b.payload, 1, 2048), l.failed_at, l.cause, l.forwarded_at, l.forwarded_to FROM `
-
-// ByJob reports whether letters are found by what their jobs know: the group or
-// the type. They come in the order in which these were discarded, which is when
-// they failed.
-func ByJob(f filter.Filter) bool { return !f.Searches() && (f.Group != "" || exact(f.Type)) }
+	substr(b.payload, 1, 2048), l.cause, l.forwarded_at, l.forwarded_to`
 
 // SelectLetters is the query of one page of open dead letters, and of one more:
 // [Columns] of each job, the first 2048 bytes of its payload, and of the letter
-// failed_at, cause, forwarded_at and forwarded_to.
+// cause, forwarded_at and forwarded_to. All else that an open letter says, its job
+// says too: it died and has not moved since.
 func SelectLetters(search db.Search, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
-	from, order := "dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq", []string{"l.failed_at", "l.job_seq"}
-	facts := subject{"l", "l.exception", "l.failed_at"}
-	var where db.Where
-	switch {
-	case f.Searches(): // a job is found sooner than a letter, and says the same
-		order = order[:1]
-		from, order[0] = search.From()
-		from += " CROSS JOIN dead_letters AS l ON l.job_seq = j.seq"
-		facts = subject{"j", "j.error_type", "j.changed_at"}
-		search.Match(&where, f)
-		where.Add("j.letter = 'stored'")
-	case ByJob(f):
-		index := "jobs_failed_type"
-		if f.Group != "" {
-			index = "jobs_group"
-		}
-		from = "jobs AS j INDEXED BY " + index + " CROSS JOIN dead_letters AS l ON l.job_seq = j.seq"
-		order = []string{"j.changed_at", "j.seq"}
-		where.Add(statusTerm(job.Status(job.Discarded)))
-	}
-	where.Add("l.open = 1")
-	match(&where, f, facts)
-	return page(&where, letterColumns+from+" JOIN bodies AS b ON b.job_seq = l.job_seq", f, order, after, limit)
+	const join = ` CROSS JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run CROSS JOIN bodies AS b ON b.job_seq = j.seq`
+	f.Status = job.StatusDeadLetter
+	return Select(search, letterColumns, join, f, after, limit)
 }
