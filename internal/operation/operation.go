@@ -66,6 +66,7 @@ type Operation struct {
 	Key        string
 	Repeat     bool // of a new one: its idempotency key was seen before, and this is the first one
 
+	Position                              int64 // the item up to which all were worked through
 	Total, Pending, Done, Skipped, Failed int64 // items
 	Succeeded, Relapsed, Dropped          int64 // of those done: how the replayed runs ended, see RunOutcome
 }

@@ -49,7 +49,7 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 		}
 	}
 	next := recorded.one(t, "SELECT n, job_seq, run FROM operation_items")
-	if got := plan(t, s.engine.Reads(), next); got != "SEARCH operation_items USING INDEX operation_items_state (operation_id=? AND state=?)" {
+	if got := plan(t, s.engine.Reads(), next); got != "SEARCH operation_items USING PRIMARY KEY (operation_id=? AND n>?)" {
 		t.Errorf("the next items are found by\n%s", got)
 	}
 	prune := recorded.one(t, "DELETE FROM operation_items")
@@ -57,7 +57,7 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 		!strings.Contains(got, "SEARCH i USING PRIMARY KEY (operation_id=?)") {
 		t.Errorf("the items of old operations are found by\n%s", got)
 	}
-	for _, f := range []operation.ItemFilter{{}, {State: operation.ItemDone}, {State: operation.ItemSkipped}, {Outcome: operation.RunRelapsed}, {Outcome: operation.RunUnsettled}} {
+	for _, f := range []operation.ItemFilter{{}, {State: operation.ItemDone}, {State: operation.ItemPending}, {State: operation.ItemSkipped}, {Outcome: operation.RunRelapsed}, {Outcome: operation.RunUnsettled}} {
 		recorded.forget()
 		_, err := s.Operations.Items(ctx, 1, f, 0, 50)
 		check(t, err)

@@ -104,10 +104,10 @@ func (b *Book) insert(t *db.Tx, o operation.Operation, n operation.Request) (id 
 func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error {
 	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
 		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
-		total = $13, pending = $14, done = $15, skipped = $16, failed = $17 WHERE id = $1`
+		position = $13, total = $14, pending = $15, done = $16, skipped = $17, failed = $18 WHERE id = $1`
 	err := t.ExecExactly(1, update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary,
 		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
-		o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
+		o.Position, o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
 	b.changed(t, was, o.State)
 	return db.Wrap(err, "write operation %d", o.ID)
 }
@@ -268,13 +268,14 @@ func (b *Book) FailItem(ctx context.Context, now time.Time, id int64, why string
 		if err != nil || o.State != operation.Running {
 			return err
 		}
-		items, err := b.nextItems(t, id, 1)
+		items, err := b.nextItems(t, o, 1)
 		if err != nil || len(items) == 0 {
 			return err
 		}
 		if err := t.ExecExactly(1, update, id, items[0].n, clip.Text(why, job.MaxNote), db.Micros(now)); err != nil {
 			return err
 		}
+		o.Position = items[0].n
 		o.Pending--
 		o.Failed++
 		_, err = b.worked(t, o, now)

@@ -221,11 +221,12 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 	switch {
 	case f.State == "":
-	case f.State == operation.ItemDone: // they are before the first one that waits
-		where.Add(`i.state = 'done' AND i.n < coalesce((SELECT n FROM operation_items INDEXED BY operation_items_state
-			WHERE operation_id = %s AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT 1), 9223372036854775807)`, id)
+	case f.State == operation.ItemDone:
+		where.Add("i.state = 'done' AND i.n <= (SELECT position FROM operations WHERE id = %s)", id)
+	case f.State == operation.ItemPending:
+		where.Add("i.state = 'pending' AND i.n > (SELECT position FROM operations WHERE id = %s)", id)
 	default:
-		where.Add("i.state = %s AND i.state <> 'done'", string(f.State))
+		where.Add("i.state = %s AND i.state IN ('skipped', 'failed')", string(f.State))
 	}
 	switch f.Outcome {
 	case "":
@@ -242,8 +243,8 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 // key, past every item that the filter does not want.
 func itemsIndex(f operation.ItemFilter) string {
 	switch {
-	case f.State != "" && f.State != operation.ItemDone:
-		return " INDEXED BY operation_items_state"
+	case f.State == operation.ItemSkipped || f.State == operation.ItemFailed:
+		return " INDEXED BY operation_items_left"
 	case f.Outcome == operation.RunUnsettled:
 		return " INDEXED BY operation_items_unsettled"
 	case f.Outcome != "":

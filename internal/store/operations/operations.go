@@ -86,14 +86,14 @@ func (b *Book) Committed(*db.Tx) { b.underWay += b.delta }
 // columns are those of an operation, and fields the places to which they go.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
 	created_at, created_by, started_at, started_by, resumed_at, finished_at,
-	total, pending, done, skipped, failed, succeeded, relapsed, dropped, key`
+	position, total, pending, done, skipped, failed, succeeded, relapsed, dropped, key`
 
 func fields(o *operation.Operation) []any {
 	return []any{
 		&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, db.Time(&o.Until), &o.Start, &o.Pace.Rate, db.Duration(&o.Pace.Spread),
 		&o.Pace.Canary, db.Time(&o.CanaryAt), &o.Pace.Guard, db.Time(&o.CreatedAt), &o.CreatedBy, db.Time(&o.StartedAt), &o.StartedBy,
 		db.Time(&o.ResumedAt), db.Time(&o.FinishedAt),
-		&o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key,
+		&o.Position, &o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key,
 	}
 }
 
@@ -179,6 +179,9 @@ func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "operations add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
 		{What: "operations count their items right", Query: miscounted},
+		{What: "operations have worked through what is before their position", Query: `SELECT id FROM operations AS o WHERE EXISTS (
+			SELECT 1 FROM operation_items AS i WHERE i.operation_id = o.id AND (i.n <= o.position) = (i.state = 'pending')
+				AND i.state IN ('pending', 'done'))`},
 		{What: "operations know when their items were done", Query: `SELECT id FROM operations
 			WHERE done <> (SELECT coalesce(sum(n), 0) FROM operation_pace WHERE operation_id = operations.id)`},
 	}

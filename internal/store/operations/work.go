@@ -66,7 +66,7 @@ func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) 
 		n = min(n, int(o.Pace.Canary-o.Done))
 	}
 	for more := true; more && worked < n; more = more && !over() {
-		items, err := b.nextItems(t, id, min(chunk, n-worked))
+		items, err := b.nextItems(t, o, min(chunk, n-worked))
 		if err == nil {
 			o, err = b.workThrough(t, o, items, now)
 		}
@@ -79,14 +79,11 @@ func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) 
 	return o, worked, err
 }
 
-// nextQuery must name its index: SQLite would rather follow the key, past every
-// item that was done before.
-const nextQuery = `SELECT n, job_seq, run FROM operation_items INDEXED BY operation_items_state
-	WHERE operation_id = $1 AND state = 'pending' AND state <> 'done' ORDER BY n LIMIT $2 + 0`
-
 // nextItems reads pending items in the order of work.
-func (b *Book) nextItems(t *db.Tx, id int64, n int) ([]workItem, error) {
-	return db.All(t, nextQuery, func(it *workItem) []any { return []any{&it.n, &it.seq, &it.run} }, id, n)
+func (b *Book) nextItems(t *db.Tx, o operation.Operation, n int) ([]workItem, error) {
+	const query = `SELECT n, job_seq, run FROM operation_items
+		WHERE operation_id = $1 AND n > $2 AND state = 'pending' ORDER BY n LIMIT $3 + 0`
+	return db.All(t, query, func(it *workItem) []any { return []any{&it.n, &it.seq, &it.run} }, o.ID, o.Position, n)
 }
 
 // workThrough does what the operation is for, and counts it.
@@ -97,6 +94,7 @@ func (b *Book) workThrough(t *db.Tx, o operation.Operation, items []workItem, no
 	fit := make([]job.Job, 0, len(items))
 	skips := map[operation.Skip]int64{}
 	for _, it := range items {
+		o.Position = it.n
 		o.Pending--
 		if it.code != "" {
 			skips[it.code]++
