@@ -106,14 +106,14 @@ func TestFillSearch_JoinsSegments(t *testing.T) {
 // few.
 func TestSweep_BoundsTheSegments(t *testing.T) {
 	s := open(t, Options{})
-	const sweeps = 250
+	const sweeps = 500
 	for range sweeps {
 		failWith(t, s, 1, "alpha")
 		_, err := s.Search.Sweep(t.Context())
 		check(t, err)
 	}
 	n, err := s.Search.Segments(s.reader.In(t.Context()))
-	if found := finds(t, s, "alpha"); found != 2*sweeps || n < 2 || n > 128 || err != nil {
+	if found := finds(t, s, "alpha"); found != 2*sweeps || n < 2 || n > 256 || err != nil {
 		t.Errorf("%d of %d jobs are found in %d segments, %v", found, 2*sweeps, n, err)
 	}
 }

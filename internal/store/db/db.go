@@ -95,8 +95,10 @@ type Source interface {
 
 // Search is the index of the texts of failures, by the numbers of their jobs.
 type Search interface {
-	// Put adds or replaces a document. They come in rising order of their numbers.
-	Put(t *Tx, seq int64, d Document) error
+	// Known returns the documents of these jobs, as far as there are any.
+	Known(src Source, seqs []int64) (map[int64]Document, error)
+	// Put adds or replaces documents, in rising order of their numbers.
+	Put(t *Tx, all []Entry) error
 	// Forget removes the documents of jobs; seqs is a JSON array of numbers.
 	Forget(t *Tx, seqs string) error
 	// Clear removes every document.
@@ -140,6 +142,13 @@ func (i Invariant) Examine(src Source) Finding {
 // Document is what can be searched of a job that failed, as it was at its newest
 // failure and after redaction.
 type Document struct{ ID, Type, Error, Payload, Meta string }
+
+// Entry is a document that is to be put into the index, for the job of a number.
+// Before is the one that the index knows of the job; zero when there is none.
+type Entry struct {
+	Seq              int64
+	Before, Document Document
+}
 
 // maxSearched is how many bytes of each text can be searched.
 const maxSearched = 32 << 10

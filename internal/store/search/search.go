@@ -69,6 +69,7 @@ type Book struct {
 	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
 	swept  int64           // how far the sweep has come: the number of a job
+	room   int             // for so many more segments in the index, at least
 	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
 
@@ -110,16 +111,17 @@ func (b *Book) Removed(t *db.Tx, seqs string) error {
 // for.
 const (
 	stepRows  = 256
-	stepBytes = 64 << 10
+	stepBytes = 128 << 10
 )
 
 // maxSegments is how many parts the index may have before each step also joins
 // some. A search spends 40 µs on each.
-const maxSegments = 128
+const maxSegments = 256
 
 // unsearched is a failure that waits to become searchable.
 type unsearched struct {
 	seq, execution int64
+	before         db.Document // as the index knows it
 	document       db.Document
 	fault          error // why there is no document
 }
@@ -181,9 +183,13 @@ func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
 }
 
 // bound joins segments of the index while failures pour in: the more there are, the
-// more.
+// more. Counting them takes as long as a step, so it is done when they may be many.
 func (b *Book) bound(ctx context.Context) error {
+	if b.room--; b.room > 0 {
+		return nil
+	}
 	n, err := b.Segments(b.reader.In(ctx))
+	b.room = maxSegments - n
 	for more := true; n >= maxSegments && more && err == nil; n -= maxSegments {
 		more, err = db.Write(ctx, b.writer, stepRows, b.Tidy)
 	}
@@ -219,41 +225,56 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 	}
 	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
 	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
-		_, err := waited(t, all[0])
+		_, err := forget(t, all)
 		return err
 	})
 }
 
 // index makes failures searchable, unless they failed again or are gone by now.
 func (b *Book) index(t *db.Tx, all []unsearched) error {
-	for _, u := range all {
-		waits, err := waited(t, u)
-		if err != nil {
-			return err
-		}
-		if !waits {
-			continue
-		}
+	left, err := forget(t, all)
+	if err != nil {
+		return err
+	}
+	entries := make([]db.Entry, 0, len(left))
+	for _, u := range left {
 		if u.fault != nil {
 			return u.fault
 		}
-		if err := b.Put(t, u.seq, u.document); err != nil {
-			return fmt.Errorf("make job %s searchable: %w", u.document.ID, err)
-		}
+		entries = append(entries, db.Entry{Seq: u.seq, Before: u.before, Document: u.document})
 	}
 	t.Wrote()
-	return nil
+	return db.Wrap(b.Put(t, entries), "make failures searchable")
 }
 
-// waited takes a failure out of those that wait, and reports whether it was there.
-func waited(t *db.Tx, u unsearched) (bool, error) {
-	const remove = `DELETE FROM search_backlog WHERE job_seq = $1 AND execution = $2`
-	n, err := t.Exec(remove, u.seq, u.execution)
-	return n > 0, err
+// forget takes failures out of those that wait, and returns those that were there.
+func forget(t *db.Tx, all []unsearched) (left []unsearched, err error) {
+	const query = `SELECT job_seq, execution FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
+	const remove = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
+	waiting, err := db.Map[int64, int64](t, query, db.Numbers(numbers(all)))
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range all {
+		if execution, waits := waiting[u.seq]; waits && execution == u.execution {
+			left = append(left, u)
+		}
+	}
+	return left, t.ExecExactly(len(left), remove, db.Numbers(numbers(left)))
+}
+
+func numbers(all []unsearched) []int64 {
+	seqs := make([]int64, len(all))
+	for i, u := range all {
+		seqs[i] = u.seq
+	}
+	return seqs
 }
 
 // unsearched reads the next failures of the sweep, in rising order of their numbers
-// (see db.Search): as few as the bounds say, and one at least.
+// (see db.Search): as few as the bounds say, and one at least. What the index knows
+// of them stays so until they are put into it: nobody else does that, and a job that
+// is removed meanwhile waits no longer.
 func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 	const query = `SELECT w.job_seq, w.execution, j.id, j.type,
 			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta
@@ -276,6 +297,13 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 		}
 		return nil
 	}, b.swept, stepRows)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	known, err := b.Known(b.reader.In(ctx), numbers(all))
+	for i := range all {
+		all[i].before = known[all[i].seq]
+	}
 	return all, err
 }
 

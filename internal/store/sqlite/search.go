@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"database/sql"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,24 +22,69 @@ import (
 // without sorting, and a page goes on where the one before ended.
 type index struct{}
 
-func (index) Put(t *db.Tx, seq int64, d db.Document) error {
-	const query = `SELECT ident, kind, failure, meta_text, content FROM search_texts WHERE job_seq = $1`
-	const keep = `REPLACE INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES ($1, $2, $3, $4, $5, $6)`
-	const add = `INSERT INTO search (rowid, text) VALUES ($1, $2)` // beside what is there of the job
-	d = db.Document{ID: fold(d.ID), Type: fold(d.Type), Error: fold(d.Error), Payload: fold(d.Payload), Meta: fold(d.Meta)}
-	var before db.Document
-	found, err := db.Row(t, query, []any{&before.ID, &before.Type, &before.Error, &before.Meta, &before.Payload}, seq)
-	if err != nil || found && before == d {
+func (index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
+	const query = `SELECT job_seq, ident, kind, failure, meta_text, content FROM search_texts
+		WHERE job_seq IN (SELECT value FROM json_each($1))`
+	all := make(map[int64]db.Document, len(seqs))
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var seq int64
+		var d db.Document
+		err := rows.Scan(&seq, &d.ID, &d.Type, &d.Error, &d.Meta, &d.Payload)
+		all[seq] = d
 		return err
-	}
-	was := []string{before.ID, before.Type, before.Error, before.Meta, before.Payload}
-	var added []string
-	for i, text := range []string{d.ID, d.Type, d.Error, d.Meta, d.Payload} {
-		if text != was[i] {
-			added = append(added, text)
+	}, db.Numbers(seqs))
+	return all, err
+}
+
+func (index) Put(t *db.Tx, all []db.Entry) error {
+	texts := db.NewBatch(6, `REPLACE INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES `, "")
+	words := db.NewBatch(2, `INSERT INTO search (rowid, text) VALUES `, "") // beside what is there of the job
+	for _, e := range all {
+		now := folded(e.Document)
+		if now == e.Before {
+			continue
+		}
+		if err := texts.Add(t, e.Seq, now.ID, now.Type, now.Error, now.Meta, now.Payload); err != nil {
+			return err
+		}
+		if err := words.Add(t, e.Seq, strings.Join(added(e.Before, now), "\n")); err != nil {
+			return err
 		}
 	}
-	return db.Steps(t, db.Any(keep, seq, d.ID, d.Type, d.Error, d.Meta, d.Payload), db.Any(add, seq, strings.Join(added, "\n")))
+	return db.Steps(t, texts.Flush, words.Flush)
+}
+
+// added are the texts that hold every trigram which a document had not before.
+func added(before, now db.Document) (all []string) {
+	for _, text := range [...]struct{ was, is string }{
+		{before.ID, now.ID}, {before.Type, now.Type}, {before.Error, now.Error}, {before.Meta, now.Meta}, {before.Payload, now.Payload},
+	} {
+		if text.is != text.was {
+			all = append(all, changed(text.was, text.is))
+		}
+	}
+	return all
+}
+
+// changed is the part of a text that holds every trigram with a character which is
+// not as it was. A job often fails again with other numbers in the same words, and
+// each trigram has its price.
+func changed(was, is string) string {
+	const reach = 2 // characters beside a changed one in a trigram with it
+	a, b := []rune(was), []rune(is)
+	first := 0
+	for first < min(len(a), len(b)) && a[first] == b[first] {
+		first++
+	}
+	last := 0
+	for last < min(len(a), len(b))-first && a[len(a)-1-last] == b[len(b)-1-last] {
+		last++
+	}
+	return string(b[max(0, first-reach):min(len(b), len(b)-last+reach)])
+}
+
+func folded(d db.Document) db.Document {
+	return db.Document{ID: fold(d.ID), Type: fold(d.Type), Error: fold(d.Error), Payload: fold(d.Payload), Meta: fold(d.Meta)}
 }
 
 // fold makes texts equal that differ in case only.
