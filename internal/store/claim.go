@@ -156,9 +156,6 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until), inHand); err != nil {
 		return err
 	}
-	if err := knowGroups(t, jobs); err != nil {
-		return err
-	}
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
@@ -182,26 +179,6 @@ func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 		return nil
 	}
 	return t.ExecExactly(len(seqs), update, db.Numbers(seqs))
-}
-
-// knowGroups fills in the error groups of jobs that wait for a claim. Only those
-// that failed before have one.
-func knowGroups(t *db.Tx, jobs []job.Job) error {
-	const query = `SELECT seq, group_id FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	var failed []int64
-	for _, j := range jobs {
-		if j.Attempts > 0 {
-			failed = append(failed, j.Seq)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	groups, err := db.Map[int64, int64](t, query, db.Numbers(failed))
-	for i := range jobs {
-		jobs[i].Group = groups[jobs[i].Seq]
-	}
-	return err
 }
 
 // hold makes jobs wait for a handler: they stay available, and no claim sees

@@ -117,7 +117,7 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 // for its newest error, its keys and its note. Each column of each row has its
 // price: a driver allocates each number above 255, and most jobs may run as soon
 // as they are enqueued.
-const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, ttr, enqueued_at, run_at - enqueued_at,
+const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, group_id, ttr, enqueued_at, run_at - enqueued_at,
 	expires_at, trace_id, meta, payload, envelope`
 
 // ScanNext appends the job of a row that waits to be claimed; known has its
@@ -127,7 +127,7 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 		f.row = new(row)
 		r, j := f.row, &f.row.job
 		r.fields = []any{
-			&j.Seq, &j.ID, &j.Type, &j.Unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
+			&j.Seq, &j.ID, &j.Type, &j.Unbegun, &j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &j.Group, &r.ttr,
 			&r.enqueued, &r.wait, &r.expires, &j.TraceID, db.Blob((*[]byte)(&j.Meta)), db.Blob(&j.Payload), db.Blob(&j.Envelope),
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -197,15 +198,27 @@ func (b *Book) bound(ctx context.Context) error {
 }
 
 // Merge joins the segments of the index, which makes searches quicker, a little in
-// each transaction, until there is nothing to do or the next failure waits.
+// each transaction, until there is nothing to do or the next failure waits. While
+// somebody else has something to write, it takes a fifth of the writer's time.
 func (b *Book) Merge(ctx context.Context) error {
 	for {
 		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
-		more, err := db.Write(ctx, b.writer, stepRows, b.Tidy)
+		var took time.Duration
+		more, err := db.Write(ctx, b.writer, stepRows, func(t *db.Tx) (bool, error) {
+			begin := time.Now()
+			defer func() { took = time.Since(begin) }()
+			return b.Tidy(t)
+		})
 		if err != nil || !more {
 			return db.Wrap(err, "join the segments of the search index")
+		}
+		if b.writer.Waited() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(4 * took):
+			}
 		}
 	}
 }

@@ -37,8 +37,10 @@ func (index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
 }
 
 func (index) Put(t *db.Tx, all []db.Entry) error {
+	// One statement: FTS5 writes a segment of its own for each that has several rows.
+	const add = `INSERT INTO search (rowid, text) SELECT value ->> 0, value ->> 1 FROM json_each($1)` // beside what is there
 	texts := db.NewBatch(6, `REPLACE INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES `, "")
-	words := db.NewBatch(2, `INSERT INTO search (rowid, text) VALUES `, "") // beside what is there of the job
+	words := make([][2]any, 0, len(all))
 	for _, e := range all {
 		now := folded(e.Document)
 		if now == e.Before {
@@ -47,11 +49,12 @@ func (index) Put(t *db.Tx, all []db.Entry) error {
 		if err := texts.Add(t, e.Seq, now.ID, now.Type, now.Error, now.Meta, now.Payload); err != nil {
 			return err
 		}
-		if err := words.Add(t, e.Seq, strings.Join(added(e.Before, now), "\n")); err != nil {
-			return err
-		}
+		words = append(words, [2]any{e.Seq, strings.Join(added(e.Before, now), "\n")})
 	}
-	return db.Steps(t, texts.Flush, words.Flush)
+	if err := texts.Flush(t); err != nil || len(words) == 0 {
+		return err
+	}
+	return t.ExecExactly(len(words), add, db.Rows(words))
 }
 
 // added are the texts that hold every trigram which a document had not before.
@@ -102,8 +105,9 @@ func (index) Clear(t *db.Tx) error {
 	return db.Steps(t, db.Any(remove), db.Any(texts))
 }
 
-// mergePages is how many pages of the index one call of Tidy merges, about.
-const mergePages = 64
+// mergePages is how many pages of the index one call of Tidy merges, about: each
+// takes a millisecond, for which everybody waits who has something to write.
+const mergePages = 16
 
 // Tidy joins some of the segments of the index, of those most that are alike.
 func (index) Tidy(t *db.Tx) (more bool, err error) {
