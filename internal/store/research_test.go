@@ -118,6 +118,57 @@ func TestSweep_BoundsTheSegments(t *testing.T) {
 	}
 }
 
+// However many failures a step has, they are one segment: each has its price in every
+// search.
+func TestStep_MakesOneSegment(t *testing.T) {
+	s := open(t, Options{})
+	failWith(t, s, 200, "alpha")
+	filled, _, err := s.Search.Step(t.Context())
+	check(t, err)
+	n, err := s.Search.Segments(s.reader.In(t.Context()))
+	if filled != 201 || n != 1 || err != nil {
+		t.Errorf("%d failures are in %d segments, %v", filled, n, err)
+	}
+}
+
+// A job that fails again is found by what both failures said only as far as it still
+// says so.
+func TestSweep_FindsTheNewestFailureOnly(t *testing.T) {
+	s := open(t, Options{})
+	for i, text := range []string{"capture 7919 refused", "capture 15838 refused"} {
+		failAgain(t, s, i, text)
+		_, err := s.Search.Sweep(t.Context())
+		check(t, err)
+		for word, want := range map[string]int{"7919": 1 - i, "15838": i, "e 15838 r": i, "refused": 1, "capture": 1} {
+			if n := finds(t, s, word); n != want {
+				t.Errorf("after failure %d: %q is found in %d jobs, want %d", i+1, word, n, want)
+			}
+		}
+	}
+}
+
+// failAgain lets the only job fail, for the first time when i is 0, and be tried again.
+func failAgain(t *testing.T, s *Store, i int, text string) {
+	t.Helper()
+	if i == 0 {
+		j := testJob("1")
+		j.Policy = retry.Default()
+		_, err := s.Enqueue(t.Context(), testTime, []job.Job{j})
+		check(t, err)
+	}
+	now := testTime.Add(time.Duration(i+1) * time.Hour)
+	claim := job.Claim{Worker: "w", Now: now, Lease: time.Minute, Free: map[string]int{"orders": 1}}
+	claimed, _, err := s.Exchange(t.Context(), nil, claim)
+	check(t, err)
+	if len(claimed) != 1 {
+		t.Fatalf("%d jobs are claimed for failure %d, want 1", len(claimed), i+1)
+	}
+	e := job.Ending{Outcome: job.Failed, FinishedAt: now, Error: job.ErrorInfo{Type: "io", Message: text}}
+	half := func() float64 { return 0.5 }
+	_, _, err = s.Exchange(t.Context(), []job.Settlement{claimed[0].Settle(e, half)}, job.Claim{})
+	check(t, err)
+}
+
 // In a flood no failure waits longer because of newer ones.
 func TestSweep_BeginsWithTheOldest(t *testing.T) {
 	s := open(t, Options{})
