@@ -117,8 +117,8 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 // for its newest error, its keys and its note. Each column of each row has its
 // price: a driver allocates each number above 255, and most jobs may run as soon
 // as they are enqueued.
-const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, group_id, ttr, enqueued_at, run_at - enqueued_at,
-	expires_at, trace_id, meta, payload, envelope`
+const NextColumns = `seq, id, type, unbegun, run, attempts, execution, priority, policy_id, group_id, ttr, enqueued_at,
+	run_at - enqueued_at, expires_at, trace_id, meta, payload, envelope`
 
 // ScanNext appends the job of a row that waits to be claimed; known has its
 // queue and state.
