@@ -10,17 +10,19 @@ import (
 )
 
 // honest is a short history without a fault: a job that succeeded at its second
-// attempt, one that died, one that died and was replayed, and one that was lost to
-// a kill before its handler heard of it.
+// attempt, one that died, one that died and was replayed, one that was lost to a kill
+// before its handler heard of it, and one that had begun when a kill came although
+// nothing shows it.
 func honest() history {
 	return history{
 		producers: &ledger{
-			kinds:        map[int]string{1: "service.quick", 2: "service.dead", 3: "service.dead", 4: "program"},
-			acknowledged: map[int]string{1: "a", 2: "b", 3: "c", 4: "d"},
+			kinds:        map[int]string{1: "service.quick", 2: "service.dead", 3: "service.dead", 4: "program", 5: "program"},
+			acknowledged: map[int]string{1: "a", 2: "b", 3: "c", 4: "d", 5: "e"},
 			replayed:     map[string]int{"c": 2},
 		},
 		runs: runs{seen: []execution{
 			{"a", 1, 1}, {"a", 1, 2}, {"b", 1, 1}, {"b", 1, 2}, {"c", 1, 1}, {"c", 1, 2}, {"c", 2, 1}, {"d", 1, 2},
+			{"e", 1, 1}, {"e", 1, 1},
 		}},
 		kills: []time.Time{time.UnixMicro(50)}, workers: 1,
 	}
@@ -31,14 +33,16 @@ const honestDatabase = `
 CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT, type TEXT, state TEXT, letter TEXT, reason TEXT, run INTEGER,
 	attempts INTEGER, execution INTEGER, started_at INTEGER, finished_at INTEGER);
 CREATE TABLE bodies (job_seq INTEGER, payload BLOB);
-CREATE TABLE attempts (job_seq INTEGER, execution INTEGER, run INTEGER, number INTEGER, outcome TEXT, started_at INTEGER, finished_at INTEGER);
+CREATE TABLE attempts (job_seq INTEGER, execution INTEGER, run INTEGER, number INTEGER, outcome TEXT, error_type TEXT,
+	started_at INTEGER, finished_at INTEGER);
 INSERT INTO jobs VALUES (1, 'a', 'service.quick', 'completed', '', '', 1, 2, 2, 3, 4), (2, 'b', 'service.dead', 'discarded', 'stored', 'attempts_exhausted', 1, 2, 2, 3, 4),
 	(3, 'c', 'service.dead', 'completed', '', '', 2, 1, 3, 5, 6),
-	(4, 'd', 'program', 'completed', '', '', 1, 2, 3, 63, 64);
-INSERT INTO bodies VALUES (1, '1'), (2, '2'), (3, '3'), (4, '4');
-INSERT INTO attempts VALUES (1, 1, 1, 1, 'failed', 1, 2), (2, 1, 1, 1, 'failed', 1, 2), (2, 2, 1, 2, 'failed', 3, 4),
-	(3, 1, 1, 1, 'failed', 1, 2), (3, 2, 1, 2, 'failed', 3, 4),
-	(4, 1, 1, 1, 'lost', 40, 60), (4, 2, 1, 0, 'released', 61, 62);`
+	(4, 'd', 'program', 'completed', '', '', 1, 2, 3, 63, 64), (5, 'e', 'program', 'completed', '', '', 1, 1, 2, 63, 64);
+INSERT INTO bodies VALUES (1, '1'), (2, '2'), (3, '3'), (4, '4'), (5, '5');
+INSERT INTO attempts VALUES (1, 1, 1, 1, 'failed', '', 1, 2), (2, 1, 1, 1, 'failed', '', 1, 2), (2, 2, 1, 2, 'failed', '', 3, 4),
+	(3, 1, 1, 1, 'failed', '', 1, 2), (3, 2, 1, 2, 'failed', '', 3, 4),
+	(4, 1, 1, 1, 'lost', '', 40, 60), (4, 2, 1, 0, 'released', '', 61, 62),
+	(5, 1, 1, 0, 'interrupted', 'not_begun', 40, 60);`
 
 // TestVerdict_CatchesEveryLie holds the verdict itself: a history without a fault
 // passes, and each of these would not.
@@ -65,7 +69,10 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		{"more attempts were lost than were under way", "", func(h *history) { h.workers = 0 }},
 		{"an execution left no attempt", "UPDATE jobs SET attempts = 1, execution = 1 WHERE id = 'a'", nothing},
 		{"an execution was repeated under its number", "", func(h *history) { h.runs.seen = append(h.runs.seen, execution{"a", 1, 1}) }},
-		{"an attempt is recorded twice", "INSERT INTO attempts VALUES (1, 0, 1, 1, 'failed', 5, 6)", nothing},
+		{"an execution that had begun was repeated twice", "", func(h *history) { h.runs.seen = append(h.runs.seen, execution{"e", 1, 1}) }},
+		{"an execution was repeated that had not ended with a kill", "UPDATE attempts SET started_at = 51 WHERE job_seq = 5", nothing},
+		{"an execution was repeated that was known to have begun", "UPDATE attempts SET error_type = '' WHERE job_seq = 5", nothing},
+		{"an attempt is recorded twice", "INSERT INTO attempts VALUES (1, 0, 1, 1, 'failed', '', 5, 6)", nothing},
 		{"the numbers of attempts have a gap", "UPDATE jobs SET attempts = 3 WHERE id = 'a'",
 			func(h *history) { h.runs.seen[1].attempt = 3 }},
 		{"a job ran twice at once", "", func(h *history) { h.runs.twice = []string{"a"} }},

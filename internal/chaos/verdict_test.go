@@ -41,7 +41,7 @@ type kept struct {
 // attempt is one as it lies in the database.
 type attempt struct {
 	execution
-	outcome        string
+	outcome, class string // class is the error's type
 	began, settled time.Time
 }
 
@@ -108,15 +108,21 @@ func (v *verdict) checkReplays(jobs []kept, l *ledger) {
 // checkAttempts: each attempt that was charged was an execution, each execution
 // was one attempt, and they are numbered without gaps. Only a kill can take away
 // an execution between its claim and the moment at which its handler hears of it:
-// as many as there are workers, for each kill.
+// as many as there are workers, for each kill. A job that was claimed in advance can
+// have begun in the last moment before a kill without anybody knowing: it is carried
+// out again under the same number then, and its record says so.
 func (v *verdict) checkAttempts(attempts []attempt, h history) {
 	seen, charged, last := map[execution]int{}, map[execution]int{}, map[string]attempt{}
+	doubtful := map[execution]int{} // by the number of the next attempt
 	for _, e := range h.runs.seen {
 		seen[e]++
 	}
 	for _, a := range attempts {
-		if a.attempt == 0 {
-			continue // given back, not charged
+		if a.attempt == 0 { // given back, not charged
+			if a.class == "not_begun" && killedBetween(h.kills, a.began, a.settled) {
+				doubtful[following(last[a.job], a)]++
+			}
+			continue
 		}
 		charged[a.execution]++
 		if before := last[a.job]; before.run == a.run && a.attempt != before.attempt+1 || before.run != a.run && a.attempt != 1 {
@@ -139,13 +145,22 @@ func (v *verdict) checkAttempts(attempts []attempt, h history) {
 		v.accuse("%d attempts were charged that no handler saw, %d kills explain at most %d", v.unseen, len(h.kills), len(h.kills)*h.workers)
 	}
 	for e, n := range seen {
-		if n > 1 {
+		if n > 1+doubtful[e] {
 			v.accuse("attempt %d of job %s, run %d, was carried out %d times", e.attempt, e.job, e.run, n)
 		}
 		if charged[e] != 1 {
 			v.accuse("attempt %d of job %s, run %d, was carried out, the database has %d of it", e.attempt, e.job, e.run, charged[e])
 		}
 	}
+}
+
+// following is the attempt for which an execution was given back, after the last one
+// that was charged.
+func following(last, a attempt) execution {
+	if last.run != a.run {
+		return execution{a.job, a.run, 1}
+	}
+	return execution{a.job, a.run, last.attempt + 1}
 }
 
 func killedBetween(kills []time.Time, from, to time.Time) bool {
@@ -171,15 +186,15 @@ func readJobs(t *testing.T, db *sql.DB) (all []kept) {
 // completed its job has no row of its own: the job's row tells of it.
 func readAttempts(t *testing.T, db *sql.DB) (all []attempt) {
 	t.Helper()
-	each(t, db, `SELECT id, a.run, number, outcome, a.started_at, a.finished_at, a.execution
+	each(t, db, `SELECT id, a.run, number, outcome, a.error_type, a.started_at, a.finished_at, a.execution
 			FROM attempts a JOIN jobs ON seq = job_seq
 		UNION ALL
-		SELECT id, run, attempts, 'succeeded', started_at, finished_at, execution FROM jobs
+		SELECT id, run, attempts, 'succeeded', '', started_at, finished_at, execution FROM jobs
 			WHERE state = 'completed' AND NOT EXISTS (SELECT 1 FROM attempts a WHERE job_seq = seq AND a.execution = jobs.execution)
 		ORDER BY id, execution`, func(rows *sql.Rows) error {
 		var a attempt
 		var began, settled, number int64
-		err := rows.Scan(&a.job, &a.run, &a.attempt, &a.outcome, &began, &settled, &number)
+		err := rows.Scan(&a.job, &a.run, &a.attempt, &a.outcome, &a.class, &began, &settled, &number)
 		a.began, a.settled = time.UnixMicro(began), time.UnixMicro(settled)
 		all = append(all, a)
 		return err
