@@ -180,9 +180,11 @@ func TestSweep_BeginsWithTheOldest(t *testing.T) {
 		}
 		failWith(t, s, 1, "bravo")
 	}
-	n, err := s.Search.Sweep(t.Context())
-	if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); n != 93 || a != 601 || b != 4 || err != nil {
-		t.Errorf("the rest of the sweep has %d failures, %d and %d jobs are found, %v", n, a, b, err)
+	for _, want := range []struct{ failures, bravo int }{{89, 0}, {4, 4}} { // of the rest of the sweep, and of the next one
+		n, err := s.Search.Sweep(t.Context())
+		if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); n != want.failures || a != 601 || b != want.bravo || err != nil {
+			t.Errorf("a sweep has %d failures, %d and %d jobs are found, %v", n, a, b, err)
+		}
 	}
 }
 

@@ -70,6 +70,7 @@ type Book struct {
 	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
 	swept  int64           // how far the sweep has come: the number of a job
+	until  int64           // where it ends; 0: none is under way
 	room   int             // for so many more segments in the index, at least
 	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
@@ -141,15 +142,15 @@ func (b *Book) Update(ctx context.Context) (total int, err error) {
 			return total, err
 		}
 		if n == 0 {
-			return total, b.Merge(ctx)
+			return total, b.merge(ctx, func(time.Duration) {})
 		}
 	}
 }
 
 // Sweep makes failures searchable, those of the oldest jobs first, up to the newest
-// one that waits, and returns how many. What fails meanwhile may have to wait for
-// the next sweep, so no failure waits for more than two. Other writers come in
-// between.
+// job that waits at its beginning, and returns how many. What fails meanwhile may have
+// to wait for the next sweep, so no failure waits for more than two. Other writers
+// come in between.
 func (b *Book) Sweep(ctx context.Context) (total int, err error) {
 	for more := true; more; {
 		var n int
@@ -172,7 +173,7 @@ func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	if len(waiting) == 0 {
-		b.swept = 0
+		b.swept, b.until = 0, 0
 		more, err = b.reindex(ctx)
 		return 0, more, err
 	}
@@ -198,28 +199,29 @@ func (b *Book) bound(ctx context.Context) error {
 }
 
 // Merge joins the segments of the index, which makes searches quicker, a little in
-// each transaction, until there is nothing to do or the next failure waits. While
-// somebody else has something to write, it takes a fifth of the writer's time.
+// each transaction, until there is nothing to do or the next failure waits. It takes
+// a fifth of the writer's time: nobody waits for its end.
 func (b *Book) Merge(ctx context.Context) error {
+	return b.merge(ctx, func(took time.Duration) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(4 * took):
+		}
+	})
+}
+
+// merge is Merge with what to do after each transaction that took so long.
+func (b *Book) merge(ctx context.Context, then func(took time.Duration)) error {
 	for {
 		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
-		var took time.Duration
-		more, err := db.Write(ctx, b.writer, stepRows, func(t *db.Tx) (bool, error) {
-			begin := time.Now()
-			defer func() { took = time.Since(begin) }()
-			return b.Tidy(t)
-		})
+		begin := time.Now()
+		more, err := db.Write(ctx, b.writer, stepRows, b.Tidy)
 		if err != nil || !more {
 			return db.Wrap(err, "join the segments of the search index")
 		}
-		if b.writer.Waited() {
-			select {
-			case <-ctx.Done():
-			case <-time.After(4 * took):
-			}
-		}
+		then(time.Since(begin))
 	}
 }
 
@@ -294,7 +296,13 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
 		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
-		WHERE w.job_seq > $1 ORDER BY w.job_seq LIMIT $2 + 0`
+		WHERE w.job_seq > $1 AND w.job_seq <= $2 ORDER BY w.job_seq LIMIT $3 + 0`
+	const newest = `SELECT coalesce(max(job_seq), 0) FROM search_backlog`
+	if b.until == 0 {
+		if b.until, err = db.Value[int64](b.reader.In(ctx), newest); err != nil {
+			return nil, err
+		}
+	}
 	size := 0
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var u unsearched
@@ -309,7 +317,7 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 			return db.ErrEnough
 		}
 		return nil
-	}, b.swept, stepRows)
+	}, b.swept, b.until, stepRows)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
