@@ -68,8 +68,8 @@ func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
 	run(2, "", admin, "token", "list")
 }
 
-// On a running dashboard that nobody has to log in to, the first user takes
-// effect at once.
+// On a running dashboard that requires no login, the first user takes effect at
+// once.
 func TestAccess_FirstUserOnARunningServer(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)

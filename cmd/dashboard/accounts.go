@@ -23,7 +23,7 @@ import (
 
 // accountFlags say where users and tokens are kept: in the database file while no
 // dashboard has it open, and otherwise behind the API of the dashboard that has,
-// which asks for an admin's token unless nobody has to log in yet.
+// which asks for an admin's token unless no login is required yet.
 type accountFlags struct {
 	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
 	Server string `help:"Where the dashboard is (the one that has the database open). ${admin_token}" placeholder:"URL"`
@@ -173,7 +173,7 @@ func (u *userList) Run(c console) error {
 		return err
 	}
 	if len(found.Users) == 0 {
-		fmt.Fprintln(c.stdout, "There is no user; nobody has to log in on this machine.")
+		fmt.Fprintln(c.stdout, "There are no users, so no login is required on this machine.")
 		return nil
 	}
 	rows := "NAME\tROLE\tSINCE\n"

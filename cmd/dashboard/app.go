@@ -44,7 +44,7 @@ type parts struct {
 	listener net.Listener // an open socket, instead of listen
 	db       string       // the database file
 	relaxed  bool         // commits do not wait for the disk
-	open     bool         // reachable from the network although nobody has to log in
+	open     bool         // reachable from the network although no login is required
 	base     string       // the path below which everything is
 	config   *config.Config
 	log      *slog.Logger
@@ -199,8 +199,8 @@ func redaction(c *config.Config) search.Redaction {
 // open socket that was handed over is the demo's, which is local.
 func (a *app) local() bool { return a.listener != nil || isLoopback(a.listen) }
 
-// checkReach refuses an address that can be reached from the network as long as
-// nobody has to log in.
+// checkReach refuses an address that can be reached from the network as long as no
+// login is required.
 func (a *app) checkReach(context.Context) error {
 	if a.local() {
 		return nil

@@ -154,7 +154,7 @@ type serve struct {
 	Relaxed bool `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
 
 	BasePath       *string `help:"${base_path}" env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
-	InsecureNoAuth bool    `help:"Listen beyond this machine although nobody has to log in."`
+	InsecureNoAuth bool    `help:"Listen beyond this machine even if no login is required."`
 }
 
 // Run serves until a signal or a failure. What is wrong with the flags and the

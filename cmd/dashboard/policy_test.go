@@ -56,7 +56,7 @@ func policyCommands() []answered {
 		{"policy sidekiq", 0, "25  1 s × 25^4     4 d 13 h    24 d 22 h"},
 		{"policy yii2", 0, "A job has one attempt and is never retried."},
 		{"policy initphp", 0, "make at most 2,000 retries in one second"},
-		{"policy default", 0, "for jobs about which nobody says anything else"},
+		{"policy default", 0, "for jobs that no other setting applies to"},
 		{"policy patient", 0, "12, the first included"},
 		{"policy patient --config other.yaml", 0, "2, the first included"},
 		{"policy type:email.send", 0, "[30 s, 2 min][min(n, 2)]"},

@@ -123,8 +123,8 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 // fast and how carefully.
 type bulkFlags struct {
 	Filter  string `help:"${filter}" required:"" placeholder:"FILTER"`
-	Rate    string `help:"How fast, as 20/s, 300/m or 1000/h; without it as fast as it goes." placeholder:"RATE"`
-	Spread  string `help:"Instead of a rate: all of it over so long, as 10m." placeholder:"DURATION"`
+	Rate    string `help:"Rate limit, for example 20/s, 300/m or 1000/h. Without one, jobs go as fast as possible." placeholder:"RATE"`
+	Spread  string `help:"Instead of a rate: spread the jobs over this time, for example 10m." placeholder:"DURATION"`
 	Canary  *int   `help:"Pause after so many until somebody resumes it (5 above 100 jobs); 0: never." placeholder:"N"`
 	NoGuard bool   `help:"Do not pause by itself when replays keep failing as before."`
 	DryRun  bool   `help:"Show the preview, and do nothing."`

@@ -16,7 +16,7 @@ import (
 type Actor struct {
 	Name    string // as histories show it: "ana"; without a login "dashboard at 127.0.0.1"
 	Address string // from where, empty when not known
-	Open    bool   // may act only because nobody has to log in yet
+	Open    bool   // may act only because no login is required yet
 }
 
 // Entry is one line of the audit log, written in the transaction of the change

@@ -26,7 +26,7 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// BenchmarkRaw_Replay replays dead letters as fast as it goes: alone, and while 50
+// BenchmarkRaw_Replay replays dead letters as fast as possible: alone, and while 50
 // workers run the replayed jobs and somebody else enqueues one job after the
 // other. "s/million" is how long a million would take, from the filter to the end:
 // 60 alone, 120 while the jobs run; "cpu-s/million" is how much of the processors'

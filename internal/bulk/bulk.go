@@ -202,7 +202,7 @@ func (r *Runner) warn(ctx context.Context, err error, what string, about ...any)
 // pace is the rhythm of one running operation: the first job at once, each
 // further one a fraction of a second after the one before.
 type pace struct {
-	rate  float64   // jobs a second, 0: as fast as it goes
+	rate  float64   // jobs a second, 0: as fast as possible
 	since time.Time // when the operation was resumed last
 	base  time.Time // when the first job of this rhythm was due
 	taken int       // since then

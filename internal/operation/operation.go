@@ -106,7 +106,7 @@ func Subject(id int64) string { return fmt.Sprintf("operation %d", id) }
 
 // Pace is how fast and how carefully an operation works.
 type Pace struct {
-	Rate   float64       // jobs a second; 0: as fast as it goes
+	Rate   float64       // jobs a second; 0: as fast as possible
 	Spread time.Duration // instead of a rate: all of it over so long
 	Canary int64         // pause after so many; 0: never; negative: what suits the size
 	Guard  bool          // pause by itself when replays keep failing as before
@@ -128,7 +128,7 @@ const (
 
 // String says the pace in a few words, as the audit log has it.
 func (p Pace) String() string {
-	text := "as fast as it goes"
+	text := "as fast as possible"
 	switch {
 	case p.Spread > 0:
 		text = fmt.Sprintf("%.3g a second, over %s", p.Rate, wire.FormatDuration(p.Spread))
@@ -144,7 +144,7 @@ func (p Pace) String() string {
 	return text
 }
 
-// Over is the rate at which n jobs go, jobs a second; 0: as fast as it goes.
+// Over is the rate at which n jobs go, jobs a second; 0: as fast as possible.
 func (p Pace) Over(n int64) float64 {
 	if p.Spread > 0 {
 		return float64(n) / p.Spread.Seconds()
@@ -156,7 +156,7 @@ func (p Pace) Over(n int64) float64 {
 func (p Pace) Check() error {
 	switch {
 	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > MaxRate:
-		return invalid.Errorf("rate", "must be from 0 to %d jobs a second; 0 is as fast as it goes", MaxRate)
+		return invalid.Errorf("rate", "must be from 0 to %d jobs a second; 0 is as fast as possible", MaxRate)
 	case p.Rate > 0 && p.Rate < 1.0/3600:
 		return invalid.Errorf("rate", "is less than one job an hour")
 	case p.Spread < 0 || p.Spread > MaxSpread:

@@ -84,7 +84,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	h.post(at+"/start", `{"rate":0.01,"canary":0}`).want(t, http.StatusOK)
 	h.post(at+"/pause", "").want(t, http.StatusOK)
 	h.post(at+"/pause", "").want(t, http.StatusConflict)
-	for _, nothing := range []string{"", "{}"} { // never as fast as it goes for want of a word
+	for _, nothing := range []string{"", "{}"} { // never without a limit because a field is missing
 		h.post(at+"/rate", nothing).want(t, http.StatusUnprocessableEntity)
 	}
 	h.form(fmt.Sprintf("/operations/%d/rate", first.ID), "rate=&spread=").want(t, http.StatusUnprocessableEntity)

@@ -38,7 +38,7 @@ type operationShape struct {
 	Filter     string          `json:"filter,omitempty"`
 	Source     int64           `json:"relapsed_of,omitempty"`
 	Until      string          `json:"until"`
-	Rate       float64         `json:"rate"` // jobs a second; 0: as fast as it goes
+	Rate       float64         `json:"rate"` // jobs a second; 0: as fast as possible
 	Spread     string          `json:"spread,omitempty"`
 	Canary     *int64          `json:"canary,omitempty"` // left out while it depends on the size of the scope
 	Guard      bool            `json:"guard"`

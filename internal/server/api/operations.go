@@ -30,7 +30,7 @@ func shapeOperation(o operation.Operation) web.Object {
 	}
 	return web.Object{
 		"id", o.ID, "kind", o.Kind, "state", o.State, "why?", o.Why, "filter?", o.Filter, "relapsed_of?", o.Source, "until", o.Until,
-		"rate", pace.Rate, // jobs a second; 0: as fast as it goes
+		"rate", pace.Rate, // jobs a second; 0: as fast as possible
 		"spread?", pace.Spread, "canary?", canary, "guard", pace.Guard,
 		"created_at", o.CreatedAt, "created_by", o.CreatedBy, "started_at?", o.StartedAt, "started_by?", o.StartedBy,
 		"finished_at?", o.FinishedAt, "total", o.Total, "pending", o.Pending, "done", o.Done, "skipped", o.Skipped, "failed", o.Failed,

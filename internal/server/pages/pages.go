@@ -55,7 +55,7 @@ type Pages struct {
 
 // Options are what the pages need to know about the server.
 type Options struct {
-	Open     func() bool // whether nobody has to log in
+	Open     func() bool // whether no login is required
 	Insecure bool        // reachable from the network, and said to be open to everybody
 	BasePath string      // below which everything is
 	Demo     Demo        // nil outside demo mode

@@ -98,7 +98,7 @@ func (b *Book) act(ctx context.Context, now time.Time, by audit.Actor, do func(*
 	})
 }
 
-// stillOpen refuses who may act only because nobody has to log in, when somebody
+// stillOpen refuses who may act only because no login is required, when somebody
 // has to since: of two first users at the same time one is the admin.
 func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
 	if !by.Open {

@@ -25,7 +25,7 @@ type Access struct {
 	Sessions []access.Session
 	Own      string // the session of whoever looks
 	Tokens   []access.Token
-	Open     bool        // nobody has to log in
+	Open     bool        // no login is required
 	Proxied  bool        // a proxy says who people are
 	Made     string      // the token that was made just now, or empty
 	Secret   string      // what its owner keeps

@@ -1133,7 +1133,7 @@ func facts(v View) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "as fast as it goes")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "as fast as possible")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -134,7 +134,7 @@ type rateChoice struct {
 
 // rateChoices are the rates of the form, the first without a bound.
 func rateChoices(pending int64) []rateChoice {
-	all := []rateChoice{{"0", "as fast as it goes", 0}}
+	all := []rateChoice{{"0", "as fast as possible", 0}}
 	for _, rate := range []int64{1, 5, 20, 100} {
 		all = append(all, rateChoice{
 			strconv.FormatInt(rate, 10), rateWords(float64(rate)), time.Duration(pending) * time.Second / time.Duration(rate),

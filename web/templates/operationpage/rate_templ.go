@@ -459,7 +459,7 @@ func rateForm(v View) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "\"> <span class=\"hint\">0: as fast as it goes</span></label> <label>Or the rest over <input class=\"input\" name=\"spread\" placeholder=\"10m\" autocomplete=\"off\" maxlength=\"20\"> <span class=\"hint\">as 10m or 2h</span></label><div><button class=\"button\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "\"> <span class=\"hint\">0: as fast as possible</span></label> <label>Or the rest over <input class=\"input\" name=\"spread\" placeholder=\"10m\" autocomplete=\"off\" maxlength=\"20\"> <span class=\"hint\">as 10m or 2h</span></label><div><button class=\"button\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

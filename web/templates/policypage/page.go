@@ -70,7 +70,7 @@ func (e Entry) about() string {
 	case kind == "file":
 		return "as the file says, with the default of the configuration beneath"
 	case e.Name == "default":
-		return "for jobs about which nobody says anything else; stored with each job at enqueue"
+		return "for jobs that no other setting applies to; stored with each job at enqueue"
 	}
 	return "for whatever names it in its policy, as use: " + format.Visible(e.Name)
 }
