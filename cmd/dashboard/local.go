@@ -173,7 +173,11 @@ func (s *seedCommand) Run(c console) error {
 // files are those of the database: SQLite keeps some beside it, and the store its
 // lock.
 func (s *seedCommand) files() []string {
-	return []string{s.DB, s.DB + "-wal", s.DB + "-shm", s.DB + "-journal", s.DB + ".lock"}
+	all := []string{s.DB + ".lock"}
+	for _, name := range []string{s.DB, s.DB + "-search"} {
+		all = append(all, name, name+"-wal", name+"-shm", name+"-journal")
+	}
+	return all
 }
 
 // write writes the whole database. Its search index hides what the built-in

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,20 +68,42 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`DELETE FROM operation_pace`,
 		`INSERT INTO search_backlog (job_seq, execution) VALUES (9999, 1)`,
 		`UPDATE earlier_runs SET job_seq = 9999`,
-		`INSERT INTO search (rowid, text) VALUES (9999, 'gone')`,
-		`INSERT INTO search_texts VALUES (9999, 'gone', '', '', '', '')`,
+		`ATTACH DATABASE '%s-search' AS i; INSERT INTO i.search (rowid, text) VALUES (9999, 'gone')`,
+		`ATTACH DATABASE '%s-search' AS i; INSERT INTO i.search_texts VALUES (9999, 'gone', '', '', '', '')`,
 	} {
 		s := open(t, Options{})
 		live(t, s)
 		_, err := s.Discard(t.Context(), testTime, dead(t, s, 2)[0].ID, 1, audit.Actor{Name: "ana"})
 		check(t, err)
-		other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
-		check(t, err)
-		_, err = other.Exec(change)
-		check(t, errors.Join(err, other.Close()))
+		edit(t, pathOf(t, s), strings.ReplaceAll(change, "%s", pathOf(t, s)))
 		if got := problems(t, pathOf(t, s)); len(got) == 0 {
 			t.Errorf("%s was not noticed", change)
 		}
+	}
+}
+
+// A damaged index is named apart from the database, with what to do: the database is
+// sound, and the index is made anew.
+func TestExamine_NamesADamagedIndex(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	failWith(t, s, 100, "alpha")
+	_, err = s.Search.Update(t.Context())
+	check(t, errors.Join(err, s.Close()))
+	index, err := os.OpenFile(path+"-search", os.O_RDWR, 0)
+	check(t, err)
+	size, err := index.Seek(0, io.SeekEnd)
+	check(t, err)
+	_, err = index.WriteAt(bytes.Repeat([]byte{0xA5}, int(size)-4096), 4096) // all but the first page
+	check(t, errors.Join(err, index.Close()))
+	got := problems(t, path)
+	if len(got) == 0 || !strings.HasPrefix(got[0], "the search index is sound: ") || !strings.Contains(got[0], "remove the file that ends with -search") {
+		t.Errorf("%q", got)
+	}
+	check(t, os.Remove(path+"-search"))
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("without the index: %q", got)
 	}
 }
 

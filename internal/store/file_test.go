@@ -32,6 +32,7 @@ func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
 	enqueue(t, s, 1)
 	for name, want := range map[string]fs.FileMode{
 		"": 0o700 | fs.ModeDir, "jobs.db": 0o600, "jobs.db-wal": 0o600, "jobs.db-shm": 0o600, "jobs.db.lock": 0o600,
+		"jobs.db-search": 0o600, "jobs.db-search-wal": 0o600, "jobs.db-search-shm": 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		check(t, err)

@@ -216,6 +216,13 @@ var refusals = []refusal{
 		check(t, os.Rename(path+"-wal", path+".elsewhere"))
 		check(t, os.Symlink(path+".elsewhere", path+"-wal"))
 	}, []string{"-wal is a symbolic link"}},
+	{"a search index that is a link", func(t *testing.T, path string) {
+		check(t, os.Rename(path+"-search", path+".elsewhere"))
+		check(t, os.Symlink(path+".elsewhere", path+"-search"))
+	}, []string{"-search is a symbolic link"}},
+	{"a search index that everybody may write", func(t *testing.T, path string) {
+		check(t, os.Chmod(path+"-search", 0o666))
+	}, []string{"chmod o-w", "-search"}},
 	{"a lock file that is a link", func(t *testing.T, path string) {
 		check(t, os.Rename(path+".lock", path+".elsewhere"))
 		check(t, os.Symlink(path+".elsewhere", path+".lock"))

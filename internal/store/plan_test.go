@@ -180,6 +180,9 @@ func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
 	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
 	defer other.Close()
+	other.SetMaxOpenConns(1)
+	_, err = other.Exec(`ATTACH DATABASE $1 AS search_file`, pathOf(t, s)+"-search")
+	check(t, err)
 	looked := 0
 	for _, query := range recorded.all() {
 		if strings.HasPrefix(query, "SELECT") || strings.HasPrefix(query, "UPDATE") || strings.HasPrefix(query, "DELETE") {

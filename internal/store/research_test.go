@@ -68,10 +68,8 @@ func TestFillSearch_PassesWhatItCannotIndex(t *testing.T) {
 	var log bytes.Buffer
 	s := open(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	failWith(t, s, 100, "alpha")
-	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
-	check(t, err)
-	_, err = other.Exec(`CREATE TRIGGER spoil BEFORE INSERT ON search_docsize WHEN new.id = 77 BEGIN SELECT raise(ABORT, 'no'); END`)
-	check(t, errors.Join(err, other.Close()))
+	edit(t, pathOf(t, s)+"-search",
+		`CREATE TRIGGER spoil BEFORE INSERT ON search_docsize WHEN new.id = 77 BEGIN SELECT raise(ABORT, 'no'); END`)
 	for range 2 {
 		if _, err := s.Search.Update(t.Context()); err != nil {
 			t.Error(err)
@@ -172,17 +170,17 @@ func failAgain(t *testing.T, s *Store, i int, text string) {
 // In a flood no failure waits longer because of newer ones.
 func TestSweep_BeginsWithTheOldest(t *testing.T) {
 	s := open(t, Options{})
-	failWith(t, s, 600, "alpha")
-	for want := 256; want <= 512; want += 256 {
+	failWith(t, s, 2400, "alpha")
+	for want := 1024; want <= 2048; want += 1024 {
 		_, more, err := s.Search.Step(t.Context())
 		if n := finds(t, s, "alpha"); n != want || !more || err != nil {
 			t.Errorf("%d jobs are found, want %d, %v", n, want, err)
 		}
 		failWith(t, s, 1, "bravo")
 	}
-	for _, want := range []struct{ failures, bravo int }{{89, 0}, {4, 4}} { // of the rest of the sweep, and of the next one
+	for _, want := range []struct{ failures, bravo int }{{353, 0}, {4, 4}} { // of the rest of the sweep, and of the next one
 		n, err := s.Search.Sweep(t.Context())
-		if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); n != want.failures || a != 601 || b != want.bravo || err != nil {
+		if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); n != want.failures || a != 2401 || b != want.bravo || err != nil {
 			t.Errorf("a sweep has %d failures, %d and %d jobs are found, %v", n, a, b, err)
 		}
 	}

@@ -226,7 +226,7 @@ func invariants() []db.Invariant {
 		{What: "nothing is left of jobs that are gone", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
 			UNION SELECT job_seq FROM attempts UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays
 			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM job_keys
-			UNION SELECT job_seq FROM search_backlog UNION SELECT job_seq FROM search_texts)
+			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
 	return slices.Concat(core, (*counters.Book)(nil).Invariants(), (*groups.Book)(nil).Invariants(), (*operations.Book)(nil).Invariants())

@@ -93,19 +93,22 @@ type Source interface {
 	Query(query string, each func(*sql.Rows) error, args ...any) error
 }
 
-// Search is the index of the texts of failures, by the numbers of their jobs.
+// Search is the index of the texts of failures, by the numbers of their jobs. It is
+// written beside the writer, in transactions of its own, and can be made anew from
+// the database at any time.
 type Search interface {
+	// State says how far the index is.
+	State(src Source) (IndexState, error)
 	// Known returns the documents of these jobs, as far as there are any.
 	Known(src Source, seqs []int64) (map[int64]Document, error)
-	// Put adds or replaces documents, in rising order of their numbers.
-	Put(t *Tx, all []Entry) error
-	// Forget removes the documents of jobs; seqs is a JSON array of numbers.
-	Forget(t *Tx, seqs string) error
-	// Clear removes every document.
-	Clear(t *Tx) error
+	// Put adds or replaces documents, in rising order of their numbers, removes those
+	// of other jobs, and notes the new state.
+	Put(ctx context.Context, to IndexState, all []Entry, gone []int64) error
+	// Clear removes every document, and notes the new state.
+	Clear(ctx context.Context, to IndexState) error
 	// Tidy puts a part of the index in order and reports whether there was
 	// something to do. It never takes long.
-	Tidy(t *Tx) (more bool, err error)
+	Tidy(ctx context.Context) (more bool, err error)
 	// Segments is of how many parts the index is made, each of which a search goes
 	// through. A transaction that puts documents adds one, Tidy joins them.
 	Segments(src Source) (int, error)
@@ -114,6 +117,13 @@ type Search interface {
 	From() (from, order string)
 	// Match adds the condition that a document has the texts of the filter.
 	Match(where *Where, f filter.Filter)
+}
+
+// IndexState names one state of an index. The database and its index each keep one,
+// which tells whether they belong together: after a backup was restored they do not.
+type IndexState struct {
+	Lineage  string // another one each time that the index is made anew
+	Position int64  // rises with each transaction of the index
 }
 
 // Invariant is a fact about the tables that holds after every commit: the query

@@ -2,7 +2,9 @@ package db
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +17,21 @@ type Tx struct {
 	wrote   bool
 	touched bool
 	grew    int
+}
+
+// Transact runs do in one transaction on a connection beside the writer's.
+func Transact(ctx context.Context, c Conn, do func(*Tx) error) error {
+	if err := c.Begin(ctx); err != nil {
+		return err
+	}
+	err := do(&Tx{conn: c})
+	if err == nil {
+		err = c.Commit()
+	}
+	if err != nil {
+		return errors.Join(err, c.Rollback(err))
+	}
+	return nil
 }
 
 // Later lets write run before the next statement, so that rows that come one

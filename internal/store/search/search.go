@@ -2,9 +2,14 @@
 //
 // Feeding the index of texts costs as much as recording the failure itself, so
 // it is fed apart: the transaction that records a failure leaves a row in
-// search_backlog, and [Book.Sweep] turns those rows into documents in small
-// transactions, between which claims and settlements pass. A job that failed again
-// by then is made searchable once.
+// search_backlog, [Book.Sweep] turns those rows into documents in transactions of the
+// index, which has a writer of its own, and removes the rows afterwards. A job that
+// failed again by then is made searchable once. The texts of a job that is removed
+// leave the index the same way.
+//
+// What a crash leaves half done is done again: a document that is put twice is the
+// same. An index that does not belong to the database, because one of them was
+// restored or lost, is noticed by its state (db.IndexState) and made anew.
 //
 // The index holds texts from which secrets were taken out, as the configuration
 // said when they came (see reindexStep for when that changes).
@@ -12,6 +17,7 @@ package search
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -66,9 +72,10 @@ type Book struct {
 	reader     *db.Reader
 	log        *slog.Logger
 	redact     Redaction
-	stale      atomic.Bool // the index was made by another redaction
+	stale      atomic.Bool // the index was made by another redaction, or for another database
 	reindexing atomic.Bool // so it was, and not every failure has come to it anew
 
+	state  db.IndexState   // of the index, as the database says
 	swept  int64           // how far the sweep has come: the number of a job
 	until  int64           // where it ends; 0: none is under way
 	room   int             // for so many more segments in the index, at least
@@ -100,20 +107,21 @@ func (b *Book) Flush(t *db.Tx) error {
 // Committed has nothing to make known.
 func (b *Book) Committed(*db.Tx) {}
 
-// Removed forgets jobs.
+// removed is the execution in search_backlog of a job that is gone.
+const removed = -1
+
+// Removed writes down that the texts of jobs have to leave the index.
 func (b *Book) Removed(t *db.Tx, seqs string) error {
-	const forget = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
-	if err := t.Run(forget, seqs); err != nil {
-		return err
-	}
-	return b.Forget(t, seqs)
+	const forget = `INSERT INTO search_backlog (job_seq, execution) SELECT value, $2 FROM json_each($1) WHERE true
+		ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`
+	return t.Run(forget, seqs, removed)
 }
 
-// The bounds of one transaction of Step: they are what a claim may have to wait
-// for.
+// The bounds of one transaction of Step.
 const (
-	stepRows  = 256
-	stepBytes = 128 << 10
+	stepRows  = 1024
+	stepBytes = 1 << 20
+	doneRows  = 32 // that those rows cost the database's writer as much as: they stand side by side
 )
 
 // maxSegments is how many parts the index may have before each step also joins
@@ -126,11 +134,6 @@ type unsearched struct {
 	before         db.Document // as the index knows it
 	document       db.Document
 	fault          error // why there is no document
-}
-
-func (u unsearched) size() int {
-	d := u.document
-	return len(d.ID) + len(d.Type) + len(d.Error) + len(d.Payload) + len(d.Meta)
 }
 
 // Update makes every failure searchable that is not yet, and returns how many it
@@ -193,7 +196,7 @@ func (b *Book) bound(ctx context.Context) error {
 	n, err := b.Segments(b.reader.In(ctx))
 	b.room = maxSegments - n
 	for more := true; n >= maxSegments && more && err == nil; n -= maxSegments {
-		more, err = db.Write(ctx, b.writer, stepRows, b.Tidy)
+		more, err = b.Tidy(ctx)
 	}
 	return db.Wrap(err, "join segments of the search index")
 }
@@ -217,7 +220,7 @@ func (b *Book) merge(ctx context.Context, then func(took time.Duration)) error {
 			return err
 		}
 		begin := time.Now()
-		more, err := db.Write(ctx, b.writer, stepRows, b.Tidy)
+		more, err := b.Tidy(ctx)
 		if err != nil || !more {
 			return db.Wrap(err, "join the segments of the search index")
 		}
@@ -228,7 +231,7 @@ func (b *Book) merge(ctx context.Context, then func(took time.Duration)) error {
 // add makes failures searchable. One that the index refuses for its own fault is
 // left out, so that it keeps no others from being found.
 func (b *Book) add(ctx context.Context, all []unsearched) error {
-	err := b.writer.Do(ctx, len(all)*8, func(t *db.Tx) error { return b.index(t, all) })
+	err := b.index(ctx, all)
 	if err == nil || ctx.Err() != nil || db.Common(err) || errors.Is(err, job.ErrStorageFull) {
 		return err
 	}
@@ -239,43 +242,49 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 		return b.add(ctx, all[half:])
 	}
 	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
-	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
-		_, err := forget(t, all)
-		return err
-	})
+	return b.done(ctx, all)
 }
 
-// index makes failures searchable, unless they failed again or are gone by now.
-func (b *Book) index(t *db.Tx, all []unsearched) error {
-	left, err := forget(t, all)
-	if err != nil {
-		return err
-	}
-	entries := make([]db.Entry, 0, len(left))
-	for _, u := range left {
-		if u.fault != nil {
-			return u.fault
-		}
-		entries = append(entries, db.Entry{Seq: u.seq, Before: u.before, Document: u.document})
-	}
-	t.Wrote()
-	return db.Wrap(b.Put(t, entries), "make failures searchable")
-}
-
-// forget takes failures out of those that wait, and returns those that were there.
-func forget(t *db.Tx, all []unsearched) (left []unsearched, err error) {
-	const query = `SELECT job_seq, execution FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
-	const remove = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1))`
-	waiting, err := db.Map[int64, int64](t, query, db.Numbers(numbers(all)))
-	if err != nil {
-		return nil, err
-	}
+// index brings failures into the index, and notes in the database that they are there.
+func (b *Book) index(ctx context.Context, all []unsearched) error {
+	entries := make([]db.Entry, 0, len(all))
+	var gone []int64
 	for _, u := range all {
-		if execution, waits := waiting[u.seq]; waits && execution == u.execution {
-			left = append(left, u)
+		switch {
+		case u.fault != nil:
+			return u.fault
+		case u.execution == removed:
+			gone = append(gone, u.seq)
+		default:
+			entries = append(entries, db.Entry{Seq: u.seq, Before: u.before, Document: u.document})
 		}
 	}
-	return left, t.ExecExactly(len(left), remove, db.Numbers(numbers(left)))
+	next := db.IndexState{Lineage: b.state.Lineage, Position: b.state.Position + 1}
+	if err := b.Put(ctx, next, entries, gone); err != nil {
+		return fmt.Errorf("make failures searchable: %w", err)
+	}
+	b.state = next
+	return b.done(ctx, all)
+}
+
+// done takes failures out of those that wait, unless their jobs failed again or were
+// removed meanwhile, and notes the state of the index.
+func (b *Book) done(ctx context.Context, all []unsearched) error {
+	const remove = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1)) AND execution = $2`
+	const note = `UPDATE redaction SET lineage = $1, position = $2`
+	byExecution := map[int64][]int64{} // a few numbers, each of many jobs
+	for _, u := range all {
+		byExecution[u.execution] = append(byExecution[u.execution], u.seq)
+	}
+	return b.writer.Do(ctx, doneRows, func(t *db.Tx) error {
+		for execution, seqs := range byExecution {
+			if err := t.Run(remove, db.Numbers(seqs), execution); err != nil {
+				return err
+			}
+		}
+		t.Wrote()
+		return t.ExecExactly(1, note, b.state.Lineage, b.state.Position)
+	})
 }
 
 func numbers(all []unsearched) []int64 {
@@ -291,9 +300,9 @@ func numbers(all []unsearched) []int64 {
 // of them stays so until they are put into it: nobody else does that, and a job that
 // is removed meanwhile waits no longer.
 func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
-	const query = `SELECT w.job_seq, w.execution, j.id, j.type,
+	const query = `SELECT w.job_seq, w.execution, coalesce(j.id, ''), coalesce(j.type, ''),
 			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta
-		FROM search_backlog AS w CROSS JOIN jobs AS j ON j.seq = w.job_seq CROSS JOIN bodies AS b ON b.job_seq = w.job_seq
+		FROM search_backlog AS w LEFT JOIN jobs AS j ON j.seq = w.job_seq LEFT JOIN bodies AS b ON b.job_seq = w.job_seq
 		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
 		WHERE w.job_seq > $1 AND w.job_seq <= $2 ORDER BY w.job_seq LIMIT $3 + 0`
@@ -313,7 +322,7 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 		}
 		u.document, u.fault = b.redact.document(j)
 		all = append(all, u)
-		if size += u.size(); size >= stepBytes {
+		if size += len(j.Payload) + len(j.Meta) + len(j.Error.Message); size >= stepBytes {
 			return db.ErrEnough
 		}
 		return nil
@@ -335,7 +344,7 @@ const maxLag = 100_000
 // thousand, and those that are made searchable anew as they come.
 func (b *Book) Lag(ctx context.Context) (int, error) {
 	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
-		FROM (SELECT 1 FROM search_backlog LIMIT $1 + 0) AS waiting`
+		FROM (SELECT 1 FROM search_backlog WHERE execution >= 0 LIMIT $1 + 0) AS waiting`
 	return db.Value[int](b.reader.In(ctx), query, maxLag, b.redact.Fingerprint)
 }
 
@@ -348,14 +357,24 @@ func (b *Book) Lag(ctx context.Context) (int, error) {
 // reindexStep is how many jobs one transaction looks through for failures.
 const reindexStep = 5000
 
-// Load notes whether the index was made by another redaction.
+// Load notes whether the index was made by another redaction, or for another state of
+// the database.
 func (b *Book) Load(src db.Source) error {
-	const query = `SELECT fingerprint <> $1, again <> 0 FROM redaction`
+	const query = `SELECT fingerprint <> $1, again <> 0, lineage, position FROM redaction`
 	var stale, reindexing bool
-	_, err := db.Row(src, query, []any{&stale, &reindexing}, b.redact.Fingerprint)
+	_, err := db.Row(src, query, []any{&stale, &reindexing, &b.state.Lineage, &b.state.Position}, b.redact.Fingerprint)
+	if err != nil {
+		return fmt.Errorf("read the redaction of the search index: %w", err)
+	}
+	there, err := b.State(src)
+	if err != nil {
+		return fmt.Errorf("read the state of the search index: %w", err)
+	}
+	ahead := there.Position - b.state.Position // by 1 after a crash between the two
+	stale = stale || there.Lineage != b.state.Lineage || ahead < 0 || ahead > 1
 	b.stale.Store(stale)
 	b.reindexing.Store(stale || reindexing)
-	return db.Wrap(err, "read the redaction of the search index")
+	return nil
 }
 
 // Reindexing reports whether the index is made anew, because something else is
@@ -380,17 +399,20 @@ func (b *Book) Current(f filter.Filter) error {
 	return nil
 }
 
-// empty empties an index that another redaction made.
+// empty empties an index that another redaction made, or that belongs to another
+// database.
 func (b *Book) empty(ctx context.Context) error {
-	const begin = `UPDATE redaction SET fingerprint = $1, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
+	const begin = `UPDATE redaction SET fingerprint = $1, lineage = $2, position = 0, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
+	fresh := db.IndexState{Lineage: rand.Text()}
+	if err := b.Clear(ctx, fresh); err != nil {
+		return fmt.Errorf("empty the search index: %w", err)
+	}
 	err := b.writer.Do(ctx, 1, func(t *db.Tx) error {
-		if err := b.Clear(t); err != nil {
-			return err
-		}
 		t.Wrote()
-		return t.ExecExactly(1, begin, b.redact.Fingerprint)
+		return t.ExecExactly(1, begin, b.redact.Fingerprint, fresh.Lineage)
 	})
 	if err == nil {
+		b.state = fresh
 		b.stale.Store(false)
 	}
 	return err

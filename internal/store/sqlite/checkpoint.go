@@ -30,7 +30,7 @@ const (
 )
 
 func startCheckpointer(e *engine) *checkpointer {
-	c := &checkpointer{engine: e, db: e.pool(checkpointerDSN(e.path), 1), due: make(chan struct{}, 1)}
+	c := &checkpointer{engine: e, db: pool(connector{main: e.locks.main, dsn: checkpointerDSN(e.path)}, 1), due: make(chan struct{}, 1)}
 	c.ended.Go(c.loop)
 	return c
 }

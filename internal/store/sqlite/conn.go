@@ -18,19 +18,28 @@ import (
 	"redrive/internal/store/db"
 )
 
-// conn is the connection that writes, with a prepared statement for each text.
-// Statements that give no rows go to the driver itself: package sql takes a
-// tenth of the time of an insert, and half of its allocations.
+// conn is the connection that writes.
 type conn struct {
-	engine  *engine
+	*session
+	engine *engine
+}
+
+// session is a connection with a prepared statement for each text. Statements that
+// give no rows go to the driver itself: package sql takes a tenth of the time of an
+// insert, and half of its allocations.
+type session struct {
 	conn    *sql.Conn
 	queries map[string]*sql.Stmt
 	execs   map[string]driver.Stmt
 	values  []driver.NamedValue // of the statement that runs
 }
 
+func newSession(c *sql.Conn) *session {
+	return &session{conn: c, queries: map[string]*sql.Stmt{}, execs: map[string]driver.Stmt{}}
+}
+
 // query returns the prepared statement of a query.
-func (c *conn) query(text string) (*sql.Stmt, error) {
+func (c *session) query(text string) (*sql.Stmt, error) {
 	if stmt, ok := c.queries[text]; ok {
 		return stmt, nil
 	}
@@ -42,7 +51,7 @@ func (c *conn) query(text string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-func (c *conn) Query(query string, each func(*sql.Rows) error, args ...any) error {
+func (c *session) Query(query string, each func(*sql.Rows) error, args ...any) error {
 	stmt, err := c.query(query)
 	if err != nil {
 		return err
@@ -50,7 +59,7 @@ func (c *conn) Query(query string, each func(*sql.Rows) error, args ...any) erro
 	return db.Scan(stmt.QueryContext(context.Background(), args...))(each)
 }
 
-func (c *conn) Exec(query string, args ...any) (changed int64, err error) {
+func (c *session) Exec(query string, args ...any) (changed int64, err error) {
 	err = c.conn.Raw(func(conn any) error {
 		changed, err = c.exec(conn.(driver.Conn), query, args)
 		return err
@@ -58,7 +67,7 @@ func (c *conn) Exec(query string, args ...any) (changed int64, err error) {
 	return changed, err
 }
 
-func (c *conn) exec(conn driver.Conn, query string, args []any) (int64, error) {
+func (c *session) exec(conn driver.Conn, query string, args []any) (int64, error) {
 	stmt, ok := c.execs[query]
 	if !ok {
 		var err error
@@ -124,7 +133,7 @@ func (c *conn) emptyLog() (done bool, err error) {
 	return err == nil && busy == 0, c.engine.Fault(err)
 }
 
-func (c *conn) Commit() error {
+func (c *session) Commit() error {
 	_, err := c.Exec("COMMIT")
 	return err
 }
@@ -132,7 +141,7 @@ func (c *conn) Commit() error {
 // Rollback undoes a failed transaction. SQLite has already done so after some
 // errors; anything else that keeps it from working breaks the connection,
 // because the next operation would become part of this transaction.
-func (c *conn) Rollback(cause error) error {
+func (c *session) Rollback(cause error) error {
 	_, err := c.Exec("ROLLBACK")
 	if err == nil || code(err) == lib.SQLITE_ERROR && endsTransaction(cause) {
 		return nil
@@ -146,7 +155,7 @@ func endsTransaction(err error) bool {
 	return slices.Contains(own, primary(err))
 }
 
-func (c *conn) Close() error {
+func (c *session) Close() error {
 	var errs []error
 	for _, stmt := range c.queries {
 		errs = append(errs, stmt.Close())
@@ -193,6 +202,9 @@ func classify(path string, err error) error {
 	}
 	return err
 }
+
+// isOneOf reports whether an error has one of SQLite's result codes.
+func isOneOf(err error, codes ...int) bool { return slices.Contains(codes, primary(err)) }
 
 // kindOf is the kind of an error about the file, nil for any other. After an
 // I/O error nobody knows what is on the disk until the file is opened again.

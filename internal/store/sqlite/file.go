@@ -209,6 +209,14 @@ func writerDSN(path string, relaxed bool) string {
 		pragma("wal_autocheckpoint", "8000"), pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)
 }
 
+// indexDSN is for the one connection that writes to the index. A commit of it is on the
+// disk before the main file says so.
+func indexDSN(path string) string {
+	return dsn(path, append(safety(), "mode=rw", "_txlock=immediate",
+		pragma("busy_timeout", "0"), pragma("journal_mode", "wal"), pragma("synchronous", "full"),
+		pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)
+}
+
 // checkpointerDSN is for the connection that moves pages from the log.
 func checkpointerDSN(path string) string {
 	return dsn(path, append(safety(), "mode=rw", pragma("busy_timeout", "0"), pragma("synchronous", "full"))...)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -35,18 +36,14 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one state, whoever writes meanwhile
+	src, err := inspect(ctx, pool, path)
 	if err != nil {
 		return classify(path, err)
 	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	src := inspected{ctx, tx}
-	whole := integrity(src)
-	found := []db.Finding{whole}
-	for _, invariant := range invariants() {
-		found = append(found, invariant.Examine(src))
-	}
-	do(src, found)
+	defer func() { err = errors.Join(err, src.close()) }()
+	whole := integrity(src, "main", "the file is sound")
+	found := []db.Finding{whole, keepsAudit().Examine(src)}
+	do(src, append(found, src.searchable()...))
 	if whole.Problem != "" {
 		return &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(whole.Problem)}
 	}
@@ -81,35 +78,107 @@ func examinable(ctx context.Context, path string) error {
 
 // inspected runs queries on the state that is looked at.
 type inspected struct {
-	ctx context.Context
-	tx  *sql.Tx
+	ctx   context.Context
+	conn  *sql.Conn
+	tx    *sql.Tx // one state, whoever writes meanwhile
+	index error   // why the search index cannot be looked at
+}
+
+// inspect begins to look at the file at a path, and at its search index.
+func inspect(ctx context.Context, pool *sql.DB, path string) (i inspected, err error) {
+	const attach = `ATTACH DATABASE ? AS search_file`
+	i.ctx = ctx
+	if i.conn, err = pool.Conn(ctx); err != nil {
+		return i, err
+	}
+	if _, i.index = os.Stat(path + indexSuffix); i.index == nil {
+		_, i.index = i.conn.ExecContext(ctx, attach, dsn(path+indexSuffix, "mode=ro"))
+	}
+	for range pins {
+		if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+			return i, errors.Join(err, i.conn.Close())
+		}
+		if i.index != nil {
+			return i, nil
+		}
+		var together bool
+		if together, i.index = i.together(); together || i.index != nil {
+			return i, nil
+		}
+		if err := errors.Join(i.tx.Rollback(), ctx.Err()); err != nil {
+			return i, errors.Join(err, i.conn.Close())
+		}
+	}
+	i.index = errOtherIndex
+	i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	return i, err
+}
+
+// pins is how often a state of the file and one of its index are looked for that
+// belong together: a program may write to one after the other meanwhile.
+const pins = 100
+
+// errOtherIndex says that the index is made anew at the next start.
+var errOtherIndex = errors.New("the search index belongs to another state of the database")
+
+// together reads the state of the index and then that of the file, and reports
+// whether they belong together.
+func (i inspected) together() (bool, error) {
+	const query = `SELECT lineage, position FROM `
+	var there, here db.IndexState
+	if _, err := db.Row(i, query+"search_state", []any{&there.Lineage, &there.Position}); err != nil {
+		return false, err
+	}
+	_, err := db.Row(i, query+"redaction", []any{&here.Lineage, &here.Position})
+	return there.Lineage == here.Lineage && (here.Position == there.Position || here.Position == there.Position-1), err
+}
+
+func (i inspected) close() error { return errors.Join(i.tx.Rollback(), i.conn.Close()) }
+
+// searchable looks at the search index, unless it is missing or will be made anew.
+func (i inspected) searchable() []db.Finding {
+	const what = "the search index is sound"
+	const remedy = "; stop the dashboard, remove the file that ends with " + indexSuffix + " and start again: the index is made anew"
+	switch {
+	case errors.Is(i.index, fs.ErrNotExist) || errors.Is(i.index, errOtherIndex):
+		return nil
+	case i.index != nil:
+		return []db.Finding{{What: what, Problem: i.index.Error() + remedy}}
+	}
+	sound := integrity(i, "search_file", what)
+	if sound.Problem != "" {
+		sound.Problem += remedy
+	}
+	return []db.Finding{sound, noneGone().Examine(i)}
 }
 
 func (i inspected) Query(query string, each func(*sql.Rows) error, args ...any) error {
 	return db.Scan(i.tx.QueryContext(i.ctx, query, args...))(each)
 }
 
-// integrity asks SQLite about the file, page by page.
-func integrity(src db.Source) db.Finding {
-	first, err := db.Value[string](src, `PRAGMA integrity_check(1)`)
+// integrity asks SQLite about a file, page by page.
+func integrity(src db.Source, schema, what string) db.Finding {
+	first, err := db.Value[string](src, `PRAGMA `+schema+`.integrity_check(1)`)
 	switch {
 	case err != nil:
 		first = err.Error()
 	case first == "ok":
 		first = ""
 	}
-	return db.Finding{What: "the file is sound", Problem: first}
+	return db.Finding{What: what, Problem: first}
 }
 
-// invariants are those of what only SQLite has: the triggers that keep the audit
-// log, and the index of texts.
-func invariants() []db.Invariant {
-	return []db.Invariant{
-		{What: "the audit log refuses every change", Query: `SELECT column1 AS id FROM (VALUES
-				('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'), ('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
-			WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = column1
-				AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`},
-		{What: "no job that is gone can be found by its texts",
-			Query: `SELECT id FROM search_docsize WHERE id NOT IN (SELECT seq FROM jobs)`},
-	}
+// keepsAudit looks at the triggers that keep the audit log.
+func keepsAudit() db.Invariant {
+	return db.Invariant{What: "the audit log refuses every change", Query: `SELECT column1 AS id FROM (VALUES
+			('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'), ('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
+		WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = column1
+			AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`}
+}
+
+// noneGone looks for texts of jobs that are gone and do not wait for their removal.
+func noneGone() db.Invariant {
+	return db.Invariant{What: "no job that is gone can be found by its texts",
+		Query: `SELECT id FROM (SELECT id FROM search_docsize UNION SELECT job_seq FROM search_texts)
+			WHERE id NOT IN (SELECT seq FROM jobs) AND id NOT IN (SELECT job_seq FROM search_backlog WHERE execution = -1)`}
 }

@@ -135,7 +135,11 @@ func checkNames(path string) error {
 			"mount its directory", path)
 	}
 	var open []string
-	for _, suffix := range append([]string{""}, besides...) {
+	suffixes := append([]string{""}, besides...)
+	for _, suffix := range suffixes[:len(suffixes):len(suffixes)] {
+		suffixes = append(suffixes, indexSuffix+suffix)
+	}
+	for _, suffix := range suffixes {
 		err := checkBeside(path + suffix)
 		if errors.Is(err, errOpenToAll) {
 			open = append(open, "'"+path+suffix+"'")

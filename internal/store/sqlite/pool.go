@@ -12,13 +12,14 @@ import (
 // connector opens connections to the file that is locked, and to no other one
 // that lies at its path by now.
 type connector struct {
-	main *mainFile
-	dsn  string
+	main  *mainFile
+	dsn   string
+	index string // the path of the index that is attached, empty: none is
 }
 
 // pool are at most so many connections, which are kept.
-func (e *engine) pool(dsn string, size int) *sql.DB {
-	pool := sql.OpenDB(connector{e.locks.main, dsn})
+func pool(c connector, size int) *sql.DB {
+	pool := sql.OpenDB(c)
 	pool.SetMaxOpenConns(size)
 	pool.SetMaxIdleConns(size)
 	return pool
@@ -54,6 +55,9 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	err = read(ctx, conn)
+	if err == nil && c.index != "" {
+		err = attach(ctx, conn, c.index)
+	}
 	if err == nil {
 		err = c.main.checkPath()
 	}
@@ -61,6 +65,18 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// attach gives a connection that reads the tables of the index.
+func attach(ctx context.Context, c driver.Conn, path string) error {
+	const query = `ATTACH DATABASE ? AS search_file`
+	const mapped = `PRAGMA search_file.mmap_size = 134217728`
+	exec := c.(driver.ExecerContext)
+	_, err := exec.ExecContext(ctx, query, []driver.NamedValue{{Ordinal: 1, Value: dsn(path, "mode=rw")}})
+	if err == nil {
+		_, err = exec.ExecContext(ctx, mapped, nil)
+	}
+	return err
 }
 
 // read lets the connection open the log, which SQLite does when it first reads.

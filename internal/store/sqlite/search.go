@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ import (
 //
 // A document's rowid is the number of its job: the index gives the newest first
 // without sorting, and a page goes on where the one before ended.
-type index struct{}
+type index struct{ *indexFile }
 
 func (index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
 	const query = `SELECT job_seq, ident, kind, failure, meta_text, content FROM search_texts
@@ -36,7 +37,18 @@ func (index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
 	return all, err
 }
 
-func (index) Put(t *db.Tx, all []db.Entry) error {
+func (ix index) Put(ctx context.Context, to db.IndexState, all []db.Entry, gone []int64) error {
+	return ix.transact(ctx, func(t *db.Tx) error {
+		return db.Steps(t, func(t *db.Tx) error { return forget(t, gone) }, func(t *db.Tx) error { return put(t, all) }, remember(to))
+	})
+}
+
+// remember notes a state of the index.
+func remember(to db.IndexState) func(*db.Tx) error {
+	return db.Exactly(1, `UPDATE search_state SET lineage = $1, position = $2`, to.Lineage, to.Position)
+}
+
+func put(t *db.Tx, all []db.Entry) error {
 	// One statement: FTS5 writes a segment of its own for each that has several rows.
 	const add = `INSERT INTO search (rowid, text) SELECT value ->> 0, value ->> 1 FROM json_each($1)` // beside what is there
 	texts := db.NewBatch(6, `REPLACE INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES `, "")
@@ -93,24 +105,46 @@ func folded(d db.Document) db.Document {
 // fold makes texts equal that differ in case only.
 func fold(s string) string { return strings.ToLower(s) }
 
-func (index) Forget(t *db.Tx, seqs string) error {
+// forget removes documents.
+func forget(t *db.Tx, gone []int64) error {
 	const remove = `DELETE FROM search WHERE rowid IN (SELECT value FROM json_each($1))`
 	const texts = `DELETE FROM search_texts WHERE job_seq IN (SELECT value FROM json_each($1))`
+	if len(gone) == 0 {
+		return nil
+	}
+	seqs := db.Numbers(gone)
 	return db.Steps(t, db.Any(remove, seqs), db.Any(texts, seqs))
 }
 
-func (index) Clear(t *db.Tx) error {
+func (ix index) Clear(ctx context.Context, to db.IndexState) error {
 	const remove = `INSERT INTO search (search) VALUES ('delete-all')`
 	const texts = `DELETE FROM search_texts`
-	return db.Steps(t, db.Any(remove), db.Any(texts))
+	return ix.transact(ctx, func(t *db.Tx) error { return db.Steps(t, db.Any(remove), db.Any(texts), remember(to)) })
+}
+
+func (ix index) State(src db.Source) (s db.IndexState, err error) {
+	const query = `SELECT lineage, position FROM search_state`
+	if ix.fault != nil { // no connection has it attached
+		return s, nil
+	}
+	_, err = db.Row(src, query, []any{&s.Lineage, &s.Position})
+	return s, err
 }
 
 // mergePages is how many pages of the index one call of Tidy merges, about: each
-// takes a millisecond, for which everybody waits who has something to write.
+// takes a millisecond, for which new failures wait.
 const mergePages = 16
 
 // Tidy joins some of the segments of the index, of those most that are alike.
-func (index) Tidy(t *db.Tx) (more bool, err error) {
+func (ix index) Tidy(ctx context.Context) (more bool, err error) {
+	err = ix.transact(ctx, func(t *db.Tx) error {
+		more, err = tidy(t)
+		return err
+	})
+	return more, err
+}
+
+func tidy(t *db.Tx) (more bool, err error) {
 	const merge = `INSERT INTO search (search, rank) VALUES ('merge', $1)`
 	before, err := totalChanges(t)
 	if err != nil {

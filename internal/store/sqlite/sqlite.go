@@ -13,7 +13,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -70,6 +69,7 @@ type engine struct {
 	writes      *sql.DB // holds that connection
 	writer      *conn   // that connection
 	reads       *sql.DB
+	index       index
 	checkpoints *checkpointer
 	apart       bool      // the files were found apart, and the log was emptied; owned by the writer
 	unlisted    bool      // the lock file was removed and cannot be made anew; owned by the writer
@@ -92,7 +92,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.writes = e.pool(e.dsn, 1)
+	e.writes = pool(connector{main: e.locks.main, dsn: e.dsn}, 1)
 	if version < schemaVersion {
 		err = migrate(ctx, e.writes)
 	}
@@ -102,15 +102,54 @@ func (e *engine) open(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, e.writes.Close())
 	}
-	e.reads = e.pool(readerDSN(e.path), readers)
-	if err := fill(ctx, e.reads, readers); err != nil {
-		return errors.Join(err, e.reads.Close(), e.writes.Close())
+	if err := e.openReads(ctx); err != nil {
+		return errors.Join(err, e.writes.Close())
 	}
 	e.checkpoints = startCheckpointer(e)
 	e.close = sync.OnceValue(func() error {
-		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.writes.Close(), e.locks.Close())
+		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.Close(), e.writes.Close(), e.locks.Close())
 	})
 	return nil
+}
+
+// openReads opens the index, and the connections that read, which have it attached.
+func (e *engine) openReads(ctx context.Context) error {
+	e.index = index{openIndex(ctx, e.path)}
+	if e.index.fault != nil {
+		e.health.Log().Error("The search index cannot be opened. Searches find nothing until the program is started again.",
+			"path", e.index.path, "error", e.index.fault)
+	}
+	from := connector{main: e.locks.main, dsn: readerDSN(e.path)}
+	if e.index.fault == nil {
+		from.index = e.index.path
+	}
+	e.reads = pool(from, readers)
+	err := fill(ctx, e.reads, readers)
+	if err == nil {
+		err = e.adopt(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, e.reads.Close(), e.index.Close())
+	}
+	return nil
+}
+
+// adopt takes an empty index for that of a database without jobs: nothing is missing
+// from it.
+func (e *engine) adopt(ctx context.Context) error {
+	const query = `SELECT lineage, position FROM redaction AS r WHERE NOT EXISTS (SELECT 1 FROM jobs)
+		AND NOT EXISTS (SELECT 1 FROM search_state AS s WHERE s.lineage = r.lineage)`
+	if e.index.fault != nil {
+		return nil
+	}
+	var state db.IndexState
+	switch err := e.reads.QueryRowContext(ctx, query).Scan(&state.Lineage, &state.Position); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return e.index.Clear(ctx, state)
 }
 
 func (e *engine) Reads() *sql.DB { return e.reads }
@@ -121,7 +160,7 @@ func (e *engine) Text(query string) string { return query }
 
 func (e *engine) Fault(err error) error { return classify(e.path, err) }
 
-func (e *engine) Search() db.Search { return index{} }
+func (e *engine) Search() db.Search { return e.index }
 
 func (e *engine) Committed(rows int) { e.checkpoints.wrote(rows) }
 
@@ -173,7 +212,7 @@ func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.writer = &conn{engine: e, conn: c, queries: map[string]*sql.Stmt{}, execs: map[string]driver.Stmt{}}
+	e.writer = &conn{newSession(c), e}
 	return e.writer, nil
 }
 
@@ -183,7 +222,7 @@ var migrations embed.FS
 // schemaVersion is the newest version that this program knows. Each migration
 // ends by writing its number to user_version, which can be read without knowing
 // any table.
-const schemaVersion = 14
+const schemaVersion = 15
 
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.

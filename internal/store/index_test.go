@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retention"
+	"redrive/internal/store/sqlite"
+)
+
+// An index that does not belong to the database is made anew, whatever happened to
+// either of them; one that does is kept. Nothing is found that is not there, and in
+// the end everything.
+func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		harm func(t *testing.T, path string) // between two processes
+		kept bool
+	}{
+		{"nothing", func(*testing.T, string) {}, true},
+		{"a crash before the database says that the index has more", func(t *testing.T, path string) {
+			edit(t, path, `UPDATE redaction SET position = position - 1`, `INSERT INTO search_backlog (job_seq, execution) VALUES (2, 1)`)
+		}, true},
+		{"the index was removed", func(t *testing.T, path string) { check(t, os.Remove(path+"-search")) }, false},
+		{"the index is empty", func(t *testing.T, path string) { check(t, os.Truncate(path+"-search", 0)) }, false},
+		{"the index is no database", func(t *testing.T, path string) {
+			check(t, os.WriteFile(path+"-search", []byte("a letter, and not a database, which is long enough to be taken for the head of one"), 0o600))
+		}, false},
+		{"the index has another version", func(t *testing.T, path string) { edit(t, path+"-search", `PRAGMA user_version = 9`) }, false},
+		{"the index is older", func(t *testing.T, path string) { edit(t, path, `UPDATE redaction SET position = position + 1`) }, false},
+		{"the database is older", func(t *testing.T, path string) { edit(t, path, `UPDATE redaction SET position = position - 2`) }, false},
+		{"the index is that of another database", func(t *testing.T, path string) {
+			edit(t, path+"-search", `UPDATE search_state SET lineage = 'other'`)
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			first, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+			check(t, err)
+			for range 3 { // three transactions of the index
+				failWith(t, first, 2, "alpha")
+				_, err = first.Search.Update(t.Context())
+				check(t, err)
+			}
+			check(t, first.Close())
+			c.harm(t, path)
+
+			s := open(t, Options{Database: sqlite.File{Path: path}})
+			list, err := s.Jobs(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, 100)
+			if c.kept && (len(list.Jobs) != 9 || err != nil) || !c.kept && (len(list.Jobs) != 0 || !errors.Is(err, context.DeadlineExceeded)) {
+				t.Errorf("%d jobs are found at once, %v", len(list.Jobs), err)
+			}
+			failWith(t, s, 1, "alpha")
+			_, err = s.Search.Update(t.Context())
+			check(t, err)
+			if n := finds(t, s, "alpha"); n != 11 || s.Search.Reindexing() {
+				t.Errorf("%d of 11 jobs are found", n)
+			}
+			if got := problems(t, path); len(got) > 0 {
+				t.Errorf("%q", got)
+			}
+			check(t, s.Close())
+			again := open(t, Options{Database: sqlite.File{Path: path}})
+			if n := finds(t, again, "alpha"); n != 11 {
+				t.Errorf("after another start %d of 11 jobs are found", n)
+			}
+		})
+	}
+}
+
+// A backup that is restored beside the index of later times finds its own failures,
+// and no job by the texts of one that had its number.
+func TestIndex_IsMadeAnewForARestoredBackup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	failWith(t, s, 3, "alpha")
+	_, err = s.Search.Update(t.Context())
+	check(t, err)
+	edit(t, path, `VACUUM INTO '`+path+`.copy'`)
+	for range 3 {
+		failWith(t, s, 3, "bravo")
+		_, err = s.Search.Update(t.Context())
+		check(t, err)
+	}
+	check(t, s.Close())
+	check(t, os.Remove(path+".lock"))
+	check(t, os.Rename(path+".copy", path))
+
+	s = open(t, Options{Database: sqlite.File{Path: path}})
+	failWith(t, s, 5, "charlie")
+	_, err = s.Search.Update(t.Context())
+	check(t, err)
+	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); a != 4 || b != 0 || c != 6 {
+		t.Errorf("%d, %d and %d jobs are found, want 4, 0 and 6", a, b, c)
+	}
+}
+
+// A job that is removed while it is made searchable leaves nothing behind, and its
+// texts are out of the index with the next sweep.
+func TestIndex_ForgetsWhatIsRemoved(t *testing.T) {
+	s := open(t, Options{})
+	failWith(t, s, 3, "alpha")
+	_, err := s.Search.Update(t.Context())
+	check(t, err)
+	failWith(t, s, 3, "bravo") // not searchable yet
+	for _, when := range []string{"before the sweep", "after it"} {
+		done, err := s.Prune(t.Context(), testTime.Add(48*time.Hour), retention.Limits{Age: time.Hour})
+		if err != nil || when == "before the sweep" && done.ByAge == 0 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if got := problems(t, pathOf(t, s)); len(got) > 0 {
+			t.Errorf("%s: %q", when, got)
+		}
+		_, err = s.Search.Update(t.Context())
+		check(t, err)
+	}
+	left, err := s.Jobs(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
+	check(t, err)
+	var texts, waiting int
+	check(t, s.engine.Reads().QueryRow(`SELECT (SELECT count(*) FROM search_texts), (SELECT count(*) FROM search_backlog)`).Scan(&texts, &waiting))
+	if texts != len(left.Jobs) || waiting != 0 {
+		t.Errorf("%d texts are left of %d jobs, %d wait", texts, len(left.Jobs), waiting)
+	}
+}
+
+// Everything but searching works while the index cannot be opened.
+func TestIndex_IsNotNeededToStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	first, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	failWith(t, first, 3, "alpha")
+	_, err = first.Search.Update(t.Context())
+	check(t, errors.Join(err, first.Close()))
+	other, err := sql.Open("sqlite", "file:"+path+"-search?_pragma=journal_mode(delete)&_txlock=exclusive")
+	check(t, err)
+	held, err := other.Begin()
+	check(t, err)
+
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	failWith(t, s, 3, "bravo")
+	if _, err := s.Jobs(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a search answers %v", err)
+	}
+	if list, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 100); len(list.Jobs) != 8 || err != nil {
+		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
+	}
+	if _, err := s.Search.Update(t.Context()); !errors.Is(err, job.ErrBusy) || !strings.Contains(err.Error(), path+"-search") {
+		t.Errorf("the index is filled: %v", err)
+	}
+	check(t, errors.Join(s.Close(), held.Rollback(), other.Close()))
+
+	s = open(t, Options{Database: sqlite.File{Path: path}})
+	_, err = s.Search.Update(t.Context())
+	check(t, err)
+	if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); a != 4 || b != 4 {
+		t.Errorf("%d and %d jobs are found, want 4 and 4", a, b)
+	}
+}

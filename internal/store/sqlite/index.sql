@@ -1,0 +1,35 @@
+-- What can be searched of jobs that failed, redacted and in small letters: it has
+-- the last word on whether a job has a text. The index only says which jobs can
+-- have it.
+CREATE TABLE search_texts (
+    job_seq   INTEGER PRIMARY KEY,
+    ident     TEXT NOT NULL,
+    kind      TEXT NOT NULL, -- the type
+    failure   TEXT NOT NULL, -- the newest one
+    meta_text TEXT NOT NULL,
+    content   TEXT NOT NULL  -- the payload
+) STRICT;
+
+-- Trigrams without their places: a third of the room, and half of the time to
+-- write and to merge them.
+CREATE VIRTUAL TABLE search USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram'
+);
+
+-- Each transaction that fills the index adds a segment. Merging costs more than
+-- filling, so it is done when nothing fails, or when there are many (see
+-- search.Book). Two are enough then.
+INSERT INTO search (search, rank) VALUES ('automerge', 0);
+INSERT INTO search (search, rank) VALUES ('crisismerge', 1000);
+INSERT INTO search (search, rank) VALUES ('usermerge', 2);
+
+-- Which state of the main file the index belongs to (see redaction there).
+CREATE TABLE search_state (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    lineage  TEXT    NOT NULL,
+    position INTEGER NOT NULL
+) STRICT;
+INSERT INTO search_state (one, lineage, position) VALUES (1, '', 0);
+
+PRAGMA application_id = 0x52445253; -- "RDRS"
+PRAGMA user_version = 1;

@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+
+	lib "modernc.org/sqlite/lib"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// The index of texts is a file of its own beside the main one, because SQLite has one
+// writer for each file: jobs that fail are written on one processor, and made
+// searchable on another. Connections that read have it attached.
+//
+// It holds nothing that the main file does not say. When it is missing, damaged, or
+// belongs to another state of the main file (see db.IndexState), it is made anew.
+
+// indexSuffix is what the name of the index has more than that of the main file.
+const indexSuffix = "-search"
+
+// indexVersion is that of the schema below, as its last line writes it.
+const indexVersion = 1
+
+//go:embed index.sql
+var indexSchema string
+
+// indexFile is the open index.
+type indexFile struct {
+	path  string
+	fault error // why it cannot be used; nil: it can be
+
+	mu    sync.Mutex // held for each transaction
+	pool  *sql.DB    // of one connection
+	write indexWriter
+}
+
+// indexWriter is the connection that writes to the index.
+type indexWriter struct{ *session }
+
+// Begin takes the write lock at once. Nobody else has it: the main file is locked.
+func (w indexWriter) Begin(context.Context) error {
+	_, err := w.Exec("BEGIN IMMEDIATE")
+	return err
+}
+
+// openIndex opens the index of the main file at a path, and makes it when there is
+// none, or one of another version. One that cannot be opened is no reason not to
+// start: everything but searching works without it.
+func openIndex(ctx context.Context, main string) *indexFile {
+	f := &indexFile{path: main + indexSuffix}
+	f.fault = f.open(ctx)
+	if isOneOf(f.fault, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB) || errors.Is(f.fault, errOldIndex) {
+		if f.fault = f.remove(); f.fault == nil {
+			f.fault = f.open(ctx)
+		}
+	}
+	return f
+}
+
+// errOldIndex says that another version of this program made the index.
+var errOldIndex = errors.New("the search index has another version")
+
+// open opens the file, or makes it for its owner alone.
+func (f *indexFile) open(ctx context.Context) (err error) {
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err == nil {
+		err = file.Close() // SQLite has not opened it yet
+	}
+	if _, missing := os.Lstat(f.path); missing != nil { // what can only be read can still be searched
+		return f.classify(err)
+	}
+	if f.pool, err = sql.Open("sqlite", indexDSN(f.path)); err != nil {
+		return err
+	}
+	f.pool.SetMaxOpenConns(1)
+	c, err := f.pool.Conn(ctx)
+	if err == nil {
+		f.write = indexWriter{newSession(c)}
+		err = f.prepare(ctx)
+	}
+	if err != nil {
+		return f.classify(errors.Join(err, f.Close()))
+	}
+	return nil
+}
+
+// prepare makes the tables of a new file, and returns errOldIndex for other ones.
+func (f *indexFile) prepare(ctx context.Context) error {
+	const query = `SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version`
+	var version, tables int64
+	if _, err := db.Row(f.write, query, []any{&version, &tables}); err != nil {
+		return err
+	}
+	switch {
+	case version == indexVersion:
+		return nil
+	case tables > 0:
+		return errOldIndex
+	}
+	_, err := f.write.conn.ExecContext(ctx, indexSchema)
+	return err
+}
+
+// remove removes the index with its log.
+func (f *indexFile) remove() error {
+	var errs []error
+	for _, suffix := range append([]string{""}, besides...) {
+		if err := os.Remove(f.path + suffix); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes the connection, if there is one.
+func (f *indexFile) Close() error {
+	if f.pool == nil {
+		return nil
+	}
+	var err error
+	if f.write.session != nil {
+		err = f.write.Close()
+	}
+	err = errors.Join(err, f.pool.Close())
+	f.pool, f.write = nil, indexWriter{}
+	return err
+}
+
+// transact runs do in one transaction of the index.
+func (f *indexFile) transact(ctx context.Context, do func(*db.Tx) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fault != nil {
+		return f.fault
+	}
+	return f.classify(db.Transact(ctx, f.write, do))
+}
+
+// classify gives an error about the index its kind.
+func (f *indexFile) classify(err error) error {
+	switch {
+	case isOneOf(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB):
+		return &db.FileError{Path: f.path, Kind: job.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
+			"stop this program, remove the file and start it again: the index is made anew", f.path, err)}
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		return &db.FileError{Path: f.path, Kind: job.ErrReadOnly, Err: err}
+	}
+	return classify(f.path, err)
+}
