@@ -99,9 +99,15 @@ func (g *growth) grow(h *history) {
 func (g *growth) measure(jobs int) []sample {
 	g.Helper()
 	g.say("measuring %d jobs", jobs)
-	info, err := os.Stat(g.path)
-	g.check(err)
-	disk := []sample{{"File, for each job", "file", float64(info.Size()) / float64(jobs), "%.0f bytes"}}
+	perJob := func(path string) float64 {
+		info, err := os.Stat(path)
+		g.check(err)
+		return float64(info.Size()) / float64(jobs)
+	}
+	disk := []sample{
+		{"Database, for each job", "file", perJob(g.path), "%.0f bytes"},
+		{"Search index, for each job", "index", perJob(g.path + "-search"), "%.0f bytes"},
+	}
 	memory := g.memory()
 	a := g.start()
 	pages := g.pages(a) // before there are more jobs

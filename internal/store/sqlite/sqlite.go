@@ -134,11 +134,11 @@ func (e *engine) openReads(ctx context.Context) error {
 	return nil
 }
 
-// adopt takes an empty index for that of a database without jobs: nothing is missing
-// from it.
+// adopt takes an empty index for that of a database that never had a job: nothing is
+// missing from it.
 func (e *engine) adopt(ctx context.Context) error {
-	const query = `SELECT lineage, position FROM redaction AS r WHERE NOT EXISTS (SELECT 1 FROM jobs)
-		AND NOT EXISTS (SELECT 1 FROM search_state AS s WHERE s.lineage = r.lineage)`
+	const query = `SELECT r.lineage, r.position FROM redaction AS r, revision AS v, search_state AS s
+		WHERE v.newest = 0 AND s.lineage <> r.lineage`
 	if e.index.fault != nil {
 		return nil
 	}
