@@ -45,6 +45,7 @@ func BenchmarkGrowth(b *testing.B) {
 			g.path = h.path // a copy would take long
 		} else {
 			g.check(copyFile(h.path, g.path))
+			g.check(copyFile(h.path+"-search", g.path+"-search"))
 		}
 		all.add(h.jobs, g.measure(h.jobs))
 		if size *= 10; size > largest {
