@@ -44,8 +44,7 @@ func BenchmarkGrowth(b *testing.B) {
 		if size == largest {
 			g.path = h.path // a copy would take long
 		} else {
-			g.check(copyFile(h.path, g.path))
-			g.check(copyFile(h.path+"-search", g.path+"-search"))
+			g.check(copyDatabase(h.path, g.path))
 		}
 		all.add(h.jobs, g.measure(h.jobs))
 		if size *= 10; size > largest {

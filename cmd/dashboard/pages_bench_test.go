@@ -221,10 +221,15 @@ func share(d, budget time.Duration) string {
 func copyOf(b *testing.B, path string) string {
 	b.Helper()
 	to := filepath.Join(b.TempDir(), "large.db")
-	if err := copyFile(path, to); err != nil {
+	if err := copyDatabase(path, to); err != nil {
 		b.Fatal(err)
 	}
 	return to
+}
+
+// copyDatabase copies a database that nobody has open, with its search index.
+func copyDatabase(path, to string) error {
+	return errors.Join(copyFile(path, to), copyFile(path+"-search", to+"-search"))
 }
 
 // copyFile copies a file onto the disk: what is still to be written would be
