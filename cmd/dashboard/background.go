@@ -89,8 +89,12 @@ func newSearcher(sweep func(context.Context) (int, error), merge func(context.Co
 	return searcher{sweep, merge, make(chan struct{}, 1), log}
 }
 
-// changed is told what a commit did. It never waits.
+// changed is told what a commit did; nothing when jobs were removed, among others. It
+// never waits.
 func (s searcher) changed(changes []job.Change) {
+	if len(changes) == 0 {
+		s.notify()
+	}
 	for _, c := range changes {
 		if c.Failed || c.Status() == job.StatusDeadLetter {
 			s.notify()

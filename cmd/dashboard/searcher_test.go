@@ -59,6 +59,11 @@ func TestSearcher_FillsAtTheStartAndSoonAfterFailures(t *testing.T) {
 		if n := filled(); n != 3 {
 			t.Errorf("filled %d times after an envelope was set aside, want 3", n)
 		}
+		s.changed(nil)
+		time.Sleep(searchPause)
+		if n := filled(); n != 4 {
+			t.Errorf("filled %d times after jobs were removed, want 4", n)
+		}
 	})
 }
 

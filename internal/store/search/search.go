@@ -121,8 +121,11 @@ func (b *Book) Removed(t *db.Tx, seqs string) error {
 const (
 	stepRows  = 1024
 	stepBytes = 1 << 20
-	doneRows  = 32 // that those rows cost the database's writer as much as: they stand side by side
 )
+
+// doneRows is how many rows the removal of a step's rows from the backlog counts for
+// in the database's writer: they lie side by side and are quickly removed.
+const doneRows = 32
 
 // maxSegments is how many parts the index may have before each step also joins
 // some. A search spends 40 µs on each.
