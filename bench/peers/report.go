@@ -110,7 +110,8 @@ func machine() string {
 	if err != nil {
 		kernel = []byte("an unknown version")
 	}
-	return fmt.Sprintf("%d cores, Linux %s", runtime.NumCPU(), bytes.TrimSpace(kernel))
+	version, _, _ := bytes.Cut(bytes.TrimSpace(kernel), []byte("-")) // the rest is the distribution's
+	return fmt.Sprintf("%d cores, Linux %s", runtime.NumCPU(), version)
 }
 
 // diskSyncs returns how often a second the disk takes 4 kB for good, as a commit

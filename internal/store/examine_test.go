@@ -38,6 +38,12 @@ func TestExamine_FindsNothingWrongBesideARunningStore(t *testing.T) {
 }
 
 func TestExamine_FindsWhatWasChanged(t *testing.T) {
+	sound := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: sound}})
+	check(t, err)
+	live(t, s)
+	_, err = s.Discard(t.Context(), testTime, dead(t, s, 2)[0].ID, 1, audit.Actor{Name: "ana"})
+	check(t, errors.Join(err, s.Close()))
 	for _, change := range []string{
 		`UPDATE depths SET n = n + 1 WHERE status = 'discarded'`,
 		`UPDATE depths SET n = n + 1 WHERE status = 'trashed'`,
@@ -71,12 +77,13 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`ATTACH DATABASE '%s-search' AS i; INSERT INTO i.search (rowid, text) VALUES (9999, 'gone')`,
 		`ATTACH DATABASE '%s-search' AS i; INSERT INTO i.search_texts VALUES (9999, 'gone', '', '', '', '')`,
 	} {
-		s := open(t, Options{})
-		live(t, s)
-		_, err := s.Discard(t.Context(), testTime, dead(t, s, 2)[0].ID, 1, audit.Actor{Name: "ana"})
-		check(t, err)
-		edit(t, pathOf(t, s), strings.ReplaceAll(change, "%s", pathOf(t, s)))
-		if got := problems(t, pathOf(t, s)); len(got) == 0 {
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		for _, suffix := range []string{"", "-search"} {
+			data, err := os.ReadFile(sound + suffix)
+			check(t, errors.Join(err, os.WriteFile(path+suffix, data, 0o600)))
+		}
+		edit(t, path, strings.ReplaceAll(change, "%s", path))
+		if got := problems(t, path); len(got) == 0 {
 			t.Errorf("%s was not noticed", change)
 		}
 	}
