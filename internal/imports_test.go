@@ -81,6 +81,7 @@ var owners = map[string]string{
 	"modernc.org/sqlite":                  "store/sqlite store/rawtest",
 	"github.com/tdewolff/minify":          "web/static",
 	"github.com/pressly/goose":            "store/sqlite",
+	"github.com/klauspost/compress":       "server/compress",
 	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live",
 	"github.com/prometheus/client_golang": "server cmd/dashboard",

@@ -10,7 +10,6 @@ package compress
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -18,12 +17,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/labstack/echo/v4"
 )
 
 const (
 	minSize = 1 << 10 // bytes; less fits into one packet anyway
-	level   = 5       // a list of 50 rows: 199 kB to 16.3 kB in 2.2 ms; level 1 makes 19.8 kB, level 6 15.9 kB in 3.0 ms
+	level   = 3       // a list of 50 rows: 169 kB to 17.5 kB in 0.6 ms; the standard library takes 1.1 ms for 16.8 kB
 	mask    = 100     // bytes
 )
 
