@@ -13,6 +13,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
 )
 
@@ -164,5 +165,14 @@ func TestIndex_IsNotNeededToStart(t *testing.T) {
 	check(t, err)
 	if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); a != 4 || b != 4 {
 		t.Errorf("%d and %d jobs are found, want 4 and 4", a, b)
+	}
+}
+
+// Who still fills the index when the store is closed is told so.
+func TestIndex_RefusesWorkAfterTheEnd(t *testing.T) {
+	s := open(t, Options{})
+	check(t, s.Close())
+	if _, err := s.Search.Tidy(t.Context()); !errors.Is(err, db.ErrClosed) {
+		t.Errorf("%v", err)
 	}
 }

@@ -88,7 +88,7 @@ func (f *indexFile) open(ctx context.Context) (err error) {
 		err = f.prepare(ctx)
 	}
 	if err != nil {
-		return f.classify(errors.Join(err, f.Close()))
+		return f.classify(errors.Join(err, f.discard()))
 	}
 	return nil
 }
@@ -121,8 +121,8 @@ func (f *indexFile) remove() error {
 	return errors.Join(errs...)
 }
 
-// Close closes the connection, if there is one.
-func (f *indexFile) Close() error {
+// discard closes the connection, if there is one.
+func (f *indexFile) discard() error {
 	if f.pool == nil {
 		return nil
 	}
@@ -133,6 +133,14 @@ func (f *indexFile) Close() error {
 	err = errors.Join(err, f.pool.Close())
 	f.pool, f.write = nil, indexWriter{}
 	return err
+}
+
+// close waits for a transaction that is under way, and refuses later ones.
+func (f *indexFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = db.ErrClosed
+	return f.discard()
 }
 
 // transact runs do in one transaction of the index.

@@ -107,7 +107,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 	}
 	e.checkpoints = startCheckpointer(e)
 	e.close = sync.OnceValue(func() error {
-		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.Close(), e.writes.Close(), e.locks.Close())
+		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.close(), e.writes.Close(), e.locks.Close())
 	})
 	return nil
 }
@@ -129,7 +129,7 @@ func (e *engine) openReads(ctx context.Context) error {
 		err = e.adopt(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, e.reads.Close(), e.index.Close())
+		return errors.Join(err, e.reads.Close(), e.index.close())
 	}
 	return nil
 }
