@@ -129,7 +129,7 @@ func settled(j job.Job, s *job.Settlement) job.Job {
 	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
 	j.Worker, j.LeaseUntil, j.LastSeen, j.Unbegun = "", time.Time{}, time.Time{}, s.Doubtful
 	if !s.RunAt.IsZero() {
-		j.RunAt = s.RunAt
+		j.RunAt = db.FromMicros(db.Micros(s.RunAt)) // as exact as the end with which it is compared
 	}
 	if j.State == job.Retryable && !j.RunAt.After(at) { // it waits for a worker, and not for its time
 		j.State = job.Available
