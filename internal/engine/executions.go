@@ -2,7 +2,6 @@ package engine
 
 import (
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -160,24 +159,13 @@ func (s *executions) add(o outcome) {
 	s.ended = append(s.ended, o)
 }
 
-// take returns the outcomes that are to be written, and the news. Before it does,
-// it lets handlers run that are about to return, for as long as that brings more:
-// what ends at the same time shares one commit.
+// take returns the outcomes that are to be written, and the news.
 func (s *executions) take() ([]outcome, news) {
-	for seen := -1; ; {
-		s.mu.Lock()
-		n := len(s.ended)
-		if n == seen || len(s.busy) == 0 {
-			break
-		}
-		seen = n
-		s.mu.Unlock()
-		runtime.Gosched()
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ended, heard := slices.Clone(s.ended), s.news
 	clear(s.ended) // their texts can be large
 	s.ended, s.news = s.ended[:0], news{}
-	s.mu.Unlock()
 	return ended, heard
 }
 
