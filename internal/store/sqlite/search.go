@@ -86,16 +86,26 @@ func added(before, now db.Document) (all []string) {
 // each trigram has its price.
 func changed(was, is string) string {
 	const reach = 2 // characters beside a changed one in a trigram with it
-	a, b := []rune(was), []rune(is)
-	first := 0
-	for first < min(len(a), len(b)) && a[first] == b[first] {
+	first, last := 0, 0
+	for first < min(len(was), len(is)) && was[first] == is[first] {
 		first++
 	}
-	last := 0
-	for last < min(len(a), len(b))-first && a[len(a)-1-last] == b[len(b)-1-last] {
+	for last < min(len(was), len(is))-first && was[len(was)-1-last] == is[len(is)-1-last] {
 		last++
 	}
-	return string(b[max(0, first-reach):min(len(b), len(b)-last+reach)])
+	from, to := first, len(is)-last // either can be within a character
+	for from > 0 && from < len(is) && !utf8.RuneStart(is[from]) {
+		from--
+	}
+	for to < len(is) && !utf8.RuneStart(is[to]) {
+		to++
+	}
+	for range reach {
+		_, n := utf8.DecodeLastRuneInString(is[:from])
+		_, m := utf8.DecodeRuneInString(is[to:])
+		from, to = from-n, to+m
+	}
+	return is[from:to]
 }
 
 func folded(d db.Document) db.Document {
