@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -28,7 +29,8 @@ func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, string) {}, true},
 		{"a crash before the database says that the index has more", func(t *testing.T, path string) {
-			edit(t, path, `UPDATE redaction SET position = position - 1`, `INSERT INTO search_backlog (job_seq, execution) VALUES (2, 1)`)
+			edit(t, path, `INSERT INTO search_backlog (job_seq, execution) VALUES (2, 1)`)
+			edit(t, path+"-search", `UPDATE search_state SET before = mark, mark = 'next'`)
 		}, true},
 		{"the index was removed", func(t *testing.T, path string) { check(t, os.Remove(path+"-search")) }, false},
 		{"the index is empty", func(t *testing.T, path string) { check(t, os.Truncate(path+"-search", 0)) }, false},
@@ -36,11 +38,14 @@ func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
 			check(t, os.WriteFile(path+"-search", []byte("a letter, and not a database, which is long enough to be taken for the head of one"), 0o600))
 		}, false},
 		{"the index has another version", func(t *testing.T, path string) { edit(t, path+"-search", `PRAGMA user_version = 9`) }, false},
-		{"the index is older", func(t *testing.T, path string) { edit(t, path, `UPDATE redaction SET position = position + 1`) }, false},
-		{"the database is older", func(t *testing.T, path string) { edit(t, path, `UPDATE redaction SET position = position - 2`) }, false},
-		{"the index is that of another database", func(t *testing.T, path string) {
-			edit(t, path+"-search", `UPDATE search_state SET lineage = 'other'`)
+		{"the index is older", func(t *testing.T, path string) { edit(t, path, `UPDATE redaction SET index_mark = 'next'`) }, false},
+		{"the database is older", func(t *testing.T, path string) {
+			edit(t, path+"-search", `UPDATE search_state SET before = mark, mark = 'next', revision = revision + 100`)
 		}, false},
+		{"the index is that of another database", func(t *testing.T, path string) {
+			edit(t, path+"-search", `UPDATE search_state SET before = 'one', mark = 'other'`)
+		}, false},
+		{"the state of the index is damaged", func(t *testing.T, path string) { damageTable(t, path+"-search", "search_state") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
@@ -87,21 +92,118 @@ func TestIndex_IsMadeAnewForARestoredBackup(t *testing.T) {
 	_, err = s.Search.Update(t.Context())
 	check(t, err)
 	edit(t, path, `VACUUM INTO '`+path+`.copy'`)
-	for range 3 {
-		failWith(t, s, 3, "bravo")
-		_, err = s.Search.Update(t.Context())
-		check(t, err)
-	}
-	check(t, s.Close())
+	failWith(t, s, 3, "bravo")
+	_, err = s.Search.Update(t.Context()) // one transaction of the index
+	check(t, errors.Join(err, s.Close()))
 	check(t, os.Remove(path+".lock"))
 	check(t, os.Rename(path+".copy", path))
 
 	s = open(t, Options{Database: sqlite.File{Path: path}})
-	failWith(t, s, 5, "charlie")
+	_, err = s.Enqueue(t.Context(), testTime, []job.Job{benchJob(), benchJob(), benchJob(), benchJob()}) // with the numbers of those that are gone
+	check(t, err)
 	_, err = s.Search.Update(t.Context())
 	check(t, err)
-	if a, b, c := finds(t, s, "alpha"), finds(t, s, "bravo"), finds(t, s, "charlie"); a != 4 || b != 0 || c != 6 {
-		t.Errorf("%d, %d and %d jobs are found, want 4, 0 and 6", a, b, c)
+	if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); a != 4 || b != 0 {
+		t.Errorf("%d and %d jobs are found, want 4 and 0", a, b)
+	}
+}
+
+// Damage of the index that shows while the program runs ends searches, which say what
+// to do, and nothing else.
+func TestIndex_WhenDamagedStopsNothingElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	first, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	failWith(t, first, 3, "alpha")
+	_, err = first.Search.Update(t.Context())
+	check(t, errors.Join(err, first.Close()))
+	damageTable(t, path+"-search", "search_texts")
+
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	_, err = s.Jobs(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, 100)
+	if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "remove the file") || !strings.Contains(err.Error(), path+"-search") {
+		t.Errorf("a search says %v", err)
+	}
+	failWith(t, s, 3, "bravo")
+	if _, err := s.Search.Update(t.Context()); !errors.Is(err, job.ErrUnsafe) {
+		t.Errorf("the index is filled: %v", err)
+	}
+	if list, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 100); len(list.Jobs) != 8 || err != nil || s.Problem() != nil {
+		t.Errorf("%d jobs are listed, %v, %v", len(list.Jobs), err, s.Problem())
+	}
+	check(t, s.Close())
+	check(t, os.Remove(path+"-search"))
+	s = open(t, Options{Database: sqlite.File{Path: path}})
+	_, err = s.Search.Update(t.Context())
+	check(t, err)
+	if a, b := finds(t, s, "alpha"), finds(t, s, "bravo"); a != 4 || b != 4 {
+		t.Errorf("%d and %d jobs are found, want 4 and 4", a, b)
+	}
+}
+
+// damageTable overwrites the first page of a table.
+func damageTable(t *testing.T, path, table string) {
+	t.Helper()
+	pool, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	var page int64
+	check(t, pool.QueryRow(`SELECT rootpage FROM sqlite_schema WHERE name = ?`, table).Scan(&page))
+	check(t, pool.Close())
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	check(t, err)
+	_, err = file.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), (page-1)*4096)
+	check(t, errors.Join(err, file.Close()))
+}
+
+// A connection that is opened while the index is not in its place reads everything
+// else.
+func TestIndex_IsNotNeededToRead(t *testing.T) {
+	s := open(t, Options{})
+	failWith(t, s, 3, "alpha")
+	check(t, os.Remove(pathOf(t, s)+"-search"))
+	s.engine.Reads().SetMaxIdleConns(0) // every query opens a connection
+	if list, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 100); len(list.Jobs) != 4 || err != nil {
+		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
+	}
+	_, err := s.Jobs(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, 100)
+	if err == nil || !strings.Contains(err.Error(), "is not in its place; stop this program") || s.Problem() != nil {
+		t.Errorf("a search says %v, the store %v", err, s.Problem())
+	}
+}
+
+// A database of somebody else is not removed because it lies where the index would.
+func TestIndex_KeepsWhatBelongsToOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	edit(t, path+"-search", `CREATE TABLE notes (text)`, `INSERT INTO notes VALUES ('mine')`)
+	check(t, os.Chmod(path+"-search", 0o600))
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	if _, err := s.Search.Update(t.Context()); err == nil || !strings.Contains(err.Error(), "move it away") {
+		failWith(t, s, 1, "alpha")
+		_, err = s.Search.Update(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("the index is filled: %v", err)
+		}
+	}
+	edit(t, path+"-search", `UPDATE notes SET text = 'still mine'`)
+}
+
+// While the database cannot be written, the index does not run away from it.
+func TestIndex_StaysBesideADatabaseThatRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	failWith(t, s, 3, "alpha")
+	edit(t, path, `CREATE TRIGGER refuse BEFORE UPDATE ON redaction BEGIN SELECT raise(ABORT, 'no'); END`)
+	for range 3 {
+		if _, err := s.Search.Update(t.Context()); err == nil {
+			t.Fatal("nothing was refused")
+		}
+	}
+	edit(t, path, `DROP TRIGGER refuse`)
+	check(t, s.Close())
+	s = open(t, Options{Database: sqlite.File{Path: path}})
+	if s.Search.Reindexing() {
+		t.Error("the index is made anew")
 	}
 }
 
@@ -168,7 +270,7 @@ func TestIndex_IsNotNeededToStart(t *testing.T) {
 	}
 }
 
-// Who still fills the index when the store is closed is told so.
+// A caller that still writes to the index after the store was closed is told so.
 func TestIndex_RefusesWorkAfterTheEnd(t *testing.T) {
 	s := open(t, Options{})
 	check(t, s.Close())

@@ -111,14 +111,14 @@ func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
 		check(t, err)
 		var other sync.WaitGroup
 		var turn time.Time
-		slow := func() time.Time { // somebody comes as the step begins, and each look at the clock is 5 ms later
+		slow := func() time.Time { // somebody comes as the step begins, and each look at the clock is 2.5 ms later
 			if turn.IsZero() {
 				turn = testTime.Add(time.Hour)
 				other.Go(func() { enqueue(t, s, 1) })
 				synctest.Wait()
 				return turn
 			}
-			turn = turn.Add(5 * time.Millisecond)
+			turn = turn.Add(2500 * time.Microsecond)
 			return turn
 		}
 		step := func(clock func() time.Time, want int) {

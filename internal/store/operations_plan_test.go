@@ -48,6 +48,10 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 			t.Errorf("the items of ended runs are found by\n%s", got)
 		}
 	}
+	write := recorded.one(t, "SET outcome = e.column3")
+	if got := plan(t, s.engine.Reads(), write); !strings.Contains(got, "SEARCH operation_items USING PRIMARY KEY (operation_id=? AND n=?)") {
+		t.Errorf("the outcomes are written by\n%s", got)
+	}
 	next := recorded.one(t, "SELECT n, job_seq, run FROM operation_items")
 	if got := plan(t, s.engine.Reads(), next); got != "SEARCH operation_items USING PRIMARY KEY (operation_id=? AND n>?)" {
 		t.Errorf("the next items are found by\n%s", got)

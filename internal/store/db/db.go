@@ -27,6 +27,7 @@ package db
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 
@@ -99,6 +100,9 @@ type Source interface {
 type Search interface {
 	// State says how far the index is.
 	State(src Source) (IndexState, error)
+	// Fault gives an error of a query that reads the index its kind. ok is false for a
+	// query that reads the database alone.
+	Fault(query string, err error) (fault error, ok bool)
 	// Known returns the documents of these jobs, as far as there are any.
 	Known(src Source, seqs []int64) (map[int64]Document, error)
 	// Put adds or replaces documents, in rising order of their numbers, removes those
@@ -122,8 +126,22 @@ type Search interface {
 // IndexState names one state of an index. The database and its index each keep one,
 // which tells whether they belong together: after a backup was restored they do not.
 type IndexState struct {
-	Lineage  string // another one each time that the index is made anew
-	Position int64  // rises with each transaction of the index
+	Mark     string // drawn by chance for each transaction of the index
+	Before   string // the mark before that; the database keeps none
+	Revision int64  // of the database: as it is, or as it was when the index read it last
+}
+
+// Next is the state after one more transaction of the index, which takes in what the
+// database had at a revision.
+func (s IndexState) Next(revision int64) IndexState {
+	return IndexState{Mark: rand.Text(), Before: s.Mark, Revision: revision}
+}
+
+// BelongsTo reports whether an index in this state belongs to a database that notes
+// another. After a crash the index can be one transaction ahead, with nothing in it
+// that the database does not have.
+func (s IndexState) BelongsTo(database IndexState) bool {
+	return s.Mark == database.Mark || s.Before == database.Mark && s.Revision <= database.Revision
 }
 
 // Invariant is a fact about the tables that holds after every commit: the query

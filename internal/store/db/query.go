@@ -58,6 +58,18 @@ func (r *Reader) Consistently(ctx context.Context, do func(Source) error) (err e
 
 func (r *Reader) report(err error) error { return r.health.Report(r.engine.Fault(err)) }
 
+// reportOf is report for an error of a query. What is wrong with the index is no
+// trouble of the database.
+func (r *Reader) reportOf(query string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if fault, ok := r.engine.Search().Fault(query, err); ok {
+		return fault
+	}
+	return r.report(err)
+}
+
 func (r *Reader) prepare(ctx context.Context, query string) (*statement, error) {
 	return r.prepared.use(query, func() (*sql.Stmt, error) { return r.engine.Reads().PrepareContext(ctx, r.engine.Text(query)) })
 }
@@ -72,14 +84,14 @@ type reading struct {
 func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) (err error) {
 	prepared, err := r.reader.prepare(r.ctx, query)
 	if err != nil {
-		return r.reader.report(err)
+		return r.reader.reportOf(query, err)
 	}
 	defer func() { err = cmp.Or(err, r.reader.report(r.reader.prepared.done(prepared))) }()
 	stmt := prepared.Stmt
 	if r.tx != nil {
 		stmt = r.tx.StmtContext(r.ctx, stmt)
 	}
-	return r.reader.report(Scan(stmt.QueryContext(r.ctx, args...))(each))
+	return r.reader.reportOf(query, Scan(stmt.QueryContext(r.ctx, args...))(each))
 }
 
 // All reads a value from each row. fields are the places in a value to which the

@@ -309,7 +309,7 @@ const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 // RunsEnded writes the outcomes of replayed runs to the items of the operations
 // that replayed them, and to their meters.
 func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
-	// In one statement, with the runs as JSON and the items returned, this took twice the time.
+	// A single UPDATE with the runs as JSON and RETURNING took twice as long.
 	const unsettled = `SELECT i.operation_id, i.n, i.job_seq, i.run + 1 FROM json_each($1) AS e
 		JOIN operation_items AS i ON i.job_seq = e.value WHERE i.state = 'done' AND i.outcome = ''`
 	update := db.NewBatch(5, `UPDATE operation_items SET outcome = e.column3, ended_at = e.column4, same = e.column5 FROM (VALUES `,

@@ -73,9 +73,10 @@ type Book struct {
 	log        *slog.Logger
 	redact     Redaction
 	stale      atomic.Bool // the index was made by another redaction, or for another database
-	reindexing atomic.Bool // so it was, and not every failure has come to it anew
+	reindexing atomic.Bool // the index is made anew, and does not hold every failure yet
 
 	state  db.IndexState   // of the index, as the database says
+	read   int64           // the revision of the database after the newest failures were read
 	swept  int64           // how far the sweep has come: the number of a job
 	until  int64           // where it ends; 0: none is under way
 	room   int             // for so many more segments in the index, at least
@@ -245,7 +246,7 @@ func (b *Book) add(ctx context.Context, all []unsearched) error {
 		return b.add(ctx, all[half:])
 	}
 	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
-	return b.done(ctx, all)
+	return b.done(ctx, all, b.state)
 }
 
 // index brings failures into the index, and notes in the database that they are there.
@@ -262,32 +263,35 @@ func (b *Book) index(ctx context.Context, all []unsearched) error {
 			entries = append(entries, db.Entry{Seq: u.seq, Before: u.before, Document: u.document})
 		}
 	}
-	next := db.IndexState{Lineage: b.state.Lineage, Position: b.state.Position + 1}
+	next := b.state.Next(b.read)
 	if err := b.Put(ctx, next, entries, gone); err != nil {
 		return fmt.Errorf("make failures searchable: %w", err)
 	}
-	b.state = next
-	return b.done(ctx, all)
+	return b.done(ctx, all, next)
 }
 
 // done takes failures out of those that wait, unless their jobs failed again or were
 // removed meanwhile, and notes the state of the index.
-func (b *Book) done(ctx context.Context, all []unsearched) error {
+func (b *Book) done(ctx context.Context, all []unsearched, now db.IndexState) error {
 	const remove = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1)) AND execution = $2`
-	const note = `UPDATE redaction SET lineage = $1, position = $2`
+	const note = `UPDATE redaction SET index_mark = $1`
 	byExecution := map[int64][]int64{} // a few numbers, each of many jobs
 	for _, u := range all {
 		byExecution[u.execution] = append(byExecution[u.execution], u.seq)
 	}
-	return b.writer.Do(ctx, doneRows, func(t *db.Tx) error {
+	err := b.writer.Do(ctx, doneRows, func(t *db.Tx) error {
 		for execution, seqs := range byExecution {
 			if err := t.Run(remove, db.Numbers(seqs), execution); err != nil {
 				return err
 			}
 		}
 		t.Wrote()
-		return t.ExecExactly(1, note, b.state.Lineage, b.state.Position)
+		return t.ExecExactly(1, note, now.Mark)
 	})
+	if err == nil {
+		b.state = now
+	}
+	return err
 }
 
 func numbers(all []unsearched) []int64 {
@@ -333,6 +337,9 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
+	if b.read, err = db.Value[int64](b.reader.In(ctx), `SELECT n FROM revision`); err != nil {
+		return nil, err
+	}
 	known, err := b.Known(b.reader.In(ctx), numbers(all))
 	for i := range all {
 		all[i].before = known[all[i].seq]
@@ -343,8 +350,8 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 // maxLag is how far Lag counts.
 const maxLag = 100_000
 
-// Lag is how many failures cannot be searched yet. It counts to a hundred
-// thousand, and those that are made searchable anew as they come.
+// Lag is how many failures cannot be searched yet, up to a hundred thousand, and one
+// more while the index is made anew.
 func (b *Book) Lag(ctx context.Context) (int, error) {
 	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
 		FROM (SELECT 1 FROM search_backlog WHERE execution >= 0 LIMIT $1 + 0) AS waiting`
@@ -363,25 +370,24 @@ const reindexStep = 5000
 // Load notes whether the index was made by another redaction, or for another state of
 // the database.
 func (b *Book) Load(src db.Source) error {
-	const query = `SELECT fingerprint <> $1, again <> 0, lineage, position FROM redaction`
+	const query = `SELECT fingerprint <> $1, again <> 0, index_mark, n FROM redaction, revision`
 	var stale, reindexing bool
-	_, err := db.Row(src, query, []any{&stale, &reindexing, &b.state.Lineage, &b.state.Position}, b.redact.Fingerprint)
+	_, err := db.Row(src, query, []any{&stale, &reindexing, &b.state.Mark, &b.state.Revision}, b.redact.Fingerprint)
 	if err != nil {
 		return fmt.Errorf("read the redaction of the search index: %w", err)
 	}
 	there, err := b.State(src)
 	if err != nil {
-		return fmt.Errorf("read the state of the search index: %w", err)
+		b.log.Error("The search index cannot be read. Lists of a search are incomplete.", "error", err)
 	}
-	ahead := there.Position - b.state.Position // by 1 after a crash between the two
-	stale = stale || there.Lineage != b.state.Lineage || ahead < 0 || ahead > 1
+	stale = stale || err != nil || !there.BelongsTo(b.state)
 	b.stale.Store(stale)
 	b.reindexing.Store(stale || reindexing)
 	return nil
 }
 
-// Reindexing reports whether the index is made anew, because something else is
-// hidden than before.
+// Reindexing reports whether the index is made anew, because something else is hidden
+// than before, or because it belonged to another state of the database.
 func (b *Book) Reindexing() bool { return b.reindexing.Load() }
 
 // Complete returns context.DeadlineExceeded for a search that does not find every
@@ -405,14 +411,14 @@ func (b *Book) Current(f filter.Filter) error {
 // empty empties an index that another redaction made, or that belongs to another
 // database.
 func (b *Book) empty(ctx context.Context) error {
-	const begin = `UPDATE redaction SET fingerprint = $1, lineage = $2, position = 0, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
-	fresh := db.IndexState{Lineage: rand.Text()}
+	const begin = `UPDATE redaction SET fingerprint = $1, index_mark = $2, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
+	fresh := db.IndexState{Mark: rand.Text()}
 	if err := b.Clear(ctx, fresh); err != nil {
 		return fmt.Errorf("empty the search index: %w", err)
 	}
 	err := b.writer.Do(ctx, 1, func(t *db.Tx) error {
 		t.Wrote()
-		return t.ExecExactly(1, begin, b.redact.Fingerprint, fresh.Lineage)
+		return t.ExecExactly(1, begin, b.redact.Fingerprint, fresh.Mark)
 	})
 	if err == nil {
 		b.state = fresh

@@ -1,6 +1,5 @@
--- What can be searched of jobs that failed, redacted and in small letters: it has
--- the last word on whether a job has a text. The index only says which jobs can
--- have it.
+-- The redacted, lower-case texts of jobs that failed. They decide whether a job has a
+-- text; the index below only says which jobs can have it.
 CREATE TABLE search_texts (
     job_seq   INTEGER PRIMARY KEY,
     ident     TEXT NOT NULL,
@@ -17,19 +16,20 @@ CREATE VIRTUAL TABLE search USING fts5 (
 );
 
 -- Each transaction that fills the index adds a segment. Merging costs more than
--- filling, so it is done when nothing fails, or when there are many (see
--- search.Book). Two are enough then.
+-- filling, so segments are merged while nothing fails, or when there are too many of
+-- them (see search.Book). A merge may begin with two segments.
 INSERT INTO search (search, rank) VALUES ('automerge', 0);
 INSERT INTO search (search, rank) VALUES ('crisismerge', 1000);
 INSERT INTO search (search, rank) VALUES ('usermerge', 2);
 
--- Which state of the main file the index belongs to (see redaction there).
+-- Which state of the main file the index belongs to (see index_mark there).
 CREATE TABLE search_state (
     one      INTEGER PRIMARY KEY CHECK (one = 1),
-    lineage  TEXT    NOT NULL,
-    position INTEGER NOT NULL
+    mark     TEXT    NOT NULL, -- drawn by chance for each transaction
+    before   TEXT    NOT NULL, -- the mark before that
+    revision INTEGER NOT NULL -- of the main file when the newest texts were read
 ) STRICT;
-INSERT INTO search_state (one, lineage, position) VALUES (1, '', 0);
+INSERT INTO search_state (one, mark, before, revision) VALUES (1, '', '', 0);
 
 PRAGMA application_id = 0x52445253; -- "RDRS"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -21,22 +22,28 @@ import (
 // writer for each file: jobs that fail are written on one processor, and made
 // searchable on another. Connections that read have it attached.
 //
-// It holds nothing that the main file does not say. When it is missing, damaged, or
-// belongs to another state of the main file (see db.IndexState), it is made anew.
+// It holds nothing that the main file does not say. When it is missing, cannot be read
+// at a start, or belongs to another state of the main file (see db.IndexState), it is
+// made anew. Damage that shows later ends searches, and nothing else.
 
-// indexSuffix is what the name of the index has more than that of the main file.
+// indexSuffix is appended to the name of the main file to name the index.
 const indexSuffix = "-search"
 
-// indexVersion is that of the schema below, as its last line writes it.
-const indexVersion = 1
+// indexVersion is the version of the schema in index.sql, and indexApplication the
+// application that its files are of.
+const (
+	indexVersion     = 2
+	indexApplication = 0x52445253
+)
 
 //go:embed index.sql
 var indexSchema string
 
 // indexFile is the open index.
 type indexFile struct {
-	path  string
-	fault error // why it cannot be used; nil: it can be
+	path    string
+	fault   error // why it cannot be used; nil: it can be
+	removed error // why the file that was there was removed; nil: it was not
 
 	mu    sync.Mutex // held for each transaction
 	pool  *sql.DB    // of one connection
@@ -46,7 +53,8 @@ type indexFile struct {
 // indexWriter is the connection that writes to the index.
 type indexWriter struct{ *session }
 
-// Begin takes the write lock at once. Nobody else has it: the main file is locked.
+// Begin takes the write lock at once. No other process of Redrive writes to the index,
+// because the main file is locked.
 func (w indexWriter) Begin(context.Context) error {
 	_, err := w.Exec("BEGIN IMMEDIATE")
 	return err
@@ -59,6 +67,7 @@ func openIndex(ctx context.Context, main string) *indexFile {
 	f := &indexFile{path: main + indexSuffix}
 	f.fault = f.open(ctx)
 	if isOneOf(f.fault, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB) || errors.Is(f.fault, errOldIndex) {
+		f.removed = f.fault
 		if f.fault = f.remove(); f.fault == nil {
 			f.fault = f.open(ctx)
 		}
@@ -71,12 +80,12 @@ var errOldIndex = errors.New("the search index has another version")
 
 // open opens the file, or makes it for its owner alone.
 func (f *indexFile) open(ctx context.Context) (err error) {
-	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err == nil {
-		err = file.Close() // SQLite has not opened it yet
+	file, refused := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if refused == nil {
+		refused = file.Close() // SQLite has not opened it yet
 	}
-	if _, missing := os.Lstat(f.path); missing != nil { // what can only be read can still be searched
-		return f.classify(err)
+	if _, missing := os.Lstat(f.path); missing != nil { // an index that can only be read can still be searched
+		return f.classify(refused)
 	}
 	if f.pool, err = sql.Open("sqlite", indexDSN(f.path)); err != nil {
 		return err
@@ -88,21 +97,26 @@ func (f *indexFile) open(ctx context.Context) (err error) {
 		err = f.prepare(ctx)
 	}
 	if err != nil {
-		return f.classify(errors.Join(err, f.discard()))
+		return f.classify(errors.Join(err, refused, f.discard()))
 	}
 	return nil
 }
 
-// prepare makes the tables of a new file, and returns errOldIndex for other ones.
+// prepare makes the tables of a new file. It returns errOldIndex for a file with the
+// tables of another version.
 func (f *indexFile) prepare(ctx context.Context) error {
-	const query = `SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version`
-	var version, tables int64
-	if _, err := db.Row(f.write, query, []any{&version, &tables}); err != nil {
+	const query = `SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
+		FROM pragma_user_version, pragma_application_id`
+	var version, application, tables int64
+	if _, err := db.Row(f.write, query, []any{&version, &application, &tables}); err != nil {
 		return err
 	}
 	switch {
+	case tables > 0 && application != indexApplication:
+		return fmt.Errorf("%s is a database of another program; move it away and start this program again", f.path)
 	case version == indexVersion:
-		return nil
+		_, err := db.Value[int64](f.write, `SELECT revision FROM search_state`)
+		return err
 	case tables > 0:
 		return errOldIndex
 	}
@@ -147,15 +161,33 @@ func (f *indexFile) close() error {
 func (f *indexFile) transact(ctx context.Context, do func(*db.Tx) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.fault != nil {
+	switch {
+	case errors.Is(f.fault, db.ErrClosed):
 		return f.fault
+	case f.fault != nil:
+		return fmt.Errorf("the search index cannot be used until this program is started again: %w", f.fault)
 	}
-	return f.classify(db.Transact(ctx, f.write, do))
+	err := f.classify(db.Transact(ctx, f.write, do))
+	if errors.Is(err, job.ErrBroken) {
+		f.fault = err // the connection may still be in the transaction
+	}
+	return err
+}
+
+// Fault takes the error of a query that reads both files for one of the index: damage
+// of the main file shows in its other queries, too.
+func (f *indexFile) Fault(query string, err error) (fault error, ok bool) {
+	if !strings.Contains(query, "search_") || strings.Contains(query, "search_backlog") {
+		return err, false
+	}
+	return f.classify(err), true
 }
 
 // classify gives an error about the index its kind.
 func (f *indexFile) classify(err error) error {
 	switch {
+	case err != nil && strings.Contains(err.Error(), "no such table: search"): // it was not there when the connection was opened
+		return fmt.Errorf("the search index %s is not in its place; stop this program and start it again: the index is made anew (%w)", f.path, err)
 	case isOneOf(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB):
 		return &db.FileError{Path: f.path, Kind: job.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
 			"stop this program, remove the file and start it again: the index is made anew", f.path, err)}

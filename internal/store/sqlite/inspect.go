@@ -110,8 +110,10 @@ func inspect(ctx context.Context, pool *sql.DB, path string) (i inspected, err e
 		}
 	}
 	i.index = errOtherIndex
-	i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	return i, err
+	if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+		return i, errors.Join(err, i.conn.Close())
+	}
+	return i, nil
 }
 
 // pins is how often a state of the file and one of its index are looked for that
@@ -124,13 +126,14 @@ var errOtherIndex = errors.New("the search index belongs to another state of the
 // together reads the state of the index and then that of the file, and reports
 // whether they belong together.
 func (i inspected) together() (bool, error) {
-	const query = `SELECT lineage, position FROM `
+	const index = `SELECT mark, before, revision FROM search_state`
+	const database = `SELECT index_mark, n FROM redaction, revision`
 	var there, here db.IndexState
-	if _, err := db.Row(i, query+"search_state", []any{&there.Lineage, &there.Position}); err != nil {
+	if _, err := db.Row(i, index, []any{&there.Mark, &there.Before, &there.Revision}); err != nil {
 		return false, err
 	}
-	_, err := db.Row(i, query+"redaction", []any{&here.Lineage, &here.Position})
-	return there.Lineage == here.Lineage && (here.Position == there.Position || here.Position == there.Position-1), err
+	_, err := db.Row(i, database, []any{&here.Mark, &here.Revision})
+	return there.BelongsTo(here), err
 }
 
 func (i inspected) close() error { return errors.Join(i.tx.Rollback(), i.conn.Close()) }

@@ -54,12 +54,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = read(ctx, conn)
-	if err == nil && c.index != "" {
-		err = attach(ctx, conn, c.index)
-	}
-	if err == nil {
+	if err = read(ctx, conn); err == nil {
 		err = c.main.checkPath()
+	}
+	if err == nil && c.index != "" {
+		_ = attach(ctx, conn, c.index) // without the index only searches fail, and say so
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -45,7 +45,7 @@ func (ix index) Put(ctx context.Context, to db.IndexState, all []db.Entry, gone 
 
 // remember notes a state of the index.
 func remember(to db.IndexState) func(*db.Tx) error {
-	return db.Exactly(1, `UPDATE search_state SET lineage = $1, position = $2`, to.Lineage, to.Position)
+	return db.Exactly(1, `UPDATE search_state SET mark = $1, before = $2, revision = $3`, to.Mark, to.Before, to.Revision)
 }
 
 func put(t *db.Tx, all []db.Entry) error {
@@ -69,7 +69,7 @@ func put(t *db.Tx, all []db.Entry) error {
 	return t.ExecExactly(len(words), add, db.Rows(words))
 }
 
-// added are the texts that hold every trigram which a document had not before.
+// added returns texts that hold every trigram that the document did not have before.
 func added(before, now db.Document) (all []string) {
 	for _, text := range [...]struct{ was, is string }{
 		{before.ID, now.ID}, {before.Type, now.Type}, {before.Error, now.Error}, {before.Meta, now.Meta}, {before.Payload, now.Payload},
@@ -133,11 +133,11 @@ func (ix index) Clear(ctx context.Context, to db.IndexState) error {
 }
 
 func (ix index) State(src db.Source) (s db.IndexState, err error) {
-	const query = `SELECT lineage, position FROM search_state`
+	const query = `SELECT mark, before, revision FROM search_state`
 	if ix.fault != nil { // no connection has it attached
 		return s, nil
 	}
-	_, err = db.Row(src, query, []any{&s.Lineage, &s.Position})
+	_, err = db.Row(src, query, []any{&s.Mark, &s.Before, &s.Revision})
 	return s, err
 }
 

@@ -115,6 +115,9 @@ func (e *engine) open(ctx context.Context) (err error) {
 // openReads opens the index, and the connections that read, which have it attached.
 func (e *engine) openReads(ctx context.Context) error {
 	e.index = index{openIndex(ctx, e.path)}
+	if e.index.removed != nil {
+		e.health.Log().Warn("The search index cannot be used and was removed. It is made anew.", "path", e.index.path, "error", e.index.removed)
+	}
 	if e.index.fault != nil {
 		e.health.Log().Error("The search index cannot be opened. Searches find nothing until the program is started again.",
 			"path", e.index.path, "error", e.index.fault)
@@ -137,13 +140,13 @@ func (e *engine) openReads(ctx context.Context) error {
 // adopt takes an empty index for that of a database that never had a job: nothing is
 // missing from it.
 func (e *engine) adopt(ctx context.Context) error {
-	const query = `SELECT r.lineage, r.position FROM redaction AS r, revision AS v, search_state AS s
-		WHERE v.newest = 0 AND s.lineage <> r.lineage`
+	const query = `SELECT r.index_mark FROM redaction AS r, revision AS v, search_state AS s
+		WHERE v.newest = 0 AND s.mark <> r.index_mark`
 	if e.index.fault != nil {
 		return nil
 	}
 	var state db.IndexState
-	switch err := e.reads.QueryRowContext(ctx, query).Scan(&state.Lineage, &state.Position); {
+	switch err := e.reads.QueryRowContext(ctx, query).Scan(&state.Mark); {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
@@ -222,7 +225,7 @@ var migrations embed.FS
 // schemaVersion is the newest version that this program knows. Each migration
 // ends by writing its number to user_version, which can be read without knowing
 // any table.
-const schemaVersion = 15
+const schemaVersion = 16
 
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.
