@@ -186,8 +186,9 @@ func (f *indexFile) Fault(query string, err error) (fault error, ok bool) {
 // classify gives an error about the index its kind.
 func (f *indexFile) classify(err error) error {
 	switch {
-	case err != nil && strings.Contains(err.Error(), "no such table: search"): // it was not there when the connection was opened
-		return fmt.Errorf("the search index %s is not in its place; stop this program and start it again: the index is made anew (%w)", f.path, err)
+	case err != nil && strings.Contains(err.Error(), "no such table: search"): // it was missing when the connection was opened
+		return fmt.Errorf("the search index %s is not in its place (%w); "+
+			"stop this program and start it again: the index is made anew", f.path, err)
 	case isOneOf(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB):
 		return &db.FileError{Path: f.path, Kind: job.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
 			"stop this program, remove the file and start it again: the index is made anew", f.path, err)}
