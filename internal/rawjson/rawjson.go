@@ -276,22 +276,39 @@ func known(kind jsontext.Kind) byte {
 	return 0
 }
 
-// Prefix returns the length of the JSON value with which data begins. Where none
-// does, ok is false, n is how much of it is JSON, and looked how much was read to
-// know that.
-func Prefix(data []byte) (n, looked int, ok bool) {
+// Beginning is what a text begins with.
+type Beginning struct {
+	Whole  bool  // it is a JSON value; or else it is as much as is JSON
+	Len    int   // its length in bytes
+	Looked int   // how many bytes were read to know that
+	Open   []int // where the brackets begin that it leaves open, in their order
+}
+
+// Prefix returns the JSON value with which data begins, or the beginning of one.
+func Prefix(data []byte) (b Beginning) {
 	c := NewCursor(data)
 	defer c.Close()
 	for {
-		_, err := c.tokens.ReadToken()
-		n = int(c.tokens.InputOffset())
+		from := c.begin()
+		token, err := c.tokens.ReadToken()
+		c.end = int(c.tokens.InputOffset())
+		b.Len, b.Looked = c.end, c.end
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // an open string is read to its end
-			return n, len(data), false
+			b.Looked = len(data)
+			return b
 		case err != nil:
-			return n, n, false
-		case c.tokens.StackDepth() == 0:
-			return n, n, true
+			return b
+		}
+		switch token.Kind() {
+		case '{', '[':
+			b.Open = append(b.Open, from)
+		case '}', ']':
+			b.Open = b.Open[:len(b.Open)-1]
+		}
+		if len(b.Open) == 0 {
+			b.Whole = true
+			return b
 		}
 	}
 }

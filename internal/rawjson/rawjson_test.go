@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,26 @@ func TestCursor_SkipsOneValue(t *testing.T) {
 			if got, ok := NewCursor([]byte(value + rest)).Skip(); got != len(value) || !ok {
 				t.Errorf("%s%s: ends at %d, %t, want %d", value, rest, got, ok, len(value))
 			}
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	tests := []struct {
+		data string
+		want Beginning
+	}{
+		{`{"a":[1]} x`, Beginning{Whole: true, Len: 9, Looked: 9, Open: []int{}}},
+		{`"a", 1`, Beginning{Whole: true, Len: 3, Looked: 3}},
+		{` [1,{"a":[[2], {`, Beginning{Len: 16, Looked: 16, Open: []int{1, 4, 9, 15}}},
+		{`[{} ,x]`, Beginning{Len: 3, Looked: 3, Open: []int{0}}},
+		{`["a`, Beginning{Len: 1, Looked: 3, Open: []int{0}}},
+		{`[}`, Beginning{Len: 1, Looked: 1, Open: []int{0}}},
+		{`]`, Beginning{}},
+	}
+	for _, test := range tests {
+		if got := Prefix([]byte(test.data)); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", test.data, got, test.want)
 		}
 	}
 }

@@ -10,25 +10,33 @@ import (
 // which only JSON as a whole shows, and that in strings.
 func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
 	const most = 4 // times that a byte is read which may be the beginning of JSON
-	data := []byte(nil)
+	var data []byte
+	var open []int // brackets that were read with one before them, and ended no sooner
 	budget := most*len(s) + 1024
 	for i := strings.IndexAny(s, "{["); i >= 0 && i < len(s) && budget > 0; i = orEnd(s, i, strings.IndexAny(s[i:], "{[")) {
 		from, begins := documentAt(s, i)
-		if !begins {
+		for len(open) > 0 && open[0] < i {
+			open = open[1:]
+		}
+		if !begins || len(open) > 0 && open[0] == i {
 			i++
 			continue
 		}
 		if data == nil {
 			data = []byte(s)
 		}
-		read, looked, ok := rawjson.Prefix(data[from:])
-		if !ok {
-			budget -= looked + 64
+		begin := rawjson.Prefix(data[from:])
+		if !begin.Whole {
+			open = begin.Open
+			for k := range open {
+				open[k] += from
+			}
+			budget -= begin.Looked
 			i++
 			continue
 		}
-		all = append(all, r.inDocument(data, from, from+read, token, nested)...)
-		i = from + read
+		all = append(all, r.inDocument(data, from, from+begin.Len, token, nested)...)
+		i = from + begin.Len
 	}
 	return all
 }
@@ -57,9 +65,9 @@ func isCutOff(s string) bool {
 		return false
 	}
 	data := []byte(text)
-	read, _, whole := rawjson.Prefix(data)
-	rest := strings.TrimLeft(text[read:], " \t\r\n,:")
-	return !whole && (rest == "" || rest[0] == '"' && afterString([]byte(rest), 0) == len(rest))
+	begin := rawjson.Prefix(data)
+	rest := strings.TrimLeft(text[begin.Len:], " \t\r\n,:")
+	return !begin.Whole && (rest == "" || rest[0] == '"' && afterString([]byte(rest), 0) == len(rest))
 }
 
 // documentAt reports whether JSON may begin with the bracket at i, or with the

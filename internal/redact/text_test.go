@@ -85,6 +85,17 @@ func TestText_HidesWhatIsCutOff(t *testing.T) {
 	}
 }
 
+// Brackets that stay open are read once, not once from each of them: a megabyte of
+// them costs little, and leaves enough of what may be read for what is in them.
+func TestText_HidesInDocumentsBehindBracketsThatStayOpen(t *testing.T) {
+	const pair = `{"value":"S1","x":[{"name":1}],"name":"pin"}`
+	for _, open := range []string{"[", `{"a":`, `[{"a":[1,[2],`, `"[" [`, "[[x "} {
+		if shown := Default().Text(strings.Repeat(open, 100_000/len(open)) + pair + ", and " + pair); strings.Contains(shown, "S1") {
+			t.Errorf("%s, many times: %s", open, shown[max(0, len(shown)-100):])
+		}
+	}
+}
+
 func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
 	r := Default()
 	for _, said := range []string{
