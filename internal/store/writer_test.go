@@ -171,12 +171,47 @@ func TestWriter_DropsWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
+// Who finds nobody at work commits in its own goroutine, and learns how that ended
+// even if it has left meanwhile.
+func TestWriter_LeavesACallerThatIsAloneItsOwnCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		n, err := db.Write(ctx, s.writer, 1, func(*db.Tx) (int, error) { cancel(); return 1, nil })
+		if n != 1 || err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
+		if _, err := db.Write(ctx, s.writer, 1, func(*db.Tx) (int, error) { t.Error("begun"); return 0, nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("of a caller that has left: %v", err)
+		}
+	})
+}
+
+// What an operation that panics left behind must not become part of another one,
+// also where somebody survives the panic.
+func TestWriter_EndsWithAPanic(t *testing.T) {
+	s := open(t, Options{})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = db.Write(t.Context(), s.writer, 1, func(*db.Tx) (int, error) { panic("a defect") })
+	}()
+	<-s.Failed()
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrBroken) || !strings.Contains(err.Error(), "a defect") {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 // What waits for a disk that stands still is bounded in bytes. The place of one
 // that waits is free when its caller leaves; that of one under way when it ends,
 // whether or not its caller has left.
 func TestWriter_BoundsTheBytesThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{MaxBytes: 1000})
+		begin := block(t, s) // so that the next one has to queue, and can leave when it is under way
 		entered, gate := make(chan struct{}), make(chan struct{})
 		var callers sync.WaitGroup
 		underWay, leave := context.WithCancel(t.Context())
@@ -190,6 +225,8 @@ func TestWriter_BoundsTheBytesThatWait(t *testing.T) {
 				t.Errorf("the one under way: %v", err)
 			}
 		})
+		synctest.Wait()
+		begin()
 		<-entered
 		leave()
 		of := func(bytes int) []job.Job { return []job.Job{testJob(strings.Repeat("x", bytes))} }

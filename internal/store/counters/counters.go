@@ -135,12 +135,12 @@ func addUp[K comparable](counts map[K]int64, k K, n int64) {
 	}
 }
 
-// Totals are the counters over all queues and types as of the last commit. The
-// writer's goroutine alone may ask.
+// Totals are the counters over all queues and types as of the last commit. Only
+// what the writer runs may ask.
 func (b *Book) Totals() job.Totals { return b.totals }
 
-// CopyDepths counts the jobs of all queues by status as of the last commit. The
-// writer's goroutine alone may ask.
+// CopyDepths counts the jobs of all queues by status as of the last commit. Only
+// what the writer runs may ask.
 func (b *Book) CopyDepths(to job.Depths) { maps.Copy(to, b.depths) }
 
 // sums adds up what one transaction counts, so that each row is written once,

@@ -1,18 +1,19 @@
 // Package db is what the store knows of a database: a transaction, the one
-// goroutine that writes, the pool that reads, and the seam to a database engine.
+// writer, the pool that reads, and the seam to a database engine.
 // Nothing in it knows what a job is.
 //
 // # One writer
 //
-// All writes go through one goroutine with one connection. Callers queue an
-// operation ([Write]) and wait; the writer runs whatever has queued in one
-// transaction and answers everybody after its commit: one fsync serves many
-// callers. An operation that fails makes the writer roll back and run each of the
-// batch alone, so it must give the same result when it is run again. An operation
-// that merely refuses (see [Options]) has written nothing and disturbs nobody.
+// All writes go through one connection, one transaction after the other. Callers
+// queue an operation ([Write]) and wait; the writer's goroutine runs whatever has
+// queued in one transaction and answers everybody after its commit: one fsync serves
+// many callers. A caller that finds nobody at work commits in its own goroutine. An
+// operation that fails makes the writer roll back and run each of the batch alone,
+// so it must give the same result when it is run again. An operation that merely
+// refuses (see [Options]) has written nothing and disturbs nobody.
 //
-// A caller's context bounds its waiting only: a transaction is never cancelled.
-// What a transaction gathers belongs to the writer's participants.
+// A caller's context bounds its waiting in the queue: a transaction is never
+// cancelled. What a transaction gathers belongs to the writer's participants.
 //
 // # Faults
 //

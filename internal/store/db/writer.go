@@ -48,9 +48,9 @@ type Size struct {
 	Bytes int // of the texts that it holds while it waits; zero: too few to be counted
 }
 
-// Write queues an operation and waits for its commit, or for the end of ctx. An
-// operation that has not begun by then never does; one that has is finished,
-// unseen. rows is roughly how many rows it writes.
+// Write runs an operation and waits for its commit, or for the end of ctx. An
+// operation that has not begun by then never does; one that has is finished:
+// unseen, when it had to queue. rows is roughly how many rows it writes.
 func Write[T any](ctx context.Context, w *Writer, rows int, do func(*Tx) (T, error)) (T, error) {
 	return WriteLarge(ctx, w, Size{Rows: rows}, do)
 }
@@ -63,8 +63,17 @@ func WriteLarge[T any](ctx context.Context, w *Writer, size Size, do func(*Tx) (
 		result, err = do(t)
 		return err
 	}}
-	if err := w.queue(o); err != nil {
+	if err := ctx.Err(); err != nil {
+		return none, fmt.Errorf("wait for the database: %w", err)
+	}
+	leads, err := w.admit(o)
+	if err != nil {
 		return none, err
+	}
+	left := ctx.Done()
+	if leads {
+		w.lead(o)
+		left = nil // it is answered
 	}
 	select {
 	case err := <-o.done:
@@ -72,7 +81,7 @@ func WriteLarge[T any](ctx context.Context, w *Writer, size Size, do func(*Tx) (
 			return none, err
 		}
 		return result, nil
-	case <-ctx.Done():
+	case <-left:
 		w.leave(o)
 		return none, fmt.Errorf("wait for the database: %w", ctx.Err())
 	}
@@ -94,7 +103,8 @@ type Options struct {
 // ErrClosed answers calls that come after the writer was stopped.
 var ErrClosed = errors.New("the store is closed")
 
-// Writer owns the one connection that writes, and the queue before it.
+// Writer owns the one connection that writes, and the queue before it. Who has set
+// busy has the connection and the participants to itself.
 type Writer struct {
 	engine       Engine
 	conn         Conn
@@ -105,7 +115,9 @@ type Writer struct {
 	mu       sync.Mutex
 	waiting  []*op
 	bytes    int  // of those that wait and those under way
+	busy     bool // somebody has the connection and the participants
 	tookMuch bool // the newest transaction was a heavy one
+	shared   bool // the newest transaction had several operations
 	closed   bool
 	arrived  chan struct{} // one slot: something is waiting
 	ctx      context.Context
@@ -145,6 +157,7 @@ func (w *Writer) Start() error {
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true
+	w.wake()
 	w.mu.Unlock()
 	w.stopping()
 	w.ended.Wait()
@@ -160,25 +173,61 @@ func (w *Writer) prove(t *Tx) error {
 	return w.o.Probe(t)
 }
 
-// probe does so in the writer's own goroutine.
+// probe does so for who has the connection.
 func (w *Writer) probe() error { return w.commit([]*op{{do: w.prove}}) }
 
-func (w *Writer) queue(o *op) error {
+// admit lets an operation lead, or puts it into the queue. One that finds nobody at
+// work leads: to wake the loop and to be woken by it would take a quarter of the
+// time of a commit. Where callers come many at a time they queue, to share commits.
+func (w *Writer) admit(o *op) (leads bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.closed:
-		return ErrClosed
+		return false, ErrClosed
 	case w.bytes > 0 && w.bytes+o.size.Bytes > w.o.MaxBytes && o.size.Bytes > 0:
-		return fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes)
+		return false, fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes)
 	}
 	w.bytes += o.size.Bytes
+	if !w.busy && !w.shared && len(w.waiting) == 0 {
+		w.busy, w.tookMuch = true, isHeavy(o)
+		return true, nil
+	}
 	w.waiting = append(w.waiting, o)
+	w.wake()
+	return false, nil
+}
+
+// lead commits an operation in its caller's goroutine. A panic in it ends the
+// writer: the caller's goroutine may survive it, and what the operation left
+// behind would be part of the next transaction.
+func (w *Writer) lead(o *op) {
+	defer w.release()
+	defer func() {
+		if p := recover(); p != nil {
+			_ = w.report(fmt.Errorf("%w: panic: %v", job.ErrBroken, p)) // remembered as the problem
+			panic(p)
+		}
+	}()
+	w.process([]*op{o})
+}
+
+// release lets others have the connection.
+func (w *Writer) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy = false
+	if len(w.waiting) > 0 || w.closed {
+		w.wake()
+	}
+}
+
+// wake lets the loop look what there is to do.
+func (w *Writer) wake() {
 	select {
 	case w.arrived <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // Waited reports whether an operation waits for the one that is under way, which
@@ -208,13 +257,14 @@ func (w *Writer) answer(o *op, err error) {
 	o.done <- err
 }
 
-// next takes the operations of one transaction, in the order of their arrival: a
-// heavy one alone, all others together. While both kinds wait they take turns.
+// next takes the connection and the operations of one transaction, in the order of
+// their arrival: a heavy one alone, all others together. While both kinds wait they
+// take turns. It reports closed when none will come any more.
 func (w *Writer) next() (batch []*op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.waiting) == 0 {
-		return nil, w.closed
+	if w.busy || len(w.waiting) == 0 {
+		return nil, w.closed && !w.busy
 	}
 	much := isHeavy(w.waiting[0]) && !(w.tookMuch && slices.ContainsFunc(w.waiting, isLight))
 	var taken, left []*op
@@ -227,8 +277,8 @@ func (w *Writer) next() (batch []*op, closed bool) {
 			left = append(left, o)
 		}
 	}
-	w.waiting, w.tookMuch = left, much
-	return taken, w.closed
+	w.waiting, w.busy, w.tookMuch, w.shared = left, true, much, len(taken) > 1
+	return taken, false
 }
 
 func isHeavy(o *op) bool { return o.size.Rows >= heavy }
@@ -240,6 +290,8 @@ func (w *Writer) loop() {
 		batch, closed := w.next()
 		if len(batch) > 0 {
 			w.process(batch)
+			w.release()
+			runtime.Gosched() // who comes again at once shares the next commit: of 50 callers 20 do, and 6 without it
 			continue
 		}
 		if closed {
@@ -247,9 +299,8 @@ func (w *Writer) loop() {
 		}
 		select {
 		case <-w.arrived:
-		case <-w.ctx.Done():
 		case <-w.again():
-			_ = w.look() // remembered as the problem
+			w.look()
 		}
 	}
 }
@@ -266,12 +317,22 @@ func (w *Writer) again() <-chan time.Time {
 	return time.After(lookEvery)
 }
 
-// look finds out whether the trouble is over, or has begun.
-func (w *Writer) look() error {
-	if w.health.Problem() != nil {
-		return w.probe()
+// look finds out whether the trouble is over, or has begun, which is remembered as
+// the problem. While somebody commits, the commit does so.
+func (w *Writer) look() {
+	w.mu.Lock()
+	if w.busy {
+		w.mu.Unlock()
+		return
 	}
-	return w.report(w.engine.Check())
+	w.busy = true
+	w.mu.Unlock()
+	defer w.release()
+	if w.health.Problem() != nil {
+		_ = w.probe()
+	} else {
+		_ = w.report(w.engine.Check())
+	}
 }
 
 // process commits a batch and answers it; when that fails for the fault of one
@@ -285,7 +346,6 @@ func (w *Writer) process(batch []*op) {
 		}
 		w.answer(o, cmp.Or(err, o.refusal))
 	}
-	runtime.Gosched() // who comes again at once shares the next commit: of 50 callers 20 do, and 6 without it
 }
 
 // Common reports whether an error would meet every operation alike.

@@ -7,7 +7,7 @@
 // them. What one transaction counts is added up and written once for each group,
 // in the order of their numbers.
 //
-// The writer's goroutine alone changes the groups in memory. A transaction works
+// Only transactions of the writer change the groups in memory. A transaction works
 // on copies, which take the place of the groups after its commit, so that a
 // transaction that is rolled back leaves nothing behind and readers never see a
 // group that is half changed.
@@ -201,8 +201,8 @@ func (b *Book) learn(changed map[string]*group) {
 	}
 }
 
-// Open is how many groups nobody has dealt with, as of the last commit. The
-// writer's goroutine alone may ask.
+// Open is how many groups nobody has dealt with, as of the last commit. Only
+// what the writer runs may ask.
 func (b *Book) Open() int64 { return b.open }
 
 // Load reads the groups at the start, each with the newest hour in which it had

@@ -70,8 +70,8 @@ func (b *Book) Load(src db.Source) (err error) {
 	return db.Wrap(err, "count the operations")
 }
 
-// UnderWay is how many operations collect or run, as of the last commit. The
-// writer's goroutine alone may ask.
+// UnderWay is how many operations collect or run, as of the last commit. Only
+// what the writer runs may ask.
 func (b *Book) UnderWay() int64 { return b.underWay }
 
 // Begin starts a transaction.
