@@ -52,11 +52,14 @@ var rooms = map[string]string{
 	"store":            "store/accounts store/book store/counters store/db store/groups store/operations store/rows store/search",
 	"store/storetest":  "access store store/db",
 	"store/rawtest":    "",
-	"server/view":      "access envelope rawjson redact store store/db",
-	"server/limit":     "",
-	"server/compress":  "",
-	"server/web":       "access config live rules server/compress server/limit server/view",
-	"server/api":       "access envelope rawjson rules server/limit server/web webhook",
+
+	"store/sqlite/sqlitetest": "store/db store/sqlite",
+
+	"server/view":     "access envelope rawjson redact store store/db",
+	"server/limit":    "",
+	"server/compress": "",
+	"server/web":      "access config live rules server/compress server/limit server/view",
+	"server/api":      "access envelope rawjson rules server/limit server/web webhook",
 	"server/pages": "access redact server/api server/compress server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage",
 	"server":                      "access config live server/api server/limit server/pages server/view server/web",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,6 +19,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ type rig struct {
 func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, path: filepath.Join(t.TempDir(), "q.db")}
+		r := &rig{T: t, path: sqlitetest.New(t)}
 		r.open()
 		t.Cleanup(func() { r.close() })
 		test(r)

@@ -246,9 +246,7 @@ const crowd = 250
 // lost an attempt afterwards, and nobody else has.
 func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 	r := newRig(t)
-	dies := ofType("dies")
-	dies.Policy.InitialInterval, dies.Policy.MaxInterval = time.Hour, time.Hour
-	r.enqueue(repeat(dies, 10_000)...)
+	r.enqueue(repeat(dies(), 10_000)...)
 	r.restartAfter(r.die)
 	running, held := map[string]bool{}, map[string]bool{}
 	for _, j := range r.leases() {
@@ -272,6 +270,13 @@ func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 			t.Errorf("attempts of a job that ran: %+v", attempts)
 		}
 	}
+}
+
+// dies is a job whose next attempt is far away.
+func dies() job.Job {
+	j := ofType("dies")
+	j.Policy.InitialInterval, j.Policy.MaxInterval = time.Hour, time.Hour
+	return j
 }
 
 // restartAfter opens the store again after something that needs its file.
@@ -330,7 +335,7 @@ func dying(path string) error {
 	if err := e.Start(context.Background()); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if r.blocked.Load() < crowd {
 			continue
 		}
@@ -343,7 +348,13 @@ func dying(path string) error {
 			fmt.Println("killed with", held, "jobs in hand and", len(leases)-held, "begun")
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		r.lift(held)
+		if held > 0 {
+			continue // it is not yet given back
+		}
+		if _, err := s.Enqueue(context.Background(), time.Now(), repeat(dies(), 4*crowd)); err != nil {
+			return err
+		}
+		r.lift()
 	}
 	return fmt.Errorf("the hand was never full")
 }
@@ -371,11 +382,8 @@ func (m *mortal) handle(context.Context, job.Job) error {
 	return nil
 }
 
-// lift lets everybody go who is blocked, when the hand was given back.
-func (m *mortal) lift(held int) {
-	if held > 0 || m.blocked.Load() < crowd {
-		return
-	}
+// lift lets everybody go who is blocked.
+func (m *mortal) lift() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began.Store(0)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // options keeps test tables short.
@@ -57,7 +57,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 }
 
 func newRig(t *testing.T) *rig {
-	return newRigAt(t, filepath.Join(t.TempDir(), "q.db"))
+	return newRigAt(t, sqlitetest.New(t))
 }
 
 func newRigAt(t *testing.T, path string) *rig {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
 )
@@ -57,7 +57,7 @@ type house struct {
 func start(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
 	var h *house
-	path := filepath.Join(t.TempDir(), "redrive.db")
+	path := sqlitetest.New(t)
 	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path}, OnCommit: func(c []job.Change) { h.hub.Changed(c) }})
 	if err != nil {
 		t.Fatal(err)

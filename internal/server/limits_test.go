@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,13 +18,14 @@ import (
 	"redrive/internal/server/limit"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // limited is a house whose configuration has these limits, on a listener that
 // bounds connections.
 func limited(t *testing.T, text string, change ...func(*Options)) *house {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

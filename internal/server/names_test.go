@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +13,14 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // roomFor is a house whose database has room for so many queues.
 func roomFor(t *testing.T, queues int, reserved ...string) *house {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")},
+		Database: sqlite.File{Path: sqlitetest.New(t)},
 		Limits:   counters.Limits{Queues: queues, Reserved: reserved},
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package server
 import (
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // sockets opens websockets until one is refused, and returns how many there are.
@@ -50,7 +50,7 @@ func TestLive_AnAddressHasSoManyWebsockets(t *testing.T) {
 
 // Behind the trusted proxy it is the browser's address that counts.
 func TestLive_BehindAProxyBrowsersAreCounted(t *testing.T) {
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -24,7 +24,7 @@ var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	if o.Database == nil {
-		o.Database = sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+		o.Database = sqlite.File{Path: sqlitetest.New(t)}
 	}
 	s, err := Open(t.Context(), o)
 	check(t, err)
@@ -102,7 +102,7 @@ func (r *recorder) one(t *testing.T, part string) (found string) {
 func openRecorded(t *testing.T) (*Store, *recorder) {
 	t.Helper()
 	r := &recorder{texts: map[string]bool{}}
-	file := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+	file := sqlite.File{Path: sqlitetest.New(t)}
 	return open(t, Options{Database: recordedDatabase{file, r}}), r
 }
 
@@ -164,7 +164,7 @@ type switchable struct {
 // openSwitchable opens a store, and returns the switch.
 func openSwitchable(t *testing.T) (*Store, *atomic.Bool) {
 	t.Helper()
-	d := switchable{sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}, new(atomic.Bool)}
+	d := switchable{sqlite.File{Path: sqlitetest.New(t)}, new(atomic.Bool)}
 	return open(t, Options{Database: d}), d.readOnly
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // newSite is a site on a database of its own.
@@ -26,7 +26,7 @@ func newSite(t testing.TB, e web.Engine) (*web.Site, *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 const (
@@ -48,7 +48,7 @@ func newWorld(t *testing.T, keys ...string) *world {
 	t.Helper()
 	r, err := redact.New(redact.Options{Keys: keys})
 	must(t, err)
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}, OnCommit: func([]job.Change) {}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}, OnCommit: func([]job.Change) {}})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	w := &world{t: t, store: s, view: New(s, r), now: time.Now()}
