@@ -118,13 +118,30 @@ func (b *Book) Flush(t *db.Tx) error {
 	return db.Wrap(err, "write the error groups")
 }
 
-// flushGroups adds to the sums of groups. An act on many jobs touches hundreds.
+// flushGroups adds to the sums of groups. An act on many jobs touches hundreds. An
+// index keeps the groups by their jobs that are dead or not over, and a statement
+// that names these changes it even by nothing: to count how replays went must not.
 func (b *Book) flushGroups(t *db.Tx) error {
-	rows := db.NewBatch(7, `UPDATE groups SET failures = failures + d.column2, dead = dead + d.column3, retrying = retrying + d.column4,
-		replayed = replayed + d.column5, recovered = recovered + d.column6, relapsed = relapsed + d.column7 FROM (VALUES `,
-		`) AS d WHERE groups.id = d.column1`)
-	return db.AddSums(t, rows, b.sums.groups, func(id int64, d *sum) []any {
-		return []any{id, d.failures, d.dead, d.retrying, d.replayed, d.recovered, d.relapsed}
+	const counts = `failures = failures + d.column2, replayed = replayed + d.column3,
+		recovered = recovered + d.column4, relapsed = relapsed + d.column5`
+	const update, from, where = `UPDATE groups SET `, ` FROM (VALUES `, `) AS d WHERE groups.id = d.column1`
+	some := db.NewBatch(5, update+counts+from, where)
+	all := db.NewBatch(7, update+counts+`, dead = dead + d.column6, retrying = retrying + d.column7`+from, where)
+	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
+	err := db.AddSums(t, some, b.sums.groups, func(id int64, d *sum) []any {
+		if d.dead != 0 || d.retrying != 0 {
+			return nil
+		}
+		return values(id, d)
+	})
+	if err != nil {
+		return err
+	}
+	return db.AddSums(t, all, b.sums.groups, func(id int64, d *sum) []any {
+		if d.dead == 0 && d.retrying == 0 {
+			return nil
+		}
+		return append(values(id, d), d.dead, d.retrying)
 	})
 }
 
