@@ -322,7 +322,8 @@ type Store interface {
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	// Serve offers jobs in the transactions that make them available, until end. offer
 	// says how many of these queues could start at once; took follows it, with what was
-	// claimed. Both are called within the commit, and must be quick.
+	// claimed. Both are called by the goroutine that is writing at the
+	// time, and must be quick.
 	Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func())
 	// Unhold frees the jobs that were held for want of a handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)

@@ -276,15 +276,15 @@ func known(kind jsontext.Kind) byte {
 	return 0
 }
 
-// Beginning is what a text begins with.
+// Beginning describes the JSON that a text begins with.
 type Beginning struct {
-	Whole  bool  // it is a JSON value; or else it is as much as is JSON
-	Len    int   // its length in bytes
-	Looked int   // how many bytes were read to know that
-	Open   []int // where the brackets begin that it leaves open, in their order
+	Whole  bool  // whether it is a complete value
+	Len    int   // its length in bytes; of an incomplete value, as far as it is JSON
+	Looked int   // how many bytes were read to find out
+	Open   []int // the offsets of the brackets that an incomplete value leaves open, in order
 }
 
-// Prefix returns the JSON value with which data begins, or the beginning of one.
+// Prefix describes the JSON that data begins with.
 func Prefix(data []byte) (b Beginning) {
 	c := NewCursor(data)
 	defer c.Close()

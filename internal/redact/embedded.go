@@ -11,7 +11,7 @@ import (
 func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
 	const most = 4 // times that a byte is read which may be the beginning of JSON
 	var data []byte
-	var open []int // brackets that were read with one before them, and ended no sooner
+	var open []int // brackets that the last attempt left open: read from there it would fail at the same place
 	budget := most*len(s) + 1024
 	for i := strings.IndexAny(s, "{["); i >= 0 && i < len(s) && budget > 0; i = orEnd(s, i, strings.IndexAny(s[i:], "{[")) {
 		from, begins := documentAt(s, i)

@@ -33,7 +33,7 @@ type taker struct {
 // Serve lets somebody take jobs as they become available, instead of whoever did so
 // before. offer says how many jobs of these queues could start at once; took follows
 // it when the transaction has ended, with what was claimed: nothing when it failed.
-// Both are called within the commit. Once end has returned, nothing is
+// Both are called by the goroutine that is writing at the time. Once end has returned, nothing is
 // taken any more.
 func (s *Store) Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func()) {
 	o, to := s.offer, &taker{offer, took}

@@ -171,8 +171,8 @@ func TestWriter_DropsWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// Who finds nobody at work commits in its own goroutine, and learns how that ended
-// even if it has left meanwhile.
+// A caller that finds nobody at work commits in its own goroutine, and learns the
+// result even if its context ends meanwhile.
 func TestWriter_LeavesACallerThatIsAloneItsOwnCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})

@@ -136,11 +136,11 @@ func addUp[K comparable](counts map[K]int64, k K, n int64) {
 }
 
 // Totals are the counters over all queues and types as of the last commit. Only
-// what the writer runs may ask.
+// code that the writer runs may call it.
 func (b *Book) Totals() job.Totals { return b.totals }
 
 // CopyDepths counts the jobs of all queues by status as of the last commit. Only
-// what the writer runs may ask.
+// code that the writer runs may call it.
 func (b *Book) CopyDepths(to job.Depths) { maps.Copy(to, b.depths) }
 
 // sums adds up what one transaction counts, so that each row is written once,

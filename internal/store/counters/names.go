@@ -146,8 +146,8 @@ func (b *Book) places() int {
 	return n
 }
 
-// LearnQueue makes a queue known that may have no job. Only what the writer
-// runs may call it.
+// LearnQueue makes a queue known that may have no job. Only code that the
+// writer runs may call it.
 func (b *Book) LearnQueue(name string) {
 	if _, known := b.queues[name]; !known {
 		b.queues[name], b.changed = false, true
@@ -162,7 +162,8 @@ func (b *Book) counted(name string) {
 }
 
 // KnowsQueue reports whether a queue had a job or was paused, and was not
-// removed since. Only what the writer runs may ask.
+// removed since. Only code that the writer runs may
+// call it.
 func (b *Book) KnowsQueue(name string) bool {
 	_, known := b.queues[name]
 	return known && !b.removed[name]

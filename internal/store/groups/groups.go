@@ -202,7 +202,7 @@ func (b *Book) learn(changed map[string]*group) {
 }
 
 // Open is how many groups nobody has dealt with, as of the last commit. Only
-// what the writer runs may ask.
+// code that the writer runs may call it.
 func (b *Book) Open() int64 { return b.open }
 
 // Load reads the groups at the start, each with the newest hour in which it had

@@ -118,9 +118,9 @@ func (b *Book) Flush(t *db.Tx) error {
 	return db.Wrap(err, "write the error groups")
 }
 
-// flushGroups adds to the sums of groups. An act on many jobs touches hundreds. An
-// index keeps the groups by their jobs that are dead or not over, and a statement
-// that names these changes it even by nothing: to count how replays went must not.
+// flushGroups adds to the sums of groups. An act on many jobs touches hundreds. A
+// statement that sets dead or retrying rewrites the group's index entry even if both
+// stay the same, so groups whose replays are only counted have a statement without them.
 func (b *Book) flushGroups(t *db.Tx) error {
 	const counts = `failures = failures + d.column2, replayed = replayed + d.column3,
 		recovered = recovered + d.column4, relapsed = relapsed + d.column5`

@@ -71,7 +71,7 @@ func (b *Book) Load(src db.Source) (err error) {
 }
 
 // UnderWay is how many operations collect or run, as of the last commit. Only
-// what the writer runs may ask.
+// code that the writer runs may call it.
 func (b *Book) UnderWay() int64 { return b.underWay }
 
 // Begin starts a transaction.
