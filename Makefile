@@ -6,13 +6,15 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo generate test fuzz chaos lint verify bench bench-peers bench-replay bench-growth seed-large bench-pages screenshots
+.PHONY: help build run demo release image generate test test-long fuzz chaos lint verify bench bench-peers bench-replay bench-growth seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
+OUT = bin/dashboard
+
 build: ## Build the one static binary, bin/dashboard
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/dashboard ./cmd/dashboard
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard
 
 run: build ## Run the dashboard, the engine and redrive.db at http://127.0.0.1:8080
 	bin/dashboard serve
@@ -20,13 +22,29 @@ run: build ## Run the dashboard, the engine and redrive.db at http://127.0.0.1:8
 demo: build ## Run the demo: a shop whose jobs fail, in a temporary database
 	bin/dashboard demo
 
+release: ## Build the archives of a release for Linux and macOS, with checksums and SBOMs, in dist/
+	rm -rf dist
+	deploy/release $(VERSION) dist $(SYSTEMS)
+
+image: ## Build the Docker image, redrive
+	docker build --build-arg VERSION=$(VERSION) -t redrive -t redrive:$(VERSION) .
+
 generate: ## Generate the Go code of the templ pages
 	$(TEMPL) generate -path web/templates
 
-test: ## Run every test with the race detector, browser tests included, then fuzz
+# Tests that a change seldom needs and that take minutes are called TestLong; each has a
+# shorter one beside it in the same file, or a word that says what covers it meanwhile.
+LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestLong' cmd internal web)))
+
+test: ## Run the tests that every change needs, with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && race -shuffle=on -timeout 20m ./...
-	@. .ci/env && cd bench/peers && race -shuffle=on ./...
+	@. .ci/env && tests -skip '^TestLong' ./...
+	@.ci/skipped
+
+test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, then fuzz
+	@.ci/prepare
+	@. .ci/env && tests -run '^TestLong' $(LONG:%=./%)
+	@. .ci/env && cd bench/peers && tests ./...
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
 
@@ -40,11 +58,13 @@ fuzz: ## Feed the decoders of envelopes, durations, policies and filters with ga
 	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
 	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/filter
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
+	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzOutput$$' -fuzztime $(FUZZTIME) ./internal/errortext
 
 MINUTES = 30
 
 chaos: ## Break the running binary for MINUTES in a dozen ways, and check what it promised
-	REDRIVE_CHAOS_MINUTES=$(MINUTES) go test -run '^TestChaos' -count 1 -v -timeout $$(($(MINUTES) + 20))m ./internal/chaos
+	REDRIVE_CHAOS_MINUTES=$(MINUTES) go test -run '^TestLong_Chaos' -count 1 -v -timeout $$(($(MINUTES) + 20))m ./internal/chaos
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
@@ -56,7 +76,7 @@ verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go')" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 # As the product sets it.
-bench bench-pages bench-growth bench-replay bench-peers: export GOGC = 300
+bench bench-pages bench-growth bench-replay bench-peers: export GOGC = 200
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./cmd/dashboard
@@ -88,5 +108,7 @@ bench-growth: ## Measure 10,000 to 10 million jobs, for docs/benchmarks.md; REDR
 	REDRIVE_BENCH_GROWTH=$(REDRIVE_BENCH_GROWTH) REDRIVE_BENCH_DOCS=$(abspath docs) \
 		go test -run '^$$' -bench '^BenchmarkGrowth$$' -benchtime 1x -timeout 3h ./cmd/dashboard
 
-screenshots: ## Take the pictures in docs/ of the demo
-	REDRIVE_SCREENSHOTS=$(abspath docs) REDRIVE_TEST_BROWSER=required go test -run '^TestScreenshots$$' -count 1 ./cmd/dashboard
+screenshots: ## Take the pictures in docs/ of the demo, and every page, both themes, three widths, in bin/screenshots/
+	rm -rf bin/screenshots && mkdir -p bin/screenshots
+	REDRIVE_SCREENSHOTS=$(abspath docs) REDRIVE_SCREENSHOTS_PAGES=$(abspath bin/screenshots) REDRIVE_TEST_BROWSER=required \
+		go test -run '^TestScreenshots$$' -count 1 -timeout 15m ./cmd/dashboard

@@ -15,6 +15,7 @@ import (
 // Behind a real proxy, below a path, with a login: pages are walked, a job is
 // replayed by a click, the page is live, and the logout ends it.
 func TestBrowser_BelowAPathWithALogin(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/redrive.yaml", []byte("unknown_type: dead_letter\n"), 0o600); err != nil {
 		t.Fatal(err)

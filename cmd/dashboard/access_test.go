@@ -26,6 +26,7 @@ const (
 // Users and tokens are made without a server, and then through the one that
 // runs: it is found by the database, and asks who it is.
 func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := func(want int, input string, env []string, args ...string) (stdout string) {
 		t.Helper()
@@ -48,8 +49,11 @@ func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
 		}
 	}
 	p := startProcess(t, dir)
-	if said := run(2, "", nil, "user", "list"); !strings.Contains(said, strconv.Itoa(p.cmd.Process.Pid)) || !strings.Contains(said, "REDRIVE_TOKEN") {
+	if said := run(0, "", nil, "user", "list"); !strings.Contains(said, strconv.Itoa(p.cmd.Process.Pid)) || !strings.Contains(said, "ana") {
 		t.Errorf("without a token it says %s", said)
+	}
+	if said := run(2, "", nil, "user", "list", "--server", p.url); !strings.Contains(said, "REDRIVE_TOKEN") {
+		t.Errorf("without a token, to an address, it says %s", said)
 	}
 	run(2, "", []string{"REDRIVE_TOKEN= "}, "user", "list")
 	run(2, "", []string{"REDRIVE_TOKEN=" + token + "x"}, "user", "list")
@@ -71,6 +75,7 @@ func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
 // On a running dashboard that requires no login, the first user takes effect at
 // once.
 func TestAccess_FirstUserOnARunningServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
 	if code, _, stderr := withInput(t, dir, anaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
@@ -89,6 +94,7 @@ func TestAccess_FirstUserOnARunningServer(t *testing.T) {
 // With a user the dashboard may be reached from the network, without the flag
 // and without the banner.
 func TestAccess_NetworkNeedsAUser(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if code, _, stderr := finish(t, command(t, dir, "--listen", "0.0.0.0:0")); code != 2 || !strings.Contains(stderr, "dashboard user add") {
 		t.Errorf("exit %d: %s", code, stderr)
@@ -110,6 +116,7 @@ func TestAccess_NetworkNeedsAUser(t *testing.T) {
 
 // An empty setting is an error, never permission.
 func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
+	t.Parallel()
 	for name, settings := range map[string]string{
 		"no networks":    "access: {proxy: {user_header: X-User, role: admin}}",
 		"no list":        "access: {proxy: {networks: [], user_header: X-User, role: admin}}",
@@ -133,6 +140,7 @@ func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
 
 // Whoever mistypes the name of the database gets no new one.
 func TestAccess_CommandsMakeNoDatabaseByMistake(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, args := range [][]string{
 		{"user", "list"}, {"user", "role", "ana", "--role", "viewer"}, {"user", "password", "ana"}, {"user", "remove", "ana"},
@@ -150,6 +158,7 @@ func TestAccess_CommandsMakeNoDatabaseByMistake(t *testing.T) {
 
 // What a signal cuts short leaves nothing behind.
 func TestSeed_InterruptedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := command(t, dir, "seed", "--db", "crowd.db")
 	said, err := cmd.StderrPipe()

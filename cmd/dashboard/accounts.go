@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -22,11 +21,12 @@ import (
 )
 
 // accountFlags say where users and tokens are kept: in the database file while no
-// dashboard has it open, and otherwise behind the API of the dashboard that has,
-// which asks for an admin's token unless no login is required yet.
+// dashboard has it open, and otherwise behind the API of the dashboard that has. It
+// leaves a key beside the database, which only its own user can read: whoever could
+// open the file needs no token.
 type accountFlags struct {
 	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
-	Server string `help:"Where the dashboard is (the one that has the database open). ${admin_token}" placeholder:"URL"`
+	Server string `help:"URL of another dashboard. ${admin_token}" placeholder:"URL"`
 }
 
 // accountRequest describes what a command about users or tokens does, once for
@@ -44,10 +44,10 @@ type accountRequest struct {
 // flags name a dashboard, or when a dashboard has the database open.
 func (a accountFlags) do(c console, r accountRequest) error {
 	if a.Server != "" {
-		return r.ask(a.Server)
+		return r.ask(a.Server, "")
 	}
 	if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
-		return usage("--db %s: there is no such file; name the database", a.DB)
+		return usage("--db %s: no such file; name the database file", a.DB)
 	}
 	// A dashboard that has the database open has written its address into the lock.
 	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
@@ -55,8 +55,8 @@ func (a accountFlags) do(c console, r accountRequest) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
 	var locked *db.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
-		fmt.Fprintf(c.stderr, "%s is in use by the process with pid %d; asking it at %s.\n", a.DB, locked.PID, locked.URL)
-		return r.ask(locked.URL)
+		fmt.Fprintf(c.stderr, "%s is open in process %d; sending the command to %s.\n", a.DB, locked.PID, locked.URL)
+		return r.ask(locked.URL, locked.Key)
 	}
 	if err != nil {
 		return refusalOr(err)
@@ -64,27 +64,23 @@ func (a accountFlags) do(c console, r accountRequest) error {
 	return refusalOr(errors.Join(r.local(ctx, s), s.Close()))
 }
 
-// ask carries out the request through the API.
-func (r accountRequest) ask(server string) error {
-	dashboard, err := connect(server)
+// connect returns a client of the dashboard that the flags name, or that has the
+// database open.
+func (a accountFlags) connect() (*client.Client, error) {
+	if a.Server != "" {
+		return clientOf(a.Server, "")
+	}
+	return clientByDB(a.DB)
+}
+
+// ask carries out the request through the API, with the key unless the environment
+// has a token.
+func (r accountRequest) ask(server, key string) error {
+	dashboard, err := clientOf(server, key)
 	if err != nil {
 		return err
 	}
 	return dashboard.Call(context.Background(), r.method, r.path, r.send, r.into)
-}
-
-// connect returns a client of a dashboard. It sends the token of the environment:
-// a token on the command line could be seen by everybody on the machine.
-func connect(server string) (*client.Client, error) {
-	dashboard, err := client.New(server)
-	if err != nil {
-		return nil, usage("--server %w", err)
-	}
-	token, set := os.LookupEnv("REDRIVE_TOKEN")
-	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
-		return nil, usage("REDRIVE_TOKEN is empty; write the token into it, or unset it")
-	}
-	return dashboard, nil
 }
 
 // refusalOr returns an error of the store; a refusal becomes a usage error.
@@ -111,16 +107,16 @@ func commandLine() audit.Actor { return audit.Actor{Name: "command line"} }
 
 // userCommand is the commands about users.
 type userCommand struct {
-	Add      userAdd      `cmd:"" help:"Add a user. The first one is an admin; from then on everybody logs in."`
+	Add      userAdd      `cmd:"" help:"Add a user. The first user must be an admin; from then on, everyone has to log in."`
 	List     userList     `cmd:"" help:"List the users."`
-	Role     userRole     `cmd:"" help:"Give a user another role."`
-	Password userPassword `cmd:"" help:"Give a user another password."`
+	Role     userRole     `cmd:"" help:"Change a user's role."`
+	Password userPassword `cmd:"" help:"Change a user's password."`
 	Remove   userRemove   `cmd:"" help:"Remove a user."`
 }
 
 // userAdd is dashboard user add.
 type userAdd struct {
-	Name string      `arg:"" help:"The name, as ana."`
+	Name string      `arg:"" help:"The name, for example ana."`
 	Role access.Role `required:"" help:"viewer, operator or admin." placeholder:"ROLE"`
 	accountFlags
 }
@@ -143,7 +139,7 @@ func (u *userAdd) Run(c console) error {
 			}
 			return s.Accounts.AddUser(ctx, time.Now(), access.User{Name: u.Name, Role: u.Role, Password: hash}, commandLine())
 		},
-	}, "%s is added as %s.", u.Name, u.Role)
+	}, "Added %s as %s.", u.Name, u.Role)
 }
 
 // userList is dashboard user list.
@@ -216,7 +212,7 @@ func (u *userRole) Run(c console) error {
 		local: func(ctx context.Context, s *store.Store) error {
 			return s.Accounts.SetRole(ctx, time.Now(), u.Name, u.Role, commandLine())
 		},
-	}, "%s is %s now, and has to log in again.", u.Name, u.Role)
+	}, "%s is now %s and has to log in again.", u.Name, u.Role)
 }
 
 // userPassword is dashboard user password. It asks for the new password as user
@@ -241,7 +237,7 @@ func (u *userPassword) Run(c console) error {
 			}
 			return s.Accounts.SetPassword(ctx, time.Now(), u.Name, hash, commandLine())
 		},
-	}, "%s has a new password, and has to log in again.", u.Name)
+	}, "%s has a new password and has to log in again.", u.Name)
 }
 
 // userRemove is dashboard user remove. The store refuses to remove the only admin.
@@ -257,21 +253,21 @@ func (u *userRemove) Run(c console) error {
 		local: func(ctx context.Context, s *store.Store) error {
 			return s.Accounts.RemoveUser(ctx, time.Now(), u.Name, commandLine())
 		},
-	}, "%s is removed.", u.Name)
+	}, "Removed %s.", u.Name)
 }
 
 // tokenCommand is the commands about tokens.
 type tokenCommand struct {
-	Create tokenCreate `cmd:"" help:"Create a token. It is shown once."`
+	Create tokenCreate `cmd:"" aliases:"add" help:"Create a token. It is shown once."`
 	List   tokenList   `cmd:"" help:"List the tokens."`
-	Revoke tokenRevoke `cmd:"" help:"Revoke a token, at once."`
+	Revoke tokenRevoke `cmd:"" help:"Revoke a token immediately."`
 }
 
 // tokenCreate is dashboard token create.
 type tokenCreate struct {
-	Name    string      `required:"" help:"What it is for, as deploy: histories show it." placeholder:"NAME"`
+	Name    string      `required:"" help:"What the token is for, for example deploy. Shown in the audit log." placeholder:"NAME"`
 	Role    access.Role `required:"" help:"producer (enqueues only), viewer, operator or admin." placeholder:"ROLE"`
-	Expires string      `help:"How long it lasts (${default})." default:"90d" placeholder:"DURATION"`
+	Expires string      `help:"How long the token is valid (${default})." default:"90d" placeholder:"DURATION"`
 	accountFlags
 }
 
@@ -304,7 +300,7 @@ func (t *tokenCreate) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(c.stderr, "This is the token. It is not shown again; programs send it as Authorization: Bearer, or have it in REDRIVE_TOKEN.")
+	fmt.Fprintln(c.stderr, "Copy it now; it won't be shown again. Programs send it as Authorization: Bearer, commands read REDRIVE_TOKEN.")
 	fmt.Fprintln(c.stdout, made.Secret)
 	return nil
 }
@@ -338,7 +334,7 @@ func (t *tokenList) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	rows := "ID\tNAME\tROLE\tUNTIL\tLAST USED\tSTATE\n"
+	rows := "ID\tNAME\tROLE\tEXPIRES\tLAST USED\tSTATE\n"
 	for _, t := range found.Tokens {
 		state := "good"
 		if !t.Revoked.IsZero() {
@@ -354,7 +350,7 @@ func (t *tokenList) Run(c console) error {
 // tokenRevoke is dashboard token revoke. The id is a part of the token, so that it
 // can be found for a token that leaked.
 type tokenRevoke struct {
-	ID string `arg:"" help:"The id, as token list shows it and as it stands in the token."`
+	ID string `arg:"" help:"The id, shown by token list and part of the token."`
 	accountFlags
 }
 
@@ -365,5 +361,5 @@ func (t *tokenRevoke) Run(c console) error {
 		local: func(ctx context.Context, s *store.Store) error {
 			return s.Accounts.RevokeToken(ctx, time.Now(), t.ID, commandLine())
 		},
-	}, "The token %s lets nobody in any more.", t.ID)
+	}, "Revoked the token %s.", t.ID)
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redrive/internal/access"
 	"redrive/internal/bulk"
 	"redrive/internal/config"
 	"redrive/internal/engine"
@@ -21,6 +22,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/live"
 	"redrive/internal/resource"
+	"redrive/internal/retry"
 	"redrive/internal/server"
 	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
@@ -47,6 +49,7 @@ type parts struct {
 	open     bool         // reachable from the network although no login is required
 	base     string       // the path below which everything is
 	config   *config.Config
+	reload   string // the file from which the configuration is read again; empty: none was named
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
 	sender   letterSender                            // default: the webhooks of the configuration
@@ -68,17 +71,22 @@ type app struct {
 	undo   []undoStep // in the order of the start
 	failed chan error // why the app ends by itself; holds one reason
 
-	shares  resource.Shares
-	spares  []func()     // close what is open only in case that it is needed again
-	set     *handler.Set // nil: the app was given handlers
-	store   *store.Store
-	search  searcher
-	hub     *live.Hub
-	bulk    *bulk.Runner
-	engine  *engine.Engine
-	server  *server.Server
+	shares resource.Shares
+	spares []func()                    // close what is open only in case that it is needed again
+	set    atomic.Pointer[handler.Set] // nil: the app was given handlers
+	store  *store.Store
+	search searcher
+	hub    *live.Hub
+	bulk   *bulk.Runner
+	engine *engine.Engine
+	server *server.Server
+
+	forwarder *webhook.Forwarder
+	reloading sync.Mutex // held by whoever reads the configuration again
+
 	metrics *server.Metrics
 	address net.Addr
+	key     string      // with which commands on this machine come
 	running atomic.Bool // the engine claims jobs: the probe of readiness
 }
 
@@ -96,7 +104,8 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
 		a.redirectLibraries, a.divideDescriptors, a.boundMemory, a.readHandlers, a.openStore, a.checkReach, a.openHub,
-		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer, a.listenAndServe, a.takeOver, a.startEngine, a.startBackground,
+		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer,
+		a.dropStartup, a.listenAndServe, a.takeOver, a.startEngine, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
 			atOnce, cancel := context.WithCancel(ctx)
@@ -155,9 +164,10 @@ func (a *app) readHandlers(context.Context) error {
 	if err != nil {
 		return usageError{a.config.Locate(err)}
 	}
-	a.handlers, a.set = handler.Envelopes(set.Lookup), set
+	a.set.Store(set)
+	a.handlers = handler.Envelopes(func(typ string) (engine.Handler, bool) { return a.set.Load().Lookup(typ) })
 	a.spares = append(a.spares, set.CloseIdle)
-	a.onClose("handlers", set.Close)
+	a.onClose("handlers", func() { a.set.Load().Close() })
 	return nil
 }
 
@@ -245,6 +255,7 @@ func (a *app) buildForwarder(context.Context) error {
 	if a.sender == nil {
 		a.sender = forwarder
 	}
+	a.forwarder = forwarder
 	a.spares = append(a.spares, forwarder.CloseIdle)
 	a.onClose("webhooks", forwarder.Close)
 	return nil
@@ -268,11 +279,18 @@ func (a *app) buildEngine(context.Context) (err error) {
 		a.worker = workerName()
 	}
 	a.metrics = server.NewMetrics(a.store.Counters.Label)
+	letters := &letterLog{log: a.log}
+	a.inBackground("log of dead letters", letters.run)
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text, Rules: a.config.Rules().AfterFailure,
-		Kept: a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
+		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text,
+		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.config.Rules().AfterFailure(j, end) },
+		Kept:  a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
-		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Settled: a.metrics.Settled, Log: a.log,
+		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Log: a.log,
+		Settled: func(j job.Job, s job.Settlement) {
+			a.metrics.Settled(j, s)
+			letters.settled(j, s)
+		},
 	})
 	return err
 }
@@ -288,6 +306,8 @@ func workerName() string {
 
 // buildServer makes the web server: pages, actions, API and metrics.
 func (a *app) buildServer(context.Context) (err error) {
+	var local access.Token
+	local.ID, a.key, local.Hash = access.NewToken()
 	a.server, err = server.New(server.Options{
 		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics,
 		Engine: web.Engine{
@@ -295,8 +315,9 @@ func (a *app) buildServer(context.Context) (err error) {
 			Knows: func(typ string) bool { _, ok := a.handlers(typ); return ok },
 			Held:  a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
 			Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
+			Reload: a.readAgain,
 		},
-		Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
+		Local: local, Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
 		Connections: a.shares.Visitors,
 	})
 	return err
@@ -317,14 +338,14 @@ func (a *app) listenAndServe(ctx context.Context) error {
 	if a.listener == nil {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.listen)
 		if err != nil {
-			return fmt.Errorf("listen on %s: %w; name another address with --listen", a.listen, err)
+			return fmt.Errorf("listen on %s: %w; choose another address with --listen", a.listen, err)
 		}
 		a.listener = listener
 	}
 	a.address = a.listener.Addr()
-	// The commands about users and tokens find a running dashboard by its database.
-	if err := a.store.Announce(a.localURL()); err != nil {
-		a.log.Warn("The commands user and token will not find this dashboard by its database.", "error", err)
+	// Commands that name the database find the dashboard that has it open.
+	if err := a.store.Announce(a.localURL(), a.key); err != nil {
+		a.log.Warn("Commands on this machine cannot find this dashboard by its database file.", "error", err)
 	}
 	web := a.server.HTTP()
 	served := make(chan struct{})
@@ -350,10 +371,11 @@ func (a *app) listenAndServe(ctx context.Context) error {
 // takeOver ends the programs that a dead process left running, before any job of
 // theirs can be claimed. The pages are there meanwhile.
 func (a *app) takeOver(ctx context.Context) error {
-	if a.set == nil {
+	set := a.set.Load()
+	if set == nil {
 		return nil
 	}
-	return a.set.TakeOver(ctx, a.db, a.log)
+	return set.TakeOver(ctx, a.db, a.log)
 }
 
 // startEngine begins to run jobs. A failure of the engine or of the store ends the
@@ -390,8 +412,9 @@ func (a *app) inBackground(name string, run func(context.Context)) {
 // dead letters, opens error groups and makes failures searchable. Each of them
 // tries again after an error, so none of them can end the app.
 func (a *app) startBackground(context.Context) error {
-	a.inBackground("pruner", pruner{a.store.Prune, a.config.Retention(), a.log}.run)
+	a.inBackground("pruner", (&pruner{store: a.store, limits: a.config.Retention, log: a.log}).run)
 	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })
 	a.inBackground("search index", a.search.run)
+	a.inBackground("notices", a.watchNotices)
 	return nil
 }

@@ -47,6 +47,7 @@ func (b *browser) openSpied(url string) {
 // Rule 6: a hidden tab asks for the counters every 30 seconds and for nothing
 // else; on return it looks once at the rows that it shows.
 func TestLive_HiddenTabRests(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	id := m.letters(1)[0]
 	b := openBrowser(t)
@@ -80,6 +81,7 @@ func TestLive_HiddenTabRests(t *testing.T) {
 // so, connects again and looks at its rows; it is never loaded again, and its
 // ticks are where they were.
 func TestLive_ComesBackAfterARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
 	p := startProcess(t, dir)
@@ -112,6 +114,7 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 
 // Rule 1: what failed while there was no connection is newer than the page, too.
 func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
 	p := startProcess(t, dir)
@@ -148,6 +151,7 @@ func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 // Rule 7: where no websocket gets through, the page polls after three failures,
 // and is live once one does.
 func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	ids := m.letters(2)
 	target, err := url.Parse(m.url)
@@ -186,6 +190,7 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 
 // A page of an address that has its websockets polls, until there is room.
 func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	id := m.letters(1)[0]
 	var others []*websocket.Conn
@@ -211,6 +216,7 @@ func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 // Keys only: from the overview to a replayed job, ticked and unticked on the
 // way, without a pointer. What is typed into a field is text.
 func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(5)
 	b := openBrowser(t)
@@ -244,10 +250,13 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 		t.Errorf("what was typed did %q", got)
 	}
 	b.press("\x1b")
+	b.wait("Escape leads back to the row", `document.activeElement.closest("tr") === document.querySelectorAll("tr[data-job]")[3]`)
 	m.fixed.Store(true)
-	b.press("j")
+	for range 3 {
+		b.press("k")
+	}
 	b.press("r")
-	b.wait("r replays the row", `document.querySelector("tr[data-job]").innerText.includes("Replayed, run 2")`)
+	b.wait("r replays the row", `document.querySelector("tr[data-job]").innerText.includes("Run 2 succeeded")`)
 	b.wait("the focus is where it was", `document.activeElement.closest("tr") === document.querySelector("tr[data-job]")`)
 	b.press("j")
 	b.press("d")
@@ -262,9 +271,44 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	b.calm()
 }
 
+// g and a letter lead to every section that the navigation has.
+func TestKeyboard_GoesToEverySection(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	b := openBrowser(t)
+	b.open(m.url + "/")
+	for _, section := range eval[[]string](b, `[...document.querySelectorAll("nav.side [data-section]")].map((a) => a.dataset.section).reverse()`) {
+		key, ok := map[string]string{
+			"overview": "o", "failures": "f", "dead-letters": "d", "operations": "m", "trash": "t",
+			"jobs": "j", "queues": "q", "workers": "w", "policies": "p", "audit": "a",
+		}[section]
+		if !ok {
+			continue // access, for administrators only
+		}
+		b.press("g")
+		b.press(key)
+		b.arrive("g "+key+" leads to "+section, `document.querySelector('nav.side [data-section="`+section+`"][aria-current]') !== null && `+isLive)
+		b.wait("it is drawn: before that a browser drops keys", `performance.getEntriesByType("paint").length > 0`)
+	}
+	b.calm()
+}
+
+// x on a job that cannot be ticked says why.
+func TestKeyboard_SaysWhyARefusedJobIsNotTicked(t *testing.T) {
+	t.Parallel()
+	url := startDemo(t)
+	b := openBrowser(t)
+	b.open(url + "/dead-letters")
+	eval[chromedp.Void](b, `document.querySelector(".alarm tr[data-job] a").focus()`)
+	b.press("x")
+	b.wait("it is said", `document.querySelector(".alarm [data-note]").innerText.includes("Refused jobs cannot be selected here")`)
+	b.calm()
+}
+
 // The switch of the time zone changes every time on the page, and the next one
 // remembers it.
 func TestTimes_UTCOrLocal(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(2)
 	b := openBrowser(t)

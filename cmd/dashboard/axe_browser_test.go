@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -38,7 +37,8 @@ type violation struct {
 	}
 }
 
-const runAxe = `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`
+const runAxe = `axe.run(document, {resultTypes: ["violations"], rules: {"target-size": {enabled: true}}})
+	.then((r) => JSON.stringify(r.violations))`
 
 // axe returns what is wrong with the page as the browser shows it.
 func (b *browser) axe() []violation {
@@ -63,19 +63,30 @@ func (v violation) String() string {
 	return b.String()
 }
 
-// Axe finds nothing on any page, in either theme, wide or narrow.
+// Axe finds nothing on any page, each in one view, the next page in the next view.
 func TestBrowser_AxeFindsNothing(t *testing.T) {
+	t.Parallel()
+	axeFindsNothing(t, inTurn)
+}
+
+// Axe finds nothing on any page, in either theme, wide or narrow, nor with more contrast
+// or forced colours.
+func TestLong_BrowserAxeFindsNothingInAnyView(t *testing.T) {
+	t.Parallel()
+	axeFindsNothing(t, inAll)
+}
+
+func axeFindsNothing(t *testing.T, in choice) {
 	source := findAxe(t)
 	url := startDemo(t)
 	b := openBrowser(t)
-	b.patience(9 * time.Minute)
 	more := append(everyState(t, url),
 		"/jobs?queue=nowhere", "/jobs?state=wrong", "/dead-letters?queue=nowhere", "/nowhere")
 	var paths []string
 	walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) { paths = append(paths, p.path) })
-	for _, path := range paths {
+	for n, path := range paths {
 		b.run(chromedp.Navigate(url + path))
-		b.sound(source, path)
+		b.sound(source, path, in(n))
 	}
 	eval[chromedp.Void](b, `document.querySelector("main").append(new Image())`)
 	if found := b.axe(); len(found) != 1 || found[0].ID != "image-alt" {
@@ -83,23 +94,46 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 	}
 }
 
-// sound fails if axe finds anything on the page as it stands, in either theme,
-// wide or narrow.
-func (b *browser) sound(source, where string) {
+// look is a way in which a page is looked at.
+type look struct {
+	theme, feature, value string
+	width                 int64
+}
+
+var looks = []look{
+	{"light", "", "", 320}, {"dark", "", "", 1280}, {"light", "prefers-contrast", "more", 1280},
+	{"dark", "forced-colors", "active", 320}, {"light", "", "", 1280}, {"dark", "prefers-contrast", "more", 320},
+}
+
+// media are the features of the browser in a look.
+func (l look) media() []*emulation.MediaFeature {
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.theme}}
+	if l.feature != "" {
+		features = append(features, &emulation.MediaFeature{Name: l.feature, Value: l.value})
+	}
+	return features
+}
+
+// choice is in which looks the n-th page is looked at.
+type choice func(n int) []look
+
+func inTurn(n int) []look { return looks[n%len(looks):][:1] }
+
+func inAll(int) []look { return looks }
+
+// sound fails if axe finds anything on the page as it stands, or if the page is wider
+// than the screen.
+func (b *browser) sound(source, where string, in []look) {
 	b.t.Helper()
 	eval[chromedp.Void](b, source+"\n;0")
-	for _, theme := range []string{"light", "dark"} {
-		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
-		})
-		for _, width := range []int64{390, 1280} {
-			b.run(chromedp.EmulateViewport(width, 900))
-			for _, v := range b.axe() {
-				b.t.Errorf("%s in %s, %d px: %v", where, theme, width, v)
-			}
-			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
-				b.t.Errorf("%s in %s is %d px wide on a screen of %d", where, theme, wide, width)
-			}
+	for _, v := range in {
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: v.media()})
+		b.run(chromedp.EmulateViewport(v.width, 900))
+		for _, found := range b.axe() {
+			b.t.Errorf("%s in %s %s, %d px: %v", where, v.theme, v.feature, v.width, found)
+		}
+		if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > v.width {
+			b.t.Errorf("%s in %s %s is %d px wide on a screen of %d", where, v.theme, v.feature, wide, v.width)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"redrive/internal/job"
-	"redrive/internal/retention"
 )
 
 // everyMinute calls a function now and every minute, until the end of ctx. The first
@@ -28,43 +27,31 @@ func everyMinute(ctx context.Context, do func(context.Context)) {
 // come. What fails is tried again the next time.
 func (a *app) reopenGroups(ctx context.Context) {
 	if _, err := a.store.Groups.ReopenDue(ctx, time.Now()); err != nil && ctx.Err() == nil {
-		a.log.Warn("Error groups whose time of being ignored is over could not be opened. It is tried again.",
+		a.log.Warn("Ignored error groups that are due to reopen could not be reopened. Redrive will try again.",
 			"error", err, "again_in", time.Minute)
 	}
 }
 
-// pruner keeps the dead-letter queue within its retention.
-type pruner struct {
-	prune     func(context.Context, time.Time, retention.Limits) (retention.Pruned, error)
-	retention retention.Limits
-	log       *slog.Logger
-}
-
-// run prunes now and every minute, until the end of ctx. What fails is tried
-// again the next time.
-func (p pruner) run(ctx context.Context) { everyMinute(ctx, p.once) }
-
-// once prunes, and logs what was removed for good.
-func (p pruner) once(ctx context.Context) {
-	done, err := p.prune(ctx, time.Now(), p.retention)
-	if done.ByAge+done.ByCount > 0 {
-		p.log.Info("Dead letters were removed for good, as the retention says.",
-			"for_their_age", done.ByAge, "for_their_number", done.ByCount, "age", p.retention.Age, "count", p.retention.Count)
-	}
-	if done.Trash > 0 {
-		p.log.Info("Discarded jobs were removed from the trash for good.", "jobs", done.Trash, "age", p.retention.Trash)
-	}
-	if done.Items > 0 {
-		p.log.Info("The items of operations that ended long ago were removed. Their counts stay.", "items", done.Items, "age", p.retention.Age)
-	}
-	if done.Groups > 0 {
-		p.log.Info("Error groups were removed to which no job belongs: nothing failed in them for long, or there was hardly room for new ones.",
-			"groups", done.Groups, "age", p.retention.Age)
-	}
-	if err != nil && ctx.Err() == nil {
-		p.log.Warn("The dead-letter queue and the trash could not be pruned. It is tried again.", "error", err, "again_in", time.Minute)
+// watchNotices has the open pages drawn anew when what they say about the whole
+// program has changed, until the end of ctx. Nothing else tells them that: while the
+// database cannot be written, no count moves.
+func (a *app) watchNotices(ctx context.Context) {
+	ticker := time.NewTicker(noticePeriod)
+	defer ticker.Stop()
+	for said := a.server.Notices(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if now := a.server.Notices(); now != said {
+			said = now
+			a.hub.Redraw()
+		}
 	}
 }
+
+const noticePeriod = 500 * time.Millisecond
 
 // How soon failures become searchable.
 const (
@@ -109,7 +96,7 @@ func (s searcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		begin := time.Now()
 		if _, err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("New failures cannot be found by a search yet. It is tried again.", "error", err, "again_in", searchAgain)
+			s.log.Warn("New failures could not be added to the search index. Redrive will try again.", "error", err, "again_in", searchAgain)
 			sleep(ctx, searchAgain)
 			continue
 		}
@@ -154,7 +141,7 @@ func (s searcher) wait(ctx context.Context) {
 		case <-idle:
 			idle = nil
 			if err := s.merge(ctx); err != nil && ctx.Err() == nil {
-				s.log.Warn("The search index could not be put in order. It is tried again.", "error", err, "again_in", searchAgain)
+				s.log.Warn("The search index could not be optimized. Redrive will try again.", "error", err, "again_in", searchAgain)
 				idle = time.After(searchAgain)
 			}
 		}

@@ -98,6 +98,7 @@ func (p *process) operation(id int64) operationNow {
 // Ten thousand jobs are replayed at a rate; the program is killed half way and
 // started again. Each job has exactly one second run, and the meters add up.
 func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
+	t.Parallel()
 	const all = 10_000
 	p, dir, service := shipments(t, all)
 	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--dry-run"))
@@ -139,6 +140,7 @@ func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
 
 // An abort leaves dead what was not reached, also after a restart.
 func TestReplay_AbortLeavesTheRestDead(t *testing.T) {
+	t.Parallel()
 	const all = 300
 	p, dir, _ := shipments(t, all)
 	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--canary", "1", "--yes"))
@@ -164,18 +166,19 @@ func TestReplay_AbortLeavesTheRestDead(t *testing.T) {
 }
 
 func TestReplay_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	p, dir, _ := shipments(t, 2)
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"--filter", "type:ship"}, 2, "no terminal"},
+		{[]string{"--filter", "type:ship"}, 2, "is not a terminal"},
 		{[]string{"--filter", "color:red", "--yes"}, 2, "qualifier"},
 		{[]string{"--filter", "state:active", "--yes"}, 2, "can take part"},
 		{[]string{"--filter", "type:ship", "--rate", "fast", "--yes"}, 2, "20/s"},
 		{[]string{"--filter", "type:ship", "--rate", "1/s", "--spread", "1m", "--yes"}, 2, "one of them"},
-		{[]string{"--filter", "type:ship", "--server", "http://127.0.0.1:1", "--yes"}, 1, "is one running"},
+		{[]string{"--filter", "type:ship", "--server", "http://127.0.0.1:1", "--yes"}, 1, "is it running"},
 		{[]string{"--filter", "", "--yes"}, 2, "state:dead_letter for all"},
 		{[]string{"--filter", "type:ship", "--rate", "1e9/s", "--dry-run"}, 2, "10000 jobs a second"},
 		{[]string{"--filter", "type:ship", "--spread", "900d", "--dry-run"}, 2, "30 days"},
@@ -199,6 +202,7 @@ func TestReplay_SaysWhatIsWrong(t *testing.T) {
 
 // Who answers the question with an interrupt says no.
 func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
+	t.Parallel()
 	p, dir, _ := shipments(t, 2)
 	person, stdin := terminal(t)
 	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship")
@@ -246,6 +250,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 // Whoever interrupts the command leaves the operation running, and is told how
 // to end it.
 func TestReplay_InterruptLeavesItRunning(t *testing.T) {
+	t.Parallel()
 	p, dir, _ := shipments(t, 50)
 	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--yes")
 	said := &transcript{more: make(chan struct{}, 1)}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -34,6 +35,24 @@ func (c console) progress(doing string) func(done, all int) {
 	}
 }
 
+// percent returns a function that draws how much of something is done, on a terminal
+// and once it has taken a second. The caller clears the line in the end.
+func (c console) percent(doing string) func(done, all int64) {
+	began, live := time.Now(), isTerminal(c.stderr)
+	return func(done, all int64) {
+		if live && all > 0 && time.Since(began) > time.Second {
+			fmt.Fprintf(c.stderr, "\r%s: %d %% ", doing, 100*done/all)
+		}
+	}
+}
+
+// clear removes the line of progress.
+func (c console) clear() {
+	if isTerminal(c.stderr) {
+		fmt.Fprint(c.stderr, "\r\033[K")
+	}
+}
+
 // isTerminal reports whether a stream is a terminal with a person in front of it.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
@@ -42,8 +61,15 @@ func isTerminal(f any) bool {
 
 // printable is a text without control characters, which a terminal would obey.
 func printable(s string) string {
-	q := strconv.QuoteToGraphic(s)
-	return q[1 : len(q)-1]
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // askPassword reads a password twice from a terminal that does not show it, or

@@ -32,7 +32,6 @@ func TestServe_DamageEndsTheProcess(t *testing.T) {
 	write(t, dir, "redrive.db", string(data))
 
 	p = startProcess(t, dir)
-	began := time.Now()
 	if response, err := http.Get(p.url + "/api/v1/jobs?limit=200"); err == nil {
 		defer response.Body.Close()
 		body, _ := io.ReadAll(response.Body) // the process ends meanwhile
@@ -44,13 +43,13 @@ func TestServe_DamageEndsTheProcess(t *testing.T) {
 	go func() { ended <- p.wait() }()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(engineGrace): // it waits for no job
 		t.Fatalf("it goes on: %s", p.stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
 	last := lines[len(lines)-1]
-	if p.code() != 3 || time.Since(began) > 5*time.Second || !strings.Contains(last, path) || !strings.Contains(last, ".recover") {
-		t.Errorf("exit %d after %v: %s", p.code(), time.Since(began), last)
+	if p.code() != 3 || !strings.Contains(last, path) || !strings.Contains(last, ".recover") {
+		t.Errorf("exit %d: %s", p.code(), last)
 	}
 }
 
@@ -120,6 +119,7 @@ func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.until(func(now totals) bool { return now.Failed == 1 }) // the one that the dead process left
+	p.says("can be written again")
 	if status, body := get("/readyz"); status != http.StatusOK {
 		t.Errorf("readyz afterwards: %d %s", status, body)
 	}

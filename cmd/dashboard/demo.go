@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"redrive/internal/config"
@@ -21,7 +22,7 @@ import (
 // temporary database, reachable from this machine only.
 type demoCommand struct {
 	Listen   string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
-	Seed     uint64 `help:"Seed of the world; the same seed tells the same story (${default})." default:"1" placeholder:"N"`
+	Seed     uint64 `help:"Random seed; the same seed produces the same demo (${default})." default:"1" placeholder:"N"`
 	LogLevel string `help:"${level} (${default})." default:"warn" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
 }
 
@@ -29,7 +30,7 @@ type demoCommand struct {
 // socket stays open during a reset: a browser that connects meanwhile waits.
 func (d *demoCommand) Run(c console) error {
 	if !isLoopback(d.Listen) {
-		return usage("--listen %s: the demo listens on this machine only, as 127.0.0.1:8080", d.Listen)
+		return usage("--listen %s: the demo listens only on this machine, for example on 127.0.0.1:8080", d.Listen)
 	}
 	log, err := newLog(c.stderr, d.LogLevel, "text")
 	if err != nil {
@@ -57,7 +58,7 @@ func (d *demoCommand) Run(c console) error {
 func listenOnce(address string) (*os.File, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; name another address with --listen", address, err)
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
 	}
 	defer listener.Close()
 	return listener.(*net.TCPListener).File()
@@ -75,7 +76,7 @@ func (d *demoCommand) tell(
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	db := filepath.Join(dir, "demo.db")
 	w := world{demo.New(d.Seed, settings), make(chan struct{}, 1)}
-	if err := w.writeHistory(ctx, c, db); err != nil {
+	if err := w.writeHistory(ctx, c, db, settings.Redactor().Text); err != nil {
 		return false, unlessInterrupted(ctx, log, err)
 	}
 	listener, err := net.FileListener(socket)
@@ -91,7 +92,7 @@ func (d *demoCommand) tell(
 		return false, unlessInterrupted(ctx, log, err)
 	}
 	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
-		"Ctrl-C ends it and deletes its database.\n", a.url())
+		"Press Ctrl-C to stop it and delete its database.\n", a.url())
 	a.play(w)
 	err = attend(a, signals, log)
 	if errors.Is(err, errStartOver) {
@@ -129,12 +130,13 @@ func (w world) Reset(context.Context) error {
 
 // writeHistory writes what happened in the day before the start, and shows the
 // progress.
-func (w world) writeHistory(ctx context.Context, c console, db string) error {
+func (w world) writeHistory(ctx context.Context, c console, db string, hide func(string) string) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {
 		return err
 	}
-	desk := demo.Desk{Operations: s.Operations, Groups: s.Groups}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many small things are made and forgotten within seconds
+	desk := demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: hide}
 	err = w.History(ctx, s, desk, time.Now(), c.progress("Writing a day of history:"))
 	fmt.Fprint(c.stderr, "\r\033[K")
 	return errors.Join(err, s.Close())

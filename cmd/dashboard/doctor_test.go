@@ -14,6 +14,7 @@ import (
 // The doctor's exit code says whether a database is sound: 0 when it is, 2 when
 // there is none to look at, something else when a check found a problem.
 func TestDoctor_ExitCodes(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		harm    func(t *testing.T, file string)
 		healthy bool
@@ -65,11 +66,12 @@ func TestDoctor_ExitCodes(t *testing.T) {
 // What is no database is said so in one line, with the exit code of a file that
 // another start does not help.
 func TestDoctor_OfWhatIsNoDatabase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "empty.db", "")
 	for _, path := range []string{dir, filepath.Join(dir, "empty.db")} {
 		code, out, problems := finish(t, command(t, dir, "doctor", "--db", path))
-		if code != 3 || out != "" || !strings.Contains(problems, path+" is no database of Redrive") || strings.Count(problems, "\n") != 1 {
+		if code != 3 || out != "" || !strings.Contains(problems, path+" is not a Redrive database") || strings.Count(problems, "\n") != 1 {
 			t.Errorf("%s: exit %d: %s%s", path, code, out, problems)
 		}
 	}

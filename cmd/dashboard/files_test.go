@@ -14,6 +14,7 @@ import (
 // Every command that opens a database refuses one whose files are not as they must
 // be, in one line, with the exit code of what another start does not help.
 func TestCommands_RefuseAMissingDatabaseBesideItsLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
 	p.post(`{"type":"t"}`)
@@ -64,6 +65,7 @@ func (p *process) answer(method, path, body string) (int, string) {
 }
 
 func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
 	p.post(`{"type":"t"}`)
@@ -97,6 +99,7 @@ func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {
 
 // A child that was forked just before the kill must not keep the next start away.
 func TestServe_StartsAtOnceAfterAKillWithPrograms(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "redrive.yaml", "workers: 8\nhandlers: {t: {exec: {command: [/bin/true]}}}\n")
 	for range 5 {

@@ -39,6 +39,7 @@ func (f *frames) take() []string {
 // Rule 8: whatever page is open while jobs are enqueued, fail and are replayed,
 // no message to it says anything of payloads, meta or errors.
 func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	id := m.letters(1)[0]
 	operation := m.operate(0)

@@ -16,7 +16,7 @@ type libraryLog struct {
 }
 
 func (l libraryLog) Write(line []byte) (int, error) {
-	l.log.Debug("A library says something.", "text", l.hide(strings.TrimSpace(string(line))))
+	l.log.Debug("A library logged a message.", "text", l.hide(strings.TrimSpace(string(line))))
 	return len(line), nil
 }
 

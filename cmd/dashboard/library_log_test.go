@@ -40,7 +40,7 @@ func TestLog_LibrariesTellNoSecrets(t *testing.T) {
 		t.Fatal("the job was not taken")
 	}
 	p.says("Unsolicited response")
-	if said := p.stderr.String(); strings.Contains(said, canary) || !strings.Contains(said, "level=DEBUG msg=\"A library says something.\"") {
+	if said := p.stderr.String(); strings.Contains(said, canary) || !strings.Contains(said, "level=DEBUG msg=\"A library logged a message.\"") {
 		t.Errorf("the log is %s", said)
 	}
 }

@@ -12,6 +12,7 @@ import (
 // them, fifty ticked rows stay where they are, ticked; their cells follow, and
 // the number of newer ones waits until nothing is ticked any more.
 func TestLive_NothingMovesUnderLoad(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.enqueue(40, "stone.turns", "grind") // fails five times a second each
 	m.enqueue(10, "stone.stays", "sieve")
@@ -45,6 +46,7 @@ func TestLive_NothingMovesUnderLoad(t *testing.T) {
 // Rules 2 and 4: a row that leaves the list stays, greyed, and says where its
 // job went; its tick is kept, means the run that was shown, and is marked.
 func TestLive_ARowThatLeavesStays(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	ids := m.letters(3)
 	b := openBrowser(t)
@@ -58,7 +60,7 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 
 	row := func(id string) string { return `document.querySelector('tr[data-job="` + id + `"]')` }
 	b.wait("the replayed row is greyed", row(ids[0])+`.classList.contains("gone")`)
-	b.wait("it says so in words", row(ids[0])+`.innerText.includes("Replayed, run 2")`)
+	b.wait("it says so in words", row(ids[0])+`.innerText.includes("Run 2 succeeded")`)
 	b.wait("its tick is kept and marked", row(ids[0])+`.querySelector("[data-pick]").checked && `+row(ids[0])+`.innerText.includes("will be skipped")`)
 	b.wait("the bar counts it", bulkSays+` === "2 ticked, 1 will be skipped"`)
 	b.wait("the discarded row says so", row(ids[2])+`.classList.contains("gone") && `+row(ids[2])+`.innerText.match(/discarded|trash/i) !== null`)
@@ -74,6 +76,7 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 
 // The job fails again: the same row stands for run 2 now, and the tick for run 1.
 func TestLive_ATickMeansItsRun(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	id := m.letters(1)[0]
 	b := openBrowser(t)
@@ -87,8 +90,41 @@ func TestLive_ATickMeansItsRun(t *testing.T) {
 	b.calm()
 }
 
+// After a replay the row says how the run fares, and offers no other replay until it
+// failed for good.
+func TestLive_ARowFollowsItsReplay(t *testing.T) {
+	m := startMill(t)
+	p, b := &process{t: t, url: m.url}, openBrowser(t)
+	const row, button = `document.querySelector("tr[data-job]")`, `document.querySelector('tr[data-job] form[data-act="replay"] button')`
+	for _, path := range []string{"/dead-letters", "/jobs"} {
+		m.fixed.Store(false)
+		id := m.enqueue(1, "corn.rests", "rest")[0]
+		p.until(func(now totals) bool { return now.States["retryable"] == 1 })
+		m.act(id, "reschedule", `{"run":1,"delay":"0s"}`)
+		p.until(func(now totals) bool { return now.States["dead_letter"] == 1 })
+
+		b.open(m.url + path)
+		eval[chromedp.Void](b, button+`.click()`)
+		b.wait("run 2 waits for its retry", row+`.innerText.includes("Run 2 is retrying") && `+row+`.textContent.includes(", next in 60 min")`)
+		if eval[bool](b, button+`.checkVisibility()`) {
+			t.Errorf("%s: a job that waits for a retry can be replayed", path)
+		}
+		m.act(id, "reschedule", `{"run":2,"delay":"0s"}`)
+		b.wait("it failed again", row+`.textContent.includes("Run 2 failed again") && `+row+`.innerText.includes("exhausted") && `+button+`.checkVisibility()`)
+		if shown := eval[bool](b, row+`.innerText.includes("failed again")`); shown != (path == "/dead-letters") { // elsewhere the state has a cell
+			t.Errorf("%s: whether the row says that the run failed again: %v", path, shown)
+		}
+		m.fixed.Store(true)
+		eval[chromedp.Void](b, button+`.click()`)
+		b.wait("run 3 succeeded", row+`.innerText.includes("Run 3 succeeded")`)
+		b.still()
+		b.calm()
+	}
+}
+
 // Ticks: one by one, a range, all shown, all that match, across pages.
 func TestSelection_TicksRangesAndPages(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(60)
 	b := openBrowser(t)
@@ -133,6 +169,7 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 
 // Rule 5: selected text and an open dialog hold the news; "." holds everything.
 func TestLive_HoldsAndFreezes(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(2)
 	b := openBrowser(t)
@@ -185,6 +222,7 @@ const askTwice = `
 
 // The number of open error groups follows, in the navigation and on the overview.
 func TestLive_TheNumberOfOpenGroupsFollows(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(1)
 	b := openBrowser(t)

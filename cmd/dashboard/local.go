@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"redrive/internal/config"
 	"redrive/internal/handler"
+	"redrive/internal/invalid"
 	"redrive/internal/seed"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
@@ -41,21 +43,50 @@ func (k *check) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	set, err := handler.New(settings.Handlers, settings.Redactor().TextFrom)
-	if err != nil {
-		return usageError{settings.Locate(err)}
+	if err := checkHandlers(settings); err != nil {
+		return err
 	}
-	set.Close()
 	passed, wrong := settings.TryExamples()
 	for _, err := range wrong {
 		fmt.Fprintln(c.stdout, err)
 	}
 	if len(wrong) > 0 {
-		return usage("%s: the rules do not do what its examples expect; examples that passed: %d", k.File, passed)
+		return usage("%s: the rules do not do what the examples expect; examples that passed: %d", k.File, passed)
 	}
-	fmt.Fprintf(c.stdout, "%s is right: queues %d, handlers %d.\n", k.File, len(settings.Queues()), len(settings.Handlers))
+	fmt.Fprintf(c.stdout, "%s is valid. It configures %s and %s.\n",
+		k.File, counted(len(settings.Queues()), "queue"), counted(len(settings.Handlers), "handler"))
 	if n := settings.Rules().Len(); n+passed > 0 {
-		fmt.Fprintf(c.stdout, "Its rules: %d. Examples that passed: %d.\n", n, passed)
+		fmt.Fprintf(c.stdout, "It has %s, and %s passed.\n", counted(n, "rule"), counted(passed, "example"))
+	}
+	return nil
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// checkHandlers refuses handlers that cannot be built, and programs that are missing.
+func checkHandlers(settings *config.Config) error {
+	set, err := handler.New(settings.Handlers, settings.Redactor().TextFrom)
+	if err != nil {
+		return usageError{settings.Locate(err)}
+	}
+	set.Close()
+	var missing []error
+	for pattern, h := range settings.Handlers {
+		if h.Exec == nil {
+			continue
+		}
+		if _, err := exec.LookPath(h.Exec.Command[0]); err != nil {
+			missing = append(missing, &invalid.Error{Field: "handlers." + pattern + ".exec.command", Problem: "cannot be run: " + err.Error()})
+		}
+	}
+	if len(missing) > 0 {
+		return usageError{settings.Locate(errors.Join(missing...))}
 	}
 	return nil
 }
@@ -112,7 +143,7 @@ type doctor struct {
 func (d *doctor) Run(c console) error {
 	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage("there is no database to look at: %w", err)
+		return usage("there is no database to check: %w", err)
 	}
 	bad := 0
 	for _, f := range found {
@@ -124,7 +155,8 @@ func (d *doctor) Run(c console) error {
 		fmt.Fprintln(c.stdout, verdict+f.What)
 	}
 	if err == nil && bad > 0 {
-		err = fmt.Errorf("%d of %d checks of %s found a problem; keep a copy of the file before anything else", bad, len(found), d.DB)
+		err = fmt.Errorf("%d of %d checks of %s found a problem: copy the file, then restore a backup; "+
+			"report a problem that comes back", bad, len(found), d.DB)
 	}
 	return err
 }
@@ -133,9 +165,9 @@ func (d *doctor) Run(c console) error {
 // index and counter is as in production: it writes a large database, to measure how fast
 // the pages are on it.
 type seedCommand struct {
-	DB   string `name:"db" help:"Database file to make; it must not exist." required:"" placeholder:"FILE"`
-	Jobs int    `help:"Jobs in all (${default})." default:"1000000" placeholder:"N"`
-	Dead int    `help:"Dead ones among them (${default})." default:"100000" placeholder:"N"`
+	DB   string `name:"db" help:"Database file to create; it must not exist." required:"" placeholder:"FILE"`
+	Jobs int    `help:"Total number of jobs (${default})." default:"1000000" placeholder:"N"`
+	Dead int    `help:"How many of them are dead (${default})." default:"100000" placeholder:"N"`
 	Seed uint64 `help:"The same seed writes the same jobs (${default})." default:"1" placeholder:"N"`
 }
 
@@ -164,9 +196,7 @@ func (s *seedCommand) Run(c console) error {
 		return err
 	}
 	fmt.Fprintf(c.stdout, "%s: %d jobs, %d of them dead, in %v.\n", s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second))
-	if kept := config.Default().Retention().Count; int64(s.Dead) > kept {
-		fmt.Fprintf(c.stdout, "Serve it with dead_letter.retention.count above %d, or all but the newest %d are pruned.\n", s.Dead, kept)
-	}
+	fmt.Fprintln(c.stdout, "They ended over the last month. To keep all, serve with retention: {completed: 0, cancelled: 0, discarded: 0}.")
 	return nil
 }
 

@@ -8,18 +8,21 @@
 // background.go), which knows none of them.
 //
 // The other commands are grouped by what they need. Those in local.go read files
-// and open a database by themselves. Those in remote.go ask a running dashboard
-// through its API. Those in accounts.go do either, depending on whether a
-// dashboard has the database open. demo.go runs the app in a made-up world.
+// and open a database by themselves. Those in remote.go, jobs.go and enqueue.go ask a
+// running dashboard through its API; connect.go finds it. Those in accounts.go do
+// either, depending on whether a dashboard has the database open. demo.go runs the app
+// in a made-up world.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -32,6 +35,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"redrive/internal/client"
 	"redrive/internal/config"
@@ -47,36 +51,51 @@ var version = "dev"
 type commands struct {
 	Serve   serve          `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
 	Demo    demoCommand    `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
-	Enqueue enqueue        `cmd:"" help:"Send a job to a running dashboard."`
-	Replay  replayCommand  `cmd:"" help:"Replay the jobs that a filter selects, through a running dashboard."`
-	Discard discardCommand `cmd:"" help:"Discard the jobs that a filter selects, through a running dashboard."`
+	Enqueue enqueue        `cmd:"" help:"Send jobs to a running dashboard."`
+	List    listCommand    `cmd:"" help:"List the jobs that match a filter."`
+	Show    showCommand    `cmd:"" help:"Show a job with its attempts and errors."`
+	Replay  replayCommand  `cmd:"" help:"Replay the jobs that match a filter, through a running dashboard."`
+	Discard discardCommand `cmd:"" help:"Discard the jobs that match a filter, through a running dashboard."`
 	Check   check          `cmd:"" help:"Check a configuration file."`
 	User    userCommand    `cmd:"" help:"Add, list, change and remove users."`
-	Token   tokenCommand   `cmd:"" help:"Create, list and revoke the tokens of programs."`
-	Policy  policy         `cmd:"" help:"Show the delays of a retry policy, and what they add up to."`
-	Seed    seedCommand    `cmd:"" help:"Write a large database, to measure on."`
-	Doctor  doctor         `cmd:"" help:"Look at a database without changing it: the file, the counts, the audit log."`
+	Token   tokenCommand   `cmd:"" help:"Create, list and revoke tokens for programs."`
+	Reload  reloadCommand  `cmd:"" help:"Reload the configuration of a running dashboard."`
+	Health  healthCommand  `cmd:"" help:"Check whether a running dashboard is ready; exit status 0 or 1."`
+	Policy  policy         `cmd:"" help:"Show the delays of a retry policy and their total."`
+	Seed    seedCommand    `cmd:"" help:"Write a large database for benchmarks."`
+	Backup  backupCommand  `cmd:"" help:"Back up a database, even while a dashboard has it open."`
+	Restore restoreCommand `cmd:"" help:"Restore a database from a backup."`
+	Doctor  doctor         `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
 	Version show           `cmd:"" help:"Print the version."`
+
+	Completion completion `cmd:"" help:"Print a script that completes commands and flags in bash, zsh or fish."`
+	Suggest    suggest    `cmd:"" hidden:"" help:"Print completions for the last word."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // helpParts are the parts of flags that are too long to be written beside them,
 // and those that several flags share.
 func helpParts() kong.Vars {
 	return kong.Vars{
-		"admin_token": "An admin's token goes into REDRIVE_TOKEN.",
-		"base_path":   "Path below which everything is, as /redrive, behind a proxy (the root, or base_path of the configuration).",
-		"filter": "Which jobs, in the language of the search box: 'queue:orders type:email.* since:2h'. " +
-			"Without a state it means the dead letters.",
+		"admin_token": "Needs an admin's token in REDRIVE_TOKEN.",
+		"base_path":   "Path under which everything is served, for example /redrive (the root, or base_path in the configuration).",
+		"filter": "Filter, written as in the search box, for example 'queue:orders type:email.* since:2h'. " +
+			"Without a state, it selects dead letters.",
 		"level":  "debug, info, warn or error",
 		"levels": "debug,info,warn,error",
-		"policy": "A preset (as daycry), a policy of the configuration, default, queue:NAME, type:NAME, or a file that holds a policy.",
-		"server": "http://127.0.0.1:8080",
-		"token":  "A token goes into REDRIVE_TOKEN.",
+		"policy": "A preset (for example sidekiq), a policy from the configuration, default, queue:NAME, type:NAME, or a file with a policy.",
+		"server": usualServer,
+		"token":  "Reads the token from REDRIVE_TOKEN.",
+
+		"version": "redrive " + version,
 	}
 }
 
 // usageError is a wrong flag or value: exit code 2.
 type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 // usage returns a usageError with a formatted text.
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
@@ -85,7 +104,7 @@ func main() {
 	// The heap is a few megabytes: without more room the collector would run many
 	// times a second while jobs run.
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300) // make bench and bench-pages say the same
+		debug.SetGCPercent(200) // make bench and bench-pages say the same
 	}
 	os.Exit(run(os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }
@@ -122,17 +141,25 @@ func run(args []string, c console) int {
 func hint(args []string) string {
 	for _, arg := range args {
 		if args[0] == "enqueue" && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
-			return "a payload that begins with a dash goes after --, as: dashboard enqueue TYPE -- " + arg
+			return "a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- " + arg
 		}
 	}
-	return "dashboard --help lists what there is"
+	return "run dashboard --help for a list of commands"
 }
 
-// fail prints what went wrong in one line, because the logs of a service are read
-// line by line, and returns the exit code.
+// fail prints what went wrong, each error in one line, because the logs of a service
+// are read line by line, and returns the exit code.
 func fail(c console, err error) int {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	fmt.Fprintf(c.stderr, "dashboard: %s\n", text)
+	var wrong config.Errors
+	switch {
+	case errors.As(err, new(loggedError)):
+	case errors.As(err, &wrong):
+		for _, e := range wrong {
+			fmt.Fprintf(c.stderr, "dashboard: %v\n", e)
+		}
+	default:
+		fmt.Fprintf(c.stderr, "dashboard: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	}
 	var answer *client.Error
 	if errors.As(err, new(usageError)) || errors.As(err, &answer) && answer.Refused() {
 		return 2
@@ -151,15 +178,34 @@ type serve struct {
 	LogLevel  string `help:"${level} (${default})." default:"info" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
 	LogFormat string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
 
-	Relaxed bool `help:"Do not wait for the disk at each commit: faster, and a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
+	Relaxed bool `help:"Do not wait for the disk at each commit: faster, but a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
 
 	BasePath       *string `help:"${base_path}" env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
-	InsecureNoAuth bool    `help:"Listen beyond this machine even if no login is required."`
+	InsecureNoAuth bool    `help:"Accept connections from other machines even if no login is required."`
 }
 
-// Run serves until a signal or a failure. What is wrong with the flags and the
-// configuration is said before anything is opened.
+// Run serves until a signal or a failure. Who reads the log as JSON finds nothing in
+// another format: the failure is the last line of the log then.
 func (s *serve) Run(c console) error {
+	log, err := newLog(c.stderr, s.LogLevel, s.LogFormat)
+	if err != nil {
+		return err
+	}
+	if err = s.run(c, log); err != nil && s.LogFormat == "json" {
+		log.Error("Redrive failed.", "error", err)
+		return loggedError{err}
+	}
+	return err
+}
+
+// loggedError is an error that the log has told already.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
+// run is Run with a log. What is wrong with the flags and the configuration is said
+// before anything is opened.
+func (s *serve) run(c console, log *slog.Logger) error {
 	if err := checkListen(s.Listen, true); err != nil {
 		return err
 	}
@@ -172,11 +218,7 @@ func (s *serve) Run(c console) error {
 		base = strings.TrimSuffix(*s.BasePath, "/")
 	}
 	if !config.IsBasePath(base) {
-		return usage("--base-path %q is not a path as /redrive", base)
-	}
-	log, err := newLog(c.stderr, s.LogLevel, s.LogFormat)
-	if err != nil {
-		return err
+		return usage("--base-path %q is not a path, for example /redrive", base)
 	}
 	if s.Relaxed {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
@@ -186,11 +228,22 @@ func (s *serve) Run(c console) error {
 	defer release()
 	a, err := startApp(ctx, parts{
 		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, open: s.InsecureNoAuth, base: base, config: settings, log: log,
+		reload: settings.File(),
 	})
 	if err != nil {
 		return unlessInterrupted(ctx, log, err)
 	}
-	fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s.\n", a.url(), s.DB)
+	log.Info("Redrive is ready.", "version", version, "url", a.url(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
+		"handlers", slices.Sorted(maps.Keys(settings.Handlers)), "queues", settings.Queues())
+	if s.LogFormat != "json" {
+		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s.\n", a.url(), s.DB)
+	}
+	a.reloadOnHangup()
+	// systemd waits for this (Type=notify). The programs that run jobs do not get the
+	// variable: systemd would not listen to them.
+	if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
+		log.Warn("systemd was not told that Redrive is ready.", "error", err)
+	}
 	return attend(a, signals, log)
 }
 
@@ -208,7 +261,7 @@ func unlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	log.Info("Stopped before the start was over.", "because", err)
+	log.Info("Stopped before startup finished.", "because", err)
 	return nil
 }
 
@@ -288,11 +341,11 @@ func loadConfig(path string) (*config.Config, error) {
 func checkListen(address string, allowed bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
-		return usage("--listen %q is not an address as 127.0.0.1:8080", address)
+		return usage("--listen %q is not an address, for example 127.0.0.1:8080", address)
 	}
 	if !allowed && !isLoopback(address) {
-		return usage("--listen %s can be reached from the network, and nobody can log in yet; "+
-			"add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or say --insecure-no-auth", address)
+		return usage("--listen %s can be reached from the network, and no login is configured; "+
+			"add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or add --insecure-no-auth", address)
 	}
 	return nil
 }

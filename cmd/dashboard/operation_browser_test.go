@@ -49,6 +49,7 @@ func (m *mill) leaves(path, state string) {
 // The page of an operation follows it without a reload and without moving
 // anything, and what it offers is done: pause, another rate, resume, abort.
 func TestOperation_PageFollowsAndObeys(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(60)
 	m.fixed.Store(true)
@@ -59,8 +60,8 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	done := b.number("done")
 	b.wait("the meter moves", `parseInt(document.querySelector('[data-n="done"]').textContent) > `+strconv.Itoa(done+3))
 	b.wait("its bar, too", `parseFloat(document.querySelector('.meter.thick [data-part="done"]').getAttribute("width")) > 0`)
-	b.wait("and the outcome", `parseInt(document.querySelector('[data-n="succeeded"]').textContent) > 0 && /^100 % of the \d+ runs? that ended succeeded$/.test(document.querySelector("[data-outcome-note]").textContent)`)
-	b.wait("the chart follows", `[...document.querySelectorAll("[data-step]")].filter((r) => parseFloat(r.getAttribute("height")) > 0).length > 2`)
+	b.wait("and the outcome", `parseInt(document.querySelector('[data-n="succeeded"]').textContent) > 0 && /100 % of the \d+ runs? that ended succeeded/.test(document.querySelector("main").innerText)`)
+	b.wait("the chart follows", `[...document.querySelectorAll('[aria-labelledby="h-rate"] .plot rect')].filter((r) => parseFloat(r.getAttribute("height")) > 0).length > 2`)
 	if said, shown := eval[string](b, `document.querySelector(".meter.thick").getAttribute("aria-label")`), strconv.Itoa(b.number("done")); !strings.HasPrefix(said, "Of 60: "+shown+" enqueued, 0 skipped") {
 		t.Errorf("to who listens the meter says %q, with %s done", said, shown)
 	}
@@ -68,7 +69,7 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 
 	b.pressOn(`form[action$="/pause"] button`)
 	b.arrive("it is paused", `document.querySelector('form[action$="/resume"]') !== null`)
-	if got := b.text("main"); !strings.Contains(got, "It is paused: paused by dashboard at 127.0.0.1") {
+	if got := b.text("main"); !strings.Contains(got, "Paused by local user (127.0.0.1)") {
 		t.Errorf("the page says:\n%s", got)
 	}
 	eval[chromedp.Void](b, watch+`
@@ -76,7 +77,7 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 		document.querySelector('form[action$="/rate"] button').click()`)
 	b.arrive("its rate is another", `document.querySelector("dl.facts").innerText.includes("1000 per second")`)
 	b.pressOn(`form[action$="/resume"] button`)
-	b.follow("It is finished now")
+	b.says("finished")
 	b.wait("every run has ended", `document.querySelector('[data-n="succeeded"]').textContent === "60"`)
 
 	m.fixed.Store(false)
@@ -85,10 +86,10 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	m.starts(path)
 	b.open(m.url + path)
 	m.change(strings.TrimPrefix(path, "/operations")+"/pause", "")
-	b.follow("It is paused now")
+	b.says("paused")
 	b.pressOn(`form[action$="/abort"] button`)
 	b.arrive("it was ended", `document.querySelector('form[action$="/abort"]') === null`)
-	if got := b.text("main"); !strings.Contains(got, "It was ended: aborted by dashboard at 127.0.0.1. 59 jobs were left as they are.") {
+	if got := b.text("main"); !strings.Contains(got, "Aborted by local user (127.0.0.1). 59 jobs were left as they were.") {
 		t.Errorf("the page says:\n%s", got)
 	}
 	b.calm()
@@ -97,6 +98,7 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 // Without scripts the page of an operation is true whenever it is loaded, and
 // its buttons are plain forms.
 func TestOperation_PageWithoutScripts(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	m.letters(60)
 	m.fixed.Store(true)
@@ -110,15 +112,26 @@ func TestOperation_PageWithoutScripts(t *testing.T) {
 	}
 	b.run(chromedp.Click(chromedp.CSS(`form[action$="/pause"] button`)), chromedp.WaitVisible(chromedp.CSS(`form[action$="/resume"]`)))
 	b.run(chromedp.Click(chromedp.CSS(`form[action$="/abort"] button`)), chromedp.WaitNotPresent(chromedp.CSS(`form[action$="/abort"]`)))
-	if got := b.text("main"); !strings.Contains(got, "It was ended") {
+	if got := b.text("main"); !strings.Contains(got, "Aborted by") {
 		t.Errorf("the page says:\n%s", got)
 	}
 	b.calm()
 }
 
 // Axe finds nothing on the page of an operation in any of its states, and none
-// is wider than its screen.
+// is wider than its screen, each in one view.
 func TestOperation_EveryStateIsSound(t *testing.T) {
+	t.Parallel()
+	everyStateIsSound(t, inTurn)
+}
+
+// Nor in any other view.
+func TestLong_OperationEveryStateIsSoundInEveryView(t *testing.T) {
+	t.Parallel()
+	everyStateIsSound(t, inAll)
+}
+
+func everyStateIsSound(t *testing.T, in choice) {
 	axe := findAxe(t)
 	m := startMill(t)
 	m.letters(600) // so many that the guard has seen enough long before the last one is replayed
@@ -128,29 +141,31 @@ func TestOperation_EveryStateIsSound(t *testing.T) {
 		m.starts(path)
 		return path
 	}
+	pages := 0
 	shows := func(path, want string) {
 		t.Helper()
 		b.run(chromedp.Navigate(m.url + path))
 		if got := b.text("main"); !strings.Contains(got, want) {
 			t.Errorf("%s does not say %q:\n%s", path, want, got)
 		}
-		b.sound(axe, path+" where it says "+want)
+		b.sound(axe, path+" where it says "+want, in(pages))
+		pages++
 	}
 	shows(begin(`"rate":1`), "600 jobs are eligible")
 	guarded := begin(`"rate":20,"canary":0,"start":true`)
 	m.leaves(guarded, "running")
-	shows(guarded, "replays failed for good again as before")
+	shows(guarded, "replays failed permanently with the same error")
 	canary := begin(`"rate":100,"canary":5,"start":true`)
 	m.leaves(canary, "running")
-	shows(canary, "the canary of 5 is out")
+	shows(canary, "Canary failed: 0 of 5 succeeded. Fix the cause first.")
 	m.change(strings.TrimPrefix(canary, "/operations")+"/abort", "")
-	shows(canary, "aborted by api at 127.0.0.1")
+	shows(canary, "Aborted by API client (127.0.0.1)")
 	m.fixed.Store(true)
 	running := begin(`"rate":0.01,"canary":0,"start":true`)
-	shows(running, "Jobs are taken in the order in which they failed")
+	shows(running, "of 600.")
 	m.change(strings.TrimPrefix(running, "/operations")+"/rate", `{"rate":0}`)
 	m.leaves(running, "running")
-	shows(running, "finished")
+	shows(running, "All jobs are enqueued")
 	shows("/operations", "paused")
 	b.calm()
 }

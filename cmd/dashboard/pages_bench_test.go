@@ -300,7 +300,7 @@ func serveLarge(b *testing.B, db string) (base string) {
 // startLarge runs the product on the database, with handlers that succeed.
 func startLarge(b *testing.B, db string) *app {
 	b.Helper()
-	settings, err := config.Parse("redrive.yaml", []byte("dead_letter: {retention: {count: 100000000}}"))
+	settings, err := config.Parse("redrive.yaml", []byte("retention: {completed: 0, cancelled: 0, discarded: 0}"))
 	if err != nil {
 		b.Fatal(err)
 	}

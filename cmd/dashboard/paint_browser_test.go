@@ -95,6 +95,7 @@ func (b *browser) firstPaint(w *traffic, url string) (requests []string, size fl
 
 // A first visit to any page takes few requests and few bytes.
 func TestBrowser_FirstPaintIsSmall(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	w := &traffic{more: make(chan struct{}, 1)}

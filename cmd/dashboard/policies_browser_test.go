@@ -23,6 +23,7 @@ const delays = `document.querySelectorAll("[data-delays] tr").length`
 // The table, the curve and the herd follow what is typed; the page is not
 // loaded again, and the focus does not move.
 func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
@@ -68,6 +69,7 @@ func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 // What is wrong is said below its field while somebody types; the last right
 // result stays, greyed, until all is right again.
 func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
@@ -95,6 +97,7 @@ func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
 
 // Fields that a strategy does not read are not shown; the choice needs no key.
 func TestBrowser_WhatIfShowsTheFieldsOfTheStrategy(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=initphp"))
@@ -119,6 +122,7 @@ func TestBrowser_WhatIfShowsTheFieldsOfTheStrategy(t *testing.T) {
 
 // Without scripts the form is a form.
 func TestBrowser_WhatIfWithoutScripts(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -134,6 +138,7 @@ func TestBrowser_WhatIfWithoutScripts(t *testing.T) {
 
 // No policy makes the page wider than its screen.
 func TestBrowser_PoliciesFitTheScreen(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	for _, theme := range []string{"light", "dark"} {

@@ -15,10 +15,10 @@ types:
 
 // The whole answer, once: the figures are daycry's own, with 15 % around.
 const ordersTable = `queue orders
-for jobs of the queue orders that say nothing else; stored with each job at enqueue
+for jobs of the queue orders without a policy of their own; stored with each job at enqueue
 
   delay(n) = min( min( 5 s × 2^(n−1), 5 min ) × [0.85, 1.15), 5 min )
-  The first retry waits 5 s, and each further one 2 times as long as the one before, but none more than 5 min. Chance makes each delay 0.85 to 1.15 times that, under the same cap.
+  The first retry waits 5 s, and each further one 2 times as long as the one before, at most 5 min. Jitter multiplies each delay by 0.85 to 1.15, under the same cap.
 
   Attempts        5, the first included
   Time to death   75 s of waiting, 63.8 to 86.2 s, plus up to 5 × 30 s of running
@@ -56,7 +56,7 @@ func policyCommands() []answered {
 		{"policy sidekiq", 0, "25  1 s × 25^4     4 d 13 h    24 d 22 h"},
 		{"policy yii2", 0, "A job has one attempt and is never retried."},
 		{"policy initphp", 0, "make at most 2,000 retries in one second"},
-		{"policy default", 0, "for jobs that no other setting applies to"},
+		{"policy default", 0, "used when no other policy applies"},
 		{"policy patient", 0, "12, the first included"},
 		{"policy patient --config other.yaml", 0, "2, the first included"},
 		{"policy type:email.send", 0, "[30 s, 2 min][min(n, 2)]"},
@@ -65,7 +65,7 @@ func policyCommands() []answered {
 		{"policy p.json", 0, "1 s × 2^2"},
 		{"policy plain", 0, "26, the first included"},
 		{"policy", 2, "<name>"},
-		{"policy nothing", 2, `there is no policy "nothing"; there are ojs, daycry, yii2, initphp, sidekiq, patient, default, queue:NAME and type:NAME`},
+		{"policy nothing", 2, `there is no policy "nothing"; available are ojs, daycry, yii2, initphp, sidekiq, patient, default, queue:NAME and type:NAME`},
 		{"policy queue:order", 2, `does not mention the queue "order": its jobs have the policy default; it mentions queue:orders`},
 		{"policy type:sms", 2, `does not mention the type "sms"`},
 		{"policy none.yaml", 2, "none.yaml: no such file"},

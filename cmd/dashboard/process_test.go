@@ -35,6 +35,10 @@ var binary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if err := chromium.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the browser did not end:", err)
+		code = 1
+	}
 	if path, err := binary(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}
@@ -104,7 +108,7 @@ func (t *transcript) String() string {
 // await waits until the text was said.
 func (t *transcript) await(test testing.TB, text string) {
 	test.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(3 * time.Minute)
 	for !strings.Contains(t.String(), text) {
 		select {
 		case <-t.more:

@@ -34,6 +34,7 @@ func (p *provider) capture(_ context.Context, j job.Job) error {
 // token they never see, looks at the difference, and replays. The handler gets
 // the token.
 func TestBrowser_EditsAndReplaysAroundASecret(t *testing.T) {
+	t.Parallel()
 	const secret, body = "hush-4711", `{"type":"payments.capture","payload":{"provider":"paylane","card":{"token":"hush-4711","last4":"4242"}},"policy":{"max_attempts":1}}`
 	p := &provider{}
 	parts := testParts(t)
@@ -70,7 +71,7 @@ func TestBrowser_EditsAndReplaysAroundASecret(t *testing.T) {
 	b.arrive("the difference is there", `document.querySelector(".diff .add")?.innerText.includes("eu2") && document.querySelector("textarea").value.includes("eu2")`)
 	noSecret("the difference")
 	b.run(chromedp.Click(chromedp.CSS(`form button.primary`)))
-	b.arrive("the job's page says what was changed", `document.querySelector("#run-2")?.innerText.includes("Changed against run 1")`)
+	b.arrive("the job's page says what was changed", `document.querySelector("#run-2")?.innerText.includes("Changed since run 1")`)
 	noSecret("the job with two runs")
 	p.mu.Lock()
 	defer p.mu.Unlock()

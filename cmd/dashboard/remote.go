@@ -2,134 +2,33 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"redrive/internal/client"
 	"redrive/internal/filter"
-	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/wire"
 )
-
-// enqueue is dashboard enqueue: it sends a job to a running dashboard.
-type enqueue struct {
-	Type     string `arg:"" help:"The job's type, as email.send."`
-	Payload  string `arg:"" optional:"" help:"The payload, any JSON; - reads it from the standard input."`
-	Queue    string `help:"The queue (default)." placeholder:"NAME"`
-	Delay    string `help:"Run it later, as 90s or PT1M30S." placeholder:"DURATION"`
-	Policy   string `help:"A retry policy, or a part of one, as JSON." placeholder:"JSON"`
-	Priority int    `help:"Higher runs first." placeholder:"N"`
-	Key      string `help:"Idempotency key: the same job is enqueued once under it, another job is refused." placeholder:"TEXT"`
-	Server   string `help:"Where the dashboard is (${default})." default:"${server}" env:"REDRIVE_SERVER" placeholder:"URL"`
-}
-
-// Run sends the job and prints its id and state.
-func (e *enqueue) Run(c console) error {
-	if err := e.check(); err != nil {
-		return err
-	}
-	body, err := e.body(c.stdin)
-	if err != nil {
-		return err
-	}
-	dashboard, err := connect(e.Server)
-	if err != nil {
-		return err
-	}
-	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
-	var answer *client.Error
-	switch {
-	case errors.As(err, &answer) && answer.Refused():
-		return usage("the job was refused: %s", answer.Problem())
-	case answer != nil:
-		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
-	case err != nil:
-		return err
-	}
-	if made.Repeat {
-		made.State += " (enqueued before, under this key)"
-	}
-	fmt.Fprintln(c.stdout, made.ID, made.State)
-	return nil
-}
-
-// check refuses a type and a key that cannot be sent as they are.
-func (e *enqueue) check() error {
-	if err := job.CheckType(e.Type); err != nil {
-		return usageError{err}
-	}
-	if strings.ContainsFunc(e.Key, unicode.IsControl) {
-		return usage("--key %q must be without line breaks and other control characters", e.Key)
-	}
-	return nil
-}
-
-// body is the JSON text of the request. The payload is put into it byte for byte,
-// so that numbers and spaces stay as they were written.
-func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
-	payload := []byte(e.Payload)
-	if e.Payload == "-" {
-		var err error
-		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
-			return nil, fmt.Errorf("read the payload: %w", err)
-		}
-		if len(bytes.TrimSpace(payload)) == 0 {
-			return nil, usage("the standard input is empty; send null, or leave - out")
-		}
-	}
-	if len(payload) > job.MaxPayload {
-		return nil, usage("the payload is larger than %d bytes, the most that is kept", job.MaxPayload)
-	}
-	request := struct {
-		Type     string          `json:"type"`
-		Queue    string          `json:"queue,omitempty"`
-		Priority int             `json:"priority,omitempty"`
-		Delay    string          `json:"delay,omitempty"`
-		Policy   json.RawMessage `json:"policy,omitempty"`
-	}{e.Type, e.Queue, e.Priority, "", json.RawMessage(e.Policy)}
-	if e.Delay != "" {
-		d, err := wire.ParseDuration(e.Delay)
-		if err != nil {
-			return nil, usage("--delay: %w", err)
-		}
-		request.Delay = wire.FormatDuration(d)
-	}
-	if e.Policy != "" && !json.Valid(request.Policy) {
-		return nil, usage(`--policy is not JSON, as {"max_attempts": 5}`)
-	}
-	data, err := json.Marshal(request)
-	if err != nil || len(bytes.TrimSpace(payload)) == 0 {
-		return data, err
-	}
-	if !json.Valid(payload) {
-		return nil, usage(`the payload is not JSON; a text needs quotes, as '"text"'`)
-	}
-	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
-}
 
 // bulkFlags are the flags of the commands that act on many jobs: on which, how
 // fast and how carefully.
 type bulkFlags struct {
 	Filter  string `help:"${filter}" required:"" placeholder:"FILTER"`
-	Rate    string `help:"Rate limit, for example 20/s, 300/m or 1000/h. Without one, jobs go as fast as possible." placeholder:"RATE"`
+	Rate    string `help:"Rate, for example 20/s, 300/m or 1000/h (no limit)." placeholder:"RATE"`
 	Spread  string `help:"Instead of a rate: spread the jobs over this time, for example 10m." placeholder:"DURATION"`
-	Canary  *int   `help:"Pause after so many until somebody resumes it (5 above 100 jobs); 0: never." placeholder:"N"`
-	NoGuard bool   `help:"Do not pause by itself when replays keep failing as before."`
-	DryRun  bool   `help:"Show the preview, and do nothing."`
-	Yes     bool   `help:"Do not ask."`
-	Server  string `help:"Where the dashboard is (${default}). ${token}" default:"${server}" env:"REDRIVE_SERVER" placeholder:"URL"`
+	Canary  *int   `help:"Pause after this many jobs until someone resumes it (5 for more than 100 jobs; 0 never pauses)." placeholder:"N"`
+	NoGuard bool   `help:"Do not pause automatically when replays fail again with the same error."`
+	DryRun  bool   `help:"Show the preview without starting the operation."`
+	Yes     bool   `help:"Do not ask for confirmation."`
+	dashboardFlags
 }
 
 // replayCommand is dashboard replay: it replays the jobs that a filter selects.
@@ -168,9 +67,9 @@ func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	if f, err := filter.Parse(b.Filter, time.Now()); err != nil {
 		return usageError{err}
 	} else if f.Zero() {
-		return usage("--filter is empty, which would be every job; write state:dead_letter for all dead letters")
+		return usage("--filter is empty, which would select every job; use state:dead_letter for all dead letters")
 	}
-	dashboard, err := connect(b.Server)
+	dashboard, err := b.connect()
 	if err != nil {
 		return err
 	}
@@ -210,7 +109,7 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 	}
 	switch {
 	case b.Rate != "" && b.Spread != "":
-		return nil, usage("--rate and --spread cannot stand beside each other; write one of them")
+		return nil, usage("--rate and --spread cannot be used together")
 	case b.Rate != "":
 		rate, err := parseRate(b.Rate)
 		if err != nil {
@@ -220,7 +119,7 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 	case b.Spread != "":
 		d, err := wire.ParseDuration(b.Spread)
 		if err != nil || d <= 0 {
-			return nil, usage("--spread %q is not a duration as 10m or 2h", b.Spread)
+			return nil, usage("--spread %q is not a duration, for example 10m or 2h", b.Spread)
 		}
 		means.Spread, pace["spread"] = d, wire.FormatDuration(d)
 	}
@@ -238,7 +137,7 @@ func parseRate(text string) (float64, error) {
 	if divisor, ok := per[unit]; ok && err == nil && rate > 0 {
 		return rate / divisor, nil
 	}
-	return 0, usage("--rate %q is not a rate as 20/s, 300/m or 1000/h", text)
+	return 0, usage("--rate %q is not a rate such as 20/s, 300/m or 1000/h", text)
 }
 
 // watcher is a command that has begun an operation and watches it. Each answer of
@@ -307,11 +206,11 @@ func (w *watcher) preview(pace map[string]any) {
 	}
 }
 
-// confirm asks the person at the terminal, who types yes, or above a thousand jobs
-// their number. An interrupt means no.
+// confirm asks the person at the terminal, who types y or yes, or above a thousand
+// jobs their number. An interrupt means no.
 func (w *watcher) confirm(ctx context.Context) error {
 	if !isTerminal(w.stdin) {
-		return usage("nobody can be asked: the standard input is no terminal; write --yes when you are sure, or --dry-run to look")
+		return usage("standard input is not a terminal, so you cannot be asked to confirm; add --yes to continue, or --dry-run for a preview")
 	}
 	o, want := w.now.Operation, "yes"
 	if o.Pending > operation.ConfirmAbove {
@@ -325,7 +224,7 @@ func (w *watcher) confirm(ctx context.Context) error {
 	}()
 	select {
 	case answer := <-answered:
-		if strings.TrimSpace(answer) == want {
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == want || answer == "y" && want == "yes" {
 			return nil
 		}
 	case <-ctx.Done():
@@ -350,11 +249,11 @@ func (w *watcher) follow(ctx context.Context) error {
 		if err := w.look(ctx, wait); err != nil {
 			w.newline()
 			if ctx.Err() != nil {
-				fmt.Fprintf(w.stdout, "Operation %d goes on without this command. To end it: curl -X POST %s\n",
+				fmt.Fprintf(w.stdout, "Operation %d keeps running without this command. To abort it: curl -X POST %s\n",
 					o.ID, w.dashboard.URL(w.path("abort")))
 				return nil
 			}
-			return fmt.Errorf("operation %d goes on, but cannot be watched: %w", o.ID, err)
+			return fmt.Errorf("operation %d keeps running, but its progress cannot be read: %w", o.ID, err)
 		}
 	}
 }
@@ -393,7 +292,7 @@ func (w *watcher) end() error {
 		fmt.Fprintf(w.stdout, "Operation %d is finished.\n", o.ID)
 		return nil
 	case operation.Paused:
-		return fmt.Errorf("operation %d is paused: %s; to go on: curl -X POST %s", o.ID, o.Why, w.dashboard.URL(w.path("resume")))
+		return fmt.Errorf("operation %d is paused: %s; to resume it: curl -X POST %s", o.ID, o.Why, w.dashboard.URL(w.path("resume")))
 	}
 	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)
 }

@@ -103,7 +103,7 @@ func ask(t *testing.T, client *http.Client, url string) (status int, text string
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(3 * time.Minute)
 	for !is() {
 		select {
 		case <-time.After(20 * time.Millisecond):

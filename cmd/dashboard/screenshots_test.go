@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -10,40 +11,46 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
-// shot is one picture of the documentation.
+// shot is a page to take pictures of.
 type shot struct {
-	name   string // of the file
-	theme  string
+	name   string // of the files
 	height int64
-	page   string           // to open, or nothing to stay
+	page   string           // to open
 	do     func(b *browser) // what comes before the picture
+	docs   []string         // the themes in which the documentation shows it
 }
 
 // largestShot keeps the repository small.
 const largestShot = 300 << 10
 
-// shots tell the story of docs/tour.md, in its order.
+// shots tell the story of docs/tour.md, in its order; then come the other pages.
 func shots() []shot {
+	light := []string{"light"}
 	return []shot{
-		{"overview", "light", 860, "/", nil},
-		{"overview-dark", "dark", 860, "/", nil},
-		{"failures", "light", 860, "/failures", nil},
-		{"group", "light", 1000, "/failures?type=payments.capture", follow(`main a[href^="/failures/"]`)},
-		{"job", "light", 1000, "/dead-letters?type=payments.capture", follow(`tbody th a`)},
-		{"job-dark", "dark", 1000, "", nil},
-		{"replay", "light", 1000, "/dead-letters?type=crm.push", replayWithChanges},
-		{"dead-letters", "light", 860, "/dead-letters?queue=payments", tickAll},
-		{"operation", "light", 1000, "/operations", follow(`tbody a[href^="/operations/"]`)},
-		{"trash", "light", 700, "/trash", nil},
-		{"policies", "light", 1000, "/policies?preset=daycry", nil},
-		{"policies-dark", "dark", 1000, "", nil},
-		{"audit", "light", 860, "/audit", nil},
+		{"overview", 860, "/", nil, []string{"light", "dark"}},
+		{"failures", 860, "/failures", nil, light},
+		{"group", 1000, "/failures?type=payments.capture", follow(`main a[href^="/failures/"]`), light},
+		{"job", 1000, "/dead-letters?type=payments.capture", follow(`tbody th a`), light},
+		{"replay", 1000, "/dead-letters?type=crm.push", replayWithChanges, light},
+		{"dead-letters", 860, "/dead-letters?queue=payments", tickAll, light},
+		{"operation", 1000, "/operations", follow(`tbody a[href^="/operations/"]`), light},
+		{"trash", 700, "/trash", nil, light},
+		{"policies", 1000, "/policies?preset=daycry", nil, light},
+		{"audit", 860, "/audit", nil, light},
+		{"jobs", 860, "/jobs", nil, nil},
+		{"operations", 860, "/operations", nil, nil},
+		{"queues", 860, "/queues", nil, nil},
+		{"queue", 860, "/queues", follow(`main a[href^="/queues/"]`), nil},
+		{"workers", 860, "/workers", nil, nil},
+		{"retention", 860, "/retention", nil, nil},
+		{"access", 860, "/access", nil, nil},
 	}
 }
 
@@ -63,41 +70,69 @@ func tickAll(b *browser) {
 	b.run(chromedp.Click(chromedp.CSS("[data-pick-all]")))
 }
 
-// TestScreenshots writes the pictures of the documentation into the directory
-// that REDRIVE_SCREENSHOTS names. See make screenshots.
+// TestScreenshots writes the pictures of the documentation into the directory that
+// REDRIVE_SCREENSHOTS names, and whole pages in both themes and three widths into the
+// one that REDRIVE_SCREENSHOTS_PAGES names. See make screenshots.
 func TestScreenshots(t *testing.T) {
-	dir := os.Getenv("REDRIVE_SCREENSHOTS")
-	if dir == "" {
-		t.Skip("REDRIVE_SCREENSHOTS names no directory; see make screenshots")
+	docs, pages := os.Getenv("REDRIVE_SCREENSHOTS"), os.Getenv("REDRIVE_SCREENSHOTS_PAGES")
+	if docs == "" || pages == "" {
+		t.Skip("REDRIVE_SCREENSHOTS and REDRIVE_SCREENSHOTS_PAGES name no directories; see make screenshots")
 	}
 	url := startDemo(t)
 	b := openBrowser(t)
 	for _, s := range shots() {
-		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.theme}},
-		})
-		b.run(chromedp.EmulateViewport(1280, s.height))
-		if s.page != "" {
-			b.run(chromedp.Navigate(url + s.page))
-			b.wait("the page is live", isLive)
-		}
+		b.show("light", 1280, s.height)
+		b.run(chromedp.Navigate(url + s.page))
+		b.wait("the page is live", isLive)
 		if s.do != nil {
 			s.do(b)
 			b.wait("the page is live", isLive)
 		}
-		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		small := shrink(t, picture)
-		if len(small) > largestShot {
-			t.Errorf("%s.png has %d kB, at most %d are wanted", s.name, len(small)>>10, largestShot>>10)
-		}
-		if err := os.WriteFile(filepath.Join(dir, s.name+".png"), small, 0o644); err != nil {
-			t.Fatal(err)
+		for _, theme := range []string{"light", "dark"} {
+			if b.show(theme, 1280, s.height); slices.Contains(s.docs, theme) {
+				writeShot(t, filepath.Join(docs, s.name+strings.TrimPrefix("-"+theme, "-light")+".png"), b.picture(chromedp.CaptureScreenshot()))
+			}
+			for _, width := range []int64{390, 768, 1280} {
+				b.show(theme, width, s.height)
+				name := fmt.Sprintf("%s-%s-%d.png", s.name, theme, width)
+				if err := os.WriteFile(filepath.Join(pages, name), b.picture(chromedp.FullScreenshot(100)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	b.calm()
+}
+
+// show draws the page in a theme and a size, without what moves.
+func (b *browser) show(theme string, width, height int64) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	b.run(chromedp.EmulateViewport(width, height))
+}
+
+// picture takes a picture.
+func (b *browser) picture(take chromedp.Action[[]byte]) []byte {
+	b.t.Helper()
+	picture, err := chromedp.Run(b.ctx, take)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return picture
+}
+
+// writeShot writes a picture of the documentation.
+func writeShot(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	small := shrink(t, picture)
+	if len(small) > largestShot {
+		t.Errorf("%s has %d kB, at most %d are wanted", name, len(small)>>10, largestShot>>10)
+	}
+	if err := os.WriteFile(name, small, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // shrink writes a picture with its 256 most frequent colours: what is drawn of

@@ -29,12 +29,12 @@ func TestCheck_TriesTheExamples(t *testing.T) {
 	if want := "redrive.yaml:10: rules.examples[0].expect.delay: expected 30s, got 1m0s\n"; code != 2 || stdout != want {
 		t.Errorf("exit %d, said %q, want 2 and %q", code, stdout, want)
 	}
-	if want := "dashboard: redrive.yaml: the rules do not do what its examples expect; examples that passed: 1\n"; stderr != want {
+	if want := "dashboard: redrive.yaml: the rules do not do what the examples expect; examples that passed: 1\n"; stderr != want {
 		t.Errorf("complained %q, want %q", stderr, want)
 	}
 	write(t, dir, "redrive.yaml", strings.Replace(text, "delay: 30s", "delay: 1m", 1))
 	code, stdout, stderr = finish(t, command(t, dir, "check"))
-	if want := "redrive.yaml is right: queues 0, handlers 0.\nIts rules: 1. Examples that passed: 2.\n"; code != 0 || stdout != want {
+	if want := "redrive.yaml is valid. It configures 0 queues and 0 handlers.\nIt has 1 rule, and 2 examples passed.\n"; code != 0 || stdout != want {
 		t.Errorf("exit %d, said %q%q, want 0 and %q", code, stdout, stderr, want)
 	}
 }

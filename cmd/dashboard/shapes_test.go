@@ -40,9 +40,8 @@ type aviaryOfShapes struct {
 	shapes []redacttest.Shape
 }
 
-func openShapes(t *testing.T, seed uint64) *aviaryOfShapes {
+func openShapes(t *testing.T, shapes []redacttest.Shape) *aviaryOfShapes {
 	t.Helper()
-	shapes := redacttest.Shapes(seed)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var payload struct{ N int }
 		if err := json.NewDecoder(r.Body).Decode(&payload); err != nil {
@@ -175,11 +174,28 @@ func (a *aviaryOfShapes) look() {
 
 // A secret in any of more than 300 shapes, wherever it comes in, is on no page, in
 // no answer, export or live frame, in no log line and no figure, and no search finds
-// it.
+// it. Here with every eighth shape.
 func TestRedaction_NoShapeSings(t *testing.T) {
-	const seed = 1
-	t.Logf("the seed of the shapes is %d", seed)
-	a := openShapes(t, seed)
+	t.Parallel()
+	var some []redacttest.Shape
+	for i, s := range redacttest.Shapes(seedOfShapes) {
+		if i%8 == 0 {
+			some = append(some, s)
+		}
+	}
+	noShapeSings(t, some)
+}
+
+// Nor do the others.
+func TestLong_RedactionNoShapeSings(t *testing.T) {
+	t.Parallel()
+	noShapeSings(t, redacttest.Shapes(seedOfShapes))
+}
+
+const seedOfShapes = 1
+
+func noShapeSings(t *testing.T, shapes []redacttest.Shape) {
+	a := openShapes(t, shapes)
 	a.fill()
 	a.look()
 	if len(a.ids) != 4*len(a.shapes) {

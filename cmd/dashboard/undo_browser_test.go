@@ -9,6 +9,7 @@ import (
 // A discard on a row offers its undoing where nothing moves, and undoing it puts
 // the row back as it was, with its buttons.
 func TestBrowser_UndoesADiscardInPlace(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	id := m.letters(2)[0]
 	b := openBrowser(t)

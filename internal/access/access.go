@@ -178,7 +178,7 @@ const (
 // that no user can be taken for a token or for an address in a history.
 func CheckUser(name string) error {
 	if name == "" || len(name) > maxName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@+") != "" {
-		return Refuse("a user's name is 1 to %d letters, digits and . - _ @ +", maxName)
+		return Refuse("a user name must have 1 to %d characters: letters, digits and . - _ @ +", maxName)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func CheckUser(name string) error {
 // CheckToken says what is wrong with the name of a token.
 func CheckToken(name string) error {
 	if CheckUser(name) != nil {
-		return Refuse("a token's name is 1 to %d letters, digits and . - _ @ +", maxName)
+		return Refuse("a token name must have 1 to %d characters: letters, digits and . - _ @ +", maxName)
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func CheckTokenRole(r Role) error {
 // CheckExpiry says whether a token may last so long.
 func CheckExpiry(d time.Duration) error {
 	if d <= 0 || d > TokenLongest {
-		return Refuse("a token lasts longer than nothing and at most five years")
+		return Refuse("a token must be valid for more than zero and at most five years")
 	}
 	return nil
 }

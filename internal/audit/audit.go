@@ -14,7 +14,7 @@ import (
 
 // Actor is a person or a program that changes something.
 type Actor struct {
-	Name    string // as histories show it: "ana"; without a login "dashboard at 127.0.0.1"
+	Name    string // as histories show it: "ana"; without a login "local user (127.0.0.1)"
 	Address string // from where, empty when not known
 	Open    bool   // may act only because no login is required yet
 }
@@ -37,14 +37,14 @@ type Entry struct {
 // Name is how texts call an actor, who may have no name.
 func Name(by string) string {
 	if by == "" {
-		return "somebody"
+		return "someone"
 	}
 	return by
 }
 
 // The actions that other packages ask for by name.
 const (
-	Reveal = "job.reveal" // somebody looked at what is redacted; others see it only if they may manage
+	Reveal = "job.reveal" // somebody viewed hidden values; others see it only if they may manage
 	Export = "export"     // somebody took a list away as a file
 
 	ExportBegin = "export.begin" // somebody began to take a long list away; its end is an entry of its own

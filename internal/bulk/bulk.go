@@ -179,7 +179,7 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 		return now, nil
 	}
 	if job.OwnFault(err) {
-		r.log.Error("An item of an operation failed and is left out.", "operation", o.ID, "error", err)
+		r.log.Error("An item of an operation failed and was skipped.", "operation", o.ID, "error", err)
 		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
 		p.suspects = 0
 	}
@@ -195,7 +195,7 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 // warn logs what failed, unless the runner is told to stop.
 func (r *Runner) warn(ctx context.Context, err error, what string, about ...any) {
 	if ctx.Err() == nil {
-		r.log.Warn("Bulk: "+what+". It is tried again.", append(about, "error", err, "again_in", retryPause)...)
+		r.log.Warn("Bulk: "+what+". Redrive will try again.", append(about, "error", err, "again_in", retryPause)...)
 	}
 }
 

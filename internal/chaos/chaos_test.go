@@ -31,7 +31,7 @@ const (
 	maxShown       = 20 // of the problems; their number is in the report
 )
 
-func TestChaos_NothingIsLostOrRunTwice(t *testing.T) {
+func TestLong_ChaosNothingIsLostOrRunTwice(t *testing.T) {
 	minutes, seed := setting(t, "REDRIVE_CHAOS_MINUTES", defaultMinutes), setting(t, "REDRIVE_CHAOS_SEED", time.Now().UnixNano())
 	t.Logf("%d minutes with REDRIVE_CHAOS_SEED=%d", minutes, seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))

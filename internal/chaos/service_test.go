@@ -123,7 +123,7 @@ func (s *service) begin(e execution, r *http.Request) {
 	}
 	select {
 	case <-before.Context().Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		s.mu.Lock()
 		s.both = append(s.both, e.job)
 		s.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,9 @@ import (
 // Timeout bounds each request and its answer.
 const Timeout = 30 * time.Second
 
-// maxAnswer bounds what is read of an answer, in bytes.
-const maxAnswer = 4 << 20
+// maxAnswer bounds what is read of an answer, in bytes: a job can have a payload of a
+// megabyte, and many attempts with long traces.
+const maxAnswer = 256 << 20
 
 // Client calls one dashboard.
 type Client struct {
@@ -38,13 +40,18 @@ type Client struct {
 func New(address string) (*Client, error) {
 	base, err := httpclient.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not an address as http://127.0.0.1:8080", address)
+		return nil, fmt.Errorf("%q is not an address, for example http://127.0.0.1:8080", address)
 	}
-	return &Client{base: base.JoinPath("api/v1")}, nil
+	return &Client{base: base}, nil
 }
 
-// URL is the address of a path of the API.
-func (c *Client) URL(path string) string { return c.base.JoinPath(path).String() }
+// URL is the address of a path of the API, which may have a query.
+func (c *Client) URL(path string) string {
+	path, query, _ := strings.Cut(path, "?")
+	u := c.base.JoinPath("api/v1", path)
+	u.RawQuery = query
+	return u.String()
+}
 
 // Error is the dashboard's answer to a request that it did not carry out.
 type Error struct {
@@ -62,9 +69,9 @@ func (e *Error) Problem() string { return strings.TrimPrefix(e.Field+": "+e.Mess
 func (e *Error) Error() string {
 	switch {
 	case e.status == http.StatusUnauthorized:
-		return fmt.Sprintf("the dashboard at %s asks who you are: put a token whose role may do this into REDRIVE_TOKEN", e.url.Host)
-	case e.status == http.StatusNotFound && strings.HasPrefix(e.Message, "there is nothing at this address"):
-		return fmt.Sprintf("there is no dashboard's API at %s; has it a path of its own (--base-path)?", e.url)
+		return fmt.Sprintf("the dashboard at %s requires a login; set REDRIVE_TOKEN to a token whose role allows this", e.url.Host)
+	case e.status == http.StatusNotFound && strings.HasPrefix(e.Message, "nothing exists at this address"):
+		return fmt.Sprintf("there is no dashboard at %s; does the address need a path (--base-path)?", e.url)
 	case e.Refused():
 		return "refused: " + e.Problem()
 	}
@@ -83,35 +90,77 @@ func (c *Client) Call(ctx context.Context, method, path string, send, into any) 
 	}
 	response, err := c.do(ctx, method, path, http.Header{}, body)
 	if err != nil {
-		return fmt.Errorf("ask the dashboard: %w; is one running there?", err)
+		return fmt.Errorf("ask the dashboard: %w; is it running?", err)
 	}
 	defer response.Body.Close()
 	return read(response, into)
 }
 
-// Enqueued is a job that the dashboard accepted.
+// Ready asks whether the dashboard takes and runs jobs. The error says why it does not.
+func (c *Client) Ready(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := send(r)
+	if err != nil {
+		return fmt.Errorf("ask the dashboard: %w; is one running there?", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return fmt.Errorf("read the dashboard's answer: %w", err)
+	}
+	switch said := strings.TrimSpace(string(text)); {
+	case response.StatusCode == http.StatusOK && said == "ready":
+		return nil
+	case response.StatusCode == http.StatusServiceUnavailable && said != "":
+		return fmt.Errorf("the dashboard at %s is not ready: %s", r.URL.Host, said)
+	}
+	return unintelligible(response)
+}
+
+// Enqueued is what a dashboard answered when it accepted jobs.
 type Enqueued struct {
-	ID, State string
-	Repeat    bool // it was accepted before, under the same key
+	Jobs    []json.RawMessage // as the API shows them, in the order of the request
+	Repeat  bool              // all were accepted before, under the same key
+	Warning string            // what the sender should know of them; may be empty
 }
 
 // Enqueue sends a job as its JSON text, byte for byte. An empty key is none.
 func (c *Client) Enqueue(ctx context.Context, body []byte, key string) (Enqueued, error) {
+	return c.enqueue(ctx, "jobs", body, key)
+}
+
+// EnqueueBatch sends several jobs, of which either all are accepted or none.
+func (c *Client) EnqueueBatch(ctx context.Context, jobs [][]byte, key string) (Enqueued, error) {
+	body := slices.Concat([]byte(`{"jobs":[`), bytes.Join(jobs, []byte(",")), []byte("]}"))
+	return c.enqueue(ctx, "jobs/batch", body, key)
+}
+
+func (c *Client) enqueue(ctx context.Context, path string, body []byte, key string) (Enqueued, error) {
 	header := http.Header{}
 	if key != "" {
 		header.Set("Idempotency-Key", key)
 	}
-	response, err := c.do(ctx, http.MethodPost, "jobs", header, body)
+	response, err := c.do(ctx, http.MethodPost, path, header, body)
 	if err != nil {
-		return Enqueued{}, fmt.Errorf("the job was not sent: %w; is a dashboard running there?", err)
+		return Enqueued{}, fmt.Errorf("the job was not sent: %w; is the dashboard running?", err)
 	}
 	defer response.Body.Close()
-	var answer struct{ Job Enqueued }
-	if err = read(response, &answer); !errors.As(err, new(*Error)) && answer.Job.ID == "" {
+	var answer struct {
+		Job     json.RawMessage
+		Jobs    []json.RawMessage
+		Warning string
+	}
+	err = read(response, &answer)
+	if answer.Job != nil {
+		answer.Jobs = append(answer.Jobs, answer.Job)
+	}
+	if !errors.As(err, new(*Error)) && len(answer.Jobs) == 0 {
 		err = unintelligible(response)
 	}
-	answer.Job.Repeat = response.StatusCode == http.StatusOK
-	return answer.Job, err
+	return Enqueued{answer.Jobs, response.StatusCode == http.StatusOK, answer.Warning}, err
 }
 
 // do sends a request with a JSON text, or with nothing.
@@ -127,6 +176,11 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if c.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.Token)
 	}
+	return send(r)
+}
+
+// send sends a request, and follows no redirect: the token is for this address alone.
+func send(r *http.Request) (*http.Response, error) {
 	h := http.Client{Timeout: Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return h.Do(r)
 }
@@ -154,5 +208,5 @@ func read(response *http.Response, into any) error {
 
 // unintelligible is the error of an answer that no dashboard gives.
 func unintelligible(response *http.Response) error {
-	return fmt.Errorf("%s answered %s, which is no dashboard's answer", response.Request.URL.Host, response.Status)
+	return fmt.Errorf("%s answered %s, which is not the answer of a dashboard", response.Request.URL.Host, response.Status)
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,9 +58,9 @@ func TestCall_SaysWhatWasRefused(t *testing.T) {
 	}{
 		{400, `{"error": {"field": "role", "message": "is unknown"}}`, "refused: role: is unknown", true},
 		{401, `{"error": {"message": "log in"}}`, "REDRIVE_TOKEN", true},
-		{404, `{"error": {"message": "there is nothing at this address"}}`, "--base-path", true},
+		{404, `{"error": {"message": "nothing exists at this address"}}`, "--base-path", true},
 		{503, `{"error": {"message": "the disk is full"}}`, "the dashboard failed: the disk is full", false},
-		{502, `<html>`, "which is no dashboard's answer", false},
+		{502, `<html>`, "which is not the answer of a dashboard", false},
 	} {
 		err := answering(t, answer.status, answer.body).Call(t.Context(), http.MethodPost, "users", map[string]string{}, nil)
 		var refusal *client.Error
@@ -71,12 +72,34 @@ func TestCall_SaysWhatWasRefused(t *testing.T) {
 
 func TestEnqueue_TellsARepeatedKey(t *testing.T) {
 	for status, repeat := range map[int]bool{http.StatusOK: true, http.StatusCreated: false} {
-		made, err := answering(t, status, `{"job": {"id": "1", "state": "available"}}`).Enqueue(t.Context(), []byte(`{}`), "key")
-		if err != nil || made.ID != "1" || made.State != "available" || made.Repeat != repeat {
+		made, err := answering(t, status, `{"job": {"id": "1"}, "warning": "w"}`).Enqueue(t.Context(), []byte(`{}`), "key")
+		if err != nil || len(made.Jobs) != 1 || string(made.Jobs[0]) != `{"id": "1"}` || made.Warning != "w" || made.Repeat != repeat {
 			t.Errorf("%d: %+v, %v", status, made, err)
 		}
 	}
 	if _, err := answering(t, http.StatusOK, `{}`).Enqueue(t.Context(), []byte(`{}`), ""); err == nil {
 		t.Error("an answer without a job is one")
+	}
+}
+
+func TestEnqueueBatch_SendsEachJobAsItIs(t *testing.T) {
+	var got string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got = r.URL.Path + " " + string(body)
+		w.WriteHeader(http.StatusCreated)
+		w.Write([]byte(`{"jobs": [{"id": "1"}, {"id": "2"}]}`))
+	}))
+	defer s.Close()
+	c, err := client.New(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := c.EnqueueBatch(t.Context(), [][]byte{[]byte(`{"n": 1.0}`), []byte(`{ }`)}, "")
+	if want := `/api/v1/jobs/batch {"jobs":[{"n": 1.0},{ }]}`; err != nil || got != want || len(made.Jobs) != 2 {
+		t.Errorf("it sent %s, want %s: %v", got, want, err)
 	}
 }

@@ -41,6 +41,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -59,8 +60,12 @@ const (
 	maxFile        = 1 << 20
 )
 
-// Config is what a file says. Its methods are safe for concurrent use.
+// Config is what a file says. Its methods are safe for concurrent use, and tell what
+// the newest version of the file says, see [Config.Replace].
 type Config struct {
+	newest   atomic.Pointer[Config] // nil: this one
+	sections map[string]string      // the text of each, by its name
+
 	Handlers    map[string]handler.Config // by type of job, or a prefix as "report.*"
 	UnknownType retry.Unknown
 	Hosts       []string // names under which the dashboard is reached, beside the local ones
@@ -141,6 +146,54 @@ func printable(s string) string {
 	return b.String()
 }
 
+// Errors are several errors of a file, in the order of their lines.
+type Errors []*Error
+
+// Error has a line for each error.
+func (all Errors) Error() string {
+	var lines []string
+	for _, e := range all {
+		lines = append(lines, e.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the errors one by one.
+func (all Errors) Unwrap() []error {
+	errs := make([]error, len(all))
+	for i, e := range all {
+		errs[i] = e
+	}
+	return errs
+}
+
+// collect makes one error of all that are joined in another: an *Error if it is only
+// one, otherwise Errors.
+func collect(err error) error {
+	var all Errors
+	var visit func(err error)
+	visit = func(err error) {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, err := range joined.Unwrap() {
+				visit(err)
+			}
+			return
+		}
+		same := func(e *Error) bool { return e.Error() == err.Error() }
+		if e, ok := errors.AsType[*Error](err); ok && !slices.ContainsFunc(all, same) {
+			all = append(all, e)
+		}
+	}
+	if visit(err); len(all) == 1 {
+		return all[0]
+	}
+	if len(all) == 0 {
+		return err
+	}
+	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	return all
+}
+
 // Default is the configuration of an empty file.
 func Default() *Config {
 	c, err := Parse("", nil)
@@ -170,27 +223,44 @@ func readFile(path string) ([]byte, error) {
 }
 
 // Parse reads the content of a file. The name is for errors. It returns an
-// *Error.
+// *Error, or Errors.
 func Parse(name string, data []byte) (*Config, error) {
 	c := &Config{
 		Handlers: map[string]handler.Config{}, UnknownType: retry.UnknownHold,
 		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
 		policies: map[string]retry.Patch{}, queues: map[string]queue{}, types: map[string]kind{},
-		retention: retention.Limits{Age: defaultAge, Count: defaultCount, Trash: defaultTrash}, redactor: redact.Default(),
-		limits: defaultLimits(),
+		redactor: redact.Default(), limits: defaultLimits(), sections: map[string]string{},
+		retention: retention.Limits{
+			Ages: defaultAges(), Queues: map[string]retention.Ages{}, Types: map[string]retention.Ages{}, Trash: defaultTrash,
+			Said: map[retention.Kind]bool{},
+		},
 	}
-	read := func() error { return c.read(data) }
-	for _, step := range []func() error{read, c.link, c.check, c.compileRules} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	root, err := c.file.parse(data)
+	if err == nil && root.node != nil {
+		err = c.read(root)
+	}
+	if err = errors.Join(err, c.link()); err == nil {
+		err = errors.Join(c.check(), c.compileRules())
+	}
+	if err != nil {
+		return nil, collect(err)
 	}
 	return c, nil
 }
 
+// File is the name of the file; empty for the built-in configuration.
+func (c *Config) File() string { return c.file.name }
+
 // Locate adds file and line to an error about a field of this file, as other
-// packages return it for what they were configured with.
+// packages return it for what they were configured with, or to several of them.
 func (c *Config) Locate(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, err := range joined.Unwrap() {
+			all = append(all, c.Locate(err))
+		}
+		return collect(errors.Join(all...))
+	}
 	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
 		return c.file.wrong(wrong.Field, wrong.Problem)
 	}
@@ -199,6 +269,7 @@ func (c *Config) Locate(err error) error {
 
 // Workers is how many jobs of a queue run at once.
 func (c *Config) Workers(queue string) int {
+	c = c.now()
 	if n := c.queues[queue].workers; n != nil {
 		return *n
 	}
@@ -207,6 +278,7 @@ func (c *Config) Workers(queue string) int {
 
 // DeadLetters reports whether a queue has a dead-letter queue.
 func (c *Config) DeadLetters(queue string) bool {
+	c = c.now()
 	on := c.queues[queue].deadLetters
 	return on == nil || *on
 }
@@ -214,19 +286,27 @@ func (c *Config) DeadLetters(queue string) bool {
 // Expired is what becomes of a job of this queue whose time to live ended
 // before it ran: retry.DeadLetter or retry.Discard.
 func (c *Config) Expired(queue string) retry.Action {
+	c = c.now()
 	return cmp.Or(c.queues[queue].expired, c.expired)
 }
 
 // Rules are the operator's rules; a file without any gives a set that says
 // nothing.
-func (c *Config) Rules() *rules.Set { return c.rules }
+func (c *Config) Rules() *rules.Set {
+	c = c.now()
+	return c.rules
+}
 
 // Queues are the names of the queues that the file mentions, in order.
-func (c *Config) Queues() []string { return slices.Sorted(maps.Keys(c.queues)) }
+func (c *Config) Queues() []string {
+	c = c.now()
+	return slices.Sorted(maps.Keys(c.queues))
+}
 
 // NamedQueues are the queues that the file names anywhere: those of [Config.Queues],
 // those into which rules move jobs, and the one of jobs that name none.
 func (c *Config) NamedQueues() []string {
+	c = c.now()
 	all := append(c.Queues(), "default")
 	for _, rule := range c.written.before {
 		if rule.Queue != "" {

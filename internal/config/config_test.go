@@ -153,8 +153,8 @@ type badFile struct{ name, text, want string }
 
 func badPolicies() []badFile {
 	return []badFile{
-		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; known are access, base_path, dead_letter, expired, handlers, hosts, limits, policies, policy, queues, redaction,"},
-		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; known are dead_letter, expired, policy, ttr, workers"},
+		{"unknown field", "policy: {}\nquues: {}", "redrive.yaml:2: quues: no such field; did you mean queues?; the fields are access, base_path, dead_letter, expired, handlers, hosts, limits, policies, policy, queues, redaction,"},
+		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; did you mean workers?; the fields are dead_letter, expired, policy, retention, ttr, workers"},
 		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
 		{"negative attempts", "queues:\n  orders:\n    policy:\n      strategy: linear\n      max_attempts: -1", "redrive.yaml:5: queues.orders.policy.max_attempts: -1 is negative"},
 		{"fractional attempts", "policy:\n  max_attempts: 1.5", "redrive.yaml:2: policy.max_attempts: must be a whole number"},
@@ -170,13 +170,13 @@ func badPolicies() []badFile {
 		{"across queue and type", "queues:\n  q: {policy: {max_interval: 30s}}\ntypes:\n  t: {policy: {initial_interval: 20s, max_interval: 40s}}\n  u.*: {policy: {max_interval: 1ms}}", "redrive.yaml:5: types.u.*.policy.max_interval"},
 		{"null in a policy", "policy:\n  max_attempts:", "redrive.yaml:2: policy.max_attempts: must not be null"},
 		{"policy is a list", "policy: [1]", "redrive.yaml:1: policy: must be an object"},
-		{"workers", "workers: 0", "redrive.yaml:1: workers: 0 is not a number of workers"},
+		{"workers", "workers: 0", "redrive.yaml:1: workers: 0 is not a valid number of workers"},
 		{"too many workers", "queues: {a: {workers: 1001}}", "redrive.yaml:1: queues.a.workers: 1001 is not"},
 		{"workers in words", "workers: many", "redrive.yaml:1: workers: must be a whole number, not many"},
 		{"huge workers", "workers: 18446744073709551615", "redrive.yaml:1: workers: must be a whole number of reasonable size"},
 		{"ttr", "ttr: 0s", "redrive.yaml:1: ttr: must be longer than zero"},
 		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: \"-1s\" is not a duration"},
-		{"ttr number", "ttr: 30", "redrive.yaml:1: ttr: must be a string"},
+		{"ttr number", "ttr: 30", "redrive.yaml:1: ttr: must be a duration with its unit, for example 30s, not 30"},
 		{"unknown type", "unknown_type: drop", "redrive.yaml:1: unknown_type: \"drop\" is unknown; use hold"},
 	}
 }
@@ -201,7 +201,7 @@ func badPlaces() []badFile {
 		{"handler of two kinds", "handlers:\n  a: {http: {url: x}, exec: {command: [/x]}}", "redrive.yaml:2: handlers.a: needs exactly one"},
 		{"handler of no kind", "handlers:\n  a: {}", "redrive.yaml:2: handlers.a: needs exactly one"},
 		{"http without url", "handlers:\n  a:\n    http: {timeout: 1s}", "redrive.yaml:3: handlers.a.http: needs a url"},
-		{"http timeout", "handlers:\n  a:\n    http: {url: x, timeout: 1}", "redrive.yaml:3: handlers.a.http.timeout: must be a string"},
+		{"http timeout", "handlers:\n  a:\n    http: {url: x, timeout: 1}", "redrive.yaml:3: handlers.a.http.timeout: must be a duration with its unit, for example 1s, not 1"},
 		{"exec without command", "handlers:\n  a:\n    exec: {}", "redrive.yaml:3: handlers.a.exec: needs a command"},
 		{"exec command is a line", "handlers:\n  a:\n    exec: {command: /bin/x -y}", "redrive.yaml:3: handlers.a.exec.command: must be a list"},
 	}
@@ -306,6 +306,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+		if changed, restart := c.Replace(parse(t, string(data))); len(changed)+len(restart) > 0 {
+			t.Errorf("the same text changes %v and %v", changed, restart)
+		}
 		for _, queue := range append(c.Queues(), "any") {
 			for _, typ := range []string{"t", "a.b"} {
 				j := job.Job{Queue: queue, Type: typ}
@@ -337,5 +340,47 @@ rules:
 	}
 	if got := c.NamedQueues(); !slices.Equal(got, []string{"backlog", "default", "orders"}) || c.Limits().Queues != 20 {
 		t.Errorf("%q, %d queues", got, c.Limits().Queues)
+	}
+}
+
+// People should not have to run the program once for each mistake.
+func TestParse_TellsAllErrorsAtOnce(t *testing.T) {
+	_, err := Parse("redrive.yaml", []byte(`
+queues:
+  orders: {wrokers: 3, ttr: 5}
+  mail: {policy: sidekik}
+types:
+  email.*: {max_attempts: 3}
+policy: {max_attempts: 0, initial_interval: 5}
+handlers:
+  a: {http: {url: "http://127.0.0.1", timeout: "5"}}
+`))
+	const want = `redrive.yaml:3: queues.orders.wrokers: no such field; did you mean workers?; the fields are dead_letter, expired, policy, retention, ttr, workers
+redrive.yaml:3: queues.orders.ttr: must be a duration with its unit, for example 5s, not 5
+redrive.yaml:4: queues.mail.policy: there is no policy "sidekik"; did you mean sidekiq?; available are ojs, daycry, yii2, initphp, sidekiq
+redrive.yaml:6: types.email.*.max_attempts: no such field; it is a field of the policy, so write it below policy:
+redrive.yaml:7: policy.initial_interval: must be a duration in quotes, for example "5s", not 5
+redrive.yaml:9: handlers.a.http.timeout: "5" has no unit; write for example 5s`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	_, err = Parse("redrive.yaml", []byte("policy: {max_attempts: 0}"))
+	if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Field != "policy.max_attempts" || !strings.Contains(wrong.Problem, "write 1") {
+		t.Errorf("max_attempts: 0 gave %v", err)
+	}
+}
+
+// The policies of places are checked together when everything could be read.
+func TestParse_TellsAllPoliciesThatCannotBe(t *testing.T) {
+	_, err := Parse("redrive.yaml", []byte(`
+queues:
+  a: {policy: {max_interval: 1ms}}
+  b: {policy: {coefficient: 0.5}}
+types:
+  t: {policy: {max_attempts: -1}}
+`))
+	all, ok := errors.AsType[Errors](err)
+	if !ok || len(all) != 3 || all[0].Line != 3 || all[1].Line != 4 || all[2].Line != 6 {
+		t.Errorf("got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -38,25 +39,24 @@ func TestParse_DeadLettersThatCannotBe(t *testing.T) {
 		{"blank file", hook(`url: "https://h/", secret_file: "` + dir + `/blank"`), place + ".secret_file: the secret is empty or blank"},
 		{"a secret that is a number", hook(`url: "https://h/", secret: 31337`), place + ".secret: must be a string; put it in quotes"},
 		{"a secret in a list", hook(`url: "https://h/", secret: [s3cret]`), place + ".secret: must be a string; put it in quotes"},
-		{"no such variable", hook(`url: "https://h/", secret_env: REDRIVE_NOTHING`), place + `.secret_env: the environment has no "REDRIVE_NOTHING"`},
-		{"empty variable", hook(`url: "https://h/", secret_env: REDRIVE_EMPTY`), place + `.secret_env: the environment has no "REDRIVE_EMPTY", or it is empty`},
+		{"no such variable", hook(`url: "https://h/", secret_env: REDRIVE_NOTHING`), place + `.secret_env: the environment variable "REDRIVE_NOTHING" is missing or empty`},
+		{"empty variable", hook(`url: "https://h/", secret_env: REDRIVE_EMPTY`), place + `.secret_env: the environment variable "REDRIVE_EMPTY" is missing or empty`},
 		{"no such file", hook(`url: "https://h/", secret_file: "` + dir + `/none"`), place + ".secret_file: "},
 		{"empty file", hook(`url: "https://h/", secret_file: "` + dir + `/empty"`), place + ".secret_file: the secret is empty"},
 		{"long file", hook(`url: "https://h/", secret_file: "` + dir + `/long"`), place + ".secret_file: "},
-		{"a device", hook(`url: "https://h/", secret_file: /dev/zero`), place + `.secret_file: "/dev/zero" is no file`},
+		{"a device", hook(`url: "https://h/", secret_file: /dev/zero`), place + `.secret_file: "/dev/zero" is not a readable file`},
 		{"address", hook(`url: "ftp://user:s3cret@h/", secret: s3cret`), place + ".url: is not an address"},
 		{"address of nobody", hook(`url: "https:///x", secret: s3cret`), place + ".url: is not an address"},
-		{"the whole is an address", "queues:\n  a:\n    dead_letter:\n      webhook: https://user:s3cret@h/", place + ": must be a mapping, as name: value"},
+		{"the whole is an address", "queues:\n  a:\n    dead_letter:\n      webhook: https://user:s3cret@h/", place + ": must be a mapping (name: value)"},
 		{"timeout", hook(`url: "https://h/", secret: s3cret, timeout: 0s`), place + ".timeout: must be longer than zero"},
-		{"attempts", hook(`url: "https://h/", secret: s3cret, attempts: 11`), place + ".attempts: 11 is not a number of requests, 1 to 10"},
-		{"tries that take too long", hook(`url: "https://h/", secret: s3cret, timeout: 10s`), place + ".timeout: tries: 3, of 10s each, and the pauses between them, up to 2.25s, do not fit into the 24s that a dead letter has"},
-		{"tries that are too many", hook(`url: "https://h/", secret: s3cret, attempts: 5`), place + ".attempts: tries: 5, of 7s each, and the pauses between them, up to 11.25s, do not fit"},
-		{"a try without end", hook(`url: "https://h/", secret: s3cret, timeout: 87600h, attempts: 2`), place + ".attempts: tries: 2, of 87600h0m0s each"},
+		{"attempts", hook(`url: "https://h/", secret: s3cret, attempts: 11`), place + ".attempts: 11 is not a valid number of requests; use 1 to 10"},
+		{"tries that take too long", hook(`url: "https://h/", secret: s3cret, timeout: 10s`), place + ".timeout: 3 attempts of 10s each and the pauses between them, up to 2.25s, take longer than the 24s allowed for a dead letter"},
+		{"tries that are too many", hook(`url: "https://h/", secret: s3cret, attempts: 5`), place + ".attempts: 5 attempts of 7s each and the pauses between them, up to 11.25s, take longer"},
+		{"a try without end", hook(`url: "https://h/", secret: s3cret, timeout: 87600h, attempts: 2`), place + ".attempts: 2 attempts of 87600h0m0s each"},
 		{"switched off", "queues:\n  a:\n    dead_letter: {enabled: false, webhook: {url: 'https://h/', secret: s3cret}}", "redrive.yaml:3: queues.a.dead_letter: is not enabled"},
-		{"age", "dead_letter: {retention: {age: 0d}}", "redrive.yaml:1: dead_letter.retention.age: must be longer than zero"},
 		{"short age", "dead_letter: {retention: {age: 59s}}", "redrive.yaml:1: dead_letter.retention.age: 59s is shorter than a minute"},
-		{"count", "dead_letter: {retention: {count: 0}}", "redrive.yaml:1: dead_letter.retention.count: 0 is not a number of dead letters"},
-		{"unknown", "dead_letter: {enabled: false}", "redrive.yaml:1: dead_letter.enabled: no such field; known are retention"},
+		{"count", "dead_letter: {retention: {count: 0}}", "redrive.yaml:1: dead_letter.retention.count: 0 is less than 1; leave the field out"},
+		{"unknown", "dead_letter: {enabled: false}", "redrive.yaml:1: dead_letter.enabled: no such field; the fields are retention"},
 		{"expired", "queues: {a: {expired: retry}}", "redrive.yaml:1: queues.a.expired: \"retry\" is unknown; use dead_letter or discard"},
 	}
 	for _, test := range tests {
@@ -98,13 +98,66 @@ func TestSecret_IsShownByNothing(t *testing.T) {
 	}
 }
 
-func TestDefault_KeepsDeadLettersForHalfAYear(t *testing.T) {
+func TestDefault_KeepsDeadLettersForHalfAYearWhateverTheirNumber(t *testing.T) {
 	c := Default()
-	if c.Retention() != (retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "dead_letter" {
+	want := retention.Limits{
+		Ages:   retention.Ages{retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.Discarded: 30 * day, retention.DeadLetters: 180 * day},
+		Queues: map[string]retention.Ages{}, Types: map[string]retention.Ages{}, Trash: 7 * day, Said: map[retention.Kind]bool{},
+	}
+	if !reflect.DeepEqual(c.Retention(), want) || c.Expired("any") != "dead_letter" {
 		t.Errorf("retention %+v, expired %s", c.Retention(), c.Expired("any"))
 	}
-	c = parse(t, "expired: discard\ndead_letter: {retention: {age: P7D}}\nqueues: {a: {expired: dead_letter}}")
-	if c.Retention() != (retention.Limits{Age: 7 * 24 * time.Hour, Count: 10_000, Trash: 7 * 24 * time.Hour}) || c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
-		t.Errorf("retention %+v, expired %s and %s", c.Retention(), c.Expired("any"), c.Expired("a"))
+	c = parse(t, "expired: discard\nqueues: {a: {expired: dead_letter}}")
+	if c.Expired("any") != "discard" || c.Expired("a") != "dead_letter" {
+		t.Errorf("expired %s and %s", c.Expired("any"), c.Expired("a"))
+	}
+}
+
+func TestRetention_IsSaidForAllForAQueueAndForAType(t *testing.T) {
+	r := parse(t, `
+retention: {completed: P1D, cancelled: 0, discarded: 0s, max_dead_letters: 5000}
+queues: {orders: {retention: {completed: 12h, dead_letters: 0}}}
+types: {report.*: {retention: {completed: 90d}}}
+`).Retention()
+	for _, test := range []struct {
+		kind       retention.Kind
+		queue, typ string
+		want       time.Duration
+	}{
+		{retention.Completed, "mail", "a", day}, {retention.Completed, "orders", "a", 12 * time.Hour}, {retention.Completed, "orders", "report.daily", 90 * day},
+		{retention.Cancelled, "mail", "a", 0}, {retention.Discarded, "mail", "a", 0},
+		{retention.DeadLetters, "mail", "a", 180 * day}, {retention.DeadLetters, "orders", "a", 0},
+	} {
+		if got := r.Age(test.kind, test.queue, test.typ); got != test.want {
+			t.Errorf("%s of %s in %s are kept for %v, want %v", test.kind, test.typ, test.queue, got, test.want)
+		}
+	}
+	if r.Count != 5000 {
+		t.Errorf("%d dead letters are kept, want 5000", r.Count)
+	}
+}
+
+func TestRetention_OfDeadLettersCanBeWrittenInTheirSection(t *testing.T) {
+	r := parse(t, "dead_letter: {retention: {age: P7D, count: 300}}").Retention()
+	if r.Ages[retention.DeadLetters] != 7*day || r.Ages[retention.Completed] != 7*day || r.Count != 300 {
+		t.Errorf("retention %+v", r)
+	}
+}
+
+func TestParse_RetentionThatCannotBe(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"retention: {completed: 59s}", "redrive.yaml:1: retention.completed: 59s is shorter than a minute"},
+		{"retention: {completed: 7}", "redrive.yaml:1: retention.completed: must be a duration with its unit, for example 7s, not 7"},
+		{"retention: {completed: -1d}", "redrive.yaml:1: retention.completed: "},
+		{"retention: {done: 7d}", "redrive.yaml:1: retention.done: no such field; the fields are cancelled, completed, dead_letters, discarded, max_dead_letters"},
+		{"retention: {max_dead_letters: 0}", "redrive.yaml:1: retention.max_dead_letters: 0 is less than 1; leave the field out"},
+		{"queues:\n  a:\n    retention: {max_dead_letters: 9}", "redrive.yaml:3: queues.a.retention.max_dead_letters: no such field"},
+		{"types:\n  a.*:\n    retention: {completed: 1s}", "redrive.yaml:3: types.a.*.retention.completed: 1s is shorter"},
+		{"retention: {dead_letters: 7d}\ndead_letter: {retention: {age: 8d}}", "redrive.yaml:2: dead_letter.retention.age: is also set as retention.dead_letters"},
+		{"dead_letter: {retention: {count: 8}}\nretention: {max_dead_letters: 9}", "redrive.yaml:2: retention.max_dead_letters: is also set as dead_letter.retention.count"},
+	} {
+		if _, err := Parse("redrive.yaml", []byte(test.text)); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s\n%v, want\n%s…", test.text, err, test.want)
+		}
 	}
 }

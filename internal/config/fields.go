@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"redrive/internal/clip"
 	"redrive/internal/envelope"
 	"redrive/internal/handler"
@@ -21,11 +23,8 @@ import (
 
 // read reads the whole file, section by section. It checks each value by
 // itself; what they say together is checked later, see [Parse].
-func (c *Config) read(data []byte) error {
-	root, err := c.file.parse(data)
-	if err != nil || root.node == nil {
-		return err
-	}
+func (c *Config) read(root value) error {
+	c.noteSections(root)
 	return root.fields(map[string]func(value) error{
 		"policy":       into(&c.policy, value.policy),
 		"policies":     c.readPolicies,
@@ -34,6 +33,7 @@ func (c *Config) read(data []byte) error {
 		"ttr":          into(&c.ttr, positive),
 		"expired":      into(&c.expired, expired),
 		"dead_letter":  c.readDeadLetter,
+		"retention":    c.readRetention,
 		"redaction":    c.readRedaction,
 		"rules":        c.readRules,
 		"unknown_type": into(&c.UnknownType, word(retry.Unknown.Valid, "unknown; use hold, fail, dead_letter or delete")),
@@ -41,7 +41,7 @@ func (c *Config) read(data []byte) error {
 		"access":       c.readAccess,
 		"limits":       c.readLimits,
 		"base_path": into(&c.basePath,
-			word(IsBasePath, "not a path as /redrive: letters, digits, . _ - and slashes, without one at the end")),
+			word(IsBasePath, "not a path such as /redrive: use letters, digits, . _ - and slashes, without one at the end")),
 		"queues":   c.readQueues,
 		"types":    c.readTypes,
 		"handlers": c.readHandlers,
@@ -79,6 +79,10 @@ func (c *Config) readQueues(v value) error {
 			"ttr":         into(&q.ttr, positive),
 			"expired":     into(&q.expired, expired),
 			"dead_letter": q.readDeadLetter,
+			"retention": func(v value) (err error) {
+				c.retention.Queues[name], err = readAges(v)
+				return err
+			},
 		})
 		c.queues[name] = q
 		return err
@@ -90,16 +94,16 @@ func (c *Config) readQueues(v value) error {
 func (c *Config) readPolicies(v value) error {
 	return v.entries(func(name string, v value) (err error) {
 		if _, taken := retry.Preset(name); taken {
-			return v.wrong("is the name of a preset, which cannot be changed; take another name, with use: %s in it", name)
+			return v.wrong("is the name of a preset, which cannot be changed; choose another name, and write use: %s in it", name)
 		}
 		if name == "default" {
-			return v.wrong("is what people call the field policy of this file; write it there, or take another name")
+			return v.wrong("is reserved for the field policy of this file; write the policy there, or choose another name")
 		}
 		if job.CheckQueue(name) != nil {
 			return v.wrong("is not the name of a policy: letters, digits, dot, dash and underscore")
 		}
 		if len(c.policies) == retry.MaxEntries {
-			return v.wrong("is one policy more than %d", retry.MaxEntries)
+			return v.wrong("exceeds the limit of %d policies", retry.MaxEntries)
 		}
 		c.policies[name], err = v.policy()
 		return err
@@ -116,6 +120,10 @@ func (c *Config) readTypes(v value) error {
 		err := v.fields(map[string]func(value) error{
 			"policy": into(&k.policy, value.policy),
 			"ttr":    into(&k.ttr, positive),
+			"retention": func(v value) (err error) {
+				c.retention.Types[pattern], err = readAges(v)
+				return err
+			},
 		})
 		c.types[pattern] = k
 		return err
@@ -142,18 +150,6 @@ func (c *Config) readHandlers(v value) error {
 	})
 }
 
-// readHTTP reads a service that does the work of a job.
-func readHTTP(v value) (h handler.HTTP, err error) {
-	err = v.fields(map[string]func(value) error{
-		"url":     into(&h.URL, value.text),
-		"timeout": into(&h.Timeout, positive),
-	})
-	if err == nil && h.URL == "" {
-		err = v.wrong("needs a url, as http://127.0.0.1:9000/email")
-	}
-	return h, err
-}
-
 // readExec reads a program that does the work of a job; there is no shell, so
 // it is a list.
 func readExec(v value) (e handler.Exec, err error) {
@@ -162,7 +158,7 @@ func readExec(v value) (e handler.Exec, err error) {
 		"timeout": into(&e.Timeout, positive),
 	})
 	if err == nil && len(e.Command) == 0 {
-		err = v.wrong("needs a command, as [/usr/local/bin/report, --quick]")
+		err = v.wrong("needs a command, for example [/usr/local/bin/report, --quick]")
 	}
 	return e, err
 }
@@ -175,7 +171,7 @@ func checkPattern(pattern string, v value) error {
 	}
 	name := strings.TrimSuffix(pattern, ".*")
 	if name == "" || strings.Contains(name, "*") {
-		return v.wrong(`is not a pattern; write a job type, or a prefix as "report.*"`)
+		return v.wrong(`is not a pattern; write a job type, or a prefix such as "report.*"`)
 	}
 	return nil
 }
@@ -216,7 +212,7 @@ func workers(v value) (int, error) { return v.upTo(maxWorkers, "workers") }
 func (v value) upTo(most int, of string) (int, error) {
 	n, err := v.integer()
 	if err == nil && (n < 1 || n > most) {
-		err = v.wrong("%d is not a number of %s, 1 to %d", n, of, most)
+		err = v.wrong("%d is not a valid number of %s; use 1 to %d", n, of, most)
 	}
 	return n, err
 }
@@ -243,6 +239,10 @@ func positive(v value) (time.Duration, error) {
 
 // span is a duration, zero included.
 func span(v value) (time.Duration, error) {
+	switch n := v.node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		return 0, v.wrong("must be a duration with its unit, for example %ss, not %s", n, n)
+	}
 	s, err := v.text()
 	if err != nil {
 		return 0, err
@@ -267,6 +267,9 @@ func (v value) policy() (retry.Patch, error) {
 		return retry.Patch{}, err
 	}
 	patch, err := wire.DecodePatch(data)
+	if n := patch.MaxAttempts; err == nil && n != nil && *n == 0 {
+		err = invalid.Errorf("max_attempts", "0 is not possible, because every job runs at least once; write 1 to run it once and never again")
+	}
 	switch field := fieldOf(err); {
 	case err == nil:
 		return patch, nil

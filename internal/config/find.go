@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/retry"
 )
 
@@ -17,6 +18,7 @@ import (
 // "type:email.send", or a policy of the file or a preset by its name. The ttr
 // is zero where the name says nothing about it.
 func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
+	c = c.now()
 	var m merged
 	switch kind, place, colon := strings.Cut(name, ":"); {
 	case name == "default":
@@ -36,8 +38,9 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 	default:
 		var ok bool
 		if m.policy, ok = c.Named(name); !ok {
-			return retry.Policy{}, 0, fmt.Errorf("there is no policy %q; there are %s, default, queue:NAME and type:NAME",
-				clip.Text(name, 64), strings.Join(slices.Concat(retry.Presets(), c.policyNames()), ", "))
+			names := slices.Concat(retry.Presets(), c.policyNames())
+			return retry.Policy{}, 0, fmt.Errorf("there is no policy %q%s; available are %s, default, queue:NAME and type:NAME",
+				clip.Text(name, 64), invalid.DidYouMean(name, names), strings.Join(names, ", "))
 		}
 	}
 	return m.policy, m.ttr, nil
@@ -58,6 +61,7 @@ func orOneOf(prefix string, names []string) string {
 // or those fields below "policy". What it does not say is said by the default.
 // It returns an *Error about the file, unless the file cannot be read.
 func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
+	c = c.now()
 	data, err := readFile(path)
 	if err != nil {
 		return retry.Policy{}, fmt.Errorf("read the policy: %w", err)
@@ -67,7 +71,7 @@ func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 		return retry.Policy{}, err
 	}
 	if v.node == nil {
-		return retry.Policy{}, &Error{File: path, Problem: "is empty; write the fields of a policy, as max_attempts: 5"}
+		return retry.Policy{}, &Error{File: path, Problem: "is empty; write the fields of a policy, for example max_attempts: 5"}
 	}
 	if v, err = v.below("policy"); err != nil {
 		return retry.Policy{}, err

@@ -40,7 +40,7 @@ func TestFind_TakesEveryNameThatAPersonWrites(t *testing.T) {
 }
 
 func TestParse_KeepsTheNameOfTheDefault(t *testing.T) {
-	if _, err := Parse("redrive.yaml", []byte("policies:\n  default: {max_attempts: 8}\n")); err == nil || !strings.HasPrefix(err.Error(), "redrive.yaml:2: policies.default: is what people call") {
+	if _, err := Parse("redrive.yaml", []byte("policies:\n  default: {max_attempts: 8}\n")); err == nil || !strings.HasPrefix(err.Error(), "redrive.yaml:2: policies.default: is reserved for the field policy") {
 		t.Errorf("a policy named default: %v", err)
 	}
 }
@@ -48,7 +48,7 @@ func TestParse_KeepsTheNameOfTheDefault(t *testing.T) {
 func TestFind_SaysWhatThereIs(t *testing.T) {
 	c := parse(t, full+"policies:\n  patient: {use: daycry}\n")
 	for name, want := range map[string]string{
-		"":            `there is no policy ""; there are ojs, daycry, yii2, initphp, sidekiq, patient, default, queue:NAME and type:NAME`,
+		"":            `there is no policy ""; available are ojs, daycry, yii2, initphp, sidekiq, patient, default, queue:NAME and type:NAME`,
 		"fast":        `there is no policy "fast"`,
 		"queue:order": `does not mention the queue "order": its jobs have the policy default; it mentions queue:mail, queue:orders`,
 		"type:sms":    `does not mention the type "sms": its jobs have the policy of their queue; it mentions type:email.*, type:email.send`,

@@ -79,7 +79,7 @@ func between(least, most int) func(value) (int, error) {
 	return func(v value) (int, error) {
 		n, err := v.integer()
 		if err == nil && (n < least || n > most) {
-			err = v.wrong("%d is not a number from %d to %d", n, least, most)
+			err = v.wrong("%d is out of range; use %d to %d", n, least, most)
 		}
 		return n, err
 	}
@@ -102,7 +102,7 @@ func sizeBetween(least, most int) func(value) (int, error) {
 				return bytes, nil
 			}
 		}
-		return 0, v.wrong("is not a size from %s to %s, written like 64MiB", sizeText(least), sizeText(most))
+		return 0, v.wrong("is not a size from %s to %s, for example 64MiB", sizeText(least), sizeText(most))
 	}
 }
 

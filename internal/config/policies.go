@@ -2,7 +2,7 @@ package config
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -119,11 +119,12 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 	}
 	patch, ok := c.policies[name]
 	if !ok {
-		return nil, &invalid.Error{Field: "use", Problem: fmt.Sprintf("there is no policy %q; there are %s",
-			clip.Text(name, 64), strings.Join(append(retry.Presets(), c.policyNames()...), ", "))}
+		names := append(retry.Presets(), c.policyNames()...)
+		return nil, invalid.Errorf("use", "there is no policy %q%s; available are %s",
+			clip.Text(name, 64), invalid.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 	if slices.Contains(way, name) {
-		return nil, &invalid.Error{Field: "use", Problem: "goes round in a circle: " + strings.Join(append(way, name), " uses ")}
+		return nil, &invalid.Error{Field: "use", Problem: "refers to itself: " + strings.Join(append(way, name), " uses ")}
 	}
 	beneath, err := c.named(origin, patch.Use, append(way, name))
 	return append(beneath, newStep(origin, patch)), err
@@ -132,7 +133,7 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 func (c *Config) policyNames() []string { return slices.Sorted(maps.Keys(c.policies)) }
 
 // link turns what the places say into steps, once every policy has its name.
-func (c *Config) link() (err error) {
+func (c *Config) link() error {
 	if err := c.linkPolicies(); err != nil {
 		return err
 	}
@@ -140,24 +141,26 @@ func (c *Config) link() (err error) {
 	for field := range fields(retry.Patch{}) {
 		c.built.origins[field] = "built_in"
 	}
+	var err error
+	var all []error
 	if c.defaults, err = c.steps("default", c.policy); err != nil {
-		return c.misused("policy", err)
+		all = append(all, c.misused("policy", err))
 	}
 	for _, name := range c.Queues() {
 		q := c.queues[name]
 		if q.steps, err = c.steps("queue:"+name, q.policy); err != nil {
-			return c.misused("queues."+name+".policy", err)
+			all = append(all, c.misused("queues."+name+".policy", err))
 		}
 		c.queues[name] = q
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
 		k := c.types[pattern]
 		if k.steps, err = c.steps("type:"+pattern, k.policy); err != nil {
-			return c.misused("types."+pattern+".policy", err)
+			all = append(all, c.misused("types."+pattern+".policy", err))
 		}
 		c.types[pattern] = k
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // linkPolicies looks for names that nothing has, then for circles.
@@ -226,6 +229,7 @@ func (c *Config) patterns(typ string) []string {
 // *invalid.Error whose field is as in a request ("policy.max_attempts",
 // "ttr"), or a *rules.Refused; then the job is as it was.
 func (c *Config) Admit(j *job.Job, patch retry.Patch) error {
+	c = c.now()
 	_, err := c.admit(j, patch)
 	return err
 }
@@ -267,6 +271,7 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 // the job has them. It returns a *invalid.Error whose field is as in a
 // request ("policy.max_attempts").
 func (c *Config) Override(j job.Job, patch retry.Patch) (retry.Policy, job.Origins, error) {
+	c = c.now()
 	said, err := c.steps("replay", patch)
 	if err != nil {
 		return retry.Policy{}, nil, under("policy", err)
@@ -282,6 +287,7 @@ func (c *Config) Override(j job.Job, patch retry.Patch) (retry.Policy, job.Origi
 // Complete is Admit for a job that is set aside before it ran: no rule is
 // asked.
 func (c *Config) Complete(j *job.Job) (err error) {
+	c = c.now()
 	*j, err = c.complete(*j, j.Timeout, nil)
 	return err
 }
@@ -311,7 +317,10 @@ func (c *Config) change(change rules.Change, ttr time.Duration, own []step) (job
 
 // Policy is the policy of a job of this queue that says nothing itself and
 // whose type says nothing.
-func (c *Config) Policy(queue string) retry.Policy { return c.base(queue, "").policy }
+func (c *Config) Policy(queue string) retry.Policy {
+	c = c.now()
+	return c.base(queue, "").policy
+}
 
 // NamedPolicy is a policy of the section policies.
 type NamedPolicy struct {
@@ -322,6 +331,7 @@ type NamedPolicy struct {
 // NamedPolicies are the policies to which the file gives names, in the order of
 // their names.
 func (c *Config) NamedPolicies() []NamedPolicy {
+	c = c.now()
 	var all []NamedPolicy
 	for _, name := range c.policyNames() {
 		policy, _ := c.Named(name)
@@ -332,6 +342,7 @@ func (c *Config) NamedPolicies() []NamedPolicy {
 
 // Named is the policy of that name, of the file or a preset.
 func (c *Config) Named(name string) (retry.Policy, bool) {
+	c = c.now()
 	steps, err := c.named("", name, nil)
 	if name == "" || err != nil {
 		return retry.Policy{}, false
@@ -354,6 +365,7 @@ type PolicyInUse struct {
 // PoliciesInUse are the default, and the policies of the queues and the types
 // that the file mentions, in order.
 func (c *Config) PoliciesInUse() []PolicyInUse {
+	c = c.now()
 	use := func(queue, typ string, m merged) PolicyInUse {
 		return PolicyInUse{queue, typ, m.policy, m.ttr}
 	}
@@ -370,25 +382,29 @@ func (c *Config) PoliciesInUse() []PolicyInUse {
 // sample is a type of job to which a pattern applies.
 func sample(pattern string) string { return strings.Replace(pattern, "*", "any", 1) }
 
-// check tries every combination that a job can meet.
+// check tries every combination that a job can meet. What is wrong with the policy
+// of all jobs would be wrong everywhere, and is said once.
 func (c *Config) check() error {
 	if err := c.base("", "").policy.Validate(); err != nil {
 		return c.Locate(under("policy", err))
 	}
-	for _, named := range c.NamedPolicies() {
-		if err := named.Policy.Validate(); err != nil {
-			return c.Locate(under("policies."+named.Name, err))
+	var all []error
+	wrong := func(place string, err error) bool {
+		if err != nil {
+			all = append(all, c.Locate(under(place, err)))
 		}
+		return err != nil
+	}
+	for _, named := range c.NamedPolicies() {
+		wrong("policies."+named.Name, named.Policy.Validate())
 	}
 	for _, name := range append([]string{""}, c.Queues()...) {
-		if err := c.Policy(name).Validate(); err != nil {
-			return c.Locate(under("queues."+name+".policy", err))
+		if wrong("queues."+name+".policy", c.Policy(name).Validate()) {
+			continue
 		}
 		for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
-			if err := c.base(name, sample(pattern)).policy.Validate(); err != nil {
-				return c.Locate(under("types."+pattern+".policy", err))
-			}
+			wrong("types."+pattern+".policy", c.base(name, sample(pattern)).policy.Validate())
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }

@@ -165,20 +165,20 @@ func TestParse_PoliciesThatCannotBe(t *testing.T) {
 		many += fmt.Sprintf("  p%d: {max_attempts: 1}\n", n)
 	}
 	tests := []struct{ name, text, want string }{
-		{"unknown", "policy: fast", `redrive.yaml:1: policy: there is no policy "fast"; there are ojs, daycry, yii2, initphp, sidekiq`},
+		{"unknown", "policy: fast", `redrive.yaml:1: policy: there is no policy "fast"; available are ojs, daycry, yii2, initphp, sidekiq`},
 		{"unknown with fields", "queues:\n  a:\n    policy:\n      max_attempts: 2\n      use: fast", `redrive.yaml:5: queues.a.policy.use: there is no policy "fast"`},
 		{"unknown of a type", "types:\n  a: {policy: fast}", `redrive.yaml:2: types.a.policy: there is no policy "fast"`},
-		{"unknown of a policy", "policies:\n  a: {use: b}\n  b: {use: fast}", `redrive.yaml:3: policies.b.use: there is no policy "fast"; there are ojs, daycry, yii2, initphp, sidekiq, a, b`},
+		{"unknown of a policy", "policies:\n  a: {use: b}\n  b: {use: fast}", `redrive.yaml:3: policies.b.use: there is no policy "fast"; available are ojs, daycry, yii2, initphp, sidekiq, a, b`},
 		{"unknown of a rule", "rules:\n  before_enqueue:\n    - name: a\n      when: true\n      policy: fast", `redrive.yaml:5: rules.before_enqueue[0].policy: there is no policy "fast"`},
-		{"itself", "policies:\n  a: a", `redrive.yaml:2: policies.a: goes round in a circle: a uses a`},
-		{"a circle", "policies:\n  a: {use: b}\n  b: {use: c}\n  c: {use: a}", `redrive.yaml:2: policies.a.use: goes round in a circle: a uses b uses c uses a`},
+		{"itself", "policies:\n  a: a", `redrive.yaml:2: policies.a: refers to itself: a uses a`},
+		{"a circle", "policies:\n  a: {use: b}\n  b: {use: c}\n  c: {use: a}", `redrive.yaml:2: policies.a.use: refers to itself: a uses b uses c uses a`},
 		{"shadows a preset", "policies:\n  daycry: {max_attempts: 2}", `redrive.yaml:2: policies.daycry: is the name of a preset`},
 		{"name", "policies:\n  a b: {max_attempts: 2}", `redrive.yaml:2: policies.a b: is not the name of a policy`},
 		{"field", "policies:\n  a:\n    use: ojs\n    max_interval: 1ms", `redrive.yaml:4: policies.a.max_interval: 1ms is shorter`},
 		{"no name", "policy: {use: ''}", `redrive.yaml:1: policy.use: must name a policy`},
 		{"use of another kind", "policy: {use: 1}", `redrive.yaml:1: policy.use: must be the name of a policy`},
 		{"of a rule", "policy:\n  initial_interval: 1m\nrules:\n  before_enqueue:\n    - {name: a, when: true, policy: {max_interval: 1s}}", `redrive.yaml:5: rules.before_enqueue[0].policy.max_interval: 1s is shorter`},
-		{"too many", many, `redrive.yaml:102: policies.p100: is one policy more than 100`},
+		{"too many", many, `redrive.yaml:102: policies.p100: exceeds the limit of 100 policies`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

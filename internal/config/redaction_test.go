@@ -33,9 +33,9 @@ trash: {age: 3d}
 
 func TestRedaction_SaysWhatIsWrongAndWhere(t *testing.T) {
 	for text, want := range map[string]string{
-		"redaction:\n  keys:\n  - +pan\n  - -nothing":   `:4: redaction.keys[1]: "-nothing" takes out a name that is not hidden`,
-		"redaction:\n  paths: [customer]":               `:2: redaction.paths[0]: "customer" is not a path as`,
-		"redaction:\n  types:\n    a: [\"$.b\", \"$\"]": `:3: redaction.types.a[1]: "$" is not a path as`,
+		"redaction:\n  keys:\n  - +pan\n  - -nothing":   `:4: redaction.keys[1]: "-nothing" removes a name that is not hidden`,
+		"redaction:\n  paths: [customer]":               `:2: redaction.paths[0]: "customer" is not a path such as`,
+		"redaction:\n  types:\n    a: [\"$.b\", \"$\"]": `:3: redaction.types.a[1]: "$" is not a path such as`,
 		"redaction:\n  types: {\"\": []}":               `is not a job type`,
 		"redaction: [a]":                                `:1: redaction: `,
 		"redaction: {key: []}":                          `redaction.key`,

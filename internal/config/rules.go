@@ -169,7 +169,7 @@ func readExample(v value) (example, error) {
 		return e, v.wrong("job.queue: %s", problem(err))
 	}
 	if len(e.expect) == 0 {
-		return e, v.wrong("expects nothing; write expect: {rule: NAME}, or none")
+		return e, v.wrong("has no expectation; write expect: {rule: NAME}, or none")
 	}
 	return e, nil
 }
@@ -213,7 +213,7 @@ func failure(v value) (job.Outcome, error) {
 	failed := func(o job.Outcome) bool {
 		return slices.Contains([]job.Outcome{job.Failed, job.Panicked, job.TimedOut, job.Lost}, o)
 	}
-	return word(failed, "no failure; use failed, panicked, timed_out or lost")(v)
+	return word(failed, "not a failure; use failed, panicked, timed_out or lost")(v)
 }
 
 // readError reads what the handler said when it failed.

@@ -2,8 +2,6 @@ package config
 
 import (
 	"bytes"
-	"fmt"
-	"io"
 	"net/netip"
 	"net/textproto"
 	"net/url"
@@ -13,6 +11,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/clip"
+	"redrive/internal/httpclient"
 	"redrive/internal/retention"
 	"redrive/internal/webhook"
 )
@@ -65,13 +64,13 @@ func readProxy(v value) (p Proxy, err error) {
 	case err != nil:
 		return p, err
 	case len(p.Networks) == 0:
-		return p, v.wrong("needs networks, as [10.0.0.0/8]: nobody else is believed")
+		return p, v.wrong("needs networks, for example [10.0.0.0/8]: headers are trusted only from there")
 	case p.UserHeader == "":
-		return p, v.wrong("needs a user_header, as X-Forwarded-User")
+		return p, v.wrong("needs a user_header, for example X-Forwarded-User")
 	case (p.RoleHeader == "") != (len(p.Roles) == 0):
 		return p, v.wrong("needs role_header and roles together: the header names groups, and roles says what each may do")
 	case p.Role == "" && len(p.Roles) == 0:
-		return p, v.wrong("needs a role for everybody, as role: viewer, or role_header and roles")
+		return p, v.wrong("needs a role for everyone, for example role: viewer, or role_header and roles")
 	case p.UserHeader == p.RoleHeader:
 		return p, v.wrong("needs two different headers for user_header and role_header")
 	}
@@ -90,9 +89,9 @@ func network(v value) (n netip.Prefix, err error) {
 	}
 	switch {
 	case err != nil || n.Addr().Zone() != "" || n.Addr().Is4In6():
-		return n, v.wrong("%q is not a network as 10.0.0.0/8, or an address", clip.Text(text, 64))
+		return n, v.wrong("%q is not a network such as 10.0.0.0/8, or an address", clip.Text(text, 64))
 	case n.Bits() == 0:
-		return n, v.wrong("%q is everybody; name the proxy's own network", text)
+		return n, v.wrong("%q matches every address; name the proxy's own network", text)
 	}
 	return n.Masked(), nil
 }
@@ -104,11 +103,11 @@ func headerName(v value) (string, error) {
 		return "", err
 	}
 	if s == "" || strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return "", v.wrong("%q is not the name of a header, as X-Forwarded-User", clip.Text(s, 64))
+		return "", v.wrong("%q is not the name of a header such as X-Forwarded-User", clip.Text(s, 64))
 	}
 	switch name := textproto.CanonicalMIMEHeaderKey(s); name {
 	case "Authorization", "Cookie", "Host", "Origin", "X-Forwarded-For", "X-Forwarded-Proto":
-		return "", v.wrong("%s means something else", name)
+		return "", v.wrong("%s has another meaning; use another header", name)
 	default:
 		return name, nil
 	}
@@ -117,7 +116,7 @@ func headerName(v value) (string, error) {
 // role reads a role that a user can have.
 func role(v value) (access.Role, error) {
 	known := func(r access.Role) bool { return access.CheckUserRole(r) == nil }
-	return word(known, "no role; use viewer, operator or admin")(v)
+	return word(known, "not a role; use viewer, operator or admin")(v)
 }
 
 // IsBasePath reports whether s can be a base path; the empty one can.
@@ -138,13 +137,20 @@ func IsBasePath(s string) bool {
 }
 
 const (
-	defaultAge   = 180 * 24 * time.Hour // of a dead letter, as the Open Job Spec has it
-	defaultCount = 10_000
-	defaultTrash = 7 * 24 * time.Hour // of a discarded job
+	day          = 24 * time.Hour
+	defaultTrash = 7 * day // of a job that a person discarded
 
 	maxAttempts = 10
 	maxSecret   = 4 << 10
 )
+
+// defaultAges are how long jobs are kept when the file says nothing. Dead letters
+// follow the Open Job Spec.
+func defaultAges() retention.Ages {
+	return retention.Ages{
+		retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.Discarded: 30 * day, retention.DeadLetters: 180 * day,
+	}
+}
 
 // Webhook is where a queue forwards its dead letters.
 type Webhook struct {
@@ -154,44 +160,86 @@ type Webhook struct {
 }
 
 // Secret is a text that no log and no error shows.
-type Secret struct{ text string }
-
-// Reveal returns the text.
-func (s Secret) Reveal() string { return s.text }
-
-// Format hides the text from package fmt.
-func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(secret)") }
-
-// MarshalText hides the text from everything that writes JSON or logs.
-func (Secret) MarshalText() ([]byte, error) { return []byte("(secret)"), nil }
+type Secret = httpclient.Secret
 
 // Webhook is where a queue forwards its dead letters; ok is false when it keeps
 // them.
 func (c *Config) Webhook(queue string) (w Webhook, ok bool) {
+	c = c.now()
 	if w := c.queues[queue].webhook; w != nil {
 		return *w, true
 	}
 	return Webhook{}, false
 }
 
-// Retention bounds the dead-letter queue and the trash.
-func (c *Config) Retention() retention.Limits { return c.retention }
+// Retention says how long jobs are kept after they ended.
+func (c *Config) Retention() retention.Limits {
+	c = c.now()
+	return c.retention
+}
 
-// readDeadLetter reads the section dead_letter: how long, and how many, dead
-// letters are kept in all queues.
+// readRetention reads the section retention: how long jobs are kept after they
+// ended, and how many dead letters.
+func (c *Config) readRetention(v value) error {
+	return v.fields(c.retentionFields(c.retention.Ages, "dead_letter.retention.age", "dead_letter.retention.count"))
+}
+
+// readDeadLetter reads the section dead_letter, where the retention of dead letters
+// used to be written.
 func (c *Config) readDeadLetter(v value) error {
+	fields := c.retentionFields(c.retention.Ages, "retention.dead_letters", "retention.max_dead_letters")
 	return v.fields(map[string]func(value) error{"retention": func(v value) error {
-		return v.fields(map[string]func(value) error{
-			"age": into(&c.retention.Age, age),
-			"count": into(&c.retention.Count, func(v value) (int64, error) {
-				n, err := v.integer()
-				if err == nil && n < 1 {
-					err = v.wrong("%d is not a number of dead letters, at least 1", n)
-				}
-				return int64(n), err
-			}),
-		})
+		return v.fields(map[string]func(value) error{"age": fields["dead_letters"], "count": fields["max_dead_letters"]})
 	}})
+}
+
+// retentionFields read what holds for all jobs. The places of dead letters are
+// where else their bounds could be written.
+func (c *Config) retentionFields(ages retention.Ages, otherAge, otherCount string) map[string]func(value) error {
+	fields := ageFields(ages)
+	for name, read := range fields {
+		fields[name] = func(v value) error {
+			c.retention.Said[retention.Kind(name)] = true
+			return read(v)
+		}
+	}
+	fields["dead_letters"] = c.once(otherAge, fields["dead_letters"])
+	fields["max_dead_letters"] = c.once(otherCount, into(&c.retention.Count, func(v value) (int64, error) {
+		n, err := v.integer()
+		if err == nil && n < 1 {
+			err = v.wrong("%d is less than 1; leave the field out to keep any number of dead letters", n)
+		}
+		return int64(n), err
+	}))
+	return fields
+}
+
+// once makes a reader that refuses what was written elsewhere too.
+func (c *Config) once(elsewhere string, read func(value) error) func(value) error {
+	return func(v value) error {
+		if _, ok := c.file.lines[elsewhere]; ok {
+			return v.wrong("is also set as %s; remove one of them", elsewhere)
+		}
+		return read(v)
+	}
+}
+
+// ageFields read how long jobs are kept, by how they ended.
+func ageFields(ages retention.Ages) map[string]func(value) error {
+	fields := map[string]func(value) error{}
+	for _, kind := range retention.Aged() {
+		fields[string(kind)] = func(v value) (err error) {
+			ages[kind], err = ageOrNone(v)
+			return err
+		}
+	}
+	return fields
+}
+
+// readAges reads how long the jobs of one queue or type are kept.
+func readAges(v value) (retention.Ages, error) {
+	ages := retention.Ages{}
+	return ages, v.fields(ageFields(ages))
 }
 
 // readTrash reads the section trash: how long discarded jobs can be restored.
@@ -221,16 +269,6 @@ func readWebhook(v value) (w Webhook, err error) {
 		return w, err
 	}
 	var secrets []Secret
-	secret := func(read func(value) (string, error)) func(value) error {
-		return func(v value) error {
-			text, err := read(v)
-			if err == nil && strings.TrimSpace(text) == "" {
-				err = v.wrong("the secret is empty or blank")
-			}
-			secrets = append(secrets, Secret{text})
-			return err
-		}
-	}
 	asks := v // for more than fits
 	tries := func(read func(value) error) func(value) error {
 		return func(v value) error {
@@ -238,28 +276,42 @@ func readWebhook(v value) (w Webhook, err error) {
 			return read(v)
 		}
 	}
-	err = v.fields(map[string]func(value) error{
-		"url":         into(&w.URL, webhookURL),
-		"secret":      secret(value.hidden),
-		"secret_env":  secret(secretEnv),
-		"secret_file": secret(secretFile),
-		"timeout":     tries(into(&w.Timeout, positive)),
-		"attempts":    tries(into(&w.Attempts, attempts)),
-	})
+	fields := secretFields(&secrets)
+	fields["url"] = into(&w.URL, webhookURL)
+	fields["timeout"] = tries(into(&w.Timeout, positive))
+	fields["attempts"] = tries(into(&w.Attempts, attempts))
+	err = v.fields(fields)
 	switch {
 	case err != nil:
 		return w, err
 	case w.URL == "":
-		return w, v.wrong("needs a url, as https://example.org/dead-letters")
+		return w, v.wrong("needs a url, for example https://example.org/dead-letters")
 	case len(secrets) != 1:
-		return w, v.wrong("needs exactly one of secret, secret_env and secret_file, to sign with")
+		return w, v.wrong("needs exactly one of secret, secret_env and secret_file")
 	case !w.Fits():
-		return w, asks.wrong("tries: %d, of %v each, and the pauses between them, up to %v, do not fit into the %v "+
-			"that a dead letter has; lower timeout or attempts",
+		return w, asks.wrong("%d attempts of %v each and the pauses between them, up to %v, take longer than the %v "+
+			"allowed for a dead letter; lower timeout or attempts",
 			w.Attempts, w.Timeout, w.Pauses(), webhook.Deadline)
 	}
 	w.Secret = secrets[0]
 	return w, nil
+}
+
+// secretFields read the three ways in which a secret can be written.
+func secretFields(all *[]Secret) map[string]func(value) error {
+	secret := func(read func(value) (string, error)) func(value) error {
+		return func(v value) error {
+			text, err := read(v)
+			if err == nil && strings.TrimSpace(text) == "" {
+				err = v.wrong("the secret is empty or blank")
+			}
+			*all = append(*all, httpclient.NewSecret(text))
+			return err
+		}
+	}
+	return map[string]func(value) error{
+		"secret": secret(value.hidden), "secret_env": secret(secretEnv), "secret_file": secret(secretFile),
+	}
 }
 
 // webhookURL never repeats what was written: there may be credentials in it.
@@ -270,7 +322,7 @@ func webhookURL(v value) (string, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		return "", v.wrong("is not an address as https://example.org/dead-letters")
+		return "", v.wrong("is not an address such as https://example.org/dead-letters")
 	}
 	return s, nil
 }
@@ -286,7 +338,7 @@ func secretEnv(v value) (string, error) {
 	}
 	text := os.Getenv(name)
 	if text == "" {
-		err = v.wrong("the environment has no %q, or it is empty", clip.Text(name, 64))
+		err = v.wrong("the environment variable %q is missing or empty", clip.Text(name, 64))
 	}
 	return text, err
 }
@@ -298,7 +350,7 @@ func secretFile(v value) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSecret {
-		return "", v.wrong("%q is no file of at most %d bytes that can be read", clip.Text(name, 200), maxSecret)
+		return "", v.wrong("%q is not a readable file of at most %d bytes", clip.Text(name, 200), maxSecret)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -307,11 +359,22 @@ func secretFile(v value) (string, error) {
 	return string(bytes.TrimRight(data, "\r\n")), nil
 }
 
-// age reads how long dead letters are kept. They are pruned once a minute.
+// age reads how long something is kept. Retention looks once a minute.
 func age(v value) (time.Duration, error) {
 	d, err := positive(v)
 	if err == nil && d < time.Minute {
 		err = v.wrong("%v is shorter than a minute", d)
 	}
 	return d, err
+}
+
+// ageOrNone is age, where 0 keeps for ever.
+func ageOrNone(v value) (time.Duration, error) {
+	if n, err := v.integer(); err == nil && n == 0 {
+		return 0, nil
+	}
+	if d, err := span(v); err == nil && d == 0 {
+		return 0, nil
+	}
+	return age(v)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"redrive/internal/clip"
+	"redrive/internal/invalid"
+	"redrive/internal/retry"
 )
 
 // file remembers where each field stands, for errors that come later.
@@ -91,39 +93,50 @@ func (v value) fields(known map[string]func(value) error) error {
 	return v.entries(func(name string, v value) error {
 		read, ok := known[name]
 		if !ok {
-			return v.wrong("no such field; known are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return v.unknown(name, slices.Sorted(maps.Keys(known)))
 		}
 		return read(v)
 	})
 }
 
+// unknown is the error of a field that does not exist here.
+func (v value) unknown(name string, known []string) error {
+	if _, ofPolicy := fields(retry.Patch{})[name]; ofPolicy && slices.Contains(known, "policy") {
+		return v.wrong("no such field; it is a field of the policy, so write it below policy:")
+	}
+	return v.wrong("no such field%s; the fields are %s", invalid.DidYouMean(name, known), strings.Join(known, ", "))
+}
+
 // entries reads a mapping with any keys, in the order of the file. An empty
-// value is an empty mapping.
+// value is an empty mapping. One entry that is wrong does not keep the others from
+// being read: people see all errors of a file at once.
 func (v value) entries(read func(name string, v value) error) error {
 	if v.node.Type() == ast.NullType {
 		return nil
 	}
 	mapping, ok := v.node.(ast.MapNode)
 	if !ok {
-		return v.want("a mapping, as name: value")
+		return v.want("a mapping (name: value)")
 	}
+	var all []error
 	seen := map[string]bool{}
 	for entry := mapping.MapRange(); entry.Next(); {
 		name, err := v.key(entry.Key())
 		if err != nil {
-			return err
+			all = append(all, err)
+			continue
 		}
 		child := value{entry.Value(), join(v.path, name), v.file}
 		v.file.lines[child.path] = lineOf(entry.Key())
 		if seen[name] {
-			return child.wrong("is written twice")
+			err = child.wrong("is written twice")
+		} else {
+			err = read(name, child)
 		}
 		seen[name] = true
-		if err := read(name, child); err != nil {
-			return err
-		}
+		all = append(all, err)
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // key is the name of an entry. A number, or a word such as true, is taken for the name
@@ -162,7 +175,7 @@ func (v value) hidden() (string, error) {
 // mapping is an error that does not show the value unless it is a mapping.
 func (v value) mapping() error {
 	if _, ok := v.node.(ast.MapNode); !ok {
-		return v.wrong("must be a mapping, as name: value")
+		return v.wrong("must be a mapping (name: value)")
 	}
 	return nil
 }
@@ -199,14 +212,12 @@ func listOf[T any](read func(value) (T, error)) func(value) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}
+		var wrong []error
 		for _, item := range items {
 			entry, err := read(item)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, entry)
+			all, wrong = append(all, entry), append(wrong, err)
 		}
-		return all, nil
+		return all, errors.Join(wrong...)
 	}
 }
 
@@ -217,7 +228,7 @@ func textList(v value) ([]string, error) { return listOf(value.text)(v) }
 func (v value) items() ([]value, error) {
 	list, ok := v.node.(*ast.SequenceNode)
 	if !ok {
-		return nil, v.want("a list, as [a, b]")
+		return nil, v.want("a list such as [a, b]")
 	}
 	items := make([]value, len(list.Values))
 	for i, n := range list.Values {
@@ -269,7 +280,7 @@ func (v value) jsonList() ([]byte, error) {
 func (v value) want(kind string) error {
 	switch v.node.Type() {
 	case ast.AnchorType, ast.AliasType, ast.TagType, ast.MergeKeyType:
-		return v.wrong("anchors, aliases and tags are not supported; write it out")
+		return v.wrong("anchors, aliases and tags are not supported; write the values out")
 	case ast.NullType:
 		return v.wrong("is empty; must be %s", kind)
 	}

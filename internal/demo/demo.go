@@ -56,6 +56,7 @@ type World struct {
 	kinds  []kind
 	mu     sync.Mutex
 	faults []Fault
+	used   bool
 }
 
 // New returns a world in which everything is broken that can be.
@@ -76,11 +77,18 @@ func (w *World) SetFault(name string, broken bool) error {
 	defer w.mu.Unlock()
 	for i := range w.faults {
 		if w.faults[i].Name == name {
-			w.faults[i].Broken = broken
+			w.faults[i].Broken, w.used = broken, true
 			return nil
 		}
 	}
 	return &invalid.Error{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", clip.Text(name, 64))}
+}
+
+// Used reports whether somebody has broken or fixed anything.
+func (w *World) Used() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.used
 }
 
 // broken reports whether a fault is on; the empty name, of kinds that nothing

@@ -2,7 +2,9 @@ package demo_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +26,7 @@ type shop struct {
 	*demo.World
 	*store.Store
 	config *config.Config
+	file   sqlite.File
 }
 
 func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
@@ -32,7 +35,8 @@ func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "demo.db"), Relaxed: true}, OnCommit: changed})
+	file := sqlite.File{Path: filepath.Join(t.TempDir(), "demo.db"), Relaxed: true}
+	s, err := store.Open(t.Context(), store.Options{Database: file, OnCommit: changed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,33 +45,86 @@ func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 			t.Error(err)
 		}
 	})
-	return shop{demo.New(seed, c), s, c}
+	return shop{demo.New(seed, c), s, c, file}
 }
 
 func history(t *testing.T, seed uint64) shop {
 	t.Helper()
 	s := open(t, seed, nil)
-	if err := s.History(t.Context(), s.Store, demo.Desk{Operations: s.Operations, Groups: s.Groups}, now, func(int, int) {}); err != nil {
+	if err := s.past(t.Context(), func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestWorldHistory(t *testing.T) {
-	a, b, c := history(t, 7), history(t, 7), history(t, 8)
-	t.Run("counts about 20,000 jobs, and every counter", func(t *testing.T) { countsSomething(t, a) })
-	t.Run("has failed in different ways", func(t *testing.T) { failedDifferently(t, a) })
-	t.Run("is the same for the same seed", func(t *testing.T) {
-		if x, y := a.Snapshot().Totals, b.Snapshot().Totals; x != y {
-			t.Errorf("the same seed told two stories: %+v and %+v", x, y)
-		}
-		if x, y := newest(t, a, "payments.capture"), newest(t, b, "payments.capture"); x.ID != y.ID || string(x.Payload) != string(y.Payload) {
-			t.Errorf("the newest dead letters differ: %s and %s", x.ID, y.ID)
-		}
-		if x, y := a.Snapshot().Totals, c.Snapshot().Totals; x == y {
-			t.Errorf("two seeds told one story: %+v", x)
+// past writes the shop's history.
+func (s shop) past(ctx context.Context, progress func(done, all int)) error {
+	return s.History(ctx, s.Store, demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: s.config.Redactor().Text}, now, progress)
+}
+
+// beginning writes the first thousands of the jobs of a history, and no more.
+func beginning(t *testing.T, seed uint64) shop {
+	t.Helper()
+	s := open(t, seed, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	err := s.past(ctx, func(done, _ int) {
+		if done >= 3000 {
+			stop()
 		}
 	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want the end that was asked for", err)
+	}
+	return s
+}
+
+func TestWorldHistory(t *testing.T) {
+	s := history(t, 7)
+	t.Run("counts about 20,000 jobs, and every counter", func(t *testing.T) { countsSomething(t, s) })
+	t.Run("has failed in different ways", func(t *testing.T) { failedDifferently(t, s) })
+	t.Run("has operations that ended", func(t *testing.T) { theyOperated(t, s) })
+	t.Run("has groups that people dealt with", func(t *testing.T) { theyJudged(t, s) })
+	t.Run("has a trash", func(t *testing.T) {
+		if n := s.Snapshot().Depths[job.StatusTrashed]; n == 0 {
+			t.Error("the trash is empty")
+		}
+	})
+	t.Run("keeps no secret in an error", func(t *testing.T) {
+		if e := newest(t, s, "crm.push").Error; strings.Contains(e.Message, "sk_demo") || !strings.Contains(e.Message, "api_key=") {
+			t.Errorf("the newest error says %s", e.Message) // and would be another group than that of the engine
+		}
+	})
+	t.Run("is sound", func(t *testing.T) { isSound(t, s) })
+	t.Run("is the same for the same seed", func(t *testing.T) { toldTwice(t, s, history(t, 7)) })
+}
+
+func TestWorldHistory_DiffersWithTheSeed(t *testing.T) {
+	a, b := beginning(t, 7), beginning(t, 8)
+	if x, y := a.Snapshot().Totals, b.Snapshot().Totals; x == y {
+		t.Errorf("two seeds told one story: %+v", x)
+	}
+}
+
+func toldTwice(t *testing.T, a, b shop) {
+	if x, y := a.Snapshot().Totals, b.Snapshot().Totals; x != y {
+		t.Errorf("the same seed told two stories: %+v and %+v", x, y)
+	}
+	if x, y := newest(t, a, "payments.capture"), newest(t, b, "payments.capture"); x.ID != y.ID || string(x.Payload) != string(y.Payload) {
+		t.Errorf("the newest dead letters differ: %s and %s", x.ID, y.ID)
+	}
+}
+
+// isSound asks what dashboard doctor asks.
+func isSound(t *testing.T, s shop) {
+	found, err := store.Examine(t.Context(), s.file)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d checks: %v", len(found), err)
+	}
+	for _, f := range found {
+		if f.Problem != "" {
+			t.Errorf("%s: %s", f.What, f.Problem)
+		}
+	}
 }
 
 func countsSomething(t *testing.T, s shop) {
@@ -185,6 +242,44 @@ func check(t *testing.T, s shop, broken bool) {
 	}
 	if held := s.Snapshot().Depths[job.StatusHeld]; held != 3 {
 		t.Errorf("%d jobs wait for a handler, want 3", held)
+	}
+}
+
+// A receipt has one recipient, whom each of its failures names.
+func TestWorldHandler_FailuresNameTheRecipientOfTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handle, ok := open(t, 1, nil).Handler("email.receipt")
+		if !ok {
+			t.Fatal("there is no handler")
+		}
+		failed := 0
+		for run := range 30 {
+			j := job.Job{Token: job.Token{Run: run}, Type: "email.receipt", Payload: []byte(`{"to":"vera@brightmail.example"}`)}
+			err := handle(t.Context(), j)
+			if err == nil {
+				continue
+			}
+			failed++
+			if !strings.Contains(err.Error(), "<vera@brightmail.example>") {
+				t.Errorf("run %d: %v", run, err)
+			}
+		}
+		if failed == 0 {
+			t.Error("nothing failed")
+		}
+	})
+}
+
+func TestWorldSetFault_IsRemembered(t *testing.T) {
+	w := open(t, 1, nil)
+	if w.Used() {
+		t.Error("a new world was used")
+	}
+	if err := w.SetFault("sms", false); err != nil {
+		t.Fatal(err)
+	}
+	if !w.Used() {
+		t.Error("the fix was forgotten")
 	}
 }
 

@@ -29,24 +29,30 @@ const (
 	workers     = 4
 )
 
+// atOnce is how many jobs come before the workers take them: a few large
+// transactions cost half of many small ones.
+const atOnce = 1000
+
 // History writes the day that ends at now, step by step, through the same
 // calls as the engine and the people at the dashboard. progress is told how many
 // of all jobs are written.
 func (w *World) History(ctx context.Context, store Store, desk Desk, now time.Time, progress func(done, all int)) error {
 	h := history{World: w, store: store, desk: desk, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
 	const earlier = (historyJobs - 60*lastHour) / (23 * 60)
-	for t := now.Add(-day); t.Before(now.Add(-longest)); t = t.Add(h.long) {
+	for t := now.Add(-day); t.Before(now.Add(-longest)); t = t.Add(h.long(t)) {
 		count := earlier + h.random.IntN(3) - 1
-		h.long = time.Minute
-		if now.Sub(t) <= time.Hour {
-			h.long, count = time.Minute/10, lastHour/10
+		if h.inLastHour(t) {
+			count = lastHour / 10
 		}
 		if err := h.step(ctx, t, count); err != nil {
 			return fmt.Errorf("write the demo's history: %w", err)
 		}
 		progress(h.written, historyJobs)
 	}
-	return h.finish(ctx)
+	if err := h.work(ctx, now.Add(-longest)); err != nil {
+		return fmt.Errorf("write the demo's history: %w", err)
+	}
+	return nil
 }
 
 // history is the state of one walk through the day.
@@ -56,13 +62,29 @@ type history struct {
 	desk    Desk
 	random  *rand.Rand
 	now     time.Time
-	long    time.Duration // of the current step
-	written int
-	ended   []job.Settlement // in the step before
+	written int // jobs
+	worked  int // of those, when the workers were last at work
+	claims  int
+	resumed time.Time // when a queue last was
 }
 
-// step enqueues the jobs of one step and runs what is due at its start.
+// inLastHour reports whether something happened in the hour before the demo.
+func (h *history) inLastHour(t time.Time) bool { return h.now.Sub(t) <= time.Hour }
+
+// long is the length of a step.
+func (h *history) long(t time.Time) time.Duration {
+	if h.inLastHour(t) {
+		return time.Minute / 10
+	}
+	return time.Minute
+}
+
+// step lets people act when it is their time, enqueues the jobs of one step, and
+// lets the workers work when enough of them wait.
 func (h *history) step(ctx context.Context, t time.Time, count int) error {
+	if err := h.people(ctx, t); err != nil {
+		return err
+	}
 	jobs := make([]job.Job, count)
 	for i := range jobs {
 		var err error
@@ -73,68 +95,81 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 	if _, err := h.store.Enqueue(ctx, t, jobs); err != nil {
 		return err
 	}
-	h.written += count
-	if err := h.runDue(ctx, t); err != nil {
-		return err
+	if h.written += count; h.written-h.worked < atOnce {
+		return nil
 	}
-	return h.people(ctx, t)
+	return h.work(ctx, t)
 }
 
-// runDue settles what ran before and runs what is due now.
-func (h *history) runDue(ctx context.Context, t time.Time) error {
-	claimed, _, err := h.store.Exchange(ctx, h.ended, h.claim(t))
-	if err != nil {
-		return err
-	}
-	h.ended = h.ended[:0]
-	for _, j := range claimed {
-		h.ended = append(h.ended, h.live(j, t))
-	}
-	return nil
-}
-
-// finish lets everything happen that ends before now. The rest is left for the
-// engine.
-func (h *history) finish(ctx context.Context) error {
-	for len(h.ended) > 0 {
-		if err := h.runDue(ctx, h.now.Add(-longest)); err != nil {
+// work runs everything that was due by t and has not run yet, retries included.
+// What is due later is left for the next time, and in the end for the engine.
+func (h *history) work(ctx context.Context, t time.Time) error {
+	h.worked = h.written
+	var ended []job.Settlement
+	for {
+		claimed, _, err := h.store.Exchange(ctx, ended, h.claim(t))
+		if err != nil || len(claimed) == 0 {
 			return err
 		}
+		ended = ended[:0]
+		for _, j := range claimed {
+			ended = append(ended, h.live(j))
+		}
 	}
-	return nil
 }
 
 // longest is the longest time limit in the demo's configuration.
 const longest = 10 * time.Second
 
-// claim takes everything that is due.
+// oneTakes is how many jobs of a queue one worker takes, before it is another's turn.
+const oneTakes = 100
+
+// claim takes what is due, each time as another worker.
 func (h *history) claim(t time.Time) job.Claim {
 	free := map[string]int{}
 	for _, k := range h.kinds {
-		free[k.queue] = historyJobs
+		free[k.queue] = oneTakes
 	}
-	return job.Claim{Worker: "demo", Now: t, Lease: time.Minute, Free: free}
+	h.claims++
+	return job.Claim{Worker: fmt.Sprintf("shop-%d", 1+h.claims%workers), Now: t, Lease: time.Minute, Free: free}
 }
 
-// live lets one claimed job happen: it starts when it was due, works, and ends.
-func (h *history) live(j job.Job, t time.Time) job.Settlement {
+// live lets one claimed job happen: it starts when it was due, or when its queue
+// was resumed, works, and ends.
+func (h *history) live(j job.Job) job.Settlement {
 	k, _ := h.kindOf(j.Type)
 	random := h.chance(j)
-	j.Worker = fmt.Sprintf("shop-%d", 1+random.IntN(workers))
-	if j.Attempts == 0 && j.Run == 1 {
-		j.StartedAt = t.Add(time.Duration(random.Int64N(int64(h.long))))
-	} else {
-		j.StartedAt = j.RunAt.Add(time.Duration(random.IntN(20)) * time.Millisecond)
-	}
+	due := later(j.RunAt, h.resumed)
+	j.StartedAt = due.Add(h.wait(j, random))
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
-	if k.past != nil && random.Float64() < k.again(h.now.Sub(t), j.Run) {
+	if k.past != nil && random.Float64() < k.again(h.now.Sub(due), j.Run) {
 		bad := k.fail(random, j)
 		end.Outcome, end.Error, end.Trace, end.Answer = bad.outcome, bad.failure.ErrorInfo, bad.failure.Trace, bad.failure.Answer
+		end.Error.Message = h.desk.Hide(end.Error.Message)
 		if end.Outcome == job.TimedOut {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)
 		}
 	}
 	return j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
+}
+
+// wait is how long a job that is due waits for a worker. Those that come together
+// begin one after another, and what came in one minute has ended before the next,
+// when people act.
+func (h *history) wait(j job.Job, random *rand.Rand) time.Duration {
+	most := 20 * time.Millisecond
+	if first := j.Attempts == 0 && j.Run == 1; first {
+		most = max(h.long(j.RunAt)-longest, time.Minute/10)
+	}
+	return time.Duration(random.Int64N(int64(most)))
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // kindOf is the kind of a type, if the shop has it.

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -85,10 +86,19 @@ func emailReceipt() kind {
 			return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people()), n)
 		},
 		fault: "mailer", live: 0.3, past: func(time.Duration) float64 { return 0.3 },
-		fail: failure("smtp.Error", func(r *rand.Rand, j job.Job) string {
-			return fmt.Sprintf("451 4.7.1 <%s@brightmail.example>: Recipient address rejected: try again later", pick(r, people()))
+		fail: failure("smtp.Error", func(_ *rand.Rand, j job.Job) string {
+			return fmt.Sprintf("451 4.7.1 <%s>: Recipient address rejected: try again later", recipient(j))
 		}, traceMail, retry.Answer{}),
 	}
+}
+
+// recipient is whom a receipt goes to.
+func recipient(j job.Job) string {
+	var receipt struct{ To string }
+	if err := json.Unmarshal(j.Payload, &receipt); err != nil {
+		return "unknown" // the payload was edited before a replay
+	}
+	return receipt.To
 }
 
 // paymentsCapture fails for as long as the provider is down, so its jobs use up

@@ -15,6 +15,7 @@ import (
 type Desk struct {
 	Operations Operations
 	Groups     Groups
+	Hide       func(string) string // takes secrets out of a text, as the engine does with the errors of handlers
 }
 
 // Operations are acts on many jobs.
@@ -61,13 +62,17 @@ func acts() []act {
 	}
 }
 
-// people lets everybody act who did so at this moment.
+// people lets everybody act who did so at this moment, on what has ended by then.
 func (h *history) people(ctx context.Context, t time.Time) error {
 	for _, a := range acts() {
-		if h.now.Sub(t) == a.ago {
-			if err := a.do(h, ctx, t); err != nil {
-				return err
-			}
+		if h.now.Sub(t) != a.ago {
+			continue
+		}
+		if err := h.work(ctx, t.Add(-longest)); err != nil {
+			return err
+		}
+		if err := a.do(h, ctx, t); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -78,7 +83,10 @@ func pause(queue string, by audit.Actor) deed {
 }
 
 func resume(queue string, by audit.Actor) deed {
-	return func(h *history, ctx context.Context, t time.Time) error { return h.store.Resume(ctx, t, queue, by) }
+	return func(h *history, ctx context.Context, t time.Time) error {
+		h.resumed = t
+		return h.store.Resume(ctx, t, queue, by)
+	}
 }
 
 // bulk acts on the dead letters of a filter, up to so many of them: what is left

@@ -4,19 +4,8 @@ import (
 	"testing"
 
 	"redrive/internal/failures"
-	"redrive/internal/job"
 	"redrive/internal/operation"
 )
-
-// The people of the day before left something on every page.
-func TestWorldHistory_HasPeople(t *testing.T) {
-	s := history(t, 7)
-	t.Run("operations that ended", func(t *testing.T) { theyOperated(t, s) })
-	t.Run("groups that they dealt with", func(t *testing.T) { theyJudged(t, s) })
-	if n := s.Snapshot().Depths[job.StatusTrashed]; n == 0 {
-		t.Error("the trash is empty")
-	}
-}
 
 func theyOperated(t *testing.T, s shop) {
 	list, err := s.Operations.List(t.Context(), 0, 10)

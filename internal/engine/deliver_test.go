@@ -112,7 +112,7 @@ func (r *rig) deliversBeside(setUp func(*rig, *options) (id string)) {
 	if a := r.want(id, "dlq_failed", 1); len(a) != 1 {
 		r.Errorf("attempts: %+v", a)
 	}
-	if got := r.settled[len(r.settled)-1].Problem; got != "no answer: the time for its delivery was over" {
+	if got := r.settled[len(r.settled)-1].Problem; got != "no answer: there was no time left for its delivery" {
 		r.Errorf("problem = %q", got)
 	}
 	time.Sleep(time.Hour) // let the deaf one go

@@ -118,6 +118,9 @@ func (d *dispatcher) over() bool {
 // collect takes in what ended and what moved since the last round.
 func (d *dispatcher) collect() {
 	now := time.Now()
+	if d.reloaded.Swap(false) {
+		d.askAgain()
+	}
 	d.held = d.active.giveBack(now, d.life.reached(stopping))
 	ended, news := d.active.take()
 	if len(d.pending) == 0 {
@@ -328,7 +331,7 @@ func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 func (d *dispatcher) askDue(claimed time.Time) {
 	due, err := d.o.Store.NextDue(context.Background(), claimed)
 	if err != nil {
-		d.o.Log.Error("The time of the next job could not be read. It is tried again.", "error", err)
+		d.o.Log.Error("The time of the next job could not be read. Redrive will try again.", "error", err)
 		due = claimed.Add(lookAgain)
 	}
 	d.due, d.asks = due, false
@@ -375,7 +378,7 @@ func (d *dispatcher) fail(err error) {
 	if errors.Is(err, job.ErrBroken) {
 		d.broken = true
 		d.failed <- err // once: no call comes after it
-		d.o.Log.Error("The store broke. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
+		d.o.Log.Error("The store failed. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
 		return
 	}
 	d.backoff = min(max(2*d.backoff, minBackoff), maxBackoff)
@@ -430,7 +433,7 @@ func (e *Engine) announce(batch []outcome, stale []job.Token) {
 			e.o.Settled(*o.job, o.settlement)
 			continue
 		}
-		e.o.Log.Info("An execution was ended by somebody else before. Its outcome was dropped.",
+		e.o.Log.Info("An execution had already been ended. Its outcome was dropped.",
 			"job", o.job.ID, "type", o.job.Type, "outcome", o.settlement.Attempt.Outcome)
 	}
 }

@@ -114,6 +114,7 @@ type Engine struct {
 	wake      chan struct{} // one slot: there is something for the dispatcher
 	failed    chan error    // one slot: the store broke
 	paused    atomic.Bool   // no claims until somebody resumes it
+	reloaded  atomic.Bool   // queues may have other numbers of workers; for the dispatcher
 	behind    atomic.Bool   // what a dead process left is not settled yet: the dispatcher does it, and nobody else
 }
 
@@ -227,14 +228,7 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 	if len(orphans) > 0 {
 		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", len(orphans))
 	}
-	free := e.knows
-	if e.o.UnknownType != retry.UnknownHold {
-		free = func(string) bool { return true }
-	}
-	if _, err = e.o.Store.Unhold(ctx, free); err != nil {
-		return nil, err
-	}
-	return letters, nil
+	return letters, e.unhold(ctx)
 }
 
 // tookOver ends the taking over: from now on leases that ran out are looked
@@ -340,7 +334,7 @@ type Store interface {
 type Options struct {
 	Store    Store
 	Handlers func(typ string) (Handler, bool)
-	Workers  func(queue string) int // how many jobs of a queue run at once; asked once for each; zero: none
+	Workers  func(queue string) int // how many jobs of a queue run at once; asked once for each, and again after Reloaded; zero: none
 
 	// Hide takes the secrets out of a text that a handler returned; nil: it has none.
 	Hide func(text string) string

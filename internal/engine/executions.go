@@ -25,7 +25,7 @@ type executions struct {
 	waiting     map[string]*wait         // jobs that wait for one of these, by their id
 	hand        map[string][]inHand      // claimed, and without a worker; by queue, in the order in which they start
 	workers     map[string]int           // of each queue
-	askWorkers  func(queue string) int   // once for each queue
+	askWorkers  func(queue string) int   // once for each queue, until forgetWorkers
 	taken       map[string]bool          // jobs that were claimed in the transaction that made them available, of which we hear next
 	promised    map[string]int           // free workers for which a claim is under way, by queue
 	mayBegin    func(queue string) bool  // what is in hand; called with the mutex held
@@ -399,7 +399,7 @@ func (d *dispatcher) startWaiting(now time.Time) {
 			continue
 		}
 		if late {
-			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: it was waited for long enough.",
+			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: the job waited as long as it should.",
 				"job", j.ID, "type", j.Type, "queue", j.Queue, "given_up", w.before.gone)
 		}
 		d.handlers.hand(w.x)

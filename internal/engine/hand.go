@@ -74,7 +74,10 @@ func (s *executions) setHand(queue string, left []inHand) {
 // passOn gives the worker of an execution that has ended to the next job in hand,
 // or frees it. The caller holds the mutex.
 func (s *executions) passOn(queue string) (next *execution) {
-	if next = s.fromHand(queue); next == nil {
+	if s.busy[queue] <= s.allWorkers(queue) { // otherwise a reload left the queue fewer
+		next = s.fromHand(queue)
+	}
+	if next == nil {
 		s.free(queue)
 	}
 	return next

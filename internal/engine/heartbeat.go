@@ -39,7 +39,7 @@ func (e *Engine) extend() bool {
 		e.o.Log.Error("The database refused to extend some leases.", "leases", refused)
 	}
 	if err != nil {
-		e.o.Log.Warn("Leases could not be extended. It is tried again.", "leases", len(tokens), "error", err)
+		e.o.Log.Warn("Leases could not be extended. Redrive will try again.", "leases", len(tokens), "error", err)
 		return false
 	}
 	for _, token := range stale {
@@ -54,7 +54,7 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	now := time.Now()
 	jobs, err := e.o.Store.Leases(context.Background(), now)
 	if err != nil {
-		e.o.Log.Warn("Leases that ran out could not be read. It is tried again.", "error", err)
+		e.o.Log.Warn("Leases that ran out could not be read. Redrive will try again.", "error", err)
 		return before
 	}
 	seen := make(map[job.Token]bool, len(jobs))
@@ -98,7 +98,7 @@ func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 		}
 		end := job.Ending{Outcome: job.Lost, FinishedAt: now.UTC(), Error: job.ErrorInfo{
 			Type: "lost",
-			Message: fmt.Sprintf("worker %s is gone: its last sign of life was at %s, its lease %s at %s",
+			Message: fmt.Sprintf("worker %s is gone: its last heartbeat was at %s, its lease %s at %s",
 				j.Worker, wire.FormatTime(j.LastSeen), verb, wire.FormatTime(j.LeaseUntil)),
 		}}
 		outcomes[i] = e.settle(&jobs[i], end)

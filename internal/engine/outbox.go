@@ -14,7 +14,7 @@ import (
 const senders = 32
 
 // errBudget is why a delivery ends whose receiver did not answer in time.
-var errBudget = errors.New("the time for its delivery was over")
+var errBudget = errors.New("there was no time left for its delivery")
 
 // sendFunc sends a dead letter on its way, until the end of the context.
 type sendFunc func(context.Context, job.Job, job.DeadLetter) job.Delivery

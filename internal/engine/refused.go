@@ -118,7 +118,7 @@ func (d *dispatcher) putAside(name string, refusal error) {
 	q.aside = min(max(2*q.aside, minAside), maxAside)
 	q.again = time.Now().Add(q.aside)
 	d.limit = earlier(d.limit, q.again)
-	d.o.Log.Error("The database refused to claim from a queue. Other queues go on, and this one is tried again.",
+	d.o.Log.Error("The database refused to claim from a queue. Other queues continue, and Redrive will try this one again.",
 		"queue", name, "error", refusal, "again_in", q.aside)
 }
 

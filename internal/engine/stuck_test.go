@@ -125,7 +125,7 @@ func TestEngine_RunsAgainAfterTheCap(t *testing.T) {
 		if got := s.starts()[1].Sub(begin); got != 200*time.Second {
 			t.Errorf("began after %v", got)
 		}
-		if !log.has("was waited for long enough") {
+		if !log.has("waited as long as it should") {
 			t.Error("the log does not say so")
 		}
 		if running := r.engine.Running()["default"]; running != 1 {

@@ -20,7 +20,7 @@
 //	unsupported_schema_version   meta.schema_version is not the number 1, written as 1
 //	invalid_data                 data is not an object or an array
 //	missing_trace_id             trace_id is not a text
-//	invalid_attempts             attempts is not a whole number from 0 on, in digits only
+//	invalid_attempts             attempts is not a whole number, 0 or more, in digits only
 //
 // A text must not be empty, and a URN, a trace id and a meta must not be longer
 // than what is kept of them: one that is too long counts as missing. As in the
@@ -140,7 +140,7 @@ func readTraceID(e *Envelope, d document) *Poison {
 func readAttempts(e *Envelope, d document) *Poison {
 	var ok bool
 	if e.Attempts, ok = count(d.value("attempts")); !ok {
-		return &Poison{retry.InvalidAttempts, wrong(d, "attempts", "a whole number from 0 on")}
+		return &Poison{retry.InvalidAttempts, wrong(d, "attempts", "a whole number, 0 or more")}
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func check(data []byte) string {
 		return "it is JSON, but not an object: " + clip.Text(string(bytes.TrimSpace(data)), 64)
 	}
 	if half := rawjson.HalfPair(data); half != "" {
-		return fmt.Sprintf("it holds half of a surrogate pair, %s, which is no character", half)
+		return fmt.Sprintf("it holds half of a surrogate pair, %s, which is not a character", half)
 	}
 	if name, ok := rawjson.Repeated(data); ok {
 		return fmt.Sprintf("the member %q is written twice in one object", clip.Text(name, 64))

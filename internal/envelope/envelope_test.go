@@ -150,7 +150,7 @@ func TestParse_PartsAreTheBytesThatCame(t *testing.T) {
 
 func TestParse_ProblemNamesTheURN(t *testing.T) {
 	_, poison := Parse([]byte(good("attempts", `"3"`)))
-	const want = `attempts must be a whole number from 0 on, not "3", in an envelope of urn:babel:orders:created`
+	const want = `attempts must be a whole number, 0 or more, not "3", in an envelope of urn:babel:orders:created`
 	if poison == nil || poison.Problem != want {
 		t.Errorf("poison %+v, want %s", poison, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redrive/internal/clip"
@@ -134,7 +135,7 @@ type Sort string
 
 const (
 	MostDead   Sort = ""     // the most dead jobs first
-	NewestSeen Sort = "seen" // what failed last first
+	NewestSeen Sort = "seen" // last seen first
 )
 
 // Filter selects groups. Empty fields select everything.
@@ -162,6 +163,17 @@ func (f Filter) Check() error {
 		}
 	}
 	return cmp.Or(filter.CheckPattern("type", f.Type), filter.CheckText("q", f.Text))
+}
+
+// String says what the filter selects, for the audit log; empty for everything.
+func (f Filter) String() string {
+	var parts []string
+	for _, part := range [][2]string{{"state", string(f.State)}, {"queue", f.Queue}, {"type", f.Type}, {"text", f.Text}} {
+		if part[1] != "" {
+			parts = append(parts, part[0]+":"+part[1])
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // Finds reports whether the text of the filter is part of what is shown of a group.
@@ -253,7 +265,7 @@ func (s Decision) Check(now time.Time) error {
 	}
 	switch {
 	case !s.Until.IsZero() && !s.Until.After(now):
-		return invalid.Errorf("until", "is over; a group is ignored until a time to come")
+		return invalid.Errorf("until", "is in the past; choose a time in the future")
 	case s.More < 0 || s.More > MaxPatience:
 		return invalid.Errorf("count", "must be between 1 and %d", MaxPatience)
 	case s.Rate < 0 || s.Rate > MaxPatience:

@@ -44,7 +44,7 @@ type Filter struct {
 	Meta      string
 	ID        string // the beginning of a job's id
 	Class     string // the error's type, exact or a prefix such as "http.*"
-	Group     string // the fingerprint of an error group
+	Group     string // the fingerprints of error groups, separated by commas: jobs of any of them
 	Attempts  Span   // completed cycles in this run
 	Run       Span
 	From, To  time.Time // when the job entered its state: from, until before
@@ -53,24 +53,55 @@ type Filter struct {
 	Sort Sort // the order of the list; it selects nothing
 }
 
-// Sort is the order of a list.
+// Sort is the order of a list; empty is the usual one of its jobs (see [Filter.Order]).
 type Sort string
 
 // The orders of a list.
 const (
-	Newest Sort = ""
+	Newest Sort = "newest"
 	Oldest Sort = "oldest"
+	Next   Sort = "next" // by the time at which a job that waits runs next, the soonest first
 )
+
+// Order is the order of the list that the filter selects. Jobs that wait for their
+// time are usually listed by it, all others the newest first.
+func (f Filter) Order() Sort {
+	switch {
+	case f.Sort != "":
+		return f.Sort
+	case f.waits() && !f.Searches():
+		return Next
+	}
+	return Newest
+}
+
+// waits reports whether the filter selects only jobs that wait for their time.
+func (f Filter) waits() bool {
+	return f.Status == job.Status(job.Retryable) || f.Status == job.Status(job.Scheduled)
+}
 
 // MatchesType reports whether the filter selects jobs of this type.
 func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matches(f.Type, typ) }
 
+// MaxGroups is how many error groups a filter can name.
+const MaxGroups = 100
+
+// Groups are the fingerprints of the error groups whose jobs the filter selects;
+// none: jobs of any group and of none.
+func (f Filter) Groups() []string {
+	if f.Group == "" {
+		return nil
+	}
+	return strings.Split(f.Group, ",")
+}
+
 // Zero reports whether the filter selects everything.
-func (f Filter) Zero() bool { f.Sort = Newest; return f == Filter{} }
+func (f Filter) Zero() bool { f.Sort = ""; return f == Filter{} }
 
 // ByEnqueueing reports whether the filter's jobs are listed in the order of their
 // enqueueing: those of some statuses, and those that a search finds. The others
-// are listed by the time of their last change.
+// are listed by the time of their last change, or by the time at which they run next
+// (see [Filter.Order]).
 func (f Filter) ByEnqueueing() bool { return f.Searches() || f.Status.ByEnqueueing() }
 
 // Searches reports whether the filter looks for text, which only jobs have that
@@ -84,7 +115,11 @@ func (f Filter) Searches() bool {
 func (f Filter) Words() string {
 	s := f.noun()
 	operation := Filter{Operation: f.Operation}.Value("operation")
-	if of := phrases("queue", f.Queue, "type", f.Type, "error group", f.Group, "operation", operation); len(of) > 0 {
+	group := "error group"
+	if len(f.Groups()) > 1 {
+		group = "error groups"
+	}
+	if of := phrases("queue", f.Queue, "type", f.Type, group, f.Group, "operation", operation); len(of) > 0 {
 		s += " of " + strings.Join(of, " and ")
 	}
 	whose := phrases(
@@ -157,8 +192,8 @@ func folded(s string) string {
 	}, s)
 }
 
-// Cursor is a place in a list that is ordered by (At, Seq), newest first. The
-// zero Cursor is the beginning.
+// Cursor is a place in a list that is ordered by (At, Seq). The zero Cursor is the
+// beginning.
 type Cursor struct {
 	At  time.Time
 	Seq int64
@@ -166,7 +201,10 @@ type Cursor struct {
 
 // CursorOf is the place of a job in the list that the filter selects.
 func (f Filter) CursorOf(j job.Job) Cursor {
-	if f.ByEnqueueing() {
+	switch {
+	case f.Order() == Next:
+		return Cursor{At: j.RunAt, Seq: j.Seq}
+	case f.ByEnqueueing():
 		return Cursor{At: j.EnqueuedAt, Seq: j.Seq}
 	}
 	return Cursor{At: j.ChangedAt, Seq: j.Seq}
@@ -188,13 +226,13 @@ func ParseCursor(s string) (Cursor, error) {
 	}
 	n, ok := wire.DecodeCursor("1", s, 2)
 	if !ok || n[1] <= 0 {
-		return Cursor{}, &invalid.Error{Field: "after", Problem: "is not a cursor that a list returned"}
+		return Cursor{}, &invalid.Error{Field: "after", Problem: "is not a cursor from a list"}
 	}
 	return Cursor{time.UnixMicro(n[0]).UTC(), n[1]}, nil
 }
 
-// List is one page of jobs, newest first, without their payloads, meta and
-// envelopes.
+// List is one page of jobs, in the order of their filter, without their payloads,
+// meta and envelopes.
 type List struct {
 	Jobs []job.Job
 	Next Cursor // zero on the last page
@@ -213,23 +251,9 @@ type LetterList struct {
 	Next    Cursor
 }
 
-// ReasonCount is a facet of the dead-letter page.
-type ReasonCount struct {
-	Reason retry.Reason
-	Count  int64
-}
-
-// NameCount is a count under a name: of a queue or of a type.
-type NameCount struct {
-	Name  string
-	Count int64
-}
-
-// Facets are what a list can be narrowed to, the most frequent first. Each is
-// counted under what the filter says of the other two; the rest of the filter,
-// such as its texts and times, is not taken into account.
-type Facets struct {
-	Reasons []ReasonCount // of open dead letters only
-	Queues  []NameCount
-	Types   []NameCount // of open dead letters only
+// Hit is a job that a search found: the newest failure, which is the one that is
+// searched, and where in the job's texts it is what was looked for.
+type Hit struct {
+	Error    job.ErrorInfo
+	Excerpts []Excerpt
 }

@@ -66,12 +66,12 @@ func (f *Filter) read(name string, w word, now time.Time, seen map[string]bool) 
 	q := qualifierNamed(name)
 	switch {
 	case q == nil:
-		return invalid.Errorf("q", "%s: is no qualifier; %s. To look for it as text, write %s",
+		return invalid.Errorf("q", "%s: is not a qualifier; %s. To search for it as text, use %s",
 			name, suggestion(name), quoted(name+":"+w.value))
 	case seen[q.name]:
 		return invalid.Errorf(name, "is given twice; each qualifier can be used once")
 	case w.value == "":
-		return invalid.Errorf(name, "has no value; write it right behind the colon, as %s", q.example)
+		return invalid.Errorf(name, "has no value; write it right after the colon, for example %s", q.example)
 	}
 	seen[q.name] = true
 	return q.read(f, name, w.value, now)
@@ -170,43 +170,16 @@ func unquote(q string) (value, rest string, err error) {
 	return "", "", &invalid.Error{Field: "q", Problem: "a quotation mark is not closed"}
 }
 
-// suggestion names the qualifier that was probably meant, the one whose name
-// differs by at most two letters, or lists all of them.
+// suggestion names the qualifier that was probably meant, or lists all of them.
 func suggestion(name string) string {
-	best, distance := "", 3
 	var names []string
 	for _, q := range qualifiers() {
 		names = append(names, q.name)
-		if d := editDistance(name, q.name); d < distance {
-			best, distance = q.name, d
-		}
 	}
-	if best != "" {
+	if best := invalid.Nearest(name, names); best != "" {
 		return "did you mean " + best + ":"
 	}
 	return "there are " + strings.Join(names, ", ")
-}
-
-// editDistance is how many letters have to be changed, added or removed to turn
-// one word into the other.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Span is a range of whole numbers, both ends included. The zero Span holds
@@ -215,7 +188,7 @@ type Span struct{ Min, Max int }
 
 // parseSpan reads a range of numbers: 3, >3, >=3, <3, <=3, 2..5.
 func parseSpan(field, text string) (Span, error) {
-	bad := invalid.Errorf(field, "%q is not a range of numbers as 3, >3, >=3, <3, <=3 or 2..5", clip.Text(text, 64))
+	bad := invalid.Errorf(field, "%q is not a number or a range (3, >3, >=3, <3, <=3, 2..5)", clip.Text(text, 64))
 	number := strings.TrimLeft(text, "<>=")
 	low, high, isRange := strings.Cut(number, "..")
 	if !isRange {
@@ -291,7 +264,7 @@ func parseMoment(field, text string, now time.Time) (time.Time, error) {
 	ago, err := wire.ParseDuration(text)
 	if err != nil {
 		return time.Time{}, invalid.Errorf(field,
-			"%q is neither a time as 2026-03-12T14:00:00Z or 2026-03-12, nor how long ago it was, as 2h or 7d", clip.Text(text, 64))
+			"%q is not a time such as 2026-03-12T14:00:00Z or 2026-03-12, nor a time ago such as 2h or 7d", clip.Text(text, 64))
 	}
 	return now.Add(-ago).UTC().Truncate(time.Second), nil
 }

@@ -100,9 +100,6 @@ func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier 
 			if name == "id" {
 				f.ID = strings.ToLower(value)
 			}
-			if name == "sort" && value == "newest" {
-				f.Sort = Newest
-			}
 			return nil
 		},
 		text:  func(f *Filter) string { return string(*field(f)) },
@@ -223,7 +220,7 @@ func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	var other Filter
 	err := other.read(name, word{value: value}, now, map[string]bool{})
 	if err == nil {
-		err = other.Check()
+		err = other.checkEach()
 	}
 	if err != nil {
 		return f, err
@@ -264,6 +261,20 @@ func quotedText(s string) string {
 
 // Check returns a *invalid.Error for the first field that no job can match.
 func (f Filter) Check() error {
+	if err := f.checkEach(); err != nil || f.Sort != Next {
+		return err
+	}
+	switch {
+	case !f.waits():
+		return invalid.Errorf("sort", "next sorts jobs that wait for their next run; add state:retryable or state:scheduled")
+	case f.Searches():
+		return invalid.Errorf("sort", "next cannot be combined with a text; text searches are sorted by enqueue time")
+	}
+	return nil
+}
+
+// checkEach checks every field by itself.
+func (f Filter) checkEach() error {
 	if f.Status != "" && !slices.Contains(job.Statuses(), f.Status) {
 		var known []string
 		for _, s := range job.Statuses() {
@@ -299,12 +310,14 @@ func (f Filter) checkRest() error {
 	switch {
 	case f.ID != "" && (len(f.ID) < MinID || len(f.ID) > 36 || strings.ContainsFunc(f.ID, notHex)):
 		return invalid.Errorf("id", "%q is not the beginning of a job's id: %d to 36 characters of it", clip.Text(f.ID, 64), MinID)
-	case len(f.Group) > 64 || strings.ContainsFunc(f.Group, notPlain):
-		return invalid.Errorf("group", "%q is not the fingerprint of an error group", clip.Text(f.Group, 64))
+	case slices.ContainsFunc(f.Groups(), func(g string) bool { return g == "" || len(g) > 64 || strings.ContainsFunc(g, notPlain) }):
+		return invalid.Errorf("group", "%q is not the fingerprint of an error group; separate several by commas", clip.Text(f.Group, 64))
+	case len(f.Groups()) > MaxGroups:
+		return invalid.Errorf("group", "names %d error groups; name at most %d", len(f.Groups()), MaxGroups)
 	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
-		return invalid.Errorf("to", "is not later than from: no job lies between them")
-	case f.Sort != Newest && f.Sort != Oldest:
-		return invalid.Errorf("sort", "%q is unknown; use newest or oldest", clip.Text(string(f.Sort), 64))
+		return invalid.Errorf("to", "is not later than from, so no job can match")
+	case !slices.Contains([]Sort{"", Newest, Oldest, Next}, f.Sort):
+		return invalid.Errorf("sort", "%q is unknown; use newest, oldest or next", clip.Text(string(f.Sort), 64))
 	}
 	return nil
 }
@@ -316,9 +329,9 @@ func CheckPattern(field, s string) error {
 	case s == "":
 		return nil
 	case job.CheckType(s) != nil:
-		return invalid.Errorf(field, "%q is not a type, or a prefix of types as http.*", clip.Text(s, 64))
+		return invalid.Errorf(field, "%q is not a type, or a prefix of types such as http.*", clip.Text(s, 64))
 	case strings.HasSuffix(s, "*") && !strings.HasSuffix(s, ".*"):
-		return invalid.Errorf(field, "%q has a * that nothing matches; write the whole, or a prefix up to a dot as email.*", clip.Text(s, 64))
+		return invalid.Errorf(field, "%q has a * in the wrong place; use a name, or a prefix up to a dot such as email.*", clip.Text(s, 64))
 	}
 	return nil
 }
@@ -329,7 +342,7 @@ func checkSearch(field, s string) error {
 		return err
 	}
 	if utf8.RuneCountInString(s) < MinSearch {
-		return invalid.Errorf(field, "%q is too short to look for; write %d characters at least", s, MinSearch)
+		return invalid.Errorf(field, "%q is too short to search for; use at least %d characters", s, MinSearch)
 	}
 	return nil
 }
@@ -340,7 +353,7 @@ func CheckText(field, s string) error {
 	case len(s) > maxSearch || !utf8.ValidString(s):
 		return invalid.Errorf(field, "must be valid UTF-8 of at most %d bytes", maxSearch)
 	case strings.ContainsRune(s, 0):
-		return invalid.Errorf(field, "holds a NUL character, which no text has that can be searched")
+		return invalid.Errorf(field, "contains a NUL character, which cannot be searched for")
 	}
 	return nil
 }

@@ -8,11 +8,19 @@
 // # Messages
 //
 // [Normalise] replaces ids, numbers, times, addresses and quoted values by
-// placeholders as ‹uuid› and ‹number›. When in doubt it replaces: a group
+// placeholders such as ‹uuid› and ‹number›. When in doubt it replaces: a group
 // that holds two causes is split by its frames, but a cause that is spread over
-// ten thousand groups is never seen. Two things stay because they are the cause:
-// the status of an HTTP answer ("503 Service Unavailable"), and the names of
-// JSON fields.
+// ten thousand groups is never seen. What is the cause stays: the status of an HTTP
+// answer ("503 Service Unavailable"), the names of JSON fields, names of the code
+// and of the schema (column "amount"), and a quoted text that tells of an error
+// itself. What databases append to an error, the statement and its values, is left out.
+//
+// The fingerprint knows less than the message shows: which kind of value was
+// replaced, and the class with which a sentence begins, make no other cause. See
+// [essence].
+//
+// How well this does is measured: testdata holds error texts under the causes that a
+// person would put them into, and a test computes precision and recall of all pairs.
 //
 // # Traces
 //
@@ -26,7 +34,7 @@
 // # Bounds
 //
 // Whatever comes in, a kilobyte of the message and a part of the trace are
-// read, once and without regular expressions: some microseconds for each
+// read, once and without regular expressions: some ten microseconds for each
 // failure, spent beside the database's writer. The package does no input or
 // output and keeps nothing.
 package fingerprint
@@ -65,7 +73,7 @@ func Of(typ, class, message, trace string) Cause {
 // fingerprint hashes every part with an end that no part contains.
 func (c Cause) fingerprint(typ string) string {
 	text := make([]byte, 0, 512)
-	for _, part := range append([]string{typ, c.Class, c.Message}, c.Frames...) {
+	for _, part := range append([]string{typ, c.Class, essence(c.Message)}, c.Frames...) {
 		text = append(append(text, part...), 0)
 	}
 	sum := sha256.Sum256(text)
@@ -91,8 +99,8 @@ type Placeholder struct{ Name, Meaning string }
 func Placeholders() []Placeholder {
 	return []Placeholder{
 		{text, "a quoted value"}, {number, "a number"}, {id, "an id"}, {uuid, "a UUID"}, {hexa, "a hexadecimal value"},
-		{moment, "a time"}, {duration, "a duration"}, {url, "a URL"}, {path, "a path"}, {email, "an e-mail address"},
-		{ip, "an IP address"},
+		{moment, "a time"}, {duration, "a duration"}, {size, "a size in bytes"}, {url, "a URL"}, {host, "a host"}, {path, "a path"},
+		{email, "an e-mail address"}, {ip, "an IP address"},
 	}
 }
 
@@ -104,10 +112,12 @@ const (
 	hexa     = "‹hex›"
 	moment   = "‹time›"
 	duration = "‹duration›"
+	size     = "‹size›"
 	url      = "‹url›"
 	path     = "‹path›"
 	email    = "‹email›"
 	ip       = "‹ip›"
+	host     = "‹host›"
 )
 
 // maxInput is how much of a message is read.
@@ -120,7 +130,8 @@ func Normalise(message string) string {
 	if len(s) < len(message) { // the last word may be cut: it would differ
 		s = s[:strings.LastIndexAny(s, " \n\t")+1] + "…"
 	}
-	n := scanner{in: s, out: make([]byte, 0, len(s)+64)}
+	s = withoutStatement(s)
+	n := scanner{in: s, out: make([]byte, 0, len(s)+64), close: -1}
 	for n.pos < len(n.in) {
 		n.step()
 	}
@@ -138,11 +149,26 @@ func clip(s string, limit int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// appended are the marks with which databases and the libraries before them begin
+// what follows an error: details with values, the statement, its parameters.
+var appended = [...]string{"\nDETAIL:", "\nHINT:", "\nCONTEXT:", "\nWHERE:", "[SQL: ", " (Connection: ", " (SQL: "}
+
+// withoutStatement is a message up to the first of those marks.
+func withoutStatement(s string) string {
+	for _, mark := range appended {
+		if i := strings.Index(s, mark); i > 0 {
+			s = s[:i]
+		}
+	}
+	return s
+}
+
 // scanner reads a message once, from its beginning to its end.
 type scanner struct {
-	in  string
-	pos int
-	out []byte
+	in    string
+	pos   int
+	out   []byte
+	close int // where the quote ends that is being read like any other text
 }
 
 // step takes over the next thing of the message, or what stands for it.
@@ -155,23 +181,62 @@ func (n *scanner) step() {
 		}
 		return
 	}
-	if n.pos == 0 || !isWord(n.in[n.pos-1]) {
-		if isStatus(n.in, n.pos) {
-			n.keep(len("503"))
-			return
-		}
-		for _, m := range matchers {
-			if length := m.match(n.in, n.pos); length > 0 {
-				n.replace(length, m.as)
-				return
-			}
-		}
+	if length := foreignQuote(rest); length > 0 { // before the words: its bytes are those of letters
+		n.replace(length, text)
+		return
+	}
+	if (n.pos == 0 || !isWord(n.in[n.pos-1])) && n.value() {
+		return
 	}
 	if !isWord(rest[0]) {
 		n.keep(1)
 		return
 	}
-	n.word(wordLength(rest))
+	n.word(untilQuote(rest))
+}
+
+// value takes over what begins here and is more than a word; false: it is none.
+func (n *scanner) value() bool {
+	if length := codeLength(n.in, n.pos); length > 0 {
+		n.keep(length)
+		return true
+	}
+	if length := quoted(n.in, n.pos); length > 0 && n.pos != n.close {
+		n.quote(length)
+		return true
+	}
+	for _, m := range matchers {
+		if length := m.match(n.in, n.pos); length > 0 {
+			n.replace(length, m.as)
+			return true
+		}
+	}
+	return false
+}
+
+// quote takes over a text in quotes: a name, a sentence that is read on, or else
+// a value.
+func (n *scanner) quote(length int) {
+	inside, end := n.in[n.pos+1:n.pos+length-1], n.pos+length
+	switch {
+	case isName(inside) && (namedBefore(n.in[:n.pos]) || !strings.Contains(inside, ".") && namedAfter(n.in[end:])):
+		n.pos++
+		n.out = append(n.out, '\'')
+		for n.pos < end-1 {
+			if length := wordLength(n.in[n.pos : end-1]); length > 0 {
+				n.word(length)
+			} else {
+				n.keep(1)
+			}
+		}
+		n.pos = end
+		n.out = append(n.out, '\'')
+	case tellsError(inside):
+		n.close = end - 1
+		n.keep(1)
+	default:
+		n.replace(length, text)
+	}
 }
 
 func (n *scanner) keep(length int) {
@@ -215,22 +280,28 @@ func (n *scanner) word(length int) {
 }
 
 // isID reports whether a word is made by chance: its letters and digits, and
-// its cases, change too often for a name.
+// its cases, change too often for a name, or it is digits for the most part.
 func isID(s string) bool {
 	if len(s) < 10 {
 		return false
 	}
-	switches := 0
-	for i := 1; i < len(s); i++ {
+	switches, digits := 0, 0
+	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false
+		}
+		if isDigit(s[i]) {
+			digits++
+		}
+		if i == 0 {
+			continue
 		}
 		before, now := kind(s[i-1]), kind(s[i])
 		if before != now && !(before == 'A' && now == 'a') { // as a name begins
 			switches++
 		}
 	}
-	return switches*3 >= len(s)
+	return switches*3 >= len(s) || digits < len(s) && digits*2 >= len(s)
 }
 
 // kind is '0' for a digit, 'A' for an upper-case letter, 'a' for anything else.

@@ -21,7 +21,7 @@ func TestNormalise_ReplacesWhatDiffers(t *testing.T) {
 		"see (https://example.com/a).":                                    "see (‹url›).",
 		"status code 502 from postgres://u:p@db:5432/x":                   "status code 502 from ‹url›",
 		"dial tcp 10.0.0.7:5432: connect: connection refused":             "dial tcp ‹ip›: connect: connection refused",
-		"dial tcp [2001:db8::1]:443: i/o timeout":                         "dial tcp [‹ip›]:‹number›: i/o timeout",
+		"dial tcp [2001:db8::1]:443: i/o timeout":                         "dial tcp ‹ip›: i/o timeout",
 		"open /var/spool/exports/88.csv: no such file":                    "open ‹path›: no such file",
 		`open C:\temp\x.txt: denied`:                                      "open ‹path›: denied",
 		"recipient ana.b+c@mail.example.com is suppressed":                "recipient ‹email› is suppressed",
@@ -42,6 +42,26 @@ func TestNormalise_ReplacesWhatDiffers(t *testing.T) {
 		"std::vector<int>::at":                                            "std::vector<int>::at",
 		"and/or the </b> of it":                                           "and/or the </b> of it",
 		"Überweisung 12 für Müller3 fehlgeschlagen":                       "Überweisung ‹number› für Müller‹number› fehlgeschlagen",
+		"lookup db-3.internal on 10.0.0.2:53: no such host":               "lookup ‹host› on ‹ip›: no such host",
+		"connecting to redis:6379, or connect to server":                  "connecting to ‹host›, or connect to server",
+		"com.shop.User and main.go are no hosts":                          "com.shop.User and main.go are no hosts",
+		"12.4 MB is more than 500kB in 2 minutes and 30 ms":               "‹size› is more than ‹size› in ‹duration› and ‹duration›",
+		"on March 4, 2026 at 9:30 AM, or Tue, 03 Mar 2026 10:00:00 GMT":   "on ‹time›, or ‹time›",
+		"you may 5 and Marching 7":                                        "you may ‹number› and Marching ‹number›",
+		"call +1 (555) 010-9999 now":                                      "call ‹number› now",
+		"exports/a/9.csv and and/or a/b":                                  "‹path› and and/or a/b",
+		"GET /items/99?full=1&x=2: no":                                    "GET ‹path›: no",
+		"IBAN GB33BUKB20201555555555":                                     "IBAN ‹id›",
+		"SQLSTATE[23000]: exit status 137, errno 5":                       "SQLSTATE[23000]: exit status 137, errno 5",
+		`null in column "amount" of 'ana'`:                                "null in column 'amount' of ‹text›",
+		"undefined method `email' for nil":                                "undefined method 'email' for nil",
+		`KeyError: 'order_8841'`:                                          "KeyError: 'order_‹number›'",
+		`no key "XAU"`:                                                    "no key ‹text›",
+		`(1054, "Unknown column 'vat' in 'x y'")`:                         `(‹number›, "Unknown column 'vat' in ‹text›")`,
+		"a `422 Unprocessable Entity` of `x`":                             "a `422 Unprocessable Entity` of ‹text›",
+		"« Dupont » „Meier GmbH“ 「键盘」":                                    "‹text›",
+		"duplicate key\nDETAIL:  Key (email)=(x)":                         "duplicate key",
+		"gone away (Connection: mysql, SQL: select 1)":                    "gone away",
 		"": "",
 	} {
 		if got := Normalise(message); got != want {
@@ -94,10 +114,37 @@ func TestOf_FingerprintTellsCausesApart(t *testing.T) {
 	}
 }
 
+// The kind of a value and the class before a sentence make no other cause; a class
+// before a value does.
+func TestOf_FingerprintIgnoresHowACauseIsWritten(t *testing.T) {
+	alike := func(a, b string) bool { return Of("t", "c", a, "").Fingerprint == Of("t", "c", b, "").Fingerprint }
+	for a, b := range map[string]string{
+		"user 42 not found":                     "user 0198c1f2-aaaa-7bbb-8ccc-0123456789ab not found",
+		"TypeError: x is not iterable":          "x is not iterable",
+		"Uncaught Error: it did break":          "it did break",
+		"order 12-7/3 is late":                  "order 8 is late",
+		`Get "https://a.test/x": EOF`:           `Post "https://a.test/y": EOF`,
+		"host id: Zb8cD9eF0gH1+xY2zA3bC4dE5f==": "host id: 17",
+	} {
+		if !alike(a, b) {
+			t.Errorf("%q and %q are told apart", a, b)
+		}
+	}
+	for a, b := range map[string]string{
+		"KeyError: 7":       "IndexError: 7",
+		"KeyError: 'email'": "KeyError: 'name'",
+		"Get lost 7":        "Post lost 7",
+	} {
+		if alike(a, b) {
+			t.Errorf("%q and %q are one cause", a, b)
+		}
+	}
+}
+
 // A fingerprint is kept in databases: it must not change by chance.
 func TestOf_FingerprintIsStable(t *testing.T) {
 	c := Of("email.send", "smtp.Error", "451 4.7.1 greylisted, try 3", "at Mailer.send (/app/mailer.js:10:5)")
-	if c.Fingerprint != "a4ea1eae7f5d245e" {
+	if c.Fingerprint != "dfd6b96a0f0af33b" {
 		t.Errorf("the fingerprint of %+v is not what it was", c)
 	}
 }
@@ -127,9 +174,16 @@ func TestReplaced_IsExplained(t *testing.T) {
 	}
 }
 
+func TestLists_AreSortedForTheSearch(t *testing.T) {
+	if !slices.IsSorted(naming) || !slices.IsSorted(hosts) {
+		t.Errorf("%q or %q is not sorted", naming, hosts)
+	}
+}
+
 func FuzzOf(f *testing.F) {
 	f.Add("user 42 failed 'x' at 10.0.0.1:80 https://a/b 2026-01-02T03:04:05Z", goTrace)
 	f.Add("‹number› \x00\xff \"\\\" ::1 ./ 0x -", pythonTrace)
+	f.Add("`a' «b» 「c connect to x:1 [::1]:2 Mar 4 +1 (5) a/b.c \"cannot 'x' be\" key 'y'", goTrace)
 	f.Add("1e 1e+ 5. 5, 12:34:56 +0000 UTC", javaTrace+jsTrace+phpTrace+rubyTrace)
 	f.Fuzz(func(t *testing.T, message, trace string) {
 		c := Of("t", "c", message, trace)

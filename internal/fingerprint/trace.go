@@ -58,6 +58,7 @@ type parser struct {
 	found  []frame
 	places []frame // files with a line in text that is no frame
 	call   string  // Go: the function whose place is on the next line
+	inside string  // PHP: where the function of the next line is
 	over   bool    // the rest is who started it
 }
 
@@ -180,16 +181,18 @@ func (p *parser) pythonFrame(s string) {
 	}
 }
 
-// phpFrame is "#0 /src/File.php(12): Class->method(…)".
+// phpFrame is "#0 /src/File.php(12): Class->method(…)". The place is the one that
+// called: the method itself is at the place of the line before.
 func (p *parser) phpFrame(s string) {
-	place, call, ok := strings.Cut(s, "): ")
-	if !ok {
-		place, call, ok = strings.Cut(s, "]: ") // [internal function]
+	_, rest, _ := strings.Cut(s, " ")
+	place, call, _ := strings.Cut(rest, ": ")
+	inside := p.inside
+	if inside == "" {
+		inside = place
 	}
-	if ok {
-		name, _, _ := strings.Cut(call, "(")
-		p.add(name, !foreign(place) && strings.Contains(place, "/"))
-	}
+	p.inside = place
+	name, _, _ := strings.Cut(call, "(")
+	p.add(name, !foreign(inside) && strings.Contains(inside, "/"))
 }
 
 // rubyFrame is "/lib/file.rb:12:in `method'", or with 'Class#method'.
@@ -205,6 +208,7 @@ func (p *parser) place(s string) {
 		word = strings.Trim(word, "()[]{},;'\"")
 		name, line, ok := strings.Cut(word, ":")
 		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
+			p.inside = word
 			if name = stable(file(name)); name != "" {
 				p.places = append(p.places, frame{name, !foreign(word)})
 			}
@@ -226,7 +230,7 @@ func foreign(place string) bool {
 		"/pkg/mod/", "@v", "/vendor/", "/go/src/", "/src/runtime/", "redrive/internal/engine/", // Go
 		"site-packages", "dist-packages", "/lib/python", "<frozen", // Python
 		"node_modules", "node:", "(internal/", "<anonymous>", // JavaScript
-		"/gems/", "/lib/ruby/", "<internal:", // Ruby
+		"/gems/", "/lib/ruby/", "<internal:", ") lib/", ") app/", // Ruby, and how Rails names a gem: "rack (3.0.8) lib/rack.rb"
 		"Native Method", "[internal function",
 	}, func(mark string) bool { return strings.Contains(place, mark) })
 }

@@ -58,11 +58,14 @@ const jsTrace = `TypeError: x is not a function
     at process.processTicksAndRejections (node:internal/process/task_queues:95:5)
 `
 
-const phpTrace = `#0 /app/vendor/guzzle/Client.php(12): GuzzleHttp\Client->request(Array)
-#1 /app/src/Mailer.php(34): App\Mailer->send(Object(App\Job), 'x')
-#2 [internal function]: array_map(Object(Closure))
-#3 {main}
+const phpTrace = `#0 /app/vendor/guzzle/Client.php(12): GuzzleHttp\Client->transfer(Array)
+#1 /app/src/Mailer.php(34): GuzzleHttp\Client->request(Array)
+#2 [internal function]: App\Mailer->send(Object(App\Job), 'x')
+#3 /app/bin/work.php(5): array_map(Object(Closure))
+#4 {main}
 `
+
+const railsTrace = "activerecord (7.1.3) lib/active_record/adapter.rb:884:in `exec_params'\napp/services/signup.rb:12:in `create'\n"
 
 const rubyTrace = "/app/lib/mailer.rb:12:in `deliver'\n\tfrom /usr/lib/ruby/gems/3.2/gems/sidekiq/x.rb:1:in `call'\n\tfrom /app/bin/run.rb:3:in 'Runner#main'\n"
 
@@ -76,6 +79,15 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 		"java":   {javaTrace, []string{"com.shop.Reader.lambda$read", "com.shop.Reader$$EnhancerBySpringCGLIB$.read"}},
 		"js":     {jsTrace, []string{"Mailer.send", "Job", "index.js"}},
 		"php":    {phpTrace, []string{`App\Mailer->send`}},
+		"php, thrown by the program": {
+			"PHP Fatal error:  Uncaught App\\Denied: no in /app/src/Gate.php:3\nStack trace:\n#0 /app/src/Gate.php(9): App\\Gate->check()\n#1 {main}\n",
+			[]string{`App\Gate->check`},
+		},
+		"php, thrown by a library": {
+			"/app/vendor/db/Db.php:3\n#0 /app/src/Users.php(9): Db->insert()\n#1 /app/vendor/router/Route.php(3): App\\Users->create()\n",
+			[]string{`App\Users->create`},
+		},
+		"rails":  {railsTrace, []string{"signup.rb create"}},
 		"ruby":   {rubyTrace, []string{"mailer.rb deliver", "run.rb Runner#main"}},
 		"dotnet": {"System.X: y\n   at Shop.Mailer.Send(String to) in C:\\src\\Mailer.cs:line 12\n   at System.Threading.Run()\n", []string{"Shop.Mailer.Send"}},
 		"text":   {"main.go:1", []string{"main.go"}},

@@ -2,6 +2,7 @@ package fingerprint
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -14,8 +15,9 @@ type matcher struct {
 
 // matchers are asked in this order. An array that nobody changes.
 var matchers = [...]matcher{
-	{text, quoted}, {url, urlLength}, {email, emailLength}, {uuid, uuidLength}, {moment, timeLength}, {ip, ipLength},
-	{path, pathLength}, {hexa, hexLength}, {duration, durationLength}, {number, numberLength},
+	{url, urlLength}, {email, emailLength}, {uuid, uuidLength}, {moment, timeLength}, {moment, calendarLength}, {ip, ipLength},
+	{host, hostLength}, {path, pathLength}, {hexa, hexLength}, {duration, durationLength}, {size, sizeLength},
+	{number, phoneLength}, {number, numberLength},
 }
 
 // maxQuoted is how long a quoted value may be; a quote that is not closed by
@@ -34,7 +36,7 @@ func quoted(s string, from int) int {
 			i++
 			continue
 		}
-		if s[i] != quote || isWord(at(s, i+1)) {
+		if s[i] != quote && !(quote == '`' && s[i] == '\'') || isWord(at(s, i+1)) { // Ruby: `name'
 			continue
 		}
 		if quote == '"' && at(s, i+1) == ':' && inObject(s[:from]) {
@@ -114,6 +116,9 @@ func hexLength(s string, from int) int {
 
 // ipLength is an address with its port or its prefix length.
 func ipLength(s string, from int) int {
+	if s[from] == '[' {
+		return bracketedIPLength(s[from:])
+	}
 	n := run(s[from:], func(c byte) bool { return isHex(c) || c == ':' || c == '.' })
 	value := strings.TrimRight(s[from:from+n], ".:")
 	if strings.HasPrefix(s[from:from+n], "::") && value == "" || isWord(at(s, from+n)) {
@@ -129,6 +134,48 @@ func ipLength(s string, from int) int {
 		return 0
 	}
 	return len(value) + tail(s, from+len(value), '/')
+}
+
+// bracketedIPLength is an address with a port: [::1]:443.
+func bracketedIPLength(s string) int {
+	const longest = len("[") + 45
+	end := strings.IndexByte(s[:min(len(s), longest)], ']')
+	if end < 0 || at(s, end+1) != ':' {
+		return 0
+	}
+	if _, err := netip.ParseAddr(s[1:end]); err != nil {
+		return 0
+	}
+	return end + 1 + tail(s, end+1, ':')
+}
+
+// hosts are the words before the name of a host, in small letters, sorted.
+var hosts = strings.Fields(`dial eai_again econnrefused econnreset ehostunreach enotfound etimedout getaddrinfo host hostname
+	lookup resolve tcp`)
+
+// hostLength is the name of a host, with its port, where the words before it say
+// that one follows. Other names with dots are those of classes and files.
+func hostLength(s string, from int) int {
+	if !isLetter(s[from]) && !isDigit(s[from]) {
+		return 0
+	}
+	word := strings.ToLower(lastWord(s[max(0, from-24):from]))
+	if _, found := slices.BinarySearch(hosts, word); !found && !(word == "to" && connects(s[:from])) {
+		return 0
+	}
+	n := run(s[from:], func(c byte) bool { return c < 0x80 && isWord(c) || c == '.' || c == '-' })
+	name := strings.TrimRight(s[from:from+n], ".-")
+	port := tail(s, from+len(name), ':')
+	if certain := word == "lookup" || word == "enotfound" || word == "eai_again"; port == 0 && !certain && !strings.Contains(name, ".") {
+		return 0
+	}
+	return len(name) + port
+}
+
+// connects reports whether a text ends with "connect to", or another form of it.
+func connects(s string) bool {
+	before := strings.ToLower(lastWord(strings.TrimSuffix(s, "to ")))
+	return before == "connect" || before == "connecting" || before == "connection"
 }
 
 func ip4Length(s string, from int, value string) int {
@@ -164,14 +211,49 @@ func pathLength(s string, from int) int {
 	case len(rest) > 2 && isLetter(rest[0]) && rest[1] == ':' && rest[2] == '\\':
 		return 2 + pathEnd(rest[2:])
 	default:
-		return 0
+		return relativeLength(rest)
 	}
-	return pathEnd(rest)
+	n := pathEnd(rest)
+	if query := at(rest, n); query == '=' && strings.Contains(rest[:n], "?") {
+		n += run(rest[n:], func(c byte) bool { return isWord(c) || strings.IndexByte("=&%+-._~/", c) >= 0 })
+	}
+	return n
 }
 
 func pathEnd(s string) int {
 	n := run(s, func(c byte) bool { return c > ' ' && c != 0x7f && !strings.ContainsRune("\"'`,;:()[]{}<>|=", rune(c)) })
 	return len(strings.TrimRight(s[:n], ".!?"))
+}
+
+// relativeLength is a path with folders whose file has an extension: exports/a.csv.
+func relativeLength(s string) int {
+	n := pathEnd(s)
+	folders, dot := strings.LastIndexByte(s[:n], '/'), strings.LastIndexByte(s[:n], '.')
+	if folders <= 0 || dot < folders || !isExtension(s[dot+1:n]) {
+		return 0
+	}
+	return n
+}
+
+func isExtension(s string) bool {
+	const longest = 5
+	small := func(c byte) bool { return 'a' <= c && c <= 'z' }
+	return s != "" && len(s) <= longest && small(s[0]) && run(s, func(c byte) bool { return small(c) || isDigit(c) }) == len(s)
+}
+
+// phoneLength is a telephone number with its country: +1 (555) 010-9999.
+func phoneLength(s string, from int) int {
+	const fewest = 8
+	if s[from] != '+' || !isDigit(at(s, from+1)) {
+		return 0
+	}
+	n := 1 + run(s[from+1:], func(c byte) bool { return isDigit(c) || strings.IndexByte(" ()-/", c) >= 0 })
+	number := strings.TrimRight(s[from:from+n], " ()-/")
+	if digits := strings.IndexFunc(number, func(r rune) bool { return r != '+' && !isDigit(byte(r)) }); digits < 0 ||
+		len(number)-strings.Count(number, " ") < fewest || isWord(at(s, from+len(number))) {
+		return 0
+	}
+	return len(number)
 }
 
 // numberLength is a number with its sign, its points and its exponent.
@@ -199,6 +281,28 @@ func numberLength(s string, from int) int {
 		return 0
 	}
 	return i - from
+}
+
+// codes are the words before the number of an error: that is the cause, not a value.
+var codes = [...]string{"exit status", "exit code", "errno", "sqlstate"}
+
+// codeLength is a status of HTTP or the number of an error.
+func codeLength(s string, from int) int {
+	if isStatus(s, from) {
+		return len("503")
+	}
+	const longest = 5
+	n := run(s[from:], isDigit)
+	if n == 0 || n > longest || isWord(at(s, from+n)) {
+		return 0
+	}
+	before := strings.ToLower(strings.TrimRight(s[max(0, from-16):from], " :=[("))
+	for _, word := range codes {
+		if strings.HasSuffix(before, word) {
+			return n
+		}
+	}
+	return 0
 }
 
 // isStatus reports whether a number is the status of an HTTP answer that
@@ -311,12 +415,16 @@ func offsetLength(s string) int {
 	return i
 }
 
-// durationLength is a duration as programs write it: 1m2.5s, 30s, 12ms.
+// durationLength is a duration as programs and people write it: 1m2.5s, 30s, 12 ms,
+// 5 minutes.
 func durationLength(s string, from int) int {
 	i := from
 	for i < len(s) && isDigit(s[i]) {
 		n := run(s[i:], func(c byte) bool { return isDigit(c) || c == '.' })
 		unit := unitLength(s[i+n:])
+		if unit == 0 {
+			unit = unitWord(s[i+n:], timeWords[:])
+		}
 		if unit == 0 {
 			return 0
 		}
@@ -330,9 +438,43 @@ func durationLength(s string, from int) int {
 
 func unitLength(s string) int {
 	for _, unit := range [...]string{"ns", "us", "µs", "μs", "ms", "s", "min", "m", "h", "d"} {
-		if strings.HasPrefix(s, unit) {
+		if strings.HasPrefix(s, unit) && !isLetter(at(s, len(unit))) {
 			return len(unit)
 		}
 	}
 	return 0
+}
+
+var (
+	timeWords = [...]string{
+		"ms", "s", "milliseconds", "millisecond", "seconds", "second", "secs", "sec", "minutes", "minute", "mins", "min",
+		"hours", "hour", "hrs", "days", "day", "weeks", "week",
+	}
+	sizeWords = [...]string{"bytes", "byte", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "Ki", "Mi", "Gi"}
+)
+
+// unitWord is one of the units, after one space or none.
+func unitWord(s string, units []string) int {
+	space := 0
+	if at(s, 0) == ' ' {
+		space = 1
+	}
+	n := run(s[space:], isLetter)
+	if slices.Contains(units, s[space:space+n]) {
+		return space + n
+	}
+	return 0
+}
+
+// sizeLength is a number of bytes with its unit: programs choose the unit by the size.
+func sizeLength(s string, from int) int {
+	n := run(s[from:], func(c byte) bool { return isDigit(c) || c == '.' || c == ',' })
+	if n == 0 || !isDigit(s[from]) {
+		return 0
+	}
+	unit := unitWord(s[from+n:], sizeWords[:])
+	if unit == 0 || isWord(at(s, from+n+unit)) {
+		return 0
+	}
+	return n + unit
 }

@@ -124,7 +124,7 @@ func TestHTTP_TheStatusDecides(t *testing.T) {
 				})
 				h := build(t, handler.Config{HTTP: &handler.HTTP{URL: url, Timeout: begins.timeout}})
 				all.Go(func() {
-					ttr, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+					ttr, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 					defer cancel()
 					got, err := "", h(ttr, testJob())
 					if f := new(job.Failure); errors.As(err, &f) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/errortext"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/resource"
@@ -152,10 +153,16 @@ func (p *program) unstarted(ctx context.Context, err error) error {
 	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: "exec.start", Message: err.Error()}}
 }
 
-// failed describes a program that ended without success: its last words are
-// the message, everything that was kept of its output is the trace.
+// failed describes a program that ended without success: the error that its
+// language printed, or else its last words, are the message, and everything that was
+// kept of its output is the trace.
 func (p *program) failed(state *os.ProcessState, stdout, stderr string) *job.Failure {
 	f := &job.Failure{ErrorInfo: job.ErrorInfo{Message: lastLine(stderr)}, Trace: stderr}
+	if said, ok := errortext.Output(stderr); ok {
+		f.Message = said.String()
+	} else if said, ok := errortext.Output(stdout); ok { // PHP prints its errors there by default
+		f.Message = said.String()
+	}
 	if f.Message == "" {
 		f.Message = fmt.Sprintf("%s: %v, and nothing on stderr", p.command[0], state)
 	}

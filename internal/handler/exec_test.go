@@ -37,6 +37,10 @@ func helper(name string, args []string) bool {
 		fmt.Fprint(os.Stderr, "first line\nlast words\n\n")
 		code, _ := strconv.Atoi(args[0])
 		exit(code)
+	case "help-traceback":
+		out := map[string]*os.File{"stderr": os.Stderr, "stdout": os.Stdout}[args[0]]
+		fmt.Fprint(out, "Traceback (most recent call last):\n  File \"/app/work.py\", line 3, in bill\nValueError: no rate for XAU\n\nclosing\n")
+		exit(1)
 	case "help-quiet":
 		exit(9)
 	case "help-flood":
@@ -126,6 +130,17 @@ func told(t *testing.T, j job.Job) (payload, args string, env []string) {
 	}
 	lines := strings.Split(string(out), "\n")
 	return lines[0], lines[1], lines[2:]
+}
+
+// What a language prints of an error that nobody caught is worth more than the last
+// line; PHP prints it to standard output.
+func TestExec_MessageIsTheErrorOfATraceback(t *testing.T) {
+	for _, stream := range []string{"stderr", "stdout"} {
+		f := failed(t, runs(t, 0, "help-traceback", stream), testJob())
+		if f.Type != "exec.exit_1" || f.Message != "ValueError: no rate for XAU" || !contains(f.Trace, "line 3, in bill") {
+			t.Errorf("a traceback on %s: failure = %s: %s\n%s", stream, f.Type, f.Message, f.Trace)
+		}
+	}
 }
 
 func TestExec_TellsTheProgramWhatItNeeds(t *testing.T) {

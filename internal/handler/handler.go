@@ -53,8 +53,14 @@ type Config struct {
 
 // HTTP describes a service that does the work of a job.
 type HTTP struct {
-	URL     string
-	Timeout time.Duration // of one request; zero: the job's own ttr
+	URL        string
+	Timeout    time.Duration                // of one request; zero: the job's own ttr
+	Method     string                       // empty: POST
+	Headers    map[string]httpclient.Secret // beside those that tell of the job, by canonical name
+	Secret     httpclient.Secret            // signs each request; empty: none is signed
+	ClientCert string                       // file with the certificate as which requests come; empty: none
+	ClientKey  string                       // file with its key
+	CA         string                       // file with the authorities that are trusted; empty: those of the system
 }
 
 // Exec describes a program that does the work of a job.
@@ -72,6 +78,7 @@ type Set struct {
 	exact    map[string]engine.Handler
 	prefixes map[string]engine.Handler // "report." for the pattern "report.*"
 	client   *httpclient.Client
+	secured  []*httpclient.Client // of services with certificates of their own
 	hide     Hide
 	programs *programs
 
@@ -82,9 +89,26 @@ type Set struct {
 // "report.*". An unusable one is a *invalid.Error, whose field is
 // "handlers.PATTERN", followed by the part that is wrong.
 func New(configs map[string]Config, hide Hide) (*Set, error) {
+	return build(configs, hide, httpclient.New(idleConnections, nil), newPrograms())
+}
+
+// With builds handlers that take the place of these: they have the connections and
+// the running programs in common, so one of the two sets is closed, and with it both.
+func (s *Set) With(configs map[string]Config, hide Hide) (*Set, error) {
+	n, err := build(configs, hide, s.client, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	n.secured = append(n.secured, s.secured...) // requests of running jobs use them
+	if n.runsPrograms && !s.runsPrograms {
+		n.programs.tell()
+	}
+	return n, nil
+}
+
+func build(configs map[string]Config, hide Hide, client *httpclient.Client, programs *programs) (*Set, error) {
 	s := &Set{
-		exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: httpclient.New(128), hide: hide,
-		programs: newPrograms(),
+		exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: client, hide: hide, programs: programs,
 	}
 	for pattern, config := range configs {
 		handler, err := s.build(config, "handlers."+pattern)
@@ -102,7 +126,7 @@ func New(configs map[string]Config, hide Hide) (*Set, error) {
 func (s *Set) add(pattern string, h engine.Handler) error {
 	name, isPrefix := strings.CutSuffix(pattern, ".*")
 	if name == "" || strings.Contains(name, "*") {
-		return &invalid.Error{Field: "handlers." + pattern, Problem: `is not a pattern; write a job type, or a prefix as "report.*"`}
+		return &invalid.Error{Field: "handlers." + pattern, Problem: `is not a pattern; write a job type, or a prefix such as "report.*"`}
 	}
 	if isPrefix {
 		s.prefixes[name+"."] = h
@@ -115,11 +139,29 @@ func (s *Set) add(pattern string, h engine.Handler) error {
 func (s *Set) build(c Config, field string) (engine.Handler, error) {
 	switch {
 	case c.HTTP != nil && c.Exec == nil:
-		return newHTTP(s.client, s.hide, *c.HTTP, field+".http")
+		return s.buildHTTP(*c.HTTP, field+".http")
 	case c.Exec != nil && c.HTTP == nil:
 		return newExec(s.hide, s.programs, *c.Exec, field+".exec")
 	}
 	return nil, &invalid.Error{Field: field, Problem: "needs exactly one of http and exec"}
+}
+
+// idleConnections are kept to each service for the next request.
+const idleConnections = 128
+
+// buildHTTP makes the handler of a service. One with certificates of its own has a
+// client of its own.
+func (s *Set) buildHTTP(c HTTP, field string) (engine.Handler, error) {
+	secure, err := c.tls(field)
+	if err != nil {
+		return nil, err
+	}
+	client := s.client
+	if secure != nil {
+		client = httpclient.New(idleConnections, secure)
+		s.secured = append(s.secured, client)
+	}
+	return newHTTP(client, s.hide, c, field)
 }
 
 // checkTimeout refuses durations that would end every job at once.
@@ -145,7 +187,12 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 }
 
 // CloseIdle closes the connections that wait for the next request.
-func (s *Set) CloseIdle() { s.client.CloseIdle() }
+func (s *Set) CloseIdle() {
+	s.client.CloseIdle()
+	for _, client := range s.secured {
+		client.CloseIdle()
+	}
+}
 
 // TakeOver ends the programs of jobs that a dead process of the same database left
 // running, and returns when nothing of them is left. Call it when the database is
@@ -164,6 +211,9 @@ func (s *Set) TakeOver(ctx context.Context, database string, log *slog.Logger) (
 // Close ends what goes on in the background. Call it when no job runs any more.
 func (s *Set) Close() {
 	s.client.Close()
+	for _, client := range s.secured {
+		client.Close()
+	}
 	s.programs.close()
 }
 
@@ -261,7 +311,7 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 		if !ok {
 			return &job.Failure{
 				ErrorInfo: job.ErrorInfo{Type: "unknown_type", Message: fmt.Sprintf(
-					"the envelope can be read by now, but no handler is configured for %q; name one, then replay", e.URN)},
+					"the envelope can now be read, but no handler is configured for %q; configure one, then replay", e.URN)},
 				Answer: retry.Answer{Code: retry.CodeDeadLetter},
 			}
 		}

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/engine"
+	"redrive/internal/errortext"
 	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
@@ -29,13 +31,16 @@ type service struct {
 	hide    Hide
 	url     string
 	shown   string // the address as errors show it: without secrets
+	method  string
 	timeout time.Duration
+	headers map[string]httpclient.Secret
+	secret  httpclient.Secret
 }
 
 func newHTTP(client *httpclient.Client, hide Hide, config HTTP, field string) (engine.Handler, error) {
 	address, err := httpclient.Parse(config.URL)
 	if err != nil {
-		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address as http://127.0.0.1:9000/path"}
+		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address such as http://127.0.0.1:9000/path"}
 	}
 	if port := address.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
@@ -45,7 +50,10 @@ func newHTTP(client *httpclient.Client, hide Hide, config HTTP, field string) (e
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
-	s := &service{client: client, hide: hide, url: config.URL, shown: httpclient.WithoutSecrets(address), timeout: config.Timeout}
+	s := &service{
+		client: client, hide: config.hiding(hide), url: config.URL, shown: httpclient.WithoutSecrets(address),
+		method: cmp.Or(config.Method, http.MethodPost), timeout: config.Timeout, headers: config.Headers, secret: config.Secret,
+	}
 	return s.run, nil
 }
 
@@ -77,12 +85,13 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 }
 
 func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(j.Payload))
+	request, err := http.NewRequestWithContext(ctx, s.method, s.url, bytes.NewReader(j.Payload))
 	if err != nil {
 		return nil, err
 	}
 	f := factsOf(j)
 	for name, value := range map[string]string{
+		"Accept":              "application/json, */*;q=0.5", // frameworks answer a page to who does not ask for JSON
 		"Content-Type":        "application/json",
 		"User-Agent":          "redrive",
 		"Idempotency-Key":     f.idempotencyKey,
@@ -97,6 +106,12 @@ func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error)
 	}
 	if f.traceID != "" {
 		request.Header.Set("Redrive-Trace-Id", f.traceID)
+	}
+	for name, value := range s.headers {
+		request.Header.Set(name, value.Reveal())
+	}
+	if secret := s.secret.Reveal(); secret != "" {
+		httpclient.Sign(request, secret, j.Payload)
 	}
 	return request, nil
 }
@@ -122,7 +137,7 @@ func (s *service) unanswered(ctx context.Context, err error) error {
 }
 
 func (s *service) failure(typ, problem string) *job.Failure {
-	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: typ, Message: fmt.Sprintf("POST %s: %s", s.shown, problem)}}
+	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: typ, Message: fmt.Sprintf("%s %s: %s", s.method, s.shown, problem)}}
 }
 
 // maxExcerpt is how much of a body that is plain text goes into the message.
@@ -137,6 +152,8 @@ func (s *service) refused(response *http.Response, body []byte) error {
 	}
 	if said, ok := parseRefusal(body); ok {
 		said.refine(f)
+	} else if said, ok := errortext.Body(string(body)); ok {
+		f.Trace, f.Message = f.Message+"\n"+said.Trace, said.String()
 	} else if text := excerpt(body); text != "" {
 		f.Message += ": " + text
 	} else if response.StatusCode/100 == 3 {
@@ -158,6 +175,7 @@ func target(response *http.Response) string {
 // one: a service that gets one wrong is still understood in the others.
 type refusal struct {
 	Type, Message, Code string
+	Trace               string
 	Retryable           *bool
 	Details             json.RawMessage
 }
@@ -173,6 +191,7 @@ func parseRefusal(body []byte) (refusal, bool) {
 		Type:    field[string](envelope.Error, "type"),
 		Message: field[string](envelope.Error, "message"),
 		Code:    field[string](envelope.Error, "code"),
+		Trace:   cmp.Or(field[string](envelope.Error, "trace"), field[string](envelope.Error, "stack")),
 		Details: envelope.Error["details"],
 	}
 	r.Retryable = field[*bool](envelope.Error, "retryable")
@@ -196,6 +215,9 @@ func (r refusal) refine(f *job.Failure) {
 	}
 	if r.Message != "" {
 		f.Trace, f.Message = f.Message+"\n", r.Message
+	}
+	if r.Trace != "" {
+		f.Trace += strings.TrimRight(r.Trace, "\n") + "\n"
 	}
 	f.Answer.Retryable = r.Retryable
 	if code := retry.Code(r.Code); code.Valid() {

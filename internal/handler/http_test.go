@@ -43,6 +43,7 @@ func TestHTTP_TellsTheServiceWhatItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
+		"Accept":              "application/json, */*;q=0.5",
 		"Content-Type":        "application/json",
 		"Idempotency-Key":     testID + "/2",
 		"Redrive-Job-Id":      testID,
@@ -125,7 +126,11 @@ func TestHTTP_ReadsTheAnswersBody(t *testing.T) {
 		{"not retryable", `{"error":{"retryable":false}}`, "http.503", "+", "", "", &no},
 		{"an unknown code", `{"error":{"code":"EXPLODE","message":"m"}}`, "http.503", `m (code "EXPLODE")`, "", "", nil},
 		{"fields of wrong types", `{"error":{"type":5,"message":["x"],"code":{},"retryable":"no","details":7}}`, "http.503", "+", "7", "", nil},
-		{"an error that is a text", `{"error":"it broke"}`, "http.503", `+: {"error":"it broke"}`, "", "", nil},
+		{"a trace", `{"error":{"message":"m","trace":"at f (a.js:1:1)\n","details":7}}`, "http.503", "m", "at f (a.js:1:1)\n7", "", nil},
+		{"a stack", `{"error":{"message":"m","stack":"at f (a.js:1:1)"}}`, "http.503", "m", "at f (a.js:1:1)\n", "", nil},
+		{"an error that is a text", `{"error":"it broke"}`, "http.503", "it broke", "", "", nil},
+		{"a class", `{"message":"boom","exception":"App\\Denied","file":"/app/a.php","line":3,"trace":[]}`, "http.503", `App\Denied: boom`, "/app/a.php:3", "", nil},
+		{"a page", `<html><head><title>502 Bad Gateway</title></head></html>`, "http.503", "502 Bad Gateway", "", "", nil},
 		{"malformed", `{"error":{"type":"x"`, "http.503", `+: {"error":{"type":"x"`, "", "", nil},
 		{"too deep", strings.Repeat(`[`, 20_000), "http.503", "+: [[[", "", "", nil},
 	}

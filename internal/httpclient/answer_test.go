@@ -44,7 +44,7 @@ func calls(t *testing.T, answer http.HandlerFunc) (*Client, *pipes) {
 	server := &http.Server{Handler: answer}
 	go server.Serve(p)
 	t.Cleanup(func() { server.Close() })
-	c := New(128)
+	c := New(128, nil)
 	c.client.Transport.(*http.Transport).DialContext = p.dial
 	return c, p
 }

@@ -6,6 +6,7 @@ package httpclient
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"math"
 	"net"
@@ -16,10 +17,11 @@ import (
 	"time"
 )
 
-// New returns a client that keeps so many idle connections to each host. It
-// obeys no proxy of the environment and follows no redirect: the service that is
+// New returns a client that keeps so many idle connections to each host. secure says
+// whom it trusts and as whom it comes; nil: the authorities of the system trust, and
+// as nobody. It obeys no proxy of the environment and follows no redirect: the service that is
 // meant is the one that the configuration names.
-func New(idlePerHost int) *Client {
+func New(idlePerHost int, secure *tls.Config) *Client {
 	life, end := context.WithCancel(context.Background())
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &Client{
@@ -27,6 +29,7 @@ func New(idlePerHost int) *Client {
 			Transport: &http.Transport{
 				DialContext:            dialer.DialContext,
 				ForceAttemptHTTP2:      true,
+				TLSClientConfig:        secure,
 				TLSHandshakeTimeout:    10 * time.Second,
 				MaxIdleConns:           512,
 				MaxIdleConnsPerHost:    idlePerHost,

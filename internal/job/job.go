@@ -286,7 +286,7 @@ var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 func CheckQueue(s string) error {
 	if len(s) > MaxQueue || !queueName.MatchString(s) {
 		return invalid.Errorf("queue",
-			"%q is not a queue name: letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
+			"%q is not a queue name: use letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ func CheckQueue(s string) error {
 // CheckType returns a *invalid.Error unless s can name a type of job.
 func CheckType(s string) error {
 	if s == "" || len(s) > MaxType || !utf8.ValidString(s) {
-		return invalid.Errorf("type", "%q is not a job type: 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)
+		return invalid.Errorf("type", "%q is not a job type: use 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)
 	}
 	return nil
 }
@@ -303,14 +303,14 @@ func CheckType(s string) error {
 // input. Callers test them with errors.Is and errors.As.
 var (
 	ErrNotFound    = errors.New("no such job")
-	ErrBusy        = errors.New("the database is kept busy by another process") // nothing was changed; try again
+	ErrBusy        = errors.New("another process is keeping the database busy") // nothing was changed; try again
 	ErrStarved     = fmt.Errorf("the database lacks memory or file descriptors: %w", ErrBusy)
-	ErrOverloaded  = fmt.Errorf("too much waits to be written: %w", ErrBusy)
-	ErrStorageFull = errors.New("the disk is full")                                   // nothing was changed
-	ErrReadOnly    = errors.New("the database can only be read")                      // nothing was changed
-	ErrUnsafe      = errors.New("the database files are not safe to use")             // nothing was changed; a person has to act
-	ErrBroken      = errors.New("the database failed; the outcome of writes is open") // stop and restart
-	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)        // a restart does not help
+	ErrOverloaded  = fmt.Errorf("too many bytes are waiting to be written: %w", ErrBusy)
+	ErrStorageFull = errors.New("the disk is full")                                 // nothing was changed
+	ErrReadOnly    = errors.New("the database is read-only")                        // nothing was changed
+	ErrUnsafe      = errors.New("the database files are not safe to use")           // nothing was changed; a person has to act
+	ErrBroken      = errors.New("the database failed; the last writes may be lost") // stop and restart
+	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)      // a restart does not help
 )
 
 // OwnFault reports whether a write failed for what it writes, and not for the
@@ -341,4 +341,4 @@ type KeyReused struct {
 	First string // id of the job, or the number of the operation, that was made then; empty: one of the same request
 }
 
-func (k *KeyReused) Error() string { return "the idempotency key was used for something else" }
+func (k *KeyReused) Error() string { return "the idempotency key was used for a different request" }

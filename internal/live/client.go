@@ -37,6 +37,7 @@ type client struct {
 // mailbox is what a client has not been told yet: one slot for each thing.
 type mailbox struct {
 	counters bool
+	page     bool     // something changed that is neither a job nor a count
 	again    []string // ids to look up in the store
 	rows     map[string]job.Change
 	list     *List        // whose newer jobs are to be counted in the store, once
@@ -47,11 +48,14 @@ type mailbox struct {
 // kind is a message's kind; each has its own slot.
 type kind int
 
+const kinds = redrawn
+
 const (
 	none kind = iota
 	counters
 	rows
 	newer
+	redrawn
 )
 
 // newClient returns a client whose first message is the totals.
@@ -72,6 +76,14 @@ func (c *client) patch(change job.Change) {
 		c.box.rows = map[string]job.Change{}
 	}
 	c.box.rows[change.ID] = change
+}
+
+// redraw says that the page is no longer what the server would draw.
+func (c *client) redraw() {
+	c.mu.Lock()
+	c.box.page = true
+	c.mu.Unlock()
+	signal(c.wake)
 }
 
 // addNewer counts jobs that have entered the list that the client shows.
@@ -97,7 +109,7 @@ func (c *client) touch(again bool) {
 // number of newer jobs.
 func (c *client) renew(s subscription) {
 	c.mu.Lock()
-	c.box = mailbox{counters: c.box.counters, again: s.ids, news: newerMessage{Type: "newer"}}
+	c.box = mailbox{counters: c.box.counters, page: c.box.page, again: s.ids, news: newerMessage{Type: "newer"}}
 	if s.newer && s.list.First != (filter.Cursor{}) {
 		c.box.list = &s.list
 	}
@@ -212,6 +224,8 @@ func (c *client) next() ([]byte, error) {
 			return nil, nil
 		case newer:
 			return encode(c.newerMessage(m.list, m.news)), nil
+		case redrawn:
+			return encode(pageMessage{"page"}), nil
 		case rows:
 			if data, err := c.rowsMessage(m.again, m.rows); data != nil || err != nil {
 				return data, err
@@ -239,8 +253,8 @@ func (c *client) take() taken {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := &c.box
-	for i := range kind(3) {
-		switch k := (c.last+i)%3 + 1; {
+	for i := range kinds {
+		switch k := (c.last+i)%kinds + 1; {
 		case k == counters && b.counters:
 			b.counters = false
 			return taken{kind: k}
@@ -255,6 +269,9 @@ func (c *client) take() taken {
 		case k == newer && b.heard:
 			b.heard = false
 			return taken{kind: k, news: b.news}
+		case k == redrawn && b.page:
+			b.page = false
+			return taken{kind: k}
 		}
 	}
 	return taken{}
@@ -294,7 +311,7 @@ func (c *client) newerMessage(list *List, news newerMessage) newerMessage {
 	}
 	found, err := c.hub.count(context.Background(), *list)
 	if err != nil {
-		c.hub.opts.Log.Warn("what is newer than a page could not be counted", "error", err)
+		c.hub.opts.Log.Warn("newer jobs could not be counted", "error", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

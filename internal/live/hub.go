@@ -52,8 +52,8 @@ const (
 )
 
 const (
-	goingAway = "the server is stopping"             // with the close code 1001
-	passOver  = "the login that opened this is over" // with the close code 1008
+	goingAway = "the server is stopping"                          // with the close code 1001
+	passOver  = "the login that opened this connection has ended" // with the close code 1008
 )
 
 // Totaler is what the hub asks the store. Snapshot is called often and must be
@@ -123,6 +123,22 @@ func New(totals Totaler, o Options) *Hub {
 // Changed takes note of jobs that moved. It never blocks for longer than it
 // takes to copy them.
 func (h *Hub) Changed(changes []job.Change) { h.inbox.put(changes) }
+
+// Redraw tells every page that something changed that is neither a job nor a count.
+func (h *Hub) Redraw() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.clients {
+		c.redraw()
+	}
+}
+
+// Clients returns how many pages are connected.
+func (h *Hub) Clients() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients)
+}
 
 // Close tells every client that the server goes away (1001), cuts off those
 // that do not close within a second, and returns when all

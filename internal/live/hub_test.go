@@ -344,3 +344,25 @@ func (h *Hub) size() int {
 	defer h.mu.Unlock()
 	return len(h.clients)
 }
+
+// A page is told once that it is to be drawn anew, however often that was said
+// before it heard of it.
+func TestHub_TellsThatPagesAreToBeDrawnAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, Options{})
+		p := h.dial(t)
+		if m := p.next(); m.Type != "counters" {
+			t.Fatalf("the first message is %q", m.Type)
+		}
+		h.hub.Redraw()
+		h.hub.Redraw()
+		if m := p.next(); m.Type != "page" {
+			t.Errorf("the message is %q, want page", m.Type)
+		}
+		h.hub.Changed(nil)
+		h.hub.Redraw()
+		if m := p.next(); m.Type != "page" {
+			t.Errorf("the next message is %q, want page", m.Type)
+		}
+	})
+}

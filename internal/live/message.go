@@ -92,6 +92,12 @@ func newCounters(s job.Snapshot) countersMessage {
 	return m
 }
 
+// pageMessage says that something changed that is neither a job nor a count: the page
+// is to be drawn anew.
+type pageMessage struct {
+	Type string `json:"type"`
+}
+
 // newerMessage says how many jobs stand before the first row of a list.
 type newerMessage struct {
 	Type  string `json:"type"`

@@ -63,6 +63,7 @@ type Operation struct {
 	StartedBy  string
 	ResumedAt  time.Time // or started
 	FinishedAt time.Time // or aborted
+	Cause      string    // the error class of the group that is its scope, as far as a reader is told; empty otherwise
 	Key        string
 	Repeat     bool // of a new one: its idempotency key was seen before, and this is the first one
 
@@ -128,7 +129,7 @@ const (
 
 // String says the pace in a few words, as the audit log has it.
 func (p Pace) String() string {
-	text := "as fast as possible"
+	text := "no limit"
 	switch {
 	case p.Spread > 0:
 		text = fmt.Sprintf("%.3g a second, over %s", p.Rate, wire.FormatDuration(p.Spread))
@@ -156,13 +157,13 @@ func (p Pace) Over(n int64) float64 {
 func (p Pace) Check() error {
 	switch {
 	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > MaxRate:
-		return invalid.Errorf("rate", "must be from 0 to %d jobs a second; 0 is as fast as possible", MaxRate)
+		return invalid.Errorf("rate", "must be from 0 to %d jobs a second; 0 means no limit", MaxRate)
 	case p.Rate > 0 && p.Rate < 1.0/3600:
 		return invalid.Errorf("rate", "is less than one job an hour")
 	case p.Spread < 0 || p.Spread > MaxSpread:
 		return invalid.Errorf("spread", "must be a duration of at most 30 days")
 	case p.Spread > 0 && p.Rate > 0:
-		return invalid.Errorf("spread", "cannot stand beside a rate; send one of them")
+		return invalid.Errorf("spread", "cannot be used together with a rate; send one of them")
 	case p.Canary > job.MaxBatch:
 		return invalid.Errorf("canary", "must be from 0 to %d jobs", job.MaxBatch)
 	}
@@ -312,7 +313,7 @@ type ItemFilter struct {
 	Outcome RunOutcome
 }
 
-// ItemList is one page of items in the order of work.
+// ItemList is one page of items in processing order.
 type ItemList struct {
 	Items []Item
 	Next  int64 // the last one's number; 0 on the last page

@@ -233,8 +233,8 @@ func tokenOf(n int) string { return Hidden + "#" + strconv.Itoa(n) }
 type Moved struct{ At Path }
 
 func (e *Moved) Error() string {
-	return fmt.Sprintf("%s holds %s, which stands for a secret at another place; "+
-		"write the value itself, or put things back as they were", e.At, Hidden)
+	return fmt.Sprintf("%s contains %s, which stands for a secret in another place; "+
+		"write the value itself, or undo the change", e.At, Hidden)
 }
 
 // Merge returns the edited document with the secrets of the original in the

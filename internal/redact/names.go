@@ -212,7 +212,7 @@ func parsePaths(texts []string) ([]path, error) {
 	for i, text := range texts {
 		p, ok := parsePath(text)
 		if !ok {
-			return nil, &Error{text, `is not a path as $.customer.email, $.items[*].card, $.items[0] or $["a b"]`}
+			return nil, &Error{text, `is not a path such as $.customer.email, $.items[*].card, $.items[0] or $["a b"]`}
 		}
 		all[i] = p
 	}

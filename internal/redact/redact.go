@@ -128,9 +128,9 @@ func (r *Redactor) key(key string) error {
 	out := strings.HasPrefix(key, "-")
 	switch {
 	case normal(name) == "" || len(key) > maxKey:
-		return &Error{key, fmt.Sprintf("is not the name of a key, as +pan or -token, of at most %d bytes", maxKey)}
+		return &Error{key, fmt.Sprintf("is not the name of a key such as +pan or -token, of at most %d bytes", maxKey)}
 	case out && !r.names.hide(name):
-		return &Error{key, "takes out a name that is not hidden"}
+		return &Error{key, "removes a name that is not hidden"}
 	}
 	delete(r.names.hidden, normal(name))
 	delete(r.names.shown, normal(name))

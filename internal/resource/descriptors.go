@@ -53,5 +53,5 @@ func (s Shares) Log(log *slog.Logger) {
 		log.Warn("The system allows few file descriptors (ulimit -n, LimitNOFILE), which bounds connections and running jobs.", about...)
 		return
 	}
-	log.Debug("The file descriptors of this process are divided.", about...)
+	log.Debug("Divided the file descriptors of this process.", about...)
 }

@@ -24,7 +24,7 @@ func TestFill_ShareOfItsLimit(t *testing.T) {
 }
 
 func TestFill_ForecastsAtThePaceOfTheLastDay(t *testing.T) {
-	kept := retention.Limits{Age: 180 * days, Count: 10_000}
+	kept := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * days}, Count: 10_000}
 	tests := []struct {
 		name    string
 		fill    retention.Usage
@@ -43,7 +43,7 @@ func TestFill_ForecastsAtThePaceOfTheLastDay(t *testing.T) {
 		{"just before age removes them", retention.Usage{Open: 9820, LastDay: 1}, kept, 1, 180 * days, false},
 		{"no age", retention.Usage{Open: 9000, LastDay: 1}, retention.Limits{Count: 10_000}, 1, 1000 * days, false},
 		{"in more than ten years", retention.Usage{Open: 10, LastDay: 1}, retention.Limits{Count: 10_000}, 1, 0, true},
-		{"no limit", retention.Usage{Open: 10, LastDay: 1}, retention.Limits{Age: days}, 1, 0, true},
+		{"no limit", retention.Usage{Open: 10, LastDay: 1}, retention.Limits{Ages: retention.Ages{retention.DeadLetters: days}}, 1, 0, true},
 		{"no room for its date", retention.Usage{LastDay: 1}, retention.Limits{Count: math.MaxInt64}, 1, 0, true},
 	}
 	for _, test := range tests {

@@ -189,7 +189,7 @@ func (p Policy) Validate() error {
 	case p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100):
 		return invalid.Errorf("jitter", "must be two factors, low and high, with 0 <= low <= high <= 100")
 	case slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*"):
-		return invalid.Errorf("non_retryable_errors", `an entry is empty; write an error type, or a prefix as "auth.*"`)
+		return invalid.Errorf("non_retryable_errors", `an entry is empty; write an error type, or a prefix such as "auth.*"`)
 	}
 	return nil
 }

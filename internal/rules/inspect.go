@@ -88,7 +88,7 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 	case *ast.CallNode:
 		i.call(n)
 	default:
-		i.refuse(node, "neither let, nor several statements, nor mappings can be used in a rule")
+		i.refuse(node, "a rule cannot use let, several statements or mappings")
 	}
 	return smallest
 }
@@ -115,10 +115,10 @@ func sum(sizes []int) (all int) {
 // unknown refuses a name that is no field of a fact.
 func (i *inspector) unknown(n *ast.IdentifierNode) {
 	if _, ok := i.roots[n.Value]; ok {
-		i.refuse(n, "%s alone is no value; write a field of it, as %s.type", n.Value, n.Value)
+		i.refuse(n, "%s alone is not a value; use one of its fields, for example %s.type", n.Value, n.Value)
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(i.roots)), ", ")
-	i.refuse(n, "%s is unknown here; known are %s", clip.Text(n.Value, 64), known)
+	i.refuse(n, "%s is unknown here; available are %s", clip.Text(n.Value, 64), known)
 }
 
 // member is a field of the facts, or an entry of some value.
@@ -135,14 +135,14 @@ func (i *inspector) member(n *ast.MemberNode) int {
 	}
 	name, ok := n.Property.(*ast.StringNode)
 	if !ok || !slices.Contains(fields, name.Value) {
-		i.refuse(n.Property, "%s has no such field; it has %s", root.Value, strings.Join(fields, ", "))
+		i.refuse(n.Property, "%s has no such field; its fields are %s", root.Value, strings.Join(fields, ", "))
 		return 0
 	}
 	i.nodes++
 	path := root.Value + "." + name.Value
 	i.payload, i.meta = i.payload || path == "job.payload", i.meta || path == "job.meta"
 	if i.loop > 0 {
-		i.refuse(n, "%s cannot be used inside a loop: there, only the entry and written values can", path)
+		i.refuse(n, "%s cannot be used inside a loop: use only the entry and literal values there", path)
 	}
 	return sizeOf(path)
 }
@@ -151,7 +151,7 @@ func (i *inspector) member(n *ast.MemberNode) int {
 // one.
 func (i *inspector) call(n *ast.CallNode) {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != "seconds" {
-		i.refuse(n, "there is no such function in a rule; there are %s, seconds and %s", names(functions[:]), names(loops[:]))
+		i.refuse(n, "there is no such function in a rule; available are %s, seconds and %s", names(functions[:]), names(loops[:]))
 	}
 	i.all(n.Arguments...)
 	i.spend(n, i.loop, callWork)
@@ -198,20 +198,20 @@ func (i *inspector) sought(n ast.Node, size int) {
 	if s, ok := n.(*ast.StringNode); ok {
 		size = len(s.Value)
 	} else if i.loop > 0 {
-		i.refuse(n, "what is looked for inside a loop must be written out, in quotes")
+		i.refuse(n, "inside a loop, the text to look for must be a quoted literal")
 	}
 	if size > maxSought {
-		i.refuse(n, "what is looked for must be a text of at most %d bytes, neither of the payload, nor the meta, nor the message", maxSought)
+		i.refuse(n, "the text to look for must have at most %d bytes and must not come from the payload, the meta or the message", maxSought)
 	}
 }
 
 // through is a loop.
 func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 	if i.loop > 0 {
-		i.refuse(n, "%s stands inside another loop; a rule goes through a list once", n.Name)
+		i.refuse(n, "%s is inside another loop; loops cannot be nested", n.Name)
 	}
 	if len(n.Arguments) == 0 {
-		i.refuse(n, "%s goes through a list; write %s(job.payload.items, …)", n.Name, n.Name)
+		i.refuse(n, "%s needs a list; write %s(job.payload.items, …)", n.Name, n.Name)
 		return 0
 	}
 	bytes := i.inspect(n.Arguments[0])
@@ -281,7 +281,7 @@ func written(n ast.Node) bool {
 func (i *inspector) match(n *ast.BinaryNode, bytes int) {
 	pattern, ok := n.Right.(*ast.StringNode)
 	if !ok {
-		i.refuse(n.Right, "a pattern must be written out, in quotes")
+		i.refuse(n.Right, "a pattern must be a quoted literal")
 		return
 	}
 	var compiled *syntax.Prog
@@ -302,7 +302,7 @@ func (i *inspector) span(n *ast.BinaryNode) int {
 	from, ok1 := n.Left.(*ast.IntegerNode)
 	to, ok2 := n.Right.(*ast.IntegerNode)
 	if !ok1 || !ok2 || to.Value < from.Value || uint(to.Value)-uint(from.Value) > maxRange {
-		i.refuse(n, "a range goes from one written number up to another, and over at most %d", maxRange)
+		i.refuse(n, "a range goes from one literal number up to another and has at most %d entries", maxRange)
 		return 0
 	}
 	if i.loop > 0 {

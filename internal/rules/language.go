@@ -44,7 +44,7 @@ type expression struct {
 // expression.
 func compile(source string, facts any, goal goal) (*expression, error) {
 	if strings.TrimSpace(source) == "" {
-		return nil, errors.New("is missing; write an expression as job.type == \"email.send\"")
+		return nil, errors.New("is missing; write an expression such as job.type == \"email.send\"")
 	}
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("is longer than %d bytes", maxSource)
@@ -69,7 +69,7 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 		return nil, placed(err, source)
 	}
 	if given := program.Node().Type(); goal == wait && given != reflect.TypeFor[time.Duration]() {
-		return nil, fmt.Errorf(`must give a duration, as duration("30s") or seconds(5 * attempt.number), not %s`, kindName(given))
+		return nil, fmt.Errorf(`must give a duration, for example duration("30s") or seconds(5 * attempt.number), not %s`, kindName(given))
 	}
 	return &expression{program, i.work, i.payload, i.meta}, nil
 }
@@ -260,7 +260,7 @@ func merge(meta json.RawMessage, more map[string]string) (json.RawMessage, error
 	}
 	merged, err := json.Marshal(all)
 	if err == nil && len(merged) > job.MaxMeta {
-		err = fmt.Errorf("the meta would have %d bytes, at most %d are kept", len(merged), job.MaxMeta)
+		err = fmt.Errorf("the meta would have %d bytes; the maximum is %d", len(merged), job.MaxMeta)
 	}
 	return merged, err
 }
@@ -304,8 +304,8 @@ func sizeOf(path string) int {
 // spend counts work.
 func (i *inspector) spend(n ast.Node, bytes, passes int) {
 	if i.work += bytes * passes; i.work > maxWork {
-		i.refuse(n, "here the expression becomes too much work for the largest job (%d of %d); "+
-			"do less with all of the payload, above all in loops, with matches, string and max", i.work/job.MaxPayload, maxWork/job.MaxPayload)
+		i.refuse(n, "from here on, the expression costs too much for the largest job (%d of %d); "+
+			"do less with the whole payload, especially in loops and with matches, string and max", i.work/job.MaxPayload, maxWork/job.MaxPayload)
 	}
 }
 

@@ -73,11 +73,11 @@ func (m *mender) binary(node *ast.Node, n *ast.BinaryNode) {
 		}
 	case "==", "!=", "<", "<=", ">", ">=", "+", "-":
 		if !left || !right {
-			m.refuse(n, `a duration goes together with a duration only, as duration("30s") or seconds(30)`)
+			m.refuse(n, `a duration can be combined only with a duration, for example duration("30s") or seconds(30)`)
 		}
 	case "in":
 		if list, ok := n.Right.(*ast.ArrayNode); !ok || !durations(list.Nodes) {
-			m.refuse(n, `a duration can only be in a list of durations that is written out, as [duration("30s")]`)
+			m.refuse(n, `a duration can only be in a literal list of durations, for example [duration("30s")]`)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func bounded(nanoseconds float64) time.Duration {
 func list(args ...any) (any, error) {
 	all, ok := args[0].([]any)
 	if !ok {
-		return nil, fmt.Errorf("a loop goes through a list, not through %T", args[0])
+		return nil, fmt.Errorf("a loop needs a list, not %T", args[0])
 	}
 	return all, nil
 }

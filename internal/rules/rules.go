@@ -131,7 +131,7 @@ func checkWork(sum *int, of ...*expression) *invalid.Error {
 	}
 	if *sum > maxListWork {
 		return &invalid.Error{Field: "when", Problem: fmt.Sprintf(
-			"here the rules of the list become too much work together for the largest job (%d of %d); ask less of the payload",
+			"from here on, the rules of this list together cost too much for the largest job (%d of %d); do less with the payload",
 			*sum/job.MaxPayload, maxListWork/job.MaxPayload)}
 	}
 	return nil
@@ -163,7 +163,7 @@ func checkName(name string, seen map[string]bool) *invalid.Error {
 			"%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", clip.Text(name, 64))}
 	}
 	if name == None {
-		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is what an example says when no rule shall match", name)}
+		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is reserved for examples in which no rule matches", name)}
 	}
 	if seen[name] {
 		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is the name of two rules in this list", name)}
@@ -180,9 +180,9 @@ func (r *enqueueRule) compile(names map[string]bool) *invalid.Error {
 	sets := r.Queue != "" || r.TTR != 0 || r.Policy != (retry.Patch{}) || r.Priority != nil || len(r.Meta) > 0
 	switch {
 	case r.Refuse == "" && !sets:
-		return &invalid.Error{Field: "when", Problem: "nothing follows from it; set ttr, queue, policy, priority or meta, or refuse"}
+		return &invalid.Error{Field: "when", Problem: "the rule does nothing; set ttr, queue, policy, priority or meta, or refuse"}
 	case r.Refuse != "" && sets:
-		return &invalid.Error{Field: "refuse", Problem: "cannot stand beside what the rule sets: a refused job is not enqueued"}
+		return &invalid.Error{Field: "refuse", Problem: "cannot be combined with other settings: a refused job is not enqueued"}
 	case len(r.Refuse) > job.MaxNote:
 		return &invalid.Error{Field: "refuse", Problem: fmt.Sprintf("is longer than %d bytes", job.MaxNote)}
 	}
@@ -211,10 +211,10 @@ func (r *failureRule) compile(names map[string]bool) *invalid.Error {
 			"%q is unknown; use retry, dead_letter or discard", clip.Text(string(r.Action), 64))}
 	}
 	if r.Action != retry.Retry && r.Delay != "" {
-		return &invalid.Error{Field: "delay", Problem: "belongs to the action retry"}
+		return &invalid.Error{Field: "delay", Problem: "requires the action retry"}
 	}
 	if r.MaxAttempts < 0 || r.Action != retry.Retry && r.MaxAttempts != 0 {
-		return &invalid.Error{Field: "max_attempts", Problem: "is a number of at least 1, and belongs to the action retry"}
+		return &invalid.Error{Field: "max_attempts", Problem: "must be at least 1, and requires the action retry"}
 	}
 	var err error
 	if r.when, err = compile(r.When, failureFacts{}, condition); err != nil {
@@ -235,7 +235,7 @@ func (r *failureRule) compileDelay() *invalid.Error {
 	}
 	var err error
 	if r.delay, err = compile(r.Delay, failureFacts{}, wait); err != nil {
-		return &invalid.Error{Field: "delay", Problem: "is no duration as 30s or PT30S, and as an expression: " + err.Error()}
+		return &invalid.Error{Field: "delay", Problem: "is neither a duration such as 30s nor a valid expression: " + err.Error()}
 	}
 	return nil
 }

@@ -43,12 +43,12 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		after  []FailureRule
 		want   string
 	}{
-		{"none", before(EnqueueRule{Name: "none", When: "true", Queue: "q"}), nil, `before_enqueue[1].name: "none" is what an example says`},
+		{"none", before(EnqueueRule{Name: "none", When: "true", Queue: "q"}), nil, `before_enqueue[1].name: "none" is reserved for examples in which no rule matches`},
 		{"no name", before(EnqueueRule{When: "true", Queue: "q"}), nil, `before_enqueue[1].name: "" is not the name of a rule`},
 		{"a name of blanks", nil, after(FailureRule{Name: "a b", When: "true"}), `after_failure[1].name: "a b" is not`},
 		{"the same name", nil, after(FailureRule{Name: "ok", When: "true"}), `after_failure[1].name: "ok" is the name of two rules`},
-		{"nothing follows", before(EnqueueRule{Name: "a", When: "true"}), nil, "before_enqueue[1].when: nothing follows"},
-		{"refuses and sets", before(EnqueueRule{Name: "a", When: "true", Refuse: "no", TTR: 1}), nil, "before_enqueue[1].refuse: cannot stand beside"},
+		{"nothing follows", before(EnqueueRule{Name: "a", When: "true"}), nil, "before_enqueue[1].when: the rule does nothing"},
+		{"refuses and sets", before(EnqueueRule{Name: "a", When: "true", Refuse: "no", TTR: 1}), nil, "before_enqueue[1].refuse: cannot be combined"},
 		{"a long refusal", before(EnqueueRule{Name: "a", When: "true", Refuse: strings.Repeat("a", 2000)}), nil, "before_enqueue[1].refuse: is longer"},
 		{"queue", before(EnqueueRule{Name: "a", When: "true", Queue: "a b"}), nil, "before_enqueue[1].queue: \"a b\" is not a queue name"},
 		{"priority", before(EnqueueRule{Name: "a", When: "true", Priority: new(2000)}), nil, "before_enqueue[1].priority: 2000 is not"},
@@ -56,11 +56,11 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		{"no action", nil, after(FailureRule{Name: "a", When: "true"}), `after_failure[1].action: "" is unknown; use retry, dead_letter or discard`},
 		{"action", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Complete}), `after_failure[1].action: "complete" is unknown`},
 		{"a condition that does not compile", nil, after(FailureRule{Name: "a", When: "job.type ==", Action: retry.Retry}), "after_failure[1].when: unexpected token"},
-		{"delay", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "soon"}), "after_failure[1].delay: is no duration as 30s or PT30S, and as an expression: soon is unknown here"},
-		{"a delay that is a number", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "30"}), "after_failure[1].delay: is no duration as 30s or PT30S, and as an expression: must give a duration"},
-		{"delay of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, Delay: "1s"}), "after_failure[1].delay: belongs to"},
-		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: is a number"},
-		{"too much work together", nil, busy(7), "after_failure[5].when: here the rules of the list become too much work together"},
+		{"delay", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "soon"}), "after_failure[1].delay: is neither a duration such as 30s nor a valid expression: soon is unknown here"},
+		{"a delay that is a number", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "30"}), "after_failure[1].delay: is neither a duration such as 30s nor a valid expression: must give a duration"},
+		{"delay of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, Delay: "1s"}), "after_failure[1].delay: requires the action"},
+		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: must be at least 1"},
+		{"too much work together", nil, busy(7), "after_failure[5].when: from here on, the rules of this list together cost too much"},
 		{"too many", nil, make([]FailureRule, maxRules+1), "after_failure: has more than 100 rules"},
 	}
 	for _, test := range tests {
@@ -228,7 +228,7 @@ func TestBeforeEnqueue_SkipsWhatCannotBe(t *testing.T) {
 		return nil
 	})
 	want := "rule broken failed: cannot fetch b from <nil>, at column 15, skipped; " +
-		"rule large failed: the meta would have 65544 bytes, at most 65536 are kept, skipped; " +
+		"rule large failed: the meta would have 65544 bytes; the maximum is 65536, skipped; " +
 		"rule unwelcome failed: cannot be, skipped"
 	if err != nil || got.Rule != "fine" || note != want {
 		t.Errorf("%+v, %v, note %q\nwant %q", got, err, note, want)

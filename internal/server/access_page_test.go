@@ -33,7 +33,7 @@ func TestAccessPage_ManagesWhoMayComeIn(t *testing.T) {
 	act("/users/bo/role", "role=king", http.StatusUnprocessableEntity)
 	act("/users/bo/password", "password=another+long+password", http.StatusSeeOther)
 	for _, form := range [][2]string{{"/users/ana/remove", ""}, {"/users/ana/role", "role=viewer"}} {
-		if a := act(form[0], form[1], http.StatusConflict); !strings.Contains(a.body, "Ana is the last admin: make somebody else one first.") {
+		if a := act(form[0], form[1], http.StatusConflict); !strings.Contains(a.body, "Ana is the last admin; make someone else an admin first.") {
 			t.Errorf("%s does not say that ana is the last admin", form[0])
 		}
 	}
@@ -67,7 +67,7 @@ func TestAccessPage_ShowsATokenOnce(t *testing.T) {
 	secret, _, _ = strings.Cut(secret, "<")
 	h.get("/api/v1/jobs", "Authorization", "Bearer "+secret).want(t, http.StatusOK)
 	page := h.get("/access", ana...).want(t, http.StatusOK)
-	if strings.Contains(page.body, secret[len(secret)-43:]) || !strings.Contains(page.dom(t).text(), "in 6 d") {
+	if strings.Contains(page.body, secret[len(secret)-43:]) || !strings.Contains(page.dom(t).text(), "in 7 d") {
 		t.Errorf("the page shows the token again, or not when it ends:\n%s", page.body)
 	}
 	h.form("/access/tokens", "name=ci&role=viewer&expires=P7D", ana...).want(t, http.StatusConflict)

@@ -289,3 +289,42 @@ func TestAccess_TokenEndsAtOnce(t *testing.T) {
 	h.post("/api/v1/tokens/"+made.Token.ID+"/revoke", "", admin...).want(t, http.StatusOK)
 	h.post("/api/v1/queues/orders/resume", "", bearer...).want(t, http.StatusUnauthorized)
 }
+
+// The user who runs the dashboard needs no token of the database: the key beside it
+// makes an admin.
+func TestAccess_TheKeyOfTheMachineIsAnAdmin(t *testing.T) {
+	var local access.Token
+	var key string
+	local.ID, key, local.Hash = access.NewToken()
+	h := start(t, func(o *Options) { o.Local = local })
+	h.staff()
+	h.get("/api/v1/tokens", "Authorization", "Bearer "+key).want(t, http.StatusOK)
+	h.post("/api/v1/tokens", `{"name": "first", "role": "viewer"}`, "Authorization", "Bearer "+key).want(t, http.StatusCreated)
+	if log := h.get("/api/v1/audit?action=token.create", "Authorization", "Bearer "+key); !strings.Contains(log.body, `"command line"`) {
+		t.Errorf("the audit log says %s", log.body)
+	}
+	id, _, _ := access.ParseToken(key)
+	_, other, _ := access.NewToken()
+	for _, wrong := range []string{"redrive_" + id + other[len("redrive_")+10:], key + "A", id} {
+		if a := h.get("/api/v1/tokens", "Authorization", "Bearer "+wrong); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %d, want 401", wrong, a.StatusCode)
+		}
+	}
+}
+
+func TestMetrics_SaysInPlainTextWhichTokenItNeeds(t *testing.T) {
+	h := start(t)
+	tokens := h.staff()
+	for header, status := range map[string]int{
+		"Bearer x": http.StatusUnauthorized, "": http.StatusUnauthorized, "Bearer " + tokens[access.Producer]: http.StatusForbidden,
+		"Bearer " + tokens[access.Viewer]: http.StatusOK,
+	} {
+		a := h.get("/metrics", "Authorization", header, "Accept", "text/html")
+		if a.StatusCode != status || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+			t.Errorf("%.10q: %d %s", header, a.StatusCode, a.Header.Get("Content-Type"))
+		}
+		if said := strings.Contains(a.body, "credentials_file") && len(a.body) < 300; said != (status != http.StatusOK) {
+			t.Errorf("%.10q: %s", header, a.body)
+		}
+	}
+}

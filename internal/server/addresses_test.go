@@ -94,7 +94,7 @@ func TestAddresses_LinksOfPagesAreUnderstood(t *testing.T) {
 	h.reaches(1, operation.Preview)
 	todo := []string{"/", "/jobs", "/jobs?state=dead_letter&queue=orders&type=order.*&from=2020-01-01&sort=oldest", "/jobs/" + id, "/dead-letters", "/trash",
 		"/failures", "/failures?state=open&sort=seen", "/failures/" + fingerprint, "/operations", "/operations/1?state=pending", "/queues", "/queues/orders",
-		"/workers", "/policies", "/audit?action=job.replay", "/access"}
+		"/workers", "/retention", "/policies", "/audit?action=job.replay", "/access"}
 	seen := map[string]bool{}
 	for _, path := range todo {
 		page := h.get(path)
@@ -155,7 +155,7 @@ func TestAddresses_EveryActNamesWhatItLacks(t *testing.T) {
 	h.reaches(1, operation.Preview)
 	lacks := map[string]string{
 		"/jobs": "type", "/jobs/batch": "jobs", "/jobs/:id/replay": "run", "/jobs/:id/discard": "run", "/jobs/:id/cancel": "run",
-		"/jobs/:id/restore": "run", "/jobs/:id/forward": "run", "/operations": "filter", "/operations/:id/rate": "rate",
+		"/jobs/:id/restore": "run", "/jobs/:id/forward": "run", "/jobs/:id/reschedule": "run", "/operations": "filter", "/operations/:id/rate": "rate",
 		"/failures/:fingerprint/note": "note", "/users": "name", "/users/:name/role": "role", "/users/:name/password": "password", "/tokens": "name",
 	}
 	for _, r := range h.server().echo.Routes() {

@@ -206,7 +206,7 @@ func TestAPI_ReplayStartsTheNextRunOnce(t *testing.T) {
 		t.Errorf("answer %s", a.body)
 	}
 	f := decode[fault](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusConflict))
-	if f.Error.Code != "conflict" || f.By != "api at 127.0.0.1" || f.At == "" {
+	if f.Error.Code != "conflict" || f.By != "API client (127.0.0.1)" || f.At == "" {
 		t.Errorf("the second got %+v, want who was first and when", f)
 	}
 	f = decode[fault](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":2}`).want(t, http.StatusConflict))
@@ -261,7 +261,7 @@ func TestAPI_QueuesPauseAndResume(t *testing.T) {
 	h.post("/api/v1/queues/orders/pause", `{}`).want(t, http.StatusOK)
 	type answer struct{ Queues []map[string]any }
 	q := decode[answer](t, h.get("/api/v1/queues").want(t, http.StatusOK)).Queues[0]
-	if q["name"] != "orders" || q["paused_by"] != "api at 127.0.0.1" || q["jobs_failed"] != 1. || q["workers"] != 20. || q["dead_letter"] != true {
+	if q["name"] != "orders" || q["paused_by"] != "API client (127.0.0.1)" || q["jobs_failed"] != 1. || q["workers"] != 20. || q["dead_letter"] != true {
 		t.Errorf("queue %v", q)
 	}
 	h.post("/api/v1/queues/orders/resume", ``).want(t, http.StatusOK)

@@ -98,7 +98,7 @@ func TestAudit_FiltersAndPages(t *testing.T) {
 		Next    int64
 	}
 	all := decode[log](t, h.get("/api/v1/audit?action=queue.pause").want(t, http.StatusOK))
-	if len(all.Entries) != web.PageLimit || all.Next == 0 || all.Entries[0].Action != "queue.pause" || all.Entries[0].Actor != "api at 127.0.0.1" {
+	if len(all.Entries) != web.PageLimit || all.Next == 0 || all.Entries[0].Action != "queue.pause" || all.Entries[0].Actor != "API client (127.0.0.1)" {
 		t.Errorf("the first page has %d entries, next %d: %+v", len(all.Entries), all.Next, all.Entries[0])
 	}
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)

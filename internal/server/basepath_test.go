@@ -154,7 +154,8 @@ func TestBasePath_DataStaysAsItIs(t *testing.T) {
 		if n := strings.Count(text.String(), `href="/x"`); n < 3 {
 			t.Errorf("the page shows the text %d times", n)
 		}
-		if strings.Contains(text.String(), base) {
+		own := strings.ReplaceAll(text.String(), h.http.URL+h.base, "") // in commands to copy
+		if strings.Contains(own, base) {
 			t.Errorf("data was changed")
 		}
 		return text.String()

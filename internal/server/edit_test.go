@@ -72,7 +72,7 @@ func TestRedo_FormChangesTheNextRun(t *testing.T) {
 	if was := d.RunAs(1); was.Queue != "orders" || !strings.Contains(string(was.Payload), "paylane") {
 		t.Errorf("run 1 had %s in %s", was.Payload, was.Queue)
 	}
-	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "Changed against run 1") {
+	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "Changed since run 1") {
 		t.Error("the job's page does not say what was changed")
 	}
 }
@@ -127,7 +127,7 @@ func TestRedo_OnceOnly(t *testing.T) {
 	id := h.broken(`{"a":1}`)
 	h.form("/jobs/"+id+"/replay", "run=1").want(t, http.StatusSeeOther)
 	a := h.redo(id, "payload", `{"a": "mine"}`).want(t, http.StatusConflict)
-	if text := a.dom(t).text(); !strings.Contains(text, "run 1 was replayed by dashboard") && !strings.Contains(text, "Run 1 was replayed by dashboard") || !strings.Contains(text, "mine") {
+	if text := a.dom(t).text(); !strings.Contains(text, "run 1 was replayed by local user") && !strings.Contains(text, "Run 1 was replayed by local user") || !strings.Contains(text, "mine") {
 		t.Error("it does not say who was first, or has lost what was typed")
 	}
 	if got := h.stored(id).Job.Payload; string(got) != `{"a":1}` {
@@ -185,7 +185,7 @@ func TestRedo_ReadsAMendedEnvelope(t *testing.T) {
 	const poison = `{"job":"email.send","trace_id":"t","data":{"n":1},"meta":{"schema_version":1},"attempts":"3"}`
 	id := h.send("orders", poison).Jobs[0].ID
 	a := h.redo(id, "payload", strings.Replace(poison, `"t"`, `""`, 1)).want(t, http.StatusUnprocessableEntity)
-	if text := a.dom(t).text(); !strings.Contains(text, "still no envelope that can be read") {
+	if text := a.dom(t).text(); !strings.Contains(text, "cannot be read as an envelope") {
 		t.Error("it does not say that the envelope still cannot be read")
 	}
 	h.redo(id, "payload", strings.Replace(poison, `"3"`, `3`, 1)).want(t, http.StatusSeeOther)

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/wire"
 )
 
@@ -43,7 +45,7 @@ func TestFailures_AreLinkedFromWhereTheyShow(t *testing.T) {
 	fingerprint, id := h.failing()
 	link := `href="/failures/` + fingerprint + `"`
 	for path, words := range map[string]string{
-		"/": "1</span> open groups", "/jobs/" + id: "one of 2 failures like this", "/dead-letters": "2 alike", "/queues/orders": "Open causes", "/failures": "1 open group: 2 dead",
+		"/": "1</span> open groups", "/jobs/" + id: "2 similar failures", "/dead-letters": "2</span> alike", "/queues/orders": "Open causes", "/failures": "1 open group: 2 dead",
 	} {
 		if a := h.get(path).want(t, http.StatusOK); !strings.Contains(a.body, link) || !strings.Contains(a.body, words) {
 			t.Errorf("%s has no %s, or does not say %q", path, link, words)
@@ -74,7 +76,7 @@ func TestFailures_ReplayOfAGroupIsPreviewed(t *testing.T) {
 	if to := a.Header.Get("Location"); !strings.HasPrefix(to, "/operations/") {
 		t.Errorf("the form leads to %q, not to the preview", to)
 	}
-	if a := h.get("/failures/" + fingerprint); !strings.Contains(a.body, "Operations on it") {
+	if a := h.get("/failures/" + fingerprint); !strings.Contains(a.body, "Operations on this group") {
 		t.Error("the group does not name the operation")
 	}
 }
@@ -92,12 +94,12 @@ func TestFailures_FormsDecide(t *testing.T) {
 		is          func(failures.Group) bool
 		says        string
 	}{
-		{"resolve", "", failures.Resolved, func(g failures.Group) bool { return g.StateBy != "" }, "The next failure opens it."},
+		{"resolve", "", failures.Resolved, func(g failures.Group) bool { return g.StateBy != "" }, "The next failure reopens the group."},
 		{"reopen", "", failures.Open, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, "Opened by "},
 		{"ignore", "how=for&for=P7D&count=no+number", failures.Ignored, in(7 * 24 * time.Hour), ", until "},
 		{"ignore", "how=count&count=100", failures.Ignored, func(g failures.Group) bool { return g.Patience.Count == 102 }, "until it has failed 102 times."},
 		{"ignore", "how=rate&rate=50", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{Rate: 50} }, "until it fails 50 times within an hour."},
-		{"ignore", "how=always", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, ", for ever."},
+		{"ignore", "how=always", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, " until reopened."},
 		{"note", "note=+they+know%0D%0Asince+noon+", failures.Ignored, func(g failures.Group) bool { return g.Note == "they know\nsince noon" }, "they know since noon"},
 		{"note", "note=", failures.Ignored, func(g failures.Group) bool { return g.Note == "" }, "What others should know"},
 	} {
@@ -149,6 +151,123 @@ func TestFailures_APIDecides(t *testing.T) {
 	}
 	if g := decode[reply](t, h.post(here+"/ignore", `{"for":"PT2H"}`).want(t, http.StatusOK)).Group; g["until"] == nil {
 		t.Errorf("ignored for two hours: %v", g)
+	}
+}
+
+// several makes n groups of a dead job each and returns their fingerprints.
+func (h *house) several(n int) (fingerprints []string) {
+	h.t.Helper()
+	for i := range n {
+		h.enqueue(`{"type":"order.ship","queue":"orders","payload":{"n":1}}`)
+		h.fail("orders", "http.503", "the warehouse is closed "+strings.Repeat("so ", i), "")
+	}
+	page, err := h.store.Groups.List(h.t.Context(), time.Now(), failures.Filter{}, failures.Cursor{}, 100)
+	if err != nil || len(page.Groups) != n {
+		h.t.Fatalf("%d groups, %v, want %d", len(page.Groups), err, n)
+	}
+	for _, g := range page.Groups {
+		fingerprints = append(fingerprints, g.Fingerprint)
+	}
+	return fingerprints
+}
+
+// What is ticked on the list is decided at once, each group in the audit log.
+func TestFailures_SeveralAreDecided(t *testing.T) {
+	h := start(t)
+	all := h.several(3)
+	states := func() (states []failures.State) {
+		for _, fingerprint := range all {
+			states = append(states, h.group(fingerprint).State)
+		}
+		return states
+	}
+	ticked := url.Values{"group": all[:2], "kind": {"resolve"}, "back": {"/failures?type=order.*"}}.Encode()
+	a := h.form("/failures/resolve", ticked).want(t, http.StatusSeeOther)
+	if to := a.Header.Get("Location"); to != "/failures?type=order.*" {
+		t.Errorf("the form leads to %q", to)
+	}
+	if got := states(); !slices.Equal(got, []failures.State{failures.Resolved, failures.Resolved, failures.Open}) {
+		t.Errorf("the groups are %v", got)
+	}
+	a = h.form("/failures/reopen", ticked, "Accept", "application/json").want(t, http.StatusOK)
+	if !strings.Contains(a.body, "2 groups are open") || strings.Count(a.body, `"state":"open"`) != 2 {
+		t.Errorf("a script is answered %s", a.body)
+	}
+	h.post("/api/v1/failures/ignore", `{"groups":["`+strings.Join(append(all, "gone"), `","`)+`"],"failures":5}`).want(t, http.StatusOK)
+	if got := states(); !slices.Equal(got, []failures.State{failures.Ignored, failures.Ignored, failures.Ignored}) || h.group(all[2]).Patience.Count != 6 {
+		t.Errorf("the groups are %v", got)
+	}
+	for body, status := range map[string]int{
+		`{}`: http.StatusUnprocessableEntity, `{"groups":[]}`: http.StatusUnprocessableEntity, `{"groups":"a"}`: http.StatusUnprocessableEntity,
+		`{"groups":["` + strings.Repeat(`a","`, 100) + `a"]}`: http.StatusUnprocessableEntity,
+	} {
+		h.post("/api/v1/failures/resolve", body).want(t, status)
+	}
+	if n := len(h.entries(all[0])); n != 3 {
+		t.Errorf("the audit log has %d entries of the first group, want 3", n)
+	}
+}
+
+// Several groups make one operation on what was dead when the list was drawn.
+func TestFailures_SeveralAreReplayedByOneOperation(t *testing.T) {
+	h := operated(t)
+	all := h.several(3)
+	page := h.get("/failures").want(t, http.StatusOK).body
+	_, rest, _ := strings.Cut(page, `name="to" value="`)
+	drawn, _, _ := strings.Cut(rest, `"`)
+	form := url.Values{"group": all[:2], "kind": {"replay"}, "to": {drawn}}
+	a := h.form("/operations", form.Encode(), "Accept", "application/json").want(t, http.StatusCreated)
+	o := decode[struct {
+		Operation struct {
+			ID     int64
+			Filter string
+		}
+	}](t, a).Operation
+	if f, err := filter.Parse(o.Filter, time.Now()); err != nil || f.Group != strings.Join(all[:2], ",") || f.To.IsZero() {
+		t.Errorf("the operation is on %q", o.Filter)
+	}
+	if got := h.reaches(o.ID, operation.Preview); got.Total != 2 {
+		t.Errorf("the operation has %d jobs, want 2", got.Total)
+	}
+	for i, fingerprint := range all {
+		if named := strings.Contains(h.get("/failures/"+fingerprint).body, "Operations on this group"); named != (i < 2) {
+			t.Errorf("group %d names the operation: %t", i, named)
+		}
+	}
+	form.Set("to", "soon")
+	h.form("/operations", form.Encode()).want(t, http.StatusUnprocessableEntity)
+	form.Del("group")
+	h.form("/operations", form.Encode()).want(t, http.StatusUnprocessableEntity)
+}
+
+func TestFailures_AreExported(t *testing.T) {
+	h := start(t)
+	all := h.several(3)
+	h.post("/api/v1/failures/"+all[0]+"/resolve", "{}").want(t, http.StatusOK)
+	lines := strings.Split(strings.TrimSpace(h.get("/failures.csv?state=open").want(t, http.StatusOK).body), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "fingerprint,type,class,message,") || !strings.Contains(lines[1], "the warehouse is closed") {
+		t.Errorf("the open groups are\n%s", strings.Join(lines, "\n"))
+	}
+	lines = strings.Split(strings.TrimSpace(h.get("/failures.ndjson").want(t, http.StatusOK).body), "\n")
+	if len(lines) != 3 || !strings.Contains(strings.Join(lines, ""), `"state":"resolved"`) {
+		t.Errorf("all groups are\n%s", strings.Join(lines, "\n"))
+	}
+	h.get("/failures.csv?state=lost").want(t, http.StatusBadRequest)
+	if e := h.entries("failures.csv"); len(e) != 1 || e[0].Filter != "state:open" || e[0].Count != 2 {
+		t.Errorf("the audit log says %+v", e)
+	}
+}
+
+// A group that a person ignores is left out of the overview, and the overview says so.
+func TestFailures_TheOverviewSaysWhatItLeavesOut(t *testing.T) {
+	h := start(t)
+	all := h.several(2)
+	for _, words := range []string{"1 ignored group not shown", "2 ignored groups not shown"} {
+		h.post("/api/v1/failures/"+all[0]+"/ignore", "{}").want(t, http.StatusOK)
+		if page := h.get("/").body; !strings.Contains(page, words) || !strings.Contains(page, `href="/failures?state=ignored"`) {
+			t.Errorf("the overview does not say %q", words)
+		}
+		all = all[1:]
 	}
 }
 
@@ -245,7 +364,7 @@ func TestFailures_ViewersDecideNothing(t *testing.T) {
 	for _, button := range strings.Split(page.body, "<button")[1:] {
 		tag, rest, _ := strings.Cut(button, ">")
 		words, _, _ := strings.Cut(rest, "</button>")
-		if acts := strings.Contains(words, "Resolve") || strings.Contains(words, "Keep note") || strings.Contains(words, "Replay"); acts && (!strings.Contains(tag, "disabled") || !strings.Contains(tag, `title="`)) {
+		if acts := strings.Contains(words, "Resolve") || strings.Contains(words, "Save note") || strings.Contains(words, "Replay"); acts && (!strings.Contains(tag, "disabled") || !strings.Contains(tag, `title="`)) {
 			t.Errorf("a viewer may use <button%s>, or it does not say why not", tag)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"redrive/internal/job"
 )
 
 func TestLists_SpeakTheLanguageOfFilters(t *testing.T) {
@@ -43,7 +45,7 @@ func TestLists_CombineTheLanguageWithParameters(t *testing.T) {
 			t.Errorf("%s: %+v, want the field %s", query, f.Error, field)
 		}
 	}
-	if a := h.get("/dead-letters?q=state:retryable").want(t, http.StatusBadRequest); !strings.Contains(a.body, "every row here is a dead letter") {
+	if a := h.get("/dead-letters?q=state:retryable").want(t, http.StatusBadRequest); !strings.Contains(a.body, "this list has only dead letters") {
 		t.Error("the list of dead letters does not say that it has no other state")
 	}
 }
@@ -90,6 +92,30 @@ func TestLists_SayWhatIsNotSearchableYet(t *testing.T) {
 	}
 	if a := h.get("/api/v1/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, `"not_searchable_yet":2`) {
 		t.Errorf("the API does not say so: %s", a.body)
+	}
+}
+
+func TestPages_ShowAndCountWhatASearchFinds(t *testing.T) {
+	h := start(t)
+	h.dead()
+	id := h.dead()
+	h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusOK)
+	h.end("orders", job.Ending{Outcome: job.Succeeded})
+	page := h.get("/jobs?q=warehouse").want(t, http.StatusOK)
+	said := strings.Join(strings.Fields(page.dom(t).text()), " ")
+	for _, want := range []string{"2 jobs", "completed 1", "dead letter 1", "cancelled 0"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if n := strings.Count(page.body, "<mark>warehouse</mark>"); n != 2 {
+		t.Errorf("%d rows show the text, want 2", n)
+	}
+	if page := h.get("/dead-letters?q=warehouse").want(t, http.StatusOK); !strings.Contains(page.dom(t).text(), "1 of 1 dead jobs") {
+		t.Error("the dead letters that were found are not counted")
+	}
+	if page := h.get("/jobs?q=lighthouse").want(t, http.StatusOK); !strings.Contains(page.dom(t).text(), "0 jobs") {
+		t.Error("a search that finds nothing does not say so")
 	}
 }
 

@@ -233,8 +233,8 @@ func TestAPI_FillForecasts(t *testing.T) {
 		t.Error("the oldest letter has no date")
 	}
 	got.Oldest = ""
-	if want := (fill{Open: 1, Limit: 10_000, Share: 0.0001, LastDay: 1, MaxAge: "P180D"}); got != want {
-		t.Errorf("fill %+v, want %+v: at one a day age removes each before it is full", got, want)
+	if want := (fill{Open: 1, LastDay: 1, MaxAge: "P180D"}); got != want {
+		t.Errorf("fill %+v, want %+v: there is no limit to reach", got, want)
 	}
 }
 

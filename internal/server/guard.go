@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,7 +46,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			s.refuse(err, c)
 		}
 		s.Log.Debug("request", "request", web.RequestID(c), "method", clip.Text(c.Request().Method, 16),
-			"path", strconv.QuoteToASCII(clip.Text(c.Request().URL.Path, 256)),
+			"path", clip.Text(c.Request().URL.EscapedPath(), 256),
 			"status", c.Response().Status, "took", time.Since(begin), "peer", c.RealIP())
 		return nil
 	}
@@ -87,13 +86,13 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) checkRequest(r *http.Request) error {
 	if !s.hosts.allow(r) {
 		return web.Fail(web.WrongHost, fmt.Sprintf(
-			"%q is not a name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
+			"%q is not a known name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
 	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r, overHTTPS(s.proxy, r)) {
-		return web.Fail(web.CrossOrigin, "a page of another site sent this; open the dashboard itself and try again")
+		return web.Fail(web.CrossOrigin, "a page of another site sent this request; open the dashboard itself and try again")
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
-		return web.Fail(web.BadParameter, "what follows the question mark cannot be read: "+err.Error())
+		return web.Fail(web.BadParameter, "the query string cannot be read: "+err.Error())
 	}
 	return nil
 }
@@ -145,6 +144,11 @@ func (s *Server) strip(u *url.URL) bool {
 	return true
 }
 
+// metricsNeed says to whoever configures Prometheus what is missing.
+const metricsNeed = "/metrics needs the token of a viewer: create one with " +
+	"dashboard token create --name prometheus --role viewer --expires 365d, write it into a file, " +
+	"and name that file in Prometheus as authorization: {credentials_file: FILE}"
+
 // refuse answers an error. It is echo's HTTPErrorHandler. What went wrong inside
 // is only in the log; the answer names the request under which to find it.
 func (s *Server) refuse(err error, c echo.Context) {
@@ -163,6 +167,9 @@ func (s *Server) refuse(err error, c echo.Context) {
 	if c.Response().Committed {
 		return // half an answer is out; the connection ends
 	}
+	if c.Path() == "/metrics" && (f.Kind == web.UnknownCaller || f.Kind == web.Forbidden) {
+		f.Text = metricsNeed
+	}
 	if f.Kind == web.UnknownCaller {
 		if forBrowsers(c) {
 			s.sendToLogin(c)
@@ -180,11 +187,14 @@ func (s *Server) refuse(err error, c echo.Context) {
 	case errors.Is(err, context.DeadlineExceeded) && web.IsRead(c.Request()):
 		f.Text += "; try again"
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Text += "; the change may still be made, so look before you try again"
+		f.Text += "; the change may still take effect, so check before you try again"
 	}
-	if web.WantsJSON(c.Request()) {
+	switch {
+	case c.Path() == "/metrics": // Prometheus logs what it gets
+		err = c.String(status, f.Text+"\n")
+	case web.WantsJSON(c.Request()):
 		err = c.JSONBlob(status, f.Encode())
-	} else {
+	default:
 		err = s.pages.Problem(c, f)
 	}
 	if err != nil {

@@ -336,7 +336,7 @@ func TestProbes_NameWhatKeepsTheDatabaseFromBeingWritten(t *testing.T) {
 	if a := h.get("/readyz").want(t, http.StatusServiceUnavailable); !strings.Contains(a.body, h.path) {
 		t.Errorf("readyz says %q", a.body)
 	}
-	if a := h.get("/queues").want(t, http.StatusOK); !strings.Contains(a.body, "Nothing can be changed now.") || !strings.Contains(a.body, h.path) {
+	if a := h.get("/queues").want(t, http.StatusOK); !strings.Contains(a.body, "Nothing can be changed right now.") || !strings.Contains(a.body, h.path) {
 		t.Error("the page does not name the file in a banner")
 	}
 }

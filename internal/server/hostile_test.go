@@ -155,6 +155,10 @@ func TestPages_ManyQueuesAreBounded(t *testing.T) {
 	if !strings.Contains(page.body, ">q299<") {
 		t.Error("the queue that is paused is not shown")
 	}
+	page = h.get("/queues?name=Q29").want(t, http.StatusOK)
+	if n := strings.Count(page.body, "<tr data-flips"); n != 10 || !strings.Contains(page.body, ">q290<") {
+		t.Errorf("%d queues have q29 in their name, want 10", n)
+	}
 	page = h.get("/").want(t, http.StatusOK)
 	if n := strings.Count(page.body, `href="/jobs?queue=q`); !strings.Contains(page.body, ">q150<") || !strings.Contains(page.body, "280 more queues") {
 		t.Errorf("the overview does not say that it is cut, or leaves the fullest queue out (%d links)", n)

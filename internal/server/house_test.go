@@ -93,6 +93,9 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 			Stuck:   func() []job.Stuck { return nil },
 			Pause:   func(bool) {},
 			Notify:  func() {},
+			Reload: func(context.Context) (changed, restart []string, err error) {
+				return []string{"handlers"}, []string{"hosts"}, nil
+			},
 		},
 		Log: slog.New(slog.DiscardHandler),
 	}
@@ -222,11 +225,16 @@ func (h *house) claim(queue string) []job.Job {
 // fail runs the jobs of a queue and fails them.
 func (h *house) fail(queue, errorType, message, trace string) {
 	h.t.Helper()
+	h.end(queue, job.Ending{Outcome: job.Failed, Error: job.ErrorInfo{Type: errorType, Message: message}, Trace: trace})
+}
+
+// end runs the jobs of a queue, which end so.
+func (h *house) end(queue string, ending job.Ending) {
+	h.t.Helper()
 	var all []job.Settlement
 	for _, j := range h.claim(queue) {
-		s := j.Settle(job.Ending{
-			Outcome: job.Failed, FinishedAt: time.Now(), Error: job.ErrorInfo{Type: errorType, Message: message}, Trace: trace,
-		}, func() float64 { return 0.5 }).Delivered(job.InDeadLetters(queue, h.opts.Config.DeadLetters(queue)))
+		ending.FinishedAt = time.Now()
+		s := j.Settle(ending, func() float64 { return 0.5 }).Delivered(job.InDeadLetters(queue, h.opts.Config.DeadLetters(queue)))
 		h.opts.Metrics.Settled(j, s)
 		all = append(all, s)
 	}
@@ -249,6 +257,7 @@ func (h *house) dead() string {
 // theDemo is the seam that the demo fills.
 type theDemo struct {
 	broken map[string]bool
+	used   bool
 	resets int
 }
 
@@ -260,9 +269,11 @@ func (d *theDemo) SetFault(name string, broken bool) error {
 	if name != "upstream" {
 		return job.ErrNotFound
 	}
-	d.broken[name] = broken
+	d.broken[name], d.used = broken, true
 	return nil
 }
+
+func (d *theDemo) Used() bool { return d.used }
 
 func (d *theDemo) Reset(context.Context) error { d.resets++; return nil }
 

@@ -25,7 +25,9 @@ import (
 // matches no route with a permission is not reached at all.
 //
 // A token in the header counts alone: one that is wrong is not made up for by a
-// cookie. Then comes what a trusted proxy says, then the cookie of a session.
+// cookie. One token is in no database: the commands of the user who runs the
+// dashboard find it beside the database, see [Options]. Then comes what a trusted
+// proxy says, then the cookie of a session.
 // Where nobody can log in, because there is no user, token or proxy, whoever
 // reaches this machine's own address is its admin, as the person is who could
 // read the database file as well.
@@ -76,8 +78,8 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	case !who.Role.May(need):
 		return web.Fail(web.Forbidden, fmt.Sprintf("your role %s does not allow this; ask %s", who.Role, need.Asks()))
 	case who.Means.Ambient() && !fromOwnPage(c.Request()):
-		return web.Fail(web.CrossOrigin, "a login is only good for requests that say which page they come from "+
-			"(Sec-Fetch-Site or Origin); programs use a token")
+		return web.Fail(web.CrossOrigin, "requests with a login must say which page they come from "+
+			"(Sec-Fetch-Site or Origin); programs use a token instead")
 	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), overHTTPS(s.proxy, c.Request()), who.Means.Ambient()):
 		return web.Fail(web.CrossOrigin, "a page of another site opened this export; start the export on a page of the dashboard")
 	}
@@ -89,7 +91,7 @@ func (s *Server) howToLogIn() string {
 	if s.View.Accounts().Guarded() || s.proxy != nil {
 		return "log in, or send a token as Authorization: Bearer"
 	}
-	return "there is no user yet; on the machine of the database, run: dashboard user add NAME --role admin"
+	return "there are no users yet; on the server, run: dashboard user add NAME --role admin"
 }
 
 // fromOwnPage reports whether a request says which page it comes from. That it
@@ -140,10 +142,13 @@ func bearer(r *http.Request) (text string, ok bool) {
 // byToken is the caller of a token. All that can be wrong with it has the same
 // answer, so that nobody learns which tokens exist.
 func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
-	const wrong = "the token is wrong, expired or revoked; an admin makes another one"
+	const wrong = "the token is wrong, expired or revoked; an admin can create a new one"
 	id, hash, ok := access.ParseToken(text)
 	if !ok {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
+	}
+	if id == s.local.ID && access.SameHash(s.local.Hash, hash) {
+		return web.Caller{Means: web.ByToken, Name: "command line", Role: access.Admin}, nil
 	}
 	t, err := s.View.Accounts().Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
@@ -195,7 +200,7 @@ func (s *Server) noteUse(c echo.Context, who web.Caller) {
 		err = s.View.Accounts().UseToken(ctx, now, who.Token)
 	}
 	if err != nil {
-		s.Log.Debug("the use of a login was not noted", "request", web.RequestID(c), "error", err)
+		s.Log.Debug("the use of a login could not be recorded", "request", web.RequestID(c), "error", err)
 	}
 }
 
@@ -307,7 +312,7 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 
 // wrongPassword is the answer to every login that fails.
 func wrongPassword() error {
-	return web.Fail(web.UnknownLogin, "the name or the password is wrong")
+	return web.Fail(web.UnknownLogin, "wrong name or password")
 }
 
 // checkPassword returns the user with this password. A name that nobody has
@@ -324,7 +329,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 		s.Limits.Refused(limitLogins, limit.ByAddress)
 		seconds := int(wait.Seconds()) + 1
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
-		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many tries; the next one counts in %d s", seconds))
+		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many attempts; try again in %d s", seconds))
 	}
 	u, err := s.View.Accounts().User(ctx, name)
 	if err != nil && !errors.Is(err, access.ErrUnknown) {
@@ -348,7 +353,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 func (s *Server) loggedInFrom(ctx context.Context, now time.Time, name, from string) bool {
 	open, err := s.View.Accounts().Sessions(ctx, now)
 	if err != nil {
-		s.Log.Warn("Earlier logins could not be read, so a login was refused like one from an unknown address.", "error", err)
+		s.Log.Warn("Sessions could not be read, so a login was limited like one from an unknown address.", "error", err)
 	}
 	return slices.ContainsFunc(open, func(n access.Session) bool {
 		return n.User == name && limit.AddressOf(n.Address).String() == from
@@ -361,8 +366,9 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 	if !s.logins.Audits(now) {
 		return
 	}
-	if err := s.View.Accounts().LoginFailed(ctx, now, name, audit.Actor{Name: "dashboard at " + address, Address: address}); err != nil {
-		s.Log.Warn("a failed login was not written down", "error", err)
+	by := audit.Actor{Name: "unknown user (" + address + ")", Address: address}
+	if err := s.View.Accounts().LoginFailed(ctx, now, name, by); err != nil {
+		s.Log.Warn("a failed login could not be recorded", "error", err)
 	}
 }
 

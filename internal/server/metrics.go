@@ -49,16 +49,16 @@ func NewMetrics(label func(queue string) string) *Metrics {
 		registry: prometheus.NewRegistry(),
 		duration: histogram("redrive_attempt_duration_seconds", "How long attempts took.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}, "queue", "outcome"),
-		latency: histogram("redrive_queue_latency_seconds", "How long jobs that may run waited for a worker.",
+		latency: histogram("redrive_queue_latency_seconds", "How long runnable jobs waited for a worker.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 60, 300, 1800, 3600}, "queue"),
 		delay: histogram("redrive_retry_delay_seconds", "The delays chosen before retries.",
 			[]float64{.1, .5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400, 604800}, "queue", "strategy"),
 	}
 	m.decided = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "redrive_decisions_total", Help: "What became of attempts, by who decided.",
+		Name: "redrive_decisions_total", Help: "Decisions after attempts, by who decided.",
 	}, []string{"by", "action"})
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "redrive_refused_total", Help: "What a limit has refused, because of one address or of all together.",
+		Name: "redrive_refused_total", Help: "Requests and connections refused by a limit, of one address or of all.",
 	}, []string{"limit", "of"})
 	for _, name := range limitNames { // at zero, so that the first refusal is seen as a rise
 		for _, why := range []limit.Refusal{limit.ByAddress, limit.ByAll} {
@@ -170,7 +170,7 @@ func newCollector(s *web.Site) *collector {
 		"jobs_failed":             "Attempts that failed, retried or not.",
 		"jobs_requeued":           "Failed attempts that put the job back.",
 		"jobs_failed_permanently": "Failed attempts that were the last of their run.",
-		"jobs_dlq_failed":         "Dead letters that were asked for and not accepted.",
+		"jobs_dlq_failed":         "Dead letters that were refused.",
 		"jobs_succeeded":          "Attempts that succeeded.",
 		"jobs_replayed":           "Jobs that were replayed.",
 	}
@@ -185,7 +185,7 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_types_limit", "The largest number of types that are counted separately; later ones count as other.")
 	add("redrive_error_groups", "Error groups.")
 	add("redrive_error_groups_limit", "The largest number of error groups; new failures above it fall into one group, other.")
-	add("redrive_ready", "Whether jobs are taken and run: 1 or 0.")
+	add("redrive_ready", "1 while jobs are accepted and run, otherwise 0.")
 	add("redrive_held", "1 while no jobs are claimed because a resource has run out, otherwise 0.", "resource")
 	add("redrive_holds_total", "How often a resource has run out.", "resource")
 	add("redrive_given_back_total", "Executions that went back to the queue because a resource had run out.", "resource")
@@ -193,12 +193,17 @@ func newCollector(s *web.Site) *collector {
 	// These are gauges: they fall as letters are replayed, discarded and pruned, and
 	// as failures become searchable.
 	add("redrive_dead_letters", "Dead letters that are neither replayed nor discarded, by reason.", "reason")
-	add("redrive_dead_letters_refused", "Jobs whose dead letter was refused and that wait for a person.")
+	add("redrive_dead_letters_refused", "Jobs whose dead letter was refused and that need attention.")
 	add("redrive_dead_letter_queue_letters", "Dead letters in the dead-letter queue.")
-	add("redrive_dead_letter_queue_limit_letters", "Dead letters beyond which the oldest are removed.")
-	add("redrive_dead_letter_queue_fill_ratio", "How full the dead-letter queue is: 1 when the oldest are removed.")
+	add("redrive_dead_letter_queue_limit_letters", "Number of dead letters above which the oldest are removed; 0 means no limit.")
+	add("redrive_dead_letter_queue_full_timestamp_seconds",
+		"When the dead-letter queue will be full at the rate of the last 24 hours; absent if it will not.")
+	add("redrive_dead_letter_queue_fill_ratio", "How full the dead-letter queue is; at 1, the oldest dead letters are removed.")
 	add("redrive_dead_letter_queue_oldest_age_seconds", "Age of the oldest dead letter; 0 when there is none.")
-	add("redrive_dead_letter_queue_max_age_seconds", "Age from which dead letters are removed.")
+	add("redrive_dead_letter_queue_max_age_seconds", "Age at which dead letters are removed; 0 means they are kept forever.")
+	add("redrive_retention_kept_jobs", "Finished jobs, by how they ended.", "kind")
+	add("redrive_retention_removed_within_day_jobs", "Jobs that retention will remove within 24 hours.", "kind")
+	add("redrive_retention_removed_total", "Jobs that retention removed.", "kind", "queue")
 	add("redrive_search_lag_jobs", "Jobs whose newest failure cannot be searched yet.")
 	return c
 }
@@ -226,6 +231,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_dead_letters", s.reasons)(c.View.Reasons(ctx))
 	read(s, "redrive_search_lag_jobs", func(lag int) { s.gauge("redrive_search_lag_jobs", float64(lag)) })(c.View.SearchLag(ctx))
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
+	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
+	for _, o := range c.View.Retention().Kinds {
+		s.gauge("redrive_retention_kept_jobs", float64(o.Kept), string(o.Kind))
+		s.gauge("redrive_retention_removed_within_day_jobs", float64(o.Soon), string(o.Kind))
+	}
 	s.gauge("redrive_dead_letters_refused", float64(c.View.Snapshot().Depths[job.StatusDLQFailed]))
 	ready := 0.
 	if c.Engine.Ready() == nil {
@@ -330,7 +340,23 @@ func (s collection) usage(u retention.Usage, now time.Time) {
 	s.gauge("redrive_dead_letter_queue_oldest_age_seconds", oldest)
 	s.gauge("redrive_dead_letter_queue_fill_ratio", u.Share(keeps))
 	s.gauge("redrive_dead_letter_queue_limit_letters", float64(keeps.Count))
-	s.gauge("redrive_dead_letter_queue_max_age_seconds", keeps.Age.Seconds())
+	if full, ok := u.Reaches(keeps, 1, now); ok {
+		s.gauge("redrive_dead_letter_queue_full_timestamp_seconds", float64(full.Unix()))
+	}
+	s.gauge("redrive_dead_letter_queue_max_age_seconds", keeps.Ages[retention.DeadLetters].Seconds())
+}
+
+// removals reports what retention removed. Queues beyond
+// the bound of labels are added up.
+func (s collection) removals(all []retention.Removal) {
+	sums := map[retention.Part]int64{}
+	for _, r := range all {
+		sums[retention.Part{Kind: r.Kind, Queue: s.View.Label(r.Queue)}] += r.Jobs
+	}
+	for part, n := range sums {
+		desc := s.descs["redrive_retention_removed_total"]
+		s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), string(part.Kind), part.Queue)
+	}
 }
 
 // readable makes a value that every reader of metrics accepts.

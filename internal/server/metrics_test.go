@@ -13,7 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"redrive/internal/config"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 )
 
@@ -67,7 +69,7 @@ func TestMetrics_CountWhoDecided(t *testing.T) {
 		h.settle(queue, e, job.Delivery{})
 	}
 	h.dead()
-	const want = `# HELP redrive_decisions_total What became of attempts, by who decided.
+	const want = `# HELP redrive_decisions_total Decisions after attempts, by who decided.
 # TYPE redrive_decisions_total counter
 redrive_decisions_total{action="dead_letter",by="expired:dead_letter"} 1
 redrive_decisions_total{action="dead_letter",by="handler:DEAD_LETTER"} 1
@@ -86,7 +88,13 @@ redrive_decisions_total{action="retry",by="rule:temporary-only"} 1
 }
 
 func TestMetrics_TellHowFullTheDeadLetterQueueIs(t *testing.T) {
-	h := start(t)
+	h := start(t, func(o *Options) {
+		c, err := config.Parse("redrive.yaml", []byte(settings+"retention: {max_dead_letters: 8}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Config = c
+	})
 	h.dead()
 	h.dead()
 	h.enqueue(`{"type":"t","queue":"plain"}`)
@@ -94,7 +102,7 @@ func TestMetrics_TellHowFullTheDeadLetterQueueIs(t *testing.T) {
 	a := h.get("/metrics").want(t, http.StatusOK)
 	for _, line := range []string{
 		`redrive_dead_letters{reason="attempts_exhausted"} 2`, `redrive_dead_letters{reason="missing_urn"} 0`, `redrive_dead_letters_refused 1`,
-		`redrive_dead_letter_queue_letters 2`, `redrive_dead_letter_queue_limit_letters 10000`, `redrive_dead_letter_queue_fill_ratio 0.0002`,
+		`redrive_dead_letter_queue_letters 2`, `redrive_dead_letter_queue_limit_letters 8`, `redrive_dead_letter_queue_fill_ratio 0.25`,
 		`redrive_dead_letter_queue_max_age_seconds 1.5552e+07`, `redrive_ready 1`,
 	} {
 		if !strings.Contains(a.body, "\n"+line+"\n") {
@@ -118,8 +126,11 @@ func named(text string) []string {
 // exported are the series that a scrape has.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
-	names := map[string]bool{}
-	for line := range strings.Lines(scrape(start(t))) {
+	names, h := map[string]bool{}, start(t)
+	if _, err := h.store.Forecast(t.Context(), time.Now(), retention.Limits{}); err != nil { // as the pruner does at the start
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(scrape(h)) {
 		if name, _, ok := strings.Cut(line, " "); ok {
 			name, _, _ = strings.Cut(name, "{")
 			names[name] = true

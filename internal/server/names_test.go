@@ -83,7 +83,7 @@ func TestQueues_AreRemovedWhenTheyAreEmpty(t *testing.T) {
 			t.Errorf("%s", answer.body)
 		}
 	}
-	if page := h.get("/queues/old").body; !strings.Contains(page, "can be removed when it is empty") || strings.Contains(page, "/queues/old/remove") {
+	if page := h.get("/queues/old").body; !strings.Contains(page, "Only an empty queue can be removed") || strings.Contains(page, "/queues/old/remove") {
 		t.Error("the page offers to remove a queue with a job, or does not say why not")
 	}
 	h.succeed("old")

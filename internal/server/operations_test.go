@@ -49,7 +49,7 @@ func TestOperations_FormsLeadFromTicksToTheEnd(t *testing.T) {
 		t.Errorf("it leads to %s", to)
 	}
 	preview := h.get("/operations/1").want(t, http.StatusOK).dom(t).text()
-	for _, text := range []string{"2 jobs are eligible", "Replay 2 jobs", "jobs that were ticked"} {
+	for _, text := range []string{"2 jobs are eligible", "Replay 2 jobs", "selected jobs"} {
 		if !strings.Contains(preview, text) {
 			t.Errorf("the preview does not say %q", text)
 		}
@@ -214,7 +214,7 @@ func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
 	h.reaches(1, operation.Finished)
 	page := h.get("/jobs/"+id).want(t, http.StatusOK)
 	_, history, _ := strings.Cut(strings.Join(strings.Fields(page.dom(t).text()), " "), "bytesRaw")
-	if !strings.Contains(history, "put it into the trash with operation 1") || strings.Contains(history, "discarded its dead letter") {
+	if !strings.Contains(history, "moved it to the trash with operation 1") || strings.Contains(history, "discarded its dead letter") {
 		t.Errorf("the history does not say once what the operation did: %s", history)
 	}
 	if !strings.Contains(page.body, `href="/operations/1"`) {
@@ -249,5 +249,9 @@ func TestOperations_PreviewSaysItsCanary(t *testing.T) {
 	}
 	if a := h.post("/api/v1/operations/1/start", `{}`).want(t, http.StatusOK); !strings.Contains(a.body, `"canary":5,`) {
 		t.Errorf("started it says %s", a.body)
+	}
+	h.form("/operations/2/start", "rate=0.01&canary=").want(t, http.StatusSeeOther) // somebody has cleared the field
+	if a := h.get("/api/v1/operations/2").want(t, http.StatusOK); !strings.Contains(a.body, `"canary":0,`) {
+		t.Errorf("started without a canary it says %s", a.body)
 	}
 }

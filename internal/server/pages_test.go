@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,8 +79,10 @@ func TestPages_BadFilterStandsBesideItsField(t *testing.T) {
 func TestPages_SearchLeadsToTheJobOrToItsError(t *testing.T) {
 	h := start(t)
 	id := h.dead()
-	if a := h.get("/jobs?q="+strings.ToUpper(id)).want(t, http.StatusSeeOther); a.Header.Get("Location") != "/jobs/"+id {
-		t.Errorf("Location %q", a.Header.Get("Location"))
+	for _, list := range []string{"/jobs", "/dead-letters", "/trash"} {
+		if a := h.get(list+"?q="+strings.ToUpper(id)).want(t, http.StatusSeeOther); a.Header.Get("Location") != "/jobs/"+id {
+			t.Errorf("%s leads to %q", list, a.Header.Get("Location"))
+		}
 	}
 	if a := h.get("/jobs?q=warehouse").want(t, http.StatusOK); !strings.Contains(a.body, id) {
 		t.Error("the search for text in an error found nothing")
@@ -108,7 +111,7 @@ func TestPages_JobSaysWhyItWaits(t *testing.T) {
 	}
 	paused := h.enqueue(`{"type":"known","queue":"mail"}`)
 	h.post("/api/v1/queues/mail/pause", "")
-	if text := h.get("/jobs/" + paused).dom(t).text(); !strings.Contains(text, "paused by api at 127.0.0.1") {
+	if text := h.get("/jobs/" + paused).dom(t).text(); !strings.Contains(text, "paused by API client (127.0.0.1)") {
 		t.Error("the page does not say that the queue is paused, and by whom")
 	}
 }
@@ -117,7 +120,7 @@ func TestPages_JobOfABatchShowsItsKey(t *testing.T) {
 	h := start(t)
 	a := h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"}]}`, "Idempotency-Key", "nightly").want(t, http.StatusCreated)
 	id := decode[struct{ Jobs []struct{ ID string } }](t, a).Jobs[0].ID
-	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "nightly␊0") {
+	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "nightly ⏎ 0") {
 		t.Error("the page does not show the key, with its line break visible")
 	}
 }
@@ -180,7 +183,7 @@ func TestActs_FormReplaysAndGoesBack(t *testing.T) {
 		t.Error("the list does not say what became of the job")
 	}
 	a = h.form("/jobs/"+id+"/replay", "run=1").want(t, http.StatusConflict)
-	if text := a.dom(t).text(); !strings.Contains(text, "dashboard at 127.0.0.1") || !strings.Contains(text, "Nothing was run twice") {
+	if text := a.dom(t).text(); !strings.Contains(text, "local user (127.0.0.1)") || !strings.Contains(text, "Nothing was run twice") {
 		t.Error("the conflict page does not say who was first")
 	}
 }
@@ -208,7 +211,7 @@ func TestActs_ScriptsAreAnsweredInPlace(t *testing.T) {
 		t.Errorf("answer %+v", got)
 	}
 	a = h.form("/jobs/"+id+"/replay", "run=1", "Accept", "application/json").want(t, http.StatusConflict)
-	if f := decode[fault](t, a); f.By != "dashboard at 127.0.0.1" || f.At == "" {
+	if f := decode[fault](t, a); f.By != "local user (127.0.0.1)" || f.At == "" {
 		t.Errorf("conflict %+v", f)
 	}
 	h.form("/jobs/"+id+"/discard", "run=1", "Accept", "application/json").want(t, http.StatusConflict) // who looks at run 1 does not mean run 2
@@ -253,6 +256,31 @@ func TestDemo_BreaksFixesAndResets(t *testing.T) {
 	if h.form("/demo/reset", "", "Accept", "application/json").want(t, http.StatusOK); d.resets != 1 {
 		t.Errorf("%d resets", d.resets)
 	}
+}
+
+func TestDemo_PanelIsOneLineOnceItWasUsed(t *testing.T) {
+	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{"upstream": true}} })
+	if !h.get("/").dom(t).shows("panel demo") || h.get("/jobs").dom(t).shows("panel demo") {
+		t.Error("at first, the panel is open on the overview, and only there")
+	}
+	h.form("/demo/faults/upstream", "broken=false").want(t, http.StatusSeeOther)
+	page := h.get("/").dom(t)
+	if page.shows("panel demo") {
+		t.Error("the panel is still open after a fix")
+	}
+	if text := page.text(); !strings.Contains(text, "0 of 1 broken") {
+		t.Error("the line does not say how much is broken")
+	}
+}
+
+// shows reports whether the details of this class are open.
+func (d dom) shows(class string) bool {
+	for n := range d.Descendants() {
+		if n.Data == "details" && slices.Contains(n.Attr, html.Attribute{Key: "class", Val: class}) {
+			return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "open" })
+		}
+	}
+	return false
 }
 
 func TestDemo_IsAbsentOtherwise(t *testing.T) {

@@ -48,7 +48,7 @@ func TestErrors_SlowSaysWhetherSomethingMayHaveChanged(t *testing.T) {
 		{"POST", "/api/v1/jobs/" + id + "/replay", `{"run":1}`, true},
 	} {
 		w := h.serve(late(t), test.method, test.path, test.body)
-		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "change may still be made") != test.mayChange {
+		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "change may still take effect") != test.mayChange {
 			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, clip.Text(w.Body.String(), 2000))
 		}
 	}
@@ -96,7 +96,7 @@ func TestAPI_ABatchEndsWithItsTime(t *testing.T) {
 		"/api/v1/queues/orders/envelopes": anEnvelope,
 	} {
 		w := h.serve(late(t), "POST", path, body)
-		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "only 0 of the jobs were read") || !strings.Contains(w.Body.String(), "nothing was enqueued; send fewer in a request\"") {
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "only 0 of the jobs in time") || !strings.Contains(w.Body.String(), "nothing was enqueued; send fewer in a request\"") {
 			t.Errorf("%s: %d %s", path, w.Code, clip.Text(w.Body.String(), 500))
 		}
 	}
@@ -131,15 +131,15 @@ func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
 	const q = "?q=error:type"
 	for path, words := range map[string]string{
 		"/api/v1/jobs" + q: `"incomplete":true`, "/api/v1/jobs/count" + q: `{"incomplete":true}`, "/api/v1/dead-letters" + q: `"not_searchable_yet":`,
-		"/export.ndjson" + q: `{"incomplete":"the search index is filled anew`,
-		"/jobs" + q:          "The search index is filled anew", "/dead-letters" + q: "The search index is filled anew", "/trash" + q: "The search index is filled anew",
+		"/export.ndjson" + q: `{"incomplete":"the search index is being rebuilt`,
+		"/jobs" + q:          "The search index is being rebuilt", "/dead-letters" + q: "The search index is being rebuilt", "/trash" + q: "The search index is being rebuilt",
 	} {
 		if got := h.get(path).want(t, http.StatusOK).body; !strings.Contains(got, words) || strings.Contains(got, "newest failure") || strings.Contains(got, "2 s") {
 			t.Errorf("%s: %s", path, clip.Text(got, 3000))
 		}
 	}
 	h.form("/operations", "kind=replay&q=error:type").want(t, http.StatusSeeOther)
-	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "It waits for the search index") {
+	if got := h.get("/operations/1").want(t, http.StatusOK).body; !strings.Contains(got, "Waiting for the search index") {
 		t.Errorf("the operation waits for %s", clip.Text(got, 3000))
 	}
 	if _, err := refilled.Search.Update(t.Context()); err != nil {

@@ -66,14 +66,14 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	}
 	if len(names) > 1 || !isName(names[0]) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
-			"the proxy sent no usable name in %s: one, without spaces, of at most %d bytes", s.proxy.UserHeader, maxProxyName))
+			"the proxy sent no usable name in %s: it must be one name without spaces, at most %d bytes", s.proxy.UserHeader, maxProxyName))
 	}
 	role := proxyRole(*s.proxy, r.Header)
 	if s.proxied.note(names[0], role) { // what is open may be so no longer
 		s.Hub.Recheck()
 	}
 	if role == "" {
-		return web.Caller{}, web.Fail(web.Forbidden, "the proxy gives you no role here; an admin names it under access.proxy.roles")
+		return web.Caller{}, web.Fail(web.Forbidden, "the proxy gives you no role here; an admin can add one under access.proxy.roles")
 	}
 	return web.Caller{Means: web.ByProxy, Name: names[0], Role: role, Seen: time.Now()}, nil
 }

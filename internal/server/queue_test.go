@@ -11,7 +11,7 @@ func TestQueue_ShowsOneQueueOnly(t *testing.T) {
 	h.dead()
 	h.enqueue(`{"type":"other.thing","queue":"elsewhere"}`)
 	text := h.get("/queues/orders").want(t, http.StatusOK).dom(t).text()
-	for _, want := range []string{"warehouse is closed", "Attempts of the queue orders", "1 attempt in the last hour, 100.0 % failed", "Open causes", "0 succeeded, 0 requeued, 1 failed for good"} {
+	for _, want := range []string{"warehouse is closed", "Attempts of the queue orders", "1 attempt in the last hour, 100.0 % failed", "Open causes", "0 succeeded, 0 requeued, 1 failed permanently"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -29,7 +29,7 @@ func TestQueue_ShowsOneQueueOnly(t *testing.T) {
 	if to := a.Header.Get("Location"); to != "/queues/orders" {
 		t.Errorf("a pause leads to %s", to)
 	}
-	if text := h.get("/queues/orders").dom(t).text(); !strings.Contains(text, "by dashboard at") {
+	if text := h.get("/queues/orders").dom(t).text(); !strings.Contains(text, "by local user (") {
 		t.Error("the page does not say who paused the queue")
 	}
 }
@@ -42,7 +42,7 @@ func TestJobs_DrawsWhatTheFilterNames(t *testing.T) {
 		"/jobs?type=order.*":                 "Attempts of order.*",
 		"/jobs?queue=orders&type=order.ship": "Attempts of order.ship in the queue orders",
 	} {
-		if text := h.get(path).want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, want) || !strings.Contains(text, "1 failed for good") {
+		if text := h.get(path).want(t, http.StatusOK).dom(t).text(); !strings.Contains(text, want) || !strings.Contains(text, "1 failed permanently") {
 			t.Errorf("%s does not draw %q", path, want)
 		}
 	}

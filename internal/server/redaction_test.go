@@ -51,6 +51,24 @@ func TestRedaction_LooksIntoEnvelopes(t *testing.T) {
 	}
 }
 
+// What a search shows of a payload, however long, is a part of the redacted one.
+func TestRedaction_HidesInWhatASearchShows(t *testing.T) {
+	h := startWith(t, redactedPaths)
+	for _, pad := range []int{0, 30_000, 60_000, 200_000} {
+		id := h.enqueue(`{"type":"a","queue":"mail","payload":{"near":"haystack","customer":{"email":"S3cr3t"},"url":"amqp://u:S3cr3t@mq","pad":"` +
+			strings.Repeat("x", pad) + `"}}`)
+		h.fail("mail", "io", "broken", "")
+		page := h.get("/jobs?q=haystack").want(t, http.StatusOK)
+		if !strings.Contains(page.body, id) || strings.Count(page.body, "<mark>haystack</mark>") == 0 {
+			t.Errorf("with %d bytes the search does not show where it found the job", pad)
+		}
+	}
+	h.silent("S3cr3t", "/jobs?q=haystack", "/dead-letters?q=haystack", "/dead-letters?q=payload:customer", "/jobs?q=customer")
+	if page := h.get("/jobs?q=S3cr3t").want(t, http.StatusOK); strings.Contains(page.body, "<mark>") {
+		t.Error("a secret is found")
+	}
+}
+
 // Where a list shows the beginning of a payload, it shows that of a redacted one.
 func TestRedaction_LooksBeyondWhatListsShow(t *testing.T) {
 	h := startWith(t, redactedPaths)

@@ -50,6 +50,8 @@ type Options struct {
 	Metrics *Metrics
 	Engine  web.Engine
 
+	Local access.Token // with which the commands of the user who runs the dashboard come; zero: with none
+
 	Insecure bool       // reachable from the network, and said to be open to everybody
 	Closed   bool       // without any user nobody is let in, instead of everybody
 	BasePath string     // below which everything is, as "/redrive"; default: the root
@@ -78,6 +80,7 @@ type Server struct {
 	*web.Site
 	*web.Routes
 	closed    bool
+	local     access.Token
 	basePath  string
 	metrics   *Metrics
 	api       *api.API
@@ -91,6 +94,10 @@ type Server struct {
 	passwords *access.Passwords
 }
 
+// Notices is what every page says about the whole program: what keeps jobs from being
+// run, or the database from being written.
+func (s *Server) Notices() string { return s.pages.Notices() }
+
 // New builds a server.
 func New(o Options) (*Server, error) {
 	if name := o.missing(); name != "" {
@@ -102,13 +109,14 @@ func New(o Options) (*Server, error) {
 	e, began := echo.New(), time.Now()
 	s := &Server{
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Limits: o.handlerLimits(), Log: o.Log},
-		Routes: web.NewRoutes(e), closed: o.Closed, basePath: o.BasePath, metrics: o.Metrics, echo: e,
+		Routes: web.NewRoutes(e), closed: o.Closed, local: o.Local, basePath: o.BasePath, metrics: o.Metrics, echo: e,
 		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(), limits: o.limits(),
 		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
 	}
 	s.api = api.New(s.Site, s.passwords, began)
 	s.pages = pages.New(s.Site, s.api, began, pages.Options{
 		Open: s.open, Insecure: o.Insecure, BasePath: o.BasePath, Demo: o.Demo,
+		HTTPS: func(r *http.Request) bool { return overHTTPS(s.proxy, r) },
 	})
 	if err := o.Metrics.watch(s.Site); err != nil {
 		return nil, err
@@ -141,11 +149,16 @@ func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 	defer cancel()
 	if err := s.Engine.Ready(); err != nil {
-		return c.String(http.StatusServiceUnavailable, "the engine does not run: "+err.Error()+"\n")
+		return c.String(http.StatusServiceUnavailable, "the engine is not running: "+err.Error()+"\n")
 	}
-	if err := s.View.Ping(ctx); err != nil {
-		text := "the database cannot be written: " + web.Describe(err).Text
-		if _, since := s.View.Problem(); !since.IsZero() {
+	err := s.View.Ping(ctx)
+	problem, since := s.View.Problem()
+	if err != nil {
+		problem = web.Describe(err).Text
+	}
+	if problem != "" { // also while small writes still find room
+		text := "the database cannot be written: " + problem
+		if !since.IsZero() {
 			text += "; that began at " + wire.FormatTime(since)
 		}
 		return c.String(http.StatusServiceUnavailable, text+"\n")

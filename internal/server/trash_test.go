@@ -69,11 +69,11 @@ func TestTrash_ListsWhatWasDiscarded(t *testing.T) {
 		PurgedAt string `json:"purged_at"`
 	}
 	list := decode[struct{ Trash []row }](t, h.get("/api/v1/trash").want(t, http.StatusOK)).Trash
-	if len(list) != 1 || list[0].ID != id || list[0].Run != 1 || list[0].Was != job.StatusDeadLetter || list[0].By != "api at 127.0.0.1" || list[0].PurgedAt == "" {
+	if len(list) != 1 || list[0].ID != id || list[0].Run != 1 || list[0].Was != job.StatusDeadLetter || list[0].By != "API client (127.0.0.1)" || list[0].PurgedAt == "" {
 		t.Errorf("the trash is %+v", list)
 	}
 	text := h.get("/trash").want(t, http.StatusOK).dom(t).text()
-	for _, want := range []string{"purged in", "api at 127.0.0.1", "order.ship"} {
+	for _, want := range []string{"purged in", "API client (127.0.0.1)", "order.ship"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

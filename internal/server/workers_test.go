@@ -72,7 +72,7 @@ func TestWorkers_AreQuietUntilSomebodyResumes(t *testing.T) {
 	h.form("/workers/quiet", "").want(t, http.StatusSeeOther)
 	h.post("/api/v1/workers/quiet", "{}").want(t, http.StatusOK) // already
 	w := decode[workersSaid](t, h.get("/api/v1/workers").want(t, http.StatusOK)).Workers[0]
-	if !w.Quiet || w.QuietBy != "dashboard at 127.0.0.1" {
+	if !w.Quiet || w.QuietBy != "local user (127.0.0.1)" {
 		t.Errorf("the worker is %+v", w)
 	}
 	if text := h.get("/policies").dom(t).text(); !strings.Contains(text, "The worker is quiet.") {

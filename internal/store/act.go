@@ -77,7 +77,7 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 	case run != j.Run:
 		c.Problem = fmt.Sprintf("the job has no run %d; it is %s in run %d", run, j.State, j.Run)
 	default:
-		c.Problem = fmt.Sprintf("run %d is %s; a job can be replayed once it is discarded, cancelled or waits for a retry", run, j.State)
+		c.Problem = fmt.Sprintf("run %d is %s; a job can be replayed only while it is discarded, cancelled or waiting for a retry", run, j.State)
 	}
 	return c
 }
@@ -113,6 +113,38 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 		return to, err
 	})
 }
+
+// Reschedule moves a job that waits for its time to another one, in the run that the
+// caller looked at; a time that is not to come lets it run now. Nothing else changes:
+// no attempt is charged, the job stays in its state since it came there, and the delay
+// that its policy chose stays with the attempt that failed. A job in another run or
+// state is a *job.Conflict; so is one that would expire before it runs.
+func (s *Store) Reschedule(ctx context.Context, now time.Time, id string, run int, at time.Time, by audit.Actor) (job.Job, error) {
+	const update = `UPDATE jobs SET run_at = $2 WHERE seq = $1`
+	if at.Before(now) {
+		at = now
+	}
+	return s.act(ctx, about(id, "job.reschedule", now, by), func(t *db.Tx, from job.Job, e *audit.Entry) (job.Job, error) {
+		if from.Run != run {
+			return job.Job{}, s.missed(t, from, run)
+		}
+		if from.State != job.Scheduled && from.State != job.Retryable {
+			return refuse(from, "the job is %s; only a job that is scheduled or waits for a retry can be rescheduled", from.State)
+		}
+		if from.Expired(at) {
+			return refuse(from, "the job expires at %s; at %s it could no longer run", wire.FormatTime(from.ExpiresAt), wire.FormatTime(at))
+		}
+		to, err := s.change(t, from, update, from.Seq, db.Micros(at))
+		if err == nil {
+			s.moved(&from, &to, job.Totals{})
+		}
+		e.Before, e.After = notBefore(from), notBefore(to)
+		return to, err
+	})
+}
+
+// notBefore tells, for the audit log, from when on a job may run.
+func notBefore(j job.Job) string { return "; not before " + wire.FormatTime(j.RunAt) }
 
 // Forwarded writes down what became of a refused dead letter that was sent once
 // more: it is stored as any other letter, or its problem is a newer one. A run

@@ -107,14 +107,14 @@ func TestVerifyAudit_FindsWhatWasChanged(t *testing.T) {
 		change, want string
 	}{
 		"nothing":           {`SELECT 1`, ""},
-		"another actor":     {free + `UPDATE audit SET actor = 'adam' WHERE seq = 3`, "entry 3 of the audit log is not as it was written"},
-		"another count":     {free + `UPDATE audit SET count = 0 WHERE seq = 2`, "entry 2 of the audit log is not as it was written"},
-		"a text moved over": {free + `UPDATE audit SET before = 'xy', after = '' WHERE seq = 4`, "entry 4 of the audit log is not as it was written"},
+		"another actor":     {free + `UPDATE audit SET actor = 'adam' WHERE seq = 3`, "entry 3 of the audit log was changed"},
+		"another count":     {free + `UPDATE audit SET count = 0 WHERE seq = 2`, "entry 2 of the audit log was changed"},
+		"a text moved over": {free + `UPDATE audit SET before = 'xy', after = '' WHERE seq = 4`, "entry 4 of the audit log was changed"},
 		"one taken out":     {free + `DELETE FROM audit WHERE seq = 3`, "entry 3 of the audit log is missing"},
 		"the first":         {free + `DELETE FROM audit WHERE seq = 1`, "entry 1 of the audit log is missing"},
-		"the end cut off":   {free + `DELETE FROM audit WHERE seq >= 4`, "entry 4 of the audit log is missing, with every later one: the log had 5"},
-		"all of it":         {free + `DELETE FROM audit`, "entry 1 of the audit log is missing, with every later one: the log had 5"},
-		"one added":         {`INSERT INTO audit SELECT 6, at, actor, address, action, subject, filter, count, before, after, hash FROM audit WHERE seq = 5`, "entry 6 of the audit log is not as it was written"},
+		"the end cut off":   {free + `DELETE FROM audit WHERE seq >= 4`, "entry 4 of the audit log and all later entries are missing: the log had 5"},
+		"all of it":         {free + `DELETE FROM audit`, "entry 1 of the audit log and all later entries are missing: the log had 5"},
+		"one added":         {`INSERT INTO audit SELECT 6, at, actor, address, action, subject, filter, count, before, after, hash FROM audit WHERE seq = 5`, "entry 6 of the audit log was changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := logged(t)
@@ -139,8 +139,8 @@ func TestVerifyAudit_NothingHeals(t *testing.T) {
 	for name, c := range map[string]struct{ change, want string }{
 		"the end cut off": {free + `DELETE FROM audit WHERE seq >= 4`, "entry 4 of the audit log is missing"},
 		"all of it":       {free + `DELETE FROM audit`, "entry 1 of the audit log is missing"},
-		"the last one":    {free + `UPDATE audit SET actor = 'adam' WHERE seq = 5`, "entry 5 of the audit log is not as it was written"},
-		"one added":       {`INSERT INTO audit SELECT 6, at, actor, address, action, subject, filter, count, before, after, hash FROM audit WHERE seq = 5`, "entry 6 of the audit log is not as it was written"},
+		"the last one":    {free + `UPDATE audit SET actor = 'adam' WHERE seq = 5`, "entry 5 of the audit log was changed"},
+		"one added":       {`INSERT INTO audit SELECT 6, at, actor, address, action, subject, filter, count, before, after, hash FROM audit WHERE seq = 5`, "entry 6 of the audit log was changed"},
 		"the head moved":  {`UPDATE audit_head SET seq = 99`, "entry 6 of the audit log is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) func() *store.Store {
 		path := sqlitetest.New(t)
 		return func() *store.Store {
-			s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path}})
+			s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -90,7 +90,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 }
 
 // A damaged index is named apart from the database, with what to do: the database is
-// sound, and the index is made anew.
+// sound, and the index will be rebuilt.
 func TestExamine_NamesADamagedIndex(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
@@ -105,7 +105,7 @@ func TestExamine_NamesADamagedIndex(t *testing.T) {
 	_, err = index.WriteAt(bytes.Repeat([]byte{0xA5}, int(size)-4096), 4096) // all but the first page
 	check(t, errors.Join(err, index.Close()))
 	got := problems(t, path)
-	if len(got) == 0 || !strings.HasPrefix(got[0], "the search index is sound: ") || !strings.Contains(got[0], "remove the file that ends with -search") {
+	if len(got) == 0 || !strings.HasPrefix(got[0], "the search index is intact: ") || !strings.Contains(got[0], "remove the file that ends with -search") {
 		t.Errorf("%q", got)
 	}
 	check(t, os.Remove(path+"-search"))
@@ -160,7 +160,7 @@ func TestExamine_SaysByHowMuchACountDiffers(t *testing.T) {
 		INSERT INTO reasons (queue, type, reason, n) VALUES ('q1000', 'email.send', 'poison', -1)`)
 	check(t, errors.Join(err, other.Close()))
 	got := problems(t, pathOf(t, s))
-	want := "open dead letters are counted right, by queue, type and reason: 1 do not, the first is q1000 email.send poison (-1 counted, 0 there)"
+	want := "counts of open dead letters by queue, type and reason match the jobs: exceptions: 1, the first is q1000 email.send poison (counted -1, found 0)"
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("%q", got)
 	}

@@ -27,11 +27,11 @@ import (
 func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
-	dir := filepath.Join(t.TempDir(), "new", "dir")
+	dir := t.TempDir()
 	s := open(t, Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
 	enqueue(t, s, 1)
 	for name, want := range map[string]fs.FileMode{
-		"": 0o700 | fs.ModeDir, "jobs.db": 0o600, "jobs.db-wal": 0o600, "jobs.db-shm": 0o600, "jobs.db.lock": 0o600,
+		"jobs.db": 0o600, "jobs.db-wal": 0o600, "jobs.db-shm": 0o600, "jobs.db.lock": 0o600,
 		"jobs.db-search": 0o600, "jobs.db-search-wal": 0o600, "jobs.db-search-shm": 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -39,6 +39,18 @@ func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
 		if info.Mode() != want {
 			t.Errorf("%q has mode %v, want %v", name, info.Mode(), want)
 		}
+	}
+}
+
+// A mistyped name must not lead to a new, empty database.
+func TestOpen_MakesNoDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
+	if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "mkdir -p "+dir) {
+		t.Errorf("got %v, %v", s, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory: %v", err)
 	}
 }
 
@@ -281,5 +293,21 @@ func TestSQLite_SettingsReachEveryConnection(t *testing.T) {
 	}
 	if _, err := readers[1].ExecContext(t.Context(), "DELETE FROM jobs"); err == nil {
 		t.Error("a reader can write")
+	}
+}
+
+// Whoever can read the key is an admin of the dashboard.
+func TestAnnounce_LeavesTheKeyWhereOnlyItsUserCanReadIt(t *testing.T) {
+	s := open(t, Options{})
+	path := pathOf(t, s)
+	for mode, want := range map[fs.FileMode]string{0o600: "secret", 0o640: "", 0o604: ""} {
+		check(t, os.Chmod(path+".lock", mode))
+		check(t, s.Announce("http://127.0.0.1:1", "secret"))
+		_, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+		var locked *db.LockedError
+		if !errors.As(err, &locked) || locked.Key != want || locked.URL != "http://127.0.0.1:1" || strings.Contains(err.Error(), "secret") {
+			t.Errorf("with mode %v the lock says %+v, want the key %q", mode, locked, want)
+		}
+		check(t, os.Chmod(path+".lock", 0o600))
 	}
 }

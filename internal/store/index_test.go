@@ -166,7 +166,7 @@ func TestIndex_IsNotNeededToRead(t *testing.T) {
 		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
 	}
 	_, err := s.Jobs(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, 100)
-	if err == nil || !strings.Contains(err.Error(), "is not in its place") || !strings.Contains(err.Error(), "start it again") || s.Problem() != nil {
+	if err == nil || !strings.Contains(err.Error(), "is not in its place") || !strings.Contains(err.Error(), "restart this program") || s.Problem() != nil {
 		t.Errorf("a search says %v, the store %v", err, s.Problem())
 	}
 }
@@ -200,7 +200,7 @@ func TestIndex_StaysBesideADatabaseThatRefuses(t *testing.T) {
 	check(t, s.Close())
 	s = open(t, Options{Database: sqlite.File{Path: path}})
 	if s.Search.Reindexing() {
-		t.Error("the index is made anew")
+		t.Error("the index is being rebuilt")
 	}
 }
 
@@ -213,8 +213,8 @@ func TestIndex_ForgetsWhatIsRemoved(t *testing.T) {
 	check(t, err)
 	failWith(t, s, 3, "bravo") // not searchable yet
 	for _, when := range []string{"before the sweep", "after it"} {
-		done, err := s.Prune(t.Context(), testTime.Add(48*time.Hour), retention.Limits{Age: time.Hour})
-		if err != nil || when == "before the sweep" && done.ByAge == 0 {
+		done, err := s.Prune(t.Context(), testTime.Add(48*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
+		if err != nil || when == "before the sweep" && done.Of(retention.DeadLetters) == 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}
 		if got := problems(t, pathOf(t, s)); len(got) > 0 {

@@ -72,8 +72,8 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 			synctest.Wait() // it stands in the queue
 		}
 		callers.Go(func() {
-			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), retention.Limits{Count: 7}); done.ByCount != 0 || err != nil {
-				t.Errorf("%d letters were pruned, %v; want none", done.ByCount, err)
+			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), retention.Limits{Count: 7}); done.Of(retention.Excess) != 0 || err != nil {
+				t.Errorf("%d letters were pruned, %v; want none", done.Of(retention.Excess), err)
 			}
 		})
 		synctest.Wait() // it stands in the queue
@@ -111,8 +111,8 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 			t.Errorf("%s has no row of the job before", table)
 		}
 	}
-	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), retention.Limits{Count: 2}); done.ByCount != 1 || err != nil {
-		t.Fatalf("%d letters were pruned, %v; want 1", done.ByCount, err)
+	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), retention.Limits{Count: 2}); done.Of(retention.Excess) != 1 || err != nil {
+		t.Fatalf("%d letters were pruned, %v; want 1", done.Of(retention.Excess), err)
 	}
 	for table, seq := range tables {
 		if n := rows(table, seq); n != 0 {

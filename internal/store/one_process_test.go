@@ -413,6 +413,7 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 		t.Run(harm.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "dir", "jobs.db")
+			check(t, os.Mkdir(filepath.Dir(path), 0o700))
 			s := open(t, Options{Database: sqlite.File{Path: path}})
 			enqueue(t, s, 7)
 			harm.harm(t, path)
@@ -440,7 +441,7 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 func TestStore_MakesItsLockFileAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s := open(t, Options{Database: sqlite.File{Path: path}})
-	check(t, s.Announce("http://127.0.0.1:1"))
+	check(t, s.Announce("http://127.0.0.1:1", "key"))
 	before, err := os.ReadFile(path + ".lock")
 	check(t, err)
 	check(t, os.Remove(path+".lock"))
@@ -473,6 +474,7 @@ func TestStore_GathersInItsFileWhatIsMoved(t *testing.T) {
 		t.Run(harm.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "dir", "jobs.db")
+			check(t, os.Mkdir(filepath.Dir(path), 0o700))
 			s := open(t, Options{Database: sqlite.File{Path: path}})
 			enqueue(t, s, 7)
 			harm.harm(t, path)
@@ -553,9 +555,19 @@ func TestOpen_UndoesNothingOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// strace kills the process at the k-th call of each kind that changes or opens one
-// of the database's files.
-func TestOpen_AfterAFirstStartThatWasKilledAtAnyWrite(t *testing.T) {
+// Here at every tenth call of a kind, the first one included.
+func TestOpen_AfterAFirstStartThatWasKilled(t *testing.T) {
+	opensAfterAKill(t, 10)
+}
+
+func TestLong_OpenAfterAFirstStartThatWasKilledAtAnyWrite(t *testing.T) {
+	opensAfterAKill(t, 1)
+}
+
+// opensAfterAKill lets strace kill the process at the k-th call of each kind that
+// changes or opens one of the database's files, for k = 1, 1+stride and so on.
+func opensAfterAKill(t *testing.T, stride int) {
+	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace is not installed; apt-get install strace")
@@ -563,10 +575,12 @@ func TestOpen_AfterAFirstStartThatWasKilledAtAnyWrite(t *testing.T) {
 	for _, call := range []string{"openat", "pwrite64", "fsync", "ftruncate", "unlink,unlinkat"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
-			k := 1
-			for survived := false; !survived; k++ {
+			killed := 0
+			for k, survived := 1, false; !survived; k += stride {
 				path := filepath.Join(t.TempDir(), "jobs.db")
-				survived = !killedAt(t, strace, path, call, k)
+				if survived = !killedAt(t, strace, path, call, k); !survived {
+					killed++
+				}
 				s, err := openAt(path)
 				if err != nil {
 					t.Fatalf("killed at the %d. %s, with these files: %s\n%v", k, call, contents(t, filepath.Dir(path)), err)
@@ -574,7 +588,9 @@ func TestOpen_AfterAFirstStartThatWasKilledAtAnyWrite(t *testing.T) {
 				enqueue(t, s, 1)
 				check(t, s.Close())
 			}
-			t.Logf("killed %d times", k-2)
+			if t.Logf("killed %d times", killed); killed == 0 {
+				t.Error("no call was met")
+			}
 		})
 	}
 }

@@ -74,6 +74,7 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 	for _, status := range job.Statuses() {
 		failure := status == job.Status(job.Discarded) || status == job.Status(job.Retryable)
 		for _, f := range []filter.Filter{{Status: status}, {Status: status, Queue: "q"}, {Status: status, Type: "t"}} {
+			f.Sort = filter.Newest
 			for _, after := range []filter.Cursor{{}, cursor} {
 				query, _ := jobsQuery(s, f, after, 50)
 				got := plan(t, s.engine.Reads(), query)
@@ -87,12 +88,29 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 					if after == (filter.Cursor{}) {
 						index = "SCAN j" // from its newest end
 					}
-				case failure && f != filter.Filter{Status: status}:
+				case failure && f != filter.Filter{Status: status, Sort: filter.Newest}:
 					index += "jobs_failed_"
 				}
 				if !strings.Contains(got, index) {
 					t.Errorf("%+v is not read by %s: %s", f, index, got)
 				}
+			}
+		}
+	}
+	for _, status := range []job.Status{"retryable", "scheduled"} { // by the time of their next run
+		for _, after := range []filter.Cursor{{}, cursor} {
+			index := "SEARCH j USING INDEX jobs_due (queue=? AND list_state=?"
+			if after == cursor {
+				index += " AND run_at>?"
+			}
+			query, _ := jobsQuery(s, filter.Filter{Status: status, Queue: "q"}, after, 50)
+			if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, index) {
+				t.Errorf("the next %s jobs of a queue: %s", status, got)
+			}
+			query, _ = jobsQuery(s, filter.Filter{Status: status}, after, 50) // sorts the soonest of each queue
+			if got := plan(t, s.engine.Reads(), query); scans(got) != "" || strings.Count(got, "TEMP B-TREE") != 1 ||
+				!strings.Contains(got, strings.Replace(index, "USING INDEX", "USING COVERING INDEX", 1)) {
+				t.Errorf("the next %s jobs: %s", status, got)
 			}
 		}
 	}
@@ -140,7 +158,7 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		}
 	}
 	for index, f := range map[string]filter.Filter{
-		"jobs_shelf (list_state=? AND changed_at>?":                        {Status: "retryable", From: testTime},
+		"jobs_shelf (list_state=? AND changed_at>?":                        {Status: "retryable", From: testTime, Sort: filter.Newest},
 		"jobs_failed_queue (queue=? AND list_state=? AND changed_at>? AND": {Status: "discarded", Queue: "q", From: testTime, To: testTime},
 		"jobs_group (group_id=? AND list_state=?":                          {Status: "discarded", Group: "g"},
 		"sqlite_autoindex_jobs_1 (id>? AND id<?)":                          {ID: "019ce22a"},
@@ -157,6 +175,10 @@ func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	query, _ := rows.SelectLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND list_state=?") {
 		t.Errorf("the letters of a group: %s", got)
+	}
+	query, _ = rows.SelectLetters(s.Search, filter.Filter{Group: "g,h"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_letter (") {
+		t.Errorf("the letters of two groups: %s", got)
 	}
 	query, _ = rows.SelectLetters(s.Search, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND list_state=?") {
@@ -249,11 +271,20 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, audit.Actor{Name: "eve"})
 	ok(err)
-	done, err := s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Age: time.Hour, Count: 1, Trash: time.Minute})
+	done, err := s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1, Trash: time.Minute})
 	ok(err)
-	if done.ByAge+done.ByCount == 0 || done.Trash == 0 {
+	if done.Of(retention.DeadLetters)+done.Of(retention.Excess) == 0 || done.Of(retention.Trash) == 0 {
 		t.Error("nothing was pruned")
 	}
+	for _, age := range []time.Duration{1000 * time.Hour, time.Hour} { // the first finds nothing
+		ages := retention.Ages{retention.Completed: age, retention.Cancelled: age, retention.Discarded: age}
+		_, err = s.Forecast(ctx, testTime.Add(time.Hour), retention.Limits{Ages: ages, Trash: age})
+		ok(err)
+		_, err = s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: ages})
+		ok(err)
+	}
+	_, err = s.Removals(ctx)
+	ok(err)
 	redo := job.Edit{Queue: "later", RunAt: testTime.Add(time.Hour), Body: &job.Body{Type: "email.send", Payload: []byte("{}")}}
 	_, err = s.ReplayWith(ctx, testTime, claimed[31].ID, 1, redo, audit.Actor{Name: "eve"})
 	ok(err)

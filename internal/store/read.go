@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"redrive/internal/filter"
@@ -16,9 +17,9 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// Jobs returns one page of the jobs that the filter selects, the newest first:
-// by the order of enqueueing or by the time of their last change, as
-// [filter.Filter.ByEnqueueing] says. When the search takes too long it returns what was
+// Jobs returns one page of the jobs that the filter selects, in its order
+// ([filter.Filter.Order]): the newest first, by enqueueing or by the time of their last
+// change as [filter.Filter.ByEnqueueing] says, or those first that run next. When the search takes too long it returns what was
 // found together with context.DeadlineExceeded; the next page then goes on
 // where it was. So it does while the index of texts is filled anew.
 func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
@@ -37,6 +38,7 @@ func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, 
 // more is true when there are others. When that takes too long, or the index of
 // texts is filled anew, it returns context.DeadlineExceeded.
 func (s *Store) Count(ctx context.Context, f filter.Filter, limit int) (n int, more bool, err error) {
+	f.Sort = filter.Newest // the order that costs least
 	return s.count(ctx, f, filter.Cursor{}, limit)
 }
 
@@ -258,4 +260,45 @@ func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, e
 		return []any{&j.Seq, &j.ID, &j.State, &j.Letter, &j.Held, db.Time(&j.StartedAt), db.Time(&j.FinishedAt), db.Time(&j.ChangedAt)}
 	}, typ, recentAmong, limit)
 	return all, db.TimedOut(ctx, err)
+}
+
+// The bytes of payloads of which searched jobs have the beginning: each, and all
+// together. Text is found in the first 32 kB, and what must be hidden in them is told
+// by what follows.
+const (
+	searchedPayload  = 48 << 10
+	searchedPayloads = 1 << 20
+)
+
+// Searched returns the jobs of a list as a search looks at them: with the error of
+// the newest failure, the beginning of the payload, and the meta. When the payloads
+// are large, those of the last jobs are left out.
+func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error) {
+	const query = `SELECT j.seq, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
+			substr(b.payload, 1, $2), b.meta
+		FROM jobs AS j JOIN bodies AS b ON b.job_seq = j.seq
+		LEFT JOIN attempts AS a ON a.job_seq = j.seq AND a.execution = (SELECT max(execution) FROM attempts WHERE job_seq = j.seq AND number > 0)
+		LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = 1 AND a.execution IS NULL
+		WHERE j.seq IN (SELECT value FROM json_each($1))`
+	type texts struct {
+		seq           int64
+		failure       job.ErrorInfo
+		payload, meta []byte
+	}
+	read, err := db.All(s.reader.In(ctx), query, func(t *texts) []any {
+		return []any{&t.seq, &t.failure.Type, &t.failure.Message, &t.payload, &t.meta}
+	}, rows.Seqs(jobs), searchedPayload)
+	bySeq := make(map[int64]texts, len(read))
+	for _, t := range read {
+		bySeq[t.seq] = t
+	}
+	all, left := slices.Clone(jobs), searchedPayloads
+	for i := range all {
+		t := bySeq[all[i].Seq]
+		if left -= len(t.payload); left < 0 {
+			t.payload = nil
+		}
+		all[i].Error, all[i].Payload, all[i].Meta = t.failure, t.payload, t.meta
+	}
+	return all, err
 }

@@ -31,7 +31,7 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 			return job.Job{}, s.missed(t, from, run)
 		}
 		if !from.Discardable() {
-			return refuse(from, "the job is %s; only a job that waits, or whose dead letter is open, can be discarded", from.Status())
+			return refuse(from, "the job is %s; only waiting jobs and open dead letters can be discarded", from.Status())
 		}
 		if err := s.DiscardAll(t, []job.Job{from}, now, by, 0); err != nil {
 			return job.Job{}, fmt.Errorf("discard job %s: %w", id, err)
@@ -147,75 +147,6 @@ func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	return all, err
 }
 
-// pruneChunk is how many letters one transaction removes.
-const pruneChunk = 500
-
-// Prune removes dead letters that are older than the retention allows, then the
-// oldest of those that are more than it allows, and discarded jobs that are in
-// the trash for longer and that no operation is about to bring back, each with
-// its job and everything that is known of it; the items of operations that ended
-// so long ago, whose counts stay; and error groups in which nothing failed for so
-// long and to which no job belongs, sooner when there is hardly room for new
-// ones. The newest letter always stays. Other writers
-// come in between.
-func (s *Store) Prune(ctx context.Context, now time.Time, r retention.Limits) (done retention.Pruned, err error) {
-	if r.Age > 0 {
-		done.ByAge, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.prune(t, now, now.Add(-r.Age), pruneChunk) })
-	}
-	if r.Age > 0 && err == nil {
-		done.Items, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Operations.PruneItems(t, now.Add(-r.Age), pruneChunk) })
-	}
-	if r.Count > 0 && err == nil {
-		done.ByCount, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.prune(t, now, now, s.Counters.OpenLetters()-r.Count) })
-	}
-	if r.Trash > 0 && err == nil {
-		done.Trash, err = s.purgeTrash(ctx, now, now.Add(-r.Trash))
-	}
-	if r.Age > 0 && err == nil { // last: what was removed above no longer belongs to any
-		done.Groups, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Groups.Prune(t, now.Add(-r.Age), pruneChunk) })
-	}
-	if err == nil {
-		var crowd int
-		crowd, err = s.repeatedly(ctx, func(t *db.Tx) (int, error) { return s.Groups.MakeRoom(t, now, pruneChunk) })
-		done.Groups += crowd
-	}
-	return done, err
-}
-
-// repeatedly removes in one transaction after the other, until one finds less
-// than it may remove.
-func (s *Store) repeatedly(ctx context.Context, some func(*db.Tx) (int, error)) (total int, err error) {
-	for {
-		n, err := db.Write(ctx, s.writer, pruneChunk, some)
-		if err != nil {
-			return total, fmt.Errorf("prune what is kept for its time only: %w", err)
-		}
-		if total += n; n < pruneChunk {
-			return total, nil
-		}
-	}
-}
-
-// prune removes the oldest letters that failed before a time, at most so many,
-// and says in the audit log how many those were.
-func (s *Store) prune(t *db.Tx, now, before time.Time, most int64) (int, error) {
-	if most <= 0 {
-		return 0, nil
-	}
-	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (
-		SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' AND changed_at < $1 AND seq <> (
-			SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at DESC, seq DESC LIMIT 1)
-		ORDER BY changed_at, seq LIMIT $2 + 0)`
-	jobs, err := s.policies.Jobs(t, query, db.Micros(before), min(most, pruneChunk))
-	if err != nil || len(jobs) == 0 {
-		return 0, err
-	}
-	if err := s.remove(t, jobs); err != nil {
-		return 0, err
-	}
-	return len(jobs), s.Accounts.Log(t, audit.Entry{At: now, Actor: retentionActor(), Action: "dead_letters.prune", Count: int64(len(jobs))})
-}
-
 // remove deletes jobs that are over, with everything that is known of them.
 func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 	these := rows.Seqs(jobs)
@@ -231,42 +162,45 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 		s.books.Moved(book.Move{From: &jobs[i]})
 	}
 	t.Touch()
-	return s.books.Removed(t, these)
+	return s.books.Removed(t, jobs)
 }
 
 // purged is how far a purge has come in the trash, the oldest first.
 type purged struct {
-	at, seq         int64 // of the job that was looked at last
-	looked, removed int
+	at, seq int64 // of the job that was looked at last
+	looked  int
+	jobs    parts // that were removed
 }
 
-// purgeTrash removes the jobs in the trash that came there before a time. Each
+// purgeTrash removes the jobs in the trash that came there too long ago. Each
 // transaction looks at a few.
-func (s *Store) purgeTrash(ctx context.Context, now, before time.Time) (total int, err error) {
+func (p *sweep) purgeTrash(ctx context.Context) error {
 	var last purged
-	for {
+	for p.limits.Trash > 0 {
 		from := last // the write may still run when nobody waits for it any more
-		last, err = db.Write(ctx, s.writer, pruneChunk, func(t *db.Tx) (purged, error) { return s.purge(t, now, before, from) })
+		var err error
+		last, err = db.Write(ctx, p.store.writer, pruneChunk, func(t *db.Tx) (purged, error) { return p.purge(t, from) })
 		if err != nil {
-			return total, fmt.Errorf("purge the trash: %w", err)
+			return fmt.Errorf("purge the trash: %w", err)
 		}
-		if total += last.removed; last.looked < pruneChunk {
-			return total, nil
+		if p.count(last.jobs); last.looked < pruneChunk {
+			break
 		}
 	}
+	return nil
 }
 
 // purge removes the next jobs, but for those that an operation is about to bring
 // back or to replay: what a person asked for comes first. Each has an entry in the
 // audit log that says so, and who had discarded it: what a person did to a job
 // stays known when the job is gone.
-func (s *Store) purge(t *db.Tx, now, before time.Time, last purged) (purged, error) {
+func (p *sweep) purge(t *db.Tx, last purged) (purged, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	next, old, err := s.oldTrash(t, before, last)
+	next, old, err := oldTrash(t, p.now.Add(-p.limits.Trash), last)
 	if err != nil || len(old) == 0 {
 		return next, err
 	}
-	jobs, err := s.policies.Jobs(t, query, db.Numbers(old))
+	jobs, err := p.store.policies.Jobs(t, query, db.Numbers(old))
 	if err != nil {
 		return next, err
 	}
@@ -274,21 +208,20 @@ func (s *Store) purge(t *db.Tx, now, before time.Time, last purged) (purged, err
 	if err != nil {
 		return next, err
 	}
-	if err := s.remove(t, jobs); err != nil {
+	if next.jobs, err = p.remove(t, retention.Trash, jobs); err != nil {
 		return next, err
 	}
 	entries := make([]audit.Entry, len(jobs))
 	for i, j := range jobs {
-		entries[i] = about(j.ID, "job.purge", now, retentionActor())
+		entries[i] = about(j.ID, "job.purge", p.now, retentionActor())
 		entries[i].Before, entries[i].After = describe(j), discardedBy(was[j.Seq])
 	}
-	next.removed = len(jobs)
-	return next, s.Accounts.Log(t, entries...)
+	return next, p.store.Accounts.Log(t, entries...)
 }
 
 // oldTrash looks at the jobs in the trash after the last ones that came there
 // before a time, and names those that nobody needs.
-func (s *Store) oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64, err error) {
+func oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64, err error) {
 	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))
 		FROM trash WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
@@ -312,7 +245,3 @@ func discardedBy(was history.Trashed) string {
 	}
 	return words + " at " + was.At.Format("2006-01-02 15:04:05 UTC")
 }
-
-// retentionActor is who removes what is kept for its time only: no user has a
-// name of two words.
-func retentionActor() audit.Actor { return audit.Actor{Name: "the retention"} }

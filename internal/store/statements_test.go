@@ -15,7 +15,7 @@ import (
 func TestReader_SnapshotsDoNotWaitForEachOther(t *testing.T) {
 	s := open(t, Options{Statements: 1})
 	id := enqueue(t, s, 1)[0].Job.ID
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for range 16 {

@@ -170,8 +170,9 @@ func (s *Store) Ping(ctx context.Context) error { return s.writer.Probe(ctx) }
 func (s *Store) QueueNames() []string { return s.Counters.QueueNames() }
 
 // Announce leaves word of where this process answers requests, for other
-// programs on this machine that find the database in use.
-func (s *Store) Announce(url string) error { return s.engine.Announce(url) }
+// programs of the same user on this machine that find the database in use. They
+// send the key along.
+func (s *Store) Announce(url, key string) error { return s.engine.Announce(url, key) }
 
 // probe changes a row twice, because a database may not write what is equal.
 func probe(t *db.Tx) error {
@@ -203,27 +204,29 @@ func Examine(ctx context.Context, d db.Database) (found []db.Finding, err error)
 func chain(src db.Source) db.Finding {
 	n, err := accounts.Verify(src)
 	if err != nil {
-		return db.Finding{What: "the audit log is whole", Problem: err.Error()}
+		return db.Finding{What: "the audit log is complete and unchanged", Problem: err.Error()}
 	}
-	return db.Finding{What: fmt.Sprintf("the audit log is whole, %d entries", n)}
+	return db.Finding{What: fmt.Sprintf("the audit log is complete and unchanged, %d entries", n)}
 }
 
 // invariants are those of the core, followed by those of the books.
 func invariants() []db.Invariant {
 	core := []db.Invariant{
-		{What: "the list of a job repeats its state", Query: `SELECT id FROM jobs
+		{What: "each job is listed under its state", Query: `SELECT id FROM jobs
 			WHERE list_state <> CASE WHEN state IN ('available', 'active', 'completed') THEN '' ELSE state END`},
-		{What: "only discarded jobs have letters", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
-		{What: "open letters are there and say what their jobs say", Query: `SELECT j.id AS id FROM jobs AS j
+		{What: "only discarded jobs have dead letters", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
+		{What: "each open dead letter exists and matches its job", Query: `SELECT j.id AS id FROM jobs AS j
 			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
 				OR (l.refused, l.failed_at, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.changed_at, j.reason, j.queue, j.attempts))`},
-		{What: "the trash knows where its jobs were", Query: `SELECT id FROM jobs AS j
+		{What: "the trash has a record for exactly the jobs in it", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
-		{What: "attempts are counted right", Query: `SELECT id FROM jobs AS j WHERE state <> 'completed' AND attempts <> (
+		{What: "each job's attempt count matches its attempts", Query: `SELECT id FROM jobs AS j WHERE state <> 'completed' AND attempts <> (
 			SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},
-		{What: "each run but the first was replayed once", Query: `SELECT id FROM jobs AS j
+		{What: "each run after the first has one replay", Query: `SELECT id FROM jobs AS j
 			WHERE run - 1 <> (SELECT count(*) FROM replays WHERE job_seq = j.seq)`},
-		{What: "nothing is left of jobs that are gone", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
+		{What: "audited removals do not exceed the removed jobs", Query: `SELECT kind || ' in ' || queue AS id FROM removals
+			WHERE audited > n OR audited < 0`},
+		{What: "nothing is left of removed jobs", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
 			UNION SELECT job_seq FROM attempts UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays
 			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM job_keys
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)

@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/store/book"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
@@ -159,6 +160,7 @@ type news struct {
 	onCommit func([]job.Change)
 	revision int64                           // of the database: it rises with each commit that changed something
 	paused   atomic.Pointer[map[string]bool] // the queues that are
+	forecast atomic.Pointer[retention.Forecast]
 
 	mu       sync.RWMutex
 	snapshot job.Snapshot

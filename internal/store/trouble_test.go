@@ -104,10 +104,50 @@ func TestPing_FindsAFullDisk(t *testing.T) {
 	check(t, s.Ping(t.Context()))
 }
 
+// A job that finds no room is a problem until there is room for one of its size,
+// also while smaller ones are stored.
+func TestProblem_LastsUntilTheSizeThatWasRefusedFits(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skip("a small disk cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { check(t, syscall.Unmount(dir, 0)) })
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	info, err := os.Stat(filler)
+	check(t, err)
+	check(t, os.Truncate(filler, info.Size()-512<<10))
+	large := testJob(strings.Repeat("x", 1<<20-10))
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{large}); !errors.Is(err, job.ErrStorageFull) {
+		t.Fatalf("a job of 1 MB is stored on a disk with 512 kB: %v", err)
+	}
+	enqueue(t, s, 1)
+	time.Sleep(lookedTwice)
+	check(t, s.Ping(t.Context()))
+	if problem := s.Problem(); problem == nil || problem.Kind != job.ErrStorageFull {
+		t.Errorf("after small writes the problem is %v", s.Problem())
+	}
+	check(t, os.Remove(filler))
+	wait(t, func() bool { return s.Problem() == nil })
+	_, err = s.Enqueue(t.Context(), testTime, []job.Job{large})
+	check(t, err)
+	if left, err := filepath.Glob(filepath.Join(dir, "*room*")); len(left) > 0 || err != nil {
+		t.Errorf("what is left: %v, %v", left, err)
+	}
+}
+
+// lookedTwice is how long a store takes to look after its trouble twice.
+const lookedTwice = 2500 * time.Millisecond
+
 // wait waits until a condition holds.
 func wait(t *testing.T, holds func() bool) {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(3 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

@@ -324,7 +324,7 @@ func TestWriter_BusyDatabaseIsTriedAgainThenReported(t *testing.T) {
 	if !errors.Is(err, job.ErrBusy) {
 		t.Errorf("got %v", err)
 	}
-	if waited := time.Since(start); waited < 500*time.Millisecond || waited > 10*time.Second {
+	if waited := time.Since(start); waited < 500*time.Millisecond || waited > time.Minute {
 		t.Errorf("gave up after %v", waited)
 	}
 	_, err = other.ExecContext(t.Context(), "COMMIT")
@@ -416,7 +416,7 @@ func TestWriter_ReadersDoNotWaitForIt(t *testing.T) {
 	j := enqueue(t, s, 1)[0].Job
 	release := block(t, s)
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := s.Job(ctx, j.ID); err != nil {
 		t.Error(err)
@@ -475,13 +475,15 @@ func TestOnCommit_TellsWhatMoved(t *testing.T) {
 	}
 }
 
-// A resumed queue moves no job, but lets some run: whoever listens is called.
-func TestStore_TellsThatAQueueWasResumed(t *testing.T) {
+// A queue that is paused or resumed moves no job, but pages show it, and a resumed
+// one lets jobs run: whoever listens is called, once for each.
+func TestStore_TellsThatAQueueWasPausedAndResumed(t *testing.T) {
 	calls := make(chan int, 10)
 	s := open(t, Options{OnCommit: func(c []job.Change) { calls <- len(c) }})
-	check(t, s.Pause(t.Context(), testTime, "orders", audit.Actor{Name: "eve"}))
-	check(t, s.Resume(t.Context(), testTime, "orders", audit.Actor{Name: "ana"}))
-	if n := <-calls; n != 0 || len(calls) > 0 {
-		t.Errorf("told of %d changes, and %d times more; want one call without changes", n, len(calls))
+	for _, act := range []func(context.Context, time.Time, string, audit.Actor) error{s.Pause, s.Resume} {
+		check(t, act(t.Context(), testTime, "orders", audit.Actor{Name: "eve"}))
+		if n := <-calls; n != 0 || len(calls) > 0 {
+			t.Errorf("told of %d changes, and %d times more; want one call without changes", n, len(calls))
+		}
 	}
 }

@@ -3,10 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -106,22 +103,11 @@ func (h hook) request(ctx context.Context, key string, body []byte) (*http.Reque
 	if err != nil {
 		return nil, err
 	}
-	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "redrive")
 	request.Header.Set("Idempotency-Key", key)
-	request.Header.Set("Redrive-Timestamp", timestamp)
-	request.Header.Set("Redrive-Signature", sign(h.Secret, timestamp, body))
+	httpclient.Sign(request, h.Secret, body)
 	return request, nil
-}
-
-// sign returns the value of the header Redrive-Signature.
-func sign(secret, timestamp string, body []byte) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	for _, part := range [][]byte{[]byte(timestamp), []byte("."), body} {
-		mac.Write(part)
-	}
-	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
 // judge tells what an answer means.
@@ -132,7 +118,7 @@ func judge(response *http.Response) verdict {
 	case status/100 == 2:
 		v.accepted = true
 	case status/100 == 3:
-		v.problem += ", a redirect, and none is followed: name the address to which it leads in the configuration"
+		v.problem += ", a redirect, which is not followed: put its target into the configuration instead"
 	case status == http.StatusTooManyRequests || status >= 500:
 		v.again = true
 		v.after, _ = httpclient.RetryAfter(response)

@@ -44,6 +44,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"redrive/internal/clip"
@@ -71,7 +72,7 @@ type Options struct {
 // Forwarder sends dead letters on their way.
 type Forwarder struct {
 	o      Options
-	hooks  map[string]hook
+	hooks  atomic.Pointer[map[string]hook] // by queue
 	client *httpclient.Client
 }
 
@@ -85,29 +86,37 @@ type hook struct {
 // "queues.mail.dead_letter.webhook.url". No error repeats an address.
 func New(o Options) (*Forwarder, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	f := &Forwarder{o: o, hooks: map[string]hook{}, client: httpclient.New(32)}
-	for queue, w := range o.Hooks {
+	f := &Forwarder{o: o, client: httpclient.New(32, nil)}
+	return f, f.Replace(o.Hooks)
+}
+
+// Replace makes the dead letters from now on go to other webhooks. Its error is like
+// that of New, and then nothing changes.
+func (f *Forwarder) Replace(webhooks map[string]Webhook) error {
+	hooks := map[string]hook{}
+	for queue, w := range webhooks {
 		h, wrong := newHook(w)
 		if wrong != nil {
 			wrong.Field = "queues." + queue + ".dead_letter.webhook." + wrong.Field
-			return nil, wrong
+			return wrong
 		}
-		f.hooks[queue] = h
+		hooks[queue] = h
 	}
-	return f, nil
+	f.hooks.Store(&hooks)
+	return nil
 }
 
 func newHook(w Webhook) (hook, *invalid.Error) {
 	u, err := httpclient.Parse(w.URL)
 	switch {
 	case err != nil:
-		return hook{}, &invalid.Error{Field: "url", Problem: "is not an address as https://example.org/dead-letters"}
+		return hook{}, &invalid.Error{Field: "url", Problem: "is not an address such as https://example.org/dead-letters"}
 	case strings.TrimSpace(w.Secret) == "":
 		return hook{}, &invalid.Error{Field: "secret", Problem: "is empty or blank, and every request is signed with it"}
 	case w.Timeout <= 0:
-		return hook{}, &invalid.Error{Field: "timeout", Problem: fmt.Sprintf("%v is not longer than zero", w.Timeout)}
+		return hook{}, &invalid.Error{Field: "timeout", Problem: fmt.Sprintf("%v is not more than zero", w.Timeout)}
 	case w.Attempts < 1:
-		return hook{}, &invalid.Error{Field: "attempts", Problem: fmt.Sprintf("%d is no number of tries", w.Attempts)}
+		return hook{}, &invalid.Error{Field: "attempts", Problem: fmt.Sprintf("%d is less than 1", w.Attempts)}
 	}
 	return hook{w, httpclient.WithoutSecrets(u)}, nil
 }
@@ -122,7 +131,7 @@ func (f *Forwarder) Close() { f.client.Close() }
 // Kept is the delivery of every dead letter of a queue without a webhook, which
 // keeps them or has no dead-letter queue; not ok: its letters are sent.
 func (f *Forwarder) Kept(queue string) (d job.Delivery, ok bool) {
-	if _, sends := f.hooks[queue]; sends {
+	if _, sends := (*f.hooks.Load())[queue]; sends {
 		return job.Delivery{}, false
 	}
 	return job.InDeadLetters(queue, f.o.Keeps(queue)), true
@@ -130,10 +139,10 @@ func (f *Forwarder) Kept(queue string) (d job.Delivery, ok bool) {
 
 // Deliver sends a dead letter where its queue wants it, until the end of ctx.
 func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLetter) job.Delivery {
-	if d, ok := f.Kept(j.Queue); ok {
-		return d
+	h, sends := (*f.hooks.Load())[j.Queue]
+	if !sends {
+		return job.InDeadLetters(j.Queue, f.o.Keeps(j.Queue))
 	}
-	h := f.hooks[j.Queue]
 	problem, short := f.send(ctx, h, j, letter)
 	if short != nil { // nobody was asked: no word for each letter that waits
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote), Shortage: short}

@@ -204,7 +204,7 @@ func TestDeliver_JudgesAnswers(t *testing.T) {
 	}{
 		{200, 1, ""},
 		{202, 1, ""},
-		{301, 1, "it was answered 301 Moved Permanently, a redirect, and none is followed"},
+		{301, 1, "it was answered 301 Moved Permanently, a redirect, which is not followed"},
 		{307, 1, "it was answered 307 Temporary Redirect, a redirect"},
 		{400, 1, "it was answered 400 Bad Request"},
 		{410, 1, "it was answered 410 Gone"},

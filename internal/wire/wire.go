@@ -34,6 +34,9 @@ func ParseDuration(s string) (time.Duration, error) {
 	if d, err := parse(s); err == nil && d >= 0 && d <= maxDays*24*time.Hour {
 		return d.Round(time.Microsecond), nil
 	}
+	if _, err := strconv.ParseUint(s, 10, 32); err == nil {
+		return 0, fmt.Errorf("%q has no unit; write for example %ss", s, s)
+	}
 	return 0, fmt.Errorf("%q is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H", clip.Text(s, 64))
 }
 
@@ -245,7 +248,7 @@ func durationField(raw []byte) (*time.Duration, error) {
 }
 
 func scheduleField(raw []byte) (*[]time.Duration, error) {
-	entries, err := listField(raw, "a list of durations, as [\"1s\", \"5s\"]")
+	entries, err := listField(raw, "a list of durations, for example [\"1s\", \"5s\"]")
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +294,7 @@ func jitterField(raw []byte) (*retry.Jitter, error) {
 	}
 	pair, err := field[[]float64](raw, "")
 	if err != nil || len(*pair) != 2 {
-		return nil, fmt.Errorf("must be true, false or two factors, as [0.5, 1.5]")
+		return nil, fmt.Errorf("must be true, false or two factors, for example [0.5, 1.5]")
 	}
 	return &retry.Jitter{Low: (*pair)[0], High: (*pair)[1]}, nil
 }

@@ -23,7 +23,7 @@ import (
 // packages that write it that look like one.
 func actions(t *testing.T) []string {
 	t.Helper()
-	looks := regexp.MustCompile(`^((job|queue|operation|group|worker|dead_letters|login|session|user|token|export)\.[a-z]+|login|logout|export)$`)
+	looks := regexp.MustCompile(`^((job|queue|operation|group|worker|retention|login|session|user|token|export|config)\.[a-z]+|login|logout|export)$`)
 	var all []string
 	for _, dir := range []string{"audit", "store", "server"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", "internal", dir), func(name string, _ fs.DirEntry, err error) error {

@@ -92,9 +92,9 @@ func fullQuery() listpage.Query {
 		}
 		return all
 	}
-	q.Facets.Queues, q.Facets.Types = names("queue-%d", 20), names("kind.of.%d", 20)
-	q.Dead = q.Facets
-	for _, c := range q.Facets.Queues {
+	q.Tally.Facets.Queues, q.Tally.Facets.Types = names("queue-%d", 20), names("kind.of.%d", 20)
+	q.Dead = q.Tally.Facets
+	for _, c := range q.Tally.Facets.Queues {
 		q.Queues = append(q.Queues, c.Name)
 	}
 	return q

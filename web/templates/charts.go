@@ -29,7 +29,7 @@ type plot struct {
 	totals job.Totals
 }
 
-// plotBar is a piece of time: what failed for good below, what was put back above
+// plotBar is a piece of time: what failed permanently below, what was put back above
 // it, what succeeded on top.
 type plotBar struct {
 	at    time.Time
@@ -51,10 +51,10 @@ const (
 
 // plotOf draws a series that ends now.
 func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
-	p := plot{title: "Last hour, by the minute"}
+	p := plot{title: "Last hour, per minute"}
 	every := 10
 	if scale == queues.LastDay() {
-		p.title, every = "Last day, by the quarter of an hour", 16
+		p.title, every = "Last 24 h, per 15 min", 16
 	}
 	var most int64 = 1
 	for _, t := range all {
@@ -112,7 +112,7 @@ func ceiling(n int64) int64 {
 // plotWords is a piece of time in words.
 func plotWords(t job.Totals) string {
 	words := format.Number(t.Succeeded) + " succeeded, " + format.Number(t.Requeued) + " requeued, " +
-		format.Number(t.FailedPermanently) + " failed for good"
+		format.Number(t.FailedPermanently) + " failed permanently"
 	if t.Replayed > 0 {
 		words += ", " + format.Number(t.Replayed) + " replayed"
 	}

@@ -52,7 +52,7 @@ func ChartPanel(c *Chart, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</h2><ul class=\"legend end\"><li class=\"is-succeeded\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>succeeded</li><li class=\"is-retryable\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>requeued</li><li class=\"is-dead\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>failed for good</li></ul></header>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</h2><ul class=\"legend end\"><li class=\"is-succeeded\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>succeeded</li><li class=\"is-retryable\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>requeued</li><li class=\"is-dead\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>failed permanently</li></ul></header>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -388,7 +388,7 @@ func plotTable(p plot, now time.Time) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(p.bars) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<p class=\"dim t12\">Nothing happened.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<p class=\"dim t12\">No data.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -419,7 +419,7 @@ func plotTable(p plot, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</caption> <thead><tr><th scope=\"col\">From</th><th scope=\"col\" class=\"num\">Failed</th><th scope=\"col\" class=\"num\">Requeued</th><th scope=\"col\" class=\"num\">For good</th><th scope=\"col\" class=\"num\">Succeeded</th><th scope=\"col\" class=\"num\">Replayed</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</caption> <thead><tr><th scope=\"col\">From</th><th scope=\"col\" class=\"num\">Failed</th><th scope=\"col\" class=\"num\">Requeued</th><th scope=\"col\" class=\"num\">Permanently</th><th scope=\"col\" class=\"num\">Succeeded</th><th scope=\"col\" class=\"num\">Replayed</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

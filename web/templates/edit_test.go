@@ -37,7 +37,7 @@ func editStates(all map[string]page) {
 	v.Form = map[string]string{"payload": "{\"a\": <b>}", "queue": "payments", "priority": "high", "coefficient": "0.5", "delay": "soon"}
 	v.Will = v.Form["payload"]
 	v.Errors = map[string]string{
-		"payload": "is not JSON: invalid character '<' looking for beginning of value, in line 1", "priority": `"high" is not a whole number of reasonable size`,
+		"payload": "is not JSON: invalid character '<' looking for beginning of value, in line 1", "priority": `"high" is not a whole number, or is too large`,
 		"coefficient": "0.5 is not a number of at least 1", "delay": `"soon" is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H`,
 	}
 	all["edit-wrong"] = v
@@ -71,7 +71,7 @@ func TestEdit_KeepsWhatWasTyped(t *testing.T) {
 		}
 	}
 	d.says("data-problem", "payload", "Is not JSON: invalid character '<'")
-	d.says("role", "alert", "Nothing was replayed: 4 fields are not right.")
+	d.says("role", "alert", "Nothing was replayed: 4 fields are not valid.")
 }
 
 func TestEdit_ShowsWhatChanges(t *testing.T) {

@@ -247,7 +247,33 @@ func refused() []templates.Refused {
 func letterUsage(open int64) templates.LetterUsage {
 	return templates.LetterUsage{
 		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
-		Limits: retention.Limits{Age: 180 * 24 * time.Hour, Count: 10_000},
+		Limits: retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}, Count: 10_000},
+	}
+}
+
+// retained is the page of retention with a bit of everything.
+func retained(f templates.Frame) queuepage.Retention {
+	const day = 24 * time.Hour
+	removal := func(k retention.Kind, queue string, n int64) retention.Removal {
+		return retention.Removal{Part: retention.Part{Kind: k, Queue: queue}, Jobs: n, Last: now.Add(-3 * time.Minute)}
+	}
+	f.Title = "Retention"
+	return queuepage.Retention{
+		Frame: f, Letters: letterUsage(4210).Usage,
+		Limits: retention.Limits{
+			Ages:   retention.Ages{retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.DeadLetters: 180 * day},
+			Queues: map[string]retention.Ages{"books": {retention.Completed: 0}}, Types: map[string]retention.Ages{"report.*": {retention.Completed: 90 * day}},
+			Count: 10_000, Trash: 7 * day,
+		},
+		Forecast: retention.Forecast{At: now.Add(-20 * time.Second), Kinds: []retention.Outlook{
+			{Kind: retention.Completed, Kept: 48_120_004, Oldest: now.Add(-7 * day), Soon: 1_000_000, More: true},
+			{Kind: retention.Cancelled, Kept: 12, Oldest: now.Add(-2 * day)},
+			{Kind: retention.Discarded},
+			{Kind: retention.DeadLetters, Kept: 4210, Oldest: now.Add(-180*day + time.Hour), Soon: 71},
+			{Kind: retention.Trash, Kept: 3, Oldest: now.Add(-26 * time.Hour)},
+		}},
+		Removals: []retention.Removal{removal(retention.Completed, "mail", 1204), removal(retention.Completed, "orders", 9_120_400),
+			removal(retention.Excess, "orders", 3)},
 	}
 }
 
@@ -272,9 +298,11 @@ func pages() map[string]page {
 }
 
 func overview(f templates.Frame) templates.Overview {
+	f.UnderWay = []templates.OpenOperation{openOperation("operation-running"), openOperation("operation-canary")}
+	f.Snapshot.Operations = int64(len(f.UnderWay))
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
-		Letters: letterUsage(4210), Groups: groups()[:5],
+		Letters: letterUsage(4210), Groups: groups()[:5], Ignored: 2,
 	}
 }
 
@@ -302,7 +330,8 @@ func above() listpage.Query {
 		Reasons: reasonCounts(), Queues: []filter.NameCount{{Name: "payments", Count: 1204}, {Name: "email", Count: 606}, {Name: "billing", Count: 260}},
 		Types: []filter.NameCount{{Name: "payments.capture", Count: 1100}, {Name: "email.receipt", Count: 606}, {Name: "invoice.render", Count: 260}},
 	}
-	return listpage.Query{Facets: facets, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
+	tally := filter.Tally{Total: 4210, Whole: true, Facets: facets}
+	return listpage.Query{Tally: tally, Dead: facets, Queues: []string{"billing", "default", "email", "payments"}}
 }
 
 func jobs(f templates.Frame) listpage.Jobs {
@@ -319,6 +348,12 @@ func jobsStates(all map[string]page) {
 	v.List.Jobs, v.List.Next, v.After = failing(12), filter.Cursor{}, filter.Cursor{At: now, Seq: 5}.String()
 	v.Query.Lag = 12
 	all["jobs-filtered"] = v
+	all["jobs-search"] = searched(f)
+	waiting := jobs(f)
+	waiting.Filter = filter.Filter{Status: job.Status(job.Retryable)}
+	waiting.List.Jobs = []job.Job{failure(1, job.Status(job.Retryable)), failure(4, job.Status(job.Retryable))}
+	all["jobs-retryable"] = waiting
+	all["jobs-many-queues"] = manyQueues(f)
 	v.After, v.List = "", filter.List{}
 	all["jobs-no-match"] = v
 	v = jobs(f)
@@ -332,9 +367,38 @@ func jobsStates(all map[string]page) {
 	v.Errors = map[string]string{"queue": `"no queue" is not a queue name`, "q": "queu: is no qualifier; did you mean queue:"}
 	v.Query.Typed = "queu:orders"
 	all["jobs-bad-filter"] = v
-	f.Problem = "The database can only be read: another disk has it."
+	f.Problem = "The database is read-only: another disk has it."
 	all["jobs-read-only"] = jobs(f)
 	all["jobs-first-run"] = listpage.Jobs{Frame: fresh("jobs", "Jobs")}
+}
+
+// searched is the list of jobs that have a text in their error, their payload or both;
+// one of them has completed since.
+func searched(f templates.Frame) listpage.Jobs {
+	v := jobs(f)
+	v.Filter = filter.Filter{Text: "timeout"}
+	v.List.Jobs = []job.Job{failure(0, job.StatusDeadLetter), failure(1, job.Status(job.Retryable)), failure(2, job.Status(job.Completed))}
+	v.Query.Tally.Total, v.Query.Tally.States = 3, job.Depths{job.StatusDeadLetter: 1, "retryable": 1, "completed": 1, "discarded": 1}
+	inError := filter.Excerpt{In: "error", Before: "upstream ", Match: "Timeout", After: " after 30 s"}
+	inPayload := filter.Excerpt{In: "payload", Cut: true, Before: `"kind":"`, Match: "timeout", After: `","id":1`, CutAfter: true}
+	failed := job.ErrorInfo{Type: "smtp.Error", Message: "451 4.7.1 greylisted"}
+	v.Hits = map[int64]filter.Hit{
+		1000: {Error: failed, Excerpts: []filter.Excerpt{inError, inPayload}},
+		999:  {Error: failed, Excerpts: []filter.Excerpt{inError}},
+		998:  {Error: failed, Excerpts: []filter.Excerpt{inPayload}},
+	}
+	return v
+}
+
+// manyQueues is the list of one queue of 503, which is none of the fullest.
+func manyQueues(f templates.Frame) listpage.Jobs {
+	v := jobs(f)
+	v.Filter = filter.Filter{Queue: "queue-400"}
+	v.Query.Tally = filter.Tally{Total: 1, Whole: true}
+	for i := range 503 {
+		v.Query.Tally.Facets.Queues = append(v.Query.Tally.Facets.Queues, filter.NameCount{Name: fmt.Sprintf("queue-%d", i), Count: int64(600 - i)})
+	}
+	return v
 }
 
 func deadLetters(f templates.Frame) listpage.DeadLetters {
@@ -354,6 +418,11 @@ func deadLetterStates(all map[string]page) {
 	v.List = filter.LetterList{}
 	all["dead-letters-no-match"] = v
 	v = deadLetters(f)
+	v.Filter, v.Refused, v.List.Letters = filter.Filter{Error: "time"}, nil, v.List.Letters[:2]
+	v.Query.Tally = filter.Tally{Total: 1000, More: true, Facets: v.Query.Tally.Facets}
+	v.Hits = map[int64]filter.Hit{v.List.Letters[0].Job.Seq: {Excerpts: []filter.Excerpt{{In: "error", Match: "Time", After: "d out"}}}}
+	all["dead-letters-search"] = v
+	v = deadLetters(f)
 	v.Slow, v.Refused, v.List.Letters = true, nil, v.List.Letters[:2]
 	all["dead-letters-slow"] = v
 	v = deadLetters(f)
@@ -365,11 +434,18 @@ func deadLetterStates(all map[string]page) {
 func queuesStates(all map[string]page) {
 	f := frame("queues", "Queues")
 	all["queues"] = queuepage.List{
-		Frame: f, Queues: queueInfos(), Total: 9, Workers: 62, LastHour: hour(700, 60, 5), Configs: configs(),
+		Frame: f, Queues: queueInfos(), Found: 9, Total: 9, Workers: 62, LastHour: hour(700, 60, 5), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
 	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
-	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Total: 2, Workers: 14, Configs: configs()}
+	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Found: 2, Total: 2, Workers: 14, Configs: configs()}
+	all["queues-many"] = queuepage.List{Frame: f, Queues: queueInfos(), Found: 503, Total: 503, Workers: 62, Configs: configs()}
+	all["queues-no-match"] = queuepage.List{Frame: f, Name: "orders", Total: 503, Configs: configs()}
+	all["retention"] = retained(f)
+	all["retention-fresh"] = queuepage.Retention{Frame: fresh("queues", "Retention"), Limits: retained(f).Limits}
+	starts := retained(f)
+	starts.Forecast.Since, starts.Removals, starts.Limits.Queues, starts.Limits.Types = now.Add(20*time.Hour), nil, nil, nil
+	all["retention-starts"] = starts
 	all["queues-first-run"] = queuepage.List{Frame: fresh("queues", "Queues")}
 }
 
@@ -378,6 +454,9 @@ func problemStates(all map[string]page) {
 	all["not-found"] = templates.Problem{Frame: f, Status: 404, Title: "There is no such job", Text: "No job has the id 019ce22a-6b01-7b09-96b0-4800a28f5b37. It may have been removed after its retention.", RequestID: "01JP5X9C"}
 	f.Title = "Gone"
 	all["gone"] = adminpage.Gone{Frame: f, ID: id(7), Entries: auditEntries()[:2]}
+	all["gone-retention"] = adminpage.Gone{Frame: f, ID: id(7), Removed: &retention.Removed{
+		ID: id(7), Kind: retention.Completed, EnqueuedAt: now.Add(-9 * 24 * time.Hour), RemovedAt: now.Add(-24 * time.Hour), Kept: 7 * 24 * time.Hour,
+	}}
 	f.Title = "Error"
 	all["error"] = templates.Problem{Frame: f, Status: 503, Title: "The page could not be read", Text: "The database was busy for 5 s. Try again in a moment.", RequestID: "01JP5X9C"}
 	f.Title = "Not replayed"

@@ -22,12 +22,18 @@ package templates
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"redrive/internal/access"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/web/templates/format"
+	"redrive/web/templates/link"
 )
 
 // Frame is what surrounds every page.
@@ -36,25 +42,80 @@ type Frame struct {
 	Section    string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
 	Now        time.Time
 	Snapshot   job.Snapshot
-	QueueCount int          // for the navigation
-	Search     string       // what the search field shows
-	Demo       *Demo        // nil outside demo mode
-	Insecure   bool         // reachable from the network without a login: said on every page
-	Problem    string       // why the database cannot be written, or empty
-	Acted      *job.Change  // where the job stands that a form without scripts just acted on, or nil
-	Here       string       // the address of this page, to which the undoing of Acted comes back
-	Paused     *WorkerPause // since when the worker claims nothing, or nil
-	Held       *job.Hold    // since when nothing is claimed for want of something, or nil
-	User       string       // who is logged in, or empty
-	Role       access.Role  // what they may do; empty where there is no login: everything
-	LogOut     bool         // they can log out here
-	Stranger   bool         // nobody knows who looks: nothing of the product is shown
+	QueueCount int             // for the navigation
+	UnderWay   []OpenOperation // operations that have not ended, without previews; the oldest first
+	Search     SearchBox
+	Demo       *Demo         // nil outside demo mode
+	Insecure   bool          // reachable from the network without a login: said on every page
+	Problem    string        // why the database cannot be written, or empty
+	Acted      *job.Change   // where the job stands that a form without scripts just acted on, or nil
+	Origin     string        // where whoever looks reaches the dashboard: "http://127.0.0.1:8080", with the path below which it lives
+	Here       string        // the address of this page, to which the undoing of Acted comes back
+	Paused     *WorkerPause  // since when the worker claims nothing, or nil
+	Held       *job.Hold     // since when nothing is claimed for want of something, or nil
+	User       string        // who is logged in, or empty
+	Role       access.Role   // what they may do; empty where there is no login: everything
+	LogOut     bool          // they can log out here
+	Stranger   bool          // nobody knows who looks: nothing of the product is shown
+	Pause      time.Duration // between two times at which the page is drawn anew, at least
+	Still      bool          // what the page shows is not drawn anew while somebody reads it
+}
+
+// SearchBox is the search field of a page: of all jobs, or of the list that the page
+// shows.
+type SearchBox struct {
+	Text  string
+	List  string // the section of the list: "jobs", "dead-letters" or "trash"; empty: no list
+	Wrong bool   // Text cannot be used, as FilterErrors says
+}
+
+// about is the list that is searched, what the field is called and an example of what
+// can be typed.
+func (b SearchBox) about() (in templ.SafeURL, label, example string) {
+	const filters = "queue:orders error:timeout, or any text"
+	switch b.List {
+	case "jobs":
+		return link.Jobs(filter.Filter{}, ""), "Filter the jobs", filters
+	case "dead-letters":
+		return link.DeadLetters(filter.Filter{}, ""), "Filter the dead letters", filters
+	case "trash":
+		return link.Trash(filter.Filter{}, ""), "Filter the trash", filters
+	}
+	return link.Jobs(filter.Filter{}, ""), "Search jobs by id, type, error or payload", "Id, type, error or payload"
+}
+
+// Stays returns the frame of a page that is not drawn anew while somebody reads
+// it: a form that is being filled in, a log, an error.
+func (f Frame) Stays() Frame {
+	f.Still = true
+	return f
+}
+
+// still tells the script where a page that is not drawn anew comes from: the
+// answer to a form has no address.
+func (f Frame) still() string {
+	if f.Here == "" {
+		return "answer"
+	}
+	return "page"
 }
 
 // Demo is the state of the demo's banner.
 type Demo struct {
 	Faults []Fault
+	Used   bool   // somebody has broken or fixed something, so it need not be shown how
 	Until  string // what happens to the database at the end
+}
+
+// broken says how many of the faults are on.
+func (d Demo) broken() string {
+	n := 0
+	for _, f := range d.Faults {
+		if f.Broken {
+			n++
+		}
+	}
+	return strconv.Itoa(n) + " of " + strconv.Itoa(len(d.Faults)) + " broken"
 }
 
 // Fault is one named fault of the demo and its Break / Fix switch.
@@ -82,6 +143,22 @@ func (f Frame) Denied(need access.Permission, what string) string {
 // May reports whether whoever looks may do what needs the permission.
 func (f Frame) May(need access.Permission) bool {
 	return !f.Stranger && (f.Role == "" || f.Role.May(need))
+}
+
+// Curl is a command that posts JSON to an address of this dashboard, from a shell. It
+// stands in single quotes, so that a shell expands nothing in it, and no character in
+// it is hidden: what is pasted is what was seen.
+func (f Frame) Curl(path, body string) string {
+	token := ""
+	if f.Role != "" { // somebody has to log in
+		token = "  -H \"Authorization: Bearer $REDRIVE_TOKEN\" \\\n"
+	}
+	return "curl " + shellQuote(f.Origin+path) + " \\\n" + token + "  -H 'Content-Type: application/json' \\\n  -d " + shellQuote(body)
+}
+
+// shellQuote writes a text so that a shell takes it as it is.
+func shellQuote(s string) string {
+	return "'" + strings.ReplaceAll(format.EscapeHidden(s), "'", `'\''`) + "'"
 }
 
 // userTitle says who is logged in, for the pointer and for readers.

@@ -21,7 +21,7 @@ func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
 		"job-rule-letter":   {"the rule spam decided so", "Rules: spam dead-lettered it"},
 		"job-rule-discard":  {"A rule discarded it", "the rule spam decided so"},
 		"job-expired":       {"its time to live ended before it ran", "Time to live: ended before it ran, so dead letter"},
-		"job-poison":        {"It was set aside", "trace_id is missing", "kept as they came", "/api/v1/jobs/019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07/envelope"},
+		"job-poison":        {"It was set aside", "trace_id is missing", "original bytes are kept", "/api/v1/jobs/019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07/envelope"},
 		"job-forward-again": {"https://dlq.ops.example answered 507 Insufficient Storage after 3 tries", "Forward again", "once dlq.ops.example takes it"},
 		"job-forwarded":     {"the last one timed out", "A copy was sent to https://dlq.ops.example", "dead letter sent to https://dlq.ops.example"},
 		"job-stuck":         {"Attempt 2 of 5 waits for its previous execution", "told to stop and has not returned since", "then starts as soon as a worker is free"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -35,9 +36,14 @@ func waits(j job.Job) bool {
 	return (j.State == job.Retryable || j.State == job.Scheduled) && !j.RunAt.IsZero()
 }
 
+// delayOf is how long j waits for its time, from the moment at which that began.
+func delayOf(j job.Job) string {
+	return "waits " + format.About(j.RunAt.Sub(j.ChangedAt).Round(time.Second))
+}
+
 // Preview is the beginning of a payload on one line.
 func Preview(payload []byte) string {
-	return format.Visible(clip.Text(string(payload), 120))
+	return format.Visible(clip.Text(string(payload), 80))
 }
 
 // RowsShown says how many rows the page has.
@@ -50,7 +56,7 @@ func RowAct(f Frame, j job.Job, kind string, back templ.SafeURL) Act {
 	class, applies := "row", false
 	switch kind {
 	case "replay":
-		applies = j.Replayable()
+		applies = j.Replayable() && j.State != job.Retryable // which will run again by itself
 	case "discard":
 		class, applies = "row square", j.Discardable()
 	case "restore":
@@ -122,22 +128,31 @@ func Largest(all []Facet) (most int64) {
 
 // Order says in which order a list is.
 func Order(f filter.Filter) string {
-	word := "newest"
-	if f.Sort == filter.Oldest {
-		word = "oldest"
+	word := string(f.Order()) + " first"
+	switch {
+	case f.Order() == filter.Next:
+		return "next run first"
+	case f.Searches():
+		return word + " by when they were enqueued"
 	}
-	if f.Searches() {
-		return word + " first by when they were enqueued"
-	}
-	return word + " first"
+	return word
 }
 
-// AriaSort is the direction in which a list is sorted by its time.
-func AriaSort(f filter.Filter) string {
-	if f.Sort == filter.Oldest {
-		return "ascending"
+// SortedBy is the time by which a list is sorted, if it has a column of it, and in
+// which direction.
+func SortedBy(f filter.Filter) (column, direction string) {
+	switch f.Order() {
+	case filter.Next:
+		return "next", "ascending"
+	case filter.Oldest:
+		direction = "ascending"
+	default:
+		direction = "descending"
 	}
-	return "descending"
+	if f.ByEnqueueing() {
+		return "", direction
+	}
+	return "changed", direction
 }
 
 // WhyNoForward is why a dead letter of this queue cannot be sent again.

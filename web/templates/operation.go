@@ -31,11 +31,24 @@ func DoneWord(k operation.Kind) string {
 	}[k], "done")
 }
 
-// OperationTitle names an operation: "Replay 2,412 jobs".
+// OpenOperation is an operation that has not ended: how it stands, in a sentence and
+// in the few words that fit the navigation, and how its replayed runs ended so far.
+type OpenOperation struct {
+	operation.Operation
+	Verdict Style
+	Brief   string
+	Outcome string
+}
+
+// OperationTitle names an operation: "Replay 2,412 jobs", or by the cause that the
+// jobs have in common: "Replay 471 × upstream.unavailable".
 func OperationTitle(o operation.Operation) string {
 	n := o.Total
 	if o.State == operation.Preview {
 		n = o.Pending
+	}
+	if o.Cause != "" {
+		return KindWord(o.Kind) + " " + format.Number(n) + " × " + format.Visible(o.Cause)
 	}
 	return KindWord(o.Kind) + " " + format.Counted(n, "job", "jobs")
 }
@@ -59,7 +72,7 @@ func EnqueuedParts(o operation.Operation) []MeterPart {
 		{"done", "is-accent", DoneWord(o.Kind), o.Done},
 		{"skipped", "is-skipped", "skipped", o.Skipped},
 		{"failed", "is-failed", "failed", o.Failed},
-		{"pending", "", "to go", o.Pending},
+		{"pending", "", "remaining", o.Pending},
 	}
 }
 

@@ -23,6 +23,15 @@ func replaying(state operation.State) operation.Operation {
 	}
 }
 
+// openOperation is a state of the page of an operation as the overview has it.
+func openOperation(name string) templates.OpenOperation {
+	all := map[string]page{}
+	operationStates(all)
+	v := all[name].(operationpage.View)
+	s := operationpage.Standing{Operation: v.Operation, Canary: v.Progress.Canary}
+	return templates.OpenOperation{Operation: v.Operation, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
+}
+
 func operationPage(o operation.Operation) operationpage.View {
 	filter := filter.Filter{Status: job.StatusDeadLetter, Queue: "email"}
 	jobs := failing(4)
@@ -42,7 +51,7 @@ func operationPage(o operation.Operation) operationpage.View {
 		}},
 		Log: []audit.Entry{
 			{At: now.Add(-3 * time.Minute), Actor: audit.Actor{Name: "sam"}, Action: "operation.resume"},
-			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "the canary"}, Action: "operation.pause", After: "the canary of 5 is out; see what becomes of it, then resume"},
+			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "the canary"}, Action: "operation.pause", After: "the canary of 5 is enqueued"},
 			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "ana"}, Action: "operation.start", After: "8 a second, pause after 5, guarded"},
 		},
 	}
@@ -60,12 +69,13 @@ func operationStates(all map[string]page) {
 	running := replaying(operation.Running)
 	all["operation-running"] = operationPage(running)
 	canary := replaying(operation.Paused)
-	canary.Why, canary.Done, canary.Pending, canary.Succeeded, canary.Relapsed = "the canary of 5 is out; see what becomes of it, then resume", 5, 2367, 3, 1
+	canary.ResumedAt = canary.StartedAt
+	canary.Why, canary.Done, canary.Pending, canary.Succeeded, canary.Relapsed = "the canary of 5 is enqueued", 5, 2367, 3, 1
 	v := operationPage(canary)
 	v.Log, v.Progress.Canary, v.Progress.Rate.Done = v.Log[1:], operation.Canary{Done: 5, Succeeded: 3, Relapsed: 1}, []int64{5}
 	all["operation-canary"] = v
 	guarded := replaying(operation.Paused)
-	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "31 of the last 50 replays failed for good again as before", time.Time{}, 0
+	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "31 of the last 50 replays failed permanently with the same error", time.Time{}, 0
 	all["operation-guarded"] = operationPage(guarded)
 	begun := replaying(operation.Running)
 	begun.CanaryAt, begun.Done, begun.Pending, begun.Succeeded, begun.Relapsed = time.Time{}, 2, 2370, 0, 0

@@ -7,23 +7,22 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/operation"
 	"redrive/internal/queues"
 )
 
 // Overview is the page /.
 type Overview struct {
 	Frame
-	LastHour   []job.Totals  // 60 minutes, oldest first
-	Queues     []queues.Info // all of them, or those with the most live jobs
-	Failing    []job.Job     // newest failed jobs
-	Refused    []Refused     // newest first
-	Reasons    []filter.ReasonCount
-	Groups     []failures.Group // open ones with the most failures in the last day
-	Letters    LetterUsage
-	Operations []operation.Operation // under way, or paused; the oldest first
-	FirstRun   bool                  // nothing was ever enqueued
-	Slow       bool                  // a query ran into its deadline: Groups, Failing or Refused is incomplete
+	LastHour []job.Totals  // 60 minutes, oldest first
+	Queues   []queues.Info // all of them, or those with the most live jobs
+	Failing  []job.Job     // newest failed jobs
+	Refused  []Refused     // newest first
+	Reasons  []filter.ReasonCount
+	Groups   []failures.Group // open ones with the most failures in the last day
+	Ignored  int64            // groups that are left out because a person ignores them
+	Letters  LetterUsage
+	FirstRun bool // nothing was ever enqueued
+	Slow     bool // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }
 
 // counterView is one of the six totals with its last hour.

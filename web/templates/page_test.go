@@ -171,8 +171,8 @@ func TestJobs_OffersWhatApplies(t *testing.T) {
 	for _, row := range d.nodes(func(n *html.Node) bool { return n.Data == "tr" && value(n, "data-job") != "" }) {
 		state := text(cell(row, "state"))
 		for name, states := range map[string][]string{
-			"replay":  {"dead letter", "dlq failed", "discarded", "cancelled", "retryable"},
-			"discard": {"dead letter", "dlq failed", "retryable", "scheduled", "available", "pending", "no handler"},
+			"replay":  {"dead letter", "refused", "discarded", "cancelled"},
+			"discard": {"dead letter", "refused", "retryable", "scheduled", "available", "pending", "no handler"},
 		} {
 			if got, want := offers(row, name), slices.Contains(states, state); got != want {
 				t.Errorf("a job that is %s: %s button shown %v, want %v", state, name, got, want)
@@ -242,7 +242,7 @@ func TestNewer_IsCountedOnlyWhereMessagesCanTell(t *testing.T) {
 func TestReadOnly_TurnsEveryActionOff(t *testing.T) {
 	for _, name := range []string{"overview-read-only", "jobs-read-only", "queues-read-only"} {
 		d := parse(t, pages()[name])
-		d.says("role", "alert", "Nothing can be changed now.")
+		d.says("role", "alert", "Nothing can be changed right now.")
 		for _, form := range d.with("data-act", "*") {
 			for n := range form.Descendants() {
 				if _, off := attr(n, "disabled"); n.Data == "button" && !off {
@@ -256,7 +256,7 @@ func TestReadOnly_TurnsEveryActionOff(t *testing.T) {
 func TestQueues_NameWhatNobodyWorksOff(t *testing.T) {
 	d := parse(t, pages()["queues"])
 	d.says("aria-label", "No worker", "search has no worker. 12 jobs wait there.")
-	d.says("aria-label", "No handler", "3 jobs wait for a handler that nobody has: loyalty.points.expire (2 in default)")
+	d.says("aria-label", "No handler", "3 jobs have no handler: loyalty.points.expire (2 in default)")
 }
 
 func TestQueues_SwitchBetweenPauseAndResume(t *testing.T) {

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -47,6 +48,12 @@ func JobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) Act {
 	return a
 }
 
+// Sending is the act with a field that its form sends along.
+func (a Act) Sending(name, value string) Act {
+	a.fields = append(slices.Clip(a.fields), field{name, value})
+	return a
+}
+
 // AboutJob names a job to readers who hear a button alone.
 func AboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
 
@@ -55,6 +62,7 @@ func faceOf(kind string) (word, symbol string) {
 	face := map[string][2]string{
 		"replay": {"Replay", "replay"}, "discard": {"Discard", "discarded"}, "restore": {"Restore", "replay"},
 		"cancel": {"Cancel", "cancelled"}, "forward": {"Forward again", "up"},
+		"reschedule": {"Run now", "play"},
 	}[kind]
 	return face[0], face[1]
 }

@@ -1,8 +1,11 @@
 package templates_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -13,7 +16,7 @@ func TestJobs_KeepsTheFilterInTheForm(t *testing.T) {
 	page := parse(t, listpage.Jobs{Frame: frame("jobs", "Jobs"), Filter: filter.Filter{
 		Status: job.StatusDeadLetter, Queue: "payments", Error: "time out", From: now.Truncate(time.Second), To: now.Add(time.Microsecond), Sort: filter.Oldest,
 	}})
-	d := tree{t, page.one("data-suggest", "*").Parent.Parent.Parent}
+	d := page
 	for name, want := range map[string]string{
 		"q":    `state:dead_letter queue:payments error:"time out" to:` + now.Add(time.Microsecond).Format(time.RFC3339Nano),
 		"from": now.Format("2006-01-02T15:04:05"), "to": "",
@@ -55,7 +58,89 @@ func TestQuery_SuggestsWhatFits(t *testing.T) {
 
 func TestQuery_SaysWhatIsNotSearchableYet(t *testing.T) {
 	d := parse(t, pages()["jobs-filtered"])
-	d.says("role", "status", "12 newest failures are not searchable yet.")
+	d.says("data-note", "*", "12 newest failures are not searchable yet. Reload to find them.")
+	v := jobs(frame("jobs", "Jobs"))
+	v.Filter, v.Query.Lag, v.List = filter.Filter{Text: "timeout"}, 12, filter.List{}
+	parse(t, v).says("role", "status", "12 newest failures are not searchable yet.")
+}
+
+func TestSearch_ShowsWhereEachJobHasTheText(t *testing.T) {
+	d := parse(t, pages()["jobs-search"])
+	rows := d.with("data-job", "*")
+	for i, want := range []string{
+		"upstream Timeout after 30 s payload …\"kind\":\" timeout \",\"id\":1…", "upstream Timeout after 30 s", "smtp.Error 451 4.7.1 greylisted payload …\"kind\":\" timeout \",\"id\":1…",
+	} {
+		row := tree{t, rows[i]}
+		if got := text(row.one("class", "at-error")); got != want {
+			t.Errorf("row %d says %q, want %q", i, got, want)
+		}
+	}
+	var marked []string
+	for _, n := range d.nodes(func(n *html.Node) bool { return n.Data == "mark" }) {
+		marked = append(marked, text(n))
+	}
+	if got := strings.Join(marked, " "); got != "Timeout timeout Timeout timeout" {
+		t.Errorf("marked are %s", got)
+	}
+}
+
+func TestSearch_CountsWhatItFinds(t *testing.T) {
+	d := parse(t, pages()["jobs-search"])
+	d.says("class", "head", "3 jobs")
+	d.says("aria-label", "States", "retryable 1")
+	d.says("aria-label", "States", "cancelled 0")
+	if n := len(d.with("data-state-count", "retryable")); n != 0 {
+		t.Error("the scripts would put the total of a state into its tab")
+	}
+	d = parse(t, pages()["dead-letters-search"])
+	d.says("class", "head", "more than 1,000 of 4,210 dead jobs")
+	d.says("aria-label", "Facets", "Counts ignore your text filter.")
+}
+
+func TestJobs_MarkTheColumnByWhichTheyAreSorted(t *testing.T) {
+	for _, c := range []struct {
+		filter  filter.Filter
+		column  string
+		ordered string
+	}{
+		{filter.Filter{Status: "retryable"}, "Next", "ascending"},
+		{filter.Filter{Status: "retryable", Sort: filter.Newest}, "", ""},
+		{filter.Filter{Status: job.StatusDeadLetter}, "Failed", "descending"},
+		{filter.Filter{Status: job.StatusDeadLetter, Sort: filter.Oldest}, "Failed", "ascending"},
+		{filter.Filter{}, "", ""},
+		{filter.Filter{Status: "retryable", Text: "timeout"}, "", ""},
+	} {
+		v := jobs(frame("jobs", "Jobs"))
+		v.Filter = c.filter
+		d := parse(t, v)
+		var column, ordered string
+		for _, n := range d.with("aria-sort", "*") {
+			column, ordered = text(n), value(n, "aria-sort")
+		}
+		if column != c.column || ordered != c.ordered {
+			t.Errorf("%v is sorted by %q, %s; want %q, %s", c.filter, column, ordered, c.column, c.ordered)
+		}
+	}
+}
+
+func TestQueues_CanBeFilteredByName(t *testing.T) {
+	parse(t, pages()["queues-many"]).says("aria-label", "Queues", "Filter by name to see the others.")
+	d := parse(t, pages()["queues-no-match"])
+	d.says("class", "empty", "No queue has this in its name")
+	if got := value(d.one("name", "name"), "value"); got != "orders" {
+		t.Errorf("the field holds %q", got)
+	}
+}
+
+func TestFacets_ShowTheChosenQueueAmongMany(t *testing.T) {
+	d := parse(t, pages()["jobs-many-queues"])
+	nav := tree{t, d.one("aria-label", "Queues")}
+	nav.says("aria-current", "true", "queue-400 200")
+	nav.says("class", "more", "482 more")
+	if links := nav.nodes(func(n *html.Node) bool { return n.Data == "a" }); len(links) != 221 {
+		t.Errorf("%d queues can be chosen, want 221", len(links))
+	}
+	nav.says("class", "more", "282 more. Type a name in the search field.")
 }
 
 func TestFacets_KeepTheRestOfTheFilter(t *testing.T) {

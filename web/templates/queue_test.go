@@ -70,7 +70,7 @@ func queueStates(all map[string]page) {
 
 func TestQueue_SaysHowItStands(t *testing.T) {
 	d := parse(t, pages()["queue"])
-	for _, want := range []string{"3 of 10 busy", "kept here", "upstream.unavailable", "loyalty.points.expire", "2 jobs wait"} {
+	for _, want := range []string{"3 of 10 busy", "stored in Redrive", "upstream.unavailable", "loyalty.points.expire", "2 jobs wait"} {
 		if !strings.Contains(text(d.root), want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -102,7 +102,7 @@ func TestChart_HasATableOfTheSame(t *testing.T) {
 			t.Errorf("figure %d has %d bars and %d rows, want %d and its heading", i, bars, rows, want)
 		}
 	}
-	d.says("class", "plot h-104", "13:51: 3 succeeded, 15 requeued, 9 failed for good")
+	d.says("class", "plot h-104", "13:51: 3 succeeded, 15 requeued, 9 failed permanently")
 }
 
 // recentPage has jobs of every outcome beside it.

@@ -182,7 +182,7 @@ func SelectionBar(b Selection) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, kind := range kinds {
-			templ_7745c5c3_Err = selectionButton(b, kind, "…").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = selectionButton(b, kind, "…", kind != "discard").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -249,7 +249,7 @@ func SelectionBar(b Selection) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, kind := range kinds {
-				templ_7745c5c3_Err = selectionButton(b, kind, " "+b.matching()+"…").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = selectionButton(b, kind, " "+b.matching()+"…", false).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -264,7 +264,7 @@ func SelectionBar(b Selection) templ.Component {
 }
 
 // selectionButton asks before anything happens: it leads to a preview.
-func selectionButton(b Selection, kind, about string) templ.Component {
+func selectionButton(b Selection, kind, about string, primary bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -286,7 +286,7 @@ func selectionButton(b Selection, kind, about string) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		word, symbol := faceOf(kind)
-		var templ_7745c5c3_Var14 = []any{"button", templ.KV("danger", kind == "discard"), templ.KV("primary", kind != "discard")}
+		var templ_7745c5c3_Var14 = []any{"button", templ.KV("danger", kind == "discard"), templ.KV("primary", primary)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var14...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

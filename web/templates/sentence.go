@@ -16,6 +16,9 @@ type About time.Time
 // Countdown is a time in a sentence that is counted down to.
 type Countdown time.Time
 
+// Since says in a sentence how long ago a time was: "5 min ago".
+type Since time.Time
+
 // aboutWord is the word before a time that is only expected.
 func aboutWord(t, now time.Time) string {
 	if format.Preposition(t, now) == "at" {

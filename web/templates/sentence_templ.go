@@ -128,7 +128,12 @@ func sayValue(now time.Time, value any) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case Countdown:
-			templ_7745c5c3_Err = Until(time.Time(t), now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = untilNow(time.Time(t), now).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		case Since:
+			templ_7745c5c3_Err = Ago(time.Time(t), now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -136,7 +141,7 @@ func sayValue(now time.Time, value any) templ.Component {
 			var templ_7745c5c3_Var5 string
 			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(format.Visible(fmt.Sprint(value)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `sentence.templ`, Line: 38, Col: 38}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `sentence.templ`, Line: 40, Col: 38}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {

@@ -17,7 +17,7 @@ func StyleOf(s job.Status) Style {
 	case job.StatusDeadLetter:
 		return Style{"is-dead", "dead", "dead letter"}
 	case job.StatusDLQFailed:
-		return Style{"is-dlq-failed", "dlq-failed", "dlq failed"}
+		return Style{"is-dlq-failed", "dlq-failed", "refused"}
 	case job.StatusTrashed:
 		return Style{"is-discarded", "discarded", "trashed"}
 	case job.StatusHeld:
@@ -51,12 +51,12 @@ func ActionWord(a retry.Action) string {
 	return format.Visible(string(a))
 }
 
-// LikeThis says how many failures the newest one of a job is like.
+// LikeThis says how many failures are in the group of a job's newest one.
 func LikeThis(g failures.Group) string {
 	if g.Failures <= 1 {
-		return "the first of its kind"
+		return "first occurrence"
 	}
-	return "one of " + format.Number(g.Failures) + " failures like this"
+	return format.Number(g.Failures) + " similar failures"
 }
 
 // Explanation is what pages say about a reason: in a badge, as a part of a
@@ -69,8 +69,8 @@ type Explanation struct {
 }
 
 const (
-	askProducer = "A replay alone changes nothing: mend the producer, and let it send the message anew."
-	thenReplay  = "Mend the cause, then replay."
+	askProducer = "Replaying won't help. Fix the producer and resend the message."
+	thenReplay  = "Fix the cause, then replay."
 )
 
 // Explain has words for every reason; a test holds it to that. What is not
@@ -79,27 +79,27 @@ func Explain(r retry.Reason) Explanation {
 	switch r {
 	case retry.AttemptsExhausted:
 		return Explanation{"exhausted", "exhausted", "attempts exhausted",
-			"Every attempt that its policy allows has failed.", thenReplay}
+			"All attempts allowed by its policy failed.", thenReplay}
 	case retry.NonRetryable:
-		return Explanation{"non-retryable", "not retryable", "its error is never retried",
-			"The policy lists the type of its error among those that are never retried.", thenReplay}
+		return Explanation{"non-retryable", "not retryable", "its error is not retryable",
+			"Its policy lists this error type as not retryable.", thenReplay}
 	case retry.HandlerDeadLetter:
-		return Explanation{"handler", "handler", "its handler asked for it",
-			"Its handler answered DEAD_LETTER, or that retrying is futile.", thenReplay}
+		return Explanation{"handler", "handler", "requested by its handler",
+			"Its handler answered DEAD_LETTER, or marked the error as not retryable.", thenReplay}
 	case retry.HandlerDiscard:
-		return Explanation{"handler", "handler", "its handler asked for it",
-			"Its handler answered DISCARD or FAIL: it recognised the failure and wants no dead letter.", "Nothing needs to be done."}
+		return Explanation{"handler", "handler", "requested by its handler",
+			"Its handler answered DISCARD or FAIL, so it has no dead letter.", "No action is needed."}
 	case retry.RuleDecided:
-		return Explanation{"rule", "rule", "a rule decided so",
-			"A rule in the configuration file ended it; the job's page names the rule.", thenReplay}
+		return Explanation{"rule", "rule", "decided by a rule",
+			"A rule in the configuration file ended it. The job's page names the rule.", thenReplay}
 	case retry.UnknownType:
 		return Explanation{"unknown", "unknown type", "no handler for its type",
-			"No handler is configured for its type.", "Name one under handlers in the configuration file, start again, then replay."}
+			"No handler is configured for its type.", "Add one under handlers in the configuration file, reload it, then replay."}
 	case retry.Expired:
 		return Explanation{"expired", "expired", "its time to live ended",
-			"Its time to live ended before it ran.", "Replay it if it is still wanted: a replay does not expire."}
+			"Its time to live ended before it ran.", "Replay it if it is still needed. A replay does not expire."}
 	case retry.Manual:
-		return Explanation{"manual", "by hand", "by hand", "A person decided so.", "Its history says who."}
+		return Explanation{"manual", "by hand", "by hand", "A person made it a dead letter.", "Its history shows who."}
 	}
 	return becauseOfEnvelope(r)
 }
@@ -108,13 +108,13 @@ func Explain(r retry.Reason) Explanation {
 // the byte.
 func becauseOfEnvelope(r retry.Reason) Explanation {
 	malformed := func(word, short, means string) Explanation {
-		return Explanation{"malformed", word, short, means + " Its bytes are kept as they came.", askProducer}
+		return Explanation{"malformed", word, short, means + " The original bytes are kept.", askProducer}
 	}
 	switch r {
 	case retry.NotJSON:
-		return malformed("not JSON", "its envelope is no JSON", "Its envelope is not a JSON object that can be read exactly.")
+		return malformed("not JSON", "its envelope is not JSON", "Its envelope is not a JSON object that can be read exactly.")
 	case retry.MissingURN:
-		return malformed("no urn", "its envelope has no urn", "Its envelope does not say what it is: neither job nor urn is there.")
+		return malformed("no urn", "its envelope has no urn", "Its envelope has neither job nor urn, so its type is unknown.")
 	case retry.MissingMeta:
 		return malformed("no meta", "its envelope has no meta", "Its envelope has no meta object.")
 	case retry.InvalidData:
@@ -123,11 +123,11 @@ func becauseOfEnvelope(r retry.Reason) Explanation {
 		return malformed("no trace id", "its envelope has no trace id", "Its envelope has no trace_id.")
 	case retry.InvalidAttempts:
 		return malformed("attempts invalid", "its envelope's attempts are invalid",
-			"The attempts of its envelope are not a whole number from zero on.")
+			"The attempts of its envelope are not a whole number of at least zero.")
 	case retry.UnsupportedVersion:
 		return Explanation{"schema", "schema", "its envelope's schema is unknown",
-			"The schema_version of its envelope is missing, or newer than this program. Its bytes are kept as they came.",
-			"Replay it once this program knows the version, or let the producer send version 1."}
+			"The schema_version of its envelope is missing, or newer than this program supports. The original bytes are kept.",
+			"Upgrade Redrive and replay it, or let the producer send version 1."}
 	}
 	return Explanation{"info", format.Visible(string(r)), format.Visible(string(r)), "Its code is " + format.Visible(string(r)) + ".", ""}
 }

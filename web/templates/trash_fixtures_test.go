@@ -62,6 +62,6 @@ func auditStates(all map[string]page) {
 	own := log
 	own.Own, own.Slow, own.Filter = true, true, audit.Filter{Actor: "ana", Action: "job.*"}
 	all["audit-own"] = own
-	wrong := adminpage.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time as 2026-03-12T14:02:11Z`}}
+	wrong := adminpage.Audit{Frame: log.Frame, Errors: map[string]string{"from": `"yesterday" is not a time such as 2026-03-12T14:02:11Z`}}
 	all["audit-refused"] = wrong
 }

@@ -15,6 +15,26 @@ import (
 type LetterUsage struct {
 	retention.Usage
 	retention.Limits
+	Outlook retention.Outlook // of the dead letters
+}
+
+// kept is how long a dead letter is kept; zero: for ever.
+func (r LetterUsage) kept() time.Duration { return r.Ages[retention.DeadLetters] }
+
+// leaving says how many dead letters will be removed soon; empty: none.
+func (r LetterUsage) leaving() string {
+	if r.Outlook.Soon == 0 {
+		return ""
+	}
+	return AtLeast(r.Outlook, "dead letter", "dead letters") + " will be removed within 24 h"
+}
+
+// AtLeast says how many jobs will be removed soon.
+func AtLeast(o retention.Outlook, one, many string) string {
+	if o.More {
+		return "more than " + format.Counted(o.Soon, one, many)
+	}
+	return format.Counted(o.Soon, one, many)
 }
 
 // Refused is a job whose dead letter was not accepted, and why.
@@ -24,7 +44,7 @@ type Refused struct {
 }
 
 // bounded reports whether anything ends the stay of a dead letter.
-func (r LetterUsage) bounded() bool { return r.Count > 0 || r.Age > 0 }
+func (r LetterUsage) bounded() bool { return r.Count > 0 || r.kept() > 0 }
 
 // title says how many letters there are, of how many.
 func (r LetterUsage) title() string {
@@ -40,12 +60,15 @@ func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
 // warns reports whether a person should be warned that it fills up.
 func (r LetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
-// class is the colour of the meter.
+// class is the colour of the meter: quiet, a warning, and full.
 func (r LetterUsage) class() string {
-	if r.warns() {
+	switch {
+	case r.share() >= 1:
+		return "is-dead"
+	case r.warns():
 		return "is-warn"
 	}
-	return "is-dead"
+	return "is-pending"
 }
 
 // percentOf is a share in whole numbers; full is only what is full.
@@ -57,30 +80,30 @@ func (r LetterUsage) picture() string {
 }
 
 // age says how old the oldest letter is, and how old it may become.
-func (r LetterUsage) age(now time.Time) string {
-	var s string
-	if !r.Oldest.IsZero() {
-		s = "oldest " + format.About(now.Sub(r.Oldest))
+func (r LetterUsage) age(now time.Time) string { return KeptLine(r.Oldest, r.kept(), now) }
+
+// KeptLine says how old the oldest of some jobs is, and for how long they are kept.
+func KeptLine(oldest time.Time, kept time.Duration, now time.Time) string {
+	var parts []string
+	if !oldest.IsZero() {
+		parts = append(parts, "oldest is "+format.About(now.Sub(oldest)))
 	}
-	switch {
-	case r.Age <= 0:
-		return s
-	case s == "":
-		return "kept for " + format.About(r.Age)
+	if kept > 0 {
+		parts = append(parts, "kept "+format.About(kept))
 	}
-	return s + " of " + format.About(r.Age)
+	return strings.Join(parts, "; ")
 }
 
 // pruning says what happens to the letters that are too old or too many.
 func (r LetterUsage) pruning() string {
 	var bounds []string
-	if r.Age > 0 {
-		bounds = append(bounds, "older than "+format.About(r.Age))
+	if r.kept() > 0 {
+		bounds = append(bounds, "older than "+format.About(r.kept()))
 	}
 	if r.Count > 0 {
 		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
-	return "Those " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and its history. " +
+	return "Dead letters " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and history. " +
 		"The newest one always stays."
 }
 
@@ -117,7 +140,7 @@ func ProblemText(problem string) string {
 // RecoveredText says what retries have saved.
 func RecoveredText(t job.Totals) string {
 	if t.Requeued == 0 {
-		return "No job has failed for good."
+		return "No job has failed permanently."
 	}
-	return fmt.Sprintf("%s were tried again so far.", format.Counted(t.Requeued, "failed attempt", "failed attempts"))
+	return fmt.Sprintf("%s were retried so far.", format.Counted(t.Requeued, "failed attempt", "failed attempts"))
 }

@@ -26,7 +26,7 @@ func spoken(t *testing.T, parts ...templ.Component) string {
 
 func TestLetterUsage_SaysWhenItIsFull(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
-	kept := retention.Limits{Age: 180 * format.Day, Count: 10_000}
+	kept := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}, Count: 10_000}
 	for _, test := range []struct {
 		fill  retention.Usage
 		keeps retention.Limits
@@ -38,11 +38,21 @@ func TestLetterUsage_SaysWhenItIsFull(t *testing.T) {
 		{retention.Usage{Open: 8000, LastDay: 2000}, kept, "Full in 24 h at +2,000 a day: full on 13 Mar 14:00, then prunes the oldest", true},
 		{retention.Usage{Open: 9000}, kept, "Not filling up: none in the last 24 h", true},
 		{retention.Usage{Open: 10_000, LastDay: 9}, kept, "Full: each new one removes the oldest", true},
-		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Age: format.Day}, "", false},
+		{retention.Usage{Open: 9000, LastDay: 9}, retention.Limits{Ages: retention.Ages{retention.DeadLetters: format.Day}}, "", false},
 	} {
-		r := LetterUsage{test.fill, test.keeps}
+		r := LetterUsage{Usage: test.fill, Limits: test.keeps}
 		if got := spoken(t, whenFull(r, now), whyFull(r, now)); got != test.want || r.warns() != test.warns {
 			t.Errorf("%+v of %+v: %q, warns %v; want %q, %v", test.fill, test.keeps, got, r.warns(), test.want, test.warns)
+		}
+	}
+}
+
+// The fill bar is quiet until it warns, and red only when it is full.
+func TestLetterUsage_IsColouredByHowFullItIs(t *testing.T) {
+	for open, want := range map[int64]string{0: "is-pending", 500: "is-pending", 7999: "is-pending", 8000: "is-warn", 9999: "is-warn", 10_000: "is-dead", 12_000: "is-dead"} {
+		r := LetterUsage{Usage: retention.Usage{Open: open}, Limits: retention.Limits{Count: 10_000}}
+		if got := r.class(); got != want {
+			t.Errorf("%d of 10,000 is drawn %s, want %s", open, got, want)
 		}
 	}
 }
@@ -53,13 +63,27 @@ func TestLetterUsage_SaysWhatIsPruned(t *testing.T) {
 		keeps        retention.Limits
 		age, pruning string
 	}{
-		{retention.Limits{Age: 180 * format.Day, Count: 10_000}, "oldest 12 d of 180 d", "Those older than 180 d or beyond 10,000 are removed"},
-		{retention.Limits{Age: 180 * format.Day}, "oldest 12 d of 180 d", "Those older than 180 d are removed"},
-		{retention.Limits{Count: 10_000}, "oldest 12 d", "Those beyond 10,000 are removed"},
+		{retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}, Count: 10_000}, "oldest is 12 d; kept 180 d", "Dead letters older than 180 d or beyond 10,000 are removed"},
+		{retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}}, "oldest is 12 d; kept 180 d", "Dead letters older than 180 d are removed"},
+		{retention.Limits{Count: 10_000}, "oldest is 12 d", "Dead letters beyond 10,000 are removed"},
 	} {
-		r := LetterUsage{retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, test.keeps}
+		r := LetterUsage{Usage: retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, Limits: test.keeps}
 		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {
 			t.Errorf("%+v: %q, %q; want %q, %q", test.keeps, age, r.pruning(), test.age, test.pruning)
+		}
+	}
+}
+
+func TestLetterUsage_SaysWhatWillBeRemovedForItsAge(t *testing.T) {
+	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}}
+	for _, test := range []struct {
+		soon int64
+		more bool
+		want string
+	}{{0, false, ""}, {1, false, "1 dead letter will be removed within 24 h."}, {1_000_000, true, "more than 1,000,000 dead letters will be removed within 24 h."}} {
+		r := LetterUsage{Limits: limits, Outlook: retention.Outlook{Soon: test.soon, More: test.more}}
+		if got := spoken(t, LeavingWarning(r)); !strings.HasPrefix(strings.TrimSpace(got), test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%d: %q, want %q", test.soon, got, test.want)
 		}
 	}
 }

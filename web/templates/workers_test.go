@@ -57,7 +57,7 @@ func TestWorkers_SayWhatEachJobDoes(t *testing.T) {
 func TestQuiet_IsSaidOnEveryPage(t *testing.T) {
 	v := overview(frame("overview", "Overview"))
 	v.Paused = &templates.WorkerPause{Since: now.Add(-time.Minute), By: "ana"}
-	parse(t, v).says("class", "banner is-warn", "The worker is quiet. ana made it quiet at 14:01:11 : what runs goes on, and nothing else is started")
+	parse(t, v).says("class", "banner is-warn", "The worker is quiet. ana quieted the worker at 14:01:11 : running jobs continue, and no new jobs start")
 	d := parse(t, pages()["workers-quiet"])
 	if to := value(d.with("data-act", "flip")[0], "action"); to != "/workers/resume" {
 		t.Errorf("the button of a quiet worker leads to %s", to)

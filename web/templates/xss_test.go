@@ -57,7 +57,7 @@ func poisoned(s string, status job.Status) job.Job {
 // poisonedPages is each page with s wherever data can stand.
 func poisonedPages(s string) map[string]page {
 	f := frame("jobs", s)
-	f.Search, f.Problem, f.Insecure = s, s, true
+	f.Search.Text, f.Problem, f.Insecure = s, s, true
 	f.Demo = &templates.Demo{Until: s, Faults: []templates.Fault{{Name: s, Title: s, About: s, Broken: true}, {Name: s, Title: s, About: s}}}
 	rows := []job.Job{poisoned(s, job.StatusDeadLetter), poisoned(s, job.Status(job.Retryable)), poisoned(s, job.StatusDLQFailed), poisoned(s, job.StatusHeld)}
 	q := queue(s, 2, job.Depths{"available": 3, "dead_letter": 4, "dlq_failed": 1})
@@ -67,7 +67,7 @@ func poisonedPages(s string) map[string]page {
 	query := filter.Filter{Status: job.Status(s), Queue: s, Type: s, Error: s, Reason: retry.Reason(s)}
 	reasons := []filter.ReasonCount{{Reason: retry.Reason(s), Count: 3}}
 	facets := filter.Facets{Reasons: reasons, Queues: []filter.NameCount{{Name: s, Count: 2}, {Name: "x", Count: 1}}, Types: []filter.NameCount{{Name: s, Count: 2}}}
-	above := listpage.Query{Typed: s, Facets: facets, Dead: facets, Queues: []string{s, "x"}, Lag: 3}
+	above := listpage.Query{Typed: s, Tally: filter.Tally{Facets: facets}, Dead: facets, Queues: []string{s, "x"}, Lag: 3}
 	refused := []templates.Refused{{Job: rows[2], Problem: s}, {Job: rows[0], Problem: s}}
 	return map[string]page{
 		"overview":     templates.Overview{Frame: f, LastHour: hour(3, 2, 1), Queues: []queues.Info{q}, Failing: rows, Refused: refused, Reasons: reasons},
@@ -189,7 +189,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "audit", "audit.csv", "audit.ndjson", "access", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson":
+	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "retention", "audit", "audit.csv", "audit.ndjson", "access", "login", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson", "failures.csv", "failures.ndjson":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}

@@ -151,7 +151,7 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 	}
 	i := slices.IndexFunc(all, func(n access.Session) bool { return n.ID() == id })
 	if i < 0 {
-		return web.Fail(web.NotFound, "there is no such session; it may be over")
+		return web.Fail(web.NotFound, "there is no such session; it may have ended")
 	}
 	return a.View.Accounts().EndSession(ctx, now, all[i].Hash, by)
 }
@@ -162,7 +162,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	var expires string
 	t, now, by, lasts := access.Token{}, time.Now().UTC(), web.Actor(c), access.TokenDefault
 	if err := readTexts(c, text{"name", aString, &t.Name}, text{"role", aString, (*string)(&t.Role)},
-		text{"expires", "a duration, as P90D", &expires}); err != nil {
+		text{"expires", "a duration, for example 90d or P90D", &expires}); err != nil {
 		return out, err
 	}
 	if expires != "" {

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
@@ -71,6 +72,7 @@ func (a *API) Routes(r *web.Routes) {
 	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope, "original")
 	list("/dead-letters", a.letters, web.ListParameters()...)
 	get("/dead-letters/fill", access.View, a.usage)
+	get("/retention", access.View, a.retention)
 	list("/trash", a.trash, web.ListParameters()...)
 	get("/facets", access.View, a.facets, web.FilterParameters()...)
 	r.Get(v1+"/counters", access.View, a.counters)
@@ -110,6 +112,7 @@ func (a *API) Routes(r *web.Routes) {
 	}
 
 	a.export(r, "/export", a.exportJobs, web.ListParameters()...)
+	a.export(r, "/failures", a.exportGroups, web.GroupParameters()...)
 	a.export(r, "/audit", a.exportAudit, web.AuditParameters()...)
 	a.export(r, "/operations/:id/items", a.exportItems, "state", "after")
 }
@@ -150,7 +153,25 @@ func (a *API) Acts() []Act {
 }
 
 // ManageActs are those that nobody can take back.
-func (a *API) ManageActs() []Act { return []Act{a.removeQueue()} }
+func (a *API) ManageActs() []Act { return []Act{a.removeQueue(), a.reload()} }
+
+// reload makes the program read its configuration again.
+func (a *API) reload() Act {
+	return Act{"/reload", func(c echo.Context) (out Outcome, err error) {
+		if err := readNothing(c); err != nil {
+			return out, err
+		}
+		ctx := c.Request().Context()
+		changed, restart, err := a.Engine.Reload(ctx)
+		if err != nil {
+			return out, err
+		}
+		out.Text, out.Says = "Reloaded the configuration", web.Object{"changed", changed, "restart", restart}
+		return out, a.View.Record(ctx, audit.Entry{
+			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
+		})
+	}}
+}
 
 // answer answers a program. Unlike a form it is never redirected: it gets the
 // object and the status.

@@ -77,7 +77,7 @@ func members(path string, data json.RawMessage, visit func(name, path string, ra
 // would silently become another one.
 func whole(path string, raw json.RawMessage) error {
 	if half := rawjson.HalfPair(raw); half != "" {
-		return &invalid.Error{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)}
+		return &invalid.Error{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is not a character", half)}
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func traceID(to *string) reader {
 func bytesOf[T ~[]byte](to *T, limit int) reader {
 	return func(path string, raw json.RawMessage) error {
 		if len(raw) > limit {
-			return web.FailIn(web.TooLarge, path, fmt.Sprintf("%d bytes, at most %d are kept", len(raw), limit))
+			return web.FailIn(web.TooLarge, path, fmt.Sprintf("%d bytes; the maximum is %d", len(raw), limit))
 		}
 		*to = T(raw)
 		return nil
@@ -263,7 +263,7 @@ func moment(to *time.Time) reader {
 	return parsed(to, "a time in quotes", func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil || !rfc3339.MatchString(text) {
-			return t, fmt.Errorf("%q is not a time as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(text, 64))
+			return t, fmt.Errorf("%q is not a time such as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(text, 64))
 		}
 		if year := t.UTC().Year(); year < 0 || year > 9999 {
 			return t, fmt.Errorf("%q is not within the years 0 to 9999 in UTC", text)
@@ -279,9 +279,9 @@ type times struct{ runAt, delay, expiresAt, expiresIn time.Time }
 func (t times) set(j *job.Job, now time.Time) error {
 	switch {
 	case !t.runAt.IsZero() && !t.delay.IsZero():
-		return &invalid.Error{Field: "delay", Problem: "cannot stand beside run_at; send one of them"}
+		return &invalid.Error{Field: "delay", Problem: "cannot be used together with run_at; send one of them"}
 	case !t.expiresAt.IsZero() && !t.expiresIn.IsZero():
-		return &invalid.Error{Field: "expires_in", Problem: "cannot stand beside expires_at; send one of them"}
+		return &invalid.Error{Field: "expires_in", Problem: "cannot be used together with expires_at; send one of them"}
 	}
 	j.RunAt, j.ExpiresAt = later(t.runAt, t.delay), later(t.expiresAt, t.expiresIn)
 	if from := later(j.RunAt, now); !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(from) {

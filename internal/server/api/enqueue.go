@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -47,7 +48,8 @@ func (a *API) enqueue(c echo.Context) error {
 		return reused(c, err)
 	}
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
-	return c.JSONBlob(createdUnless(done[0].Repeat), web.Object{"job", shapeEnqueued(c, done[0].Job, shapeWholeJob)}.Encode())
+	return c.JSONBlob(createdUnless(done[0].Repeat),
+		web.Object{"job", shapeEnqueued(c, done[0].Job, shapeWholeJob), "warning?", a.unhandled(done)}.Encode())
 }
 
 // enqueueBatch is POST /jobs/batch. Either all jobs are enqueued or none. With
@@ -80,7 +82,34 @@ func (a *API) enqueueBatch(c echo.Context) error {
 		return reused(c, err)
 	}
 	all := web.List(done, func(d job.Enqueued) web.Object { return shapeEnqueued(c, d.Job, shapeListed) })
-	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all}.Encode())
+	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all, "warning?", a.unhandled(done)}.Encode())
+}
+
+// maxUnhandled is how many types of jobs a warning names.
+const maxUnhandled = 5
+
+// unhandled warns of jobs that were enqueued although no handler can run them. It
+// is empty when there are none.
+func (a *API) unhandled(done []job.Enqueued) string {
+	var types []string
+	for _, d := range done {
+		if d.Repeat || a.Engine.Knows(d.Job.Type) || slices.Contains(types, d.Job.Type) {
+			continue
+		}
+		if len(types) == maxUnhandled {
+			types = append(types, "others")
+			break
+		}
+		types = append(types, d.Job.Type)
+	}
+	if len(types) == 0 {
+		return ""
+	}
+	become := map[retry.Unknown]string{
+		retry.UnknownHold: "they wait until one is", retry.UnknownFail: "they fail",
+		retry.UnknownDeadLetter: "they become dead letters", retry.UnknownDelete: "they are discarded",
+	}
+	return "no handler is configured for jobs of type " + strings.Join(types, ", ") + ": " + become[a.Config.UnknownType]
 }
 
 // createdUnless is the status of an answer about something that was made now, or
@@ -148,7 +177,7 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]
 func outOfTime(read int, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return web.Fail(web.TooSlow, fmt.Sprintf(
-			"only %d of the jobs were read and asked of the rules in time, and nothing was enqueued; send fewer in a request", read))
+			"the rules got through only %d of the jobs in time, so nothing was enqueued; send fewer in a request", read))
 	}
 	return err
 }
@@ -288,10 +317,10 @@ func splitLines(data []byte) (all [][]byte, err error) {
 			continue
 		case len(line) > job.MaxPayload:
 			return nil, web.FailIn(web.TooLarge, fmt.Sprintf("line %d", number),
-				fmt.Sprintf("%d bytes, at most %d are kept; nothing of this request was", len(line), job.MaxPayload))
+				fmt.Sprintf("%d bytes; the maximum is %d. Nothing of this request was stored", len(line), job.MaxPayload))
 		case len(all) == job.MaxBatch:
 			return nil, &invalid.Error{Field: fmt.Sprintf("line %d", number),
-				Problem: fmt.Sprintf("is one envelope more than the %d that a request may hold; send them in several", job.MaxBatch)}
+				Problem: fmt.Sprintf("exceeds the %d envelopes that a request may have; send several requests", job.MaxBatch)}
 		}
 		all = append(all, slices.Clip(line))
 	}
@@ -365,7 +394,7 @@ func (a *API) envelope(c echo.Context) error {
 	}
 	if d.Job.Envelope == nil {
 		return web.Fail(web.NotFound,
-			"this job did not come as an envelope of BabelQueue; GET /jobs/"+d.Job.ID+"/payload sends its payload")
+			"this job is not from a BabelQueue envelope; GET /jobs/"+d.Job.ID+"/payload sends its payload")
 	}
 	data := d.Job.Envelope
 	switch original := c.QueryParam("original"); original {

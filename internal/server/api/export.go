@@ -32,6 +32,7 @@ const (
 	jobsAtOnce    = 50  // are read with their payloads; many large ones make a shorter page
 	entriesAtOnce = 500 // of the audit log
 	itemsAtOnce   = 200 // of an operation
+	groupsAtOnce  = 100 // with what they say of each hour
 	exportLimit   = 100_000
 )
 
@@ -215,6 +216,9 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 	if len(wrong) > 0 {
 		return export{}, web.InAddress(wrong[0])
 	}
+	if f.Order() == filter.Next { // jobs that are tried again meanwhile would come twice
+		f.Sort = filter.Newest
+	}
 	left := exportLimit
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.WholeJobs(ctx, f, after, min(jobsAtOnce, left)))
@@ -225,9 +229,9 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 		p := pageOf(found.Jobs, jobRow, after != filter.Cursor{}, slow)
 		switch {
 		case slow && f.Searches() && a.View.Reindexing():
-			p.stop = "the search index is filled anew: export once more in a while"
+			p.stop = "the search index is being rebuilt; export again later"
 		case p.more && left == 0:
-			p.stop = fmt.Sprintf("%d jobs are the limit of an export; go on with after=%s", exportLimit, after)
+			p.stop = fmt.Sprintf("an export has at most %d jobs; continue with after=%s", exportLimit, after)
 		}
 		return p, nil
 	}
@@ -262,7 +266,7 @@ func (a *API) exportAudit(c echo.Context) (export, error) {
 	return export{"audit", f.String(), shapeEntry(audit.Entry{}).Names(), next}, nil
 }
 
-// exportItems is the items of an operation, in the order of work.
+// exportItems is the items of an operation, in processing order.
 func (a *API) exportItems(c echo.Context) (export, error) {
 	id, f, err := a.paramItems(c)
 	if err != nil {

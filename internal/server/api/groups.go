@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -17,6 +19,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
+	"redrive/internal/wire"
 )
 
 // shapeGroup is an error group as the API shows it.
@@ -43,6 +46,39 @@ func (a *API) groups(c echo.Context) (web.Object, error) {
 	return page("groups", web.List(found.Groups, shapeGroup), found.Next.String(), slow), err
 }
 
+// exportGroups is the list of error groups that the address selects, in every state
+// unless one is named.
+func (a *API) exportGroups(c echo.Context) (export, error) {
+	f, after, wrong := web.GroupQuery(c.QueryParams())
+	if len(wrong) > 0 {
+		return export{}, web.InAddress(wrong[0])
+	}
+	now := time.Now()
+	next := func(ctx context.Context) (exportPage, error) {
+		found, slow, err := web.InTime(a.View.Groups(ctx, now, f, after, groupsAtOnce))
+		after = found.Next
+		return pageOf(found.Groups, groupRow, after != failures.Cursor{}, slow), err
+	}
+	return export{"failures", f.String(), []string{
+		"fingerprint", "type", "class", "message", "frames", "state", "state_at", "state_by", "note", "first_seen", "last_seen",
+		"failures", "dead", "retrying", "replayed", "recovered", "relapsed", "queues",
+	}, next}, nil
+}
+
+// groupRow is an error group in both formats.
+func groupRow(g failures.Group) row {
+	queues := make([]string, len(g.Queues))
+	for i, q := range g.Queues {
+		queues[i] = q.Name
+	}
+	n := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return row{web.Encode(shapeGroup(g)), []string{
+		g.Fingerprint, g.Type, g.Class, g.Message, strings.Join(g.Frames, " < "), string(g.State), wire.FormatTime(g.StateAt), g.StateBy,
+		g.Note, wire.FormatTime(g.FirstSeen), wire.FormatTime(g.LastSeen), n(g.Failures), n(g.Dead), n(g.Retrying), n(g.Replayed),
+		n(g.Recovered), n(g.Relapsed), strings.Join(queues, " "),
+	}}
+}
+
 // group is GET /failures/{fingerprint}. The jobs of the group are a list of
 // their own: GET /jobs?group=FINGERPRINT.
 func (a *API) group(c echo.Context) (web.Object, error) {
@@ -57,7 +93,7 @@ func (a *API) group(c echo.Context) (web.Object, error) {
 func (a *API) groupActs() []Act {
 	acts := []Act{{"/failures/:fingerprint/note", a.noteGroup}}
 	for _, name := range []string{"resolve", "ignore", "reopen"} {
-		acts = append(acts, Act{"/failures/:fingerprint/" + name, a.decideGroup})
+		acts = append(acts, Act{"/failures/" + name, a.decideGroups}, Act{"/failures/:fingerprint/" + name, a.decideGroup})
 	}
 	return acts
 }
@@ -79,7 +115,7 @@ func (a *API) noteGroup(c echo.Context) (Outcome, error) {
 	}
 	note = strings.ToValidUTF8(note, "\uFFFD")
 	g, err := a.View.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), note, web.Actor(c))
-	return groupOutcome(g, "Note kept"), err
+	return groupOutcome(g, "Note saved"), err
 }
 
 // readNote reads a note. A program has to say it even when it is empty: a request
@@ -100,10 +136,51 @@ func readNote(c echo.Context) (note string, err error) {
 	return note, err
 }
 
+// decideGroups resolves, ignores or reopens all groups that the body names. A group
+// that was removed meanwhile is left out of the answer.
+func (a *API) decideGroups(c echo.Context) (Outcome, error) {
+	now := time.Now()
+	var named []string
+	to, err := readDecision(c, now, &named)
+	if err == nil {
+		err = cmp.Or(to.Check(now), checkGroups(named))
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	var decided []failures.Group
+	for _, fingerprint := range named {
+		g, err := a.View.SetGroup(c.Request().Context(), now, fingerprint, to, web.Actor(c))
+		if errors.Is(err, job.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return Outcome{}, fmt.Errorf("%d of %d error groups are %s: %w", len(decided), len(named), to.State, err)
+		}
+		decided = append(decided, g)
+	}
+	text := fmt.Sprintf("%d groups are %s", len(decided), to.State)
+	if len(decided) == 1 {
+		text = "1 group is " + string(to.State)
+	}
+	return Outcome{Says: web.Object{"groups", web.List(decided, shapeGroup)}, Text: text, Page: "/failures"}, nil
+}
+
+// checkGroups returns an error unless somebody named groups, and not too many.
+func checkGroups(named []string) error {
+	switch {
+	case len(named) == 0:
+		return &invalid.Error{Field: "groups", Problem: "is missing: name at least one error group"}
+	case len(named) > filter.MaxGroups:
+		return &invalid.Error{Field: "groups", Problem: fmt.Sprintf("names %d error groups; name at most %d", len(named), filter.MaxGroups)}
+	}
+	return nil
+}
+
 // decideGroup resolves, ignores or reopens the group that the address names.
 func (a *API) decideGroup(c echo.Context) (Outcome, error) {
 	now := time.Now()
-	to, err := readDecision(c, now)
+	to, err := readDecision(c, now, nil)
 	if err == nil {
 		err = to.Check(now)
 	}
@@ -114,25 +191,32 @@ func (a *API) decideGroup(c echo.Context) (Outcome, error) {
 	return groupOutcome(g, "Group is "+string(g.State)), err
 }
 
-// readDecision reads a decision. Only ignoring takes more than a word: until
-// when, which is optional.
-func readDecision(c echo.Context, now time.Time) (to failures.Decision, err error) {
-	switch web.LastSegment(c.Path()) {
-	case "resolve":
-		to.State = failures.Resolved
-		return to, readNothing(c)
-	case "reopen":
-		to.State = failures.Open
-		return to, readNothing(c)
-	}
-	to.State = failures.Ignored
+// readDecision reads a decision, and the groups that it is about unless the address
+// names one. Only ignoring takes more: until when, which is optional.
+func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.Decision, err error) {
+	to.State = map[string]failures.State{
+		"resolve": failures.Resolved, "reopen": failures.Open, "ignore": failures.Ignored,
+	}[web.LastSegment(c.Path())]
 	if !web.IsForm(c) {
-		return to, readSmall(c, patienceFields(&to, now))
+		read := fields{}
+		if to.State == failures.Ignored {
+			read = patienceFields(&to, now)
+		}
+		if named != nil {
+			read["groups"] = value(named, "a list of fingerprints")
+		}
+		return to, readSmall(c, read)
 	}
 	if err := web.ReadForm(c); err != nil {
 		return to, err
 	}
-	return to, formPatience(&to, c.FormValue, now)
+	if named != nil {
+		*named = c.Request().Form["group"]
+	}
+	if to.State == failures.Ignored {
+		err = formPatience(&to, c.FormValue, now)
+	}
+	return to, err
 }
 
 // formPatience reads a form in which one field says how to ignore the group and
@@ -188,7 +272,7 @@ func patienceFields(to *failures.Decision, now time.Time) fields {
 // ending reads when a group reopens, which can be said only once.
 func ending(to *failures.Decision, path string, raw json.RawMessage, read reader) error {
 	if !to.Until.IsZero() {
-		return &invalid.Error{Field: path, Problem: "stands beside the other of until and for; say one of them"}
+		return &invalid.Error{Field: path, Problem: "until and for cannot be used together; send one of them"}
 	}
 	return read(path, raw)
 }

@@ -19,13 +19,14 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/web"
 	"redrive/internal/webhook"
+	"redrive/internal/wire"
 )
 
 // jobActs are the acts on one run of a job. The caller names the run that they
 // looked at, and the act refuses any other: a second click, a second person or a
 // repeated request learns that it came second.
 func (a *API) jobActs() []Act {
-	acts := []Act{{"/jobs/:id/replay", a.replay}}
+	acts := []Act{{"/jobs/:id/replay", a.replay}, {"/jobs/:id/reschedule", a.reschedule}}
 	for _, act := range []struct {
 		name string
 		do   func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
@@ -126,6 +127,71 @@ const replayed = "Replayed, run {run} · {status}"
 func (a *API) ReplayEdited(c echo.Context, id string, run int, edit job.Edit) (Outcome, error) {
 	j, err := a.View.ReplayEdited(c.Request().Context(), time.Now(), id, run, edit, web.Actor(c))
 	return jobOutcome(j, replayed), err
+}
+
+// reschedule moves a job that waits to the time that the request names.
+func (a *API) reschedule(c echo.Context) (Outcome, error) {
+	id, err := web.ParamID(c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	run, at, err := readReschedule(c, time.Now())
+	if err != nil {
+		return Outcome{}, err
+	}
+	now := time.Now()
+	j, err := a.View.Reschedule(c.Request().Context(), now, id, run, at, web.Actor(c))
+	if !at.After(now) {
+		return jobOutcome(j, "It runs as soon as a worker is free"), err
+	}
+	return jobOutcome(j, "It runs "+j.RunAt.Format("on 2 January 2006 at 15:04:05 UTC")), err
+}
+
+// readReschedule reads the run that the caller looked at, and when the job shall run.
+// A page says the time as its reader typed it.
+func readReschedule(c echo.Context, now time.Time) (run int, at time.Time, err error) {
+	var when times
+	if !web.IsForm(c) {
+		err = readSmall(c, fields{"run": value(&run, "a whole number"), "run_at": moment(&when.runAt), "delay": wait(&when.delay)})
+	} else if err = web.ReadForm(c); err == nil {
+		run = formRun(c)
+		err = cmp.Or(
+			typedMoment(c, "run_at", &when.runAt, LocalMoment),
+			typedMoment(c, "delay", &when.delay, func(text string) (time.Time, error) {
+				d, err := wire.ParseDuration(text)
+				return now.Add(d), err
+			}),
+		)
+	}
+	var j job.Job
+	err = cmp.Or(err, checkRun(run), when.set(&j, now))
+	if err == nil && j.RunAt.IsZero() {
+		err = &invalid.Error{Field: "run_at", Problem: "must say when the job shall run; or send delay, counted from now: 0s runs it now"}
+	}
+	return run, j.RunAt.UTC().Truncate(time.Microsecond), err
+}
+
+// typedMoment reads a field of a form; an empty one says nothing.
+func typedMoment(c echo.Context, field string, to *time.Time, read func(string) (time.Time, error)) (err error) {
+	text := strings.TrimSpace(c.FormValue(field))
+	if text == "" {
+		return nil
+	}
+	if *to, err = read(text); err != nil {
+		return &invalid.Error{Field: field, Problem: err.Error()}
+	}
+	return nil
+}
+
+// LocalMoment reads a time, as UTC, in the format of a browser's input or in
+// that of the API.
+func LocalMoment(s string) (time.Time, error) {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05", time.RFC3339} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 0 && t.Year() <= 9999 {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-01-31 15:04", clip.Text(s, 32))
 }
 
 // resend sends a refused dead letter again and records the outcome even if the
@@ -257,7 +323,7 @@ func (a *API) checkKnown(queue string) error {
 	}
 	if !a.KnowsQueue(queue) {
 		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
-			"%q is unknown: no job was ever in it, and the configuration does not mention it", clip.Text(queue, 64))}
+			"%q is unknown: the queue never had a job, and the configuration does not name it", clip.Text(queue, 64))}
 	}
 	return nil
 }

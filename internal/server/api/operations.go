@@ -135,7 +135,7 @@ func (a *API) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err 
 	return id, f, err
 }
 
-// items is GET /operations/{id}/items, in the order of work.
+// items is GET /operations/{id}/items, in processing order.
 func (a *API) items(c echo.Context) (web.Object, error) {
 	after, limit, err := numbered(c)
 	if err != nil {
@@ -224,7 +224,7 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 	}
 	if n.Named == nil && n.Relapsed == 0 {
 		if n.Filter.Zero() {
-			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would be every job; write state:dead_letter for all dead letters"}
+			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would select every job; use state:dead_letter for all dead letters"}
 		}
 		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
 			return o, aboutFilter(err)

@@ -25,7 +25,7 @@ func shapeUsage(u retention.Usage, r retention.Limits, now time.Time) web.Object
 	return web.Object{
 		"open", u.Open, "limit?", r.Count, "share", u.Share(r),
 		"last_day", u.LastDay, // of the open ones, failed in this hour or the 23 before
-		"oldest?", u.Oldest, "max_age?", r.Age,
+		"oldest?", u.Oldest, "max_age?", r.Ages[retention.DeadLetters],
 		"warns_at?", warnsAt, "full_at?", fullAt, // at the pace of the last day
 		"warning", r.Count > 0 && u.Share(r) >= retention.WarnShare,
 	}
@@ -37,6 +37,29 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 	now := time.Now()
 	u, err := a.View.Usage(c.Request().Context(), now)
 	return shapeUsage(u, a.Config.Retention(), now), err
+}
+
+// retention is GET /retention: how long jobs are kept, what will be removed within
+// 24 hours, and what was removed since the beginning. An age of zero, which keeps for
+// ever, is left out.
+func (a *API) retention(c echo.Context) (web.Object, error) {
+	limits, f := a.Config.Retention(), a.View.Retention()
+	removals, err := a.View.Removals(c.Request().Context())
+	kinds := web.List(f.Kinds, func(o retention.Outlook) web.Object {
+		age := limits.Ages[o.Kind]
+		if o.Kind == retention.Trash {
+			age = limits.Trash
+		}
+		return web.Object{
+			"kind", o.Kind, "kept", o.Kept, "oldest?", o.Oldest, "age?", age, "removed_within_day", o.Soon, "more?", o.More,
+		}
+	})
+	return web.Object{
+		"as_of?", f.At, "starts_at?", f.Since, "max_dead_letters?", limits.Count, "kinds", kinds,
+		"removed", web.List(removals, func(r retention.Removal) web.Object {
+			return web.Object{"kind", r.Kind, "queue", r.Queue, "jobs", r.Jobs, "last_at", r.Last}
+		}),
+	}, err
 }
 
 // queues is GET /queues: the queues that had a job, by name, a thousand on a page.
@@ -121,7 +144,7 @@ func (a *API) removeQueue() Act {
 			err = readNothing(c)
 		}
 		if err == nil && slices.Contains(a.Config.Queues(), queue) {
-			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; remove it there and restart the dashboard first")
+			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; first remove it there and reload the configuration")
 		}
 		if err != nil {
 			return Outcome{}, err

@@ -34,6 +34,8 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 		if n.Relapsed, err = strconv.ParseInt(form.Get("relapsed"), 10, 64); err != nil || n.Relapsed < 1 {
 			return &invalid.Error{Field: "relapsed", Problem: "is not the number of an operation"}
 		}
+	case form.Has("group"):
+		n.Filter, err = deadOf(form["group"], form.Get("to"))
 	case form.Has("q"):
 		n.Filter, err = filter.Parse(form.Get("q"), time.Now())
 		err = aboutFilter(err)
@@ -43,6 +45,15 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 		err = &invalid.Error{Field: "item", Problem: "is missing: tick at least one row"}
 	}
 	return err
+}
+
+// deadOf selects the jobs of error groups that were dead when the page was drawn.
+func deadOf(groups []string, drawn string) (f filter.Filter, err error) {
+	f = filter.Filter{Status: job.StatusDeadLetter, Group: strings.Join(groups, ",")}
+	if f.To, err = time.Parse(time.RFC3339Nano, drawn); err != nil {
+		return f, &invalid.Error{Field: "to", Problem: fmt.Sprintf("%q is not a time such as 2026-03-12T14:00:00Z", clip.Text(drawn, 64))}
+	}
+	return f, nil
 }
 
 // ticked reads the values of checkboxes, ID:RUN. The run is the one that the row
@@ -55,7 +66,7 @@ func ticked(ticks []string) (all []operation.Named, err error) {
 			all = append(all, operation.Named{ID: id, Run: n})
 			continue
 		}
-		return nil, &invalid.Error{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, as ID:RUN", clip.Text(tick, 64))}
+		return nil, &invalid.Error{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, written ID:RUN", clip.Text(tick, 64))}
 	}
 	return all, nil
 }
@@ -96,7 +107,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		return err
 	}
 	if scopes != 1 {
-		return &invalid.Error{Field: "filter", Problem: "say what to act on by one of filter, jobs and relapsed_of"}
+		return &invalid.Error{Field: "filter", Problem: "send one of filter, jobs and relapsed_of"}
 	}
 	n.Key, err = key(c)
 	n.Caller, n.Content = web.CallerOf(c).Scope(), hash(string(data))
@@ -157,7 +168,8 @@ func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	if text := c.FormValue("guard"); text != "" {
 		p.Guard = text != "off"
 	}
-	if text := strings.TrimSpace(c.FormValue("canary")); err == nil && text != "" {
+	if err == nil && c.Request().Form.Has("canary") { // a field that somebody has cleared: none
+		text := cmp.Or(strings.TrimSpace(c.FormValue("canary")), "0")
 		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
 			return p, &invalid.Error{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
 		}
@@ -174,7 +186,7 @@ func confirmed(c echo.Context, o operation.Operation) error {
 	}
 	typed := strings.NewReplacer(",", "", " ", "", ".", "").Replace(c.FormValue("confirm"))
 	if typed != strconv.FormatInt(o.Pending, 10) {
-		return &invalid.Error{Field: "confirm", Problem: fmt.Sprintf("type %d, the number of jobs that this acts on", o.Pending)}
+		return &invalid.Error{Field: "confirm", Problem: fmt.Sprintf("type %d, the number of affected jobs", o.Pending)}
 	}
 	return nil
 }
@@ -188,7 +200,7 @@ func readRate(c echo.Context, o operation.Operation) (p operation.Pace, err erro
 		p, said, err = paceBody(c, agreed(o), "rate", "spread")
 	}
 	if err == nil && !said {
-		err = &invalid.Error{Field: "rate", Problem: "is missing; say a rate, or a spread"}
+		err = &invalid.Error{Field: "rate", Problem: "is missing; enter a rate or a spread"}
 	}
 	return p, cmp.Or(err, p.Check())
 }
@@ -208,7 +220,7 @@ func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, 
 	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
 		over, err := wire.ParseDuration(text)
 		if err != nil || over <= 0 {
-			return was, false, &invalid.Error{Field: "spread", Problem: fmt.Sprintf("%q is not a duration as 10m or 2h", clip.Text(text, 64))}
+			return was, false, &invalid.Error{Field: "spread", Problem: fmt.Sprintf("%q is not a duration such as 10m or 2h", clip.Text(text, 64))}
 		}
 		was.Rate, was.Spread = 0, over
 		return was, true, nil

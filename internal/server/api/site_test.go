@@ -43,6 +43,7 @@ func newSite(t testing.TB, e web.Engine) (*web.Site, *store.Store) {
 			t.Error(err)
 		}
 	})
+	e.Knows = func(string) bool { return true }
 	limits := web.Limits{
 		Exports: limit.NewShare(2, 50), Large: limit.NewShare(2, 50), Refused: func(string, limit.Refusal) {},
 	}

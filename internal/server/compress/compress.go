@@ -23,7 +23,7 @@ import (
 
 const (
 	minSize = 1 << 10 // bytes; less fits into one packet anyway
-	level   = 3       // a list of 50 rows: 169 kB to 17.5 kB in 0.6 ms; the standard library takes 1.1 ms for 16.8 kB
+	level   = 8       // a list of 50 rows: 200 kB to 15.9 kB in 1.9 ms; level 5 takes 1.0 ms for 16.4 kB, level 3 0.6 ms for 18.2 kB
 	mask    = 100     // bytes
 )
 

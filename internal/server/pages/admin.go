@@ -160,7 +160,7 @@ func (q formFields) jitter() *retry.Jitter {
 func wholeNumber(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number of reasonable size", clip.Text(s, 32))
+		return 0, fmt.Errorf("%q is not a whole number, or is too large", clip.Text(s, 32))
 	}
 	return n, nil
 }

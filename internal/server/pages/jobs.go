@@ -2,8 +2,8 @@ package pages
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,12 +12,12 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/redact"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/server/api"
 	"redrive/internal/server/view"
@@ -32,14 +32,12 @@ import (
 // or with a filter.
 func (p *Pages) jobs(c echo.Context) error {
 	values := c.QueryParams()
-	// An id pasted into the search field leads to the job, since a filter would find
-	// at most that one.
-	if id, err := job.ParseID(strings.TrimSpace(values.Get("q"))); err == nil {
+	if id, ok := pastedID(values); ok {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
 	v := listpage.Jobs{Frame: p.frame(c, "Jobs", "jobs"), After: values.Get("after")}
 	filter, after, wrong := web.Query(values)
-	v.Filter, v.Errors, v.Search = filter, byField(wrong), values.Get("q")
+	v.Filter, v.Errors = filter, byField(wrong)
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, filter, v.Errors))
 	if r.err == nil && len(wrong) > 0 {
@@ -47,8 +45,16 @@ func (p *Pages) jobs(c echo.Context) error {
 	}
 	into(&r, &v.Chart)(p.chart(c.Request().Context(), time.Now(), filter))
 	inTime(&r, &v.List)(p.View.Jobs(c.Request().Context(), filter, after, web.PageLimit))
+	into(&r, &v.Hits)(p.View.Hits(c.Request().Context(), filter, v.List.Jobs))
 	v.Slow = r.slow
 	return p.show(c, r, v.Page())
+}
+
+// pastedID is the id of a job that stands alone in the search field of a list. It
+// leads to the job, since a filter would find at most that one.
+func pastedID(values url.Values) (string, bool) {
+	id, err := job.ParseID(strings.TrimSpace(values.Get("q")))
+	return id, err == nil
 }
 
 // byField arranges the errors of a filter by its fields, so that each is shown
@@ -65,9 +71,12 @@ func byField(wrong []*invalid.Error) map[string]string {
 // dead letter was refused: they are in no list of letters, and wait for a person.
 func (p *Pages) deadLetters(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
+	if id, ok := pastedID(values); ok {
+		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
+	}
 	v := listpage.DeadLetters{Frame: p.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	f, after, wrong := web.DeadLettersQuery(values)
-	v.Filter, v.Errors, v.Search = f, byField(wrong), values.Get("q")
+	v.Filter, v.Errors = f, byField(wrong)
 	dead := f
 	dead.Status = job.StatusDeadLetter
 	var r reads
@@ -78,6 +87,11 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	}
 	v.Refused = p.refused(ctx, &r, filter.Filter{Queue: f.Queue, Type: f.Type})
 	inTime(&r, &v.List)(p.View.Letters(ctx, f, after, web.PageLimit))
+	jobs := make([]job.Job, len(v.List.Letters))
+	for i, l := range v.List.Letters {
+		jobs[i] = l.Job
+	}
+	into(&r, &v.Hits)(p.View.Hits(ctx, f, jobs))
 	var queues []string
 	for _, refused := range v.Refused {
 		queues = append(queues, refused.Job.Queue)
@@ -91,15 +105,19 @@ func (p *Pages) deadLetters(c echo.Context) error {
 // trash is the page /trash. A job stays there until it is purged, and until then
 // it can be restored.
 func (p *Pages) trash(c echo.Context) error {
+	if id, ok := pastedID(c.QueryParams()); ok {
+		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
+	}
 	v := listpage.Trash{Frame: p.frame(c, "Trash", "trash"), Keeps: p.Config.Retention().Trash, After: c.QueryParam("after")}
 	filter, after, wrong := web.TrashQuery(c.QueryParams())
-	v.Filter, v.Errors, v.Search = filter, byField(wrong), c.QueryParam("q")
+	v.Filter, v.Errors = filter, byField(wrong)
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, filter, v.Errors))
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
 	inTime(&r, &v.List)(p.View.Jobs(c.Request().Context(), filter, after, web.PageLimit))
+	into(&r, &v.Hits)(p.View.Hits(c.Request().Context(), filter, v.List.Jobs))
 	into(&r, &v.Was)(p.View.Trashed(c.Request().Context(), v.List.Jobs))
 	v.Slow = r.slow
 	return p.show(c, r, v.Page())
@@ -113,13 +131,42 @@ func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]str
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
 	}
-	into(&r, &v.Facets)(p.View.Facets(ctx, f))
+	into(&r, &v.Tally)(p.tally(ctx, f, len(wrong) == 0))
 	into(&r, &v.Dead)(p.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
 	if f.Searches() {
 		v.Indexing = p.View.Reindexing()
 		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
 	return v, r.err
+}
+
+// What is not counted in advance is counted while the page is read, as long as that
+// costs little.
+const (
+	tallyLimit = 1000
+	tallyTime  = 100 * time.Millisecond
+)
+
+// tally counts the jobs of a list, if its filter can be used.
+func (p *Pages) tally(ctx context.Context, f filter.Filter, usable bool) (filter.Tally, error) {
+	known, complete, err := p.View.Known(ctx, f)
+	if complete || err != nil {
+		return known, err
+	}
+	known.More = true // until it is counted
+	if !usable {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tallyTime)
+	defer cancel()
+	t, slow, err := web.InTime(p.View.Tally(ctx, f, tallyLimit))
+	if slow || err != nil {
+		return known, err
+	}
+	if !t.Whole {
+		t.Facets = known.Facets
+	}
+	return t, nil
 }
 
 // Bytes of a payload on a page.
@@ -176,18 +223,20 @@ func (p *Pages) payload(c echo.Context) error {
 	return web.Download(c, d.Job.ID, "text/plain; charset=utf-8", d.Job.Payload)
 }
 
-// gone is the page of a job that was removed and of which the audit log still
-// knows something. Any other id is an error.
+// gone is the page of a job that was removed and of which retention or the audit
+// log still knows something. Any other id is an error.
 func (p *Pages) gone(c echo.Context, missing error) error {
 	id, err := web.ParamID(c)
 	if err != nil {
 		return err
 	}
 	entries, err := p.Trail(c, id)
-	if err != nil || len(entries) == 0 {
+	removed, known := errors.AsType[*retention.Removed](missing)
+	if err != nil || len(entries) == 0 && !known {
 		return errors.Join(missing, err)
 	}
-	return p.Show(c, http.StatusGone, adminpage.Gone{Frame: p.frame(c, "Gone", "jobs"), ID: id, Entries: entries}.Page())
+	v := adminpage.Gone{Frame: p.frame(c, "Gone", "jobs"), ID: id, Entries: entries, Removed: removed}
+	return p.Show(c, http.StatusGone, v.Page())
 }
 
 // reveal answers with the page of the job, this once with nothing hidden. It is
@@ -370,27 +419,16 @@ func filledIn(form url.Values) url.Values {
 // startOf reads when the next run may begin: after a delay, at a time in UTC, or
 // at once.
 func startOf(q formFields, now time.Time) time.Time {
-	delay, at := read(q, "delay", wire.ParseDuration), read(q, "run_at", localMoment)
+	delay, at := read(q, "delay", wire.ParseDuration), read(q, "run_at", api.LocalMoment)
 	switch {
 	case delay != nil && at != nil:
-		q.wrong["delay"] = "cannot stand beside a time; fill one of them"
+		q.wrong["delay"] = "cannot be used together with a time; fill in one of them"
 	case delay != nil:
 		return now.Add(*delay)
 	case at != nil:
 		return *at
 	}
 	return time.Time{}
-}
-
-// localMoment reads a time, as UTC, in the format of a browser's input or in
-// that of the API.
-func localMoment(s string) (time.Time, error) {
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05", time.RFC3339} {
-		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 0 && t.Year() <= 9999 {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is not a time as 2026-01-31 15:04", clip.Text(s, 32))
 }
 
 // typed is the text of the editor. Browsers end each line with two characters. A

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -17,6 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/queues"
+	"redrive/internal/retention"
 	"redrive/internal/server/web"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
@@ -28,7 +30,7 @@ const (
 	failingLimit = 12  // rows of the overview
 	refusedLimit = 20  // jobs whose dead letter was refused, above a list
 	causesLimit  = 5   // error groups on the overview and on the page of a queue
-	openLimit    = 5   // operations on the overview
+	openLimit    = 3   // operations in the navigation and on the overview
 	fullestLimit = 20  // queues on the overview
 	queuesLimit  = 100 // queues on the pages of queues and workers
 	heldLimit    = 50  // types that wait for a handler
@@ -44,8 +46,14 @@ func (p *Pages) overview(c echo.Context) error {
 	into(&r, &v.Queues)(p.View.Queues(ctx, now, p.fullest()))
 	into(&r, &v.Reasons)(p.View.Reasons(ctx))
 	into(&r, &v.Letters)(p.letterUsage(ctx, now))
-	into(&r, &v.Operations)(p.openOperations(ctx))
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
+	var tallies []failures.Tally
+	into(&r, &tallies)(p.View.GroupTallies(ctx))
+	for _, t := range tallies {
+		if t.State == failures.Ignored {
+			v.Ignored = t.Groups
+		}
+	}
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
 	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
@@ -57,7 +65,8 @@ func (p *Pages) overview(c echo.Context) error {
 func (p *Pages) failing(ctx context.Context, r *reads, queue string) (all []job.Job) {
 	for _, state := range []job.State{job.Retryable, job.Discarded} {
 		var page filter.List
-		inTime(r, &page)(p.View.Jobs(ctx, filter.Filter{Status: job.Status(state), Queue: queue}, filter.Cursor{}, failingLimit))
+		newest := filter.Filter{Status: job.Status(state), Queue: queue, Sort: filter.Newest}
+		inTime(r, &page)(p.View.Jobs(ctx, newest, filter.Cursor{}, failingLimit))
 		all = append(all, page.Jobs...)
 	}
 	slices.SortFunc(all, func(a, b job.Job) int {
@@ -89,15 +98,38 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 // letterUsage is how full the dead-letter queue is.
 func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention()}, err
+	outlook := p.View.Retention().Of(retention.DeadLetters)
+	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Outlook: outlook}, err
 }
 
-// openOperations are the operations on the overview. Previews are left out,
-// because they concern only the person who asked for them.
-func (p *Pages) openOperations(ctx context.Context) ([]operation.Operation, error) {
+// retention is the page /retention.
+func (p *Pages) retention(c echo.Context) error {
+	ctx := c.Request().Context()
+	v := queuepage.Retention{Frame: p.frame(c, "Retention", "queues"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
+	var r reads
+	into(&r, &v.Letters)(p.View.Usage(ctx, time.Now()))
+	into(&r, &v.Removals)(p.View.Removals(ctx))
+	return p.show(c, r, v.Page())
+}
+
+// underWay are the operations in the navigation and on the overview. Previews are
+// left out, because they concern only the person who asked for them. The snapshot says
+// in advance whether there are any, which spares most pages the queries.
+func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, err error) {
+	if p.View.Snapshot().Operations == 0 {
+		return nil, nil
+	}
 	all, err := p.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
-	return all[:min(len(all), openLimit)], err
+	for _, o := range all[:min(len(all), openLimit)] {
+		progress, err := p.View.QuickProgress(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		s := operationpage.Standing{Operation: o, Canary: progress.Canary}
+		shown = append(shown, templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()})
+	}
+	return shown, err
 }
 
 // fullest names the queues of the overview: those with the most jobs that have
@@ -114,12 +146,13 @@ func (p *Pages) fullest() []string {
 // are only configured.
 func (p *Pages) queues(c echo.Context) error {
 	ctx, now, all := c.Request().Context(), time.Now(), p.QueueNames()
-	v := queuepage.List{Frame: p.frame(c, "Queues", "queues"), Total: len(all)}
+	v := queuepage.List{Frame: p.frame(c, "Queues", "queues"), Total: len(all), Name: strings.TrimSpace(c.QueryParam("name"))}
 	var r reads
-	names, err := p.attention(ctx, all)
+	names, found, err := p.listed(ctx, all, v.Name)
 	if err != nil {
 		return err
 	}
+	v.Found = found
 	into(&r, &v.Queues)(p.Queues(ctx, names))
 	into(&r, &v.Held)(p.View.Held(ctx, "", heldLimit))
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
@@ -128,6 +161,19 @@ func (p *Pages) queues(c echo.Context) error {
 		v.Workers += p.Config.Workers(name)
 	}
 	return p.show(c, r, v.Page())
+}
+
+// listed are the queues that have a text in their name, case ignored, and how many do;
+// without a text those that most need attention.
+func (p *Pages) listed(ctx context.Context, all []string, text string) (names []string, found int, err error) {
+	if text == "" {
+		names, err = p.attention(ctx, all)
+		return names, len(all), err
+	}
+	names = slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		return !strings.Contains(strings.ToLower(name), strings.ToLower(text))
+	})
+	return names[:min(len(names), queuesLimit)], len(names), nil
 }
 
 // attention names the queues that somebody has to look at most: for dead letters

@@ -52,11 +52,11 @@ func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 	isJSON := json.Valid(j.Payload)
 	switch {
 	case len(edited) > job.MaxPayload:
-		return nil, wrong(fmt.Sprintf("has %d bytes, at most %d are kept", len(edited), job.MaxPayload))
+		return nil, wrong(fmt.Sprintf("has %d bytes; the maximum is %d", len(edited), job.MaxPayload))
 	case j.Type == envelope.Unread && j.Envelope != nil:
 		e, poison := envelope.Parse(edited)
 		if poison != nil {
-			return nil, wrong("is still no envelope that can be read: " + poison.Problem)
+			return nil, wrong("still cannot be read as an envelope: " + poison.Problem)
 		}
 		return &job.Body{Type: e.URN, TraceID: e.TraceID, MessageID: e.ID, Meta: e.Meta, Payload: e.Data, Envelope: edited}, nil
 	case isJSON || j.Envelope != nil:
@@ -69,7 +69,7 @@ func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 	if j.Envelope != nil {
 		given, ok := envelope.WithData(j.Envelope, edited)
 		if !ok {
-			return nil, wrong("cannot be changed: the envelope that it came in has no place for it")
+			return nil, wrong("cannot be changed, because it cannot be put back into its envelope")
 		}
 		e, poison := envelope.Parse(given)
 		if poison != nil {
@@ -123,7 +123,7 @@ func notJSON(text []byte) string {
 		return "is not JSON: " + err.Error()
 	}
 	if half := rawjson.HalfPair(text); half != "" {
-		return fmt.Sprintf("holds half of a surrogate pair, %s, which is no character", half)
+		return fmt.Sprintf("holds half of a surrogate pair, %s, which is not a character", half)
 	}
 	return ""
 }

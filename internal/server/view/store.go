@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/store/db"
 )
 
 // Job is everything about a job.
@@ -67,6 +69,35 @@ func (v *View) Count(ctx context.Context, f filter.Filter, limit int) (n int, mo
 	return v.store.Count(ctx, f, limit)
 }
 
+// Hits says of jobs of a list where they have what the filter looks for, by the
+// numbers of the jobs; nothing of a filter that looks for no text.
+func (v *View) Hits(ctx context.Context, f filter.Filter, jobs []job.Job) (map[int64]filter.Hit, error) {
+	if !f.Searches() || len(jobs) == 0 {
+		return nil, nil
+	}
+	for _, text := range []*string{&f.Error, &f.Payload, &f.Meta, &f.Text} {
+		*text = db.Unescape(*text)
+	}
+	found, err := v.store.Searched(ctx, jobs)
+	hits := make(map[int64]filter.Hit, len(found))
+	for _, j := range found {
+		j = v.HideJob(j)
+		hits[j.Seq] = filter.Hit{Error: j.Error, Excerpts: f.Excerpts(filter.Texts(db.DocumentOf(j)))}
+	}
+	return hits, err
+}
+
+// Known is the tally of a filter as far as it is counted in advance; complete when it
+// has a total.
+func (v *View) Known(ctx context.Context, f filter.Filter) (t filter.Tally, complete bool, err error) {
+	return v.store.Counters.Known(ctx, f)
+}
+
+// Tally counts the jobs of a filter by their kinds, up to a limit.
+func (v *View) Tally(ctx context.Context, f filter.Filter, limit int) (filter.Tally, error) {
+	return v.store.Tally(ctx, f, limit)
+}
+
 // Facets is what a list can be narrowed to.
 func (v *View) Facets(ctx context.Context, f filter.Filter) (filter.Facets, error) {
 	return v.store.Counters.Facets(ctx, f)
@@ -114,6 +145,11 @@ func (v *View) Restore(ctx context.Context, now time.Time, id string, run int, b
 // Cancel ends a job that has not run yet.
 func (v *View) Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return v.acted(v.store.Cancel(ctx, now, id, run, by))
+}
+
+// Reschedule moves a job that waits to another time.
+func (v *View) Reschedule(ctx context.Context, now time.Time, id string, run int, at time.Time, by audit.Actor) (job.Job, error) {
+	return v.acted(v.store.Reschedule(ctx, now, id, run, at, by))
 }
 
 // Resent writes down what became of a dead letter that was sent once more.
@@ -172,6 +208,33 @@ func (v *View) Operation(ctx context.Context, id int64) (operation.Operation, er
 	return v.changed(v.store.Operations.Get(ctx, id))
 }
 
+// causes names the operations whose scope is an error group by its class.
+func (v *View) causes(ctx context.Context, all []operation.Operation) error {
+	groups, fingerprints := make([]string, len(all)), []string{}
+	for i, o := range all {
+		if f, err := filter.Parse(o.Filter, o.Until); err == nil && f.Group != "" {
+			groups[i], fingerprints = f.Group, append(fingerprints, f.Group)
+		}
+	}
+	if len(fingerprints) == 0 {
+		return nil
+	}
+	classes, err := v.store.Groups.Classes(ctx, fingerprints)
+	for i, fingerprint := range groups {
+		all[i].Cause = v.Text(classes[fingerprint])
+	}
+	return err
+}
+
+// operations is what may be shown of operations.
+func (v *View) operations(ctx context.Context, all []operation.Operation, err error) ([]operation.Operation, error) {
+	if err != nil {
+		return nil, err
+	}
+	err = v.causes(ctx, all)
+	return each(all, v.operation), err
+}
+
 // OperationAndScope is an operation with the filter that made its scope, which is
 // the zero one when the jobs were named.
 func (v *View) OperationAndScope(ctx context.Context, id int64) (o operation.Operation, scope filter.Filter, err error) {
@@ -183,26 +246,28 @@ func (v *View) OperationAndScope(ctx context.Context, id int64) (o operation.Ope
 			err = fmt.Errorf("read the filter of operation %d: %w", id, err)
 		}
 	}
-	return v.operation(o), v.parts(scope), err
+	one := []operation.Operation{o}
+	err = cmp.Or(err, v.causes(ctx, one))
+	return v.operation(one[0]), v.parts(scope), err
 }
 
 // Operations is a page of the list of operations, the newest first.
 func (v *View) Operations(ctx context.Context, before int64, limit int) (operation.List, error) {
 	list, err := v.store.Operations.List(ctx, before, limit)
-	each(list.Operations, v.operation)
+	list.Operations, err = v.operations(ctx, list.Operations, err)
 	return list, err
 }
 
 // OpenOperations lists the operations that have not ended.
 func (v *View) OpenOperations(ctx context.Context) ([]operation.Operation, error) {
 	all, err := v.store.Operations.Unfinished(ctx)
-	return each(all, v.operation), err
+	return v.operations(ctx, all, err)
 }
 
 // GroupOperations lists the operations on the jobs of an error group.
 func (v *View) GroupOperations(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
 	all, err := v.store.Operations.OfGroup(ctx, fingerprint)
-	return each(all, v.operation), err
+	return v.operations(ctx, all, err)
 }
 
 // Items is a page of the items of an operation.

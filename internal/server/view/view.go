@@ -268,6 +268,14 @@ func (v *View) Usage(ctx context.Context, now time.Time) (retention.Usage, error
 	return v.store.LetterUsage(ctx, now)
 }
 
+// Retention is the newest forecast of what retention will remove.
+func (v *View) Retention() retention.Forecast { return v.store.Retention() }
+
+// Removals is what retention removed since the beginning.
+func (v *View) Removals(ctx context.Context) ([]retention.Removal, error) {
+	return v.store.Removals(ctx)
+}
+
 // Paused says since when a queue is paused, and by whom.
 func (v *View) Paused(ctx context.Context, queue string) (at time.Time, by string, err error) {
 	return v.store.Paused(ctx, queue)

@@ -148,6 +148,9 @@ func calls() map[string]func(*world, context.Context) []any {
 		"WholeJobs": func(w *world, ctx context.Context) []any {
 			return all(w.view.WholeJobs(ctx, filter.Filter{}, filter.Cursor{}, 9))
 		},
+		"Hits": func(w *world, ctx context.Context) []any {
+			return all(w.view.Hits(ctx, filter.Filter{Text: "it failed", Payload: `"`}, []job.Job{w.original(), w.refusedJob(ctx)}))
+		},
 		"Recent":  func(w *world, ctx context.Context) []any { return all(w.view.Recent(ctx, "mail.send", 9)) },
 		"Letters": func(w *world, ctx context.Context) []any { return all(w.letters(ctx)) },
 		"Problems": func(w *world, ctx context.Context) []any {
@@ -159,8 +162,11 @@ func calls() map[string]func(*world, context.Context) []any {
 		"Enqueue":  func(w *world, ctx context.Context) []any { return all(w.view.Enqueue(ctx, w.now, []job.Job{w.job()})) },
 		"Replay":   func(w *world, ctx context.Context) []any { return all(w.view.Replay(ctx, w.now, w.dead, 1, by)) },
 		"Discard":  func(w *world, ctx context.Context) []any { return all(w.view.Discard(ctx, w.now, w.dead, 1, by)) },
-		"Cancel":   func(w *world, ctx context.Context) []any { return all(w.view.Cancel(ctx, w.now, w.dead, 1, by)) },
-		"Restore":  func(w *world, ctx context.Context) []any { return all(w.view.Restore(ctx, w.now, w.dead, 1, by)) },
+		"Reschedule": func(w *world, ctx context.Context) []any {
+			return all(w.view.Reschedule(ctx, w.now, w.dead, 1, w.now, by))
+		},
+		"Cancel":  func(w *world, ctx context.Context) []any { return all(w.view.Cancel(ctx, w.now, w.dead, 1, by)) },
+		"Restore": func(w *world, ctx context.Context) []any { return all(w.view.Restore(ctx, w.now, w.dead, 1, by)) },
 		"Resent": func(w *world, ctx context.Context) []any {
 			return all(w.view.Resent(ctx, w.now, w.refused, 1, job.Delivery{}, by))
 		},
@@ -368,7 +374,7 @@ func TestView_EveryTellingMethodIsCalled(t *testing.T) {
 	looked := 0
 	for i := range of.NumMethod() {
 		m := of.Method(i)
-		tells := slices.Contains([]string{"Problems", "Text"}, m.Name)
+		tells := slices.Contains([]string{"Problems", "Text", "Hits"}, m.Name)
 		for k := range m.Type.NumOut() {
 			tells = tells || telling(m.Type.Out(k), map[reflect.Type]bool{})
 		}

@@ -19,6 +19,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/retention"
 	"redrive/internal/rules"
 	"redrive/internal/server/view"
 	"redrive/internal/wire"
@@ -200,28 +201,29 @@ type Kind struct {
 // The kinds of errors.
 var (
 	Malformed     = Kind{"malformed", http.StatusBadRequest, "This request cannot be read"}
-	BadParameter  = Kind{"invalid_parameter", http.StatusBadRequest, "This address is not right"} // in the address
+	BadParameter  = Kind{"invalid_parameter", http.StatusBadRequest, "Invalid address"} // in the address
 	CrossOrigin   = Kind{"cross_origin", http.StatusForbidden, "Refused: the request came from another site"}
 	UnknownCaller = Kind{"unauthorized", http.StatusUnauthorized, "Log in first"}
 	UnknownLogin  = Kind{"wrong_login", http.StatusUnauthorized, "Log in first"}
 	Forbidden     = Kind{"forbidden", http.StatusForbidden, "Your role does not allow this"}
 	TooMany       = Kind{"too_many", http.StatusTooManyRequests, "Your address has reached a limit"}
-	NotFound      = Kind{"not_found", http.StatusNotFound, "Nothing is here"}
-	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "This cannot be done here"}
-	Conflict      = Kind{"conflict", http.StatusConflict, "This cannot be done as things stand"}
-	KeyReused     = Kind{"key_reused", http.StatusConflict, "This key was used for something else"}
-	TooLarge      = Kind{"too_large", http.StatusRequestEntityTooLarge, "This is too large"}
-	MediaType     = Kind{"unsupported_media_type", http.StatusUnsupportedMediaType, "This kind of content is not accepted"}
-	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Not known under this name"}
-	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "A value is not right"} // in the body
-	QueuesFull    = Kind{"too_many_queues", http.StatusUnprocessableEntity, "There are too many queues"}
+	NotFound      = Kind{"not_found", http.StatusNotFound, "Not found"}
+	removed       = Kind{"removed", http.StatusGone, "This job was removed"}
+	WrongMethod   = Kind{"method_not_allowed", http.StatusMethodNotAllowed, "Method not allowed"}
+	Conflict      = Kind{"conflict", http.StatusConflict, "Not possible in the current state"}
+	KeyReused     = Kind{"key_reused", http.StatusConflict, "Idempotency key already used"}
+	TooLarge      = Kind{"too_large", http.StatusRequestEntityTooLarge, "Request too large"}
+	MediaType     = Kind{"unsupported_media_type", http.StatusUnsupportedMediaType, "Unsupported content type"}
+	WrongHost     = Kind{"wrong_host", http.StatusMisdirectedRequest, "Unknown host name"}
+	InvalidValue  = Kind{"invalid_value", http.StatusUnprocessableEntity, "Invalid value"} // in the body
+	QueuesFull    = Kind{"too_many_queues", http.StatusUnprocessableEntity, "Too many queues"}
 	Refused       = Kind{"refused_by_rule", http.StatusUnprocessableEntity, "Refused by a rule"}
 	ResendRefused = Kind{"dead_letter_refused", http.StatusConflict, "The dead letter was refused again"}
 	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
 	Busy          = Kind{"busy", http.StatusServiceUnavailable, "The database is busy"}
-	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too much at once"}
+	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too many requests at once"}
 	TooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
-	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database can only be read"}
+	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database is read-only"}
 	Unsafe        = Kind{"storage_unsafe", http.StatusServiceUnavailable, "The database files are not safe to use"}
 	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
 	Corrupt       = Kind{"storage_damaged", http.StatusServiceUnavailable, "The database is damaged"}
@@ -265,6 +267,7 @@ func Describe(err error) *Failure {
 		routed *echo.HTTPError
 		no     *access.Refusal
 		full   *queues.Full
+		gone   *retention.Removed
 	)
 	advice := func(otherwise string) string { return cmp.Or(view.Advice(err), otherwise) }
 	switch {
@@ -281,13 +284,15 @@ func Describe(err error) *Failure {
 	case errors.As(err, &large):
 		return Fail(TooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit))
 	case errors.As(err, &routed) && routed.Code == http.StatusNotFound:
-		return Fail(NotFound, "there is nothing at this address")
+		return Fail(NotFound, "nothing exists at this address")
 	case errors.As(err, &routed) && routed.Code == http.StatusMethodNotAllowed:
 		return Fail(WrongMethod, "this address does not accept this method")
 	case errors.As(err, &no):
 		return Fail(Conflict, no.Problem)
 	case errors.Is(err, access.ErrUnknown):
 		return Fail(NotFound, "there is no such user or token; it may have been removed")
+	case errors.As(err, &gone):
+		return Fail(removed, gone.Error())
 	case errors.Is(err, job.ErrNotFound):
 		return Fail(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
 	case errors.Is(err, job.ErrOverloaded):
@@ -295,21 +300,21 @@ func Describe(err error) *Failure {
 	case errors.Is(err, job.ErrStarved):
 		return Fail(Busy, advice("the database lacks memory or file descriptors; try again")+"; nothing was changed")
 	case errors.Is(err, job.ErrBusy):
-		return Fail(Busy, "another process keeps the database busy; nothing was changed, try again")
+		return Fail(Busy, "another process is keeping the database busy; nothing was changed, try again")
 	case errors.Is(err, job.ErrStorageFull):
 		return Fail(StorageFull, advice("the disk is full; make room and try again")+"; nothing was changed")
 	case errors.Is(err, job.ErrReadOnly):
-		return Fail(ReadOnly, advice("the database file can only be read")+"; nothing was changed")
+		return Fail(ReadOnly, advice("the database file is read-only")+"; nothing was changed")
 	case errors.Is(err, job.ErrUnsafe):
 		return Fail(Unsafe, advice("the database files are not safe to use")+"; nothing was changed")
 	case errors.Is(err, job.ErrCorrupt):
 		return Fail(Corrupt, advice("the database file is damaged; restore a backup"))
 	case errors.Is(err, job.ErrBroken):
-		return Fail(Broken, advice("the database failed and the program must be started again")+"; look there whether this was done")
+		return Fail(Broken, advice("the database failed; restart the dashboard")+"; then check whether this change was made")
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(TooSlow, "no answer in time")
 	}
-	return Fail(Unexpected, "it was our fault, and the log says more")
+	return Fail(Unexpected, "internal error; the log has details")
 }
 
 // RefusedBy is the answer about a job that a rule refused; path is where the job

@@ -202,7 +202,7 @@ func queryOf(values url.Values, only job.Status, row string) (f filter.Filter, a
 	f, after, wrong = Query(values)
 	if f.Status != "" && f.Status != only {
 		wrong = append(wrong, &invalid.Error{Field: "q", Problem: fmt.Sprintf(
-			"state: every row here is a %s; look for %s jobs in the list of jobs", row, f.Status)})
+			"state: this list has only %ss; look for %s jobs in the list of jobs", row, f.Status)})
 	}
 	f.Status = only
 	return f, after, wrong
@@ -262,7 +262,7 @@ func paramTime(c echo.Context, name string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, &invalid.Error{Field: name, Problem: fmt.Sprintf("%q is not a time as 2026-03-12T14:02:11Z", clip.Text(text, 64))}
+		return at, &invalid.Error{Field: name, Problem: fmt.Sprintf("%q is not a time such as 2026-03-12T14:02:11Z", clip.Text(text, 64))}
 	}
 	return at.UTC(), nil
 }

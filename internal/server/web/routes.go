@@ -110,7 +110,7 @@ func checkQuery(u *url.URL, parameters []string, page bool) error {
 		case !slices.Contains(parameters, name):
 			return FailIn(BadParameter, clip.Text(name, 64), unknown(parameters))
 		case len(values[name]) > 1:
-			return FailIn(BadParameter, name, "this parameter is given twice; give it once")
+			return FailIn(BadParameter, name, "this parameter appears twice; send it once")
 		}
 	}
 	return nil

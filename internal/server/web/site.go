@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
@@ -53,6 +54,9 @@ type Engine struct {
 	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
 	Notify  func()                                  // says that an operation was made or changed
 
+	// Reload reads the configuration again, and names the sections that changed and
+	// those that need a restart. When the file is wrong, nothing changes.
+	Reload func(context.Context) (changed, restart []string, err error)
 	// Shortages counts what had run out, and what met it.
 	Shortages func() map[job.Resource]job.Shortages
 	// Deliver sends a dead letter that was refused once more.
@@ -334,17 +338,24 @@ func CallerOf(c echo.Context) Caller {
 	return who
 }
 
-// Actor is the caller as the audit log names them. Without a login that is the
-// way in and the address.
+// Actor is the caller as the audit log names them.
 func Actor(c echo.Context) audit.Actor {
 	who := CallerOf(c)
 	by := audit.Actor{Name: who.Name, Address: c.RealIP(), Open: who.Means == ByOpenness}
 	if by.Name == "" {
-		through := "api"
-		if IsForm(c) {
-			through = "dashboard"
-		}
-		by.Name = through + " at " + by.Address
+		by.Name = unnamed(by.Address, IsForm(c))
 	}
 	return by
+}
+
+// unnamed is what the audit log calls somebody without a name, by the address and
+// by whether a page sent the request or a program.
+func unnamed(address string, page bool) string {
+	kind := "unknown user"
+	if ip, err := netip.ParseAddr(address); !page {
+		kind = "API client"
+	} else if err == nil && ip.Unmap().IsLoopback() {
+		kind = "local user"
+	}
+	return kind + " (" + address + ")"
 }

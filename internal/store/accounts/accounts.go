@@ -106,7 +106,7 @@ func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
 	}
 	guarded, err := isGuarded(t)
 	if err == nil && guarded {
-		err = access.Refuse("somebody was added meanwhile, and now everybody logs in: do so, and try again")
+		err = access.Refuse("a user or token was added in the meantime, so a login is now required; log in and try again")
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (b *Book) keepAdmin(t *db.Tx, u access.User) error {
 	}
 	others, err := b.admins(t, u.Name)
 	if err == nil && others == 0 {
-		err = access.Refuse("%s is the last admin: make somebody else one first", u.Name)
+		err = access.Refuse("%s is the last admin; make someone else an admin first", u.Name)
 	}
 	return err
 }

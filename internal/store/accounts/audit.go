@@ -73,7 +73,7 @@ func Verify(src db.Source) (n int64, err error) {
 				return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: "is missing"}
 			}
 			if !bytes.Equal(e.Hash, chained(last.hash, e)) {
-				return last.seq, &audit.Broken{Seq: e.Seq, Problem: "is not as it was written"}
+				return last.seq, &audit.Broken{Seq: e.Seq, Problem: "was changed"}
 			}
 			last = head{e.Seq, e.Hash}
 		}
@@ -83,7 +83,7 @@ func Verify(src db.Source) (n int64, err error) {
 	}
 	switch {
 	case last.seq < top.seq:
-		return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: fmt.Sprintf("is missing, with every later one: the log had %d", top.seq)}
+		return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: fmt.Sprintf("and all later entries are missing: the log had %d", top.seq)}
 	case last.seq != top.seq || last.seq > 0 && !bytes.Equal(last.hash, top.hash):
 		return last.seq, &audit.Broken{Seq: last.seq, Problem: "was not written by this program"}
 	}
@@ -105,6 +105,7 @@ func (b *Book) Log(t *db.Tx, entries ...audit.Entry) error {
 		}
 		b.headNow = head{e.Seq, e.Hash}
 		t.Wrote()
+		t.Touch()
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (b *Book) CreateToken(ctx context.Context, now time.Time, n access.Token, b
 			return e, err
 		}
 		if by.Open && n.Role != access.Admin {
-			return e, access.Refuse("there is no admin yet, and from the first token on everybody logs in: " +
+			return e, access.Refuse("there is no admin yet, and the first token makes a login required: " +
 				"add an admin first (dashboard user add NAME --role admin)")
 		}
 		if taken, err := b.liveToken(t, now, n.Name); err != nil {

@@ -56,9 +56,9 @@ type RunResumer interface {
 	RunsResumed(t *db.Tx, runs string) error
 }
 
-// Remover hears that jobs, named by a JSON array of their numbers, are removed.
+// Remover hears that jobs are removed.
 type Remover interface {
-	Removed(t *db.Tx, seqs string) error
+	Removed(t *db.Tx, jobs []job.Job) error
 }
 
 // Log is the audit log, to which an act is written in its own transaction.
@@ -114,8 +114,8 @@ func (b *Books) RunsResumed(t *db.Tx, runs string) error {
 }
 
 // Removed tells the books that jobs are removed.
-func (b *Books) Removed(t *db.Tx, seqs string) error {
-	return each(b.removers, func(book Remover) error { return book.Removed(t, seqs) })
+func (b *Books) Removed(t *db.Tx, jobs []job.Job) error {
+	return each(b.removers, func(book Remover) error { return book.Removed(t, jobs) })
 }
 
 func each[T any](all []T, tell func(T) error) error {

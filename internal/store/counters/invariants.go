@@ -15,30 +15,32 @@ func (*Book) Invariants() []db.Invariant {
 		typ   = `CASE WHEN type IN (SELECT name FROM labels WHERE kind = 'type') THEN type ELSE 'other' END`
 	)
 	return []db.Invariant{
-		{What: "jobs by state are counted right", Query: differing("queue || ' ' || status", "queue, status",
+		{What: "counts of jobs by queue and state match the jobs", Query: differing("queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
 			`SELECT queue, state AS status, 0, count(*) FROM jobs GROUP BY queue, state`)},
-		{What: "jobs by view are counted right", Query: differing("queue || ' ' || status", "queue, status",
+		{What: "counts of dead letters, trash and held jobs match the jobs", Query: differing("queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
 			`SELECT queue, CASE letter WHEN 'stored' THEN 'dead_letter' WHEN 'refused' THEN 'dlq_failed' ELSE 'trashed' END, 0, count(*)
 				FROM jobs WHERE letter <> '' GROUP BY 1, 2`,
 			`SELECT queue, 'held', 0, count(*) FROM jobs WHERE held = 1 GROUP BY queue`)},
-		{What: "jobs without a handler are counted right, by queue and type", Query: differing("queue || ' ' || type", "queue, type",
+		{What: "counts of jobs without a handler by queue and type match the jobs", Query: differing("queue || ' ' || type", "queue, type",
 			`SELECT queue, type, n, 0 FROM held`,
 			`SELECT queue, type, 0, count(*) FROM jobs WHERE held = 1 GROUP BY queue, type`)},
-		{What: "open dead letters are counted right, by queue, type and reason", Query: differing(
+		{What: "counts of open dead letters by queue, type and reason match the jobs", Query: differing(
 			"queue || ' ' || type || ' ' || reason", "queue, type, reason",
 			`SELECT queue, type, reason, n, 0 FROM reasons`,
 			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM jobs WHERE letter = 'stored' GROUP BY 1, 2, 3`)},
-		{What: "what is counted adds up", Query: `SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
-		{What: "completed jobs are in the counters", Query: `SELECT 'completed (' || there || ' there, ' || counted || ' counted)' AS id FROM (
+		{What: "failed attempts are either retried or permanent", Query: `
+			SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
+		{What: "the counters include every completed job", Query: `
+			SELECT 'completed (counted ' || counted || ', found ' || there || ')' AS id FROM (
 			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,
 				(SELECT coalesce(sum(succeeded), 0) FROM counters) AS counted) WHERE there > counted`},
-		{What: "what is counted by the minute is in the counters", Query: `SELECT type AS id FROM (
+		{What: "the counters include the counts per minute", Query: `SELECT type AS id FROM (
 			SELECT type, sum(succeeded) AS s, sum(failed) AS f, sum(replayed) AS r, sum(dlq_failed) AS d FROM minutes GROUP BY type) AS m
 			WHERE NOT EXISTS (SELECT 1 FROM counters AS c WHERE c.type = m.type GROUP BY c.type
 				HAVING sum(succeeded) >= s AND sum(failed) >= f AND sum(replayed) >= r AND sum(dlq_failed) >= d)`},
-		{What: "nothing is counted under a name that is not kept", Query: fmt.Sprintf(`
+		{What: "counts are kept only for known queues and types", Query: fmt.Sprintf(`
 			SELECT 'queues' AS id FROM labels WHERE kind = 'queue' GROUP BY kind HAVING count(*) > %d
 			UNION ALL SELECT 'queue ' || queue FROM (SELECT queue FROM counters UNION SELECT queue FROM reasons WHERE n <> 0)
 				WHERE queue NOT IN ('', 'other') AND queue NOT IN (SELECT name FROM labels WHERE kind = 'queue')
@@ -52,6 +54,6 @@ func (*Book) Invariants() []db.Invariant {
 // gives what is counted, the others what is there. The ids say how many of both.
 func differing(id, key, counted string, there ...string) string {
 	return `WITH counts (` + key + `, counted, there) AS (` + strings.Join(append([]string{counted}, there...), ` UNION ALL `) +
-		`) SELECT ` + id + ` || ' (' || sum(counted) || ' counted, ' || sum(there) || ' there)' AS id FROM counts
+		`) SELECT ` + id + ` || ' (counted ' || sum(counted) || ', found ' || sum(there) || ')' AS id FROM counts
 		GROUP BY ` + key + ` HAVING sum(counted) <> sum(there)`
 }

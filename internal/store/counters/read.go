@@ -209,7 +209,7 @@ func (b *Book) DepthsByLabel() map[string]job.Depths {
 func (b *Book) Reasons(context.Context) ([]filter.ReasonCount, error) {
 	counts := map[retry.Reason]int64{}
 	b.eachLetter(func(k letterKey, n int64) { counts[k.reason] += n })
-	return reasonCounts(counts), nil
+	return filter.ReasonCounts(counts), nil
 }
 
 // maxFacets is how many queues are counted for a list.
@@ -222,7 +222,7 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
 		b.eachQueue(f.Status, func(queue string, n int64) { queues[queue] += n })
-		all := nameCounts(queues)
+		all := filter.NameCounts(queues)
 		top := all[:min(len(all), maxFacets)]
 		if n := queues[f.Queue]; n > 0 && !slices.ContainsFunc(top, func(c filter.NameCount) bool { return c.Name == f.Queue }) {
 			top = append(top[:len(top)-1], filter.NameCount{Name: f.Queue, Count: n})
@@ -243,7 +243,48 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 			types[k.typ] += n
 		}
 	})
-	return filter.Facets{Reasons: reasonCounts(reasons), Queues: nameCounts(queues), Types: nameCounts(types)}, nil
+	return filter.Facets{Reasons: filter.ReasonCounts(reasons), Queues: filter.NameCounts(queues), Types: filter.NameCounts(types)}, nil
+}
+
+// Known is the tally of a filter as far as it can be told from memory. complete
+// reports whether it has a total; it has states when the filter says nothing beside
+// its status and a queue.
+func (b *Book) Known(ctx context.Context, f filter.Filter) (t filter.Tally, complete bool, err error) {
+	if t.Facets, err = b.Facets(ctx, f); err != nil {
+		return t, false, err
+	}
+	f.Sort = ""
+	switch f {
+	case filter.Filter{Status: f.Status, Queue: f.Queue}:
+		t.Whole, t.States = true, b.states(f.Queue)
+		t.Total = t.States[f.Status]
+		if f.Status == "" {
+			t.Total = t.States.Jobs()
+		}
+		return t, true, nil
+	case filter.Filter{Status: job.StatusDeadLetter, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
+		t.Whole = true
+		for _, r := range t.Facets.Reasons {
+			if f.Reason == "" || f.Reason == r.Reason {
+				t.Total += r.Count
+			}
+		}
+		return t, true, nil
+	}
+	return t, false, nil
+}
+
+// states counts the jobs of a queue, or of all, by status.
+func (b *Book) states(queue string) job.Depths {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	all := job.Depths{}
+	for k, n := range b.queued {
+		if queue == "" || k.queue == queue {
+			all[k.status] += n
+		}
+	}
+	return all
 }
 
 // NoLetters reports whether no open dead letter has the filter's queue, type and
@@ -291,25 +332,4 @@ func (b *Book) eachQueue(status job.Status, each func(queue string, n int64)) {
 			each(k.queue, n)
 		}
 	}
-}
-
-func reasonCounts(counts map[retry.Reason]int64) []filter.ReasonCount {
-	return mostFirst(counts, func(reason retry.Reason, n int64) filter.ReasonCount {
-		return filter.ReasonCount{Reason: reason, Count: n}
-	})
-}
-
-func nameCounts(counts map[string]int64) []filter.NameCount {
-	return mostFirst(counts, func(name string, n int64) filter.NameCount { return filter.NameCount{Name: name, Count: n} })
-}
-
-// mostFirst lists counts, the most frequent first.
-func mostFirst[K cmp.Ordered, C any](counts map[K]int64, count func(K, int64) C) []C {
-	var all []C
-	for _, k := range slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	}) {
-		all = append(all, count(k, counts[k]))
-	}
-	return all
 }

@@ -66,11 +66,15 @@ type Engine interface {
 	// Check looks whether the files of the database are still where they were when
 	// it was opened. It costs little; every transaction begins with it.
 	Check() error
+	// Room reports whether the disk has room for so many bytes more: an error whose
+	// kind is job.ErrStorageFull where it has not. It costs as much as to write them.
+	Room(bytes int) error
 	// Committed notes a commit of roughly so many rows.
 	Committed(rows int)
 	// Announce leaves word of where this process answers requests, for other
-	// programs that find the database in use.
-	Announce(url string) error
+	// programs that find the database in use. The key proves to it that a program
+	// belongs to the user who runs it: nobody else must be able to read it.
+	Announce(url, key string) error
 	Close() error
 }
 
@@ -163,7 +167,7 @@ func (i Invariant) Examine(src Source) Finding {
 	case err != nil:
 		problem = err.Error()
 	case n > 0:
-		problem = fmt.Sprintf("%d do not, the first is %s", n, first)
+		problem = fmt.Sprintf("exceptions: %d, the first is %s", n, first)
 	}
 	return Finding{i.What, problem}
 }

@@ -34,23 +34,23 @@ func (e *FileError) Unwrap() []error { return []error{e.Kind, e.Err} }
 func (e *FileError) Advice() string {
 	switch e.Kind {
 	case job.ErrBusy:
-		return fmt.Sprintf("another process keeps the database %s busy; try again", e.Path)
+		return fmt.Sprintf("another process is keeping the database %s busy; try again", e.Path)
 	case job.ErrStarved:
-		return fmt.Sprintf("the database %s could open no further file or was given no memory; raise the limits of this process, "+
-			"and writing starts again by itself", e.Path)
+		return fmt.Sprintf("the database %s could not open another file or allocate memory; raise the limits of this process, "+
+			"and writing resumes automatically", e.Path)
 	case job.ErrStorageFull:
-		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing starts again by itself", e.Path)
+		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing resumes automatically", e.Path)
 	case job.ErrReadOnly:
-		return fmt.Sprintf("the database file %s can only be read; make it writable for the user of this program, "+
-			"then start the program again", e.Path)
+		return fmt.Sprintf("the database file %s is read-only; make it writable for the user of this program, "+
+			"then restart the program", e.Path)
 	case job.ErrUnsafe:
 		return e.Err.Error()
 	case job.ErrCorrupt:
 		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
 			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
 	}
-	return fmt.Sprintf("the database file %s failed, and whether the last writes were done is open; look after the disk, "+
-		"then start the program again", e.Path)
+	return fmt.Sprintf("the database file %s failed, and the last writes may be lost; check the disk, "+
+		"then restart the program", e.Path)
 }
 
 // LockedError says that another process works on the database.
@@ -58,6 +58,7 @@ type LockedError struct {
 	Path string // the database
 	PID  int    // the holder; 0 when it could not be told
 	URL  string // where it answers requests, as it announced; may be empty
+	Key  string // what it takes for the word of its own user; may be empty
 }
 
 func (e *LockedError) Error() string {
@@ -106,7 +107,7 @@ func (h *Health) Report(err error) error {
 		h.log.Error("The database failed. No more writes.", "path", file.Path, "error", file)
 	case before == nil || before.Advice() != file.Advice():
 		h.remember(file, before)
-		h.log.Warn("The database cannot be written. It is tried again every second.", "path", file.Path, "error", file)
+		h.log.Warn("The database cannot be written. Redrive tries again every second.", "path", file.Path, "error", file)
 	}
 	return err
 }

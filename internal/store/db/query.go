@@ -267,7 +267,7 @@ type field[T any] struct {
 func (f field[T]) Scan(value any) error {
 	n, ok := value.(int64)
 	if !ok {
-		return fmt.Errorf("%v is no number", value)
+		return fmt.Errorf("%v is not a number", value)
 	}
 	*f.to = f.from(n)
 	return nil

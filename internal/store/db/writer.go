@@ -111,6 +111,7 @@ type Writer struct {
 	health       *Health
 	o            Options
 	participants []Participant
+	unplaced     int // bytes of the largest operation that found no room on the disk; of who has set busy
 
 	mu       sync.Mutex
 	waiting  []*op
@@ -173,8 +174,14 @@ func (w *Writer) prove(t *Tx) error {
 	return w.o.Probe(t)
 }
 
-// probe does so for who has the connection.
-func (w *Writer) probe() error { return w.commit([]*op{{do: w.prove}}) }
+// probe does so for who has the connection. Room for a small write is not the end
+// of the trouble for somebody whose job did not fit.
+func (w *Writer) probe() error {
+	if w.unplaced > 0 && w.engine.Room(w.unplaced) == nil {
+		w.unplaced = 0
+	}
+	return w.commit([]*op{{do: w.prove}})
+}
 
 // admit lets an operation lead, or puts it into the queue. One that finds nobody at
 // work leads: to wake the loop and to be woken by it would take a quarter of the
@@ -372,15 +379,20 @@ func (w *Writer) commit(batch []*op) error {
 	}
 	if err != nil {
 		err = w.report(errors.Join(err, w.conn.Rollback(err)))
+		if len(batch) == 1 && errors.Is(err, job.ErrStorageFull) {
+			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
+		}
 		w.begin() // what it gathered is forgotten
 		return err
 	}
-	if t.wrote {
-		w.health.wrote()
-	}
-	rows := t.grew
+	rows, bytes := t.grew, 0
 	for _, o := range batch {
 		rows += o.size.Rows
+		bytes += o.size.Bytes
+	}
+	if t.wrote && bytes >= w.unplaced {
+		w.unplaced = 0
+		w.health.wrote()
 	}
 	w.engine.Committed(rows)
 	for _, p := range w.participants {

@@ -138,7 +138,7 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 	if len(b.known)+b.added >= b.most {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup,
-			Message: "whatever was new when there were as many error groups as there may be",
+			Message: "new causes that came after the limit of error groups was reached",
 		}
 		if typ = ""; b.group(c.Fingerprint) != nil {
 			return b.group(c.Fingerprint), nil
@@ -249,15 +249,22 @@ func (b *Book) Of(_ context.Context, letters []filter.LetterRow) (map[int64]fail
 	return all, nil
 }
 
+// Classes returns the error classes of groups, by their fingerprints.
+func (b *Book) Classes(ctx context.Context, fingerprints []string) (map[string]string, error) {
+	const query = `SELECT fingerprint, class FROM groups WHERE fingerprint IN (SELECT value FROM json_each($1))`
+	all, err := db.Map[string, string](b.reader.In(ctx), query, db.Rows(fingerprints))
+	return all, db.Wrap(err, "read the classes of error groups")
+}
+
 // Invariants are what holds after every commit.
 func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
-		{What: "the jobs of error groups are counted right", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
+		{What: "counts of error groups match their jobs", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
 				SELECT group_id, sum(letter IN ('stored', 'refused')) AS lie,
 					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
 				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
 			WHERE dead <> coalesce(lie, 0) OR retrying <> coalesce(wait, 0)`},
-		{What: "jobs belong to error groups that are there",
+		{What: "the error group of each job exists",
 			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
 	}
 }

@@ -130,7 +130,7 @@ func entry(o operation.Operation, action string, now time.Time, by audit.Actor) 
 // changed counts the operations that are under way, and notes that one changed.
 func (b *Book) changed(t *db.Tx, was, is operation.State) {
 	underWay := func(s operation.State) int64 {
-		if s == operation.Collecting || s == operation.Running {
+		if s == operation.Collecting || s == operation.Running || s == operation.Paused {
 			return 1
 		}
 		return 0

@@ -191,7 +191,7 @@ func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 	return b.start(t, o, o.Pace, now, by)
 }
 
-// Items returns a page of an operation's items in the order of work, from the
+// Items returns a page of an operation's items in processing order, from the
 // one after the number on, each with its job as it is now.
 func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)

@@ -53,7 +53,7 @@ type Book struct {
 	acts     Acts
 	index    Index
 
-	underWay int64 // operations that collect or run, as of the last commit
+	underWay int64 // operations that collect, run or are paused, as of the last commit
 	delta    int64 // of the transaction that is under way
 }
 
@@ -65,12 +65,12 @@ func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book
 // Load counts the operations that are under way.
 func (b *Book) Load(src db.Source) (err error) {
 	const query = `SELECT count(*) FROM operations
-		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state IN ('collecting', 'running')`
+		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state <> 'preview'`
 	b.underWay, err = db.Value[int64](src, query)
 	return db.Wrap(err, "count the operations")
 }
 
-// UnderWay is how many operations collect or run, as of the last commit. Only
+// UnderWay is how many operations collect, run or are paused, as of the last commit. Only
 // code that the writer runs may call it.
 func (b *Book) UnderWay() int64 { return b.underWay }
 
@@ -146,7 +146,8 @@ const groupOperations = 10
 
 // OfGroup returns the newest operations whose filter names the error group.
 func (b *Book) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
-	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || filter || ' ') LIKE $1 ESCAPE '\' ORDER BY id DESC LIMIT $2 + 0`
+	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || replace(filter, ',', ' group:') || ' ') LIKE $1 ESCAPE '\'
+		ORDER BY id DESC LIMIT $2 + 0`
 	return list(b.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
 }
 
@@ -177,12 +178,12 @@ func (b *Book) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 // Invariants are what holds after every commit.
 func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
-		{What: "operations add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
-		{What: "operations count their items right", Query: miscounted},
-		{What: "operations have worked through what is before their position", Query: `SELECT id FROM operations AS o WHERE EXISTS (
+		{What: "totals of operations add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
+		{What: "counts of operations match their items", Query: miscounted},
+		{What: "operations have processed every item before their position", Query: `SELECT id FROM operations AS o WHERE EXISTS (
 			SELECT 1 FROM operation_items AS i WHERE i.operation_id = o.id AND (i.n <= o.position) = (i.state = 'pending')
 				AND i.state IN ('pending', 'done'))`},
-		{What: "operations know when their items were done", Query: `SELECT id FROM operations
+		{What: "rates of operations match their items", Query: `SELECT id FROM operations
 			WHERE done <> (SELECT coalesce(sum(n), 0) FROM operation_pace WHERE operation_id = operations.id)`},
 	}
 }

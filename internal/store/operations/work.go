@@ -79,7 +79,7 @@ func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) 
 	return o, worked, err
 }
 
-// nextItems reads pending items in the order of work.
+// nextItems reads pending items in processing order.
 func (b *Book) nextItems(t *db.Tx, o operation.Operation, n int) ([]workItem, error) {
 	const query = `SELECT n, job_seq, run FROM operation_items
 		WHERE operation_id = $1 AND n > $2 AND state = 'pending' ORDER BY n LIMIT $3 + 0`
@@ -177,7 +177,7 @@ func (b *Book) worked(t *db.Tx, o operation.Operation, now time.Time) (operation
 	}
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
 		o.CanaryAt = now
-		why := fmt.Sprintf("the canary of %d is out; see what becomes of it, then resume", o.Pace.Canary)
+		why := fmt.Sprintf("the canary of %d is enqueued", o.Pace.Canary)
 		return b.pause(t, o, why, now, audit.Actor{Name: "the canary"})
 	}
 	return o, b.save(t, operation.Running, o)
@@ -193,7 +193,7 @@ func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) 
 	if err != nil || ended < operation.GuardLeast || 2*same <= ended {
 		return "", err
 	}
-	return fmt.Sprintf("%d of the last %d replays failed for good again as before", same, ended), nil
+	return fmt.Sprintf("%d of the last %d replays failed permanently with the same error", same, ended), nil
 }
 
 // guardSees counts the replays that ended last, and those of them that failed
@@ -268,7 +268,7 @@ func unfit(code operation.Skip, j job.Job, run int) string {
 	case operation.SkipNoRun:
 		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
 	case operation.Skip(job.StatusTrashed):
-		return "discarded, it lies in the trash"
+		return "discarded, in the trash"
 	case operation.Skip(job.Completed):
 		return fmt.Sprintf("run %d succeeded", j.Run)
 	}

@@ -4,14 +4,18 @@
 package rows
 
 import (
+	"cmp"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/store/db"
 )
@@ -204,14 +208,33 @@ func (p *Policies) Complete(src db.Source, found Found, err error) ([]job.Job, e
 	return found.Jobs, err
 }
 
-// ByID returns a whole job, or job.ErrNotFound.
+// ByID returns a whole job, or job.ErrNotFound: a *retention.Removed when it is
+// known that retention removed the job.
 func (p *Policies) ByID(src db.Source, id string) (job.Job, error) {
 	const query = Whole + ` WHERE id = $1`
 	j, err := One(p.Whole(src, query, id))
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w with the id %s", job.ErrNotFound, clip.Text(id, 64))
+		err = missing(src, id)
 	}
 	return j, err
+}
+
+// IDBytes is a job's id, a UUID, in 16 bytes.
+func IDBytes(id string) []byte {
+	bytes, _ := hex.DecodeString(strings.ReplaceAll(id, "-", "")) // what is no UUID is no job's id
+	return bytes
+}
+
+// missing says what is known of a job that is not there.
+func missing(src db.Source, id string) error {
+	const query = `SELECT kind, enqueued_at, removed_at, until FROM removed_jobs WHERE id = $1`
+	r, until := &retention.Removed{ID: id}, time.Time{}
+	fields := []any{(*string)(&r.Kind), db.Time(&r.EnqueuedAt), db.Time(&r.RemovedAt), db.Time(&until)}
+	found, err := db.Row(src, query, fields, IDBytes(id))
+	if r.Kept = until.Sub(r.RemovedAt); found || err != nil {
+		return cmp.Or(err, error(r))
+	}
+	return fmt.Errorf("%w with the id %s", job.ErrNotFound, clip.Text(id, 64))
 }
 
 // One is the only job that a query found, or sql.ErrNoRows.

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -59,8 +60,13 @@ func match(where *db.Where, f filter.Filter, changed string) {
 	if f.ID != "" {
 		where.Add("j.id >= %s AND j.id < %s", f.ID, f.ID+"~") // '~' follows everything in an id
 	}
-	if f.Group != "" {
+	switch groups := f.Groups(); len(groups) {
+	case 0:
+	case 1:
 		where.Add("j.group_id <> 0 AND j.group_id = (SELECT id FROM groups WHERE fingerprint = %s)", f.Group)
+	default:
+		const any = "j.group_id <> 0 AND j.group_id IN (SELECT id FROM groups WHERE fingerprint IN (SELECT value FROM json_each(%s)))"
+		where.Add(any, db.Rows(groups))
 	}
 	if f.Operation != 0 {
 		where.Add("j.seq IN (SELECT job_seq FROM operation_items WHERE operation_id = %s AND state = 'done')", f.Operation)
@@ -90,10 +96,35 @@ func Select(search db.Search, columns, join string, f filter.Filter, after filte
 	}
 	changed := changedAt(f.Status)
 	match(&where, f, changed)
+	if f.Order() == filter.Next {
+		return selectNext(&where, columns, join, f, after, limit)
+	}
 	if !f.ByEnqueueing() {
 		order = []string{changed, "j.seq"}
 	}
 	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, after, limit)
+}
+
+// selectNext is Select of jobs that wait, by the time at which they run next. Their
+// index by that time is one for each queue: a list of all queues takes the soonest of
+// each, and of those the soonest.
+func selectNext(where *db.Where, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+	const queues = "(SELECT queue AS name FROM depths WHERE status = '%s' AND n > 0) AS q CROSS JOIN jobs AS j"
+	from := "jobs AS j INDEXED BY jobs_due"
+	where.Add("j.list_state IN ('scheduled', 'retryable')") // as the index says
+	if after != (filter.Cursor{}) {
+		where.Add("(j.run_at, j.seq) > (%s, %s)", db.Micros(after.At), after.Seq)
+	}
+	if f.Queue == "" {
+		where.Add("j.queue = q.name")
+	}
+	last, args := where.Limit(limit + 1)
+	soonest := where.String() + " ORDER BY j.run_at, j.seq" + last
+	if f.Queue == "" {
+		soonest = " WHERE j.seq IN (SELECT j.seq FROM " + from + soonest + ") ORDER BY j.run_at, j.seq" + last
+		from = fmt.Sprintf(queues, f.Status)
+	}
+	return "SELECT " + columns + " FROM " + from + join + soonest, args
 }
 
 // indexFor names the index of a list of failures. Between two times SQLite takes
@@ -105,9 +136,9 @@ func indexFor(f filter.Filter) string {
 	switch {
 	case !failure && !letter || f.ID != "" || f.Operation != 0 || f.Searches():
 		return ""
-	case letter && f.Group != "":
+	case letter && len(f.Groups()) == 1:
 		return " INDEXED BY jobs_group"
-	case f.Group != "":
+	case !letter && f.Group != "":
 		return ""
 	case letter && exact(f.Type), failure && f.Queue == "" && exact(f.Type):
 		return " INDEXED BY jobs_failed_type"

@@ -9,7 +9,7 @@
 //
 // What a crash leaves half done is done again: a document that is put twice is the
 // same. An index that does not belong to the database, because one of them was
-// restored or lost, is noticed by its state (db.IndexState) and made anew.
+// restored or lost, is noticed by its state (db.IndexState) and rebuilt.
 //
 // The index holds texts from which secrets were taken out, as the configuration
 // said when they came (see reindexStep for when that changes).
@@ -33,7 +33,7 @@ import (
 
 // Redaction takes out of texts what nobody may find. Data takes it out of the
 // payload or meta of a type of job, Text out of an error. Fingerprint changes
-// with what they take out; everything is then made searchable anew. The zero
+// with what they take out; everything is then made searchable again. The zero
 // value takes nothing out.
 type Redaction struct {
 	Data        func(typ string, data []byte) []byte
@@ -73,7 +73,7 @@ type Book struct {
 	log        *slog.Logger
 	redact     Redaction
 	stale      atomic.Bool // the index was made by another redaction, or for another database
-	reindexing atomic.Bool // the index is made anew, and does not hold every failure yet
+	reindexing atomic.Bool // the index is being rebuilt and does not hold every failure yet
 
 	state  db.IndexState   // of the index, as the database says
 	read   int64           // the revision of the database after the newest failures were read
@@ -83,7 +83,7 @@ type Book struct {
 	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
 
-// New returns a book; Load reads whether the index has to be made anew.
+// New returns a book; Load reads whether the index has to be rebuilt.
 func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Book {
 	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact}
 }
@@ -91,7 +91,7 @@ func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction
 // Begin starts a transaction.
 func (b *Book) Begin() { b.failed = map[int64]int64{} }
 
-// Failed notes that a job failed anew.
+// Failed notes that a job failed again.
 func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
 	b.failed[f.Job.Seq] = max(b.failed[f.Job.Seq], int64(f.Execution))
 	return nil
@@ -111,11 +111,21 @@ func (b *Book) Committed(*db.Tx) {}
 // removed is the execution in search_backlog of a job that is gone.
 const removed = -1
 
-// Removed writes down that the texts of jobs have to leave the index.
-func (b *Book) Removed(t *db.Tx, seqs string) error {
+// Removed writes down that the texts of jobs have to leave the index. A job that
+// succeeded at once never had any.
+func (b *Book) Removed(t *db.Tx, jobs []job.Job) error {
 	const forget = `INSERT INTO search_backlog (job_seq, execution) SELECT value, $2 FROM json_each($1) WHERE true
 		ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`
-	return t.Run(forget, seqs, removed)
+	seqs := make([]int64, 0, len(jobs))
+	for i := range jobs {
+		if j := &jobs[i]; j.State != job.Completed || j.Run > 1 || j.Attempts > 1 {
+			seqs = append(seqs, j.Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	return t.Run(forget, db.Numbers(seqs), removed)
 }
 
 // The bounds of one transaction of Step.
@@ -351,7 +361,7 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 const maxLag = 100_000
 
 // Lag is how many failures cannot be searched yet, up to a hundred thousand, and one
-// more while the index is made anew.
+// more while the index is being rebuilt.
 func (b *Book) Lag(ctx context.Context) (int, error) {
 	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
 		FROM (SELECT 1 FROM search_backlog WHERE execution >= 0 LIMIT $1 + 0) AS waiting`
@@ -360,7 +370,7 @@ func (b *Book) Lag(ctx context.Context) (int, error) {
 
 // When the configuration hides something else than before, the texts in the
 // index are no longer what they should be. Nothing of them is found any more (see
-// Current), Update empties the index, and every failure is made searchable anew:
+// Current), Update empties the index, and every failure is made searchable again:
 // the database keeps how far that came. Until then lists are incomplete, and what
 // needs every job waits (see Complete).
 
@@ -378,7 +388,7 @@ func (b *Book) Load(src db.Source) error {
 	}
 	there, err := b.State(src)
 	if err != nil {
-		b.log.Error("The search index cannot be read. Lists of a search are incomplete.", "error", err)
+		b.log.Error("The search index cannot be read. Search results are incomplete.", "error", err)
 	}
 	stale = stale || err != nil || !there.BelongsTo(b.state)
 	b.stale.Store(stale)
@@ -386,15 +396,15 @@ func (b *Book) Load(src db.Source) error {
 	return nil
 }
 
-// Reindexing reports whether the index is made anew, because something else is hidden
-// than before, or because it belonged to another state of the database.
+// Reindexing reports whether the index is being rebuilt, because something else is
+// hidden than before, or because it belonged to another state of the database.
 func (b *Book) Reindexing() bool { return b.reindexing.Load() }
 
 // Complete returns context.DeadlineExceeded for a search that does not find every
-// job that it should, because the index is made anew.
+// job that it should, because the index is being rebuilt.
 func (b *Book) Complete(f filter.Filter) error {
 	if f.Searches() && b.Reindexing() {
-		return fmt.Errorf("search an index that is made anew: %w", context.DeadlineExceeded)
+		return fmt.Errorf("search an index that is being rebuilt: %w", context.DeadlineExceeded)
 	}
 	return nil
 }
@@ -427,7 +437,7 @@ func (b *Book) empty(ctx context.Context) error {
 	return err
 }
 
-// reindex notes the next failures that have to be made searchable anew, those of
+// reindex notes the next failures that have to be made searchable again, those of
 // the newest jobs first, and reports whether there may be more. It is asked when
 // those of before can be found.
 func (b *Book) reindex(ctx context.Context) (more bool, err error) {

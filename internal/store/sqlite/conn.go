@@ -195,7 +195,7 @@ func classify(path string, err error) error {
 	// A connection that opens its log looks at the main file by its path: when that
 	// was moved a moment ago nothing was written, and no disk has failed.
 	if code(err) == lib.SQLITE_IOERR_FSTAT && !errors.As(err, new(*db.FileError)) {
-		return unsafe(path, "the database file %s is not in its place (%w); put it back, and work goes on by itself", path, err)
+		return unsafe(path, "the database file %s is not in its place (%w); put it back, and work continues automatically", path, err)
 	}
 	if kind := kindOf(err); kind != nil && !errors.As(err, new(*db.FileError)) {
 		return &db.FileError{Path: path, Kind: kind, Err: err}

@@ -24,9 +24,8 @@ const (
 )
 
 // resolve returns the absolute path without symbolic links, also of a file that
-// does not exist yet: two names of one database are one path. It makes the
-// directory when there is none, but never one that a link leads to: a disk that is
-// not mounted looks like that.
+// does not exist yet: two names of one database are one path. It makes no directory:
+// a mistyped name, or a disk that is not mounted, looks like one that is missing.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -59,14 +58,12 @@ const maxLinks = 40
 // resolveNew is resolve of a path at which nothing is; name led there.
 func resolveNew(name, path string) (string, error) {
 	dir := filepath.Dir(path)
-	if path == name {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", err
-		}
-	}
 	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) && path == name {
+		return "", unsafe(path, "the directory %s does not exist; create it (mkdir -p %s), or name another database file", dir, dir)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", unsafe(path, "%s is a symbolic link to %s, and the directory of that does not exist: mount it or make it, "+
+		return "", unsafe(path, "%s is a symbolic link to %s, whose directory does not exist: mount or create it, "+
 			"or name another file", name, path)
 	}
 	return filepath.Join(real, filepath.Base(path)), err
@@ -100,7 +97,7 @@ func checkHeader(main io.ReaderAt, path string) error {
 	case !sound:
 		return errors.New("the file is not an SQLite database; it was left as it is: name another file")
 	case hot:
-		return fmt.Errorf("the file is an SQLite database of another program, with a write half done, and %w; it was left as it is: "+
+		return fmt.Errorf("the file is an SQLite database of another program, with an unfinished write, and %w; it was left as it is: "+
 			"name another file", ErrForeign)
 	}
 	return nil
@@ -190,7 +187,7 @@ func dsn(path string, params ...string) string {
 func pragma(name, value string) string { return "_pragma=" + name + "(" + value + ")" }
 
 // ErrForeign says that a path names nothing that this program made.
-var ErrForeign = errors.New("no database of Redrive")
+var ErrForeign = errors.New("not a Redrive database")
 
 // safety are the settings of every connection.
 func safety() []string {

@@ -165,7 +165,7 @@ func (f *indexFile) transact(ctx context.Context, do func(*db.Tx) error) error {
 	case errors.Is(f.fault, db.ErrClosed):
 		return f.fault
 	case f.fault != nil:
-		return fmt.Errorf("the search index cannot be used until this program is started again: %w", f.fault)
+		return fmt.Errorf("the search index cannot be used until this program is restarted: %w", f.fault)
 	}
 	err := f.classify(db.Transact(ctx, f.write, do))
 	if errors.Is(err, job.ErrBroken) {
@@ -188,10 +188,10 @@ func (f *indexFile) classify(err error) error {
 	switch {
 	case err != nil && strings.Contains(err.Error(), "no such table: search"): // it was missing when the connection was opened
 		return fmt.Errorf("the search index %s is not in its place (%w); "+
-			"stop this program and start it again: the index is made anew", f.path, err)
+			"restart this program: the index will be rebuilt", f.path, err)
 	case isOneOf(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB):
 		return &db.FileError{Path: f.path, Kind: job.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
-			"stop this program, remove the file and start it again: the index is made anew", f.path, err)}
+			"stop this program, remove the file and start it again: the index will be rebuilt", f.path, err)}
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
 		return &db.FileError{Path: f.path, Kind: job.ErrReadOnly, Err: err}
 	}

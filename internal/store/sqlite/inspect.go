@@ -41,7 +41,7 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 		return classify(path, err)
 	}
 	defer func() { err = errors.Join(err, src.close()) }()
-	whole := integrity(src, "main", "the file is sound")
+	whole := integrity(src, "main", "the database file is intact")
 	found := []db.Finding{whole, keepsAudit().Examine(src)}
 	do(src, append(found, src.searchable()...))
 	if whole.Problem != "" {
@@ -63,7 +63,7 @@ func examinable(ctx context.Context, path string) error {
 	version, err := checkVersion(ctx, path, schemaVersion)
 	switch {
 	case halfWritten(err):
-		return unsafe(path, "%s was left half written by a process that was killed; start the dashboard with it once to undo that", path)
+		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	case primary(err) == lib.SQLITE_NOTADB:
 		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
 	case err != nil:
@@ -120,7 +120,7 @@ func inspect(ctx context.Context, pool *sql.DB, path string) (i inspected, err e
 // belong together: a program may write to one after the other meanwhile.
 const pins = 100
 
-// errOtherIndex says that the index is made anew at the next start.
+// errOtherIndex says that the index will be rebuilt at the next start.
 var errOtherIndex = errors.New("the search index belongs to another state of the database")
 
 // together reads the state of the index and then that of the file, and reports
@@ -140,8 +140,8 @@ func (i inspected) close() error { return errors.Join(i.tx.Rollback(), i.conn.Cl
 
 // searchable looks at the search index, unless it is missing or will be made anew.
 func (i inspected) searchable() []db.Finding {
-	const what = "the search index is sound"
-	const remedy = "; stop the dashboard, remove the file that ends with " + indexSuffix + " and start again: the index is made anew"
+	const what = "the search index is intact"
+	const remedy = "; stop the dashboard, remove the file that ends with " + indexSuffix + " and start again: the index will be rebuilt"
 	switch {
 	case errors.Is(i.index, fs.ErrNotExist) || errors.Is(i.index, errOtherIndex):
 		return nil
@@ -173,7 +173,7 @@ func integrity(src db.Source, schema, what string) db.Finding {
 
 // keepsAudit looks at the triggers that keep the audit log.
 func keepsAudit() db.Invariant {
-	return db.Invariant{What: "the audit log refuses every change", Query: `SELECT column1 AS id FROM (VALUES
+	return db.Invariant{What: "the audit log is protected against changes", Query: `SELECT column1 AS id FROM (VALUES
 			('audit_keeps', 'BEFORE UPDATE ON audit BEGIN'), ('audit_stays', 'BEFORE DELETE ON audit BEGIN'))
 		WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = column1
 			AND instr(sql, column2) > 0 AND instr(sql, 'raise(ABORT') > 0)`}
@@ -181,7 +181,7 @@ func keepsAudit() db.Invariant {
 
 // noneGone looks for texts of jobs that are gone and do not wait for their removal.
 func noneGone() db.Invariant {
-	return db.Invariant{What: "no job that is gone can be found by its texts",
+	return db.Invariant{What: "the search index contains no removed jobs",
 		Query: `SELECT id FROM (SELECT id FROM search_docsize UNION SELECT job_seq FROM search_texts)
 			WHERE id NOT IN (SELECT seq FROM jobs) AND id NOT IN (SELECT job_seq FROM search_backlog WHERE execution = -1)`}
 }

@@ -27,6 +27,7 @@ type locks struct {
 	mu   sync.Mutex
 	file *lockFile
 	url  string // where this process answers requests, once it does
+	key  string // what it takes for the word of its own user
 }
 
 // How long a lock is waited for. After a kill it can still be held for a moment:
@@ -79,7 +80,7 @@ func tryLock(path string) (*locks, error) {
 	}
 	main, err := openMain(path, file.note)
 	if err == nil {
-		if err = file.write(""); err == nil {
+		if err = file.write("", ""); err == nil {
 			return &locks{file: file, main: main}, nil
 		}
 		err = errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close())
@@ -112,7 +113,7 @@ func (l *locks) Close() error { return errors.Join(l.main.Close(), l.file.Close(
 func (l *locks) abandon() error { return errors.Join(l.main.Close(), l.file.abandon()) }
 
 // lockFile is an open and locked lock file. Its lines are the pid of the newest
-// process, where that answers requests, and what it says of the database.
+// process, where that answers requests, what it says of the database, and its key.
 type lockFile struct {
 	*os.File
 	created bool // by this process
@@ -133,7 +134,7 @@ func takeLockFile(path string) (*lockFile, error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		held := &db.LockedError{Path: path}
-		held.PID, held.URL = f.holder()
+		held.PID, held.URL, held.Key = f.holder()
 		if held.PID == os.Getpid() && !isOpen(path) { // of an earlier life, or of another container
 			held.PID = 0
 		}
@@ -151,6 +152,36 @@ func takeLockFile(path string) (*lockFile, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// Holder tells which process has the database open and where that answers requests,
+// as Open would find it, and opens nothing: a database of an earlier version stays as
+// it is. It returns nil when no process has it open, and fs.ErrNotExist when there is
+// no such file.
+func (f File) Holder() (*db.LockedError, error) {
+	path, err := existing(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	name := path + ".lock"
+	if err := checkBeside(name); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the lock file: %w", err)
+	}
+	l := &lockFile{File: file}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(err, l.Close())
+	}
+	held := &db.LockedError{Path: path}
+	held.PID, held.URL, held.Key = l.holder()
+	return held, l.Close()
 }
 
 // openLockFile follows no link: what that leads to would be overwritten.
@@ -199,27 +230,42 @@ func (f *lockFile) abandon() error {
 	return errors.Join(err, f.Close())
 }
 
-// write writes that this process holds the lock, and where it answers requests.
-// The file can be read by its owner only.
-func (f *lockFile) write(url string) error {
-	text := fmt.Appendf(nil, "%d\n%s\n%s\n", os.Getpid(), url, f.note)
+// write writes that this process holds the lock, where it answers requests, and the
+// key, unless others than the user of this process could read it.
+func (f *lockFile) write(url, key string) error {
+	if private, err := f.private(); err != nil {
+		return err
+	} else if !private {
+		key = ""
+	}
+	text := fmt.Appendf(nil, "%d\n%s\n%s\n%s\n", os.Getpid(), url, f.note, key)
 	if _, err := f.WriteAt(text, 0); err != nil { // before the rest goes: a kill must not lose the word
 		return err
 	}
 	return f.Truncate(int64(len(text)))
 }
 
+// private reports whether only the user of this process can read the file.
+func (f *lockFile) private() (bool, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0, nil
+}
+
 // holder reads who locked the file last. A pid that is not there is 0.
-func (f *lockFile) holder() (pid int, url string) {
+func (f *lockFile) holder() (pid int, url, key string) {
 	text, err := f.text()
 	if err != nil {
-		return 0, ""
+		return 0, "", ""
 	}
-	lines := append(strings.Split(text, "\n"), "", "")
+	lines := append(strings.Split(text, "\n"), "", "", "", "")
 	if pid, err = strconv.Atoi(lines[0]); err != nil || pid < 0 {
 		pid = 0
 	}
-	return pid, lines[1]
+	return pid, lines[1], lines[3]
 }
 
 func (f *lockFile) text() (string, error) { return textOf(f.File) }
@@ -231,11 +277,11 @@ func textOf(f *os.File) (string, error) {
 
 // Announce writes where this process answers requests, for other programs on
 // this machine that find the database in use.
-func (e *engine) Announce(url string) error { return e.locks.announce(url) }
+func (e *engine) Announce(url, key string) error { return e.locks.announce(url, key) }
 
-func (l *locks) announce(url string) error {
+func (l *locks) announce(url, key string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.url = url
-	return l.file.write(url)
+	l.url, l.key = url, key
+	return l.file.write(url, key)
 }

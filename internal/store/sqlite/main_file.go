@@ -148,13 +148,13 @@ func checkNames(path string) error {
 		}
 	}
 	if len(open) > 0 {
-		return unsafe(path, "every user of this machine may write to the database %s; find out who allowed that, then run chmod o-w %s",
+		return unsafe(path, "every user of this machine can write to the database %s; find out why, then run chmod o-w %s",
 			path, strings.Join(open, " "))
 	}
 	return nil
 }
 
-var errOpenToAll = errors.New("every user may write to it")
+var errOpenToAll = errors.New("every user can write to it")
 
 // checkBeside refuses a file of the database that is not a file of its own.
 func checkBeside(name string) error {
@@ -172,7 +172,7 @@ func checkBeside(name string) error {
 		return unsafe(name, "%s has %d names (hard links), and the log of a database lies beside one of them; "+
 			"find them with find -samefile '%s', keep the one beside its log, and remove or copy the others", name, names(what), name)
 	case what.Mode().Perm()&0o002 != 0:
-		return unsafe(name, "%w; find out who allowed that, then run chmod o-w '%s'", errOpenToAll, name)
+		return unsafe(name, "%w; find out why, then run chmod o-w '%s'", errOpenToAll, name)
 	}
 	return nil
 }
@@ -202,14 +202,14 @@ func checkThere(path string, made bool) error {
 	log, err := os.Lstat(path + "-wal")
 	if err == nil && log.Size() > 0 {
 		return unsafe(path, "the database file %s is %s, but its log %s-wal holds %d bytes of the newest jobs; nothing was changed. "+
-			"Put the file back beside its log and start again. If it is gone for good, move the log away and keep it: mv '%s-wal' '%s-wal.saved'",
+			"Put the file back beside its log and start again. If it is lost, move the log away and keep it: mv '%s-wal' '%s-wal.saved'",
 			path, state, path, log.Size(), path, path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if made {
-		return unsafe(path, "the database file %s is %s, but there was one when this program ran last, as %s.lock says; "+
+		return unsafe(path, "the database file %s is %s, but %s.lock says that there was one when this program last ran; "+
 			"nothing was changed. Put it back and start again, or remove %s.lock for a new, empty database", path, state, path, path)
 	}
 	return nil
@@ -240,17 +240,17 @@ func (m *mainFile) checkPath() error {
 	mine, problem := m.Stat()
 	switch {
 	case problem == nil && names(mine) == 0:
-		return unsafe(m.path, "the database file %s was removed while this program has it open; nothing is written any more. Its content "+
+		return unsafe(m.path, "the database file %s was removed while this program has it open; nothing is written any longer. Its content "+
 			"is lost when the program ends: save it first with cp /proc/%d/fd/%d '%s.saved', then stop the program and rename the copy",
 			m.path, os.Getpid(), m.Fd(), m.path)
 	case errors.Is(err, fs.ErrNotExist):
-		return unsafe(m.path, "the database file %s was moved away while this program has it open; nothing is written any more. "+
-			"Everything written so far is in the file that was moved: move it back, and work goes on by itself", m.path)
+		return unsafe(m.path, "the database file %s was moved away while this program has it open; nothing is written any longer. "+
+			"Everything written so far is in the file that was moved: move it back, and work continues automatically", m.path)
 	case err != nil:
 		return unsafe(m.path, "the database file %s cannot be checked (%w); nothing is written until it can be", m.path, err)
 	}
 	return unsafe(m.path, "the database file %s was replaced by another file while this program has it open; nothing is written "+
-		"any more. Everything written so far is in the original file: put it back, and work goes on by itself; "+
+		"any more. Everything written so far is in the original file: put it back, and work continues automatically; "+
 		"or stop this program, and the next start takes the other file", m.path)
 }
 

@@ -61,7 +61,7 @@ func (l *locks) describe() error {
 		return err
 	}
 	l.file.note = note{true, main, lock}
-	return l.file.write(l.url)
+	return l.file.write(l.url, l.key)
 }
 
 // checkLog refuses a main file beside the log of another one, which would be

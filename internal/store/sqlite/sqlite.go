@@ -17,11 +17,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/pressly/goose/v3"
 
+	"redrive/internal/job"
 	"redrive/internal/store/db"
 )
 
@@ -116,10 +119,11 @@ func (e *engine) open(ctx context.Context) (err error) {
 func (e *engine) openReads(ctx context.Context) error {
 	e.index = index{openIndex(ctx, e.path)}
 	if e.index.removed != nil {
-		e.health.Log().Warn("The search index cannot be used and was removed. It is made anew.", "path", e.index.path, "error", e.index.removed)
+		e.health.Log().Warn("The search index cannot be used and was removed. It will be rebuilt.",
+			"path", e.index.path, "error", e.index.removed)
 	}
 	if e.index.fault != nil {
-		e.health.Log().Error("The search index cannot be opened. Searches find nothing until the program is started again.",
+		e.health.Log().Error("The search index cannot be opened. Searches find nothing until the program is restarted.",
 			"path", e.index.path, "error", e.index.fault)
 	}
 	from := connector{main: e.locks.main, dsn: readerDSN(e.path)}
@@ -190,21 +194,38 @@ func (e *engine) Check() error {
 	if !e.apart {
 		var problem error
 		if e.apart, problem = e.writer.emptyLog(); problem != nil {
-			e.health.Log().Warn("The log could not be moved into the database file. It is tried again.", "path", e.path, "error", problem)
+			e.health.Log().Warn("The log could not be moved into the database file. Redrive will try again.", "path", e.path, "error", problem)
 		}
 	}
 	return err
 }
 
+// Room writes the bytes into a file that goes at once: the log may have room of its
+// own for a while, and what a file system says is free may not be ours.
+func (e *engine) Room(bytes int) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(e.path), filepath.Base(e.path)+".room-*")
+	if err != nil {
+		return fmt.Errorf("look for room on the disk: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := os.Remove(file.Name()); err != nil {
+		return fmt.Errorf("look for room on the disk: %w", err)
+	}
+	if _, err := file.Write(make([]byte, bytes)); err != nil {
+		return &db.FileError{Path: e.path, Kind: job.ErrStorageFull, Err: err}
+	}
+	return nil
+}
+
 // restoreLock is no reason to stop when it fails: a process that starts has the
-// file for a moment, or its directory cannot be written. It is tried again.
+// file for a moment, or its directory cannot be written. The next attempt follows.
 func (e *engine) restoreLock() {
 	err := e.locks.restore()
 	if _, starting := errors.AsType[*db.LockedError](err); starting {
 		return
 	}
 	if err != nil && !e.unlisted {
-		e.health.Log().Warn("Somebody removed the lock file of the database, and it cannot be created again.", "path", e.path, "error", err)
+		e.health.Log().Warn("The lock file of the database was removed and cannot be created again.", "path", e.path, "error", err)
 	}
 	e.unlisted = err != nil
 }
@@ -225,7 +246,7 @@ var migrations embed.FS
 // schemaVersion is the newest version that this program knows. Each migration
 // ends by writing its number to user_version, which can be read without knowing
 // any table.
-const schemaVersion = 16
+const schemaVersion = 17
 
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.

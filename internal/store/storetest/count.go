@@ -49,6 +49,8 @@ func SnapshotRisesWithEachCommit(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 5, audit.Actor{Name: "eve"})
 	k.conflict(err)
 	rises("conflict", false)
+	k.check(k.Accounts.Record(k.ctx, audit.Entry{At: k.now, Actor: ana, Action: "worker.quiet"}))
+	rises("an entry of the audit log", true)
 	k.restart()
 	rises("restart", false)
 	k.add(simple())

@@ -201,7 +201,7 @@ func EnqueueKeyIsFreeOnceItsJobIsGone(k *kit) {
 	first := k.add(j)[0]
 	k.pass(time.Hour)
 	k.add(newest)
-	_, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
+	_, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	j.Payload = []byte("2")
 	done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
@@ -247,7 +247,7 @@ func EnqueueNumbersNoTwoJobsAlike(k *kit) {
 			revision = now
 		}
 		k.pass(time.Hour)
-		_, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
+		_, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 		k.check(err)
 		k.restart()
 	}

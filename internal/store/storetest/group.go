@@ -347,7 +347,7 @@ func OldGroupsAreRemoved(k *kit) {
 	done, err := k.Prune(k.ctx, k.now, retention.Limits{Count: 1})
 	k.check(err)
 	k.same("removed for the number of letters", []any{done.Groups, len(left())}, []any{0, 6})
-	done, err = k.Prune(k.ctx, k.now, retention.Limits{Age: time.Hour})
+	done, err = k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
 	k.check(err)
 	k.same("removed", []any{done.Groups, left()}, []any{2, []string{"ignored", "noted", "resolved", "waits"}})
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))

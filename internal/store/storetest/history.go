@@ -24,9 +24,10 @@ var histories = []func(*kit){HistoryAgreesWithTheModel}
 func HistoryAgreesWithTheModel(k *kit) {
 	rapid.Check(k.T, func(rt *rapid.T) {
 		h := &random{
-			T: rt, kit: newKit(k.T, k.db), jobs: map[string]*job.Job{}, trash: map[string]job.Job{}, paused: map[string]bool{},
+			T: rt, kit: openKit(k.T, k.db), jobs: map[string]*job.Job{}, trash: map[string]job.Job{}, paused: map[string]bool{},
 			ended: map[string]int{}, from: map[job.Token]int64{},
 		}
+		rt.Cleanup(func() { h.must(h.kit.Close()) }) // hundreds of stores would be open until the end
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         h.agree,
 			"enqueue":  h.enqueue,

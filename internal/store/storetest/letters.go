@@ -226,9 +226,9 @@ func PruneByAge(k *kit) {
 	old := k.dead(simple())
 	k.pass(time.Hour)
 	young := k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: 90 * time.Minute, Count: 1})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}, Count: 1})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{ByAge: 1})
+	k.same("removed", done, removed(retention.DeadLetters, 1))
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
@@ -252,7 +252,7 @@ func PruneByCount(k *kit) {
 	k.exchange(settle, "", 0)
 	done, err := k.Prune(k.ctx, k.now.Add(time.Second), retention.Limits{Count: 2})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{ByCount: n - 2})
+	k.same("removed", done, removed(retention.Excess, n-2))
 	left := k.letters(filter.Filter{}, 10)
 	k.same("left", len(left), 2)
 	k.same("the newest", left[0].JobID, k.all(filter.Filter{}, 10)[0].ID)
@@ -266,9 +266,9 @@ func PruneByCount(k *kit) {
 func PruneSparesTheNewest(k *kit) {
 	k.dead(simple())
 	newest := k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Age: time.Hour})
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{ByAge: 1})
+	k.same("removed", done, removed(retention.DeadLetters, 1))
 	k.same("left", k.letters(filter.Filter{}, 10)[0].JobID, newest.ID)
 }
 
@@ -279,9 +279,9 @@ func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.add(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Age: time.Hour, Count: 1})
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{})
+	k.same("removed", done, removed(retention.DeadLetters, 0))
 	k.same("jobs", len(k.all(filter.Filter{}, 10)), 3)
 }
 
@@ -295,9 +295,9 @@ func PruneRemovesTheWholeJob(k *kit) {
 	k.settle(k.claim("orders", 1)[0], job.Failed)
 	k.pass(time.Second)
 	k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{ByAge: 1})
+	k.same("removed", done, removed(retention.DeadLetters, 1))
 	again, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
 	k.check(err)
 	k.same("the key is a repeat", again[0].Repeat, false)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 )
 
 var listing = []func(*kit){
-	JobsByEveryFilter, JobsNewestFirst, JobsPagesAreComplete, JobsPagesUnderConcurrentInserts,
+	JobsByEveryFilter, JobsNewestFirst, JobsThatRunNextFirst, JobsPagesAreComplete, JobsPagesUnderConcurrentInserts,
 	ListsSparePayloads, LettersByEveryFilter, LettersPagesAreComplete, ChangesOfKnownJobs,
 }
 
@@ -130,12 +131,39 @@ func JobsByEveryFilter(k *kit) {
 func JobsNewestFirst(k *kit) {
 	k.variety()
 	for _, status := range append(job.Statuses(), "") {
-		jobs := k.all(filter.Filter{Status: status}, 1000)
+		jobs := k.all(filter.Filter{Status: status, Sort: filter.Newest}, 1000)
 		for i := 1; i < len(jobs); i++ {
 			a, b := jobs[i-1], jobs[i]
 			if status.ByEnqueueing() && a.Seq <= b.Seq ||
 				!status.ByEnqueueing() && (a.ChangedAt.Before(b.ChangedAt) || a.ChangedAt.Equal(b.ChangedAt) && a.Seq <= b.Seq) {
 				k.Errorf("%q: job %d (%v) stands before %d (%v)", status, a.Seq, a.ChangedAt, b.Seq, b.ChangedAt)
+			}
+		}
+	}
+}
+
+// JobsThatRunNextFirst: jobs that wait are listed by the time at which they run next,
+// of one queue and of all, unless the filter says otherwise.
+func JobsThatRunNextFirst(k *kit) {
+	k.variety()
+	for i, queue := range []string{"orders", "mail", "other"} {
+		for n := range 4 {
+			j := in(queue)
+			j.RunAt = k.now.Add(time.Hour - time.Duration(i+3*n%4)*time.Minute)
+			k.add(j)
+		}
+	}
+	for _, state := range []job.State{job.Retryable, job.Scheduled} {
+		for _, f := range []filter.Filter{{}, {Queue: "orders"}, {Type: "email.*"}, {Attempts: filter.Span{Max: 1}}} {
+			f.Status, f.Sort = job.Status(state), filter.Newest
+			want := k.all(f, 1000)
+			slices.SortFunc(want, func(a, b job.Job) int { return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq)) })
+			if len(want) < 3 {
+				k.Errorf("the test has only %d jobs for %v", len(want), f)
+			}
+			for _, f.Sort = range []filter.Sort{"", filter.Next} {
+				k.same(f.String(), ids(k.all(f, 1000)), ids(want))
+				k.same(f.String()+" in pages", ids(k.all(f, 3)), ids(want))
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func Operation_ItemsArePruned(k *kit) {
 	k.run(young.ID, operation.Pace{})
 	young = k.workAll(young.ID)
 	old = k.operation(old.ID)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: 90 * time.Minute})
+	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}})
 	k.check(err)
 	k.same("items removed", done.Items, 601)
 	k.same("the old one", k.operation(old.ID), old)
@@ -79,7 +79,7 @@ func Operation_TellsHowItGoes(k *kit) {
 	}
 	k.same("the rate", []any{p.Rate.Step, p.Rate.Done[0], p.Rate.Done[len(p.Rate.Done)-1], all}, []any{2 * time.Second, int64(2), int64(10), int64(12)})
 	k.same("the canary alone", []any{p.Canary.Done, p.Canary.Unsettled(), p.Ended, p.Pruned}, []any{int64(2), int64(0), int64(0), false})
-	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: time.Minute})
+	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	k.same("pruned", progress(o.ID).Pruned, true)
 }
@@ -110,7 +110,7 @@ func Operation_TellsItsRateForWeeks(k *kit) {
 	}
 	k.same("the end", k.operation(o.ID).State, operation.Finished)
 	look()
-	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Age: time.Minute})
+	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	look()
 }
@@ -181,16 +181,21 @@ func Operation_ListsAreComplete(k *kit) {
 	k.same("open operations", len(open), 5)
 }
 
-// Operation_CountsThoseUnderWay: the snapshot says how many operations collect
-// or run.
+// Operation_CountsThoseUnderWay: the snapshot says how many operations collect, run
+// or are paused.
 func Operation_CountsThoseUnderWay(k *kit) {
 	k.deads(3)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.same("while it is previewed", k.Snapshot().Operations, int64(0))
 	k.run(o.ID, operation.Pace{})
 	k.same("while it runs", k.Snapshot().Operations, int64(1))
+	_, err := k.Operations.Pause(k.ctx, k.now, o.ID, ana)
+	k.check(err)
+	k.same("while it is paused", k.Snapshot().Operations, int64(1))
 	k.restart()
 	k.same("after a restart", k.Snapshot().Operations, int64(1))
+	_, err = k.Operations.Resume(k.ctx, k.now, o.ID, ana)
+	k.check(err)
 	k.workAll(o.ID)
 	k.same("at the end", k.Snapshot().Operations, int64(0))
 }

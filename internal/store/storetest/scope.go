@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -143,7 +144,7 @@ func Operation_ScopeIsTheList(k *kit) {
 			f := drawFilter(t, jobs)
 			f.Status = job.StatusDeadLetter
 			if groups := p.fingerprints(); rapid.Bool().Draw(t, "in a group") {
-				f.Group = rapid.SampledFrom(groups).Draw(t, "group")
+				f.Group = strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom(groups), 1, len(groups), rapid.ID).Draw(t, "groups"), ",")
 			}
 			p.listed(t, f)
 		}

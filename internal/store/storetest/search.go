@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, CountsUpToALimit, NewerCountsWhatStandsBefore,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, TalliesAreCounts, SearchedJobsHaveWhatIsSearched, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
 
 // fill makes every failure searchable.
@@ -150,6 +151,39 @@ func SearchFindsTheNewestFailure(k *kit) {
 	k.same("letters with the second failure", len(k.letters(filter.Filter{Error: "second failure"}, 10)), 0)
 }
 
+// SearchedJobsHaveWhatIsSearched: what a search looks at of a job is the error of its
+// newest failure, also when it succeeded since, and the beginning of its payload.
+func SearchedJobsHaveWhatIsSearched(k *kit) {
+	j := simple()
+	j.Payload, j.Meta = []byte(`{"order":1042}`), []byte(`{"tenant":"acme"}`)
+	j = k.failing(j, "http.503", "upstream said no")
+	want := []job.ErrorInfo{j.Error}
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "ana"})
+	k.check(err)
+	succeeded := k.settle(k.claim("orders", 1)[0], job.Succeeded)
+	large := simple()
+	large.Payload = bytes.Repeat([]byte("0123456789"), 50_000)
+	large = k.failing(large, "http.422", "too large")
+	aside := simple()
+	aside.State, aside.Reason, aside.Error = job.Discarded, retry.MissingURN, job.ErrorInfo{Type: "babel.missing_urn", Message: "no type"}
+	aside = k.add(aside)[0]
+	fresh := k.add(simple())[0]
+	want = append(want, large.Error, aside.Error, job.ErrorInfo{})
+	got, err := k.Searched(k.ctx, []job.Job{succeeded, large, aside, fresh})
+	k.check(err)
+	for i, g := range got {
+		k.same(fmt.Sprintf("the error of job %d", i), g.Error, want[i])
+	}
+	k.same("the payload", string(got[0].Payload), `{"order":1042}`)
+	k.same("the meta", string(got[0].Meta), `{"tenant":"acme"}`)
+	k.same("the beginning of a large payload", len(got[1].Payload), 48<<10)
+	many := slices.Repeat([]job.Job{large}, 30)
+	got, err = k.Searched(k.ctx, many)
+	k.check(err)
+	k.same("the payload of the first of many large ones", len(got[0].Payload), 48<<10)
+	k.same("the payload of the last of many large ones", len(got[29].Payload), 0)
+}
+
 // SearchLagsUntilItIsFilled: what failed is counted until it can be found, once
 // for each job, also across a restart; what did not fail is not.
 func SearchLagsUntilItIsFilled(k *kit) {
@@ -193,9 +227,9 @@ func SearchForgetsWhatIsPruned(k *kit) {
 	}
 	k.pass(time.Hour)
 	k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now, retention.Limits{Age: time.Minute})
+	done, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
-	k.same("letters pruned", done.ByAge, 6)
+	k.same("letters pruned", done.Of(retention.DeadLetters), int64(6))
 	n, err := k.Search.Lag(k.ctx)
 	k.check(err)
 	k.same("the lag", n, 1)
@@ -237,6 +271,7 @@ func SearchFindsWhatWasSetAside(k *kit) {
 func ListsOldestFirst(k *kit) {
 	k.variety()
 	for _, f := range []filter.Filter{{}, {Status: job.Status(job.Retryable)}, {Status: job.Status(job.Active), Queue: "mail"}} {
+		f.Sort = filter.Newest
 		want := ids(k.all(f, 1000))
 		slices.Reverse(want)
 		f.Sort = filter.Oldest
@@ -345,6 +380,59 @@ func drawFilter(t *rapid.T, jobs []job.Job) filter.Filter {
 		f.To = f.From.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, time.Second, time.Hour}).Draw(t, "to"))
 	}
 	return f
+}
+
+// TalliesAreCounts: a tally has the numbers of jobs that lists under the same filter,
+// or under it with another state, queue, type or reason, have; with too many to look
+// at it says so. What is known in advance says the same.
+func TalliesAreCounts(k *kit) {
+	k.variety()
+	count := func(f filter.Filter) int64 { return int64(len(k.all(f, 1000))) }
+	dead := job.StatusDeadLetter
+	for _, f := range []filter.Filter{
+		{}, {Queue: "mail"}, {Status: dead}, {Status: dead, Queue: "mail", Type: "email.*", Reason: retry.AttemptsExhausted}, {Status: "retryable"},
+		{Text: "service"}, {Error: "unavail", Status: dead, Type: "email.*"}, {Text: "service", Queue: "mail", Reason: retry.AttemptsExhausted},
+		{Attempts: filter.Span{Min: 1}}, {Text: "nothing of it"}, {Status: "retryable", Error: "service"},
+	} {
+		t, err := k.Tally(k.ctx, f, 1000)
+		k.check(err)
+		known, complete, err := k.Counters.Known(k.ctx, f)
+		k.check(err)
+		k.same("the total of "+f.String(), t.Total, count(f))
+		if complete {
+			k.same("the known total of "+f.String(), known.Total, t.Total)
+		}
+		for _, status := range job.Statuses() {
+			other := f
+			other.Status = status
+			k.same(fmt.Sprintf("%s jobs of %v", status, f), t.States[status], count(other))
+			if known.States != nil {
+				k.same(fmt.Sprintf("known %s jobs of %v", status, f), known.States[status], t.States[status])
+			}
+		}
+		k.same("counted under all of "+f.String(), t.Whole, f.Searches())
+		for _, q := range t.Facets.Queues {
+			other := f
+			other.Queue = q.Name
+			k.same("jobs of "+other.String(), q.Count, count(other))
+		}
+		for _, r := range t.Facets.Reasons {
+			other := f
+			other.Reason = r.Reason
+			k.same("jobs of "+other.String(), r.Count, count(other))
+		}
+	}
+	t, err := k.Tally(k.ctx, filter.Filter{Text: "service"}, 3)
+	k.check(err)
+	if !t.More || t.Whole || t.Total != 3 {
+		k.Errorf("a tally of three has %d, more: %v, facets: %v", t.Total, t.More, t.Whole)
+	}
+	all := count(filter.Filter{Text: "service"})
+	t, err = k.Tally(k.ctx, filter.Filter{Text: "service", Queue: "mail"}, int(all)-1)
+	k.check(err)
+	if t.More || t.Whole || t.Total != count(filter.Filter{Text: "service", Queue: "mail"}) || len(t.Facets.Queues) > 0 {
+		k.Errorf("a tally of a queue among too many is %+v", t)
+	}
 }
 
 // FacetsFollowTheFilter: open dead letters are counted by reason, queue and type,

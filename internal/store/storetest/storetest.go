@@ -32,7 +32,7 @@ type Database func(t *testing.T) (open func() *store.Store)
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
 	for _, group := range [][]func(*kit){
-		enqueueing, claiming, handing, settling, acting, lettering, trashing, listing, searching, whole, counting, grouping, histories,
+		enqueueing, claiming, handing, settling, acting, rescheduling, lettering, trashing, retaining, listing, searching, whole, counting, grouping, histories,
 		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing,
 	} {
 		for _, behaviour := range group {
@@ -61,9 +61,15 @@ type kit struct {
 }
 
 func newKit(t *testing.T, db Database) *kit {
+	k := openKit(t, db)
+	t.Cleanup(func() { k.check(k.Close()) })
+	return k
+}
+
+// openKit is newKit for who closes the store before the test ends.
+func openKit(t *testing.T, db Database) *kit {
 	k := &kit{T: t, db: db, open: db(t), ctx: t.Context(), now: time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.UTC)}
 	k.Store = k.open()
-	t.Cleanup(func() { k.check(k.Close()) })
 	return k
 }
 

@@ -183,7 +183,7 @@ func TrashIsPurgedByAge(k *kit) {
 	k.discard(young.ID)
 	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: 90 * time.Minute})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{Trash: n + 1})
+	k.same("removed", done, removed(retention.Trash, n+1))
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
@@ -214,7 +214,7 @@ func TrashWaitsForOperations(k *kit) {
 	purge := func() int {
 		done, err := k.Prune(k.ctx, k.now, retention.Limits{Trash: time.Minute})
 		k.check(err)
-		return done.Trash
+		return int(done.Of(retention.Trash))
 	}
 	k.same("purged beside the operation", purge(), 0)
 	_, err = k.Operations.Resume(k.ctx, k.now, restore.ID, sam)
@@ -272,5 +272,5 @@ func TrashHoldsNoJobThatItsPolicyDiscarded(k *kit) {
 	k.conflict(err)
 	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
-	k.same("removed", done, retention.Pruned{})
+	k.same("removed", done, removed(retention.DeadLetters, 0))
 }

@@ -3,10 +3,12 @@
 // the form busy; the server would refuse it anyway.
 
 import { all, announce, find, flip, pattern, setText } from "./page.js";
+import { closeMenus } from "./menus.js";
+import { refreshSoon } from "./refresh.js";
 import { answer, forget, patch } from "./rows.js";
 import { about, now } from "./times.js";
 
-const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded", restore: "restored" };
+const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded", restore: "restored", reschedule: "rescheduled" };
 
 function submit(event) {
   const form = event.target.closest?.("form[data-act]");
@@ -29,7 +31,7 @@ async function act(form) {
   } catch {
     busy(form, button, false);
     return note(form, response
-      ? `The server answered ${response.status} without saying more. Reload the page to see what happened.`
+      ? `The server answered ${response.status} without details. Reload the page to see what happened.`
       : "No answer from the server. Try again: nothing runs twice.", true);
   }
   busy(form, button, false);
@@ -44,6 +46,7 @@ function busy(form, button, is) {
 }
 
 function succeed(form, body) {
+  refreshSoon();
   if (form.dataset.act === "flip") return flipped(form, body);
   if (form.dataset.act === "reset") return location.reload();
   const text = body.text ?? "Done";
@@ -51,9 +54,12 @@ function succeed(form, body) {
     const job = body.job;
     if (form.dataset.act === "restore") forget(job.id); // it is what it was, with its old time
     if (form.dataset.act === "forward") spent(form);
-    else answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
+    else if (form.dataset.act === "reschedule") closeMenus(); // what can be done is the same
+    else if (form.dataset.act !== "replay" || !form.closest("[data-job]")) answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
     patch({ ...job, status: job.status ?? job.state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
   }
+  const groups = body.groups ?? (body.group && [body.group]);
+  if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
   note(form, text, false);
   if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
 }
@@ -67,7 +73,7 @@ function offerUndo(form, job) {
   find('input[name="run"]', undo).value = String(job.run);
   find("[data-toast]")?.remove();
   find("main").append(toast);
-  announce("Discarded. Undo is the last button of the page.");
+  announce("Discarded. Undo is the last button on the page.");
 }
 
 // A button that has done its work gives way to the others: a dead letter that
@@ -81,6 +87,10 @@ function spent(form) {
 // 409 means that somebody was first: who, and when. Anything else keeps the
 // button, and so does a dead letter that was refused again.
 function refuse(form, code, body) {
+  if (code === 401) {
+    refreshSoon(); // says it above, with a way to log in
+    return note(form, "Nothing was changed: your login has ended.", true);
+  }
   const message = body.error?.message ?? `The server answered ${code}.`;
   if (code !== 409 || body.error?.code === "dead_letter_refused") return note(form, message, true);
   const who = body.replayed_by;
@@ -104,10 +114,11 @@ function flipped(form, body) {
 
 const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement;
 
-/** Says a sentence in the line that the panel keeps free for it, and to who listens. */
+/** Says a sentence in the nearest line that is kept free for it, and to who listens. */
 export function note(form, text, bad) {
   announce(text);
-  const line = find("[data-note]", form.closest("section, details, main") ?? document) ?? find("[data-note]");
+  const shown = "[data-note]:not([hidden] *)";
+  const line = find(shown, form.closest(`:has(${shown})`) ?? document);
   if (!line) return;
   line.dataset.said = "";
   line.classList.toggle("warn", bad);

@@ -2,10 +2,10 @@
 
 import * as actions from "./actions.js";
 import * as copy from "./copy.js";
-import * as job from "./job.js";
+import * as groups from "./groups.js";
 import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
-import * as operation from "./operation.js";
+import * as menus from "./menus.js";
 import * as policies from "./policies.js";
 import * as selection from "./selection.js";
 import * as suggest from "./suggest.js";
@@ -17,10 +17,10 @@ if (document.body.dataset.live) {
   actions.start();
   copy.start();
   keyboard.start();
+  menus.start();
   selection.start();
   suggest.start();
+  groups.start();
   live.start();
-  job.start();
-  operation.start();
   policies.start();
 }

@@ -1,26 +1,40 @@
 // Copying says so where it was asked for; where the browser refuses, what is to
 // be copied can be selected.
 
-import { all, announce, find } from "./page.js";
+import { announce, find } from "./page.js";
 
-/** Copies a text and shows at a button that it was; false where that fails. */
-export async function copied(control, text) {
+/** Copies a text and shows at a button whether that worked. */
+async function copied(control, text) {
+  let done = true;
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(await text);
   } catch {
-    return false;
+    done = false; // the browser copies only on https and on this machine, or the text did not come
   }
-  const use = find("use", control), before = use.getAttribute("href");
-  if (before !== "#i-check") {
-    use.setAttribute("href", "#i-check");
-    setTimeout(() => use.setAttribute("href", before), 2000);
-  }
-  announce("Copied");
-  return true;
+  const use = find("use", control), mark = done ? "#i-check" : "#i-failed";
+  control.dataset.icon ??= use.getAttribute("href");
+  use.setAttribute("href", mark);
+  setTimeout(() => use.setAttribute("href", control.dataset.icon), 2000);
+  announce(done ? "Copied" : "The browser did not copy it. Select the text instead.");
+  return done;
+}
+
+/** What a button copies: its text, what is at an address, or what stands beside it. */
+async function textOf({ dataset, parentElement }) {
+  if (!dataset.copyUrl) return dataset.copy || find("pre", parentElement).textContent;
+  const response = await fetch(dataset.copyUrl);
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  return response.text();
+}
+
+async function click(event) {
+  const control = event.target.closest?.("[data-copy], [data-copy-url], [data-copy-link]");
+  if (!control) return;
+  if (!("copyLink" in control.dataset)) return copied(control, textOf(control));
+  event.preventDefault();
+  if (!(await copied(control, control.href))) location.assign(control.href);
 }
 
 export function start() {
-  for (const button of all("[data-copy]")) {
-    button.addEventListener("click", () => copied(button, find("pre", button.parentElement).textContent));
-  }
+  document.addEventListener("click", click);
 }

@@ -2,16 +2,21 @@
 // They never fire while somebody types, and never together with a modifier.
 
 import { all, find } from "./page.js";
+import { note } from "./actions.js";
 import { toggleFreeze } from "./live.js";
 import { toggle } from "./selection.js";
 
-const pages = { o: "overview", f: "failures", j: "jobs", d: "dead-letters", q: "queues", w: "workers", p: "policies" };
+const pages = {
+  o: "overview", f: "failures", d: "dead-letters", m: "operations", t: "trash",
+  j: "jobs", q: "queues", w: "workers", p: "policies", a: "audit",
+};
 const goWindow = 1500; // milliseconds between g and its second key
 
 let goUntil = 0;
+let before = null; // what had the focus before the search field
 
-const rows = () => all("tr[data-job]").filter((row) => row.offsetParent !== null);
-const current = () => document.activeElement?.closest?.("tr[data-job]") ?? null;
+const rows = () => all("tr:is([data-job], [data-group])").filter((row) => row.checkVisibility());
+const current = () => document.activeElement?.closest?.("tr:is([data-job], [data-group])") ?? null;
 
 function step(by) {
   const list = rows();
@@ -24,18 +29,33 @@ function step(by) {
 // An action means the row that one is on, or the page when it has only one.
 function act(name) {
   const scope = current() ?? (all(`form[data-act="${name}"]`).length === 1 ? document : null);
-  const form = scope && find(`form[data-act="${name}"]:not([hidden])`, scope);
+  const form = scope && find(`form:is([data-act="${name}"], [data-key="${name}"]):not([hidden])`, scope);
   if (form && !find("button", form).disabled) form.requestSubmit();
 }
 
 function edit() {
+  if (current()?.dataset.group) return act("resolve"); // what is done with a group most
   const link = current() ? find("[data-edit]", current()) ?? find("th a", current()) : find("main a[data-edit]");
   if (!link) return;
   location.assign("edit" in link.dataset ? link.href : `${link.href}/replay`);
 }
 
 function tick(range) {
-  if (current()) toggle(current(), range);
+  const row = current();
+  if (!row || toggle(row, range)) return;
+  note(row, row.closest("[data-tickless]")?.dataset.tickless ?? "Rows of this list cannot be selected.", true);
+}
+
+function search() {
+  before = document.activeElement;
+  find('.search input[type="search"]')?.focus();
+}
+
+// Whoever leaves a field with Escape keeps what is in it, and goes on where they came from.
+function leave(field) {
+  field.blur();
+  if (field.type === "search") before?.focus();
+  before = null;
 }
 
 function go(key) {
@@ -51,7 +71,7 @@ const keys = {
   r: () => act("replay"),
   d: () => act("discard"),
   e: edit,
-  "/": () => find('.search input[type="search"]')?.focus(),
+  "/": search,
   g: () => { goUntil = performance.now() + goWindow; },
   ".": toggleFreeze,
   "?": () => find("dialog[data-keys]")?.showModal(),
@@ -62,10 +82,13 @@ const typing = (target) => target.closest?.('input:not([type="checkbox"], [type=
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && "rdex".includes(event.key)) return;
   if (typing(event.target)) {
-    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Escape" && !find(":popover-open")) {
+      event.preventDefault();
+      leave(event.target);
+    }
     return;
   }
-  if (find("dialog[open]")) return;
+  if (find("dialog[open], :popover-open")) return;
   const going = performance.now() < goUntil;
   goUntil = 0;
   if (going && event.key in pages) {

@@ -1,8 +1,10 @@
 // Live: totals and rows follow the server over a websocket, or by polling when
-// it cannot be reached. Between navigations nothing moves: news is a number in
-// a bar that is always there.
+// it cannot be reached, and the page is drawn anew when they have told of something
+// (refresh.js). Between navigations no row moves: what is newer is a number in a bar
+// that is always there.
 
 import { all, announce, find, number, pattern, setText } from "./page.js";
+import { refreshSoon } from "./refresh.js";
 import { ids, patch } from "./rows.js";
 import { selecting } from "./selection.js";
 import { clock, now } from "./times.js";
@@ -38,8 +40,9 @@ function connect() {
 }
 
 function opened(mine) {
+  if (failures) refreshSoon(); // there was a gap
   failures = 0;
-  seq = 0; // a restarted server counts anew
+  seq = 0; // a restarted server counts from the start
   clearInterval(pollTimer);
   pollTimer = 0;
   // The server answers with where these jobs stand now and what is newer, so
@@ -60,6 +63,7 @@ function closed() {
   socket = null;
   failures++;
   if (document.hidden) return;
+  refreshSoon(); // the login may have ended
   if (failures >= failuresToPoll) startPolling();
   else status("connecting");
   const wait = Math.min(firstWait * 2 ** (failures - 1), longestWait);
@@ -109,6 +113,7 @@ function visibility() {
     pollTimer = setInterval(() => poll([]), hiddenEvery);
     return;
   }
+  refreshSoon();
   if (failures >= failuresToPoll) startPolling();
   connect();
 }
@@ -125,10 +130,12 @@ function receive(data) {
   if (message.type === "counters") showCounters(message);
   else if (message.type === "job") showJobs(message.jobs ?? []);
   else if (message.type === "newer") showNewer(message);
+  else if (message.type === "page" && !frozen) refreshSoon();
 }
 
 function showCounters(counters) {
   if (!counters || frozen || counters.seq < seq) return;
+  if (seq > 0 ? counters.seq > seq : strays(counters)) refreshSoon();
   seq = counters.seq;
   for (const counter of all("[data-counter]")) {
     const value = counters[counter.dataset.counter];
@@ -142,10 +149,16 @@ function showCounters(counters) {
   }
 }
 
+// The first totals of a connection are news when they are not those of the page.
+const strays = (counters) => all("[data-counter], [data-state-count]").some(({ dataset, textContent }) => {
+  const value = dataset.counter ? counters[dataset.counter] : counters.states?.[dataset.stateCount];
+  return typeof value === "number" && !textContent.includes(number(value));
+});
+
 function showJobs(jobs) {
   for (const job of jobs) {
     if (frozen) missed.set(job.id, job);
-    else patch(job);
+    else if (patch(job)) refreshSoon();
   }
 }
 
@@ -165,7 +178,7 @@ function showNewer(latest) {
 
 // While anything is ticked, a menu or a dialog is open or text is selected,
 // even the number waits. It follows when that is over.
-const held = () => selecting() || Boolean(find("dialog[open], details.menu[open], :popover-open")) || getSelection()?.type === "Range";
+const held = () => selecting() || Boolean(find("dialog[open], details[data-menu][open], :popover-open")) || getSelection()?.type === "Range";
 
 const catchUp = () => told !== news && showNewer(news);
 
@@ -197,10 +210,12 @@ export function toggleFreeze() {
     missed = new Map();
     showNewer(news);
     poll([]);
+    refreshSoon();
   }
   status(find("[data-live-status]")?.dataset.state ?? "connecting");
 }
 
+/** Starts when the page shows the product. */
 export function start() {
   document.addEventListener("visibilitychange", visibility);
   for (const release of ["held", "selectionchange"]) document.addEventListener(release, catchUp);

@@ -31,3 +31,15 @@ export function flip(root, state) {
   root.dataset.flips = state;
   for (const face of all("[data-when]", root)) face.hidden = face.dataset.when !== state;
 }
+
+/** Loads a page as a document, whose scripts do not run: its status and itself, null when there is none. */
+export function load(url, { signal } = {}) {
+  const request = new XMLHttpRequest();
+  signal?.addEventListener("abort", () => request.abort());
+  return new Promise((resolve) => {
+    request.responseType = "document";
+    request.open("GET", url);
+    request.onloadend = () => resolve({ status: request.status, page: request.response });
+    request.send();
+  });
+}

@@ -3,7 +3,7 @@
 // parses a page, and its nodes are moved here. The form is never replaced, so
 // the focus never moves.
 
-import { all, announce, find, setText } from "./page.js";
+import { all, announce, find, load, setText } from "./page.js";
 
 const pause = 250; // milliseconds after the last key
 
@@ -12,25 +12,14 @@ let timer = 0, asked = null;
 
 const address = () => `${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`;
 
-/** Loads a page as a document. Its scripts do not run. */
-function load(url) {
-  asked?.abort();
-  const request = asked = new XMLHttpRequest();
-  return new Promise((resolve) => {
-    request.responseType = "document";
-    request.open("GET", url);
-    request.onload = () => resolve(request.status === 200 ? request.response : null);
-    request.onerror = () => resolve(null);
-    request.send();
-  });
-}
-
 async function update() {
   clearTimeout(timer);
   const url = address();
-  const page = await load(url);
-  if (url !== address()) return; // somebody typed on
-  if (!page || !find("[data-what-if]", page)) return announce("No answer from the server. The button Show asks again.");
+  asked?.abort();
+  asked = new AbortController();
+  const { page } = await load(url, asked);
+  if (url !== address()) return; // the user kept typing
+  if (!page || !find("[data-what-if]", page)) return announce("No answer from the server. Press Show to try again.");
   history.replaceState(null, "", url);
   const wrong = showProblems(page);
   find("[data-result]").classList.toggle("stale", wrong !== "");

@@ -7,7 +7,7 @@ import { setTime } from "./times.js";
 const svg = "http://www.w3.org/2000/svg";
 const ended = ["discarded", "dead_letter", "dlq_failed"];
 const applies = {
-  replay: [...ended, "cancelled", "retryable"],
+  replay: [...ended, "cancelled"], // a job that waits for a retry runs again automatically
   discard: ["dead_letter", "dlq_failed", "retryable", "scheduled", "available", "pending", "held"],
 };
 
@@ -17,13 +17,19 @@ export const rows = (id) => all(id ? `[data-job="${CSS.escape(id)}"]` : "[data-j
 /** The ids of the jobs on the page, at most as many as one may subscribe to. */
 export const ids = () => [...new Set(rows().map((row) => row.dataset.job))].slice(0, 200);
 
-/** Shows where a job stands: {id, state, status, run, attempts, max_attempts, run_at, changed_at}. */
+/**
+ * Shows where a job stands: {id, state, status, run, attempts, max_attempts, run_at, changed_at}.
+ * Returns whether that was news.
+ */
 export function patch(job) {
+  let news = false;
   for (const row of rows(job.id)) {
     if (isOlder(job, row)) continue;
+    if (row.dataset.changed && row.dataset.changed !== job.changed_at) news = true;
     if (job.changed_at) row.dataset.changed = job.changed_at;
     patchRow(row, job);
   }
+  return news;
 }
 
 // A poll, a message and the answer of an action can cross: the newer truth
@@ -49,7 +55,7 @@ function patchRow(row, job) {
   for (const c of cell("why")) setWhy(c, job, replayed);
   for (const c of cell("time")) setWhen(c, job);
   const gone = leave(row, job);
-  for (const c of cell("acts")) setActs(c, job, replayed, gone && !cell("state").length);
+  for (const c of cell("acts")) setActs(c, job, replayed, gone && !cell("state").length, row.localName === "tr");
 }
 
 function setBadge(cell, status) {
@@ -106,21 +112,54 @@ function setWhen(cell, job) {
   else if (job.changed_at) setTime(time, job.changed_at, "clock");
 }
 
-// An answer stays until the job fails anew. A row that left the filter says
-// where its job went, unless its state is in a cell of its own.
-function setActs(cell, job, replayed, unsaid) {
+// An answer stays until the job fails anew; that of a replay goes on to say how the
+// run fares. A row that left the filter says where its job went, unless its state is
+// in a cell of its own.
+function setActs(cell, job, replayed, unsaid, inRow) {
   for (const input of all('input[name="run"]', cell)) input.value = String(job.run);
-  const said = find(".answer", cell);
-  const words = wordsOf(job.status);
-  if (said) setText(find("[data-answer-state]", said), ` · ${words}`);
-  else if (replayed && !applies.replay.includes(job.status)) return answer(cell, "answer", `Replayed, run ${number(job.run)}`, job.status);
-  else if (unsaid) return answer(cell, "answer", upper(words), job.status);
-  if (said && (said.dataset.at === job.status || !applies.replay.includes(job.status))) return;
-  said?.remove();
+  const said = find(".answer", cell), offered = applies.replay.includes(job.status);
+  if (replayed || said?.dataset.run) follow(cell, job);
+  else if (said && (said.dataset.at === job.status || !offered)) setText(find("[data-answer-state]", said), ` · ${wordsOf(job.status)}`);
+  else if (!said && unsaid) answer(cell, "answer", upper(wordsOf(job.status)), job.status);
+  else said?.remove();
+  if (inRow && (offered || !find(".answer", cell))) offer(cell, job);
+}
+
+// The buttons of a row; the server draws those of a job's page.
+function offer(cell, job) {
   for (const form of all("form[data-act]", cell)) {
     const where = applies[form.dataset.act];
     if (where && !form.dataset.busy) form.hidden = !where.includes(job.status);
   }
+}
+
+/** Says how the run of a replay fares: in the place of the buttons, or above them once it failed again. */
+function follow(cell, job) {
+  let said = find(".answer", cell);
+  if (said?.dataset.at !== job.status || said.dataset.run !== String(job.run)) {
+    const [words, state] = fate(job);
+    said = answer(cell, "answer", words, state);
+    Object.assign(said.dataset, { run: String(job.run), at: job.status });
+    said.classList.toggle("again", ended.includes(job.status));
+  }
+  if (job.status === "retryable" && job.run_at) next(find("[data-answer-state]", said), job.run_at);
+}
+
+/** What to say of a run that a replay began, and the state to name beside it. */
+function fate({ run, status }) {
+  if (status === "retryable") return [`Run ${number(run)} is retrying`];
+  if (status === "completed") return [`Run ${number(run)} succeeded`];
+  if (ended.includes(status)) return [`Run ${number(run)} failed again`];
+  return [`Replayed, run ${number(run)}`, status];
+}
+
+function next(place, at) {
+  let time = find("time", place);
+  if (!time) {
+    time = document.createElement("time");
+    place.replaceChildren(", next ", time);
+  }
+  setTime(time, at, "countdown");
 }
 
 const wordsOf = (status) => pattern(`badge-${status}`)?.textContent.trim() ?? status.replaceAll("_", " ");
@@ -135,9 +174,10 @@ export function answer(cell, name, text, state) {
     setText(find("[data-answer-state]", span), ` · ${wordsOf(state)}`);
   }
   const focused = cell.contains(document.activeElement);
-  find(".answer", cell)?.remove();
   for (const form of all("form", cell)) form.hidden = true;
-  (find(":scope > div", cell) ?? cell).append(span);
+  const before = find(".answer", cell);
+  if (before) before.replaceWith(span);
+  else (find(":scope > div", cell) ?? cell).append(span);
   if (focused) span.focus({ preventScroll: true });
   return span;
 }

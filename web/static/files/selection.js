@@ -1,28 +1,32 @@
-// Selection: which jobs are ticked, as a map from id to run that lives outside
-// of the rows, one for all pages of a list. A tick means the run that was shown
-// when it was set; the server checks each of them again. The bar above the list
-// says how many there are and sends them.
+// Selection: which jobs or error groups are ticked, as a map from id to run that
+// lives outside of the rows, one for all pages of a list. A tick means the run that
+// was shown when it was set; the server checks each of them again. A group has no
+// run. The bar above the list says how many there are and sends them.
 
 import { all, announce, find, number, pattern, setText } from "./page.js";
 import { note } from "./actions.js";
 
 const bar = find("form[data-bulk]");
-const kinds = bar ? all('button[name="kind"]', bar).filter((button) => !button.disabled) : [];
+const kinds = bar ? all(".actions button", bar).filter((button) => !button.disabled) : [];
 const store = bar && `ticks ${bar.dataset.list}`;
 
 let ticks = new Map();
 let every = false; // everything that matches, not only what is ticked
 let anchor = null; // the row from which a range begins
 
-const rows = () => all("tr[data-job]:has([data-pick])");
+const rows = () => all("tr:has([data-pick])").filter(key);
+const key = ({ dataset }) => dataset.job ?? dataset.group;
+const run = ({ dataset }) => Number(dataset.run ?? 0);
 const box = (row) => find("[data-pick]", row);
 
 /** Reports whether anything is selected: then order and news are held. */
 export const selecting = () => every || ticks.size > 0;
 
-/** Ticks or unticks a row; with `range`, all rows from the last one to it. */
+/** Ticks or unticks a row; with `range`, all rows from the last one to it. Returns whether the row has a tick. */
 export function toggle(row, range = false) {
-  if (box(row)) choose(row, every || !ticks.has(row.dataset.job), range);
+  if (!box(row)) return false;
+  choose(row, every || !ticks.has(key(row)), range);
+  return true;
 }
 
 function choose(row, is, range) {
@@ -40,9 +44,9 @@ function only(list) {
   for (const row of list) set(row, true);
 }
 
-function set({ dataset }, is) {
-  if (!is) ticks.delete(dataset.job);
-  else if (!ticks.has(dataset.job)) ticks.set(dataset.job, Number(dataset.run));
+function set(row, is) {
+  if (!is) ticks.delete(key(row));
+  else if (!ticks.has(key(row))) ticks.set(key(row), run(row));
 }
 
 function clear() {
@@ -101,22 +105,23 @@ function show() {
   const list = rows();
   let skipped = 0, shown = 0;
   for (const row of list) {
-    const ticked = every || ticks.has(row.dataset.job);
+    const ticked = every || ticks.has(key(row));
     if (box(row).checked !== ticked) box(row).checked = ticked;
     const skips = ticked && isSkipped(row);
     mark(row, skips);
     skipped += skips ? 1 : 0;
-    shown += ticks.has(row.dataset.job) ? 1 : 0;
+    shown += ticks.has(key(row)) ? 1 : 0;
   }
   showHead(list);
   showBar(skipped, ticks.size - shown);
 }
 
 // A job that has moved on to another run, or to a state in which nothing that
-// the bar offers applies, is not touched.
+// the bar offers applies, is not touched. A group always can be.
 function isSkipped(row) {
-  const run = ticks.get(row.dataset.job);
-  if (run !== undefined && run !== Number(row.dataset.run)) return true;
+  if (row.dataset.group) return false;
+  const ticked = ticks.get(key(row));
+  if (ticked !== undefined && ticked !== run(row)) return true;
   return !find('[data-cell="acts"] form:not([hidden])', row);
 }
 
@@ -161,34 +166,37 @@ function more(skipped, elsewhere) {
 
 // ---------------------------------------------------------------- sending
 
-// The answer names the operation, which has a page of its own. Until there is
-// one, the ticks stay.
+// The answer names the operation, which has a page of its own, or the groups that
+// were decided about. Until there is one, the ticks stay.
 async function send(event) {
   event.preventDefault();
   if (bar.dataset.busy || !event.submitter || !selecting()) return;
   busy(true);
   let response, body;
   try {
-    response = await fetch(bar.getAttribute("action"), {
+    response = await fetch(event.submitter.getAttribute("formaction") ?? bar.getAttribute("action"), {
       method: "POST", headers: { Accept: "application/json" }, body: fields(event.submitter.value),
     });
     body = await response.json();
   } catch {
     busy(false);
     return note(bar, response
-      ? `The server answered ${response.status} without saying more. Nothing was begun that Operations does not show.`
-      : "No answer from the server. Look at Operations before you try again.", true);
+      ? `The server answered ${response.status} without details. Operations shows whether anything was started.`
+      : "No answer from the server. Check Operations before you try again.", true);
   }
   busy(false);
   if (!response.ok) return note(bar, body.error?.message ?? `The server answered ${response.status}.`, true);
   clear();
+  if (body.groups) return document.dispatchEvent(new CustomEvent("decided", { detail: body }));
   location.assign(`${bar.getAttribute("action")}/${body.operation.id}`);
 }
 
 function fields(kind) {
   const form = new URLSearchParams({ kind, back: find('input[name="back"]', bar).value });
   if (every) form.set("q", find('input[name="q"]', bar).value);
-  else for (const [id, run] of ticks) form.append("item", `${id}:${run}`);
+  else for (const [id, run] of ticks) form.append(...(run ? ["item", `${id}:${run}`] : ["group", id]));
+  const to = find('input[name="to"]', bar); // when the list of groups was drawn
+  if (to) form.set("to", to.value);
   return form;
 }
 
@@ -230,6 +238,7 @@ export function start() {
   bar.addEventListener("submit", send);
   find("[data-pick-all]").addEventListener("change", tickShown);
   addEventListener("pageshow", (event) => event.persisted && restore());
+  document.addEventListener("refreshed", show);
   // What becomes of a row is patched into it; a tick may then mean nothing more.
   new MutationObserver(() => selecting() && show()).observe(find("table:has([data-pick])"),
     { subtree: true, attributes: true, attributeFilter: ["data-run"] });

@@ -20,7 +20,7 @@
   }
 
   function say(button, theme) {
-    const text = `Theme: ${theme === "system" ? "as the system" : theme}`;
+    const text = `Theme: ${theme}`;
     button.title = text;
     button.setAttribute("aria-label", text);
   }

@@ -2,7 +2,7 @@
 // "5 s ago" and "in 30 s" true, and shows local times to who prefers them.
 // Numerals are tabular and columns are fixed, so nothing moves.
 
-import { all, find, setText } from "./page.js";
+import { all, find, number, setText } from "./page.js";
 
 const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
 
@@ -26,13 +26,14 @@ function stored() {
   }
 }
 
-/** A duration in one unit, as the server's about(). */
+/** A duration as a person says it, as the server's About. */
 export function about(ms) {
-  const d = Math.max(ms, 0);
+  const d = Math.max(ms, 0), minutes = Math.round(d / minute), hours = Math.round(d / hour);
   if (d < 100 * second) return `${Math.floor(d / second)} s`;
-  if (d < 100 * minute) return `${Math.floor(d / minute)} min`;
-  if (d < 48 * hour) return `${Math.floor(d / hour)} h`;
-  return `${Math.floor(d / day)} d`;
+  if (minutes < 100) return `${minutes} min`;
+  if (minutes < 600) return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
+  if (hours < 48) return `${hours} h`;
+  return `${number(Math.round(d / day))} d`;
 }
 
 function relative(t) {
@@ -42,9 +43,9 @@ function relative(t) {
   return `${about(-d)} ago`;
 }
 
-function countdown(t) {
+function countdown(t, come) {
   const d = t - now();
-  return d < second ? "due" : `in ${about(d)}`;
+  return d < second ? come || "due" : `in ${about(d)}`;
 }
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -99,7 +100,7 @@ function show(element) {
   const { dataset } = element;
   if ("relative" in dataset) setText(element, relative(at(element)));
   else if ("age" in dataset) setText(element, about(now() - at(element)));
-  else if ("countdown" in dataset) setText(element, countdown(at(element)));
+  else if ("countdown" in dataset) setText(element, countdown(at(element), dataset.countdown));
   else if ("clock" in dataset) setText(element, clock(at(element), dataset.clock));
 }
 
@@ -108,13 +109,18 @@ function tick() {
   setText(find("time[data-tick]"), clock(now()));
 }
 
-function showZone() {
-  setText(find("[data-zone]"), zone === "local" ? "Local" : "UTC");
-  for (const element of all("time[data-clock], time[data-relative], time[data-age], time[data-countdown]")) {
+/** Shows every time of a document as this reader wants times. */
+export function showTimes(page) {
+  for (const element of all("time[data-clock], time[data-relative], time[data-age], time[data-countdown]", page)) {
     if (Number.isNaN(at(element))) continue;
     element.title = stamp(at(element));
     show(element);
   }
+}
+
+function showZone() {
+  setText(find("[data-zone]"), zone === "local" ? "Local" : "UTC");
+  showTimes(document);
   tick();
 }
 

@@ -45,7 +45,7 @@ func (v Access) kept(u access.User) string {
 		return why
 	}
 	if access.Last(u, v.Users) {
-		return format.Visible(u.Name) + " is the last admin: make somebody else one first"
+		return format.Visible(u.Name) + " is the last admin; make someone else an admin first"
 	}
 	return ""
 }

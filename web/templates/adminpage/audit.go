@@ -11,6 +11,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/wire"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -34,6 +35,7 @@ type Gone struct {
 	templates.Frame
 	ID      string
 	Entries []audit.Entry
+	Removed *retention.Removed // by retention; nil: not known
 }
 
 // chips are the parts of the filter in use, each with the log without it.
@@ -87,22 +89,22 @@ func actionKinds() []actionKind {
 		{"Jobs", "job.*", [][2]string{
 			{"job.replay", "replayed a job"}, {"job.discard", "discarded a job"}, {"job.restore", "restored a job"},
 			{"job.cancel", "cancelled a job"}, {"job.forward", "forwarded a dead letter"}, {audit.Reveal, "revealed a job"},
-			{"job.purge", "purged a job"}, {"dead_letters.prune", "pruned dead letters"},
+			{"job.reschedule", "rescheduled a job"}, {"job.purge", "purged a job"}, {"retention.sweep", "removed old jobs"},
 		}},
 		{"Operations", "operation.*", [][2]string{
-			{"operation.new", "asked for an operation"}, {"operation.preview", "previewed an operation"},
-			{"operation.start", "started an operation"}, {"operation.rate", "changed an operation's pace"},
+			{"operation.new", "requested an operation"}, {"operation.preview", "previewed an operation"},
+			{"operation.start", "started an operation"}, {"operation.rate", "changed an operation's rate"},
 			{"operation.pause", "paused an operation"}, {"operation.resume", "resumed an operation"},
 			{"operation.abort", "aborted an operation"}, {"operation.finish", "finished an operation"},
 		}},
 		{"Error groups", "group.*", [][2]string{
 			{"group.resolve", "resolved an error group"}, {"group.ignore", "ignored an error group"},
-			{"group.reopen", "reopened an error group"}, {"group.note", "noted on an error group"},
+			{"group.reopen", "reopened an error group"}, {"group.note", "edited the note of an error group"},
 		}},
 		{"Queues", "queue.*", [][2]string{{"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"},
 			{"queue.purge", "removed a queue's finished jobs"}, {"queue.remove", "removed a queue"}}},
 		{"Workers", "worker.*", [][2]string{{"worker.quiet", "quieted the worker"}, {"worker.resume", "woke the worker"}}},
-		{"Lists", "", [][2]string{{audit.Export, "exported a list"}, {audit.ExportBegin, "began to export a long list"}}},
+		{"Lists", "", [][2]string{{audit.Export, "exported a list"}, {audit.ExportBegin, "started exporting a long list"}}},
 		{"Logins", "", [][2]string{
 			{"login", "logged in"}, {"login.failed", "failed to log in"}, {"logout", "logged out"}, {"session.end", "ended a session"},
 		}},
@@ -110,7 +112,8 @@ func actionKinds() []actionKind {
 			{"user.add", "added a user"}, {"user.role", "changed a user's role"}, {"user.password", "changed a password"},
 			{"user.remove", "removed a user"},
 		}},
-		{"Tokens", "token.*", [][2]string{{"token.create", "made a token"}, {"token.revoke", "revoked a token"}}},
+		{"Tokens", "token.*", [][2]string{{"token.create", "created a token"}, {"token.revoke", "revoked a token"}}},
+		{"Configuration", "config.*", [][2]string{{"config.reload", "reloaded the configuration"}}},
 	}
 }
 
@@ -144,4 +147,22 @@ func subjectURL(e audit.Entry) templ.SafeURL {
 		}
 	}
 	return ""
+}
+
+// whyRemoved says by which rule retention removed a job.
+func whyRemoved(r retention.Removed) string {
+	kept := format.About(r.Kept)
+	switch r.Kind {
+	case retention.Completed:
+		return "The job had completed; completed jobs like this one are kept for " + kept + "."
+	case retention.Cancelled:
+		return "The job had been cancelled; cancelled jobs like this one are kept for " + kept + "."
+	case retention.Discarded:
+		return "The job's policy had discarded it; such jobs are kept for " + kept + "."
+	case retention.DeadLetters:
+		return "The job was a dead letter; dead letters like this one are kept for " + kept + "."
+	case retention.Excess:
+		return "The job was a dead letter, and there were more dead letters than the configured maximum."
+	}
+	return "The job was in the trash, where jobs are kept for " + kept + "."
 }

@@ -71,15 +71,22 @@ func styleOfGroup(s failures.State) templates.Style {
 	return templates.Style{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
-// groupSummary says in words what the page shows.
+// groupSummary says in words what the page shows, and how many dead jobs it leaves
+// out: together they are all dead letters, stored and refused, of jobs that failed.
 func groupSummary(v List) string {
+	words, elsewhere := "", int64(0)
 	for _, t := range v.Tallies {
-		if t.State == v.Filter.State {
-			return fmt.Sprintf("%s: %s dead, %s retrying",
-				format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), format.Number(t.Dead), format.Number(t.Retrying))
+		if t.State != v.Filter.State {
+			elsewhere += t.Dead
+			continue
 		}
+		words = fmt.Sprintf("%s: %s dead, %s retrying",
+			format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), format.Number(t.Dead), format.Number(t.Retrying))
 	}
-	return ""
+	if words != "" && elsewhere > 0 {
+		words += "; other groups: " + format.Number(elsewhere) + " dead"
+	}
+	return words
 }
 
 // groupChips are the filters in use; the state is a tab.
@@ -104,7 +111,7 @@ func groupsCaption(f failures.Filter) string {
 // groupOrder says in which order the groups are.
 func groupOrder(s failures.Sort) string {
 	if s == failures.NewestSeen {
-		return "what failed last first"
+		return "last seen first"
 	}
 	return "most dead jobs first"
 }
@@ -146,7 +153,29 @@ func stateAction(g failures.Group) (action, symbol, word string) {
 	if g.State == failures.Open {
 		return "resolve", "check", "Resolve"
 	}
-	return "reopen", "failures", "Open again"
+	return "reopen", "failures", "Reopen"
+}
+
+// decisionButton is a button that decides about groups.
+type decisionButton struct{ action, symbol, word string }
+
+// decisions are what can be decided about groups in a state.
+func decisions(s failures.State) []decisionButton {
+	if s == failures.Open {
+		return []decisionButton{{"resolve", "check", "Resolve"}, {"ignore", "pause", "Ignore"}}
+	}
+	return []decisionButton{{"reopen", "failures", "Reopen"}}
+}
+
+// undoAction brings groups back into the state that a list shows; empty: nothing does.
+func undoAction(s failures.State) string {
+	switch s {
+	case failures.Open:
+		return "reopen"
+	case failures.Resolved:
+		return "resolve"
+	}
+	return ""
 }
 
 // groupReplay says what a button does with a group, and why it may not.
@@ -170,7 +199,7 @@ func patienceText(p failures.Patience, now time.Time) string {
 		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", format.Number(p.Rate)))
 	}
 	if len(ends) == 0 {
-		return ", for ever"
+		return " until reopened"
 	}
 	return ", " + strings.Join(ends, " or ")
 }

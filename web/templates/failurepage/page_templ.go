@@ -890,9 +890,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 		switch {
 		case g.ReopenedBy == failures.ByFailure:
 			var templ_7745c5c3_Var45 string
-			templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + ", it failed again at " + reopened + " and opened by itself.")
+			templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + ". It failed again at " + reopened + " and was reopened.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 190, Col: 86}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 190, Col: 82}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var45))
 			if templ_7745c5c3_Err != nil {
@@ -900,9 +900,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 			}
 		case g.ReopenedBy != "" && g.State == failures.Resolved:
 			var templ_7745c5c3_Var46 string
-			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + patienceText(g.Patience, now) + ". That came true at " + reopened + ", and it opened by itself.")
+			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + patienceText(g.Patience, now) + ". It was reopened at " + reopened + ".")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 192, Col: 121}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 192, Col: 97}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 			if templ_7745c5c3_Err != nil {
@@ -910,9 +910,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 			}
 		case g.ReopenedBy != "":
 			var templ_7745c5c3_Var47 string
-			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs("Ignored" + said + patienceText(g.Patience, now) + ". That came true at " + reopened + ", and it opened by itself.")
+			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs("Ignored" + said + patienceText(g.Patience, now) + ". It was reopened at " + reopened + ".")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 194, Col: 120}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 194, Col: 96}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var47))
 			if templ_7745c5c3_Err != nil {
@@ -920,9 +920,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 			}
 		case g.State == failures.Resolved:
 			var templ_7745c5c3_Var48 string
-			templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + ". The next failure opens it.")
+			templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + ". The next failure reopens the group.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 196, Col: 55}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 196, Col: 64}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var48))
 			if templ_7745c5c3_Err != nil {

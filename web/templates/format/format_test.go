@@ -44,6 +44,31 @@ func TestDuration_ReadsAsAPersonSaysIt(t *testing.T) {
 	}
 }
 
+func TestAbout_IsRoundedAndHasTwoUnitsBelowTenHours(t *testing.T) {
+	for _, c := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{-time.Second, "0 s"},
+		{30*time.Second - 1, "29 s"},
+		{99 * time.Second, "99 s"},
+		{119 * time.Second, "2 min"},
+		{99*time.Minute + 29*time.Second, "99 min"},
+		{99*time.Minute + 30*time.Second, "1 h 40 min"},
+		{2*time.Hour - time.Minute, "1 h 59 min"},
+		{2*time.Hour - time.Second, "2 h"},
+		{10*time.Hour - time.Minute, "9 h 59 min"},
+		{10*time.Hour - time.Second, "10 h"},
+		{20*time.Hour - time.Minute, "20 h"},
+		{48*time.Hour - time.Second, "2 d"},
+		{90*Day - time.Minute, "90 d"},
+	} {
+		if got := About(c.d); got != c.want {
+			t.Errorf("about(%v) = %q, want %q", c.d, got, c.want)
+		}
+	}
+}
+
 func TestDurationRange_NamesASharedUnitOnce(t *testing.T) {
 	for _, c := range []struct {
 		low, high time.Duration

@@ -162,7 +162,7 @@ func PolicySentence(p retry.Policy) string {
 		if len(p.Schedule) == 0 {
 			return "The schedule is empty: each retry starts at once."
 		}
-		s = "Retry n waits for the n-th delay of the list, and the last one repeats"
+		s = "Retry n waits for the nth delay in the list; the last delay repeats"
 	case retry.Linear:
 		s = fmt.Sprintf("The first retry waits %s, and each further one %s longer", initial, initial)
 	case retry.Exponential:
@@ -172,9 +172,9 @@ func PolicySentence(p retry.Policy) string {
 	default:
 		s = fmt.Sprintf("Each retry waits %s", initial)
 	}
-	s += fmt.Sprintf(", but none more than %s.", Duration(p.MaxInterval))
+	s += fmt.Sprintf(", at most %s.", Duration(p.MaxInterval))
 	if p.Jitter.On() {
-		s += fmt.Sprintf(" Chance makes each delay %s times that, under the same cap.", Jitter(p.Jitter))
+		s += fmt.Sprintf(" Jitter multiplies each delay by %s, under the same cap.", Jitter(p.Jitter))
 	}
 	return s
 }

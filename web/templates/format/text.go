@@ -14,11 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns s as one line in which nothing hides: control characters are
-// drawn as ␀, ␊ and so on, and characters that reorder, join or vanish are
-// written as \u202e. Every string that came from outside passes through here,
+// Visible returns s as one line in which nothing hides: the end of a line is drawn as
+// ⏎, other control characters as ␀ and so on, and characters that reorder, join or
+// vanish are written as \u202e. Every string that came from outside passes through here,
 // or through VisibleLines, on its way to a page.
-func Visible(s string) string { return escape(s, "") }
+func Visible(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "") }
 
 // VisibleLines is Visible for text of several lines, as a trace: line breaks
 // and tabs keep their meaning.
@@ -36,6 +36,8 @@ func escape(s, keep string) string {
 		switch {
 		case !hidden(r):
 			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(" ⏎ ") // lines can wrap there
 		case r < ' ':
 			b.WriteRune('\u2400' + r) // the picture of the control character
 		case r == '\x7f':
@@ -90,10 +92,10 @@ func Sentence(s string) string {
 }
 
 // By names who did something, inside a sentence.
-func By(name string) string { return cmp.Or(name, "somebody") }
+func By(name string) string { return cmp.Or(name, "someone") }
 
 // Someone is By at the beginning of a sentence. Names keep their letters.
-func Someone(name string) string { return cmp.Or(name, "Somebody") }
+func Someone(name string) string { return cmp.Or(name, "Someone") }
 
 // UpperFirst begins a sentence.
 func UpperFirst(s string) string {

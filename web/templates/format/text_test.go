@@ -6,7 +6,7 @@ func TestVisible_ShowsWhatHides(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"plain text, äöü, 漢字, 🙂", "plain text, äöü, 漢字, 🙂"},
 		{"a\x00b", "a␀b"},
-		{"line\nnext\ttab\r", "line␊next␉tab␍"},
+		{"line\nnext\ttab\r", "line ⏎ next␉tab␍"},
 		{"\x7f", "␡"},
 		{"\u0085", `\u0085`},
 		{"gpj.\u202eexe", `gpj.\u202eexe`},

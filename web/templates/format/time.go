@@ -77,18 +77,22 @@ func ClockTenths(t, now time.Time) string {
 	return t.UTC().Format("15:04:05.0")
 }
 
-// About writes a duration as a person says it, in one unit: "5 s", "12 min",
-// "3 h", "2 d". It is for ages and countdowns; exact figures are not its task.
+// About writes a duration as a person says it: "5 s", "12 min", "1 h 59 min", "20 h",
+// "2 d". Seconds are cut, so that a countdown ends when it says so; all else is
+// rounded. It is for ages and countdowns; exact figures are not its task.
 func About(d time.Duration) string {
-	switch d = max(d, 0); {
+	d = max(d, 0)
+	switch minutes, hours := d.Round(time.Minute), d.Round(time.Hour); {
 	case d < 100*time.Second:
 		return strconv.Itoa(int(d/time.Second)) + " s"
-	case d < 100*time.Minute:
-		return strconv.Itoa(int(d/time.Minute)) + " min"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d/time.Hour)) + " h"
+	case minutes < 100*time.Minute:
+		return strconv.Itoa(int(minutes/time.Minute)) + " min"
+	case minutes < 10*time.Hour:
+		return twoUnits(minutes, time.Hour, "h", time.Minute, "min")
+	case hours < 48*time.Hour:
+		return strconv.Itoa(int(hours/time.Hour)) + " h"
 	}
-	return Number(int64(d/Day)) + " d"
+	return Number(int64(d.Round(Day)/Day)) + " d"
 }
 
 // Relative writes a time as seen from now: "5 s ago", "in 30 s", "due".
@@ -103,10 +107,10 @@ func Relative(t, now time.Time) string {
 	}
 }
 
-// Countdown writes the time until t: "in 30 s", or "due" once it has come.
-func Countdown(t, now time.Time) string {
+// Countdown writes the time until t: "in 30 s", or what it says once t has come.
+func Countdown(t, now time.Time, come string) string {
 	if t.Sub(now) < time.Second {
-		return "due"
+		return come
 	}
 	return "in " + About(t.Sub(now))
 }

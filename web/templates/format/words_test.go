@@ -29,10 +29,10 @@ func TestRelative_SaysOneUnit(t *testing.T) {
 	}
 }
 
-func TestCountdown_EndsInDue(t *testing.T) {
+func TestCountdown_EndsWhenItsTimeHasCome(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
 	for d, want := range map[time.Duration]string{-time.Hour: "due", 0: "due", 999 * time.Millisecond: "due", time.Second: "in 1 s", time.Hour: "in 60 min"} {
-		if got := Countdown(now.Add(d), now); got != want {
+		if got := Countdown(now.Add(d), now, "due"); got != want {
 			t.Errorf("countdown(now%+v) = %q, want %q", d, got, want)
 		}
 	}

@@ -2,13 +2,14 @@ package jobpage
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"redrive/internal/access"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/wire"
@@ -17,41 +18,63 @@ import (
 	"redrive/web/templates/link"
 )
 
-// actionsOf lists the actions on a job, the primary one last. What is not allowed
-// now is there too and says why: buttons keep their places while the state changes.
-func actionsOf(v View) []templates.Act {
+// actionsOf lists what can be done to a job in its state, the primary act last. What
+// is only forbidden is there too, and says why.
+func actionsOf(v View) (all []templates.Act) {
 	back := link.Job(v.Job.ID)
-	discard := templates.JobAct(v.Frame, v.Job, "discard", "danger", back)
-	cancel := templates.JobAct(v.Frame, v.Job, "cancel", "", back)
-	replay := templates.JobAct(v.Frame, v.Job, "replay", "primary", back)
-	replay.Word = "Replay, run " + strconv.Itoa(v.Job.Run+1)
-	if v.Job.State == job.Retryable {
-		replay.Word = "Replay now"
+	add := func(applies bool, kind, class string) {
+		if applies {
+			all = append(all, templates.JobAct(v.Frame, v.Job, kind, class, back))
+		}
 	}
-	templates.Deny(&discard, v.Job.Discardable(), whyNoDiscard(v.Job))
-	if v.Job.Restorable() {
-		discard = templates.JobAct(v.Frame, v.Job, "restore", "", back)
+	add(v.Job.Restorable(), "restore", "")
+	add(v.Job.Discardable(), "discard", "danger")
+	add(v.Job.Cancellable(), "cancel", "")
+	if v.Job.Letter == job.LetterRefused {
+		add(true, "forward", "")
+		templates.Deny(&all[len(all)-1], v.DeadLetters, templates.WhyNoForward(v.Job))
 	}
-	templates.Deny(&cancel, v.Job.Cancellable(), "it is over")
-	templates.Deny(&replay, v.Job.Replayable(), whyNoReplay(v.Job))
-	if v.Job.Letter != job.LetterRefused {
-		return []templates.Act{discard, cancel, replay}
+	waits := v.Job.State == job.Scheduled || v.Job.State == job.Retryable
+	if v.Job.Replayable() {
+		class := "primary"
+		if waits {
+			class = ""
+		}
+		add(true, "replay", class)
+		all[len(all)-1].Word = "Replay, run " + strconv.Itoa(v.Job.Run+1)
 	}
-	forward := templates.JobAct(v.Frame, v.Job, "forward", "", back)
-	templates.Deny(&forward, v.DeadLetters, templates.WhyNoForward(v.Job))
-	return []templates.Act{discard, cancel, forward, replay}
+	if waits {
+		add(true, "reschedule", "primary")
+		all[len(all)-1] = all[len(all)-1].Sending("delay", "0s")
+	}
+	return all
 }
 
-// whyNoDiscard says why a job cannot be discarded in its state, as the end of a
-// sentence.
-func whyNoDiscard(j job.Job) string {
-	return cmp.Or(map[job.State]string{
-		job.Active:    "it runs now; cancel it instead",
-		job.Completed: "it succeeded",
-		job.Cancelled: "it was cancelled already",
-		job.Discarded: "it was discarded already",
-	}[j.State], "it is "+templates.StyleOf(j.Status()).Word)
+// delayed is a choice of when a job runs later.
+type delayed struct {
+	word string
+	at   time.Time
 }
+
+// delays are the choices of the menu, counted from when the job would run.
+func delays(v View) []delayed {
+	from := latest(v.Job.RunAt, v.Now.Truncate(time.Second))
+	return []delayed{
+		{"By 15 min", from.Add(15 * time.Minute)},
+		{"By 1 h", from.Add(time.Hour)},
+		{"By 1 day", from.Add(format.Day)},
+	}
+}
+
+// choiceOf is the button of a choice.
+func choiceOf(v View, d delayed) templates.Act {
+	a := templates.JobAct(v.Frame, v.Job, "reschedule", "row", link.Job(v.Job.ID)).Sending("run_at", format.Machine(d.at))
+	a.Word, a.Icon, a.About = d.word, "later", ""
+	return a
+}
+
+// untilValue is the time at which the field begins, as browsers write it.
+func untilValue(v View) string { return delays(v)[1].at.UTC().Format("2006-01-02T15:04") }
 
 // whyNoReplay says why a job cannot be replayed in its state. A job that waits
 // for its first attempt is among them: there is nothing to replay yet.
@@ -66,7 +89,10 @@ func whyNoReplay(j job.Job) string {
 }
 
 // whatIsOff says in words what the disabled buttons say to the pointer.
-func whatIsOff(acts []templates.Act) string {
+func whatIsOff(v View, acts []templates.Act) string {
+	if why := v.Denied(access.Operate, "change jobs"); why != "" {
+		return strings.TrimRight(why, ".") + "."
+	}
 	var off []string
 	for _, a := range acts {
 		if a.Denied != "" {
@@ -79,17 +105,25 @@ func whatIsOff(acts []templates.Act) string {
 // maxCurlPayload bounds the command that is offered for copying.
 const maxCurlPayload = 16 << 10
 
-// replayCommand replays the run that the page shows, from a shell.
-func replayCommand(j job.Job) string {
-	return fmt.Sprintf("curl -X POST \"$REDRIVE%s\" \\\n  -H 'Content-Type: application/json' \\\n  -d '{\"run\":%d}'",
-		"/api/v1"+string(link.JobAction(j.ID, "replay")), j.Run)
+// command does something with the job from a shell.
+type command struct{ about, text string }
+
+// commandsOf are the commands that fit the job in its state.
+func commandsOf(v View) (all []command) {
+	id, run := v.Job.ID, v.Job.Run
+	if v.Job.Replayable() {
+		body := fmt.Sprintf(`{"run":%d}`, run)
+		all = append(all, command{fmt.Sprintf("Replay run %d", run), v.Curl("/api/v1"+string(link.JobAction(id, "replay")), body)})
+	}
+	if body := enqueueBody(v.Job); body != "" {
+		all = append(all, command{"Enqueue the same as a new job", v.Curl("/api/v1/jobs", body)})
+	}
+	return all
 }
 
-// enqueueCommand sends the same job again as a new one. It is empty when the
-// payload is too large for a command line, or not JSON. The body stands in single
-// quotes, so that a shell expands nothing in it, and no character in it is hidden:
-// what is pasted is what was seen.
-func enqueueCommand(j job.Job) string {
+// enqueueBody asks for the same job again as a new one. It is empty when the payload
+// is too large for a command line, or not JSON.
+func enqueueBody(j job.Job) string {
 	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !rawjson.Valid(j.Payload) {
 		return ""
 	}
@@ -106,8 +140,7 @@ func enqueueCommand(j job.Job) string {
 		fmt.Fprintf(&b, `,"meta":%s`, j.Meta)
 	}
 	fmt.Fprintf(&b, `,"payload":%s}`, j.Payload)
-	return "curl -X POST \"$REDRIVE/api/v1/jobs\" \\\n  -H 'Content-Type: application/json' \\\n  -d '" +
-		strings.ReplaceAll(format.EscapeHidden(b.String()), "'", `'\''`) + "'"
+	return b.String()
 }
 
 // quoteJSON writes a name into the body of the command. It escapes <, > and & as

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -16,17 +17,41 @@ import (
 // 4 of 5".
 func nextAttempt(v View) string {
 	n, limit := v.Job.Attempts+1, v.Job.Policy.Limit()
-	if n > limit {
-		return "Attempt " + format.Number(n)
+	if n <= limit {
+		return "Attempt " + format.Number(n) + " of " + format.Number(limit)
 	}
-	return "Attempt " + format.Number(n) + " of " + format.Number(limit)
+	if rule := ruleOf(lastAttempt(v)); rule != "" {
+		return "Attempt " + format.Number(n) + " (added by the rule " + rule + ")"
+	}
+	return "Attempt " + format.Number(n)
+}
+
+// moved is who last chose when the waiting job runs, or nil: nobody but its policy, or
+// whoever enqueued it.
+func (v View) moved() *audit.Entry {
+	since := v.Job.EnqueuedAt
+	if r := replayOf(v.Replays, v.Job.Run-1); r != nil {
+		since = r.At
+	}
+	if a := lastAttempt(v); a != nil {
+		since = latest(since, a.FinishedAt)
+	}
+	for i, e := range v.Trail { // newest first
+		if e.Action == rescheduled {
+			if e.At.Before(since) {
+				return nil
+			}
+			return &v.Trail[i]
+		}
+	}
+	return nil
 }
 
 // ended is when the job came to its end.
 func (v View) ended() time.Time { return latest(v.Job.FinishedAt, v.Job.ChangedAt) }
 
 // ago is a time as seen from now.
-func (v View) ago(t time.Time) string { return format.Relative(t, v.Now) }
+func (v View) ago(t time.Time) templates.Since { return templates.Since(t) }
 
 // blocked reports whether something keeps the job from starting when its time
 // has come.
@@ -93,7 +118,7 @@ func whyRefused(v View) string {
 	if l := v.letter(); l != nil && l.Problem != "" {
 		return strings.TrimRight(l.Problem, ".")
 	}
-	return "its queue took none"
+	return "its queue has no dead-letter queue"
 }
 
 // whyOver is the reason in words, as far as the last attempt tells.
@@ -105,7 +130,7 @@ func whyOver(v View) string {
 		return "errors of the type " + format.Visible(v.Job.Error.Type) + " are never retried"
 	case retry.HandlerDeadLetter:
 		if a := lastAttempt(v); a != nil && a.DecidedBy == "handler:not_retryable" {
-			return "its handler said that retrying is futile"
+			return "its handler marked the error as not retryable"
 		}
 		return "its handler asked for it"
 	case retry.RuleDecided:
@@ -117,7 +142,7 @@ func whyOver(v View) string {
 	case retry.Expired:
 		return "its time to live ended before it ran"
 	case retry.Manual:
-		return "somebody decided so"
+		return "decided manually"
 	case "":
 		return "no reason was given"
 	}

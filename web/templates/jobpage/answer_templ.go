@@ -79,7 +79,7 @@ func answer(v View, f forecast) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case job.Pending:
-			templ_7745c5c3_Err = answers(v, "It waits for a signal from outside",
+			templ_7745c5c3_Err = answers(v, "It waits for an external signal",
 				" since %v. No time is set: until the signal comes, nothing runs. Cancel it if the signal will not come.", v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -222,7 +222,7 @@ func waitingAnswer(v View, f forecast) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if v.Job.State == job.Scheduled {
+		} else if v.Job.State == job.Scheduled && v.moved() == nil {
 			templ_7745c5c3_Err = answers(v, "%v starts %v", ", %v. It was enqueued to run not before then.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -233,7 +233,17 @@ func waitingAnswer(v View, f forecast) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a := lastAttempt(v); v.Job.State == job.Retryable && a != nil && a.Delay != nil {
+		if e := v.moved(); e != nil && e.At.Before(v.Job.RunAt) {
+			templ_7745c5c3_Err = say(v, " %v moved it to this time %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if e != nil {
+			templ_7745c5c3_Err = say(v, " %v let it run now, %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if a := lastAttempt(v); v.Job.State == job.Retryable && a != nil && a.Delay != nil {
 			templ_7745c5c3_Err = whyThen(v, a).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -699,7 +709,7 @@ func cancelledAnswer(v View) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "It was cancelled by hand %v", "", templates.On(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = answers(v, "It was cancelled manually %v", "", templates.On(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -709,7 +719,7 @@ func cancelledAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = say(v, ". It does not run again by itself; a replay starts run %v.", v.Job.Run+1).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = say(v, ". It will not run again unless you replay it.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -757,12 +767,12 @@ func discardedAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.UnknownType:
-			templ_7745c5c3_Err = answers(v, "It was discarded %v: %v", ". The configuration says so for unknown types.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "It was discarded %v: %v", ". The configuration discards jobs of unknown types.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.Expired:
-			templ_7745c5c3_Err = answers(v, "It was discarded %v: %v", ". The configuration says so for expired jobs.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "It was discarded %v: %v", ". The configuration discards expired jobs.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -783,7 +793,7 @@ func discardedAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = say(v, " It does not run again by itself; a replay starts run %v.", v.Job.Run+1).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = say(v, " It will not run again unless you replay it.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -870,7 +880,7 @@ func refusedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "Its dead letter was refused: %v", ". The job is kept; nothing is lost. It failed for good %v, %v: %v.",
+		templ_7745c5c3_Err = answers(v, "Its dead letter was refused: %v", ". The job is kept; nothing is lost. It failed permanently %v, %v: %v.",
 			whyRefused(v), templates.On(v.ended()), v.ago(v.ended()), whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -913,13 +923,13 @@ func manualAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if l := v.letter(); l != nil && !l.DiscardedAt.IsZero() {
-			templ_7745c5c3_Err = answers(v, "%v discarded its dead letter %v", ", %v. It had failed for good %v.", format.Someone(l.DiscardedBy),
+			templ_7745c5c3_Err = answers(v, "%v discarded its dead letter %v", ", %v. It had failed permanently %v.", format.Someone(l.DiscardedBy),
 				templates.On(l.DiscardedAt), v.ago(l.DiscardedAt), templates.On(l.FailedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "It was discarded by hand %v", ", %v.", templates.On(v.ended()), v.ago(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "It was discarded manually %v", ", %v.", templates.On(v.ended()), v.ago(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -21,7 +21,7 @@ type decider struct {
 }
 
 const (
-	noRules  = "Rules: none decided"
+	noRules  = "Rules: no rule matched"
 	noAnswer = "Handler: no answer"
 	unasked  = "Handler: not asked"
 	notAsked = "Policy: not asked"
@@ -98,7 +98,7 @@ func policySaid(a job.Attempt, kind, detail string) string {
 // that asks for another attempt does not survive the last one.
 func handlerBefore(a job.Attempt, kind string) string {
 	if kind == "exhausted" {
-		return cmp.Or(handlerEnded(a.Outcome), "Handler: did not end it")
+		return cmp.Or(handlerEnded(a.Outcome), "Handler: no verdict")
 	}
 	return cmp.Or(handlerEnded(a.Outcome), noAnswer)
 }
@@ -118,13 +118,13 @@ func handlerSaid(a job.Attempt, what string) string {
 	case "success":
 		return "success"
 	case "not_retryable":
-		return "dead letter, retrying is futile"
+		return "dead letter, not retryable"
 	case string(retry.CodeDeadLetter):
 		return "dead letter"
 	case string(retry.CodeDiscard):
 		return "discard"
 	case string(retry.CodeFail):
-		return "fail for good, no dead letter"
+		return "failed permanently, no dead letter"
 	case string(retry.CodeRetry), "retry_after", "retryable":
 		if a.Delay != nil && a.Delay.Source == retry.FromHandler {
 			return "retry after " + format.Duration(a.Delay.Raw)

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
@@ -129,29 +130,29 @@ func TestDeciders_SaysWhoDecided(t *testing.T) {
 		want string
 	}{
 		{job.Attempt{DecidedBy: "policy:retry:3/5", Action: retry.Retry, Delay: policy},
-			"Rules: none decided › Handler: no answer › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
+			"Rules: no rule matched › Handler: no answer › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
 		{job.Attempt{DecidedBy: "policy:retry:3/5", Action: retry.Retry, Outcome: job.Lost},
-			"Rules: none decided › Handler: gone › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
+			"Rules: no rule matched › Handler: gone › [Policy: retry, attempt 3 of 5 policy:retry:3/5]"},
 		{job.Attempt{DecidedBy: "policy:exhausted:5/5", Action: retry.DeadLetter},
-			"Rules: none decided › Handler: did not end it › [Policy: dead letter, exhausted policy:exhausted:5/5]"},
+			"Rules: no rule matched › Handler: no verdict › [Policy: dead letter, exhausted policy:exhausted:5/5]"},
 		{job.Attempt{DecidedBy: "policy:exhausted:5/5", Action: retry.Discard, Outcome: job.TimedOut},
-			"Rules: none decided › Handler: no answer in time › [Policy: discard, exhausted policy:exhausted:5/5]"},
+			"Rules: no rule matched › Handler: no answer in time › [Policy: discard, exhausted policy:exhausted:5/5]"},
 		{job.Attempt{DecidedBy: "policy:non_retryable:auth.*", Action: retry.DeadLetter},
-			"Rules: none decided › Handler: no answer › [Policy: dead letter, auth.* is never retried policy:non_retryable:auth.*]"},
+			"Rules: no rule matched › Handler: no answer › [Policy: dead letter, auth.* is never retried policy:non_retryable:auth.*]"},
 		{job.Attempt{DecidedBy: "handler:RETRY", Action: retry.Retry, Delay: asked},
-			"Rules: none decided › [Handler: retry after 5 s handler:RETRY] › Policy: allows another attempt"},
+			"Rules: no rule matched › [Handler: retry after 5 s handler:RETRY] › Policy: allows another attempt"},
 		{job.Attempt{DecidedBy: "handler:RETRY", Action: retry.Retry, Delay: policy},
-			"Rules: none decided › [Handler: retry handler:RETRY] › Policy: allows another attempt, gives the delay"},
+			"Rules: no rule matched › [Handler: retry handler:RETRY] › Policy: allows another attempt, gives the delay"},
 		{job.Attempt{DecidedBy: "handler:DEAD_LETTER", Action: retry.DeadLetter},
-			"Rules: none decided › [Handler: dead letter handler:DEAD_LETTER] › Policy: not asked"},
+			"Rules: no rule matched › [Handler: dead letter handler:DEAD_LETTER] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:DISCARD", Action: retry.Discard},
-			"Rules: none decided › [Handler: discard handler:DISCARD] › Policy: not asked"},
+			"Rules: no rule matched › [Handler: discard handler:DISCARD] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:FAIL", Action: retry.Discard},
-			"Rules: none decided › [Handler: fail for good, no dead letter handler:FAIL] › Policy: not asked"},
+			"Rules: no rule matched › [Handler: failed permanently, no dead letter handler:FAIL] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:not_retryable", Action: retry.DeadLetter},
-			"Rules: none decided › [Handler: dead letter, retrying is futile handler:not_retryable] › Policy: not asked"},
+			"Rules: no rule matched › [Handler: dead letter, not retryable handler:not_retryable] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "handler:success", Action: retry.Complete},
-			"Rules: none decided › [Handler: success handler:success] › Policy: not asked"},
+			"Rules: no rule matched › [Handler: success handler:success] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "unknown_type:dead_letter", Action: retry.DeadLetter},
 			"Rules: not asked › [Handler: none for this type, so dead letter unknown_type:dead_letter] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "rule:temporary-only", Action: retry.Retry, Delay: &retry.Delay{Source: retry.FromRule}},
@@ -161,7 +162,7 @@ func TestDeciders_SaysWhoDecided(t *testing.T) {
 		{job.Attempt{DecidedBy: "rule:spam", Action: retry.Discard},
 			"[Rules: spam discarded it rule:spam] › Handler: not asked › Policy: not asked"},
 		{job.Attempt{DecidedBy: "envelope:missing_urn", Action: retry.DeadLetter},
-			"Rules: none decided › [Envelope: set aside, its envelope has no urn envelope:missing_urn] › Policy: not asked"},
+			"Rules: no rule matched › [Envelope: set aside, its envelope has no urn envelope:missing_urn] › Policy: not asked"},
 		{job.Attempt{DecidedBy: "expired:discard", Action: retry.Discard},
 			"[Time to live: ended before it ran, so discard expired:discard] › Rules: not asked › Handler: not asked › Policy: not asked"},
 		{job.Attempt{DecidedBy: "policy:mood", Action: retry.Retry}, "[Retry policy:mood]"},
@@ -176,7 +177,8 @@ func TestDeciders_SaysWhoDecided(t *testing.T) {
 
 func TestEnqueueCommand_CannotEscapeItsQuotes(t *testing.T) {
 	j := job.Job{Type: "it's", Queue: "q", Policy: retry.Default(), Payload: []byte("{\"a\": \"'; rm -rf / #\u202e\U000e0001\"}")}
-	got := enqueueCommand(j)
+	f := templates.Frame{Origin: "https://redrive.example/jobs"}
+	got := f.Curl("/api/v1/jobs", enqueueBody(j))
 	body := got[strings.Index(got, "-d '")+4 : len(got)-1]
 	if strings.Contains(strings.ReplaceAll(body, `'\''`, ""), "'") {
 		t.Errorf("an unquoted quote in %s", got)
@@ -184,7 +186,10 @@ func TestEnqueueCommand_CannotEscapeItsQuotes(t *testing.T) {
 	if !strings.Contains(body, `\u202e\udb40\udc01`) || strings.ContainsFunc(body, format.Hides) {
 		t.Errorf("hidden characters are not written as escapes in %s", got)
 	}
-	if j.Payload = []byte("no json"); enqueueCommand(j) != "" {
-		t.Errorf("a command for a payload that is not JSON: %s", enqueueCommand(j))
+	if !strings.HasPrefix(got, "curl 'https://redrive.example/jobs/api/v1/jobs' ") {
+		t.Errorf("the address is not that of the dashboard: %s", got)
+	}
+	if j.Payload = []byte("no json"); enqueueBody(j) != "" {
+		t.Errorf("a command for a payload that is not JSON: %s", enqueueBody(j))
 	}
 }

@@ -74,7 +74,7 @@ func (n node) scalar() string {
 	if n.kind == objectNode || n.kind == arrayNode {
 		return n.summary()
 	}
-	return format.Visible(strings.Trim(n.text, `"`))
+	return format.Visible(strings.Trim(readable(n.text), `"`))
 }
 
 // event is an entry of a job's history.
@@ -82,8 +82,9 @@ type event struct {
 	at        time.Time
 	who       string // empty when nobody in particular
 	what      string
-	operation int64 // the operation that did it, 0: none
-	step      int   // of the job: what comes first among events of one time
+	operation int64     // the operation that did it, 0: none
+	to        time.Time // to which the job was moved; zero: it was not
+	step      int       // of the job: what comes first among events of one time
 }
 
 // maxEvents bounds the history on the page.
@@ -136,6 +137,7 @@ func historyOf(v View) []event {
 	for _, e := range slices.Backward(v.Trail) {
 		if word := auditWord(e); word != "" {
 			add(e.At, format.Visible(e.Actor.Name), word)
+			all[len(all)-1].to = movedTo(e)
 		}
 	}
 	switch {
@@ -172,18 +174,36 @@ func operationWord(a operation.Act) string {
 	case operation.Replay:
 		return "replayed it, run " + format.Number(a.Run+1) + ", with"
 	case operation.Discard:
-		return "put it into the trash with"
+		return "moved it to the trash with"
 	}
 	return "restored it from the trash with"
+}
+
+// rescheduled is the action of the audit log that moved a job to another time.
+const rescheduled = "job.reschedule"
+
+// movedTo is the time to which an entry of the audit log moved the job; zero when it
+// moved none, or lets it run at once.
+func movedTo(e audit.Entry) time.Time {
+	_, text, _ := strings.Cut(e.After, "; not before ")
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || e.Action != rescheduled || !at.After(e.At) {
+		return time.Time{}
+	}
+	return at
 }
 
 // auditWord says what of the audit log the other histories do not know, and
 // nothing of what they do: an entry without a word is left out.
 func auditWord(e audit.Entry) string {
+	if e.Action == rescheduled && movedTo(e).IsZero() {
+		return "let it run now"
+	}
 	return map[string]string{
+		rescheduled:   "rescheduled it to run",
 		"job.restore": "restored it from the trash",
-		audit.Reveal:  "looked at what is redacted",
-		"job.discard": "put it into the trash",
+		audit.Reveal:  "viewed hidden values",
+		"job.discard": "moved it to the trash",
 		"job.cancel":  "cancelled it",
 		"job.forward": "sent its dead letter again",
 	}[e.Action]

@@ -33,7 +33,7 @@ func TestHistory_OfOneMomentIsInOrder(t *testing.T) {
 	slices.Reverse(got)
 	want := []string{
 		"enqueued", failed, "replayed it, run 2", failed, "replayed it, run 3", failed, "replayed it, run 4", failed,
-		"put it into the trash with", "restored it from the trash", "put it into the trash",
+		"moved it to the trash with", "restored it from the trash", "moved it to the trash",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the history is\n%q, want\n%q", got, want)

@@ -2,6 +2,7 @@ package jobpage
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,8 @@ const (
 	maxShownRuns     = 50
 	openRuns         = 4 // the newest runs; older ones are folded
 	maxShownTrace    = 8 << 10
-	maxShownError    = 2 << 10
+	maxErrorLine     = 300     // bytes; a longer error stands in a box
+	maxShownError    = 2 << 10 // of an attempt that is not the newest
 )
 
 // jobRun is one life of a job, from its enqueueing or replay to its end. An
@@ -109,11 +111,27 @@ func (r jobRun) took() time.Duration {
 	return max(0, last.FinishedAt.Sub(r.attempts[0].StartedAt))
 }
 
+// rules are those that allowed attempts beyond the limit of the policy.
+func (r jobRun) rules(limit int) (names []string) {
+	for i := range r.attempts {
+		a := &r.attempts[i]
+		if name := ruleOf(a); name != "" && a.Action == retry.Retry && a.Number >= limit && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // id is the anchor of the run.
 func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 
-// progress says how far the run got: "3 of 5 attempts".
+// progress says how far the run got: "3 of 5 attempts", or who allowed more than its
+// policy does: "4 attempts (3 + 1 by rule mail-once-more)".
 func (r jobRun) progress(limit int) string {
+	if more := r.used() - limit; more > 0 && len(r.rules(limit)) > 0 {
+		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used(), "attempt", "attempts"),
+			format.Number(limit), format.Number(more), format.Visible(strings.Join(r.rules(limit), ", ")))
+	}
 	if !r.current {
 		s := format.Counted(r.used(), "attempt", "attempts")
 		if took := r.took(); took > 0 {
@@ -121,7 +139,7 @@ func (r jobRun) progress(limit int) string {
 		}
 		return s
 	}
-	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(limit, "attempt", "attempts"))
+	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(max(limit, r.used()), "attempt", "attempts"))
 }
 
 // anchor is the id of an attempt on the page, to which its bar leads. An execution

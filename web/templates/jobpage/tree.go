@@ -63,7 +63,7 @@ func treeOf(payload []byte, preview int) tree {
 		t.why = "The payload is empty."
 		return t
 	case !utf8.Valid(payload):
-		t.why = "The payload is not valid UTF-8: bytes that are no text are written as escapes."
+		t.why = "The payload is not valid UTF-8: invalid bytes are shown as escapes."
 	case !rawjson.Valid(payload):
 		t.why = "The payload is not JSON."
 	default:
@@ -162,15 +162,53 @@ func (r *treeReader) member(depth int) node {
 	return n
 }
 
+// maxString is how many characters of a string are shown while it is folded.
+const maxString = 120
+
+// head is the beginning of a string that is too long for a line or two, in its quotes.
+func (n node) head() (text string, long bool) {
+	if n.kind != stringNode || len(n.text) <= 2*maxString {
+		return "", false
+	}
+	cut := maxString
+	for !utf8.RuneStart(n.text[cut]) {
+		cut--
+	}
+	return format.Visible(readable(n.text[:cut])) + "…", true
+}
+
+// whole is what a string says, in the lines that it has.
+func (n node) whole() string { return format.VisibleLines(rawjson.Text([]byte(n.text))) }
+
+// escaped are the characters that a string of JSON writes as \u05e9, and a backslash
+// that begins no such escape.
+var escaped = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\[^u]`)
+
+// readable writes escapes as the characters that they stand for. What a reader could
+// not see stays an escape, and so does what would end the string.
+func readable(text string) string {
+	return escaped.ReplaceAllStringFunc(text, func(escapes string) string {
+		if escapes[1] != 'u' {
+			return escapes
+		}
+		said := rawjson.Text([]byte(`"` + escapes + `"`))
+		if strings.ContainsFunc(said, func(r rune) bool { return format.Hides(r) || strings.ContainsRune("\"\\\uFFFD", r) }) {
+			return escapes
+		}
+		return said
+	})
+}
+
 var plainKey = regexp.MustCompile(`^"[\pL_$@][\pL\pN_.$@/-]*"$`)
 
 // label is the key as the tree shows it: in quotes only where it would be
 // misread without them.
 func (n node) label() string {
-	if plainKey.MatchString(n.key) {
-		return n.key[1 : len(n.key)-1]
+	key := readable(n.key)
+	if plainKey.MatchString(key) {
+		return key[1 : len(key)-1]
 	}
-	return format.Visible(n.key)
+	return format.Visible(key)
 }
 
 // opens reports whether a container is shown unfolded at first: the outermost one,
@@ -208,7 +246,7 @@ func (n node) gist() string {
 		if len(c.children) > 0 || c.kind == rawNode || len(c.key)+len(c.text) > 40 {
 			return ""
 		}
-		parts = append(parts, c.label()+" "+format.Visible(strings.Trim(c.text, `"`)))
+		parts = append(parts, c.label()+" "+format.Visible(strings.Trim(readable(c.text), `"`)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -57,6 +57,9 @@ func Script() templ.SafeURL { return templ.SafeURL(static.Script().Path) }
 // Icon is the icon of the tab, written as an address.
 func Icon() templ.SafeURL { return templ.SafeURL(static.Icon()) }
 
+// Login is the page where somebody logs in.
+func Login() templ.SafeURL { return "/login" }
+
 // Overview is the front page.
 func Overview() templ.SafeURL { return "/" }
 
@@ -71,6 +74,9 @@ func Queues() templ.SafeURL { return "/queues" }
 
 // Queue is the page of one queue.
 func Queue(name string) templ.SafeURL { return path("queues", name) }
+
+// Retention is the page that says how long jobs are kept.
+func Retention() templ.SafeURL { return "/retention" }
 
 // QueueAction is where a form acts on a queue: "pause", "resume".
 func QueueAction(name, action string) templ.SafeURL { return path("queues", name, action) }
@@ -133,7 +139,7 @@ func list(address templ.SafeURL, f filter.Filter, after string) templ.SafeURL {
 
 // unnamed is what a filter says beside that which has a parameter of its own.
 func unnamed(f filter.Filter) filter.Filter {
-	f.Status, f.Queue, f.Type, f.Error, f.Reason, f.Sort = "", "", "", "", "", filter.Newest
+	f.Status, f.Queue, f.Type, f.Error, f.Reason, f.Sort = "", "", "", "", "", ""
 	f.From, f.To = time.Time{}, time.Time{}
 	return f
 }
@@ -152,7 +158,16 @@ func Failures(f failures.Filter, after string) templ.SafeURL {
 	if f.State == failures.Open {
 		f.State = "" // what the page shows by itself
 	}
-	return with("/failures", "after", after, "q", f.Text, "queue", f.Queue, "sort", string(f.Sort), "state", string(f.State), "type", f.Type)
+	return groups("/failures", f, after)
+}
+
+// FailuresFile is the error groups that match f as a file: "csv" or "ndjson".
+func FailuresFile(f failures.Filter, format string) templ.SafeURL {
+	return groups(path("failures."+format), f, "")
+}
+
+func groups(address templ.SafeURL, f failures.Filter, after string) templ.SafeURL {
+	return with(address, "after", after, "q", f.Text, "queue", f.Queue, "sort", string(f.Sort), "state", string(f.State), "type", f.Type)
 }
 
 // Failure is the page of an error group.
@@ -163,6 +178,10 @@ func Failure(fingerprint string) templ.SafeURL { return path("failures", fingerp
 func FailureAction(fingerprint, action string) templ.SafeURL {
 	return path("failures", fingerprint, action)
 }
+
+// FailuresAction is where a form acts on all error groups that it names: "resolve",
+// "ignore", "reopen".
+func FailuresAction(action string) templ.SafeURL { return path("failures", action) }
 
 // FailureJobs is the list of all jobs of an error group.
 func FailureJobs(fingerprint string) templ.SafeURL {
@@ -182,12 +201,6 @@ func Operation(id int64) templ.SafeURL { return path("operations", decimal(id)) 
 func OperationAction(id int64, action string) templ.SafeURL {
 	return path("operations", decimal(id), action)
 }
-
-// OperationData is an operation as JSON: what the scripts ask for again.
-func OperationData(id int64) templ.SafeURL { return "/api/v1" + Operation(id) }
-
-// OperationRate is how fast an operation went, as JSON.
-func OperationRate(id int64) templ.SafeURL { return "/api/v1" + OperationAction(id, "rate") }
 
 // Items is an operation with some of its items, from the one after on.
 func Items(id int64, show string, after int64) templ.SafeURL {

@@ -7,6 +7,7 @@
 package listpage
 
 import (
+	"math"
 	"time"
 
 	"github.com/a-h/templ"
@@ -29,7 +30,8 @@ type Jobs struct {
 	Slow   bool              // the query ran into its deadline: List is incomplete
 	Errors map[string]string // field of the filter: what is wrong with it
 	Query  Query
-	Chart  *templates.Chart // of the queue and the type that the filter names, or nil
+	Hits   map[int64]filter.Hit // of a search, by the job's own number
+	Chart  *templates.Chart     // of the queue and the type that the filter names, or nil
 }
 
 // jobsCaption names the list for readers who hear it.
@@ -40,7 +42,7 @@ func jobsCaption(f filter.Filter) string {
 	return "Jobs: " + templates.StyleOf(f.Status).Word + ", " + templates.Order(f)
 }
 
-// timeHeading names the time by which the list is ordered.
+// timeHeading names the time of each row.
 func timeHeading(f filter.Filter) string {
 	switch f.Status {
 	case job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded):
@@ -51,31 +53,55 @@ func timeHeading(f filter.Filter) string {
 	return "Changed"
 }
 
-// narrowedBy names the facets of a list of jobs.
-func narrowedBy(f filter.Filter) string {
-	if f.Status == job.StatusDeadLetter {
-		return "reason, queue and type"
+// sortedByTime is the direction in which a list is sorted by the time of its rows;
+// empty when it is sorted by another time.
+func sortedByTime(f filter.Filter) string {
+	column, direction := templates.SortedBy(f)
+	if (column == "next") == (timeHeading(f) == "Next") && column != "" {
+		return direction
 	}
-	return "queue"
+	return ""
 }
 
-// first is the place of the first row, before which the newer ones come.
+// countsAll reports whether the tabs have the totals, which the scripts keep current.
+func (v Jobs) countsAll() bool {
+	f := v.Filter
+	f.Status = ""
+	return f.Zero()
+}
+
+// inState is the filter of the list in another state; the rest of the filter stays.
+func (v Jobs) inState(state job.Status) filter.Filter {
+	f := v.Filter
+	if f.Status = state; f.Sort == filter.Next {
+		f.Sort = ""
+	}
+	return f
+}
+
+// first is the place of the first row, before which the newer ones come. In a list of
+// jobs that wait, those are newer that came into it after the page was drawn.
 func (v Jobs) first() string {
-	if len(v.List.Jobs) == 0 {
+	switch {
+	case len(v.List.Jobs) == 0:
 		return ""
+	case v.Filter.Order() == filter.Next:
+		return filter.Cursor{At: v.Now, Seq: math.MaxInt64}.String()
 	}
 	return v.Filter.CursorOf(v.List.Jobs[0]).String()
 }
 
 // newerIdle is what the bar above a list says while there is no news.
-func newerIdle(f filter.Filter, after string) string {
+func newerIdle(q Query, f filter.Filter, after string) string {
 	switch {
+	case q.lagging(f) != "":
+		return q.lagging(f) + " Reload to find them."
 	case after != "":
-		return "An older page. What is newer is not counted here."
+		return "No live count on this page. Go to the first page for newer jobs."
 	case !follows(f, after):
-		return "Reload to see what is newer: this filter or order cannot be followed."
+		return "No live count for this filter. Reload for newer jobs."
 	}
-	return "Newest first. Rows stay where they are."
+	return format.UpperFirst(templates.Order(f)) + ". Rows stay where they are."
 }
 
 // follows reports whether the scripts can tell which jobs newly enter a list:
@@ -93,6 +119,7 @@ type DeadLetters struct {
 	After   string
 	Refused []templates.Refused
 	Query   Query
+	Hits    map[int64]filter.Hit // of a search, by the job's own number
 	Letters templates.LetterUsage
 	Configs map[string]templates.QueueConfig
 	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
@@ -132,8 +159,11 @@ func letterJob(l filter.LetterRow) job.Job {
 	return j
 }
 
-// maxFacets is how many queues or types stand beside a list.
-const maxFacets = 20
+// How many queues or types stand beside a list, and with those that unfold.
+const (
+	maxFacets  = 20
+	maxFurther = 220
+)
 
 // lettersFilter is the filter of the list as one of jobs.
 func lettersFilter(v DeadLetters) filter.Filter {
@@ -156,6 +186,7 @@ type Trash struct {
 	templates.Frame
 	Filter filter.Filter // with the status trashed
 	Query  Query
+	Hits   map[int64]filter.Hit // of a search, by the job's own number
 	List   filter.List
 	Was    map[int64]history.Trashed // by the job's own number
 	Keeps  time.Duration             // how long the trash is kept; 0: for ever
@@ -182,7 +213,7 @@ func (v Trash) list() filter.Filter {
 // kept says how long the trash keeps a job.
 func (v Trash) kept() string {
 	if v.Keeps <= 0 {
-		return "They are kept until somebody restores or replays them."
+		return "They are kept until they are restored or replayed."
 	}
 	return "Each is purged " + format.About(v.Keeps) + " after it was discarded; until then it can be restored to where it was."
 }

@@ -1,6 +1,7 @@
 package listpage
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // Query is the part above a list in which people say what they want to see.
 type Query struct {
 	Typed  string        // what was typed and cannot be read; else empty
-	Facets filter.Facets // of the list
+	Tally  filter.Tally  // of the list
 	Dead   filter.Facets // of all open dead letters: names that can be suggested
 	Queues []string      // names that can be suggested
 	Lag    int           // failures that cannot be searched yet
@@ -26,6 +27,36 @@ type Query struct {
 
 // maxSuggestions bounds the names of each kind that are suggested.
 const maxSuggestions = 50
+
+// box is the frame of the list's page, in whose search field its filter stands.
+func (q Query) box(f templates.Frame, of filter.Filter, list string, errors map[string]string) templates.Frame {
+	f.Search = templates.SearchBox{Text: q.text(of), List: list, Wrong: errors["q"] != ""}
+	return f
+}
+
+// counted reports whether it is known how many jobs the list has, or at least has.
+func (q Query) counted() bool { return !q.Tally.More || q.Tally.Total > 0 }
+
+// noun is the word for the jobs of the list.
+func (q Query) noun(one, many string) string {
+	if q.Tally.Total == 1 && !q.Tally.More {
+		return one
+	}
+	return many
+}
+
+// ofAll is what follows a number of jobs in a state, of which there are others.
+func ofAll(s job.Snapshot, status job.Status, jobs string) string {
+	return "of " + format.Number(s.Depths[status]) + " " + jobs
+}
+
+// lagging says what a search does not find yet; empty: nothing, or more than that.
+func (q Query) lagging(f filter.Filter) string {
+	if !f.Searches() || q.Lag == 0 || q.Indexing {
+		return ""
+	}
+	return templates.Lagging(q.Lag)
+}
 
 // text is what the box shows: everything but what has a field of its own.
 func (q Query) text(f filter.Filter) string {
@@ -38,7 +69,7 @@ func (q Query) text(f filter.Filter) string {
 	if fieldTime(f.To) != "" {
 		f.To = time.Time{}
 	}
-	f.Sort = filter.Newest
+	f.Sort = ""
 	return f.String()
 }
 
@@ -49,11 +80,6 @@ func fieldTime(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05")
-}
-
-// timed reports whether the filter or its order says something of time.
-func timed(f filter.Filter) bool {
-	return !f.From.IsZero() || !f.To.IsZero() || f.Sort != filter.Newest
 }
 
 // suggestions are words of the language that fit here, each complete or to be
@@ -93,13 +119,14 @@ func (q Query) suggestions(states bool) []string {
 // facetGroup is what a list can be narrowed to by one qualifier.
 type facetGroup struct {
 	title, label string
-	all          []templates.Facet
-	more         int
+	all, more    []templates.Facet // the most frequent, and others
+	left         int               // neither of them
 }
 
 // facetGroups are the facets of a list, which to leads to. The value that the
 // filter has already leads to the list without it.
-func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []facetGroup {
+func facetGroups(t filter.Tally, f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []facetGroup {
+	facets := t.Facets
 	reasons := facetGroup{title: "Reason", label: "Reasons", all: templates.ReasonFacets(facets.Reasons, f, to)}
 	queues := namedFacets("Queue", "queues", facets.Queues, f.Queue, func(name string) templ.SafeURL {
 		with := f
@@ -117,25 +144,88 @@ func facetGroups(facets filter.Facets, f filter.Filter, to func(filter.Filter, s
 // namedFacets are the facets of a field of the filter, of which one name may be
 // chosen; to leads to the list with another name in that field, or with none.
 func namedFacets(title, symbol string, counts []filter.NameCount, chosen string, to func(name string) templ.SafeURL) facetGroup {
-	shown := counts[:min(len(counts), maxFacets)]
-	g := facetGroup{title: title, label: title + "s", more: len(counts) - len(shown), all: make([]templates.Facet, len(shown))}
-	for i, c := range shown {
+	facet := func(c filter.NameCount) templates.Facet {
 		name, current := c.Name, c.Name == chosen
 		if current {
 			name = ""
 		}
-		g.all[i] = templates.Facet{Icon: symbol, Word: format.Visible(c.Name), Count: c.Count, To: to(name), Current: current}
+		return templates.Facet{Icon: symbol, Word: format.Visible(c.Name), Count: c.Count, To: to(name), Current: current}
+	}
+	g := facetGroup{title: title, label: title + "s"}
+	at := slices.IndexFunc(counts, func(c filter.NameCount) bool { return c.Name == chosen })
+	if chosen != "" && at < 0 {
+		g.all = append(g.all, facet(filter.NameCount{Name: chosen}))
+	}
+	if at >= maxFacets { // what the list is narrowed to is in sight
+		g.all = append(g.all, facet(counts[at]))
+	}
+	for i, c := range counts {
+		switch {
+		case i < maxFacets:
+			g.all = append(g.all, facet(c))
+		case i < maxFurther && i != at:
+			g.more = append(g.more, facet(c))
+		case i != at:
+			g.left++
+		}
 	}
 	return g
 }
 
-// uncounted says what the counts of the facets leave out.
-func uncounted(f filter.Filter) string {
-	f.Status, f.Queue, f.Type, f.Reason, f.Sort = "", "", "", "", filter.Newest
-	if f.Zero() {
-		return ""
+// found is the excerpt of the error in which something was found, or the first of
+// another text.
+func found(h filter.Hit, inError bool) (filter.Excerpt, bool) {
+	i := slices.IndexFunc(h.Excerpts, func(e filter.Excerpt) bool { return (e.In == "error") == inError })
+	if i < 0 {
+		return filter.Excerpt{}, false
 	}
-	return "Counted without " + format.InWords(len(f.Has()), "other filter", "other filters") + "."
+	return h.Excerpts[i], true
+}
+
+// lead is what precedes a match, and trail what follows it.
+func lead(e filter.Excerpt) string {
+	if e.Cut {
+		return "…" + format.Visible(e.Before)
+	}
+	return format.Visible(e.Before)
+}
+
+func trail(e filter.Excerpt) string {
+	if e.CutAfter {
+		return format.Visible(e.After) + "…"
+	}
+	return format.Visible(e.After)
+}
+
+// order is an order that a list can have, as its form offers it.
+type order struct {
+	sort filter.Sort
+	word string
+}
+
+// orders are the orders of a list. The usual one is not written into an address.
+func orders(f filter.Filter) []order {
+	usual := f
+	usual.Sort = ""
+	all := []order{{"", templates.Order(usual)}}
+	if usual.Order() == filter.Next {
+		all = append(all, order{filter.Newest, "newest first"})
+	}
+	if f.Sort == usual.Order() { // somebody wrote it
+		all[0].sort = f.Sort
+	}
+	return append(all, order{filter.Oldest, "oldest first"})
+}
+
+// uncounted says what the counts of the facets leave out.
+func uncounted(t filter.Tally, f filter.Filter) string {
+	switch {
+	case t.Whole:
+		return ""
+	case f.Searches():
+		return "Counts ignore your text filter."
+	}
+	return "Counts ignore all but state, queue, type and reason."
 }
 
 // partWord is what a chip calls a part of a filter, and what it says.
@@ -155,7 +245,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "group":
 		return "error group", value
 	case "sort":
-		return "sorted", value + " first"
+		return "sorted", templates.Order(filter.Filter{Sort: f.Sort})
 	}
 	return strings.ReplaceAll(name, "_", " "), value
 }
@@ -171,43 +261,11 @@ func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []temp
 	return all
 }
 
-// matchingJobs is how many jobs a filter selects, where the totals and the
-// facets know it without counting; -1 where they do not.
-func matchingJobs(f filter.Filter, s job.Snapshot, facets filter.Facets) int64 {
-	bare := f
-	bare.Sort = ""
-	switch status := f.Status; {
-	case bare == filter.Filter{Status: status}:
-		return s.Depths[status]
-	case status == job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
-		return letterCount(facets, f.Reason)
-	case status != job.StatusDeadLetter && bare == filter.Filter{Status: status, Queue: f.Queue}:
-		return queueCount(facets, f.Queue)
-	}
-	return -1
-}
-
-// letterCount adds up the reasons of the letters of a queue and a type.
-func letterCount(facets filter.Facets, reason retry.Reason) (n int64) {
-	for _, r := range facets.Reasons {
-		if reason == "" || r.Reason == reason {
-			n += r.Count
-		}
-	}
-	return n
-}
-
-// queueCount is how many jobs of a queue match.
-func queueCount(facets filter.Facets, queue string) int64 {
-	for _, q := range facets.Queues {
-		if q.Name == queue {
-			return q.Count
-		}
-	}
-	return 0
-}
-
 // selection is the bar above a list, for several of its rows at once.
 func selection(f templates.Frame, q Query, of filter.Filter, list, back templ.SafeURL, kinds ...string) templates.Selection {
-	return templates.Selection{Frame: f, Filter: of, Known: matchingJobs(of, f.Snapshot, q.Facets), List: list, Back: back, Kinds: kinds}
+	known := q.Tally.Total
+	if q.Tally.More {
+		known = -1
+	}
+	return templates.Selection{Frame: f, Filter: of, Known: known, List: list, Back: back, Kinds: kinds}
 }

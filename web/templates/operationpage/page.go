@@ -3,15 +3,15 @@
 // starts the operation; then it has the meters, the rate, the canary, the log
 // and the items with what became of each.
 //
-// The scripts keep the meters and the rate current. They find every number by
-// its data-n and every bar by its data-step, so the page has all of them from
-// the beginning.
+// The page is drawn anew whenever something has happened, and each second while the
+// operation works: all that it says is of one moment. Only the items stay.
 package operationpage
 
 import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"redrive/internal/audit"
@@ -49,9 +49,11 @@ type View struct {
 func scopeWords(o operation.Operation, f filter.Filter) string {
 	switch {
 	case o.Source != 0:
-		return fmt.Sprintf("what operation %d replayed and failed again", o.Source)
+		return fmt.Sprintf("jobs that failed again after operation %d", o.Source)
 	case o.Filter == "":
-		return "jobs that were ticked"
+		return "selected jobs"
+	case o.Cause != "":
+		return strings.Replace(format.Visible(f.Words()), "error group "+f.Group, format.Visible(o.Cause), 1)
 	}
 	return format.Visible(f.Words())
 }
@@ -72,7 +74,7 @@ func outcomeParts(o operation.Operation) []templates.MeterPart {
 	return []templates.MeterPart{
 		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
 		{Name: "relapsed", Class: "is-failed", Word: "failed again", N: o.Relapsed},
-		{Name: "dropped", Class: "is-skipped", Word: "ended by a person", N: o.Dropped},
+		{Name: "dropped", Class: "is-skipped", Word: "stopped manually", N: o.Dropped},
 		{Name: "unsettled", Class: "", Word: "pending", N: o.Unsettled()},
 	}
 }
@@ -82,7 +84,7 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	tab := func(show, word string, n int64) templates.MeterPart {
 		return templates.MeterPart{Name: show, Word: word, N: n}
 	}
-	all, pending := tab("", "all", o.Total), tab("pending", "to go", o.Pending)
+	all, pending := tab("", "all", o.Total), tab("pending", "remaining", o.Pending)
 	skipped, failed := tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed)
 	if o.Kind != operation.Replay {
 		return []templates.MeterPart{all, skipped, failed, pending, tab("done", templates.DoneWord(o.Kind), o.Done)}
@@ -92,21 +94,23 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 		tab("unsettled", "pending", o.Unsettled()), tab("succeeded", "succeeded", o.Succeeded),
 	}
 	if o.Dropped > 0 {
-		tabs = append(tabs, tab("dropped", "ended by a person", o.Dropped))
+		tabs = append(tabs, tab("dropped", "stopped manually", o.Dropped))
 	}
 	return tabs
 }
 
 // styleOfItem draws what became of an item.
-func styleOfItem(k operation.Kind, it operation.Item) templates.Style {
+func styleOfItem(o operation.Operation, it operation.Item) templates.Style {
 	style := func(class, icon, word string) templates.Style {
 		return templates.Style{Class: class, Icon: icon, Word: word}
 	}
 	switch {
+	case it.State == operation.ItemPending && !o.Open():
+		return style("is-skipped", "cancelled", "not run")
 	case movedOn(it):
 		return style("is-skipped", "cancelled", "will skip")
 	case it.State == operation.ItemPending:
-		return style("is-pending", "pending", "to go")
+		return style("is-pending", "pending", "remaining")
 	case it.State == operation.ItemSkipped:
 		return style("is-skipped", "cancelled", "skipped")
 	case it.State == operation.ItemFailed:
@@ -117,10 +121,10 @@ func styleOfItem(k operation.Kind, it operation.Item) templates.Style {
 		return style("is-failed", "failed", "failed again")
 	case it.Outcome == operation.RunDropped:
 		return style("is-cancelled", "cancelled", "ended")
-	case k == operation.Replay:
+	case o.Kind == operation.Replay:
 		return style("is-available", "available", "pending")
 	}
-	return style("is-succeeded", "check", templates.DoneWord(k))
+	return style("is-succeeded", "check", templates.DoneWord(o.Kind))
 }
 
 // movedOn reports whether an item will be skipped when its turn comes: its job is
@@ -150,12 +154,12 @@ func skipWords(code operation.Skip) string {
 // logWords says what a line of the audit log tells about an operation.
 func logWords(e audit.Entry) string {
 	return cmp.Or(map[string]string{
-		"operation.new":     "asked for by",
-		"operation.preview": format.Counted(e.Count, "job", "jobs") + " collected for",
+		"operation.new":     "requested by",
+		"operation.preview": format.Counted(e.Count, "job", "jobs") + " selected by",
 		"operation.start":   "started by",
 		"operation.pause":   "paused by",
 		"operation.resume":  "resumed by",
-		"operation.rate":    "another rate by",
+		"operation.rate":    "rate changed by",
 		"operation.abort":   "aborted by",
 		"operation.finish":  "finished, for",
 	}[e.Action], format.Visible(e.Action)+" by")
@@ -175,7 +179,7 @@ func listedScope(o operation.Operation) string {
 	case o.Source != 0:
 		return scopeWords(o, filter.Filter{})
 	case o.Filter == "":
-		return "ticked by hand"
+		return "selected jobs"
 	}
 	return format.Visible(o.Filter)
 }
@@ -194,6 +198,8 @@ func itemWords(o operation.Operation, it operation.Item) string {
 		return format.Visible(it.Why)
 	case j.ID == "":
 		return "the job was removed"
+	case it.State == operation.ItemPending && !o.Open():
+		return fmt.Sprintf("left as it was; now run %d, %s", j.Run, status)
 	case movedOn(it):
 		return fmt.Sprintf("run %d was previewed; by now the job is in run %d, %s", it.Run, j.Run, status)
 	case it.State == operation.ItemPending:

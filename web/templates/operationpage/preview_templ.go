@@ -71,7 +71,7 @@ func scopePanel(v View) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Breakdown.Scope) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Eligible jobs by queue and type\"><table class=\"table fixed\"><caption class=\"vh\">Eligible jobs by queue and type</caption> <colgroup><col class=\"w-reason\"> <col> <col class=\"w-num4\"></colgroup> <thead><tr><th scope=\"col\">Queue</th><th scope=\"col\">Type</th><th scope=\"col\" class=\"num\">Jobs</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<div class=\"scroll short\" tabindex=\"0\" role=\"region\" aria-label=\"Eligible jobs by queue and type\"><table class=\"table fixed\"><caption class=\"vh\">Eligible jobs by queue and type</caption> <colgroup><col class=\"w-reason\"> <col> <col class=\"w-num4\"></colgroup> <thead><tr><th scope=\"col\">Queue</th><th scope=\"col\">Type</th><th scope=\"col\" class=\"num\">Jobs</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -247,7 +247,7 @@ func startPanel(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h3>There is nothing to do</h3><p>No job of this scope can take part. Abort it, or leave it: it expires.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h3>There is nothing to do</h3><p>No job in this scope is eligible. Abort the operation, or let the preview expire.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -352,7 +352,7 @@ func startPanel(v View) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "\"></label> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "\" placeholder=\"no pause\"></label> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

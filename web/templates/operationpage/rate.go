@@ -11,11 +11,11 @@ import (
 	"redrive/web/templates/format"
 )
 
-// minColumns is how many bars the chart of an operation under way has place for.
+// minColumns is how many bars the chart of an operation under way has room for.
 const minColumns = 60
 
 // rateColumns is how many bars the chart has. That of an operation under way has
-// place for bars to come.
+// room for bars to come, so that those drawn keep their place.
 func (v View) rateColumns() int {
 	if v.Operation.Open() {
 		return max(minColumns, len(v.Progress.Rate.Done))
@@ -38,8 +38,7 @@ const (
 	rateRoom  = 53.0
 )
 
-// rateBars are the bars of an operation. One that goes on has place for those
-// to come, so that the scripts only give them their heights.
+// rateBars are the bars of an operation.
 func rateBars(v View) (all []templates.Rect) {
 	r, columns := v.Progress.Rate, v.rateColumns()
 	top := rateTop(r)
@@ -134,7 +133,7 @@ type rateChoice struct {
 
 // rateChoices are the rates of the form, the first without a bound.
 func rateChoices(pending int64) []rateChoice {
-	all := []rateChoice{{"0", "as fast as possible", 0}}
+	all := []rateChoice{{"0", "no limit", 0}}
 	for _, rate := range []int64{1, 5, 20, 100} {
 		all = append(all, rateChoice{
 			strconv.FormatInt(rate, 10), rateWords(float64(rate)), time.Duration(pending) * time.Second / time.Duration(rate),

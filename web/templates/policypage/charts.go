@@ -1,6 +1,7 @@
 package policypage
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -34,27 +35,29 @@ type curvePoint struct {
 	x, y, textY   string
 	number, delay string // what stands below and above it; either may be empty
 	reached       bool
+	beyond        bool // the scale: it has no dot
 }
 
 const (
 	curveFloor, curveTop  = 180.0, 38.0 // y of no delay, and of the longest
 	curveLeft, curveRight = 13.0, 96.5  // x of the first retry and the last, in percent
-	minPoints             = 8
+	curveAway             = -1000.0     // y where a delay is beyond the drawing, however long it is
+	minPoints             = 4
+	pointsBeyond          = 2
 )
 
 // curveOf draws the delays of the retries that a policy allows, and where the
-// curve would go from there.
+// curve would go from there. The scale is that of the retries that are allowed: a
+// delay that never comes may lie above the drawing, which ends where the curve
+// leaves it.
 func curveOf(p retry.Policy) curve {
 	reached := min(p.Limit()-1, maxRows)
-	rows := p.Table(min(maxRows, max(minPoints, reached+2)))
-	var longest time.Duration
-	for _, r := range rows {
-		longest = max(longest, r.Delay.High, r.Capped)
-	}
-	g := grid{longest: max(longest, 1), points: len(rows)}
-	c := curve{lines: g.lines(p.MaxInterval), trace: g.line(rows, func(r retry.Row) time.Duration { return r.Capped })}
+	rows := p.Table(min(maxRows, max(minPoints, reached+pointsBeyond)))
+	g := grid{longest: cmp.Or(longest(rows[:reached]), longest(rows)), points: len(rows)}
+	drawn := rows[:g.leaves(rows)]
+	c := curve{lines: g.lines(p.MaxInterval), trace: g.line(drawn, func(r retry.Row) time.Duration { return r.Capped })}
 	if p.Jitter.On() {
-		c.band = g.band(rows)
+		c.band = g.band(drawn)
 	}
 	for i, r := range rows {
 		c.points = append(c.points, g.point(i, r, i < reached, reached))
@@ -65,6 +68,14 @@ func curveOf(p retry.Policy) curve {
 	}
 	c.label = curveLabel(p, rows[:reached])
 	return c
+}
+
+// longest is the longest delay that any of the retries can have.
+func longest(rows []retry.Row) (most time.Duration) {
+	for _, r := range rows {
+		most = max(most, r.Delay.High, r.Capped)
+	}
+	return most
 }
 
 // goesOn reports whether a curve is drawn beyond the last attempt.
@@ -96,7 +107,18 @@ func (g grid) x(i int) float64 {
 
 // y is the height of a delay, in pixels from the top.
 func (g grid) y(d time.Duration) float64 {
-	return curveFloor - (curveFloor-curveTop)*float64(d)/float64(g.longest)
+	return max(curveAway, curveFloor-(curveFloor-curveTop)*float64(d)/float64(g.longest))
+}
+
+// leaves is how many retries are drawn: up to the first whose delay is beyond the
+// scale, to which the curve leads.
+func (g grid) leaves(rows []retry.Row) int {
+	for i, r := range rows {
+		if r.Capped > g.longest {
+			return i + 1
+		}
+	}
+	return len(rows)
 }
 
 // at is a point of a line as SVG writes it.
@@ -125,7 +147,7 @@ func (g grid) band(rows []retry.Row) string {
 // point draws one retry. Where many stand close, not each has words.
 func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 	y := g.y(r.Capped)
-	c := curvePoint{x: format.Percent(g.x(i)), y: format.Tenth(y), textY: format.Tenth(y - 9), reached: reached}
+	c := curvePoint{x: format.Percent(g.x(i)), y: format.Tenth(y), textY: format.Tenth(y - 9), reached: reached, beyond: r.Capped > g.longest}
 	stride := (g.points + 9) / 10
 	if i%stride == 0 {
 		c.number = format.Number(r.Retry)
@@ -178,17 +200,15 @@ func (g grid) mark(d time.Duration, word string, isCap bool) curveLine {
 
 // stepOf is the round duration that divides a length into at most so many.
 func stepOf(length time.Duration, parts int) time.Duration {
-	for unit := time.Microsecond; unit < time.Minute; unit *= 10 {
-		for _, n := range []time.Duration{1, 2, 5} {
-			if step := n * unit; step < time.Minute && length/step <= time.Duration(parts) {
-				return step
-			}
-		}
+	var steps []time.Duration
+	for unit := time.Microsecond; unit < time.Second; unit *= 10 {
+		steps = append(steps, unit, 2*unit, 5*unit)
 	}
-	for _, step := range []time.Duration{
-		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
-		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-	} {
+	for _, unit := range []time.Duration{time.Second, time.Minute} {
+		steps = append(steps, unit, 2*unit, 5*unit, 10*unit, 15*unit, 30*unit)
+	}
+	steps = append(steps, time.Hour, 2*time.Hour, 3*time.Hour, 6*time.Hour, 12*time.Hour)
+	for _, step := range steps {
 		if length/step <= time.Duration(parts) {
 			return step
 		}

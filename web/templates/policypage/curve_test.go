@@ -36,7 +36,7 @@ func TestCurve_StaysInItsPlace(t *testing.T) {
 		}
 		for _, pair := range strings.Fields(c.band + " " + c.trace) {
 			var x, y float64
-			if _, err := fmt.Sscanf(pair, "%g,%g", &x, &y); err != nil || x < 0 || x > 100 || y < curveTop-0.1 || y > curveFloor+0.1 {
+			if _, err := fmt.Sscanf(pair, "%g,%g", &x, &y); err != nil || x < 0 || x > 100 || y < curveAway || y > curveFloor+0.1 {
 				t.Fatalf("the point %s is outside (%v): %+v", pair, err, p)
 			}
 		}
@@ -57,11 +57,26 @@ func TestCurve_ShowsWhatIsNeverReached(t *testing.T) {
 	if !slices.Equal(reached, []string{"1", "2", "3", "4"}) || !slices.Equal(words, []string{"5 s", "10 s", "20 s", "40 s"}) || c.beyond == "" {
 		t.Errorf("reached %q, delays %q, beyond %q", reached, words, c.beyond)
 	}
-	if last := c.lines[len(c.lines)-1]; !last.cap || last.word != "5 min, cap" {
-		t.Errorf("the cap is drawn as %+v", last)
-	}
 	if full := curveOf(preset(t, "sidekiq", func(*retry.Policy) {})); full.beyond != "" || len(full.points) != 25 {
 		t.Errorf("25 retries are drawn as %d points, beyond %q", len(full.points), full.beyond)
+	}
+}
+
+// A short policy fills the height: what it never comes to leaves the drawing.
+func TestCurve_IsScaledToWhatIsReached(t *testing.T) {
+	c := curveOf(preset(t, "daycry", func(p *retry.Policy) { p.MaxAttempts = 3 }))
+	if last := c.points[1]; !last.reached || last.y != format.Tenth(curveTop+(curveFloor-curveTop)*3/23) { // 10 s of at most 11.5 s
+		t.Errorf("the last retry is at %+v", last)
+	}
+	if never := c.points[2:]; len(never) != 2 || !never[0].beyond || !never[1].beyond {
+		t.Errorf("beyond the scale: %+v", never)
+	}
+	if n := len(strings.Fields(c.trace)); n != 3 {
+		t.Errorf("the curve has %d points, want the two that are reached and the one to which it leaves", n)
+	}
+	capped := curveOf(preset(t, "daycry", func(p *retry.Policy) { p.MaxAttempts = 9 }))
+	if last := capped.lines[len(capped.lines)-1]; !last.cap || last.word != "5 min, cap" {
+		t.Errorf("the cap is drawn as %+v", last)
 	}
 }
 
@@ -78,7 +93,7 @@ func TestRoughly_NamesOneUnit(t *testing.T) {
 
 func TestStepOf_DividesIntoAFewRoundParts(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{
-		1: time.Microsecond, 5 * time.Minute: time.Minute, 87 * time.Second: 20 * time.Second, 10 * time.Second: 2 * time.Second,
+		1: time.Microsecond, 5 * time.Minute: time.Minute, 87 * time.Second: 15 * time.Second, 250 * time.Second: time.Minute, 10 * time.Second: 2 * time.Second,
 		4 * format.Day: format.Day, 300 * time.Millisecond: 100 * time.Millisecond, 10 * format.Day: 2 * format.Day, math.MaxInt64: 32768 * format.Day,
 	} {
 		if got := stepOf(length, 5); got != want {

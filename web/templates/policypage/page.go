@@ -63,16 +63,16 @@ func (e Entry) about() string {
 	kind, place, _ := strings.Cut(e.Name, ":")
 	switch {
 	case kind == "queue":
-		return "for jobs of the queue " + format.Visible(place) + " that say nothing else; stored with each job at enqueue"
+		return "for jobs of the queue " + format.Visible(place) + " without a policy of their own; stored with each job at enqueue"
 	case kind == "type":
-		return "for jobs of the type " + format.Visible(place) + " that say nothing else, on a queue that says nothing; " +
+		return "for jobs of the type " + format.Visible(place) + " without a policy of their own, in queues without one; " +
 			"stored with each job at enqueue"
 	case kind == "file":
-		return "as the file says, with the default of the configuration beneath"
+		return "from the file, on top of the configured default"
 	case e.Name == "default":
-		return "for jobs that no other setting applies to; stored with each job at enqueue"
+		return "used when no other policy applies; stored with each job at enqueue"
 	}
-	return "for whatever names it in its policy, as use: " + format.Visible(e.Name)
+	return "for every policy that names it, with use: " + format.Visible(e.Name)
 }
 
 // line sums a policy up under its name.
@@ -101,7 +101,7 @@ func (e Entry) line() format.Calculation {
 // against compares what somebody thinks about with what there is, by the two
 // figures that matter most in an outage.
 func (v View) against() string {
-	return fmt.Sprintf("Against %s: the peak %s, and the time to death %s.", v.From.title(),
+	return fmt.Sprintf("Compared with %s: the peak %s, and the time to death %s.", v.From.title(),
 		moved(ownPeak(v.FromHerd, v.From.Policy), ownPeak(v.Herd, v.Policy)), v.deathMoved())
 }
 
@@ -160,7 +160,7 @@ func moreRetries(p retry.Policy) string {
 		return ""
 	}
 	wait, _ := format.TimeToDeath(p, 0)
-	return fmt.Sprintf("%s more, up to %s in all on average.", format.Counted(rest, "retry", "retries"), wait)
+	return fmt.Sprintf("%s more, up to %s in total on average.", format.Counted(rest, "retry", "retries"), wait)
 }
 
 // hasCurve reports whether there is anything to draw: some delay.

@@ -25,12 +25,25 @@ import (
 // List is the page /queues.
 type List struct {
 	templates.Frame
-	Queues   []queues.Info // all of them, or those that most need attention
+	Name     string        // what the names have that are listed; empty: all are
+	Queues   []queues.Info // all of those, or some
+	Found    int           // how many those are
 	Total    int           // queues
 	Workers  int           // of all queues
 	LastHour []job.Totals  // of all queues, by the minute
 	Configs  map[string]templates.QueueConfig
 	Held     []queues.Held // the types that most jobs wait for
+}
+
+// fewQueues are found without a filter.
+const fewQueues = 20
+
+// shown says which queues are listed when they are not all, and how to find others.
+func (v List) shown() string {
+	if v.Name != "" {
+		return "Type more of the name to see them."
+	}
+	return "These are the queues that most need attention. Filter by name to see the others."
 }
 
 // maxStuck is how many handlers that do not return are listed.
@@ -63,7 +76,7 @@ func workers(c templates.QueueConfig) string {
 
 // heldTitle says how many jobs wait for a handler.
 func heldTitle(n int64) string {
-	return format.Counted(n, "job waits for a handler that nobody has:", "jobs wait for a handler that nobody has:")
+	return format.Counted(n, "job has no handler:", "jobs have no handler:")
 }
 
 // moreHeld is how many jobs wait for a handler beside those that are listed.
@@ -107,7 +120,7 @@ func lettersGo(c templates.QueueConfig) string {
 	case c.ForwardedTo != "":
 		return "to " + format.Visible(c.ForwardedTo)
 	case c.DeadLetters:
-		return "kept here"
+		return "stored in Redrive"
 	}
 	return "off"
 }
@@ -188,11 +201,11 @@ func (v View) occupied() int64 {
 // removal says what becomes of a queue that is removed, or why it cannot be.
 func (v View) removal() string {
 	if v.Configured {
-		return "The configuration file names this queue. To remove the queue, first remove it there and restart the dashboard."
+		return "The configuration file names this queue. To remove the queue, first remove it there and reload the configuration."
 	}
 	if n := v.occupied(); n > 0 {
-		return "A queue can be removed when it is empty: when no job in it waits or runs, has a dead letter or is in the trash. " +
-			format.Counted(n, "job does.", "jobs do.")
+		return "Only an empty queue can be removed: one without waiting or running jobs, dead letters or jobs in the trash. " +
+			format.Counted(n, "job is left.", "jobs are left.")
 	}
 	s := "The queue is empty."
 	if n := v.finished(); n > 0 {

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// What a switch of the demo has done stands beside it, in place of the text of the
+// fault, and goes when the fault is back.
+func TestBrowser_DemoAnswersBesideTheFault(t *testing.T) {
+	url := startDemo(t)
+	b := openBrowser(t)
+	const fault = `[data-flips]:has(form[action="/demo/faults/imports"])`
+	b.run(chromedp.Navigate(url), chromedp.Click(chromedp.CSS(fault+" button")))
+	b.wait("the fix is told", `document.querySelector('`+fault+` p').innerText.trim() === "Fixed."`)
+	b.wait("the panel counts what is broken", `document.querySelector(".demo summary").innerText.includes("7 of 8 broken")`)
+	if n := strings.Count(b.text("main"), "Fixed."); n != 1 {
+		t.Errorf("the fix is told in %d places", n)
+	}
+	b.run(chromedp.Click(chromedp.CSS(fault + " button")))
+	b.wait("the fault is back", `document.querySelector('`+fault+` p').innerText.includes("sends quantities as words")`)
+	if got := b.text(fault); strings.Contains(got, "Fixed.") {
+		t.Errorf("the broken fault says %q", got)
+	}
+	b.calm()
+}

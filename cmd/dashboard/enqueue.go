@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"redrive/internal/client"
+	"redrive/internal/job"
+	"redrive/internal/wire"
+)
+
+// enqueue is dashboard enqueue: it sends jobs to a running dashboard.
+type enqueue struct {
+	Type    string `arg:"" optional:"" help:"The job's type, for example email.send."`
+	Payload string `arg:"" optional:"" help:"The payload, any JSON. If left out, it is read from standard input, unless that is a terminal."`
+	Key     string `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
+	JSON    bool   `name:"json" help:"Print the jobs as JSON, one per line."`
+	NDJSON  bool   `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
+	jobFlags
+	dashboardFlags
+}
+
+// jobFlags are the flags that describe one job.
+type jobFlags struct {
+	Queue    string `help:"The queue (default)." placeholder:"NAME"`
+	Delay    string `help:"Run the job after this time, for example 90s or PT1M30S." placeholder:"DURATION"`
+	RunAt    string `help:"Run the job at this time, for example 2026-01-31T15:04:05Z, or after a duration." placeholder:"TIME"`
+	TTR      string `name:"ttr" help:"How long an attempt may run, for example 30s or PT30S." placeholder:"DURATION"`
+	Policy   string `help:"Retry policy: a name, for example sidekiq, or fields as JSON." placeholder:"NAME|JSON"`
+	Priority int    `help:"Jobs with a higher priority run first." placeholder:"N"`
+}
+
+// Run sends the jobs, and prints the id and the state of each.
+func (e *enqueue) Run(c console) error {
+	if strings.ContainsFunc(e.Key, unicode.IsControl) {
+		return usage("--key %q must not contain line breaks or other control characters", e.Key)
+	}
+	if e.NDJSON {
+		return e.sendLines(c)
+	}
+	body, err := e.body(c.stdin)
+	if err != nil {
+		return err
+	}
+	dashboard, err := e.connect()
+	if err != nil {
+		return err
+	}
+	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
+	if err != nil {
+		return notEnqueued(err)
+	}
+	return e.print(c, made)
+}
+
+// notEnqueued is the error of jobs that a dashboard did not take.
+func notEnqueued(err error) error {
+	var answer *client.Error
+	switch {
+	case errors.As(err, &answer) && answer.Refused():
+		return usage("the job was refused: %s", answer.Problem())
+	case answer != nil:
+		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
+	}
+	return err
+}
+
+// print prints what became of the jobs.
+func (e *enqueue) print(c console, made client.Enqueued) error {
+	for _, raw := range made.Jobs {
+		if e.JSON {
+			if err := printLine(c, raw); err != nil {
+				return err
+			}
+			continue
+		}
+		var j struct{ ID, State string }
+		if err := json.Unmarshal(raw, &j); err != nil {
+			return fmt.Errorf("read the dashboard's answer: %w", err)
+		}
+		if made.Repeat {
+			j.State += " (already enqueued with this key)"
+		}
+		fmt.Fprintln(c.stdout, j.ID, j.State)
+	}
+	if made.Warning != "" {
+		fmt.Fprintln(c.stderr, "warning: "+printable(made.Warning))
+	}
+	return nil
+}
+
+// printLine prints a JSON document on one line.
+func printLine(c console, raw json.RawMessage) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, raw); err != nil {
+		return fmt.Errorf("read the dashboard's answer: %w", err)
+	}
+	line.WriteByte('\n')
+	_, err := c.stdout.Write(line.Bytes())
+	return err
+}
+
+// body is the JSON text of the request. The payload is put into it byte for byte,
+// so that numbers and spaces stay as they were written.
+func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
+	if e.Type == "" {
+		return nil, usage(`enqueue needs the job's <type>, for example: dashboard enqueue email.send '{"to": "ana"}'`)
+	}
+	if err := job.CheckType(e.Type); err != nil {
+		return nil, usageError{err}
+	}
+	payload, err := e.payload(stdin)
+	if err != nil {
+		return nil, err
+	}
+	data, err := e.describe(e.Type)
+	if err != nil || len(bytes.TrimSpace(payload)) == 0 {
+		return data, err
+	}
+	if !json.Valid(payload) {
+		return nil, usage(`the payload is not JSON; a string needs quotes, for example '"text"'`)
+	}
+	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
+}
+
+// payload is the payload of the command line or of the standard input; empty when
+// there is none. A dash asks for the standard input even if that is a terminal.
+func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
+	payload := []byte(e.Payload)
+	if e.Payload == "-" || e.Payload == "" && !isTerminal(stdin) {
+		var err error
+		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
+			return nil, fmt.Errorf("read the payload: %w", err)
+		}
+		if e.Payload == "-" && len(bytes.TrimSpace(payload)) == 0 {
+			return nil, usage("standard input is empty; send null, or leave out -")
+		}
+	}
+	if len(payload) > job.MaxPayload {
+		return nil, usage("the payload is larger than %d bytes, the maximum", job.MaxPayload)
+	}
+	return payload, nil
+}
+
+// describe is the JSON text of a job without its payload.
+func (f *jobFlags) describe(typ string) ([]byte, error) {
+	request := struct {
+		Type     string          `json:"type"`
+		Queue    string          `json:"queue,omitempty"`
+		Priority int             `json:"priority,omitempty"`
+		Delay    string          `json:"delay,omitempty"`
+		RunAt    string          `json:"run_at,omitempty"`
+		TTR      string          `json:"ttr,omitempty"`
+		Policy   json.RawMessage `json:"policy,omitempty"`
+	}{Type: typ, Queue: f.Queue, Priority: f.Priority, Delay: f.Delay, TTR: f.TTR}
+	if at, err := time.Parse(time.RFC3339, f.RunAt); err == nil {
+		request.RunAt = wire.FormatTime(at)
+	} else if f.RunAt != "" {
+		request.Delay = f.RunAt
+	}
+	var err error
+	if request.Policy, err = policyText(f.Policy); err == nil {
+		err = f.check(request.Delay)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(request)
+}
+
+// check refuses durations and times that cannot be read. delay is what says how long
+// the job waits.
+func (f *jobFlags) check(delay string) error {
+	if f.Delay != "" && f.RunAt != "" {
+		return usage("--delay and --run-at cannot be used together")
+	}
+	if _, err := wire.ParseDuration(delay); err != nil && f.RunAt != "" && delay != "" {
+		return usage("--run-at %q is neither a time, for example 2026-01-31T15:04:05Z, nor a duration, for example 90s", f.RunAt)
+	} else if err != nil && delay != "" {
+		return usage("--delay: %w", err)
+	}
+	if _, err := wire.ParseDuration(f.TTR); err != nil && f.TTR != "" {
+		return usage("--ttr: %w", err)
+	}
+	return nil
+}
+
+// policyText is a policy as the API reads it: an object, or the name of one.
+func policyText(text string) (json.RawMessage, error) {
+	switch {
+	case text == "":
+		return nil, nil
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text), nil
+	case job.CheckQueue(text) != nil: // names of policies are like those of queues
+		return nil, usage(`--policy is neither the name of a policy, for example sidekiq, nor JSON, for example {"max_attempts": 5}`)
+	}
+	return json.Marshal(text)
+}
+
+// How many jobs of the standard input go into one request: the API takes more, but
+// what was sent so far is printed after each.
+const (
+	batchJobs  = 1000
+	batchBytes = 8 << 20
+)
+
+// sendLines sends the jobs of the standard input, in batches.
+func (e *enqueue) sendLines(c console) error {
+	if e.Type != "" || e.jobFlags != (jobFlags{}) {
+		return usage("with --ndjson each line describes a whole job; leave out the type and all job flags")
+	}
+	dashboard, err := e.connect()
+	if err != nil {
+		return err
+	}
+	in := newLineReader(c.stdin)
+	for sent := 0; ; {
+		b, end := in.next()
+		if len(b.lines) > 0 {
+			made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(e.Key))
+			if err != nil {
+				return fmt.Errorf("%w; jobs enqueued before this batch: %d", notEnqueued(b.locate(err)), sent)
+			}
+			if err := e.print(c, made); err != nil {
+				return err
+			}
+			sent += len(b.lines)
+		}
+		if errors.Is(end, io.EOF) {
+			return nil
+		}
+		if end != nil {
+			return fmt.Errorf("%w; jobs enqueued before it: %d", end, sent)
+		}
+	}
+}
+
+// lineReader reads batches of jobs, one on each line.
+type lineReader struct {
+	in     *bufio.Reader
+	number int // of the last line that was read
+}
+
+func newLineReader(in io.Reader) *lineReader { return &lineReader{in: bufio.NewReaderSize(in, 64<<10)} }
+
+// next returns the next batch. An error, or io.EOF, is about what follows it.
+func (r *lineReader) next() (b batch, err error) {
+	size := 0
+	for len(b.lines) < batchJobs && size < batchBytes && err == nil {
+		var line []byte
+		line, err = r.in.ReadBytes('\n')
+		r.number++
+		if err != nil && !errors.Is(err, io.EOF) {
+			return b, fmt.Errorf("read line %d of standard input: %w", r.number, err)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if !json.Valid(line) {
+			return b, usage("line %d of standard input is not JSON", r.number)
+		}
+		b.lines, b.numbers = append(b.lines, line), append(b.numbers, r.number)
+		size += len(line)
+	}
+	return b, err
+}
+
+// batch is some lines of the standard input, each with its number.
+type batch struct {
+	lines   [][]byte
+	numbers []int
+}
+
+// key is the idempotency key of the batch: the same input makes the same batches.
+func (b batch) key(whole string) string {
+	if whole == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", whole, b.numbers[0])
+}
+
+// locate names the line of the standard input instead of the place in the request.
+func (b batch) locate(err error) error {
+	var answer *client.Error
+	var i int
+	if !errors.As(err, &answer) {
+		return err
+	}
+	if n, _ := fmt.Sscanf(answer.Field, "jobs[%d]", &i); n == 1 && i < len(b.numbers) {
+		_, field, _ := strings.Cut(answer.Field, "]")
+		answer.Field = strings.TrimSuffix(fmt.Sprintf("line %d, %s", b.numbers[i], strings.TrimPrefix(field, ".")), ", ")
+	}
+	return err
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+)
+
+func TestEnqueue_RefusesAKeyWithALineBreak(t *testing.T) {
+	if err := (&enqueue{Type: "t", Key: "a\nb", dashboardFlags: dashboardFlags{Server: "http://127.0.0.1:1"}}).Run(console{}); !errors.As(err, new(usageError)) {
+		t.Errorf("got %v, want a usage error", err)
+	}
+}
+
+func TestEnqueue_FromTheCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	send := func(stdin string, args ...string) (int, string, string) {
+		cmd := command(t, dir, append([]string{"enqueue", "--server", p.url}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		return finish(t, cmd)
+	}
+	code, stdout, stderr := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--policy", `{"max_attempts":7}`, "--priority", "5", "--delay", "1h", "--key", "k1")
+	id, state, _ := strings.Cut(strings.TrimSpace(stdout), " ")
+	if code != 0 || state != "scheduled" {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	type shown struct {
+		Job struct {
+			Queue    string
+			Priority int
+			Policy   struct {
+				MaxAttempts int `json:"max_attempts"`
+			}
+		}
+	}
+	if j := get[shown](t, p.url+"/api/v1/jobs/"+id).Job; j.Queue != "mail" || j.Priority != 5 || j.Policy.MaxAttempts != 7 {
+		t.Errorf("job %+v", j)
+	}
+	if code, stdout, _ := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--key", "k1"); code != 0 || !strings.Contains(stdout, id) || !strings.Contains(stdout, "already") {
+		t.Errorf("the repeat: exit %d, %s", code, stdout)
+	}
+	if code, _, stderr := send("", "email.send", "--key", "k1"); code != 2 || !strings.Contains(stderr, "this key was used before for a different request") {
+		t.Errorf("another job under the key: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := send("", "email.send", "--policy", `{"max_attempts":-1}`); code != 2 || !strings.Contains(stderr, "policy.max_attempts") {
+		t.Errorf("a bad policy: exit %d, %s", code, stderr)
+	}
+}
+
+func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
+	large := `"` + strings.Repeat("x", job.MaxPayload) + `"`
+	_, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large))
+	if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
+		t.Errorf("a broken payload of the right size: %v", err)
+	}
+}
+
+// enqueueAt returns a function that runs dashboard enqueue with a standard input,
+// against a process. It returns the jobs that the command printed.
+func enqueueAt(t *testing.T, p *process) func(stdin string, args ...string) (made []enqueued, stderr string) {
+	return func(stdin string, args ...string) (made []enqueued, stderr string) {
+		t.Helper()
+		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--json", "--server", p.url}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		_, stdout, stderr := finish(t, cmd)
+		for d := json.NewDecoder(strings.NewReader(stdout)); ; {
+			var j enqueued
+			if err := d.Decode(&j); errors.Is(err, io.EOF) {
+				return made, stderr
+			} else if err != nil {
+				t.Fatalf("%v: %s", err, stdout)
+			}
+			made = append(made, j)
+		}
+	}
+}
+
+// enqueued is a job as enqueue --json prints it.
+type enqueued struct {
+	ID, State, TTR string
+	Payload        json.RawMessage
+	RunAt          time.Time `json:"run_at"`
+	Policy         struct {
+		MaxAttempts int `json:"max_attempts"`
+	}
+}
+
+func TestEnqueue_ReadsThePayloadFromAPipe(t *testing.T) {
+	send := enqueueAt(t, startProcess(t, t.TempDir()))
+	for _, args := range [][]string{{"t"}, {"t", "-"}} {
+		if made, stderr := send(` [1,  2.50] `, args...); len(made) != 1 || string(made[0].Payload) != "[1,2.50]" {
+			t.Errorf("%v: %+v, %s", args, made, stderr)
+		}
+	}
+	if made, stderr := send("[1]", "t", "[2]"); len(made) != 1 || string(made[0].Payload) != "[2]" {
+		t.Errorf("a payload on the command line: %+v, %s", made, stderr)
+	}
+	if made, stderr := send("", "t"); len(made) != 1 || string(made[0].Payload) != "null" {
+		t.Errorf("an empty standard input: %+v, %s", made, stderr)
+	}
+}
+
+func TestEnqueue_TakesTimesAndDurations(t *testing.T) {
+	send := enqueueAt(t, startProcess(t, t.TempDir()))
+	for _, ttr := range []string{"5s", "PT5S"} {
+		if made, stderr := send("", "t", "--ttr", ttr); len(made) != 1 || made[0].TTR != "PT5S" {
+			t.Errorf("--ttr %s: %+v, %s", ttr, made, stderr)
+		}
+	}
+	if made, stderr := send("", "t", "--run-at", "2099-01-31T15:04:05+01:00"); len(made) != 1 ||
+		!made[0].RunAt.Equal(time.Date(2099, 1, 31, 14, 4, 5, 0, time.UTC)) {
+		t.Errorf("--run-at with a time: %+v, %s", made, stderr)
+	}
+	for _, flag := range []string{"--run-at", "--delay"} {
+		for _, hour := range []string{"1h", "PT1H"} {
+			made, stderr := send("", "t", flag, hour)
+			if len(made) != 1 || made[0].State != "scheduled" || time.Until(made[0].RunAt) < 55*time.Minute {
+				t.Errorf("%s %s: %+v, %s", flag, hour, made, stderr)
+			}
+		}
+	}
+}
+
+func TestEnqueue_TakesAPolicyByItsName(t *testing.T) {
+	send := enqueueAt(t, startProcess(t, t.TempDir()))
+	if made, stderr := send("", "t", "--policy", "sidekiq"); len(made) != 1 || made[0].Policy.MaxAttempts != 26 {
+		t.Errorf("%+v, %s", made, stderr)
+	}
+	if made, stderr := send("", "t", "--policy", "nosuch"); len(made) != 0 || !strings.Contains(stderr, `there is no policy "nosuch"`) {
+		t.Errorf("%+v, %s", made, stderr)
+	}
+}
+
+func TestEnqueue_WarnsWhenNobodyHandlesTheType(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "handlers: {known: {exec: {command: [/bin/true]}}}\n")
+	send := enqueueAt(t, startProcess(t, dir))
+	if _, stderr := send("", "known"); stderr != "" {
+		t.Errorf("a type with a handler: %s", stderr)
+	}
+	const want = "warning: no handler is configured for jobs of type b, a: they wait until one is\n"
+	if _, stderr := send(`{"type":"b"}`+"\n"+`{"type":"a"}`+"\n"+`{"type":"b"}`, "--ndjson"); stderr != want {
+		t.Errorf("it says %q, want %q", stderr, want)
+	}
+}
+
+func TestEnqueue_SendsAJobOnEachLineInBatches(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	send := enqueueAt(t, p)
+	var lines strings.Builder
+	for range batchJobs + 5 {
+		lines.WriteString(`{"type": "t", "payload": 1.50}` + "\n\n")
+	}
+	if made, stderr := send(lines.String(), "--ndjson", "--key", "import"); len(made) != batchJobs+5 {
+		t.Fatalf("%d jobs: %s", len(made), stderr)
+	}
+	send(lines.String(), "--ndjson", "--key", "import")
+	if n := p.until(func(totals) bool { return true }).States["available"]; n != batchJobs+5 {
+		t.Errorf("after a repeat under the same key there are %d jobs, want %d", n, batchJobs+5)
+	}
+	bad := `{"type": "t"}` + "\n\n" + `{"type": "t", "ttr": "x"}`
+	if made, stderr := send(lines.String()+bad, "--ndjson"); len(made) != batchJobs || !strings.Contains(stderr, "line 2013, ttr: ") ||
+		!strings.Contains(stderr, "jobs enqueued before this batch: 1000") {
+		t.Errorf("a job that is refused: %d, %s", len(made), stderr)
+	}
+	if made, stderr := send(`{"type": "t"}`+"\n{\n", "--ndjson"); len(made) != 1 || !strings.Contains(stderr, "line 2 of standard input is not JSON") {
+		t.Errorf("a line that is not JSON: %d, %s", len(made), stderr)
+	}
+}

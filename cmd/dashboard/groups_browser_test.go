@@ -1,0 +1,59 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A group that is resolved stays in its row, greyed, and Undo opens it again: by the
+// keys on one row, and for all that are ticked.
+func TestBrowser_ResolvesGroupsInPlace(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(2)
+	b := openBrowser(t)
+	b.open(m.url + "/failures")
+	const row = `document.querySelector("tr[data-group]")`
+	const top = row + `.getBoundingClientRect().top`
+	before := eval[float64](b, top)
+	for name, resolve := range map[string]func(){
+		"by its key": func() { b.press("je") },
+		"by its tick": func() {
+			b.press("jx")
+			b.wait("the row is ticked", row+`.querySelector("[data-pick]").checked`)
+			eval[chromedp.Void](b, `document.querySelector('[data-bulk] button[value="resolve"]').click()`)
+		},
+	} {
+		resolve()
+		b.wait(name+" the row is greyed", row+`.classList.contains("gone") && `+row+`.innerText.includes("Resolved")`)
+		b.wait(name+" nothing is ticked", `!`+row+`.querySelector("[data-pick]").checked`)
+		b.wait(name+" the undo is offered", `document.querySelectorAll("[data-toast]").length === 1`)
+		b.run(chromedp.Click(chromedp.CSS("[data-toast] button")))
+		b.wait(name+" the row is back", `!`+row+`.classList.contains("gone") && !`+row+`.querySelector('form[data-act="resolve"]').hidden`)
+		b.wait(name+" the undo is gone", `!document.querySelector("[data-toast]")`)
+		if now := eval[float64](b, top); now != before {
+			t.Errorf("%s: the row moved from %v to %v", name, before, now)
+		}
+	}
+	b.press("jx")
+	eval[chromedp.Void](b, `document.querySelector('[data-bulk] button[value="discard"]').click()`)
+	b.arrive("the discard of what is ticked is previewed", `location.pathname.startsWith("/operations/")`)
+	b.calm()
+}
+
+// The forms of a group's page are folded; the buttons at its top unfold them.
+func TestBrowser_UnfoldsTheFormsOfAGroup(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(1)
+	b := openBrowser(t)
+	b.open(m.url + "/failures")
+	b.run(chromedp.Click(chromedp.CSS("tr[data-group] th a")))
+	b.arrive("the forms are folded", `document.querySelectorAll("details.fold:not([open])").length === 2`)
+	for _, form := range []string{"ignore", "note"} {
+		eval[chromedp.Void](b, `document.querySelector('main a[href="#`+form+`"]').click()`)
+		b.wait("the form is unfolded: "+form, `document.getElementById("`+form+`").closest("details").open`)
+	}
+	b.calm()
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+)
+
+// listCommand is dashboard list: it lists the jobs that a filter selects.
+type listCommand struct {
+	Filter []string `arg:"" optional:"" help:"Filter, written as in the search box, for example 'queue:orders since:2h' (all jobs)."`
+	Limit  int      `help:"Maximum number of jobs, newest first; 0 lists all (${default})." default:"50" placeholder:"N"`
+	JSON   bool     `name:"json" help:"Print the jobs as JSON, one per line."`
+	dashboardFlags
+}
+
+// jobsPage is one page of the list of jobs, as the API answers it.
+type jobsPage struct {
+	Jobs       []json.RawMessage
+	Next       string
+	Incomplete bool
+}
+
+// maxPage is how many jobs are asked for at once.
+const maxPage = 200
+
+// Run lists the jobs, page by page.
+func (l *listCommand) Run(c console) error {
+	q := strings.Join(l.Filter, " ")
+	if l.Limit < 0 {
+		return usage("--limit must be 0 or more")
+	}
+	var wrong *invalid.Error
+	if _, err := filter.Parse(q, time.Now()); errors.As(err, &wrong) {
+		return usage("%s", wrong.Problem)
+	}
+	dashboard, err := l.connect()
+	if err != nil {
+		return err
+	}
+	show := l.printer(c)
+	for listed, after := 0, ""; ; {
+		size := maxPage
+		if l.Limit > 0 {
+			size = min(size, l.Limit-listed)
+		}
+		ask := url.Values{"q": {q}, "limit": {strconv.Itoa(size)}}
+		if after != "" {
+			ask.Set("after", after)
+		}
+		var page jobsPage
+		if err := dashboard.Call(context.Background(), http.MethodGet, "jobs?"+ask.Encode(), nil, &page); err != nil {
+			return err
+		}
+		if err := show(page); err != nil {
+			return err
+		}
+		listed, after = listed+len(page.Jobs), page.Next
+		switch {
+		case after == "":
+			return nil
+		case listed == l.Limit:
+			fmt.Fprintln(c.stderr, "There are more jobs; add --limit 0 to list all.")
+			return nil
+		}
+	}
+}
+
+// printer returns a function that prints a page.
+func (l *listCommand) printer(c console) func(jobsPage) error {
+	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+	if !l.JSON {
+		fmt.Fprintln(w, "ID\tSTATE\tTYPE\tQUEUE\tATTEMPTS\tENQUEUED\tERROR")
+	}
+	return func(page jobsPage) error {
+		for _, raw := range page.Jobs {
+			if l.JSON {
+				if err := printLine(c, raw); err != nil {
+					return err
+				}
+				continue
+			}
+			var j jobAnswer
+			if err := json.Unmarshal(raw, &j); err != nil {
+				return fmt.Errorf("read the dashboard's answer: %w", err)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", j.ID, j.Status, printable(j.Type), printable(j.Queue),
+				j.Attempts, j.Policy.MaxAttempts, second(j.Enqueued), j.Error.line(60))
+		}
+		if page.Incomplete {
+			fmt.Fprintln(c.stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
+		}
+		return w.Flush()
+	}
+}
+
+// jobAnswer is a job as the API shows it.
+type jobAnswer struct {
+	ID, Type, Queue, Status, Reason string
+	Run, Attempts                   int
+	TTR                             string
+	Policy                          struct {
+		MaxAttempts int `json:"max_attempts"`
+		Strategy    string
+	}
+	Enqueued time.Time `json:"enqueued_at"`
+	RunAt    time.Time `json:"run_at"`
+	Finished time.Time `json:"finished_at"`
+	Error    errorAnswer
+	Payload  json.RawMessage
+}
+
+// errorAnswer is an error as the API shows it.
+type errorAnswer struct{ Type, Message string }
+
+// line is the error on one line of at most so many characters.
+func (e errorAnswer) line(most int) string {
+	failure := job.Failure{ErrorInfo: job.ErrorInfo{Type: e.Type, Message: e.Message}}
+	if e == (errorAnswer{}) {
+		return "-"
+	}
+	return printable(clip.Text(strings.Join(strings.Fields(failure.Error()), " "), most))
+}
+
+// second is a time in UTC, exact to the second, or a dash for the zero time.
+func second(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// showCommand is dashboard show: it shows one job with its attempts.
+type showCommand struct {
+	ID   string `arg:"" help:"The job's id."`
+	JSON bool   `name:"json" help:"Print everything about the job as JSON, on one line."`
+	dashboardFlags
+}
+
+// detailAnswer is a job with its history, as the API shows it.
+type detailAnswer struct {
+	Job      jobAnswer
+	Attempts []attemptAnswer
+}
+
+// attemptAnswer is an attempt, or the execution under way.
+type attemptAnswer struct {
+	Run, Number     int
+	Outcome, Action string
+	DecidedBy       string    `json:"decided_by"`
+	Started         time.Time `json:"started_at"`
+	Finished        time.Time `json:"finished_at"`
+	DelayMS         float64   `json:"delay_ms"`
+	Error           errorAnswer
+}
+
+// Run shows the job.
+func (s *showCommand) Run(c console) error {
+	id, err := job.ParseID(s.ID)
+	if err != nil {
+		return usageError{err}
+	}
+	dashboard, err := s.connect()
+	if err != nil {
+		return err
+	}
+	var raw json.RawMessage
+	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &raw); err != nil {
+		return err
+	}
+	if s.JSON {
+		return printLine(c, raw)
+	}
+	var d detailAnswer
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return fmt.Errorf("read the dashboard's answer: %w", err)
+	}
+	return d.print(c.stdout)
+}
+
+// print prints the job, what was decided about it, and its attempts.
+func (d detailAnswer) print(out io.Writer) error {
+	j, w := d.Job, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	state := j.Status
+	if j.Reason != "" {
+		state += ", " + j.Reason
+	}
+	for _, line := range [][2]string{
+		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state},
+		{"Run", fmt.Sprintf("%d, attempts %d of %d", j.Run, j.Attempts, j.Policy.MaxAttempts)},
+		{"Policy", fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.TTR)},
+		{"Enqueued", second(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", second(j.Finished)},
+		{"Error", j.Error.line(1000)}, {"Payload", string(j.Payload)},
+	} {
+		if line[1] != "-" {
+			fmt.Fprintf(w, "%s\t%s\n", line[0], printable(line[1]))
+		}
+	}
+	if err := w.Flush(); err != nil || len(d.Attempts) == 0 {
+		return err
+	}
+	fmt.Fprintln(w, "\nRUN\tATTEMPT\tSTARTED\tTOOK\tOUTCOME\tDECISION\tERROR")
+	for _, a := range d.Attempts {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, a.number(), second(a.Started), a.took(),
+			cmp.Or(a.Outcome, "running"), a.decision(), a.Error.line(80))
+	}
+	return w.Flush()
+}
+
+// number is the number of the attempt; an execution that counts as none has a dash.
+func (a attemptAnswer) number() string {
+	if a.Number == 0 {
+		return "-"
+	}
+	return strconv.Itoa(a.Number)
+}
+
+// took is how long the attempt ran.
+func (a attemptAnswer) took() string {
+	if a.Finished.IsZero() {
+		return "-"
+	}
+	return a.Finished.Sub(a.Started).Round(time.Millisecond).String()
+}
+
+// decision is what was decided after the attempt, and by what.
+func (a attemptAnswer) decision() string {
+	if a.Action == "" {
+		return "-"
+	}
+	text := a.Action
+	if a.DelayMS > 0 {
+		text += " in " + (time.Duration(a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
+	}
+	return printable(text + " (" + a.DecidedBy + ")")
+}

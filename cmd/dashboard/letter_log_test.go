@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+func TestLetterLog_CountsWhatItDoesNotLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out transcript // the end of a period is logged by another goroutine
+		read := 0
+		log, err := newLog(&out, "info", "json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &letterLog{log: log}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { l.run(ctx) })
+		dead := job.Settlement{Letter: job.LetterStored, Reason: retry.AttemptsExhausted}
+		dead.Attempt.Error.Type = "http.status_503"
+		j := job.Job{Token: job.Token{ID: "01890000-0000-7000-8000-000000000000", Run: 2}, Type: "email.send", Queue: "mail"}
+		lines := func() (all []map[string]any) {
+			synctest.Wait()
+			text := out.String()
+			for line := range strings.Lines(text[read:]) {
+				var fields map[string]any
+				if err := json.Unmarshal([]byte(line), &fields); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, fields)
+			}
+			read = len(text)
+			return all
+		}
+
+		l.settled(j, job.Settlement{State: job.Completed})
+		for range letterBurst + 3 {
+			l.settled(j, dead)
+		}
+		all := lines()
+		if len(all) != letterBurst {
+			t.Fatalf("%d lines, want %d", len(all), letterBurst)
+		}
+		for field, want := range map[string]any{
+			"level": "WARN", "job": j.ID, "run": 2.0, "type": j.Type, "queue": j.Queue, "reason": "attempts_exhausted", "error": "http.status_503",
+		} {
+			if all[0][field] != want {
+				t.Errorf("%s is %v, want %v", field, all[0][field], want)
+			}
+		}
+		time.Sleep(letterPeriod)
+		if all := lines(); len(all) != 1 || all[0]["jobs"] != 3.0 {
+			t.Errorf("at the end of the period: %v", all)
+		}
+		l.settled(j, dead)
+		if all := lines(); len(all) != 1 || all[0]["job"] != j.ID {
+			t.Errorf("in the next period: %v", all)
+		}
+		for range letterBurst {
+			l.settled(j, dead)
+		}
+		lines()
+		cancel()
+		running.Wait()
+		if all := lines(); len(all) != 1 || all[0]["jobs"] != 1.0 {
+			t.Errorf("at the end: %v", all)
+		}
+	})
+}
+
+// A machine that reads the log finds no line in another format.
+func TestServe_WritesEveryLineAsJSON(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", failing)
+	cmd := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
+	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
+	var stdout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, p.stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.says("Redrive is ready")
+	p.url = lineWith(t, p.stderr.String(), "Redrive is ready")["url"].(string)
+	id := p.post(`{"type":"shell.fail"}`)
+	p.says("A job became a dead letter")
+	second := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
+	if code, out, problem := finish(t, second); code != 2 || out != "" || lineWith(t, problem, "Redrive failed")["error"] == nil {
+		t.Errorf("a start that fails: exit %d, %s%s", code, out, problem)
+	}
+	p.stop(syscall.SIGTERM)
+	if p.code() != 0 || stdout.Len() > 0 {
+		t.Errorf("exit %d, and on the standard output: %s", p.code(), stdout.String())
+	}
+	ready := lineWith(t, p.stderr.String(), "Redrive is ready")
+	if ready["version"] != "v9" || ready["database"] != "shop.db" || ready["config"] != "redrive.yaml" || ready["handlers"].([]any)[0] != "shell.fail" {
+		t.Errorf("the first line is %v", ready)
+	}
+	if dead := lineWith(t, p.stderr.String(), "A job became a dead letter"); dead["job"] != id || dead["error"] != "exec.exit_1" {
+		t.Errorf("the dead letter is %v", dead)
+	}
+}
+
+// lineWith is the line with a message. Each line must be JSON.
+func lineWith(t *testing.T, text, message string) (found map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if strings.HasPrefix(fields["msg"].(string), message) {
+			found = fields
+		}
+	}
+	if found == nil {
+		t.Fatalf("no line says %q:\n%s", message, text)
+	}
+	return found
+}

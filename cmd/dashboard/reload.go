@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"redrive/internal/invalid"
+)
+
+// The configuration is a snapshot that never changes. Every part of the app has the
+// first one, which passes each question on to the newest: to reload is to read the
+// file, to build what is built of it, and to swap both. What runs keeps what it has.
+
+// readAgain reads the configuration again. A file that is wrong anywhere changes
+// nothing.
+func (a *app) readAgain(ctx context.Context) (changed, restart []string, err error) {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	if a.reload == "" || a.set.Load() == nil {
+		return nil, nil, invalid.Errorf("config", "the dashboard was started without a configuration file; restart it with one")
+	}
+	settings, err := loadConfig(a.reload)
+	if err == nil {
+		err = checkHandlers(settings)
+	}
+	if err != nil {
+		return nil, nil, refusedFile(err)
+	}
+	set, err := a.set.Load().With(settings.Handlers, a.config.Redactor().TextFrom)
+	if err == nil {
+		err = a.forwarder.Replace(webhooks(settings))
+	}
+	if err != nil {
+		return nil, nil, refusedFile(settings.Locate(err))
+	}
+	changed, restart = a.config.Replace(settings)
+	a.set.Store(set)
+	a.log.Info("The configuration was reloaded.", "config", a.reload, "changed", changed, "needs_restart", restart)
+	return changed, restart, a.engine.Reloaded(ctx)
+}
+
+// refusedFile is the error of a file that is wrong, on one line.
+func refusedFile(err error) error {
+	return invalid.Errorf("config", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+// reloadOnHangup reloads on SIGHUP, until the app is stopped.
+func (a *app) reloadOnHangup() {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	a.inBackground("reload", func(ctx context.Context) {
+		defer signal.Stop(hangups)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				if _, _, err := a.readAgain(ctx); err != nil {
+					a.log.Error("The configuration was not reloaded. The dashboard keeps the previous one.", "error", err)
+				}
+			}
+		}
+	})
+}
+
+// reloadCommand is dashboard reload: it asks the dashboard that has the database open.
+type reloadCommand struct{ accountFlags }
+
+// Run prints what changed.
+func (r *reloadCommand) Run(c console) error {
+	var done struct{ Changed, Restart []string }
+	dashboard, err := r.connect()
+	if err == nil {
+		err = dashboard.Call(context.Background(), http.MethodPost, "reload", nil, &done)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(done.Changed) > 0:
+		fmt.Fprintf(c.stdout, "Reloaded: %s.\n", strings.Join(done.Changed, ", "))
+	case len(done.Restart) == 0:
+		fmt.Fprintln(c.stdout, "The configuration has not changed.")
+	}
+	if len(done.Restart) > 0 {
+		fmt.Fprintf(c.stdout, "These take effect after a restart: %s.\n", strings.Join(done.Restart, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const beforeReload = `
+policy: {max_attempts: 1}
+handlers: {shell.fail: {exec: {command: [/bin/false]}}}
+`
+
+const afterReload = `
+policy: {max_attempts: 2, strategy: constant, initial_interval: 1ms, jitter: false}
+handlers: {shell.fail: {exec: {command: [/bin/false]}}, shell.new: {exec: {command: [/bin/true]}}}
+hosts: [redrive.example]
+`
+
+func TestReload_TakesEffectWithoutARestart(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", beforeReload)
+	p := startProcess(t, dir)
+	waits := p.post(`{"type":"shell.new"}`)
+	write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	const want = "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"
+	if code != 0 || stdout != want {
+		t.Fatalf("exit %d: %s%s, want %s", code, stdout, stderr, want)
+	}
+	p.until(func(now totals) bool { return now.Succeeded == 1 })
+	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+		t.Errorf("the job that waited for its handler is %s", d.Job.State)
+	}
+	p.post(`{"type":"shell.fail"}`)
+	p.until(func(now totals) bool { return now.Failed == 2 })
+	write(t, dir, "redrive.yaml", beforeReload)
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.says(`changed="[handlers policy]" needs_restart=[]`)
+}
+
+func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", beforeReload)
+	p := startProcess(t, dir)
+	for text, want := range map[string]string{
+		afterReload + "hadnlers: {}\nttr: 5\n":                                                    "did you mean handlers?",
+		afterReload + "queues: {a: {policy: nosuch}}\n":                                           `there is no policy "nosuch"`,
+		strings.ReplaceAll(afterReload, "/bin/true", "/bin/none"):                                 "handlers.shell.new.exec.command: cannot be run",
+		strings.ReplaceAll(afterReload, "exec: {command: [/bin/true]}", "http: {url: 'ftp://x'}"): "handlers.shell.new.http.url: ",
+	} {
+		write(t, dir, "redrive.yaml", text)
+		if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d: %s; want %q", code, stderr, want)
+		}
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.says("The configuration was not reloaded.")
+	if err := os.Remove(filepath.Join(dir, "redrive.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
+		t.Errorf("without the file: exit %d, %s", code, stderr)
+	}
+	p.post(`{"type":"shell.fail"}`)
+	p.until(func(now totals) bool { return now.Failed == 1 && now.States["discarded"] == 1 })
+	if now := p.until(func(totals) bool { return true }); now.Failed != 1 {
+		t.Errorf("%d attempts failed, want the 1 of the first configuration", now.Failed)
+	}
+}
+
+func TestReload_NeedsADashboard(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
+		t.Errorf("without a database: exit %d, %s", code, stderr)
+	}
+	p := startProcess(t, dir)
+	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "started without a configuration file") {
+		t.Errorf("without a file: exit %d, %s", code, stderr)
+	}
+	p.stop(syscall.SIGTERM)
+	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no dashboard has redrive.db open") {
+		t.Errorf("without a dashboard: exit %d, %s", code, stderr)
+	}
+}

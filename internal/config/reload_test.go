@@ -1,0 +1,50 @@
+package config
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+func TestReplace_IsSeenThroughTheFirstVersion(t *testing.T) {
+	c := parse(t, "policy: {max_attempts: 3}\nqueues: {old: {workers: 2}}\nhosts: [a.example]\nunknown_type: hold\n")
+	changed, restart := c.Replace(parse(t, `
+policy: {max_attempts: 5}
+queues: {new: {workers: 7, dead_letter: {enabled: false}}}
+hosts: [b.example]
+unknown_type: hold
+trash: {age: 1d}
+rules:
+  before_enqueue:
+    - {name: vip, when: 'true', priority: 3}
+`))
+	if !slices.Equal(changed, []string{"policy", "queues", "rules", "trash"}) || !slices.Equal(restart, []string{"hosts"}) {
+		t.Errorf("changed %v, after a restart %v", changed, restart)
+	}
+	if !slices.Equal(c.Queues(), []string{"new"}) || c.Workers("new") != 7 || c.DeadLetters("new") || c.Rules().Len() != 1 {
+		t.Errorf("queues %v, %d workers, %d rules", c.Queues(), c.Workers("new"), c.Rules().Len())
+	}
+	j := job.Job{Type: "t", Queue: "new", Payload: []byte("null")}
+	if err := c.Admit(&j, retry.Patch{}); err != nil || j.Policy.MaxAttempts != 5 || j.Priority != 3 {
+		t.Errorf("a new job has %d attempts and priority %d, %v", j.Policy.MaxAttempts, j.Priority, err)
+	}
+	if !slices.Equal(c.Hosts, []string{"a.example"}) || c.Retention().Trash != 24*time.Hour {
+		t.Errorf("hosts %v, want those of the start; trash %v, want the new one", c.Hosts, c.Retention().Trash)
+	}
+}
+
+// What needs a restart is told at each reload until there was one.
+func TestReplace_ComparesWithWhatIsInUse(t *testing.T) {
+	c := parse(t, "hosts: [a.example]\n")
+	for range 2 {
+		if changed, restart := c.Replace(parse(t, "hosts: [b.example]\nworkers: 3\n")); !slices.Equal(restart, []string{"hosts"}) {
+			t.Errorf("changed %v, after a restart %v", changed, restart)
+		}
+	}
+	if changed, restart := c.Replace(parse(t, "workers: 3\nhosts: [a.example]\n")); len(changed)+len(restart) > 0 {
+		t.Errorf("back as it was: changed %v, after a restart %v", changed, restart)
+	}
+}

@@ -1,0 +1,78 @@
+package errortext
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// page is what a page of HTML shows of an error.
+type page struct {
+	title, heading string
+	blocks         []string // text as a program printed it: pre, textarea, comments
+}
+
+// fromPage reads a page: the traceback that is somewhere on it, or its title.
+func fromPage(body string) Error {
+	p := parsePage(body)
+	for _, block := range p.blocks {
+		if e := fromText(block); e.found() {
+			return e
+		}
+	}
+	for _, text := range append([]string{p.title, p.heading}, p.blocks...) {
+		if text != "" && !strings.EqualFold(text, "error") {
+			return Error{Message: text}
+		}
+	}
+	return Error{}
+}
+
+func parsePage(body string) page {
+	var p page
+	z := html.NewTokenizer(strings.NewReader(body))
+	for {
+		switch z.Next() {
+		case html.ErrorToken: // the end, or where the page was cut off
+			return p
+		case html.CommentToken:
+			p.blocks = append(p.blocks, strings.TrimSpace(html.UnescapeString(string(z.Text()))))
+		case html.StartTagToken:
+			switch name, _ := z.TagName(); string(name) {
+			case "title":
+				p.title = oneLine(textOf(z, "title"))
+			case "h1":
+				if text := oneLine(textOf(z, "h1")); p.heading == "" {
+					p.heading = text
+				}
+			case "pre":
+				p.blocks = append(p.blocks, textOf(z, "pre"))
+			case "textarea":
+				p.blocks = append(p.blocks, textOf(z, "textarea"))
+			}
+		}
+	}
+}
+
+// textOf is the text up to the end of an element.
+func textOf(z *html.Tokenizer, element string) string {
+	var b strings.Builder
+	for {
+		switch z.Next() {
+		case html.TextToken:
+			b.WriteString(strings.ReplaceAll(string(z.Text()), "\u00a0", " "))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			if name, _ := z.TagName(); string(name) == "br" {
+				b.WriteByte('\n')
+			}
+		case html.EndTagToken:
+			if name, _ := z.TagName(); string(name) == element {
+				return strings.TrimSpace(b.String())
+			}
+		case html.ErrorToken:
+			return strings.TrimSpace(b.String())
+		}
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

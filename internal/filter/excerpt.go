@@ -1,0 +1,78 @@
+package filter
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Texts are the texts of a job in which a filter looks for what it wants.
+type Texts struct{ ID, Type, Error, Payload, Meta string }
+
+// Excerpt is the part of a text in which something was found.
+type Excerpt struct {
+	In                   string // "error", "payload", "type", "id" or "meta"
+	Before, Match, After string
+	Cut, CutAfter        bool // there is more before, and after
+}
+
+// Runes around a match: a reader sees the match on one line, with what leads to it.
+const (
+	before     = 12
+	wholeStart = 20 // a match that begins before this is shown with all that precedes it
+	after      = 160
+)
+
+// Excerpts shows what a filter looks for in the texts of a job: the first match in
+// each of the texts, in which the filter's own words come as they are written there.
+func (f Filter) Excerpts(t Texts) (all []Excerpt) {
+	for _, place := range []struct{ in, text, wanted string }{
+		{"error", t.Error, f.Error}, {"payload", t.Payload, f.Payload}, {"meta", t.Meta, f.Meta}, {"type", t.Type, ""}, {"id", t.ID, ""},
+	} {
+		for _, wanted := range []string{place.wanted, f.Text} {
+			if from, to := locate(place.text, wanted); to > from {
+				all = append(all, excerpt(place.in, place.text, from, to))
+				break
+			}
+		}
+	}
+	return all
+}
+
+// locate is where a text has what is wanted for the first time, case ignored.
+func locate(text, wanted string) (from, to int) {
+	wanted = strings.ToLower(wanted)
+	at := strings.Index(strings.ToLower(text), wanted)
+	if at < 0 || wanted == "" {
+		return 0, 0
+	}
+	return unlowered(text, at), unlowered(text, at+len(wanted))
+}
+
+// unlowered is the place in a text of a place in its lower case, whose letters may
+// have other lengths.
+func unlowered(text string, at int) int {
+	for i, r := range text {
+		if at <= 0 {
+			return i
+		}
+		at -= utf8.RuneLen(unicode.ToLower(r))
+	}
+	return len(text)
+}
+
+// excerpt is the surroundings of a match in a text.
+func excerpt(in, text string, from, to int) Excerpt {
+	start, end := 0, to
+	if utf8.RuneCountInString(text[:from]) > wholeStart {
+		for start = from; utf8.RuneCountInString(text[start:from]) < before; {
+			_, n := utf8.DecodeLastRuneInString(text[:start])
+			start -= n
+		}
+	}
+	for n := 0; n < after && end < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	return Excerpt{In: in, Before: text[start:from], Match: text[from:to], After: text[to:end], Cut: start > 0, CutAfter: end < len(text)}
+}

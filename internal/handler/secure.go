@@ -1,0 +1,103 @@
+package handler
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/textproto"
+	"os"
+	"strings"
+
+	"redrive/internal/invalid"
+)
+
+// CheckHeader returns the canonical form of a header that a configuration may set,
+// or what is wrong with the name.
+func CheckHeader(name string) (canonical, problem string) {
+	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return "", "is not the name of a header such as X-Team"
+	}
+	canonical = textproto.CanonicalMIMEHeaderKey(name)
+	switch canonical {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Expect", "Idempotency-Key", "Traceparent":
+		return "", canonical + " is set by Redrive"
+	}
+	if strings.HasPrefix(canonical, "Redrive-") {
+		return "", "headers that begin with Redrive- are set by Redrive"
+	}
+	return canonical, ""
+}
+
+// tls is whom a service is trusted by and as whom requests come; nil when the
+// configuration says nothing about it.
+func (c HTTP) tls(field string) (*tls.Config, error) {
+	if c.ClientCert == "" && c.ClientKey == "" && c.CA == "" {
+		return nil, nil
+	}
+	wrong := func(name, problem string) error { return &invalid.Error{Field: field + "." + name, Problem: problem} }
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	switch {
+	case !strings.HasPrefix(strings.ToLower(c.URL), "https://"):
+		return nil, wrong("url", "needs https, because the handler has certificates")
+	case c.ClientCert == "" && c.ClientKey != "":
+		return nil, wrong("client_key", "needs client_cert too")
+	case c.ClientCert != "" && c.ClientKey == "":
+		return nil, wrong("client_cert", "needs client_key too")
+	case c.ClientCert != "":
+		pair, err := tls.LoadX509KeyPair(c.ClientCert, c.ClientKey)
+		if err != nil {
+			return nil, wrong("client_cert", "cannot be used with its key: "+reasonOf(err))
+		}
+		secure.Certificates = []tls.Certificate{pair}
+	}
+	if c.CA != "" {
+		pem, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, wrong("ca", reasonOf(err))
+		}
+		secure.RootCAs = x509.NewCertPool()
+		if !secure.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, wrong("ca", fmt.Sprintf("%s contains no certificate in PEM format", c.CA))
+		}
+	}
+	return secure, nil
+}
+
+// reasonOf says why a file cannot be used; it never holds what is in the file.
+func reasonOf(err error) string {
+	if file := new(os.PathError); errors.As(err, &file) {
+		return file.Error()
+	}
+	return err.Error()
+}
+
+// leastHidden is how long a secret is that is looked for in what a service says:
+// shorter ones would be found in many words.
+const leastHidden = 6
+
+// hiding also hides the secrets that are sent to a service, which could repeat them
+// in an answer.
+func (c HTTP) hiding(hide Hide) Hide {
+	var pairs []string
+	for _, text := range c.secrets() {
+		if len(text) >= leastHidden {
+			pairs = append(pairs, text, "(secret)")
+		}
+	}
+	if len(pairs) == 0 {
+		return hide
+	}
+	mask := strings.NewReplacer(pairs...)
+	return func(text string, from int) string { return hide(mask.Replace(text), from) } // a service's words are shown from their beginning
+}
+
+// secrets are what only the service may know: of "Bearer abc" also the second word.
+func (c HTTP) secrets() []string {
+	all := []string{c.Secret.Reveal()}
+	for _, value := range c.Headers {
+		_, last, _ := strings.Cut(value.Reveal(), " ")
+		all = append(all, value.Reveal(), last)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/retention"
+)
+
+// swept is a server from which retention removed one completed job of the queue
+// plain and one cancelled job of the queue orders, and will remove a dead letter.
+func swept(t *testing.T) (h *house, completed, cancelled string) {
+	h = start(t)
+	completed = h.enqueue(`{"type":"t","queue":"plain"}`)
+	h.succeed("plain")
+	cancelled = h.enqueue(`{"type":"t","queue":"orders"}`)
+	h.post("/api/v1/jobs/"+cancelled+"/cancel", `{"run":1}`).want(t, http.StatusOK)
+	h.dead()
+	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour, retention.Cancelled: time.Hour, retention.DeadLetters: 24 * time.Hour}}
+	now := time.Now().Add(2 * time.Hour)
+	if _, err := h.store.Prune(t.Context(), now, limits); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.store.Forecast(t.Context(), now, limits); err != nil {
+		t.Fatal(err)
+	}
+	return h, completed, cancelled
+}
+
+func TestRetention_ARemovedJobIsGoneAndSaysWhy(t *testing.T) {
+	h, completed, cancelled := swept(t)
+	page := h.get("/jobs/"+completed).want(t, http.StatusGone).dom(t).text()
+	for _, part := range []string{"This job is gone", "Enqueued ", "removed with its history", "completed jobs like this one are kept for 60 min"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+	if strings.Contains(page, "Audit trail") {
+		t.Error("the page of a job to which nobody did anything has an audit trail")
+	}
+	if page := h.get("/jobs/"+cancelled).want(t, http.StatusGone).dom(t).text(); !strings.Contains(page, "Audit trail") {
+		t.Error("the page of the job that a person cancelled does not say who did")
+	}
+	for _, a := range []answer{h.get("/api/v1/jobs/" + completed), h.post("/api/v1/jobs/"+completed+"/replay", `{"run":1}`)} {
+		if a.want(t, http.StatusGone); !strings.Contains(a.body, `"code":"removed"`) || !strings.Contains(a.body, "retention removed the job "+completed) {
+			t.Errorf("the answer is %s", a.body)
+		}
+	}
+}
+
+func TestRetention_IsShownWithWhatWillBeRemovedAndWhatWas(t *testing.T) {
+	h, _, _ := swept(t)
+	page := h.get("/retention").want(t, http.StatusOK).dom(t).text()
+	for _, part := range []string{"1 job will be removed within 24 h", "Removed so far", "plain", "The number of dead letters is not limited."} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+	if page := h.get("/").want(t, http.StatusOK).dom(t).text(); !strings.Contains(page, "1 dead letter will be removed within 24 h.") {
+		t.Error("the overview does not warn")
+	}
+	type said struct {
+		Kinds []struct {
+			Kind   string
+			Kept   int64
+			Age    string
+			Within int64 `json:"removed_within_day"`
+		}
+		Removed []struct {
+			Kind, Queue string
+			Jobs        int64
+		}
+	}
+	got := decode[said](t, h.get("/api/v1/retention").want(t, http.StatusOK))
+	if len(got.Kinds) != 5 || got.Kinds[3].Kind != "dead_letters" || got.Kinds[3].Kept != 1 || got.Kinds[3].Within != 1 || got.Kinds[3].Age != "P180D" {
+		t.Errorf("kinds %+v", got.Kinds)
+	}
+	if len(got.Removed) != 2 || got.Removed[1].Kind != "completed" || got.Removed[1].Queue != "plain" || got.Removed[1].Jobs != 1 {
+		t.Errorf("removed %+v", got.Removed)
+	}
+}
+
+func TestMetrics_TellWhatRetentionRemovedAndWillRemove(t *testing.T) {
+	h, _, _ := swept(t)
+	a := h.get("/metrics").want(t, http.StatusOK)
+	for _, line := range []string{
+		`redrive_retention_removed_total{kind="completed",queue="plain"} 1`, `redrive_retention_removed_total{kind="cancelled",queue="orders"} 1`,
+		`redrive_retention_removed_within_day_jobs{kind="dead_letters"} 1`, `redrive_retention_kept_jobs{kind="completed"} 0`,
+		`redrive_dead_letter_queue_limit_letters 0`,
+	} {
+		if !strings.Contains(a.body, "\n"+line+"\n") {
+			t.Errorf("/metrics lacks %s", line)
+		}
+	}
+}

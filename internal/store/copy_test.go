@@ -1,0 +1,189 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
+)
+
+func unheard(done, all int64) {}
+
+// filesIn are the names of the files in a directory.
+func filesIn(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	check(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestBackup_IsOneStateOfARunningStore(t *testing.T) {
+	s := open(t, Options{})
+	live(t, s)
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "copy.db")
+	stop := make(chan struct{})
+	var writes sync.WaitGroup
+	writes.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				enqueue(t, s, 10)
+			}
+		}
+	})
+	for range 3 {
+		check(t, sqlite.File{Path: pathOf(t, s)}.Backup(t.Context(), copied, true, unheard))
+		if got := problems(t, copied); len(got) > 0 {
+			t.Errorf("the copy: %q", got)
+		}
+	}
+	close(stop)
+	writes.Wait()
+	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v, %v", info.Mode(), err)
+	}
+	check(t, sqlite.File{Path: pathOf(t, s)}.Backup(t.Context(), filepath.Join(dir, "last.db"), false, unheard))
+	restored := open(t, Options{Database: sqlite.File{Path: filepath.Join(dir, "last.db")}})
+	if got, want := restored.Snapshot().Depths.Jobs(), s.Snapshot().Depths.Jobs(); got != want {
+		t.Errorf("%d jobs in the copy, want %d", got, want)
+	}
+}
+
+func TestBackup_OverwritesNothing(t *testing.T) {
+	s := open(t, Options{})
+	f, dir := sqlite.File{Path: pathOf(t, s)}, t.TempDir()
+	there := filepath.Join(dir, "there.db")
+	check(t, os.WriteFile(there, []byte("mine"), 0o600))
+	if err := f.Backup(t.Context(), there, false, unheard); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that exists: %v", err)
+	}
+	link := filepath.Join(dir, "link.db")
+	check(t, os.Symlink(f.Path, link))
+	for _, itself := range []string{f.Path, link} {
+		if err := f.Backup(t.Context(), itself, true, unheard); err == nil || !strings.Contains(err.Error(), "the database itself") {
+			t.Errorf("the database itself, as %s: %v", itself, err)
+		}
+	}
+	none := filepath.Join(dir, "none", "copy.db")
+	if err := f.Backup(t.Context(), none, false, unheard); err == nil || !strings.Contains(err.Error(), "mkdir -p") {
+		t.Errorf("a directory that does not exist: %v", err)
+	}
+	if text, err := os.ReadFile(there); err != nil || string(text) != "mine" || filesIn(t, dir) != "link.db there.db" {
+		t.Errorf("%q, %v; files: %s", text, err, filesIn(t, dir))
+	}
+}
+
+func TestRestore_PutsTheBackupInThePlaceOfTheDatabase(t *testing.T) {
+	dir := t.TempDir()
+	f := sqlite.File{Path: filepath.Join(dir, "jobs.db")}
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	s, err := Open(t.Context(), Options{Database: f})
+	check(t, err)
+	enqueue(t, s, 3)
+	check(t, f.Backup(t.Context(), backup, false, unheard))
+	enqueue(t, s, 4)
+	_, err = f.Restore(t.Context(), backup, true, unheard)
+	if !errors.As(err, new(*db.LockedError)) {
+		t.Errorf("while a store has it open: %v", err)
+	}
+	check(t, s.Close())
+	if _, err := f.Restore(t.Context(), backup, false, unheard); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("without replace: %v", err)
+	}
+	kept, err := f.Restore(t.Context(), backup, true, unheard)
+	check(t, err)
+	for path, want := range map[string]int64{f.Path: 3, kept: 7} {
+		s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+		check(t, err)
+		if n := s.Snapshot().Depths.Jobs(); n != want {
+			t.Errorf("%s has %d jobs, want %d", path, n, want)
+		}
+		check(t, s.Close())
+	}
+}
+
+// That the lock file says that there was a database does not keep its backup away.
+func TestRestore_BringsALostDatabaseBack(t *testing.T) {
+	f := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	s, err := Open(t.Context(), Options{Database: f})
+	check(t, err)
+	enqueue(t, s, 3)
+	check(t, errors.Join(f.Backup(t.Context(), backup, false, unheard), s.Close()))
+	check(t, os.Remove(f.Path))
+	kept, err := f.Restore(t.Context(), backup, false, unheard)
+	if err != nil || kept != "" {
+		t.Fatalf("it kept %q, %v", kept, err)
+	}
+	s = open(t, Options{Database: f})
+	if n := s.Snapshot().Depths.Jobs(); n != 3 {
+		t.Errorf("%d jobs, want 3", n)
+	}
+}
+
+// A killed process leaves the newest jobs in the log, which has to stay with its file.
+func TestRestore_KeepsTheLogOfAKilledProcess(t *testing.T) {
+	f := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+	other := exec.Command(os.Args[0], "-test.run=^TestHelperProcess$")
+	other.Env = append(os.Environ(), "STORE_TEST_PATH="+f.Path)
+	out, err := other.StdoutPipe()
+	check(t, err)
+	check(t, other.Start())
+	_, err = out.Read(make([]byte, 5))
+	check(t, err)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	check(t, f.Backup(t.Context(), backup, false, unheard))
+	check(t, other.Process.Kill())
+	_ = other.Wait() // it was killed
+	kept, err := f.Restore(t.Context(), backup, true, unheard)
+	check(t, err)
+	for _, path := range []string{f.Path, kept} {
+		s := open(t, Options{Database: sqlite.File{Path: path}})
+		if n := s.Snapshot().Depths.Jobs(); n != 7 {
+			t.Errorf("%s has %d jobs, want 7", path, n)
+		}
+	}
+}
+
+func TestRestore_RefusesWhatIsNoSoundBackup(t *testing.T) {
+	dir, backups := t.TempDir(), t.TempDir()
+	f := sqlite.File{Path: filepath.Join(dir, "jobs.db")}
+	s, err := Open(t.Context(), Options{Database: f})
+	check(t, err)
+	enqueue(t, s, 200)
+	whole := filepath.Join(backups, "whole.db")
+	check(t, errors.Join(f.Backup(t.Context(), whole, false, unheard), s.Close()))
+	before := filesIn(t, dir)
+	data, err := os.ReadFile(whole)
+	check(t, err)
+	damaged := append([]byte{}, data...)
+	for i := len(damaged) / 2; i < len(damaged)/2+64<<10 && i < len(damaged); i++ {
+		damaged[i] = 0xff
+	}
+	for name, content := range map[string][]byte{"half.db": data[:len(data)/2], "damaged.db": damaged, "text.db": []byte(strings.Repeat("text ", 100)), "empty.db": nil} {
+		path := filepath.Join(backups, name)
+		check(t, os.WriteFile(path, content, 0o600))
+		kept, err := f.Restore(t.Context(), path, true, unheard)
+		if err == nil || !errors.Is(err, job.ErrCorrupt) && !errors.Is(err, sqlite.ErrForeign) {
+			t.Errorf("%s: it kept %q, %v", name, kept, err)
+		}
+	}
+	if after := filesIn(t, dir); after != before {
+		t.Errorf("the files are %s, and were %s", after, before)
+	}
+}

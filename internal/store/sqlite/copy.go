@@ -1,0 +1,274 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	lib "modernc.org/sqlite/lib"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// Progress hears how many bytes of a copy are written, out of about how many.
+type Progress func(done, all int64)
+
+// Backup writes a complete copy of the database to another file, also while a
+// program has it open: one state of it, without the search index, which is made
+// anew. The copy is checked and on the disk before it has its name. It returns
+// fs.ErrExist when there is a file of that name, unless replace is set.
+func (f File) Backup(ctx context.Context, to string, replace bool, heard Progress) error {
+	from, err := existing(f.Path)
+	if err != nil {
+		return err
+	}
+	if to, err = filepath.Abs(to); err != nil {
+		return err
+	}
+	if there, err := existing(to); err == nil {
+		if there == from {
+			return fmt.Errorf("%s is the database itself; name another file", to)
+		}
+		if !replace {
+			return fmt.Errorf("%s: %w", to, fs.ErrExist)
+		}
+	}
+	copied, err := copyTo(ctx, from, filepath.Dir(to), heard)
+	if err != nil {
+		return err
+	}
+	return settle(copied, to)
+}
+
+// Restore puts a copy of a database in the place of this one, or where there is
+// none. No process may have the database open: it returns a *db.LockedError. What is
+// there is kept under the name that it returns; without replace it returns
+// fs.ErrExist instead.
+func (f File) Restore(ctx context.Context, from string, replace bool, heard Progress) (kept string, err error) {
+	path, err := resolve(f.Path)
+	if err != nil {
+		return "", err
+	}
+	if from, err = existing(from); err != nil {
+		return "", err
+	}
+	if from == path {
+		return "", fmt.Errorf("%s is the database itself; name its backup", from)
+	}
+	held, err := takeLockFile(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, held.abandon())
+		} else {
+			err = held.Close()
+		}
+	}()
+	old, err := lockOld(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, old.Close()) }()
+	if old.there && !replace {
+		return "", fmt.Errorf("%s: %w", path, fs.ErrExist)
+	}
+	copied, err := copyTo(ctx, from, filepath.Dir(path), heard)
+	if err != nil {
+		return "", err
+	}
+	if old.there {
+		kept = path + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
+	}
+	if err := errors.Join(setAside(path, kept), settle(copied, path)); err != nil {
+		return "", err
+	}
+	return kept, held.describeNew(path)
+}
+
+// existing is the absolute path of a file, without symbolic links.
+func existing(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// copyTo writes a copy of the database into a new file of a directory, checks it and
+// waits until it is on the disk.
+func copyTo(ctx context.Context, from, dir string, heard Progress) (copied string, err error) {
+	if err := copyable(ctx, from); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, ".redrive-copy-*") // for its owner alone
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the directory %s does not exist; create it (mkdir -p %s)", dir, dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	pool, err := sql.Open("sqlite", dsn(from, append(safety(), "mode=ro", pragma("busy_timeout", "2000"))...))
+	if err != nil {
+		return "", err
+	}
+	err = vacuum(ctx, pool, f, heard)
+	if err = errors.Join(classify(from, err), pool.Close()); err == nil {
+		err = sound(ctx, f.Name())
+	}
+	return f.Name(), errors.Join(err, f.Sync())
+}
+
+// copyable refuses what is no database of this program, or of a newer one.
+func copyable(ctx context.Context, path string) error {
+	version, err := checkVersion(ctx, path, schemaVersion)
+	switch {
+	case primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0:
+		return fmt.Errorf("%s is %w", path, ErrForeign)
+	case halfWritten(err):
+		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
+	}
+	return classify(path, err)
+}
+
+// vacuum copies what a connection reads into an empty file, in one transaction.
+func vacuum(ctx context.Context, from *sql.DB, to *os.File, heard Progress) error {
+	const size = `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`
+	var all int64
+	if err := from.QueryRowContext(ctx, size).Scan(&all); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := from.ExecContext(ctx, `VACUUM INTO ?`, to.Name())
+		done <- err
+	}()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-ticker.C:
+			if info, err := to.Stat(); err == nil {
+				heard(min(info.Size(), all), all)
+			}
+		}
+	}
+}
+
+// sound returns job.ErrCorrupt for a copy in which SQLite finds something wrong. Nobody
+// else has it open.
+func sound(ctx context.Context, path string) error {
+	pool, err := sql.Open("sqlite", dsn(path, append(safety(), "immutable=1")...))
+	if err != nil {
+		return err
+	}
+	var first string
+	err = pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&first)
+	if err == nil && first != "ok" {
+		err = &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(first)}
+	}
+	return errors.Join(classify(path, err), pool.Close())
+}
+
+// settle gives a copy its name.
+func settle(copied, to string) error {
+	if err := os.Rename(copied, to); err != nil {
+		return errors.Join(err, os.Remove(copied))
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// syncDir waits until the names in a directory are on the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// oldFile is the main file that a restore replaces, locked.
+type oldFile struct {
+	*os.File
+	there bool
+}
+
+// Close makes the file free for others.
+func (o oldFile) Close() error {
+	if o.File == nil {
+		return nil
+	}
+	return o.File.Close()
+}
+
+// lockOld locks the main file, whatever is in it. A log without its file counts as
+// something that is there.
+func lockOld(path string) (o oldFile, err error) {
+	logs, err := hasLog(path)
+	if err != nil {
+		return o, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return oldFile{there: logs}, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	err = lockRange(f, true)
+	if errors.Is(err, errHeld) {
+		err = &db.LockedError{Path: path}
+	}
+	if err != nil {
+		return o, errors.Join(err, f.Close())
+	}
+	return oldFile{f, true}, nil
+}
+
+// setAside gives the main file and its log another name, under which they still
+// belong together, and removes the files that can be made anew.
+func setAside(path, name string) error {
+	var errs []error
+	move := func(suffix string) {
+		err := os.Rename(path+suffix, name+suffix)
+		if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if name != "" {
+		for _, suffix := range []string{"", "-wal", "-journal"} {
+			move(suffix)
+		}
+	}
+	for _, suffix := range []string{"-shm", indexSuffix, indexSuffix + "-wal", indexSuffix + "-shm", indexSuffix + "-journal"} {
+		if err := os.Remove(path + suffix); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// describeNew writes into the lock file that the database is another file now.
+func (f *lockFile) describeNew(path string) error {
+	main, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	l := locks{file: f, main: &mainFile{File: main, path: path}}
+	return errors.Join(l.describe(), main.Close())
+}

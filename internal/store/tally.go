@@ -1,0 +1,79 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
+)
+
+// Tally counts the jobs that the filter selects, and what kind they are, by looking at
+// up to so many: for texts and all else that nobody counts in advance (see
+// [counters.Book.Known] for what is). For a search it looks at what the filter would
+// select without its status, queue, type and reason, which is all that facets need.
+// When that is too much it looks at the jobs of every status, and at last only at
+// those that the filter selects. Each takes half of the time that ctx has left.
+func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.Tally, error) {
+	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
+		return filter.Tally{}, err
+	}
+	f.Sort = filter.Newest
+	every := f
+	every.Status = ""
+	if f.Searches() {
+		wide := every
+		wide.Queue, wide.Type, wide.Reason = "", "", ""
+		if t, ok, err := s.tally(ctx, f, wide, limit); ok || err != nil {
+			return t, err
+		}
+	}
+	t, ok, err := s.tally(ctx, f, every, limit)
+	if ok || err != nil {
+		t.Whole, t.Facets = false, filter.Facets{}
+		return t, err
+	}
+	n, more, err := s.count(ctx, f, filter.Cursor{}, limit)
+	return filter.Tally{Total: int64(n), More: more}, err
+}
+
+// tally counts among the jobs that another filter selects. ok is false when these are
+// more than the limit, or take longer than half of the time.
+func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t filter.Tally, ok bool, err error) {
+	within, cancel := halfOf(ctx)
+	defer cancel()
+	const columns = "j.queue, j.type, j.state, j.letter, j.held, j.reason"
+	query, args := rows.Select(s.Search, columns, "", among, filter.Cursor{}, limit)
+	tallier, n := filter.NewTallier(f), 0
+	var j job.Job
+	var state, letter, reason string
+	fields := []any{&j.Queue, &j.Type, &state, &letter, &j.Held, &reason}
+	err = s.reader.In(within).Query(query, func(row *sql.Rows) error {
+		if n++; n > limit {
+			return db.ErrEnough
+		}
+		err := row.Scan(fields...)
+		j.State, j.Letter, j.Reason = job.State(state), job.Letter(letter), retry.Reason(reason)
+		tallier.Add(j)
+		return err
+	}, args...)
+	err = db.TimedOut(within, err)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return t, false, nil
+	}
+	return tallier.Tally(), err == nil && n <= limit, err
+}
+
+// halfOf ends when half of the time has passed that ctx has left.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(end)/2)
+	}
+	return context.WithCancel(ctx)
+}

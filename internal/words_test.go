@@ -1,0 +1,100 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// oddWords are phrases that stopped readers, each with what to write instead. They are
+// regular expressions, and case does not matter.
+var oddWords = []struct{ odd, plain string }{
+	{"(, |[(])as [\"`'0-9/$[{]|, as [a-z]+[.:][a-z*]|(time|path|pattern|address|rate|network|duration) as [\"`'0-9/$[{]", "for example, such as"},
+	{`\b(nobody|somebody|everybody)\b`, "no one, someone, everyone"},
+	{`\bby (itself|themselves)\b`, "automatically"},
+	{`(failed|fails?|failure) for good|gone for good`, "permanently"},
+	{`\bfor ever\b`, "forever"},
+	{`\banew\b`, "again, from the start; to rebuild"},
+	{`comes? into being`, "is created"},
+	{`\b(is|are) no (qualifier|value|number|duration|time|path|pattern|character|terminal|text|failure|json)\b`, "is not a"},
+	{`cannot stand beside|go(es)? round in a circle`, "cannot be used together, refers to itself"},
+	{`as fast as (it goes|possible)`, "no limit"},
+	{"[\"`](dashboard|api) at ", "local user (127.0.0.1), API client (…)"},
+	{`(is|are) tried again`, "Redrive will try again"},
+	{`the standard (input|output|error)`, "standard input"},
+	{`the shelf of a job|only discarded jobs have letters|repeats its state`, "what is wrong, and what to do"},
+	{`says whose word|say who does the work|leave the house`, "where each field comes from"},
+	{`that are made to cost|(jobs|queue|types?|one) that says? nothing|about which nobody says`, "used when no other policy applies"},
+	{`can be expected to|it opens by|did not end it|none decided`, "Handler: no verdict, no rule matched"},
+	{`failures like this|first of its kind`, "similar failures, first occurrence"},
+	{`mend the (cause|producer)|a replay alone changes nothing`, "Fix the cause"},
+	{`what can be written here|words that all have to hold|counted without one other`, "Filter syntax, All terms must match"},
+	{`reload to see what is newer|order and news wait`, "Reload for newer jobs"},
+	{`ended by a person|asked for by|jobs collected for`, "stopped manually, requested by, selected by"},
+	{`by the quarter of an hour|dlq failed|that nobody has`, "per 15 min, dead letter refused, have no handler"},
+	{`hollow has not ended|that are not over`, "outline = not finished, active"},
+	{`cannot be found out later|as histories show it|this is the end|nothing is here|keep note`, "Copy it now; it won't be shown again"},
+	{`that nothing will retry|(is|are) found in some`, "dead jobs; it will not run again unless you replay it"},
+}
+
+// TestWords_ArePlain holds odd phrases out of everything that users read: pages,
+// messages, help and documents.
+func TestWords_ArePlain(t *testing.T) {
+	var phrases []string
+	for _, w := range oddWords {
+		phrases = append(phrases, w.odd)
+	}
+	any := regexp.MustCompile(strings.Join(phrases, "|")) // one search of each text instead of many
+	for place, text := range prose(t) {
+		text = strings.ToLower(text)
+		if !any.MatchString(text) {
+			continue
+		}
+		for _, w := range oddWords {
+			if found := regexp.MustCompile(w.odd).FindString(text); found != "" {
+				t.Errorf("%s: %q reads oddly; write: %s", place, found, w.plain)
+			}
+		}
+	}
+}
+
+// prose is what users read, by its place: the strings of programs, and the lines of
+// pages, scripts and documents without their comments.
+func prose(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, s := range sources(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				line, _ := s.lines(literal)
+				texts[s.dir+"/"+s.name+":"+strconv.Itoa(line)] += literal.Value + "\n"
+			}
+			return true
+		})
+	}
+	for _, top := range []string{"../web", "../docs", "../deploy", "../README.md", "../SECURITY.md", "../CONTRIBUTING.md"} {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !slices.Contains([]string{".templ", ".js", ".md"}, filepath.Ext(path)) {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for i, line := range strings.Split(string(text), "\n") {
+				if !strings.HasPrefix(strings.TrimSpace(line), "//") {
+					texts[strings.TrimPrefix(path, "../")+":"+strconv.Itoa(i+1)] = line
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts
+}
