@@ -221,10 +221,7 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	m.letters(5)
 	b := openBrowser(t)
 	b.open(m.url + "/")
-	b.press("g")
-	b.press("d")
-	b.arrive("g d leads to the dead letters", `location.pathname === "/dead-letters" && `+isLive)
-	b.wait("it is drawn: before that a browser drops keys", `performance.getEntriesByType("paint").length > 0`)
+	b.goTo("d", "dead-letters")
 	const onFirst = `document.activeElement.closest("tr") === document.querySelector("tr[data-job]")`
 	for n := 0; n < 20 && !eval[bool](b, onFirst); n++ { // the first keys may be dropped all the same
 		b.press("j")
@@ -285,10 +282,7 @@ func TestKeyboard_GoesToEverySection(t *testing.T) {
 		if !ok {
 			continue // access, for administrators only
 		}
-		b.press("g")
-		b.press(key)
-		b.arrive("g "+key+" leads to "+section, `document.querySelector('nav.side [data-section="`+section+`"][aria-current]') !== null && `+isLive)
-		b.wait("it is drawn: before that a browser drops keys", `performance.getEntriesByType("paint").length > 0`)
+		b.goTo(key, section)
 	}
 	b.calm()
 }

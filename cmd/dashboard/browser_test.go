@@ -153,9 +153,11 @@ func (b *browser) wait(what, expression string) {
 	}
 }
 
-func (b *browser) poll(expression string) error {
+func (b *browser) poll(expression string) error { return b.pollFor(3*time.Minute, expression) }
+
+func (b *browser) pollFor(longest time.Duration, expression string) error {
 	_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression,
-		chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(3*time.Minute)))
+		chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(longest)))
 	return err
 }
 

@@ -177,7 +177,7 @@ func TestReplay_SaysWhatIsWrong(t *testing.T) {
 		{[]string{"--filter", "color:red", "--yes"}, 2, "qualifier"},
 		{[]string{"--filter", "state:active", "--yes"}, 2, "can take part"},
 		{[]string{"--filter", "type:ship", "--rate", "fast", "--yes"}, 2, "20/s"},
-		{[]string{"--filter", "type:ship", "--rate", "1/s", "--spread", "1m", "--yes"}, 2, "one of them"},
+		{[]string{"--filter", "type:ship", "--rate", "1/s", "--spread", "1m", "--yes"}, 2, "cannot be used together"},
 		{[]string{"--filter", "type:ship", "--server", "http://127.0.0.1:1", "--yes"}, 1, "is it running"},
 		{[]string{"--filter", "", "--yes"}, 2, "state:dead_letter for all"},
 		{[]string{"--filter", "type:ship", "--rate", "1e9/s", "--dry-run"}, 2, "10000 jobs a second"},

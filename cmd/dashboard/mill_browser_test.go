@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"redrive/internal/config"
@@ -209,6 +210,25 @@ func (b *browser) open(url string) {
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	b.run(chromedp.KeyEvent(keys))
+}
+
+// goTo presses g and the key of a section until the section is there and live. A browser
+// drops the keys that come before it has drawn a page, and now and then the next ones. The
+// keys are a tenth of a second apart by their own times, however busy the machine is.
+func (b *browser) goTo(key, section string) {
+	b.t.Helper()
+	arrived := `document.querySelector('nav.side [data-section="` + section + `"][aria-current]') !== null && ` + isLive
+	for range 20 {
+		at := time.Now()
+		for i, k := range []string{"g", key} {
+			pressed := input.TimeSinceEpoch(float64(at.Add(time.Duration(i)*100*time.Millisecond).UnixMicro()) / 1e6)
+			b.run(chromedp.KeyEvent(k, func(e *input.DispatchKeyEventParams) { e.Timestamp = pressed }))
+		}
+		if b.pollFor(10*time.Second, arrived) == nil {
+			return
+		}
+	}
+	b.t.Fatalf("g %s does not lead to %s; the page says:\n%s\nit said: %v", key, section, b.text("body"), b.complaints())
 }
 
 const (

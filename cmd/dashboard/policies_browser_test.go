@@ -38,7 +38,7 @@ func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 	if got := eval[string](b, `document.activeElement.name + " " + document.activeElement.selectionStart`); got != "max_attempts 1" {
 		t.Errorf("the focus and the caret are at %q", got)
 	}
-	for _, want := range []string{"7, the first included", "5 min 15 s", "Against daycry:"} {
+	for _, want := range []string{"7, the first included", "5 min 15 s", "Compared with daycry"} {
 		if got := b.text("[data-result]"); !strings.Contains(got, want) {
 			t.Errorf("the result does not say %q:\n%s", want, got)
 		}

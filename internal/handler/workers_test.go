@@ -169,7 +169,7 @@ func TestWorkers_OfTheDocumentEndAsTheySay(t *testing.T) {
 	j := testJob()
 	j.Payload = []byte(`{}`)
 	var f *job.Failure
-	if err := h(t.Context(), j); !errors.As(err, &f) || f.Type != "exec.exit_65" || f.Message != "nobody to send to" {
+	if err := h(t.Context(), j); !errors.As(err, &f) || f.Type != "exec.exit_65" || f.Message != "no recipient" {
 		t.Errorf("without a receiver: %v", err)
 	}
 }

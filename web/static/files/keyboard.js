@@ -10,7 +10,7 @@ const pages = {
   o: "overview", f: "failures", d: "dead-letters", m: "operations", t: "trash",
   j: "jobs", q: "queues", w: "workers", p: "policies", a: "audit",
 };
-const goWindow = 1500; // milliseconds between g and its second key
+const goWindow = 1500; // milliseconds between g and its second key, as they were pressed: a busy page sees them late
 
 let goUntil = 0;
 let before = null; // what had the focus before the search field
@@ -72,7 +72,7 @@ const keys = {
   d: () => act("discard"),
   e: edit,
   "/": search,
-  g: () => { goUntil = performance.now() + goWindow; },
+  g: (event) => { goUntil = event.timeStamp + goWindow; },
   ".": toggleFreeze,
   "?": () => find("dialog[data-keys]")?.showModal(),
 };
@@ -89,14 +89,14 @@ function press(event) {
     return;
   }
   if (find("dialog[open], :popover-open")) return;
-  const going = performance.now() < goUntil;
+  const going = event.timeStamp < goUntil;
   goUntil = 0;
   if (going && event.key in pages) {
     event.preventDefault();
     go(event.key);
   } else if (Object.hasOwn(keys, event.key)) {
     event.preventDefault();
-    keys[event.key]();
+    keys[event.key](event);
   }
 }
 
