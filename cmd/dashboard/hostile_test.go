@@ -146,8 +146,11 @@ func neverBecomeMarkup(t *testing.T, words []string) {
 	for _, word := range words {
 		tame = append(tame, harmless(word))
 	}
+	const stride = 5
+	tame = slices.Insert(tame, stride, strings.Repeat("long ", 50)) // what is long is folded
+	tame = slices.Insert(tame, 2*stride, "several\nlines of\ntext") // and lines are kept
 	want := map[string]bool{}
-	crawlShop(t, tame, reach{addresses: 12, kinds: 12}, 5, func(p sitePage) {
+	crawlShop(t, tame, reach{addresses: 12, kinds: 12}, stride, func(p sitePage) {
 		maps.Copy(want, outline(p.root))
 	})
 	pages := 0
