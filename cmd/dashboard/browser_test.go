@@ -306,11 +306,22 @@ func TestBrowser_WithoutScripts(t *testing.T) {
 
 // No page is wider than its screen, at any width, in either theme.
 func TestBrowser_FitsItsScreen(t *testing.T) {
+	t.Parallel()
+	fitsItsScreen(t, []string{"light"}, 320, 1280)
+}
+
+func TestLong_BrowserFitsEveryScreen(t *testing.T) {
+	t.Parallel()
+	fitsItsScreen(t, []string{"light", "dark"}, 320, 390, 768, 1280, 1920)
+}
+
+func fitsItsScreen(t *testing.T, themes []string, widths ...int64) {
+	t.Helper()
 	url := startDemo(t)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter"))
 	job := eval[string](b, `document.querySelector("tbody th a").getAttribute("href")`)
-	for _, theme := range []string{"light", "dark"} {
+	for _, theme := range themes {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
 		})
@@ -319,7 +330,7 @@ func TestBrowser_FitsItsScreen(t *testing.T) {
 			"/queues", "/queues/payments", "/workers", "/policies", "/audit", job, job + "/replay", "/nowhere",
 		} {
 			b.run(chromedp.Navigate(url + path))
-			for _, width := range []int64{320, 390, 768, 1280, 1920} {
+			for _, width := range widths {
 				b.run(chromedp.EmulateViewport(width, 900))
 				if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
 					t.Errorf("%s in %s is %d px wide on a screen of %d", path, theme, wide, width)

@@ -247,17 +247,21 @@ const crowd = 250
 func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 	r := newRig(t)
 	r.enqueue(repeat(dies(), 10_000)...)
-	r.restartAfter(r.die)
-	running, held := map[string]bool{}, map[string]bool{}
-	for _, j := range r.leases() {
-		if j.Unbegun {
-			held[j.ID] = true
-		} else {
-			running[j.ID] = true
+	var running, held map[string]bool
+	for tries := 0; len(held) < 4*crowd; tries++ { // the hand may be given back between the last look at it and the kill
+		r.restartAfter(r.die)
+		running, held = map[string]bool{}, map[string]bool{}
+		for _, j := range r.leases() {
+			if j.Unbegun {
+				held[j.ID] = true
+			} else {
+				running[j.ID] = true
+			}
 		}
-	}
-	if len(running) != crowd || len(held) < 4*crowd {
-		t.Fatalf("%d jobs ran and %d were in hand when the process was killed", len(running), len(held))
+		t.Logf("%d jobs ran and %d were in hand when the process was killed", len(running), len(held))
+		if len(running) != crowd || tries == 20 {
+			t.Fatal("no process was killed with its hand full")
+		}
 	}
 	r.start(func(o *options) { o.Workers = func(string) int { return 0 } })
 	for id := range held {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"flag"
 	"testing"
 
 	"redrive/internal/store"
@@ -9,15 +10,31 @@ import (
 	"redrive/internal/store/storetest"
 )
 
+// Here with a quarter of the random histories.
 func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) func() *store.Store {
-		path := sqlitetest.New(t)
-		return func() *store.Store {
-			s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}})
-			if err != nil {
+	checks := flag.Lookup("rapid.checks")
+	if all := checks.Value.String(); all == checks.DefValue {
+		set := func(n string) {
+			if err := checks.Value.Set(n); err != nil {
 				t.Fatal(err)
 			}
-			return s
 		}
-	})
+		set("25")
+		t.Cleanup(func() { set(all) })
+	}
+	storetest.Run(t, relaxed)
+}
+
+func TestLong_ContractOfRandomHistories(t *testing.T) { storetest.RunRandom(t, relaxed) }
+
+// relaxed is a database that does not wait for the disk.
+func relaxed(t *testing.T) func() *store.Store {
+	path := sqlitetest.New(t)
+	return func() *store.Store {
+		s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 }

@@ -107,12 +107,26 @@ func shape(d tree) string {
 	return b.String()
 }
 
-func TestPages_DataNeverBecomesMarkup(t *testing.T) {
+// Here with every sixth hostile text.
+func TestPages_DataNeverBecomesMarkup(t *testing.T) { neverBecomesMarkup(t, some(hostile(), 6)) }
+
+func TestLong_PagesDataNeverBecomesMarkup(t *testing.T) { neverBecomesMarkup(t, hostile()) }
+
+// some is one of every few texts, the first one included.
+func some(all []string, stride int) (few []string) {
+	for i := 0; i < len(all); i += stride {
+		few = append(few, all[i])
+	}
+	return few
+}
+
+func neverBecomesMarkup(t *testing.T, texts []string) {
+	t.Helper()
 	want := map[string]string{}
 	for name, p := range poisonedPages("harmless") {
 		want[name] = shape(parse(t, p))
 	}
-	for _, s := range hostile() {
+	for _, s := range texts {
 		for name, p := range poisonedPages(s) {
 			d := parse(t, p)
 			if got := shape(d); got != want[name] {

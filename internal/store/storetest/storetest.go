@@ -31,10 +31,18 @@ type Database func(t *testing.T) (open func() *store.Store)
 
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
-	for _, group := range [][]func(*kit){
+	run(t, db,
 		enqueueing, claiming, handing, settling, acting, rescheduling, lettering, trashing, retaining, listing, searching, whole, counting, grouping, histories,
-		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing,
-	} {
+		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing)
+}
+
+// RunRandom runs the part of the suite that tries long random histories.
+func RunRandom(t *testing.T, db Database) {
+	run(t, db, histories, []func(*kit){Operation_ScopeIsTheList})
+}
+
+func run(t *testing.T, db Database, groups ...[]func(*kit)) {
+	for _, group := range groups {
 		for _, behaviour := range group {
 			t.Run(nameOf(behaviour), func(t *testing.T) {
 				t.Parallel()
