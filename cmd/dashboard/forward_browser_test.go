@@ -19,8 +19,15 @@ func TestBrowser_ForwardAgainOnARow(t *testing.T) {
 	if got := eval[string](b, `window.row.innerText`); got == "" || eval[bool](b, `window.row.querySelector('form[data-act="forward"]').hidden`) {
 		t.Fatalf("the row offers no forward: %s", got)
 	}
+	const told = `document.querySelector(".alarm [data-note]").innerText.includes("answered 507 Insufficient Storage; the job is kept")`
 	eval[chromedp.Void](b, press)
-	b.wait("the new refusal is told", `document.querySelector(".alarm [data-note]").innerText.includes("answered 507 Insufficient Storage; the job is kept")`)
+	b.wait("the new refusal is told", told)
+	eval[chromedp.Void](b, `document.addEventListener("refreshed", () => window.drawn = true);
+		document.dispatchEvent(new Event("visibilitychange"))`)
+	b.wait("the page is drawn anew", `window.drawn`)
+	if !eval[bool](b, told) {
+		t.Error("the note about the refusal is gone once the page is drawn anew")
+	}
 	if eval[bool](b, `window.row.querySelector('form[data-act="forward"]').hidden || window.row.classList.contains("gone")`) {
 		t.Error("after a refusal the button is gone")
 	}

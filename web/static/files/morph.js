@@ -91,8 +91,9 @@ function longest(a, b) {
   return found;
 }
 
-// What a node is, as far as it says so: two of one name are the same thing.
-const names = ["id", "data-job", "data-keep", "data-key", "aria-labelledby", "aria-label", "action", "href", "for", "name"];
+// What a node is, as far as it says so: two of one name are the same thing. A line for
+// notes is the same line in whichever class: what it said would go with it.
+const names = ["id", "data-job", "data-keep", "data-key", "data-note", "aria-labelledby", "aria-label", "action", "href", "for", "name"];
 
 function name(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
