@@ -98,7 +98,7 @@ func (s shop) operate(words []string) {
 		if f.Check() != nil { // nobody gets that far with a * in a type
 			continue
 		}
-		o, err := s.store.Operations.New(ctx, now, operation.Request{Kind: operation.Replay, Filter: f, Start: i%2 == 0, Key: word}, by)
+		o, err := s.store.Operations.New(ctx, now, operation.Request{Kind: operation.Replay, Filter: f, Start: i%2 == 0, Key: fmt.Sprint(word, i)}, by)
 		for more := true; more && err == nil; {
 			more, err = s.store.Operations.Collect(ctx, now, o.ID)
 		}
