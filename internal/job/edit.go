@@ -19,6 +19,7 @@ type Edit struct {
 	Policy   *retry.Policy
 	Origins  Origins       // of Policy
 	Timeout  time.Duration // ttr
+	Fresh    bool          // of a source's job: its attempts count from zero
 	Paths    []string      // in the payload where something was changed: for the audit log, which never sees values
 }
 

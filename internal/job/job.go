@@ -16,6 +16,9 @@
 //	a person restores: in the trash ─▶ where it was
 //	a person replays:  discarded, cancelled, retryable ─▶ available, next run
 //
+// A job that was mirrored from a source (package source) never waits for a worker of
+// Redrive: a replay makes it pending, until it lies dead at its source again.
+//
 // Two counters must not be confused. Attempts counts the cycles that were
 // completed in this run, whatever their outcome: 0 at enqueue, one more each
 // time an execution that counts is settled. Execution rises at each claim and
@@ -34,6 +37,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -50,7 +54,7 @@ type State string
 const (
 	Scheduled State = "scheduled" // waits for its first time to run
 	Available State = "available" // may be claimed now
-	Pending   State = "pending"   // waits for an outside signal
+	Pending   State = "pending"   // handed to the source that it came from, which runs it
 	Active    State = "active"    // a worker holds its lease
 	Retryable State = "retryable" // failed, waits for its next attempt
 	Completed State = "completed" // succeeded
@@ -169,8 +173,22 @@ func (j Job) Status() Status {
 	return Status(j.State)
 }
 
-// Replayable reports whether the current run can be followed by another one.
+// Source names the source that the job was mirrored from; empty for a job of one's
+// own. The queue of a source's job is one that no other job can be in.
+func (j Job) Source() string { return SourceOf(j.Queue) }
+
+// SourceOf names the source whose queue this is; empty for a queue of one's own.
+func SourceOf(queue string) string {
+	_, source, _ := strings.Cut(queue, "@")
+	return source
+}
+
+// Replayable reports whether the current run can be followed by another one. A job of
+// a source can be replayed as long as its dead letter lies there.
 func (j Job) Replayable() bool {
+	if j.Source() != "" {
+		return j.State == Discarded && j.Letter == LetterStored
+	}
 	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
 }
 
@@ -181,20 +199,25 @@ func (j Job) Expired(now time.Time) bool {
 	return j.Run == 1 && j.Attempts == 0 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
 }
 
-// Cancellable reports whether the job can still be taken back.
-func (j Job) Cancellable() bool {
-	return j.State != Completed && j.State != Discarded && j.State != Cancelled
-}
+// Over reports whether the run has ended.
+func (j Job) Over() bool { return j.State == Completed || j.State == Discarded || j.State == Cancelled }
+
+// Cancellable reports whether the job can still be taken back. One that was handed to
+// its source cannot.
+func (j Job) Cancellable() bool { return !j.Over() && j.Source() == "" }
 
 // Discardable reports whether a person can give the job up: it waits, or it
 // lies in the dead-letter queue.
 func (j Job) Discardable() bool {
-	return slices.Contains([]State{Scheduled, Available, Pending, Retryable}, j.State) ||
+	return slices.Contains([]State{Scheduled, Available, Retryable}, j.State) ||
 		j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
 }
 
-// Restorable reports whether a person discarded the job and can take that back.
-func (j Job) Restorable() bool { return j.State == Discarded && j.Letter == LetterTrashed }
+// Restorable reports whether a person discarded the job and can take that back. The
+// dead letter of a source was deleted there.
+func (j Job) Restorable() bool {
+	return j.State == Discarded && j.Letter == LetterTrashed && j.Source() == ""
+}
 
 // Change tells that a job moved, after the commit that moved it. It carries
 // states, numbers and times only, never payloads or error texts, so that

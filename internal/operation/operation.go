@@ -254,6 +254,7 @@ const (
 	SkipGone     Skip = "gone"     // the job was removed, or never was
 	SkipReplayed Skip = "replayed" // somebody was first: the job is in a later run
 	SkipNoRun    Skip = "no_run"   // the job never had this run
+	SkipRefused  Skip = "refused"  // the source where the job lies does not allow it
 )
 
 // Unfit says why an operation of this kind can do nothing to the run of the
@@ -264,7 +265,7 @@ func (k Kind) Unfit(j job.Job, run int) Skip {
 		return SkipReplayed
 	case j.Run < run:
 		return SkipNoRun
-	case k == Restore && j.Letter == job.LetterTrashed,
+	case k == Restore && j.Restorable(),
 		k == Replay && j.Replayable() && j.Letter != job.LetterTrashed,
 		k == Discard && j.Discardable() && j.Letter != job.LetterTrashed:
 		return ""

@@ -46,6 +46,7 @@ const (
 	UnknownType       Reason = "unknown_type"        // no handler is configured for the type
 	Expired           Reason = "expired"             // its time to live ended before it ran
 	Manual            Reason = "manual"              // a person decided
+	GoneAtSource      Reason = "gone_at_source"      // the dead letter of a source lies there no more
 )
 
 // The reasons for which an envelope of BabelQueue is set aside before anything
@@ -68,7 +69,7 @@ func Poison() []Reason {
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return append([]Reason{
-		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual,
+		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual, GoneAtSource,
 	}, Poison()...)
 }
 

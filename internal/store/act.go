@@ -14,6 +14,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
@@ -196,7 +197,13 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if from.Run != run || !from.Replayable() {
 			return job.Job{}, s.missed(t, from, run)
 		}
+		if why := s.Refuses(from, operation.Replay); why != "" {
+			return refuse(from, "%s", why)
+		}
 		change := edit.Effective(from)
+		if from.Source() != "" && (!change.Empty() || !edit.RunAt.IsZero()) {
+			return refuse(from, "a job of the source %s can only be replayed as it is", from.Source())
+		}
 		if change.Queue != "" {
 			if err := s.Counters.Admit(slices.Values([]string{change.Queue})); err != nil {
 				return job.Job{}, err
@@ -206,7 +213,11 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if err != nil {
 			return job.Job{}, err
 		}
-		if err := s.ReplayAll(t, []job.Job{changed}, now, by, 0); err != nil {
+		mode := source.Once
+		if edit.Fresh {
+			mode = source.Fresh
+		}
+		if err := s.replayAll(t, []job.Job{changed}, now, by, 0, mode); err != nil {
 			return job.Job{}, fmt.Errorf("replay job %s: %w", id, err)
 		}
 		to, err := s.policies.ByID(t, id)
@@ -219,13 +230,20 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 }
 
 // ReplayAll starts the next run of jobs that can be replayed, each as it is in
-// this transaction. bulk is the operation whose items they are, or 0. OR FAIL
+// this transaction. A job of a source is pending then, and its source is asked to run
+// it. bulk is the operation whose items they are, or 0. OR FAIL
 // spares SQLite a journal for each statement: after an error the whole
 // transaction is rolled back anyway.
 func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
+	return s.replayAll(t, from, now, by, bulk, source.Once)
+}
+
+func (s *Store) replayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64, mode source.Mode) error {
 	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, state = 'available', list_state = '', held = 0, letter = '',
+	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, held = 0, letter = '',
+			state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE 'available' END,
+			list_state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE '' END,
 			group_id = 0, run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
@@ -241,10 +259,13 @@ func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Acto
 	}
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
+		if j.Source() != "" {
+			j.State = job.Pending
+		}
 		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at), time.Time{}
 		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0
 	})
-	return nil
+	return s.ask(t, source.Replay, mode, from, now, by, bulk)
 }
 
 // rework changes a job that is over, before it is replayed: from here on it

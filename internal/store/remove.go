@@ -12,6 +12,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
@@ -32,6 +33,9 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 		}
 		if !from.Discardable() {
 			return refuse(from, "the job is %s; only waiting jobs and open dead letters can be discarded", from.Status())
+		}
+		if why := s.Refuses(from, operation.Discard); why != "" {
+			return refuse(from, "%s", why)
 		}
 		if err := s.DiscardAll(t, []job.Job{from}, now, by, 0); err != nil {
 			return job.Job{}, fmt.Errorf("discard job %s: %w", id, err)
@@ -61,7 +65,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
 	})
-	return nil
+	return s.ask(t, source.Discard, "", from, now, by, bulk)
 }
 
 // Restore takes a job out of the trash and puts it back where it was: its dead
@@ -111,7 +115,7 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 	var trashed []int64
 	for _, j := range from {
-		if j.Restorable() {
+		if j.Letter == job.LetterTrashed {
 			trashed = append(trashed, j.Seq)
 		}
 	}

@@ -8,6 +8,7 @@
 //	operations  acts on many jobs
 //	search      the index of texts
 //	accounts    users, sessions, tokens and the audit log
+//	sources     what lies dead at other queues, and what they are asked to do
 //
 // The core tells them what happens (package book), and they write what they
 // gathered in the same transaction (package db). A new book is registered in
@@ -39,6 +40,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/source"
 	"redrive/internal/store/accounts"
 	"redrive/internal/store/book"
 	"redrive/internal/store/counters"
@@ -47,6 +49,7 @@ import (
 	"redrive/internal/store/operations"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/search"
+	"redrive/internal/store/sources"
 )
 
 // Options say where and how a store keeps its data.
@@ -61,6 +64,10 @@ type Options struct {
 	Limits   counters.Limits  // of the names of queues and types
 	Groups   int              // error groups that there may be; 0: [failures.DefaultGroups]
 
+	// Refuses says why a source does not do what somebody asks for; empty when it does.
+	// nil: every source does everything.
+	Refuses func(source string, kind source.Kind) string
+
 	Statements int // texts of queries that are kept prepared for readers; default 256
 }
 
@@ -71,6 +78,7 @@ type Store struct {
 	Operations *operations.Book
 	Search     *search.Book
 	Accounts   *accounts.Book
+	Sources    *sources.Book
 
 	engine   db.Engine
 	health   *db.Health
@@ -82,6 +90,7 @@ type Store struct {
 	offer    *offer
 	tx       gathered
 	news     news
+	refuses  func(source string, kind source.Kind) string
 	close    func() error
 }
 
@@ -91,7 +100,7 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: new(rows.Policies),
-		tx: newGathered(), news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
+		tx: newGathered(), refuses: o.Refuses, news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 	var err error
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
@@ -122,11 +131,12 @@ func (s *Store) register(o Options) {
 	s.Groups = groups.New(s.writer, s.reader, s.policies, s.Accounts, redact.Text, o.Groups)
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
+	s.Sources = sources.New(s.writer, s.reader)
 	s.known = newMemory(s.Counters)
 	s.offer = &offer{store: s, fresh: map[string]bool{}}
 	s.tx.books = &s.books
 	for _, part := range []db.Participant{
-		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Groups, s.Counters, &publisher{s},
+		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, &publisher{s},
 	} {
 		s.writer.Register(part)
 		s.books.Register(part)
@@ -220,7 +230,7 @@ func invariants() []db.Invariant {
 				OR (l.refused, l.failed_at, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.changed_at, j.reason, j.queue, j.attempts))`},
 		{What: "the trash has a record for exactly the jobs in it", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
-		{What: "each job's attempt count matches its attempts", Query: `SELECT id FROM jobs AS j WHERE state <> 'completed' AND attempts <> (
+		{What: "each job's attempt count matches its attempts", Query: `SELECT id FROM jobs AS j WHERE state <> 'completed' AND instr(queue, '@') = 0 AND attempts <> (
 			SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},
 		{What: "each run after the first has one replay", Query: `SELECT id FROM jobs AS j
 			WHERE run - 1 <> (SELECT count(*) FROM replays WHERE job_seq = j.seq)`},
@@ -232,5 +242,6 @@ func invariants() []db.Invariant {
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
-	return slices.Concat(core, (*counters.Book)(nil).Invariants(), (*groups.Book)(nil).Invariants(), (*operations.Book)(nil).Invariants())
+	return slices.Concat(core, (*counters.Book)(nil).Invariants(), (*groups.Book)(nil).Invariants(), (*operations.Book)(nil).Invariants(),
+		(*sources.Book)(nil).Invariants())
 }

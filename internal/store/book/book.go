@@ -4,10 +4,13 @@
 package book
 
 import (
+	"time"
+
 	"redrive/internal/audit"
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/internal/store/db"
 )
 
@@ -61,6 +64,22 @@ type Remover interface {
 	Removed(t *db.Tx, jobs []job.Job) error
 }
 
+// Ask is what a person, or an operation, wants done to dead letters where they lie: at
+// their sources.
+type Ask struct {
+	Kind      source.Kind
+	Mode      source.Mode // of a replay
+	Jobs      []job.Job   // of sources, as they are afterwards
+	At        time.Time
+	By        audit.Actor
+	Operation int64 // 0: a person asked
+}
+
+// Asker hears what sources are asked to do.
+type Asker interface {
+	Asked(t *db.Tx, ask Ask) error
+}
+
 // Log is the audit log, to which an act is written in its own transaction.
 type Log interface {
 	Log(t *db.Tx, entries ...audit.Entry) error
@@ -73,6 +92,7 @@ type Books struct {
 	enders   []RunEnder
 	resumers []RunResumer
 	removers []Remover
+	askers   []Asker
 }
 
 // Register adds a book.
@@ -82,6 +102,7 @@ func (b *Books) Register(book any) {
 	b.enders = add(b.enders, book)
 	b.resumers = add(b.resumers, book)
 	b.removers = add(b.removers, book)
+	b.askers = add(b.askers, book)
 }
 
 func add[T any](all []T, book any) []T {
@@ -116,6 +137,11 @@ func (b *Books) RunsResumed(t *db.Tx, runs string) error {
 // Removed tells the books that jobs are removed.
 func (b *Books) Removed(t *db.Tx, jobs []job.Job) error {
 	return each(b.removers, func(book Remover) error { return book.Removed(t, jobs) })
+}
+
+// Asked tells the books what sources are asked to do.
+func (b *Books) Asked(t *db.Tx, ask Ask) error {
+	return each(b.askers, func(book Asker) error { return book.Asked(t, ask) })
 }
 
 func each[T any](all []T, tell func(T) error) error {

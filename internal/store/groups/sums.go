@@ -59,7 +59,7 @@ func (s *sums) job(j *job.Job, n int64) {
 	case j.Group == 0:
 	case j.Letter == job.LetterStored || j.Letter == job.LetterRefused:
 		s.of(j.Group).dead += n
-	case j.Cancellable():
+	case !j.Over():
 		s.of(j.Group).retrying += n
 	}
 }

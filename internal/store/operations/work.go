@@ -220,6 +220,9 @@ func (b *Book) judge(t *db.Tx, o operation.Operation, items []workItem) error {
 		}
 		it.code = o.Kind.Unfit(*it.job, it.run)
 		it.why = unfit(it.code, *it.job, it.run)
+		if refused := b.acts.Refuses(*it.job, o.Kind); refused != "" && it.code == "" {
+			it.code, it.why = operation.SkipRefused, refused
+		}
 		if it.code == operation.SkipReplayed {
 			late[it.seq] = it
 		}

@@ -147,6 +147,7 @@ func skipWords(code operation.Skip) string {
 		operation.SkipGone:                "removed",
 		operation.SkipReplayed:            "replayed already",
 		operation.SkipNoRun:               "never had this run",
+		operation.SkipRefused:             "not allowed at its source",
 		operation.Skip(job.StatusTrashed): "in the trash",
 	}[code], format.Visible(templates.StyleOf(job.Status(code)).Word))
 }

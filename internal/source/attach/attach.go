@@ -1,0 +1,485 @@
+// Package attach keeps the mirror of each source current and carries out what people
+// ask of it.
+//
+// Every source has a goroutine of its own, so that one that is slow or away disturbs no
+// other. In each round it looks up what had begun when an earlier process ended, carries
+// out what the ledger asks for, and reads what lies dead: the newest records first, as
+// long as they bring news, and then a slice of all others, from where the last round
+// ended. A record that was not met between the beginning and the end of a whole pass is
+// asked for once more by its name, and is gone only if the source says so.
+//
+// A round that fails is tried again after a pause that grows. Nothing of a source is
+// forgotten meanwhile: its page says since when it has not answered.
+package attach
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/internal/store/sources"
+)
+
+// Store is what the mirror is kept in.
+type Store interface {
+	Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error)
+	Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error)
+	SettleActs(ctx context.Context, now time.Time, results []source.Result) error
+}
+
+// Ledger is what people ask of sources, and what is known to lie there.
+type Ledger interface {
+	News(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
+	Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]sources.Lying, error)
+	Take(ctx context.Context, name string, most int) ([]source.Act, error)
+	Waiting(ctx context.Context, name string) (bool, error)
+	Begun(ctx context.Context, name string, most int) ([]source.Act, error)
+	Reopen(ctx context.Context, ids []int64) error
+}
+
+// The rhythm of a source.
+const (
+	pageSize   = 500  // records that are read at once
+	sliceSize  = 5000 // records of a round that bring no news, once a whole pass was made
+	actsAtOnce = 100
+	retryLeast = time.Second
+	retryMost  = time.Minute
+	patience   = 30 * time.Second // for one answer of a source
+)
+
+// Attached is a source as redrive.yaml names it.
+type Attached struct {
+	Name   string
+	Preset string // its title, for people
+	Allow  []source.Kind
+	Every  time.Duration
+	Open   func(ctx context.Context) (source.Origin, error)
+}
+
+// Health is how a source fares.
+type Health struct {
+	Name, Preset string
+	Allow        []source.Kind
+	Report       source.Report
+	Ready        bool      // it was reached, and a whole pass was made
+	Polled       time.Time // when the last round ended that succeeded; zero: none did
+	Took         time.Duration
+	Seen         int       // records in the whole pass that ended last
+	Reading      int       // records in the pass that is under way, before Ready
+	Problem      string    // why the last round failed; empty: it did not
+	Since        time.Time // since when rounds fail
+}
+
+// Sources are all attached sources. The methods are safe for concurrent use.
+type Sources struct {
+	all   map[string]*attached
+	names []string
+	quit  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+// attached is a source at work.
+type attached struct {
+	Attached
+	store  Store
+	ledger Ledger
+	log    *slog.Logger
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	health Health
+
+	// Owned by the goroutine.
+	origin  source.Origin
+	settled bool // what had begun before was looked up
+	pass    pass
+}
+
+// pass is one reading of all that lies at a source.
+type pass struct {
+	began time.Time
+	next  string         // where it goes on; empty at its beginning
+	seen  map[int64]bool // marks of keys
+}
+
+// New returns sources that do nothing yet.
+func New(all []Attached, store Store, ledger Ledger, log *slog.Logger) *Sources {
+	s := &Sources{all: map[string]*attached{}, quit: func() {}}
+	for _, a := range all {
+		s.all[a.Name] = &attached{
+			Attached: a, store: store, ledger: ledger, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
+			health: Health{Name: a.Name, Preset: a.Preset, Allow: a.Allow},
+		}
+	}
+	s.names = slices.Sorted(maps.Keys(s.all))
+	return s
+}
+
+// Start begins to keep the mirrors current, until Close.
+func (s *Sources) Start() {
+	ctx, quit := context.WithCancel(context.Background())
+	s.quit = quit
+	for _, a := range s.all {
+		s.ended.Go(func() { a.run(ctx) })
+	}
+}
+
+// Close ends all sources. An act that is under way is settled first, or looked up at the
+// next start.
+func (s *Sources) Close() {
+	s.quit()
+	s.ended.Wait()
+}
+
+// Health tells how the sources fare, by their names.
+func (s *Sources) Health() []Health {
+	var all []Health
+	for _, name := range s.names {
+		a := s.all[name]
+		a.mu.Lock()
+		all = append(all, a.health)
+		a.mu.Unlock()
+	}
+	return all
+}
+
+// Refuses says why a source does not do what somebody asks for; empty when it does.
+func (s *Sources) Refuses(name string, kind source.Kind) string {
+	a := s.all[name]
+	switch {
+	case a == nil:
+		return fmt.Sprintf("the source %s is not attached: name it under sources in redrive.yaml", name)
+	case !slices.Contains(a.Allow, kind):
+		return fmt.Sprintf("the source %s does not allow a %s: add %s to its field allow in redrive.yaml", name, kind, kind)
+	}
+	return ""
+}
+
+// Changed is told what a commit did, and wakes the sources that are asked for
+// something. It never waits.
+func (s *Sources) Changed(changes []job.Change) {
+	for _, c := range changes {
+		name := job.SourceOf(c.Queue)
+		if name == "" {
+			continue
+		}
+		if a := s.all[name]; a != nil && (c.State == job.Pending || c.Letter == job.LetterTrashed) {
+			a.notify()
+		}
+	}
+}
+
+func (a *attached) notify() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it looks anyhow
+	}
+}
+
+// run works in rounds until the end of ctx.
+func (a *attached) run(ctx context.Context) {
+	defer a.drop()
+	for wait := time.Duration(0); ctx.Err() == nil; {
+		began := time.Now()
+		err := a.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		a.note(began, err)
+		if err == nil {
+			wait = 0
+			a.rest(ctx, a.pause())
+			continue
+		}
+		a.drop()
+		wait = min(max(2*wait, retryLeast), retryMost)
+		sleep(ctx, wait)
+	}
+}
+
+// pause is how long the source is left alone: not at all before the first whole pass.
+func (a *attached) pause() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.health.Ready {
+		return 0
+	}
+	return max(a.Every, 10*a.health.Took) // a source that is slow is asked less often
+}
+
+// rest waits, and carries out meanwhile what people ask for.
+func (a *attached) rest(ctx context.Context, d time.Duration) {
+	for end := time.After(d); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end:
+			return
+		case <-a.wake:
+			if err := a.act(ctx); err != nil {
+				a.note(time.Now(), err)
+				return
+			}
+		}
+	}
+}
+
+// drop closes the connection; the next round opens another.
+func (a *attached) drop() {
+	if a.origin == nil {
+		return
+	}
+	if err := a.origin.Close(); err != nil {
+		a.log.Debug("The connection to a source did not close.", "error", err)
+	}
+	a.origin = nil
+}
+
+// note remembers how a round ended, and logs when that changes.
+func (a *attached) note(began time.Time, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := &a.health
+	if err == nil {
+		if h.Problem != "" {
+			a.log.Info("A source answers again.", "after", time.Since(h.Since).Round(time.Second))
+		}
+		h.Problem, h.Since, h.Polled, h.Took = "", time.Time{}, time.Now(), time.Since(began)
+		return
+	}
+	if h.Problem == "" {
+		h.Since = time.Now()
+		a.log.Warn("A source does not answer. Redrive will try again.", "error", err)
+	}
+	h.Problem = err.Error()
+}
+
+// round does everything once.
+func (a *attached) round(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open connects with the source and looks whether it is what its preset describes.
+func (a *attached) open(ctx context.Context) error {
+	if a.origin != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	origin, err := a.Open(ctx)
+	if err != nil {
+		return err
+	}
+	report, err := origin.Check(ctx)
+	if err != nil {
+		_ = origin.Close() // it is of no use
+		return err
+	}
+	a.origin = origin
+	a.mu.Lock()
+	a.health.Report = report
+	a.mu.Unlock()
+	return nil
+}
+
+// lookUp settles what had begun when an earlier process ended, or when the connection
+// broke: the source is asked where the records are.
+func (a *attached) lookUp(ctx context.Context) error {
+	for !a.settled {
+		acts, err := a.ledger.Begun(ctx, a.Name, actsAtOnce)
+		if err != nil {
+			return err
+		}
+		if len(acts) == 0 {
+			a.settled = true
+			return nil
+		}
+		found, err := a.find(ctx, acts)
+		if err != nil {
+			return err
+		}
+		var again []int64
+		var ended []source.Result
+		for i, r := range found {
+			switch r.State {
+			case source.Asked: // it lies there as it was: nothing has happened
+				again = append(again, r.ID)
+				continue
+			case source.Changed: // it ran, and died again
+				r.State = source.Done
+			case source.Gone:
+				r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
+				if acts[i].Kind == source.Discard {
+					r.State = source.Done
+				}
+			}
+			ended = append(ended, r)
+		}
+		if err := a.store.SettleActs(ctx, time.Now(), ended); err != nil {
+			return err
+		}
+		if err := a.ledger.Reopen(ctx, again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *attached) find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return a.origin.Find(ctx, acts)
+}
+
+// act carries out what the ledger asks for. Once the source was told, the answer is
+// written down also when the program is about to end.
+func (a *attached) act(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if waits, err := a.ledger.Waiting(ctx, a.Name); !waits || err != nil {
+			return err
+		}
+		acts, err := a.ledger.Take(ctx, a.Name, actsAtOnce)
+		if err != nil || len(acts) == 0 {
+			return err
+		}
+		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		results, err := a.origin.Act(telling, acts)
+		cancel()
+		if settled := a.store.SettleActs(context.WithoutCancel(ctx), time.Now(), results); settled != nil || err != nil {
+			a.settled = false // the others have begun, and nobody knows more
+			if err == nil {
+				err = settled
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// newest reads from the beginning as long as that brings news.
+func (a *attached) newest(ctx context.Context) error {
+	if a.pass.next == "" { // the pass begins there anyhow
+		return nil
+	}
+	for after, more := "", true; more; {
+		page, news, err := a.read(ctx, after)
+		if err != nil {
+			return err
+		}
+		after, more = page.Next, news > 0 && page.Next != ""
+	}
+	return nil
+}
+
+// sweep goes on with the pass through all that lies at the source, and ends it.
+func (a *attached) sweep(ctx context.Context) error {
+	for read := 0; read < sliceSize; {
+		if a.pass.seen == nil {
+			a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
+		}
+		page, _, err := a.read(ctx, a.pass.next)
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			a.pass.seen[keyMark(page.Records[i].Key)] = true
+		}
+		read += len(page.Records)
+		a.reading(len(a.pass.seen))
+		if a.pass.next = page.Next; page.Next == "" {
+			return a.passed(ctx)
+		}
+	}
+	return nil
+}
+
+func (a *attached) reading(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.health.Reading = n
+}
+
+// read reads a page and takes over what is new in it.
+func (a *attached) read(ctx context.Context, after string) (source.Page, int, error) {
+	scanning, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	page, err := a.origin.Scan(scanning, after, pageSize)
+	if err != nil {
+		return page, 0, err
+	}
+	news, err := a.ledger.News(ctx, a.Name, page.Records)
+	if err != nil || len(news) == 0 {
+		return page, 0, err
+	}
+	n, err := a.store.Mirror(ctx, time.Now(), a.Name, news)
+	return page, n, err
+}
+
+// passed ends a whole pass: what was not met is asked for by its name, and has left
+// when the source does not have it.
+func (a *attached) passed(ctx context.Context) error {
+	done := a.pass
+	a.pass = pass{}
+	for after, more := int64(0), true; more; {
+		lying, err := a.ledger.Lies(ctx, a.Name, done.began, after, pageSize)
+		if err != nil {
+			return err
+		}
+		if more = len(lying) == pageSize; len(lying) > 0 {
+			after = lying[len(lying)-1].Seq
+		}
+		lying = slices.DeleteFunc(lying, func(l sources.Lying) bool { return done.seen[keyMark(l.Key)] })
+		if err := a.missed(ctx, lying); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.health.Ready, a.health.Seen = true, len(done.seen)
+	return nil
+}
+
+// missed asks the source for records that a pass has not met.
+func (a *attached) missed(ctx context.Context, lying []sources.Lying) error {
+	if len(lying) == 0 {
+		return nil
+	}
+	acts, seqs := make([]source.Act, len(lying)), make(map[int64]int64, len(lying))
+	for i, l := range lying {
+		acts[i] = source.Act{ID: int64(i), Kind: source.Discard, Record: l.Record}
+		seqs[int64(i)] = l.Seq
+	}
+	found, err := a.find(ctx, acts)
+	if err != nil {
+		return err
+	}
+	var gone []int64
+	for _, r := range found {
+		if r.State == source.Gone || r.State == source.Done {
+			gone = append(gone, seqs[r.ID])
+		}
+	}
+	_, err = a.store.Vanished(ctx, time.Now(), a.Name, gone)
+	return err
+}
+
+// keyMark is a key in eight bytes: a pass can meet a million.
+func keyMark(key string) int64 { return (&source.Record{Witness: key}).Mark() }
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

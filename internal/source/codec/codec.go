@@ -1,0 +1,192 @@
+// Package codec reads the records of systems that pack a job into bytes of their own,
+// and makes the bytes for the next run. A codec splices: what it does not change stays
+// as it was, to the byte. It builds nothing of what it reads: a serialised object of PHP
+// is a text with a beginning that says its class.
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/envelope"
+	"redrive/internal/job"
+	"redrive/internal/rawjson"
+	"redrive/internal/source"
+)
+
+// Codec is the format of one system.
+type Codec struct {
+	// Read completes a record from its raw bytes. What it cannot read stays raw, with a
+	// warning.
+	Read func(r *source.Record)
+	// Clean makes the bytes for the next run, or says why there can be none.
+	Clean func(raw []byte, mode source.Mode, now time.Time) ([]byte, error)
+}
+
+// Get is the codec of a name; ok is false when there is none.
+func Get(name string) (c Codec, ok bool) {
+	c, ok = codecs[name]
+	return c, ok
+}
+
+var codecs = map[string]Codec{
+	"json":    {func(r *source.Record) { r.Payload = r.Raw }, asItIs},
+	"laravel": {readLaravel, cleanLaravel},
+	"babel":   {readBabel, cleanBabel},
+	"yii2":    {readYii, asItIs},
+}
+
+func asItIs(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) { return raw, nil }
+
+// unreadable leaves a record as it is, with a warning.
+func unreadable(r *source.Record, problem string) {
+	r.Payload = r.Raw
+	r.Warnings = append(r.Warnings, "The record is shown raw: "+problem+".")
+}
+
+// member is a member of a JSON object; nil when there is none.
+func member(object []byte, name string) []byte {
+	if rawjson.Kind(object) != '{' {
+		return nil
+	}
+	for m := range rawjson.Members(object) {
+		if m.Name == name {
+			return object[m.Value:m.To]
+		}
+	}
+	return nil
+}
+
+func text(object []byte, name string) string {
+	if value := member(object, name); len(value) > 0 && value[0] == '"' {
+		return rawjson.Text(value)
+	}
+	return ""
+}
+
+func number(object []byte, name string) (int64, bool) {
+	n, err := strconv.ParseInt(string(member(object, name)), 10, 64)
+	return n, err == nil
+}
+
+// readLaravel reads a job of Laravel: the payload's class, data and limit, and the
+// class, message and trace of its exception, which the record has as its error.
+func readLaravel(r *source.Record) {
+	r.Error, r.Trace = exception(r.Error.Message)
+	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
+		unreadable(r, "its payload is not a JSON object")
+		return
+	}
+	r.Payload, r.Type = r.Raw, text(r.Raw, "displayName")
+	if n, ok := number(r.Raw, "maxTries"); ok && n > 0 && n < 1<<16 {
+		r.Limit = int(n)
+	}
+	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
+		r.Attempts = int(n) + 1
+	}
+	if until, ok := number(r.Raw, "retryUntil"); ok && time.Unix(until, 0).Before(time.Now()) {
+		r.Warnings = append(r.Warnings, "Its time to be retried has passed: Laravel would fail it without running it. A replay from here gives it no such time.")
+	}
+}
+
+// cleanLaravel counts attempts from zero, where the payload counts them, and takes a
+// time away that has passed: Laravel would fail the job without running it.
+func cleanLaravel(raw []byte, _ source.Mode, now time.Time) ([]byte, error) {
+	if rawjson.Kind(raw) != '{' {
+		return nil, fmt.Errorf("the payload is not a JSON object")
+	}
+	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
+		for m := range rawjson.Members(raw) {
+			with := ""
+			if m.Name == "attempts" {
+				with = "0"
+			}
+			until, err := strconv.ParseInt(string(raw[m.Value:m.To]), 10, 64)
+			if m.Name == "retryUntil" && err == nil && time.Unix(until, 0).Before(now) {
+				with = "null"
+			}
+			if with != "" && !yield(rawjson.Edit{From: m.Value, To: m.To, Text: []byte(with)}) {
+				return
+			}
+		}
+	}), nil
+}
+
+// thrown is the first line of an exception as PHP writes it.
+var thrown = regexp.MustCompile(`^([\\A-Za-z_][\\A-Za-z0-9_]*): (?s:(.*?))(?: in [^\n]*:\d+)?$`)
+
+// exception reads what PHP writes of an exception: class, message and trace.
+func exception(text string) (job.ErrorInfo, string) {
+	head, trace, _ := strings.Cut(text, "\nStack trace:\n")
+	if m := thrown.FindStringSubmatch(strings.TrimSpace(head)); m != nil {
+		return job.ErrorInfo{Type: m[1], Message: m[2]}, trace
+	}
+	return job.ErrorInfo{Message: head}, trace
+}
+
+// readBabel reads an envelope of BabelQueue, with or without its block of the dead
+// letter. What the block says goes before what stands beside the envelope.
+func readBabel(r *source.Record) {
+	if rawjson.Kind(r.Raw) != '{' || !json.Valid(r.Raw) {
+		unreadable(r, "it is not a JSON object")
+		return
+	}
+	r.Payload, r.Type = member(r.Raw, "data"), text(r.Raw, "job")
+	if r.Type == "" {
+		r.Type = text(r.Raw, "urn")
+	}
+	meta, block := member(r.Raw, "meta"), member(r.Raw, "dead_letter")
+	r.Meta, r.Thread = meta, text(meta, "id")
+	if made, ok := number(meta, "created_at"); ok {
+		r.CreatedAt = time.UnixMilli(made)
+	}
+	if failed, ok := number(block, "failed_at"); ok {
+		r.FailedAt = time.UnixMilli(failed)
+	}
+	r.Error = job.ErrorInfo{Type: text(block, "exception"), Message: text(block, "error")}
+	if r.Error.Type == "" {
+		r.Error.Type = text(block, "reason")
+	}
+	if n, ok := number(block, "attempts"); ok && n >= 0 && n < 1<<16 {
+		r.Attempts = int(n)
+	}
+	if len(r.Payload) == 0 && r.Type == "" {
+		unreadable(r, "its body was lost when it was set aside, so it cannot be replayed")
+	} else if bytes.Equal(r.Payload, []byte("[]")) {
+		r.Warnings = append(r.Warnings, "Its data is an empty list, which consumers in Go cannot read as an object.")
+	}
+}
+
+// cleanBabel takes the block of the dead letter away and counts attempts from zero.
+func cleanBabel(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
+	if member(raw, "data") == nil && text(raw, "job") == "" && text(raw, "urn") == "" {
+		return nil, fmt.Errorf("the body of the message was lost when it was set aside")
+	}
+	clean, ok := envelope.Tried(raw, 0)
+	if !ok {
+		return nil, fmt.Errorf("the message is not a JSON object that can be read exactly")
+	}
+	return clean, nil
+}
+
+// readYii reads a job of yii2-queue: its class, from the beginning of what PHP
+// serialised or from the member "class" of JSON.
+func readYii(r *source.Record) {
+	r.Payload = r.Raw
+	if rawjson.Kind(r.Raw) == '{' && json.Valid(r.Raw) {
+		r.Type = text(r.Raw, "class")
+		return
+	}
+	if m := object.FindSubmatch(r.Raw); m != nil {
+		r.Type = string(m[1])
+		return
+	}
+	unreadable(r, "it is neither a serialised object of PHP nor JSON")
+}
+
+var object = regexp.MustCompile(`^O:\d+:"([\\A-Za-z0-9_]+)":\d+:\{`)

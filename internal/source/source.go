@@ -1,0 +1,200 @@
+// Package source holds the nouns of sources: queues that other programs own, whose
+// dead letters Redrive shows, replays and discards.
+//
+// A source is mirrored, not browsed. Its dead letters become jobs of Redrive's own, so
+// that lists, groups, filters, search, exports and operations work on them as on all
+// others. The truth stays at the source: before each act it is asked, in the unit in
+// which it changes its own data, and it acts only if the record is still exactly what
+// the person saw.
+//
+//	scan    the records that lie dead at the source are read, page by page
+//	mirror  a new record becomes a job in the dead-letter queue; one that lies there
+//	        no more is a job that is gone; one that was replayed and lies there again
+//	        is a run that failed again
+//	ask     a person, or an operation, asks for a replay or a discard: a row of the
+//	        ledger, in the transaction that moves the job
+//	act     the ledger's rows are taken, noted as begun, carried out at the source, and
+//	        settled with what it answered
+//	settle  what had begun when the process ended is looked up at the source, and never
+//	        carried out again without an answer
+//
+// The job of a record is in a queue that no other job can be in: the record's queue, an
+// at sign and the name of the source, as in "orders@shop". No worker of Redrive claims
+// from it.
+//
+// The package does no input or output. A family (packages sqlsource and redissource)
+// speaks with the systems of its kind, and a preset (package preset) says where one
+// system keeps what.
+package source
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"regexp"
+	"strings"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+)
+
+// Record is what lies dead at a source, as it was read.
+type Record struct {
+	Key     string // names the record among all that lie dead at the source at one time
+	Thread  string // names the job through its runs: what lies dead again has the same one
+	Place   string // where it lies: a table, a list, a sorted set
+	Witness string // what must not have changed when somebody acts on the record
+	Raw     []byte // the record as the source keeps it, where an act needs it; else nil
+
+	Queue     string // that it was enqueued for; a replay goes there
+	Type      string
+	Payload   []byte // what the job was given
+	Meta      []byte // a JSON object of what else the record says, or nil
+	Error     job.ErrorInfo
+	Trace     string
+	Attempts  int // as the source counts them, see the preset; 0 when it does not say
+	Limit     int // of attempts; 0 when it does not say
+	FailedAt  time.Time
+	CreatedAt time.Time // zero when the source does not say
+	History   []Failure // earlier failures, the oldest first, where the source keeps them
+	Warnings  []string  // what a person should know before acting on it, in sentences
+}
+
+// Failure is one of the failures of a record before the last one.
+type Failure struct {
+	Number int
+	At     time.Time
+	Error  job.ErrorInfo
+	Trace  string
+}
+
+// Mark tells a record from what lay under its key before: it changes when the record
+// dies again.
+func (r *Record) Mark() int64 {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(r.Witness), r.Raw, []byte(r.Place)} {
+		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
+}
+
+// Kind is what somebody asks a source to do.
+type Kind string
+
+// The kinds of acts.
+const (
+	Replay  Kind = "replay"
+	Discard Kind = "discard"
+)
+
+// Mode is how a replay counts attempts.
+type Mode string
+
+// The modes of a replay.
+const (
+	Once  Mode = "once"  // as the source's own button does: most grant one more attempt
+	Fresh Mode = "fresh" // attempts count from zero
+)
+
+// State is how far an act has come.
+type State string
+
+// The states of an act. Asked and begun are under way; the others are how it ended.
+const (
+	Asked    State = "asked"    // written down, and nothing has happened at the source
+	Begun    State = "begun"    // the source may have been told
+	Done     State = "done"     // the source did it
+	Gone     State = "gone"     // the record did not lie there any more
+	Changed  State = "changed"  // the record is not the one that the person saw: it has died again
+	Replaced State = "replaced" // the source has another job that excludes this one
+	Refused  State = "refused"  // the source said no, or the rights do not allow it
+	Unknown  State = "unknown"  // nobody can tell whether it happened
+)
+
+// Open reports whether the act is under way.
+func (s State) Open() bool { return s == Asked || s == Begun }
+
+// Act is a row of the ledger: one act on one record.
+type Act struct {
+	ID      int64
+	Kind    Kind
+	Mode    Mode
+	State   State
+	Record  // without what only pages show
+	JobID   string
+	Run     int // that the act began; of a discard: the one that it ends
+	AskedAt time.Time
+	EndedAt time.Time
+	By      string
+	Bulk    int64  // the operation, 0: a person asked
+	Why     string // what the source answered, when it did not do it
+}
+
+// Result is how an act ended.
+type Result struct {
+	ID    int64
+	State State
+	Why   string
+}
+
+// Page is a part of what lies dead at a source.
+type Page struct {
+	Records []Record
+	Next    string // where the next part begins; empty after the last one
+}
+
+// Report is what a source says about itself.
+type Report struct {
+	Version  string   // of the system or its schema, as far as it can be told
+	Sees     []string // what can be read, in sentences
+	May      []Kind   // what the source's rights allow
+	Warnings []string
+}
+
+// Origin is an attached system. Its methods may be called by one goroutine at a time,
+// and end with their contexts. An error means that nothing is known; of an act, that
+// nothing happened, unless it is an [Interrupted].
+type Origin interface {
+	// Check looks whether the system is the one that the preset describes, and what it
+	// allows.
+	Check(ctx context.Context) (Report, error)
+	// Scan reads the records after a place, which is empty or came with the page before,
+	// the newest first where the system knows an order.
+	Scan(ctx context.Context, after string, limit int) (Page, error)
+	// Act does to the records what the acts say, each alone: a result for each act.
+	Act(ctx context.Context, acts []Act) ([]Result, error)
+	// Find says of each act whether its record still lies there as it was: then the
+	// result is Asked; Gone and Changed say so; Done when the source can tell that it is
+	// under way again.
+	Find(ctx context.Context, acts []Act) ([]Result, error)
+	Close() error
+}
+
+// MaxName is how long the name of a source may be.
+const MaxName = 32
+
+var name = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// CheckName returns a *invalid.Error unless s can name a source.
+func CheckName(s string) error {
+	if len(s) > MaxName || !name.MatchString(s) {
+		return invalid.Errorf("name", "%q is not a source name: use lower-case letters, digits and dashes, at most %d", clip.Text(s, 64), MaxName)
+	}
+	return nil
+}
+
+// Queue is the queue of a source's jobs from one of its queues. What no name of a queue
+// may have is written as an underscore.
+func Queue(source, queue string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:-", r) {
+			return r
+		}
+		return '_'
+	}, cmp.Or(queue, "default"))
+	return clean[:min(len(clean), job.MaxQueue-len(source)-1)] + "@" + source
+}

@@ -1,0 +1,331 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"redrive/internal/audit"
+	"redrive/internal/fingerprint"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/retry"
+	"redrive/internal/source"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+	"redrive/internal/store/rows"
+	"redrive/internal/store/sources"
+)
+
+// mirrorRows is what the record of a source writes, roughly.
+const mirrorRows = 6
+
+// mirrored is a record with the job that shows it, as far as that is known before the
+// transaction.
+type mirrored struct {
+	*source.Record
+	job    job.Job
+	policy rows.PolicyText
+	cause  fingerprint.Cause
+}
+
+// Mirror takes over what lies dead at a source. A record that is new there becomes a
+// job in the dead-letter queue, at the time when it died. One that was replayed, or
+// that lay there before, and died again since, is a run of the same job that failed.
+// A record on which an act is under way is left alone: the source is asked again when
+// that has ended. It returns how many jobs came or changed.
+func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+	all := make([]mirrored, len(records))
+	jobs := make([]job.Job, len(records))
+	for i := range records {
+		all[i] = s.mirrored(now, name, &records[i])
+		jobs[i] = all[i].job
+	}
+	for i, text := range s.policies.Texts(jobs) {
+		all[i].policy = text
+	}
+	size := sizeOf(jobs)
+	size.Rows *= mirrorRows
+	return db.WriteLarge(ctx, s.writer, size, func(t *db.Tx) (n int, err error) {
+		if err := s.Counters.Admit(queuesOf(jobs, repeats{})); err != nil {
+			return 0, err
+		}
+		byKey, byThread, err := sources.Lookup(t, name, records)
+		if err != nil {
+			return 0, err
+		}
+		for i := range all {
+			r := &all[i]
+			known, ok := byKey[r.Key]
+			if !ok {
+				known, ok = byThread[r.Thread]
+			}
+			switch {
+			case ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):
+				continue
+			case ok:
+				err = s.diedAgain(t, now, name, known.Seq, r)
+			default:
+				err = s.appears(t, now, name, r)
+			}
+			if err != nil {
+				return 0, fmt.Errorf("mirror %s of source %s: %w", r.Key, name, err)
+			}
+			n++
+		}
+		return n, nil
+	})
+}
+
+// mirrored is the job that a record makes. A time that the source does not know, or
+// that is to come by the clock of this machine, is now.
+func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored {
+	now = now.UTC().Truncate(time.Microsecond)
+	failed := r.FailedAt.UTC().Truncate(time.Microsecond)
+	if failed.IsZero() || failed.After(now) {
+		failed = now
+	}
+	made := r.CreatedAt.UTC().Truncate(time.Microsecond)
+	if made.IsZero() || made.After(failed) {
+		made = failed
+	}
+	policy := retry.Default()
+	policy.MaxAttempts = max(1, r.Limit, r.Attempts)
+	j := job.Job{
+		Token: job.Token{ID: job.NewID(), Run: 1}, Queue: source.Queue(name, r.Queue), Type: r.Type, State: job.Discarded,
+		Payload: r.Payload, Meta: r.Meta, Policy: policy, Origins: job.Origins{"max_attempts": "source:" + name},
+		Timeout: time.Minute, RunAt: made, EnqueuedAt: made, ChangedAt: failed, FinishedAt: failed,
+		Letter: job.LetterStored, Attempts: r.Attempts, Reason: retry.AttemptsExhausted, Error: r.Error,
+	}
+	for _, text := range []*string{&j.Type, &j.Error.Type, &j.Error.Message, &r.Trace} {
+		*text = db.Clean(*text)
+	}
+	if j.Payload == nil {
+		j.Payload = []byte{}
+	}
+	return mirrored{Record: r, job: j, cause: fingerprint.Of(j.Type, j.Error.Type, j.Error.Message, r.Trace)}
+}
+
+// appears makes the job of a record that is new.
+func (s *Store) appears(t *db.Tx, now time.Time, name string, r *mirrored) error {
+	policy, err := s.policies.ID(t, r.policy)
+	if err != nil {
+		return err
+	}
+	j := r.job
+	j.Seq = s.known.number()
+	if err := s.tx.arrivals.add(t, &j, policy); err != nil {
+		return err
+	}
+	return s.die(t, now, name, nil, &j, r)
+}
+
+// diedAgain ends the run of a job whose record died again: the one that a replay began,
+// or one that somebody began elsewhere.
+func (s *Store) diedAgain(t *db.Tx, now time.Time, name string, seq int64, r *mirrored) error {
+	const query = rows.Whole + ` WHERE seq = $1`
+	from, err := rows.One(s.policies.Whole(t, query, seq))
+	if err != nil {
+		return err
+	}
+	to := from
+	to.State, to.Letter, to.Attempts, to.Error = job.Discarded, job.LetterStored, r.job.Attempts, r.job.Error
+	to.Reason = r.job.Reason
+	if to.ChangedAt = r.job.ChangedAt; !to.ChangedAt.After(from.ChangedAt) { // by two clocks
+		to.ChangedAt = from.ChangedAt.Add(time.Microsecond)
+	}
+	to.FinishedAt = to.ChangedAt
+	if from.State != job.Pending {
+		to.Run++
+		if err := s.replayedElsewhere(t, from, name, to.ChangedAt); err != nil {
+			return err
+		}
+	}
+	return s.die(t, now, name, &from, &to, r)
+}
+
+// replayedElsewhere writes down that a run was followed by another one that nobody
+// began here.
+func (s *Store) replayedElsewhere(t *db.Tx, from job.Job, name string, at time.Time) error {
+	const record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
+		SELECT seq, run, state, reason, attempts, $2, $3, group_id, 0 FROM jobs WHERE seq = $1`
+	err := t.ExecExactly(1, record, from.Seq, db.Micros(at), elsewhere(name))
+	if err != nil {
+		return err
+	}
+	return s.leaveTrash(t, []job.Job{from})
+}
+
+// elsewhere is who replays what nobody replayed here.
+func elsewhere(name string) string { return "the source " + name }
+
+// die writes down that a job died at its source, from nil when it is new.
+func (s *Store) die(t *db.Tx, now time.Time, name string, from, to *job.Job, r *mirrored) error {
+	const update = `UPDATE jobs SET run = $2, attempts = $3, execution = $4, state = 'discarded', list_state = 'discarded',
+			letter = 'stored', changed_at = $5, finished_at = $5, reason = $6, error_type = $7, error_message = $8, group_id = $9
+		WHERE seq = $1`
+	if err := s.addFailures(t, to, r); err != nil {
+		return err
+	}
+	if err := s.books.Failed(t, book.Failure{Cause: r.cause, Job: to, Execution: to.Execution, Final: true}); err != nil {
+		return err
+	}
+	err := t.ExecExactly(1, update, to.Seq, to.Run, to.Attempts, to.Execution, db.Micros(to.ChangedAt), string(to.Reason),
+		to.Error.Type, to.Error.Message, to.Group)
+	if err != nil {
+		return err
+	}
+	err = addLetter(t, to.Seq, job.DeadLetter{
+		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
+		Queue: to.Queue, Attempts: to.Attempts,
+	})
+	if err != nil {
+		return err
+	}
+	s.tx.ended(to, operation.RunRelapsed, to.ChangedAt)
+	s.moved(from, to, job.Totals{})
+	return sources.Note(t, name, to.Seq, now, r.Record)
+}
+
+// addFailures writes down the failures that a source knows of: those before the last
+// one when the job is new here, and the last one. A source that does not count its
+// attempts has one.
+func (s *Store) addFailures(t *db.Tx, to *job.Job, r *mirrored) error {
+	failed := job.Attempt{Run: to.Run, Outcome: job.Failed, DecidedBy: "source"}
+	if to.Execution == 0 {
+		for _, f := range r.History {
+			to.Execution++
+			a := failed
+			a.Execution, a.Number, a.StartedAt, a.FinishedAt, a.Error, a.Trace = to.Execution, f.Number, f.At, f.At, f.Error, f.Trace
+			if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, a); err != nil {
+				return err
+			}
+		}
+	}
+	to.Execution++
+	a := failed
+	a.Execution, a.Number, a.StartedAt, a.FinishedAt = to.Execution, max(1, to.Attempts), to.ChangedAt, to.ChangedAt
+	a.Error, a.Trace, a.Action = to.Error, r.Trace, retry.DeadLetter
+	return rows.AddAttempt(t, &s.tx.attempts, to.Seq, a)
+}
+
+// Vanished takes note that the records of these jobs lie at their source no more,
+// although nobody replayed or discarded them here: they were, elsewhere, or the source
+// removed them. Their jobs stay for as long as other discarded jobs.
+func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE letter = 'stored' AND seq IN (
+		SELECT job_seq FROM mirrored WHERE source = $1 AND lies = 1 AND job_seq IN (SELECT value FROM json_each($2)))
+		AND seq NOT IN (SELECT job_seq FROM source_acts WHERE source = $1 AND state IN ('asked', 'begun'))`
+	return db.Write(ctx, s.writer, len(seqs), func(t *db.Tx) (int, error) {
+		jobs, err := s.policies.Jobs(t, query, name, db.Numbers(seqs))
+		if err != nil || len(jobs) == 0 {
+			return 0, err
+		}
+		return len(jobs), s.vanish(t, now, jobs)
+	})
+}
+
+// vanish ends jobs whose records are gone.
+func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = '', reason = $2, changed_at = $3, finished_at = $3
+		WHERE seq IN (SELECT value FROM json_each($1))`
+	at := db.FromMicros(db.Micros(now))
+	if err := t.ExecExactly(len(jobs), update, rows.Seqs(jobs), string(retry.GoneAtSource), db.Micros(now)); err != nil {
+		return err
+	}
+	for i := range jobs {
+		s.tx.ended(&jobs[i], operation.RunDropped, now)
+	}
+	numbers := rows.Numbers(jobs)
+	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+		j.State, j.Letter, j.Reason, j.ChangedAt, j.FinishedAt = job.Discarded, job.NoLetter, retry.GoneAtSource, at, at
+	})
+	return sources.Left(t, numbers)
+}
+
+// SettleActs writes down how acts on a source ended, and moves their jobs. A replay
+// that the source carried out leaves its job pending; one whose record was gone ends
+// the job; any other puts the job back among the dead letters, in the run that the
+// replay began, with what the source said. A discard that was refused brings the job
+// back out of the trash. An act that had ended before changes nothing.
+func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
+	return s.writer.Do(ctx, 2*len(results), func(t *db.Tx) error {
+		for _, r := range results {
+			if err := s.settleAct(t, now, r); err != nil {
+				return fmt.Errorf("settle act %d: %w", r.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
+	act, seq, err := sources.ByID(t, r.ID)
+	if err != nil {
+		return err
+	}
+	open, err := sources.End(t, now, r)
+	if err != nil || !open {
+		return err
+	}
+	t.Touch()
+	from, err := rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, seq))
+	if err != nil {
+		return err
+	}
+	switch {
+	case act.Kind == source.Replay && (r.State == source.Done || r.State == source.Unknown):
+		return sources.Left(t, []int64{seq})
+	case act.Kind == source.Replay && r.State == source.Gone:
+		return s.vanish(t, now, []job.Job{from})
+	case act.Kind == source.Replay:
+		return s.comesBack(t, now, from, act, r.Why)
+	case r.State == source.Done || r.State == source.Gone || r.State == source.Unknown:
+		return sources.Left(t, []int64{seq})
+	}
+	return s.RestoreAll(t, []job.Job{from})
+}
+
+// comesBack puts a job back among the dead letters whose replay the source did not
+// carry out. Its run has no failure of its own: it has that of the run before.
+func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act, why string) error {
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', changed_at = $2, finished_at = $2,
+			attempts = l.attempts, reason = l.reason, error_type = l.exception, error_message = l.error, group_id = r.group_id
+		FROM dead_letters AS l JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
+		WHERE jobs.seq = $1 AND l.job_seq = jobs.seq AND l.run = jobs.run - 1`
+	to, err := s.change(t, from, update, from.Seq, db.Micros(now))
+	if err != nil {
+		return err
+	}
+	err = addLetter(t, to.Seq, job.DeadLetter{
+		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
+		Queue: to.Queue, Attempts: to.Attempts, Problem: why,
+	})
+	s.tx.ended(&to, operation.RunDropped, now)
+	s.moved(&from, &to, job.Totals{})
+	return err
+}
+
+// Refuses says why an act on a job is not allowed at the source where it lies; empty
+// when it is, and for jobs that lie at no source.
+func (s *Store) Refuses(j job.Job, kind operation.Kind) string {
+	if j.Source() == "" || s.refuses == nil {
+		return ""
+	}
+	return s.refuses(j.Source(), source.Kind(kind))
+}
+
+// ask sends jobs on their way to their source, or asks it to delete their records. They
+// are as they are after the act.
+func (s *Store) ask(t *db.Tx, kind source.Kind, mode source.Mode, jobs []job.Job, now time.Time, by audit.Actor, bulk int64) error {
+	var foreign []job.Job
+	for i := range jobs {
+		if jobs[i].Source() != "" {
+			foreign = append(foreign, jobs[i])
+		}
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return s.books.Asked(t, book.Ask{Kind: kind, Mode: mode, Jobs: foreign, At: now, By: by, Operation: bulk})
+}

@@ -1,0 +1,278 @@
+// Package sources is the book of what lies dead at the sources: which job shows which
+// record, and the ledger of what people asked the sources to do.
+//
+// A row of the ledger is written in the transaction that moves its job, so a replay
+// that somebody was promised is never forgotten. It is noted as begun before the source
+// is told, and is settled with what the source answered: what had begun when a process
+// ended is looked up at the source and never simply told again.
+package sources
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/internal/store/book"
+	"redrive/internal/store/db"
+)
+
+// Book keeps the mirror and the ledger.
+type Book struct {
+	writer *db.Writer
+	reader *db.Reader
+}
+
+// New returns a book.
+func New(writer *db.Writer, reader *db.Reader) *Book { return &Book{writer: writer, reader: reader} }
+
+// Begin starts a transaction.
+func (*Book) Begin() {}
+
+// Flush writes nothing: rows are written at once.
+func (*Book) Flush(*db.Tx) error { return nil }
+
+// Committed has nothing to make known.
+func (*Book) Committed(*db.Tx) {}
+
+// Asked writes down what a person asked sources to do to these jobs.
+func (*Book) Asked(t *db.Tx, ask book.Ask) error {
+	acts := db.NewBatch(8, `INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, by, operation_id)
+		SELECT a.column1, a.column2, a.column3, a.column4, a.column5, 'asked', a.column6, a.column7, a.column8 FROM (VALUES `, `) AS a`)
+	for _, j := range ask.Jobs {
+		err := acts.Add(t, j.Source(), j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation)
+		if err != nil {
+			return err
+		}
+	}
+	return acts.Flush(t)
+}
+
+// Removed forgets what lay at the source of jobs that are removed.
+func (*Book) Removed(t *db.Tx, jobs []job.Job) error {
+	var seqs []int64
+	for _, j := range jobs {
+		if j.Source() != "" {
+			seqs = append(seqs, j.Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	these := db.Numbers(seqs)
+	return db.Steps(t,
+		db.Any(`DELETE FROM mirrored WHERE job_seq IN (SELECT value FROM json_each($1))`, these),
+		db.Any(`DELETE FROM source_acts WHERE job_seq IN (SELECT value FROM json_each($1))`, these))
+}
+
+// Known is what the mirror knows of a record.
+type Known struct {
+	Seq      int64 // of its job
+	Key      string
+	Thread   string
+	Mark     int64
+	Lies     bool
+	UnderWay bool // an act on it has not ended
+}
+
+const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
+	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun'))`
+
+func (k *Known) fields() []any {
+	return []any{&k.Seq, &k.Key, &k.Thread, &k.Mark, &k.Lies, &k.UnderWay}
+}
+
+// Lookup tells what the mirror knows of records: by their keys, and by the threads of
+// those whose keys are new.
+func Lookup(src db.Source, name string, records []source.Record) (byKey, byThread map[string]Known, err error) {
+	const keys = `SELECT ` + knownColumns + ` FROM mirrored AS m WHERE m.source = $1 AND m.key IN (SELECT value FROM json_each($2))`
+	const threads = `SELECT ` + knownColumns + ` FROM mirrored AS m
+		WHERE m.source = $1 AND m.thread IN (SELECT value FROM json_each($2)) ORDER BY m.job_seq`
+	wanted := make([]string, len(records))
+	for i, r := range records {
+		wanted[i] = r.Key
+	}
+	byKey, byThread = map[string]Known{}, map[string]Known{}
+	found, err := db.All(src, keys, (*Known).fields, name, db.Rows(wanted))
+	for _, k := range found {
+		byKey[k.Key] = k
+	}
+	if wanted = wanted[:0]; err != nil {
+		return nil, nil, err
+	}
+	for _, r := range records {
+		if _, known := byKey[r.Key]; !known && r.Thread != "" {
+			wanted = append(wanted, r.Thread)
+		}
+	}
+	if len(wanted) == 0 {
+		return byKey, byThread, nil
+	}
+	found, err = db.All(src, threads, (*Known).fields, name, db.Rows(wanted))
+	for _, k := range found { // the newest job of a thread comes last
+		byThread[k.Thread] = k
+	}
+	return byKey, byThread, err
+}
+
+// News are those of the records that the mirror does not know as they are.
+func (b *Book) News(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
+	byKey, _, err := Lookup(b.reader.In(ctx), name, records)
+	return slices.DeleteFunc(slices.Clone(records), func(r source.Record) bool {
+		k, known := byKey[r.Key]
+		return known && k.Lies && k.Mark == r.Mark()
+	}), err
+}
+
+// Note writes down that a record lies at the source, and which job shows it.
+func Note(t *db.Tx, name string, seq int64, now time.Time, r *source.Record) error {
+	const forget = `DELETE FROM mirrored WHERE job_seq = $1 OR source = $2 AND key = $3`
+	const insert = `INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings, raw)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10)`
+	warnings, err := json.Marshal(append([]string{}, r.Warnings...))
+	if err != nil {
+		return err
+	}
+	return db.Steps(t, db.Any(forget, seq, name, r.Key),
+		db.Exactly(1, insert, seq, name, r.Key, r.Thread, r.Place, r.Witness, r.Mark(), db.Micros(now), string(warnings), r.Raw))
+}
+
+// Left writes down that the records of these jobs lie at their source no more.
+func Left(t *db.Tx, seqs []int64) error {
+	return t.Run(`UPDATE mirrored SET lies = 0 WHERE job_seq IN (SELECT value FROM json_each($1))`, db.Numbers(seqs))
+}
+
+// actColumns are those of an act, with what the mirror knows of its record.
+const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why,
+	j.id, j.queue, j.type, coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw`
+
+const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LEFT JOIN mirrored AS m ON m.job_seq = a.job_seq`
+
+func actFields(a *source.Act) []any {
+	return []any{
+		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run, db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why,
+		&a.JobID, &a.Queue, &a.Type, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw,
+	}
+}
+
+// Take notes the next acts of a source as begun and returns them, the oldest first.
+func (b *Book) Take(ctx context.Context, name string, most int) ([]source.Act, error) {
+	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'asked'
+		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id LIMIT $2 + 0`
+	const update = `UPDATE source_acts SET state = 'begun' WHERE id IN (SELECT value FROM json_each($1)) AND state = 'asked'`
+	return db.Write(ctx, b.writer, most, func(t *db.Tx) ([]source.Act, error) {
+		acts, err := db.All(t, query, actFields, name, most)
+		if err != nil || len(acts) == 0 {
+			return nil, err
+		}
+		ids := make([]int64, len(acts))
+		for i := range acts {
+			ids[i], acts[i].State = acts[i].ID, source.Begun
+		}
+		return acts, t.ExecExactly(len(ids), update, db.Numbers(ids))
+	})
+}
+
+// Waiting reports whether an act of a source is asked for.
+func (b *Book) Waiting(ctx context.Context, name string) (bool, error) {
+	const query = `SELECT EXISTS (SELECT 1 FROM source_acts WHERE source = $1 AND state = 'asked'
+		AND state IN ('asked', 'begun', 'unknown'))`
+	return db.Value[bool](b.reader.In(ctx), query, name)
+}
+
+// Begun are the acts of a source of which nobody knows how they ended.
+func (b *Book) Begun(ctx context.Context, name string, most int) ([]source.Act, error) {
+	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'begun'
+		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id LIMIT $2 + 0`
+	return db.All(b.reader.In(ctx), query, actFields, name, most)
+}
+
+// Reopen lets acts be asked for once more that had begun without a trace at the source.
+func (b *Book) Reopen(ctx context.Context, ids []int64) error {
+	const update = `UPDATE source_acts SET state = 'asked' WHERE id IN (SELECT value FROM json_each($1)) AND state = 'begun'`
+	return b.writer.Do(ctx, len(ids), func(t *db.Tx) error { return t.Run(update, db.Numbers(ids)) })
+}
+
+// End writes down how an act ended, and reports whether it was under way.
+func End(t *db.Tx, now time.Time, r source.Result) (bool, error) {
+	const update = `UPDATE source_acts SET state = $2, ended_at = $3, why = $4 WHERE id = $1 AND state IN ('asked', 'begun')`
+	n, err := t.Exec(update, r.ID, string(r.State), db.Micros(now), r.Why)
+	return n == 1, err
+}
+
+// ByID is an act as the transaction sees it, with the number of its job.
+func ByID(src db.Source, id int64) (a source.Act, seq int64, err error) {
+	const query = `SELECT ` + actColumns + `, a.job_seq` + actTables + ` WHERE a.id = $1`
+	_, err = db.Row(src, query, append(actFields(&a), &seq), id)
+	return a, seq, err
+}
+
+// Acts lists acts of a source: those that nobody can tell the end of first, then the
+// newest.
+func (b *Book) Acts(ctx context.Context, name string, most int) ([]source.Act, error) {
+	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 ORDER BY a.id DESC LIMIT $2 + 0`
+	const unknown = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'unknown'
+		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id DESC LIMIT $2 + 0`
+	src := b.reader.In(ctx)
+	first, err := db.All(src, unknown, actFields, name, most)
+	if err != nil {
+		return nil, err
+	}
+	newest, err := db.All(src, query, actFields, name, most)
+	return append(first, slices.DeleteFunc(newest, func(a source.Act) bool { return a.State == source.Unknown })...), err
+}
+
+// Mirrored is what is known of a job's record.
+type Mirrored struct {
+	source.Record      // without what its job says
+	Lies          bool // at the source, as far as it is known
+	SeenAt        time.Time
+	Acts          []source.Act // the newest first
+}
+
+// Of is what is known of a job's record; nil when it has none.
+func Of(src db.Source, seq int64) (*Mirrored, error) {
+	const query = `SELECT key, thread, place, witness, lies, seen_at, warnings FROM mirrored WHERE job_seq = $1`
+	const acts = `SELECT ` + actColumns + actTables + ` WHERE a.job_seq = $1 ORDER BY a.id DESC`
+	m, warnings := new(Mirrored), ""
+	found, err := db.Row(src, query, []any{&m.Key, &m.Thread, &m.Place, &m.Witness, &m.Lies, db.Time(&m.SeenAt), &warnings}, seq)
+	if err != nil || !found {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(warnings), &m.Warnings); err != nil {
+		return nil, err
+	}
+	m.Acts, err = db.All(src, acts, actFields, seq)
+	return m, err
+}
+
+// Lying is a record of which the mirror believes that it lies at its source.
+type Lying struct {
+	Seq int64
+	source.Record
+}
+
+// Lies pages through the records of a source that lie there, as far as it is known, and
+// that were read before a time: those after a job's number, in their order.
+func (b *Book) Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]Lying, error) {
+	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
+		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
+	return db.All(b.reader.In(ctx), query, func(l *Lying) []any {
+		return []any{&l.Seq, &l.Key, &l.Thread, &l.Place, &l.Witness, &l.Raw}
+	}, name, after, db.Micros(before), limit)
+}
+
+// Invariants are what holds after every commit.
+func (*Book) Invariants() []db.Invariant {
+	return []db.Invariant{
+		{What: "each job of a source has a record there, and no other job has", Query: `SELECT id FROM jobs AS j
+			WHERE (instr(j.queue, '@') > 0) <> EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = j.seq
+				AND m.source = substr(j.queue, instr(j.queue, '@') + 1))`},
+		{What: "each act on a source belongs to a job", Query: `SELECT 'act ' || id AS id FROM source_acts
+			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
+		{What: "each open dead letter of a source lies there, or an act on it is under way", Query: `SELECT j.id AS id FROM jobs AS j
+			JOIN mirrored AS m ON m.job_seq = j.seq WHERE m.lies = 0 AND j.letter = 'stored'`},
+	}
+}
