@@ -27,6 +27,7 @@ import (
 	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
+	"redrive/internal/source/attach"
 	"redrive/internal/store"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
@@ -71,15 +72,16 @@ type app struct {
 	undo   []undoStep // in the order of the start
 	failed chan error // why the app ends by itself; holds one reason
 
-	shares resource.Shares
-	spares []func()                    // close what is open only in case that it is needed again
-	set    atomic.Pointer[handler.Set] // nil: the app was given handlers
-	store  *store.Store
-	search searcher
-	hub    *live.Hub
-	bulk   *bulk.Runner
-	engine *engine.Engine
-	server *server.Server
+	shares  resource.Shares
+	spares  []func()                    // close what is open only in case that it is needed again
+	set     atomic.Pointer[handler.Set] // nil: the app was given handlers
+	store   *store.Store
+	search  searcher
+	hub     *live.Hub
+	bulk    *bulk.Runner
+	sources *attach.Sources
+	engine  *engine.Engine
+	server  *server.Server
 
 	forwarder *webhook.Forwarder
 	reloading sync.Mutex // held by whoever reads the configuration again
@@ -105,7 +107,7 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 	for _, start := range []func(context.Context) error{
 		a.redirectLibraries, a.divideDescriptors, a.boundMemory, a.readHandlers, a.openStore, a.checkReach, a.openHub,
 		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer,
-		a.dropStartup, a.listenAndServe, a.takeOver, a.startEngine, a.startBackground,
+		a.dropStartup, a.listenAndServe, a.takeOver, a.startEngine, a.startSources, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
 			atOnce, cancel := context.WithCancel(ctx)
@@ -177,6 +179,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.search = newSearcher(
 		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
 		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.log)
+	a.attachSources()
 	a.store, err = store.Open(ctx, store.Options{
 		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
 		MaxBytes: a.config.Limits().WriteBytes, Statements: a.config.Limits().Statements,
@@ -186,7 +189,9 @@ func (a *app) openStore(ctx context.Context) (err error) {
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)
 			a.search.changed(changes)
+			a.sources.Changed(changes)
 		},
+		Refuses: a.sources.Refuses,
 	})
 	if errors.As(err, new(*db.LockedError)) {
 		return usageError{err}

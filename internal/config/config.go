@@ -85,6 +85,7 @@ type Config struct {
 	limits    Limits
 	written   written
 	rules     *rules.Set
+	sources   []Source
 	redactor  *redact.Redactor
 
 	built    merged // what the product says

@@ -45,6 +45,7 @@ func (c *Config) read(root value) error {
 		"queues":   c.readQueues,
 		"types":    c.readTypes,
 		"handlers": c.readHandlers,
+		"sources":  c.readSources,
 	})
 }
 

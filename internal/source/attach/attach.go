@@ -23,6 +23,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/source"
+	"redrive/internal/source/preset"
 	"redrive/internal/store/sources"
 )
 
@@ -56,7 +57,7 @@ const (
 // Attached is a source as redrive.yaml names it.
 type Attached struct {
 	Name   string
-	Preset string // its title, for people
+	Preset *preset.Preset
 	Allow  []source.Kind
 	Every  time.Duration
 	Open   func(ctx context.Context) (source.Origin, error)
@@ -64,16 +65,17 @@ type Attached struct {
 
 // Health is how a source fares.
 type Health struct {
-	Name, Preset string
-	Allow        []source.Kind
-	Report       source.Report
-	Ready        bool      // it was reached, and a whole pass was made
-	Polled       time.Time // when the last round ended that succeeded; zero: none did
-	Took         time.Duration
-	Seen         int       // records in the whole pass that ended last
-	Reading      int       // records in the pass that is under way, before Ready
-	Problem      string    // why the last round failed; empty: it did not
-	Since        time.Time // since when rounds fail
+	Name    string
+	Preset  *preset.Preset
+	Allow   []source.Kind
+	Report  source.Report
+	Ready   bool      // it was reached, and a whole pass was made
+	Polled  time.Time // when the last round ended that succeeded; zero: none did
+	Took    time.Duration
+	Seen    int       // records in the whole pass that ended last
+	Reading int       // records in the pass that is under way, before Ready
+	Problem string    // why the last round failed; empty: it did not
+	Since   time.Time // since when rounds fail
 }
 
 // Sources are all attached sources. The methods are safe for concurrent use.
@@ -109,11 +111,11 @@ type pass struct {
 }
 
 // New returns sources that do nothing yet.
-func New(all []Attached, store Store, ledger Ledger, log *slog.Logger) *Sources {
+func New(all []Attached, log *slog.Logger) *Sources {
 	s := &Sources{all: map[string]*attached{}, quit: func() {}}
 	for _, a := range all {
 		s.all[a.Name] = &attached{
-			Attached: a, store: store, ledger: ledger, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
+			Attached: a, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
 			health: Health{Name: a.Name, Preset: a.Preset, Allow: a.Allow},
 		}
 	}
@@ -122,10 +124,11 @@ func New(all []Attached, store Store, ledger Ledger, log *slog.Logger) *Sources 
 }
 
 // Start begins to keep the mirrors current, until Close.
-func (s *Sources) Start() {
+func (s *Sources) Start(store Store, ledger Ledger) {
 	ctx, quit := context.WithCancel(context.Background())
 	s.quit = quit
 	for _, a := range s.all {
+		a.store, a.ledger = store, ledger
 		s.ended.Go(func() { a.run(ctx) })
 	}
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"redrive/internal/config"
+	"redrive/internal/source"
+	"redrive/internal/source/attach"
+	"redrive/internal/source/sqlsource"
+)
+
+// attachSources makes the sources of the configuration, which do nothing before their
+// start. They come before the store, which asks them what they allow.
+func (a *app) attachSources() {
+	var all []attach.Attached
+	for _, s := range a.config.Sources() {
+		all = append(all, attach.Attached{
+			Name: s.Name, Preset: s.Preset, Allow: s.Allow, Every: s.Every,
+			Open: func(ctx context.Context) (source.Origin, error) { return openSource(ctx, s) },
+		})
+	}
+	a.sources = attach.New(all, a.log)
+}
+
+// openSource connects with a source, by the family of its preset.
+func openSource(ctx context.Context, s config.Source) (source.Origin, error) {
+	switch s.Preset.Family {
+	case "sql":
+		return sqlsource.Open(ctx, s.URL.Reveal(), s.Preset, s.Settings)
+	}
+	return nil, fmt.Errorf("the preset %s is of no known family", s.Preset.Name) // unreachable: a test reads them all
+}
+
+// startSources begins to mirror the sources, and to carry out what people ask of them.
+func (a *app) startSources(context.Context) error {
+	a.sources.Start(a.store, a.store.Sources)
+	a.onClose("sources", a.sources.Close)
+	return nil
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+)
+
+// Source is a source as the file names it.
+type Source struct {
+	Name     string
+	Preset   *preset.Preset
+	URL      Secret // with its password
+	Allow    []source.Kind
+	Every    time.Duration // between two looks
+	Settings preset.Settings
+}
+
+// How often a source is looked at.
+const (
+	defaultEvery = 5 * time.Second
+	leastEvery   = time.Second
+)
+
+// Sources are those of the file, by their names.
+func (c *Config) Sources() []Source { return c.sources }
+
+// readSources reads the section sources.
+func (c *Config) readSources(v value) error {
+	presets := preset.All()
+	return v.entries(func(name string, v value) error {
+		s := Source{Name: name, Every: defaultEvery, Settings: preset.Settings{Names: map[string]string{}, Values: map[string]string{}}}
+		if err := source.CheckName(name); err != nil {
+			return v.wrong("%s", problem(err))
+		}
+		err := s.read(v, presets)
+		c.sources = append(c.sources, s)
+		return err
+	})
+}
+
+// read reads one source. The fields that it can have beside the common ones are those of
+// its preset.
+func (s *Source) read(v value, presets map[string]*preset.Preset) error {
+	if err := v.mapping(); err != nil {
+		return err
+	}
+	var urls []Secret
+	secrets := secretFields(&urls)
+	known := map[string]func(value) error{
+		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
+		"allow": into(&s.Allow, listOf(sourceKind)),
+		"every": func(v value) (err error) {
+			if s.Every, err = positive(v); err == nil && s.Every < leastEvery {
+				err = v.wrong("is too often; once a second at most")
+			}
+			return err
+		},
+		"preset": func(v value) error {
+			name, err := v.text()
+			if err == nil && presets[name] == nil {
+				err = v.wrong("is not a preset; use one of %s", strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
+			}
+			s.Preset = presets[name]
+			return err
+		},
+	}
+	if p := presets[v.peek("preset")]; p != nil {
+		s.ofPreset(p, known)
+	}
+	err := v.fields(known)
+	switch {
+	case err != nil:
+		return err
+	case s.Preset == nil:
+		return v.wrong("needs a preset; use one of %s", strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
+	case len(urls) != 1:
+		return v.wrong("needs exactly one of url, url_env and url_file")
+	}
+	s.URL = urls[0]
+	return nil
+}
+
+// ofPreset adds the fields that a preset has.
+func (s *Source) ofPreset(p *preset.Preset, known map[string]func(value) error) {
+	for field := range p.Names {
+		known[field] = keep(s.Settings.Names, field)
+	}
+	for field := range p.Values {
+		known[field] = keep(s.Settings.Values, field)
+	}
+	if p.Zone {
+		known["zone"] = into(&s.Settings.Zone, zone)
+	}
+}
+
+// peek is the text of a field, before the mapping is read; empty when there is none.
+func (v value) peek(name string) string {
+	mapping, ok := v.node.(ast.MapNode)
+	if !ok {
+		return ""
+	}
+	for entry := mapping.MapRange(); entry.Next(); {
+		if entry.Key().GetToken().Value == name {
+			return entry.Value().GetToken().Value
+		}
+	}
+	return ""
+}
+
+// keep makes a reader of a text that goes into a map.
+func keep(to map[string]string, name string) func(value) error {
+	return func(v value) (err error) {
+		to[name], err = v.text()
+		return err
+	}
+}
+
+// zone reads the name of a time zone.
+func zone(v value) (string, error) {
+	name, err := v.text()
+	if err == nil {
+		if _, unknown := time.LoadLocation(name); unknown != nil {
+			err = v.wrong("is not a time zone such as Europe/Berlin")
+		}
+	}
+	return name, err
+}
+
+func sourceKind(v value) (source.Kind, error) {
+	return word(func(k source.Kind) bool { return k == source.Replay || k == source.Discard }, "unknown; use replay and discard")(v)
+}

@@ -1,0 +1,190 @@
+package attach_test
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"redrive/internal/audit"
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/source"
+	"redrive/internal/source/attach"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/sqlsource"
+	"redrive/internal/store"
+	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
+)
+
+var ana = audit.Actor{Name: "ana"}
+
+// bench is a store with one source.
+type bench struct {
+	*testing.T
+	store   *store.Store
+	sources *attach.Sources
+	db      *sql.DB // of the source
+}
+
+// laravel makes a database of Laravel with the failed jobs of the fixture.
+func laravel(t *testing.T) (path string, db *sql.DB) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "shop.sqlite")
+	dump, err := os.ReadFile("../testdata/laravel/sqlite-dump.sql")
+	check(t, err)
+	db, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	_, err = db.Exec(string(dump))
+	check(t, err)
+	return path, db
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newBench(t *testing.T) *bench {
+	path, db := laravel(t)
+	b := &bench{T: t, db: db}
+	p := preset.All()["laravel"]
+	var err error
+	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
+	b.attach(path, p)
+	b.store, err = store.Open(t.Context(), store.Options{
+		Database: file,
+		OnCommit: func(changes []job.Change) {
+			b.sources.Changed(changes)
+		},
+		Refuses: func(name string, kind source.Kind) string { return b.sources.Refuses(name, kind) },
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		check(t, b.store.Close())
+		found, err := store.Examine(context.Background(), file)
+		check(t, err)
+		for _, f := range found {
+			if f.Problem != "" {
+				t.Errorf("doctor: %s: %s", f.What, f.Problem)
+			}
+		}
+	})
+	b.sources.Start(b.store, b.store.Sources)
+	t.Cleanup(b.sources.Close)
+	return b
+}
+
+// attach makes the source.
+func (b *bench) attach(path string, p *preset.Preset) {
+	b.sources = attach.New([]attach.Attached{{
+		Name: "shop", Preset: p, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
+		Open: func(ctx context.Context) (source.Origin, error) {
+			return sqlsource.Open(ctx, "sqlite://"+path, p, preset.Settings{Zone: "Europe/Berlin"})
+		},
+	}}, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+}
+
+func (b *bench) letters() []filter.LetterRow {
+	b.Helper()
+	list, err := b.store.Letters(b.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
+	check(b.T, err)
+	return list.Letters
+}
+
+func (b *bench) until(what string, holds func() bool) {
+	b.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.Fatalf("not within a minute: %s; health %+v", what, b.sources.Health())
+		}
+	}
+}
+
+func (b *bench) job(id string) job.Job {
+	b.Helper()
+	d, err := b.store.Job(b.Context(), id)
+	check(b.T, err)
+	return d.Job
+}
+
+func TestSources_MirrorWhatLiesDead(t *testing.T) {
+	b := newBench(t)
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
+	first := b.letters()[5].Job
+	if first.Queue != "orders@shop" || first.Type != `App\Jobs\Charge` || first.Error.Type != `App\Jobs\Declined` ||
+		first.Error.Message != "card declined: 51 for order 1" || first.Reason != retry.AttemptsExhausted {
+		t.Errorf("%+v", first)
+	}
+	if got := first.ChangedAt.Format(time.RFC3339); got != "2026-11-22T10:49:16Z" {
+		t.Errorf("failed at %s", got)
+	}
+}
+
+func TestSources_ReplayPushesTheJobOnce(t *testing.T) {
+	b := newBench(t)
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
+	j := b.letters()[5].Job
+	_, err := b.store.Replay(t.Context(), time.Now(), j.ID, 1, ana)
+	check(t, err)
+	count := func(query string) (n int) {
+		check(t, b.db.QueryRow(query).Scan(&n))
+		return n
+	}
+	b.until("the job is pushed", func() bool { return count("SELECT count(*) FROM failed_jobs") == 5 })
+	b.until("the ledger says so", func() bool {
+		acts, err := b.store.Sources.Acts(t.Context(), "shop", 10)
+		check(t, err)
+		return len(acts) == 1 && acts[0].State == source.Done
+	})
+	if got := b.job(j.ID); got.State != job.Pending || got.Run != 2 {
+		t.Errorf("the job is %s in run %d", got.State, got.Run)
+	}
+	// The worker of the shop runs it, and it fails again.
+	_, err = b.db.Exec(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
+		SELECT json_extract(payload, '$.uuid'), 'database', queue, payload, 'App\Jobs\Declined: card declined: 99 for order 1 in /srv/app/jobs.php:10', datetime('now', '+1 hour') FROM jobs WHERE queue = 'orders';`)
+	check(t, err)
+	b.until("it has failed again", func() bool { return b.job(j.ID).Status() == job.StatusDeadLetter })
+	if got := b.job(j.ID); got.Run != 2 || got.Error.Message != "card declined: 99 for order 1" {
+		t.Errorf("run %d: %s", got.Run, got.Error.Message)
+	}
+}
+
+func TestSources_WhatVanishesIsGone(t *testing.T) {
+	b := newBench(t)
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
+	j := b.letters()[5].Job
+	_, err := b.db.Exec("DELETE FROM failed_jobs WHERE id = 1")
+	check(t, err)
+	b.until("the job is gone", func() bool { return b.job(j.ID).Reason == retry.GoneAtSource })
+}
+
+func TestSources_DiscardDeletesTheRecord(t *testing.T) {
+	b := newBench(t)
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
+	j := b.letters()[5].Job
+	_, err := b.store.Discard(t.Context(), time.Now(), j.ID, 1, ana)
+	check(t, err)
+	b.until("the record is deleted", func() bool {
+		n := 0
+		check(t, b.db.QueryRow("SELECT count(*) FROM failed_jobs").Scan(&n))
+		return n == 5
+	})
+}
+
+func TestSources_AReplayThatIsRefusedComesBack(t *testing.T) {
+	b := newBench(t)
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
+	redis := b.letters()[0].Job // of another connection
+	_, err := b.store.Replay(t.Context(), time.Now(), redis.ID, 1, ana)
+	check(t, err)
+	b.until("the job is back", func() bool { return b.job(redis.ID).Status() == job.StatusDeadLetter && b.job(redis.ID).Run == 2 })
+}
