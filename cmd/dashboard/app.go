@@ -319,7 +319,7 @@ func (a *app) buildServer(context.Context) (err error) {
 			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.sender.Deliver,
 			Knows: func(typ string) bool { _, ok := a.handlers(typ); return ok },
 			Held:  a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
-			Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify,
+			Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify, Sources: a.sources.Health,
 			Reload: a.readAgain,
 		},
 		Local: local, Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,

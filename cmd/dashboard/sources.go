@@ -20,7 +20,7 @@ func (a *app) attachSources() {
 			Open: func(ctx context.Context) (source.Origin, error) { return openSource(ctx, s) },
 		})
 	}
-	a.sources = attach.New(all, a.log)
+	a.sources = attach.New(all, a.config.Redactor().Text, a.log)
 }
 
 // openSource connects with a source, by the family of its preset.

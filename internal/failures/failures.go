@@ -158,7 +158,7 @@ func (f Filter) Check() error {
 		return invalid.Errorf("sort", "%q is unknown; use seen, or nothing for the most dead jobs first", clip.Text(string(f.Sort), 64))
 	}
 	if f.Queue != "" {
-		if err := job.CheckQueue(f.Queue); err != nil {
+		if err := job.CheckAnyQueue(f.Queue); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,7 @@ import (
 type Filter struct {
 	Status job.Status // a state, or dead_letter, dlq_failed, held, trashed
 	Queue  string
+	Source string // the name of a source: jobs that were mirrored from it
 	Type   string // exact, or a prefix such as "email.*"
 	Error  string // text in the error's type or message, case ignored; failures only
 	Reason retry.Reason
@@ -80,6 +81,11 @@ func (f Filter) waits() bool {
 	return f.Status == job.Status(job.Retryable) || f.Status == job.Status(job.Scheduled)
 }
 
+// MatchesQueue reports whether the filter selects jobs of this queue.
+func (f Filter) MatchesQueue(queue string) bool {
+	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == job.SourceOf(queue))
+}
+
 // MatchesType reports whether the filter selects jobs of this type.
 func (f Filter) MatchesType(typ string) bool { return f.Type == "" || retry.Matches(f.Type, typ) }
 
@@ -119,7 +125,7 @@ func (f Filter) Words() string {
 	if len(f.Groups()) > 1 {
 		group = "error groups"
 	}
-	if of := phrases("queue", f.Queue, "type", f.Type, group, f.Group, "operation", operation); len(of) > 0 {
+	if of := phrases("queue", f.Queue, "source", f.Source, "type", f.Type, group, f.Group, "operation", operation); len(of) > 0 {
 		s += " of " + strings.Join(of, " and ")
 	}
 	whose := phrases(

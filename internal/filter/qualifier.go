@@ -67,6 +67,7 @@ var parts = sync.OnceValue(func() []qualifier {
 	return []qualifier{
 		oneWord("state", "state:dead_letter", func(f *Filter) *job.Status { return &f.Status }),
 		oneWord("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
+		oneWord("source", "source:shop", func(f *Filter) *string { return &f.Source }),
 		oneWord("type", "type:email.*", func(f *Filter) *string { return &f.Type }),
 		oneWord("reason", "reason:attempts_exhausted", func(f *Filter) *retry.Reason { return &f.Reason }),
 		oneWord("class", "class:http.*", func(f *Filter) *string { return &f.Class }),
@@ -286,9 +287,12 @@ func (f Filter) checkEach() error {
 		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
 	}
 	if f.Queue != "" {
-		if err := job.CheckQueue(f.Queue); err != nil {
+		if err := job.CheckAnyQueue(f.Queue); err != nil {
 			return err
 		}
+	}
+	if f.Source != "" && job.CheckQueue(f.Source) != nil {
+		return invalid.Errorf("source", "%q is not the name of a source", clip.Text(f.Source, 64))
 	}
 	if err := cmp.Or(CheckPattern("type", f.Type), CheckPattern("class", f.Class)); err != nil {
 		return err

@@ -38,7 +38,7 @@ func NewTallier(f Filter) *Tallier {
 // queue, type and reason.
 func (t *Tallier) Add(j job.Job) {
 	f := &t.filter
-	queue, typ := f.Queue == "" || f.Queue == j.Queue, f.MatchesType(j.Type)
+	queue, typ := f.MatchesQueue(j.Queue), f.MatchesType(j.Type)
 	reason := f.Reason == "" || f.Reason == j.Reason
 	state, view := job.Status(j.State), j.Status()
 	if queue && typ && reason {

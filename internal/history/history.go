@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 )
 
 // Detail is everything that is known of one job. Attempts are in the order of
@@ -21,6 +22,7 @@ type Detail struct {
 	Replays  []Replay
 	Group    failures.Group // of the newest failure in this run, without queues and hours; zero when none failed
 	Bulk     []operation.Act
+	Mirrored *source.Mirrored // nil: the job is no source's
 }
 
 // RunAs is the job as it was in one of its runs, as far as a replay can change

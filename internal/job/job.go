@@ -314,6 +314,16 @@ func CheckQueue(s string) error {
 	return nil
 }
 
+// CheckAnyQueue is CheckQueue that takes the queue of a source's jobs as well. Nobody
+// can enqueue there.
+func CheckAnyQueue(s string) error {
+	queue, source, _ := strings.Cut(s, "@")
+	if len(s) > MaxQueue || source != "" && !queueName.MatchString(source) {
+		return CheckQueue(s)
+	}
+	return CheckQueue(queue)
+}
+
 // CheckType returns a *invalid.Error unless s can name a type of job.
 func CheckType(s string) error {
 	if s == "" || len(s) > MaxType || !utf8.ValidString(s) {

@@ -33,6 +33,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,6 +141,44 @@ type Result struct {
 	State State
 	Why   string
 }
+
+// Mirrored is what is known of the record of a job.
+type Mirrored struct {
+	Record           // without what its job says
+	Lies   bool      // at its source, as far as it is known
+	SeenAt time.Time // when it was read first in this run
+	Acts   []Act     // the newest first
+}
+
+// Profile is what people should know of the systems of one kind, in sentences.
+type Profile struct {
+	Title    string          `yaml:"title"`
+	Version  string          `yaml:"version"`  // those that are known
+	Attempts string          `yaml:"attempts"` // what the system counts
+	Modes    map[Mode]string `yaml:"modes"`    // what a replay does
+	Grants   []string        `yaml:"grants"`
+	Hazards  []string        `yaml:"hazards"`
+	Blank    []string        `yaml:"blank"` // what the system does not keep
+}
+
+// Health is how a source fares.
+type Health struct {
+	Name    string
+	Preset  string
+	Profile Profile
+	Allow   []Kind
+	Every   time.Duration // between two looks
+	Report  Report
+	Ready   bool      // it was reached, and everything that lies there was read once
+	Reading int       // records that the reading under way has met
+	Polled  time.Time // when it was looked at last; zero: never
+	Took    time.Duration
+	Problem string    // why the last look failed; empty: it did not
+	Since   time.Time // since when looks fail
+}
+
+// Allows reports whether an act is allowed.
+func (h Health) Allows(k Kind) bool { return slices.Contains(h.Allow, k) }
 
 // Page is a part of what lies dead at a source.
 type Page struct {

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/store/groups"
 	"redrive/internal/store/operations"
 	"redrive/internal/store/rows"
+	"redrive/internal/store/sources"
 )
 
 // Jobs returns one page of the jobs that the filter selects, in its order
@@ -203,6 +204,11 @@ func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
 		}
 		if d.Bulk, err = operations.ActsOn(src, d.Job.Seq); err != nil {
 			return err
+		}
+		if d.Job.Source() != "" {
+			if d.Mirrored, err = sources.Of(src, d.Job.Seq); err != nil {
+				return err
+			}
 		}
 		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
 	})

@@ -98,6 +98,8 @@ func Explain(r retry.Reason) Explanation {
 	case retry.Expired:
 		return Explanation{"expired", "expired", "its time to live ended",
 			"Its time to live ended before it ran.", "Replay it if it is still needed. A replay does not expire."}
+	case retry.GoneAtSource:
+		return Explanation{"gone", "gone", "gone from its source", "Its dead letter lies at its source no more: it was replayed or deleted elsewhere, or the source removed it.", "No action is needed."}
 	case retry.Manual:
 		return Explanation{"manual", "by hand", "by hand", "A person made it a dead letter.", "Its history shows who."}
 	}

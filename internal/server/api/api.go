@@ -78,6 +78,8 @@ func (a *API) Routes(r *web.Routes) {
 	r.Get(v1+"/counters", access.View, a.counters)
 	get("/queues", access.View, a.queues, "after")
 	get("/queues/:name", access.View, a.queue)
+	get("/sources", access.View, a.sources)
+	get("/sources/:name", access.View, a.source)
 	get("/workers", access.View, a.workers)
 	get("/policies", access.View, a.policies)
 	list("/failures", a.groups, web.GroupParameters()...)

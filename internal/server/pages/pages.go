@@ -86,6 +86,8 @@ func (p *Pages) Routes(r *web.Routes) {
 	r.Page("/operations/:id", access.View, p.operation, "state", "after")
 	r.Page("/queues", access.View, p.queues, "name")
 	r.Page("/queues/:name", access.View, p.queue)
+	r.Page("/sources", access.View, p.sources)
+	r.Page("/sources/:name", access.View, p.source)
 	r.Page("/retention", access.View, p.retention)
 	r.Page("/workers", access.View, p.workers)
 	r.Page("/policies", access.View, p.policies, policyParameters()...)

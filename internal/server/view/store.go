@@ -12,6 +12,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/internal/store/db"
 )
 
@@ -334,6 +335,13 @@ func (v *View) ResumeOperation(ctx context.Context, now time.Time, id int64, by 
 // AbortOperation ends an operation for good.
 func (v *View) AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return v.changed(v.store.Operations.Abort(ctx, now, id, by))
+}
+
+// SourceActs are rows of a source's ledger: those that nobody can tell the end of, then
+// the newest.
+func (v *View) SourceActs(ctx context.Context, name string, most int) ([]source.Act, error) {
+	acts, err := v.store.Sources.Acts(ctx, name, most)
+	return each(acts, func(a source.Act) source.Act { a.Why, a.Raw = v.Text(a.Why), nil; return a }), err
 }
 
 // Audit is a page of the audit log, the newest first.

@@ -33,6 +33,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/compress"
 	"redrive/internal/server/view"
+	"redrive/internal/source"
 )
 
 const (
@@ -53,6 +54,7 @@ type Engine struct {
 	Held    func() (job.Hold, bool)                 // since when nothing is claimed for want of something
 	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
 	Notify  func()                                  // says that an operation was made or changed
+	Sources func() []source.Health                  // how the attached sources fare
 
 	// Reload reads the configuration again, and names the sections that changed and
 	// those that need a restart. When the file is wrong, nothing changes.
@@ -105,6 +107,28 @@ func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	}
 	s.Engine.Pause(on)
 	s.pause.Store(pause)
+	return nil
+}
+
+// Source is the attached source that the address names.
+func (s *Site) Source(c echo.Context) (source.Health, error) {
+	name := c.Param("name")
+	for _, h := range s.Engine.Sources() {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	return source.Health{}, Fail(NotFound, "no source of this name is attached")
+}
+
+// SourceOf is the attached source of a job; nil when it has none, or when that is not
+// attached any more.
+func (s *Site) SourceOf(j job.Job) *source.Health {
+	for _, h := range s.Engine.Sources() {
+		if h.Name == j.Source() {
+			return &h
+		}
+	}
 	return nil
 }
 
@@ -166,7 +190,7 @@ func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err
 // configured: a typing mistake must not make a queue.
 func (s *Site) ParamQueue(c echo.Context) (string, error) {
 	name := c.Param("name")
-	if err := job.CheckQueue(name); err != nil {
+	if err := job.CheckAnyQueue(name); err != nil {
 		return "", InAddress(err)
 	}
 	if !s.KnowsQueue(name) {

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
@@ -63,21 +64,6 @@ type Attached struct {
 	Open   func(ctx context.Context) (source.Origin, error)
 }
 
-// Health is how a source fares.
-type Health struct {
-	Name    string
-	Preset  *preset.Preset
-	Allow   []source.Kind
-	Report  source.Report
-	Ready   bool      // it was reached, and a whole pass was made
-	Polled  time.Time // when the last round ended that succeeded; zero: none did
-	Took    time.Duration
-	Seen    int       // records in the whole pass that ended last
-	Reading int       // records in the pass that is under way, before Ready
-	Problem string    // why the last round failed; empty: it did not
-	Since   time.Time // since when rounds fail
-}
-
 // Sources are all attached sources. The methods are safe for concurrent use.
 type Sources struct {
 	all   map[string]*attached
@@ -91,11 +77,12 @@ type attached struct {
 	Attached
 	store  Store
 	ledger Ledger
+	hide   func(string) string // takes secrets out of texts
 	log    *slog.Logger
 	wake   chan struct{}
 
 	mu     sync.Mutex
-	health Health
+	health source.Health
 
 	// Owned by the goroutine.
 	origin  source.Origin
@@ -111,12 +98,12 @@ type pass struct {
 }
 
 // New returns sources that do nothing yet.
-func New(all []Attached, log *slog.Logger) *Sources {
+func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
 	s := &Sources{all: map[string]*attached{}, quit: func() {}}
 	for _, a := range all {
 		s.all[a.Name] = &attached{
-			Attached: a, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
-			health: Health{Name: a.Name, Preset: a.Preset, Allow: a.Allow},
+			Attached: a, hide: hide, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
+			health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Preset.Profile, Allow: a.Allow, Every: a.Every},
 		}
 	}
 	s.names = slices.Sorted(maps.Keys(s.all))
@@ -141,8 +128,8 @@ func (s *Sources) Close() {
 }
 
 // Health tells how the sources fare, by their names.
-func (s *Sources) Health() []Health {
-	var all []Health
+func (s *Sources) Health() []source.Health {
+	var all []source.Health
 	for _, name := range s.names {
 		a := s.all[name]
 		a.mu.Lock()
@@ -425,8 +412,24 @@ func (a *attached) read(ctx context.Context, after string) (source.Page, int, er
 	if err != nil || len(news) == 0 {
 		return page, 0, err
 	}
+	for i := range news {
+		a.hideIn(&news[i])
+	}
 	n, err := a.store.Mirror(ctx, time.Now(), a.Name, news)
 	return page, n, err
+}
+
+// hideIn takes secrets out of what a record says of its failures, as out of what a
+// handler says. What an act needs is left as it is.
+func (a *attached) hideIn(r *source.Record) {
+	hide := func(e *job.ErrorInfo, trace *string) {
+		e.Type, e.Message, *trace = clip.Text(a.hide(e.Type), job.MaxType), clip.Text(a.hide(e.Message), job.MaxErrorMessage),
+			clip.Text(a.hide(*trace), job.MaxTrace)
+	}
+	hide(&r.Error, &r.Trace)
+	for i := range r.History {
+		hide(&r.History[i].Error, &r.History[i].Trace)
+	}
 }
 
 // passed ends a whole pass: what was not met is asked for by its name, and has left
@@ -449,7 +452,7 @@ func (a *attached) passed(ctx context.Context) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.health.Ready, a.health.Seen = true, len(done.seen)
+	a.health.Ready, a.health.Reading = true, len(done.seen)
 	return nil
 }
 

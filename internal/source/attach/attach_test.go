@@ -90,7 +90,7 @@ func (b *bench) attach(path string, p *preset.Preset) {
 		Open: func(ctx context.Context) (source.Origin, error) {
 			return sqlsource.Open(ctx, "sqlite://"+path, p, preset.Settings{Zone: "Europe/Berlin"})
 		},
-	}}, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }
 
 func (b *bench) letters() []filter.LetterRow {

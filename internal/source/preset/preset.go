@@ -33,17 +33,16 @@ import (
 
 // Preset describes one system.
 type Preset struct {
-	Name    string            `yaml:"-"`
-	Title   string            `yaml:"title"`
-	Family  string            `yaml:"family"`
-	Engines []string          `yaml:"engines"` // of SQL: sqlite, postgres, mysql
-	Names   map[string]string `yaml:"names"`   // tables, and what they are called unless redrive.yaml says otherwise
-	Values  map[string]string `yaml:"values"`  // likewise other values
-	Zone    bool              `yaml:"zone"`    // times are those of a clock on the wall, in the zone that redrive.yaml names
-	Codec   string            `yaml:"codec"`
+	Name           string `yaml:"-"`
+	source.Profile `yaml:",inline"`
+	Family         string            `yaml:"family"`
+	Engines        []string          `yaml:"engines"` // of SQL: sqlite, postgres, mysql
+	Names          map[string]string `yaml:"names"`   // tables, and what they are called unless redrive.yaml says otherwise
+	Values         map[string]string `yaml:"values"`  // likewise other values
+	Zone           bool              `yaml:"zone"`    // times are those of a clock on the wall, in the zone that redrive.yaml names
+	Codec          string            `yaml:"codec"`
 
-	Probe   string                   `yaml:"probe"`   // fails when the system is another one; its value is the version
-	Version string                   `yaml:"version"` // the versions that are known, for people
+	Probe   string                   `yaml:"probe"` // fails when the system is another one; its value is the version
 	From    string                   `yaml:"from"`
 	Where   string                   `yaml:"where"`
 	Fields  map[string]string        `yaml:"fields"` // of a record, as SQL
@@ -55,11 +54,6 @@ type Preset struct {
 	Errors  map[string]source.State  `yaml:"errors"`  // what an error of the database means, by its code
 	Refused string                   `yaml:"refused"` // why an act changes no row although the record lies there unchanged
 
-	Attempts string                 `yaml:"attempts"` // what the system counts, for people
-	Modes    map[source.Mode]string `yaml:"modes"`    // what a replay does, for people
-	Grants   []string               `yaml:"grants"`
-	Hazards  []string               `yaml:"hazards"`
-	Blank    []string               `yaml:"blank"` // what the system does not keep
 }
 
 //go:embed presets/*.yaml

@@ -221,7 +221,11 @@ const maxFacets = 1000
 func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error) {
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
-		b.eachQueue(f.Status, func(queue string, n int64) { queues[queue] += n })
+		b.eachQueue(f.Status, func(queue string, n int64) {
+			if f.Source == "" || f.Source == job.SourceOf(queue) {
+				queues[queue] += n
+			}
+		})
 		all := filter.NameCounts(queues)
 		top := all[:min(len(all), maxFacets)]
 		if n := queues[f.Queue]; n > 0 && !slices.ContainsFunc(top, func(c filter.NameCount) bool { return c.Name == f.Queue }) {
@@ -231,12 +235,12 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 	}
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
 	b.eachLetter(func(k letterKey, n int64) {
-		queue, typ := f.Queue == "" || f.Queue == k.queue, f.MatchesType(k.typ)
+		queue, typ := f.MatchesQueue(k.queue), f.MatchesType(k.typ)
 		reason := f.Reason == "" || f.Reason == k.reason
 		if queue && typ {
 			reasons[k.reason] += n
 		}
-		if typ && reason {
+		if typ && reason && (f.Source == "" || f.Source == job.SourceOf(k.queue)) {
 			queues[k.queue] += n
 		}
 		if queue && reason {
@@ -255,14 +259,14 @@ func (b *Book) Known(ctx context.Context, f filter.Filter) (t filter.Tally, comp
 	}
 	f.Sort = ""
 	switch f {
-	case filter.Filter{Status: f.Status, Queue: f.Queue}:
-		t.Whole, t.States = true, b.states(f.Queue)
+	case filter.Filter{Status: f.Status, Queue: f.Queue, Source: f.Source}:
+		t.Whole, t.States = true, b.states(f)
 		t.Total = t.States[f.Status]
 		if f.Status == "" {
 			t.Total = t.States.Jobs()
 		}
 		return t, true, nil
-	case filter.Filter{Status: job.StatusDeadLetter, Queue: f.Queue, Type: f.Type, Reason: f.Reason}:
+	case filter.Filter{Status: job.StatusDeadLetter, Queue: f.Queue, Source: f.Source, Type: f.Type, Reason: f.Reason}:
 		t.Whole = true
 		for _, r := range t.Facets.Reasons {
 			if f.Reason == "" || f.Reason == r.Reason {
@@ -274,13 +278,13 @@ func (b *Book) Known(ctx context.Context, f filter.Filter) (t filter.Tally, comp
 	return t, false, nil
 }
 
-// states counts the jobs of a queue, or of all, by status.
-func (b *Book) states(queue string) job.Depths {
+// states counts the jobs of a filter's queues by status.
+func (b *Book) states(f filter.Filter) job.Depths {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	all := job.Depths{}
 	for k, n := range b.queued {
-		if queue == "" || k.queue == queue {
+		if f.MatchesQueue(k.queue) {
 			all[k.status] += n
 		}
 	}
@@ -292,7 +296,7 @@ func (b *Book) states(queue string) job.Depths {
 func (b *Book) NoLetters(f filter.Filter) bool {
 	none := true
 	b.eachLetter(func(k letterKey, _ int64) {
-		queue := f.Queue == "" || f.Queue == k.queue || k.queue == otherLabel
+		queue := f.MatchesQueue(k.queue) || k.queue == otherLabel
 		typ := f.MatchesType(k.typ) || k.typ == otherLabel
 		if queue && typ && (f.Reason == "" || f.Reason == k.reason) {
 			none = false

@@ -51,6 +51,9 @@ func statusTerm(s job.Status) string {
 // changed is when the job came where it is.
 func match(where *db.Where, f filter.Filter, changed string) {
 	where.Equal("j.queue", f.Queue)
+	if f.Source != "" {
+		where.Add("instr(j.queue, '@') > 0 AND substr(j.queue, instr(j.queue, '@') + 1) = %s", f.Source)
+	}
 	where.Equal("j.reason", string(f.Reason))
 	where.Pattern("j.type", f.Type)
 	where.Pattern("j.error_type", f.Class)
@@ -144,6 +147,8 @@ func indexFor(f filter.Filter) string {
 		return " INDEXED BY jobs_failed_type"
 	case letter && f.Queue != "":
 		return " INDEXED BY jobs_letter_queue"
+	case letter && f.Source != "":
+		return " INDEXED BY jobs_letter_source"
 	case letter && f.Reason != "":
 		return " INDEXED BY jobs_letter_reason"
 	case letter:

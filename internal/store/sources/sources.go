@@ -224,19 +224,11 @@ func (b *Book) Acts(ctx context.Context, name string, most int) ([]source.Act, e
 	return append(first, slices.DeleteFunc(newest, func(a source.Act) bool { return a.State == source.Unknown })...), err
 }
 
-// Mirrored is what is known of a job's record.
-type Mirrored struct {
-	source.Record      // without what its job says
-	Lies          bool // at the source, as far as it is known
-	SeenAt        time.Time
-	Acts          []source.Act // the newest first
-}
-
 // Of is what is known of a job's record; nil when it has none.
-func Of(src db.Source, seq int64) (*Mirrored, error) {
+func Of(src db.Source, seq int64) (*source.Mirrored, error) {
 	const query = `SELECT key, thread, place, witness, lies, seen_at, warnings FROM mirrored WHERE job_seq = $1`
 	const acts = `SELECT ` + actColumns + actTables + ` WHERE a.job_seq = $1 ORDER BY a.id DESC`
-	m, warnings := new(Mirrored), ""
+	m, warnings := new(source.Mirrored), ""
 	found, err := db.Row(src, query, []any{&m.Key, &m.Thread, &m.Place, &m.Witness, &m.Lies, db.Time(&m.SeenAt), &warnings}, seq)
 	if err != nil || !found {
 		return nil, err

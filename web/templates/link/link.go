@@ -234,3 +234,9 @@ func auditLog(address templ.SafeURL, f audit.Filter, after int64) templ.SafeURL 
 	return with(address, "action", f.Action, "actor", f.Actor, "after", decimal(max(after, 0)),
 		"from", wire.FormatTime(f.From), "subject", f.Subject, "to", wire.FormatTime(f.To))
 }
+
+// Sources is the page of all sources.
+func Sources() templ.SafeURL { return "/sources" }
+
+// Source is the page of one source.
+func Source(name string) templ.SafeURL { return path("sources", name) }

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/server/web"
+	"redrive/internal/source"
+)
+
+// MaxActs is how many rows of a source's ledger are shown.
+const MaxActs = 50
+
+// sources is GET /sources: the attached sources, and how they fare.
+func (a *API) sources(c echo.Context) (web.Object, error) {
+	all, err := []web.Object{}, error(nil)
+	for _, h := range a.Engine.Sources() {
+		var shaped web.Object
+		if shaped, err = a.shapeSource(c.Request().Context(), h); err != nil {
+			break
+		}
+		all = append(all, shaped)
+	}
+	return web.Object{"sources", all}, err
+}
+
+// source is GET /sources/{name}: one of them, with the newest rows of its ledger.
+func (a *API) source(c echo.Context) (web.Object, error) {
+	h, err := a.Source(c)
+	if err != nil {
+		return nil, err
+	}
+	acts, err := a.View.SourceActs(c.Request().Context(), h.Name, MaxActs)
+	if err != nil {
+		return nil, err
+	}
+	shaped, err := a.shapeSource(c.Request().Context(), h)
+	return append(shaped, "hazards", h.Profile.Hazards, "acts", web.List(acts, shapeAct)), err
+}
+
+// Letters counts the dead letters of a source by its queues, and the jobs that were
+// replayed there and have not come back.
+func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, handed int64, err error) {
+	letters, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
+	return letters.Facets.Queues, letters.States[job.Status(job.Pending)], err
+}
+
+func (a *API) shapeSource(ctx context.Context, h source.Health) (web.Object, error) {
+	queues, handed, err := a.Letters(ctx, h.Name)
+	return web.Object{
+		"name", h.Name, "preset", h.Preset, "system", h.Profile.Title, "version?", h.Report.Version, "allow", append([]source.Kind{}, h.Allow...),
+		"ready", h.Ready, "polled_at?", h.Polled, "took?", h.Took, "problem?", h.Problem, "failing_since?", h.Since,
+		"queues", web.List(queues, func(q filter.NameCount) web.Object { return web.Object{"name", q.Name, "dead_letters", q.Count} }),
+		"handed", handed,
+	}, err
+}
+
+func shapeAct(act source.Act) web.Object {
+	return web.Object{
+		"id", act.ID, "job_id", act.JobID, "run", act.Run, "kind", act.Kind, "mode?", act.Mode, "state", act.State, "why?", act.Why,
+		"asked_at", act.AskedAt, "ended_at?", act.EndedAt, "by", act.By, "operation?", act.Bulk,
+	}
+}

@@ -1,0 +1,85 @@
+package jobpage
+
+import (
+	"cmp"
+	"strings"
+
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+	"redrive/web/templates/link"
+)
+
+// sourceActs are what can be done to the dead letter of a source, the primary act last:
+// it is discarded there, or replayed, with fresh attempts or as the source's own button
+// does.
+func sourceActs(v View) (all []templates.Act) {
+	if !v.Job.Replayable() {
+		return nil
+	}
+	add := func(kind source.Kind, class, word string) *templates.Act {
+		a := templates.JobAct(v.Frame, v.Job, string(kind), class, link.Job(v.Job.ID))
+		a.Word = cmp.Or(word, a.Word)
+		all = append(all, a)
+		templates.Deny(&all[len(all)-1], v.Origin != nil && v.Origin.Allows(kind), whyNotAllowed(v, kind))
+		return &all[len(all)-1]
+	}
+	add(source.Discard, "danger", "")
+	if modes := v.modes(); modes[source.Fresh] != modes[source.Once] {
+		a := add(source.Replay, "", "Replay with fresh attempts")
+		*a = a.Sending("mode", string(source.Fresh))
+	}
+	add(source.Replay, "primary", "Replay to "+v.Job.Source())
+	return all
+}
+
+// whyNotAllowed says why an act cannot be done at the source.
+func whyNotAllowed(v View, kind source.Kind) string {
+	if v.Origin == nil {
+		return "the source " + v.Job.Source() + " is not attached"
+	}
+	return "the source " + v.Job.Source() + " is read only; allow " + string(kind) + " in the configuration file"
+}
+
+// modes say what a replay does, by its mode.
+func (v View) modes() map[source.Mode]string {
+	if v.Origin == nil {
+		return nil
+	}
+	return v.Origin.Profile.Modes
+}
+
+// sourceName is the source with its system, as "shop (Laravel)".
+func sourceName(v View) string {
+	if v.Origin == nil {
+		return v.Job.Source() + ", which is not attached"
+	}
+	system, _, _ := strings.Cut(v.Origin.Profile.Title, " (")
+	return v.Job.Source() + " (" + system + ")"
+}
+
+// refusedReplay is what the source said when it did not carry out the replay that began
+// this run; empty when it did.
+func refusedReplay(v View) string {
+	if l := v.letter(); l != nil && l.Run == v.Job.Run {
+		return strings.TrimRight(l.Problem, ".")
+	}
+	return ""
+}
+
+// tries says how often the source tried the job, as far as it tells.
+func tries(j job.Job) string {
+	if j.Attempts == 0 {
+		return ""
+	}
+	return " after " + format.Counted(j.Attempts, "attempt", "attempts")
+}
+
+// newestAct is what was asked of the source last; nil when nothing was.
+func newestAct(v View) *source.Act {
+	if v.Mirrored == nil || len(v.Mirrored.Acts) == 0 {
+		return nil
+	}
+	return &v.Mirrored.Acts[0]
+}

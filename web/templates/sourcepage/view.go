@@ -1,0 +1,135 @@
+// Package sourcepage draws the sources: what is attached and how it fares, and of one
+// source what can be seen and done there, what to beware of, and what was done.
+package sourcepage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// List is the page of all sources.
+type List struct {
+	templates.Frame
+	Sources []Source
+}
+
+// Source is an attached source with what lies dead there, by its queues.
+type Source struct {
+	source.Health
+	Queues []filter.NameCount // of dead letters, the most first
+	Handed int64              // jobs that were replayed and have not come back
+}
+
+// View is the page of one source.
+type View struct {
+	templates.Frame
+	Source
+	Acts []source.Act // unknown ones first, then the newest
+}
+
+// dead is how many dead letters lie at the source.
+func (s Source) dead() (n int64) {
+	for _, q := range s.Queues {
+		n += q.Count
+	}
+	return n
+}
+
+// state is how a source fares, as a badge.
+type state struct{ word, class, icon string }
+
+func (s Source) state() state {
+	switch {
+	case s.Problem != "":
+		return state{"not answering", "is-failed", "failed"}
+	case !s.Ready:
+		return state{"reading", "is-active", "active"}
+	}
+	return state{"current", "is-completed", "completed"}
+}
+
+// rights says what may be done at a source.
+func (s Source) rights() string {
+	if len(s.Allow) == 0 {
+		return "read only"
+	}
+	words := make([]string, len(s.Allow))
+	for i, k := range s.Allow {
+		words[i] = string(k)
+	}
+	slices.SortFunc(words, func(a, b string) int { return cmp.Compare(b, a) }) // replay first
+	return strings.Join(words, " and ")
+}
+
+// filterOf selects the dead letters of a source.
+func filterOf(name string) filter.Filter {
+	return filter.Filter{Status: job.StatusDeadLetter, Source: name}
+}
+
+// outcome is how an act ended, in words, with the class of its badge.
+func outcome(a source.Act) (word, class string) {
+	switch a.State {
+	case source.Asked:
+		return "waiting", "is-scheduled"
+	case source.Begun:
+		return "in progress", "is-active"
+	case source.Done:
+		return map[source.Kind]string{source.Replay: "replayed", source.Discard: "deleted"}[a.Kind], "is-completed"
+	case source.Gone:
+		return "was gone", "is-cancelled"
+	case source.Changed:
+		return "had failed again", "is-discarded"
+	case source.Replaced:
+		return "replaced", "is-discarded"
+	case source.Unknown:
+		return "unknown", "is-failed"
+	}
+	return "refused", "is-failed"
+}
+
+// ability is a row of the table of what can be seen and done.
+type ability struct {
+	what, how string
+	can       bool
+}
+
+func (v View) abilities() []ability {
+	all := []ability{{"List dead jobs", "Every " + format.Duration(v.Every) + ", newest first; all of them in turns", true}}
+	for _, mode := range []source.Mode{source.Once, source.Fresh} {
+		if text := v.Profile.Modes[mode]; text != "" {
+			all = append(all, ability{"Replay " + modeWord(mode), text, v.Allows(source.Replay)})
+		}
+	}
+	return append(all, ability{"Discard", "Deletes the job at the source. It cannot be restored.", v.Allows(source.Discard)})
+}
+
+func modeWord(m source.Mode) string {
+	return cmp.Or(map[source.Mode]string{source.Once: "once", source.Fresh: "with fresh attempts"}[m], string(m))
+}
+
+// since says since when a source does not answer.
+func (s Source) since(now time.Time) string {
+	if s.Polled.IsZero() {
+		return "It has not answered since the start of Redrive."
+	}
+	return fmt.Sprintf("It last answered %s. Its rows say what was known then.", format.Relative(s.Polled, now))
+}
+
+// inQueue selects the dead letters of one of the source's queues.
+func (s Source) inQueue(queue string) filter.Filter {
+	return filter.Filter{Status: job.StatusDeadLetter, Queue: queue}
+}
+
+// handed selects the jobs that were replayed and have not come back.
+func (s Source) handed() filter.Filter {
+	return filter.Filter{Status: job.Status(job.Pending), Source: s.Name}
+}
