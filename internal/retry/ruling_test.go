@@ -86,8 +86,8 @@ func TestPolicyDecide_RuleSetsTheDelayUnderTheCap(t *testing.T) {
 	}
 }
 
-// No reason is on the list that no failure leads to. "manual" is a person's
-// word, and no failure's.
+// No reason is on the list that no failure leads to. "manual" is a person's word, and
+// "gone_at_source" is said of other systems' jobs: neither is a failure's.
 func TestReasons_AreReachable(t *testing.T) {
 	no := false
 	failures := []retry.Failure{
@@ -103,7 +103,7 @@ func TestReasons_AreReachable(t *testing.T) {
 		failures = append(failures, retry.Failure{Attempt: 1, Answer: retry.Answer{Poison: reason}})
 	}
 	p := with(func(p *retry.Policy) { p.NonRetryable = []string{"auth.*"} })
-	reached := []retry.Reason{retry.Manual}
+	reached := []retry.Reason{retry.Manual, retry.GoneAtSource}
 	for _, f := range failures {
 		reached = append(reached, p.Decide(f, noRandom(t)).Reason)
 	}

@@ -18,6 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/internal/webhook"
 	"redrive/internal/wire"
 )
@@ -100,6 +101,7 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	var want Change
 	if web.IsForm(c) {
 		run, err = ReadRun(c)
+		want.Fresh = c.FormValue("mode") == string(source.Fresh)
 	} else {
 		run, want, err = readChange(c)
 	}
@@ -246,11 +248,12 @@ type Change struct {
 	Priority *int
 	RunAt    time.Time
 	Patch    retry.Patch
+	Fresh    bool // at a source: its attempts count from zero
 }
 
 // empty reports whether the next run should be like the last one.
 func (w Change) empty() bool {
-	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{})
+	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{}) && !w.Fresh
 }
 
 // readChange reads the body of a replay: the run that the caller looked at, and
@@ -277,6 +280,7 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 		"run_at": moment(&when.runAt),
 		"delay":  wait(&when.delay),
 		"policy": policy(&w.Patch),
+		"mode":   mode(&w.Fresh),
 	}.read("", data)
 	if err == nil {
 		err = checkRun(run)
@@ -298,7 +302,7 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 			wrong = append(wrong, err)
 		}
 	}
-	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority}
+	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Fresh: w.Fresh}
 	var err error
 	if w.Payload != nil {
 		e.Body, e.Paths, err = a.View.Rewrite(original, w.Payload)
@@ -313,6 +317,20 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 	}
 	note(a.editPolicy(&e, original, w.Patch))
 	return e, wrong
+}
+
+// mode reads how a replay at a source counts attempts.
+func mode(fresh *bool) func(path string, raw json.RawMessage) error {
+	return func(path string, raw json.RawMessage) error {
+		var m source.Mode
+		if err := value(&m, aString)(path, raw); err != nil {
+			return err
+		}
+		if *fresh = m == source.Fresh; !*fresh && m != source.Once {
+			return invalid.Errorf(path, "%q is unknown; use once or fresh", clip.Text(string(m), 64))
+		}
+		return nil
+	}
 }
 
 // checkKnown refuses a queue that nobody uses: no worker would ever take the

@@ -47,7 +47,7 @@ func sourceAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.State == job.Pending && newestAct(v) != nil && newestAct(v).State == source.Unknown:
-			templ_7745c5c3_Err = answers(v, "Nobody can tell whether "+v.Job.Source()+" took the replay", ": %v. Look there before you enqueue the job again.", newestAct(v).Why).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "It is unknown whether "+v.Job.Source()+" took the replay", ": %v. Look there before you enqueue the job again.", newestAct(v).Why).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

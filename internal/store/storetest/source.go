@@ -1,0 +1,315 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/retry"
+	"redrive/internal/source"
+)
+
+var mirroring = []func(*kit){
+	Mirror_ARecordIsADeadLetter, Mirror_TheSameRecordIsNoNews, Mirror_KnowsWhatASourceDoesNotCount, Mirror_DyingElsewhereIsTheNextRun,
+	Mirror_AThreadIsOneJob, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
+	Source_AReplayIsAskedOfIt, Source_AReplayThatFailsAgainEndsItsRun, Source_ARefusedReplayComesBack, Source_AReplayOfWhatIsGoneEndsTheJob,
+	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_AnActUnderWayLeavesTheJobAlone,
+	Source_JobsCannotBeChanged, Source_OperationsActThere,
+}
+
+// deadAt is a record that lies at a source.
+func (k *kit) deadAt(key string) source.Record {
+	return source.Record{
+		Key: key, Thread: "thread-" + key, Place: "failed", Witness: "1", Queue: "orders", Type: "charge",
+		Payload: []byte(`{"order":` + key + `}`), Error: job.ErrorInfo{Type: "Declined", Message: "card declined"}, Trace: "at charge()",
+		Attempts: 3, Limit: 3, FailedAt: k.now.Add(-time.Hour), CreatedAt: k.now.Add(-2 * time.Hour), Warnings: []string{"Mind the step."},
+	}
+}
+
+// mirror takes records over, and returns the jobs of the source, the newest first.
+func (k *kit) mirror(want int, records ...source.Record) []job.Job {
+	k.Helper()
+	n, err := k.Mirror(k.ctx, k.now, "shop", records)
+	k.check(err)
+	k.same("jobs that came or changed", n, want)
+	return k.all(filter.Filter{Source: "shop"}, 100)
+}
+
+// asked takes the acts that the source is asked for.
+func (k *kit) asked(want int) []source.Act {
+	k.Helper()
+	acts, err := k.Sources.Take(k.ctx, "shop", 100)
+	k.check(err)
+	if len(acts) != want {
+		k.Fatalf("%d acts are asked for, want %d", len(acts), want)
+	}
+	return acts
+}
+
+func (k *kit) answer(act source.Act, state source.State, why string) {
+	k.Helper()
+	k.check(k.SettleActs(k.ctx, k.now, []source.Result{{ID: act.ID, State: state, Why: why}}))
+}
+
+// Mirror_ARecordIsADeadLetter: at the time when it died, with everything that the
+// source says, and nothing of it counts as a failure of a worker of Redrive.
+func Mirror_ARecordIsADeadLetter(k *kit) {
+	r := k.deadAt("7")
+	r.History = []source.Failure{{Number: 1, At: k.now.Add(-90 * time.Minute), Error: job.ErrorInfo{Message: "first"}}}
+	j := k.mirror(1, r)[0]
+	k.same("queue, type, status", []any{j.Queue, j.Type, j.Status()}, []any{"orders@shop", "charge", job.StatusDeadLetter})
+	k.same("reason, error", []any{j.Reason, j.Error}, []any{retry.AttemptsExhausted, r.Error})
+	k.same("attempts", []int{j.Attempts, j.Policy.Limit()}, []int{3, 3})
+	k.same("times", []time.Time{j.EnqueuedAt, j.FinishedAt, j.ChangedAt}, []time.Time{r.CreatedAt, r.FailedAt, r.FailedAt})
+	d := k.detail(j.ID)
+	k.same("payload", string(d.Job.Payload), `{"order":7}`)
+	k.same("attempts that are known", []string{d.Attempts[0].Error.Message, d.Attempts[1].Error.Message, d.Attempts[1].Trace},
+		[]string{"first", "card declined", "at charge()"})
+	k.same("where it lies", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Lies, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
+	k.same("counters", k.Snapshot().Totals, job.Totals{})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+	k.same("nothing to claim", len(k.claim("orders@shop", 10)), 0)
+	k.restart()
+	k.same("dead letters after a restart", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Mirror_TheSameRecordIsNoNews.
+func Mirror_TheSameRecordIsNoNews(k *kit) {
+	r := k.deadAt("7")
+	k.mirror(1, r)
+	k.mirror(0, r)
+	news, err := k.Sources.News(k.ctx, "shop", []source.Record{r, k.deadAt("8")})
+	k.check(err)
+	k.same("news", []any{len(news), news[0].Key}, []any{1, "8"})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Mirror_KnowsWhatASourceDoesNotCount: attempts are zero, and times that are missing or
+// to come are now.
+func Mirror_KnowsWhatASourceDoesNotCount(k *kit) {
+	r := source.Record{Key: "k", FailedAt: k.now.Add(time.Hour), Type: "t\x00\xff"}
+	j := k.mirror(1, r)[0]
+	k.same("queue and type", []string{j.Queue, j.Type}, []string{"default@shop", "t\uFFFD\uFFFD"})
+	k.same("attempts", j.Attempts, 0)
+	k.same("when it failed", j.ChangedAt, k.now)
+}
+
+// Mirror_DyingElsewhereIsTheNextRun: somebody replayed it elsewhere, and it died again.
+func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
+	r := k.deadAt("7")
+	k.mirror(1, r)
+	k.pass(time.Minute)
+	r.Witness, r.FailedAt, r.Error.Message = "2", k.now, "no answer"
+	j := k.mirror(1, r)[0]
+	k.same("run, status, error", []any{j.Run, j.Status(), j.Error.Message}, []any{2, job.StatusDeadLetter, "no answer"})
+	d := k.detail(j.ID)
+	k.same("who replayed it", []any{len(d.Replays), d.Replays[0].By}, []any{1, "the source shop"})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Mirror_AThreadIsOneJob: a record with another key and the same thread is the next run
+// of the job.
+func Mirror_AThreadIsOneJob(k *kit) {
+	r := k.deadAt("7")
+	first := k.mirror(1, r)[0]
+	k.pass(time.Minute)
+	r.Key, r.Witness, r.FailedAt = "19", "19", k.now
+	all := k.mirror(1, r)
+	k.same("jobs", []any{len(all), all[0].ID, all[0].Run}, []any{1, first.ID, 2})
+}
+
+// Mirror_WhatVanishedIsGoneUntilItLiesThereAgain.
+func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	k.pass(time.Minute)
+	lying, err := k.Sources.Lies(k.ctx, "shop", k.now, 0, 10)
+	k.check(err)
+	k.same("what lies there", []any{len(lying), lying[0].Key}, []any{1, "7"})
+	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	k.check(err)
+	k.same("gone", []any{n, k.job(j.ID).Status(), k.job(j.ID).Reason}, []any{1, job.Status(job.Discarded), retry.GoneAtSource})
+	n, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	k.check(err)
+	k.same("gone again", n, 0)
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.conflict(err)
+	k.pass(time.Minute)
+	k.mirror(1, r)
+	k.same("there again", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 2})
+}
+
+// Mirror_IsListedBySource: among the jobs of others, and its letters and counts alone.
+func Mirror_IsListedBySource(k *kit) {
+	k.dead(simple())
+	k.mirror(2, k.deadAt("1"), k.deadAt("2"))
+	_, err := k.Mirror(k.ctx, k.now, "mail", []source.Record{k.deadAt("1")})
+	k.check(err)
+	f := filter.Filter{Status: job.StatusDeadLetter, Source: "shop"}
+	k.same("letters", len(k.letters(f, 10)), 2)
+	k.same("letters of all", len(k.letters(filter.Filter{Status: job.StatusDeadLetter}, 10)), 4)
+	t, complete, err := k.Counters.Known(k.ctx, f)
+	k.check(err)
+	k.same("counted", []any{t.Total, complete, len(t.Facets.Queues)}, []any{int64(2), true, 1})
+}
+
+// Source_AReplayIsAskedOfIt: the job is pending in its next run, and the act names what
+// the person saw.
+func Source_AReplayIsAskedOfIt(k *kit) {
+	j := k.mirror(1, k.deadAt("7"))[0]
+	k.pass(time.Minute)
+	to, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, job.Edit{Fresh: true}, eve)
+	k.check(err)
+	k.same("the job", []any{to.State, to.Run}, []any{job.Pending, 2})
+	act := k.asked(1)[0]
+	k.same("the act", []any{act.Kind, act.Mode, act.Key, act.Witness, act.JobID, act.Run, act.By},
+		[]any{source.Replay, source.Fresh, "7", "1", j.ID, 2, eve.Name})
+	k.asked(0)
+	begun, err := k.Sources.Begun(k.ctx, "shop", 10)
+	k.check(err)
+	k.same("begun", len(begun), 1)
+	k.answer(act, source.Done, "")
+	k.same("the job", k.job(j.ID).State, job.Pending)
+	k.same("it lies there", k.detail(j.ID).Mirrored.Lies, false)
+	k.same("replayed", k.Snapshot().Totals, job.Totals{Replayed: 1})
+	_, err = k.Cancel(k.ctx, k.now, j.ID, 2, eve)
+	k.conflict(err)
+}
+
+// Source_AReplayThatFailsAgainEndsItsRun.
+func Source_AReplayThatFailsAgainEndsItsRun(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Done, "")
+	k.pass(time.Minute)
+	r.Witness, r.FailedAt = "2", k.now
+	k.mirror(1, r)
+	got := k.job(j.ID)
+	k.same("the job", []any{got.Status(), got.Run, got.ChangedAt}, []any{job.StatusDeadLetter, 2, k.now})
+	k.same("failed attempts of Redrive's own", k.Snapshot().Totals.Failed, int64(0))
+}
+
+// Source_ARefusedReplayComesBack: to the dead letters, in the run that it began, with
+// the error of the run before and what the source said.
+func Source_ARefusedReplayComesBack(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	k.pass(time.Minute)
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Refused, "no rights")
+	got := k.detail(j.ID)
+	k.same("the job", []any{got.Job.Status(), got.Job.Run, got.Job.Error, got.Job.Attempts}, []any{job.StatusDeadLetter, 2, r.Error, 3})
+	k.same("its group", got.Job.Group, j.Group)
+	k.same("why", got.Letters[1].Problem, "no rights")
+	k.same("it lies there", got.Mirrored.Lies, true)
+	k.mirror(0, r)
+}
+
+// Source_AReplayOfWhatIsGoneEndsTheJob.
+func Source_AReplayOfWhatIsGoneEndsTheJob(k *kit) {
+	j := k.mirror(1, k.deadAt("7"))[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Gone, "")
+	got := k.job(j.ID)
+	k.same("the job", []any{got.Status(), got.Reason, got.Run}, []any{job.Status(job.Discarded), retry.GoneAtSource, 2})
+}
+
+// Source_ADiscardIsAskedOfIt: the job is in the trash, from which nobody can restore it.
+func Source_ADiscardIsAskedOfIt(k *kit) {
+	j := k.mirror(1, k.deadAt("7"))[0]
+	_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	act := k.asked(1)[0]
+	k.same("the act", []any{act.Kind, act.Key}, []any{source.Discard, "7"})
+	k.answer(act, source.Done, "")
+	k.same("the job", k.job(j.ID).Status(), job.StatusTrashed)
+	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
+	k.conflict(err)
+}
+
+// Source_ARefusedDiscardComesBack.
+func Source_ARefusedDiscardComesBack(k *kit) {
+	j := k.job(k.mirror(1, k.deadAt("7"))[0].ID)
+	_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Refused, "no rights")
+	k.same("the job", k.job(j.ID), j)
+}
+
+// Source_AnActEndsOnce: a second answer changes nothing.
+func Source_AnActEndsOnce(k *kit) {
+	j := k.mirror(1, k.deadAt("7"))[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	act := k.asked(1)[0]
+	k.answer(act, source.Done, "")
+	k.answer(act, source.Gone, "")
+	k.same("the job", k.job(j.ID).State, job.Pending)
+	acts, err := k.Sources.Acts(k.ctx, "shop", 10)
+	k.check(err)
+	k.same("the ledger", []any{len(acts), acts[0].State}, []any{1, source.Done})
+}
+
+// Source_AnActUnderWayLeavesTheJobAlone: what is read of its record meanwhile changes
+// nothing, and it does not vanish. An act that had begun can be asked for again.
+func Source_AnActUnderWayLeavesTheJobAlone(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	act := k.asked(1)[0]
+	r.Witness = "2"
+	k.mirror(0, r)
+	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+	k.check(err)
+	k.same("vanished", n, 0)
+	k.restart()
+	k.check(k.Sources.Reopen(k.ctx, []int64{act.ID}))
+	k.answer(k.asked(1)[0], source.Changed, "it has died again since")
+	k.mirror(1, r)
+	k.same("the job", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 3})
+}
+
+// Source_JobsCannotBeChanged: a job of a source is replayed as it is, and not moved.
+func Source_JobsCannotBeChanged(k *kit) {
+	j := k.job(k.mirror(1, k.deadAt("7"))[0].ID)
+	for i, edit := range []job.Edit{{Queue: "other"}, {RunAt: k.now.Add(time.Hour)}, {Priority: new(int)}} {
+		if i == 2 {
+			*edit.Priority = 5
+		}
+		_, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, edit, eve)
+		k.conflict(err)
+	}
+	k.same("the job", k.job(j.ID), j)
+	k.asked(0)
+}
+
+// Source_OperationsActThere: an operation asks for each item, and its meter counts how
+// the runs ended.
+func Source_OperationsActThere(k *kit) {
+	var records []source.Record
+	for i := range 5 {
+		records = append(records, k.deadAt(fmt.Sprint(i)))
+	}
+	k.mirror(5, records...)
+	k.pass(time.Minute)
+	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
+	k.run(o.ID, operation.Pace{})
+	k.same("done", k.workAll(o.ID).Done, int64(5))
+	for i, act := range k.asked(5) {
+		k.same("the operation", act.Bulk, o.ID)
+		k.answer(act, []source.State{source.Done, source.Gone, source.Done, source.Done, source.Done}[i], "")
+	}
+	k.pass(time.Minute)
+	again := k.deadAt("0")
+	again.Witness, again.FailedAt = "2", k.now
+	k.mirror(1, again)
+	got := k.operation(o.ID)
+	k.same("how the runs ended", []int64{got.Succeeded, got.Relapsed, got.Dropped}, []int64{0, 1, 1})
+}
