@@ -179,8 +179,11 @@ func (j Job) Source() string { return SourceOf(j.Queue) }
 
 // SourceOf names the source whose queue this is; empty for a queue of one's own.
 func SourceOf(queue string) string {
-	_, source, _ := strings.Cut(queue, "@")
-	return source
+	at := strings.IndexByte(queue, '@')
+	if at <= 0 {
+		return ""
+	}
+	return queue[at+1:]
 }
 
 // Replayable reports whether the current run can be followed by another one. A job of

@@ -294,6 +294,7 @@ func pages() map[string]page {
 	failureStates(all)
 	accessStates(all)
 	operationStates(all)
+	sourceStates(all)
 	return all
 }
 

@@ -194,8 +194,6 @@ func jobPages() map[string]jobpage.View {
 func waitingPages() map[string]jobpage.View {
 	scheduled := ago(time.Hour)
 	scheduled.Job.State, scheduled.Job.RunAt = job.Scheduled, now.Add(2*time.Hour)
-	pending := ago(time.Hour)
-	pending.Job.State = job.Pending
 	held := ago(time.Minute)
 	held.Job.Held = true
 	released := ago(2 * time.Minute).starts("w-eu-1")
@@ -211,7 +209,6 @@ func waitingPages() map[string]jobpage.View {
 		"job-retryable": captured().page(func(v *jobpage.View) { v.Group = groupsByNumber()[1] }),
 		"job-scheduled": scheduled.page(),
 		"job-shortage":  short.page(),
-		"job-pending":   pending.page(),
 		"job-available": ago(6 * time.Second).page(),
 		"job-held":      held.page(),
 		"job-paused": ago(6 * time.Second).page(func(v *jobpage.View) {

@@ -92,7 +92,6 @@ func TestJob_SaysWhatComesNext(t *testing.T) {
 		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:28. But not now: no handler is configured for payments.capture; name one under handlers in the configuration and start again.",
 		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17: it starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:25.",
 		"job-scheduled":       "Attempt 1 of 5 starts in 2 h, at 16:02:11. It was enqueued to run not before then. If all 5 fail, it is dead-lettered at about 16:03:26.",
-		"job-pending":         "It waits for an external signal since 13:02:11. No time is set: until the signal comes, nothing runs. Cancel it if the signal will not come.",
 		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:05.",
 		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture; name one under handlers in the configuration and start again. It waits since 14:01:11, and keeps waiting: nothing is lost.",
 		"job-paused":          "Attempt 1 of 5 does not start: queue payments is paused by ana since 13:50:00. It waits since 14:02:05, and keeps waiting: nothing is lost.",

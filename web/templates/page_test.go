@@ -172,7 +172,7 @@ func TestJobs_OffersWhatApplies(t *testing.T) {
 		state := text(cell(row, "state"))
 		for name, states := range map[string][]string{
 			"replay":  {"dead letter", "refused", "discarded", "cancelled"},
-			"discard": {"dead letter", "refused", "retryable", "scheduled", "available", "pending", "no handler"},
+			"discard": {"dead letter", "refused", "retryable", "scheduled", "available", "no handler"},
 		} {
 			if got, want := offers(row, name), slices.Contains(states, state); got != want {
 				t.Errorf("a job that is %s: %s button shown %v, want %v", state, name, got, want)

@@ -203,7 +203,7 @@ func checkLocal(t *testing.T, link, where string) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	switch first {
-	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "retention", "audit", "audit.csv", "audit.ndjson", "access", "login", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson", "failures.csv", "failures.ndjson":
+	case "", "jobs", "queues", "dead-letters", "failures", "operations", "trash", "workers", "sources", "retention", "audit", "audit.csv", "audit.ndjson", "access", "login", "logout", "policies", "api", "demo", "static", "export.csv", "export.ndjson", "failures.csv", "failures.ndjson":
 	default:
 		t.Errorf("%s: %q leads to a page that does not exist", where, link)
 	}

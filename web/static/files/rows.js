@@ -8,7 +8,7 @@ const svg = "http://www.w3.org/2000/svg";
 const ended = ["discarded", "dead_letter", "dlq_failed"];
 const applies = {
   replay: [...ended, "cancelled"], // a job that waits for a retry runs again automatically
-  discard: ["dead_letter", "dlq_failed", "retryable", "scheduled", "available", "pending", "held"],
+  discard: ["dead_letter", "dlq_failed", "retryable", "scheduled", "available", "held"],
 };
 
 /** Everything on the page that shows a job. */

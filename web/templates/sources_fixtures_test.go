@@ -1,0 +1,107 @@
+package templates_test
+
+import (
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/source"
+	presets "redrive/internal/source/preset"
+	"redrive/web/templates/jobpage"
+	"redrive/web/templates/sourcepage"
+)
+
+// shop is a source that fares well.
+func shop() source.Health {
+	p := presets.All()["river"]
+	return source.Health{
+		Name: "shop", Preset: p.Name, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 5 * time.Second,
+		Report: source.Report{Version: "7"}, Ready: true, Reading: 1204, Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond,
+	}
+}
+
+// legacy is one that does not answer, and may only be read.
+func legacy() source.Health {
+	p := presets.All()["laravel"]
+	return source.Health{
+		Name: "legacy", Preset: p.Name, Profile: p.Profile, Every: 5 * time.Second, Ready: true, Polled: now.Add(-12 * time.Minute),
+		Problem: "connect: dial tcp 10.1.2.3:5432: connection refused", Since: now.Add(-11 * time.Minute),
+	}
+}
+
+func sourceStates(all map[string]page) {
+	queues := []filter.NameCount{{Name: "orders@shop", Count: 1180}, {Name: "mail@shop", Count: 24}}
+	first := legacy()
+	first.Problem, first.Ready, first.Polled, first.Reading, first.Name = "", false, time.Time{}, 48_500, "fresh"
+	f := frame("sources", "Sources")
+	all["sources-none"] = sourcepage.List{Frame: f}
+	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
+		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Handed: 12},
+	}}
+	act := func(n int64, kind source.Kind, state source.State, why string) source.Act {
+		a := source.Act{ID: n, Kind: kind, State: state, JobID: id(int(n)), Run: 2, AskedAt: now.Add(-time.Duration(n) * time.Minute), By: "ana", Why: why}
+		a.Type, a.Queue = "charge", "orders@shop"
+		return a
+	}
+	all["source"] = sourcepage.View{
+		Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: shop(), Queues: queues, Handed: 12},
+		Acts: []source.Act{
+			act(9, source.Replay, source.Unknown, "the process ended while the source was told, and the record lies there no more"),
+			act(1, source.Replay, source.Begun, ""), act(2, source.Replay, source.Done, ""), act(3, source.Discard, source.Done, ""),
+			act(4, source.Replay, source.Gone, ""), act(5, source.Replay, source.Changed, "it has died again since"),
+			act(6, source.Replay, source.Replaced, "duplicate key value violates unique constraint"), act(7, source.Discard, source.Refused, "permission denied for table river_job"),
+		},
+	}
+	all["source-away"] = sourcepage.View{Frame: frame("sources", "legacy"), Source: sourcepage.Source{Health: legacy()}}
+	all["source-first"] = sourcepage.View{Frame: frame("sources", "fresh"), Source: sourcepage.Source{Health: first}}
+	for name, v := range sourceJobs() {
+		all[name] = v
+	}
+}
+
+// sourceJobs are jobs that were mirrored.
+func sourceJobs() map[string]jobpage.View {
+	died := func(change func(*jobpage.View)) jobpage.View {
+		l := newLife(now.Add(-2 * time.Hour))
+		j := &l.Job
+		j.Queue, j.Type, j.State, j.Letter, j.Reason = "orders@shop", "charge", job.Discarded, job.LetterStored, retry.AttemptsExhausted
+		j.Error, j.Attempts, j.Execution = job.ErrorInfo{Type: "Declined", Message: "card declined: 51"}, 3, 1
+		j.Policy.MaxAttempts, j.Key, j.Priority = 3, "", 0
+		j.ChangedAt, j.FinishedAt = now.Add(-time.Hour), now.Add(-time.Hour)
+		l.Attempts = []job.Attempt{{
+			Run: 1, Number: 3, Execution: 1, StartedAt: j.ChangedAt, FinishedAt: j.ChangedAt, Outcome: job.Failed, Error: j.Error,
+			Trace: "at charge()\nat main()", Action: retry.DeadLetter, DecidedBy: "source",
+		}}
+		l.Letters = []job.DeadLetter{{Run: 1, Reason: j.Reason, Error: j.Error.Message, FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: 3}}
+		l.Mirrored = &source.Mirrored{
+			Record: source.Record{Place: "river_job", Key: "41", Warnings: []string{"A newer job with the same key exists."}}, Lies: true, SeenAt: now.Add(-50 * time.Minute),
+		}
+		v := l.page(func(v *jobpage.View) { v.Origin = new(source.Health); *v.Origin = shop() })
+		change(&v)
+		return v
+	}
+	replayed := func(state source.State) func(*jobpage.View) {
+		return func(v *jobpage.View) {
+			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Pending, job.NoLetter, "", 0
+			v.Job.Error, v.Job.ChangedAt, v.Job.FinishedAt = job.ErrorInfo{}, now.Add(-time.Minute), time.Time{}
+			v.Mirrored.Lies = state == source.Begun
+			v.Mirrored.Acts = []source.Act{{Kind: source.Replay, State: state, AskedAt: now.Add(-time.Minute), Why: "the process ended"}}
+		}
+	}
+	return map[string]jobpage.View{
+		"job-source":           died(func(*jobpage.View) {}),
+		"job-source-asked":     died(replayed(source.Begun)),
+		"job-source-handed":    died(replayed(source.Done)),
+		"job-source-unknown":   died(replayed(source.Unknown)),
+		"job-source-detached":  died(func(v *jobpage.View) { v.Origin = nil }),
+		"job-source-read-only": died(func(v *jobpage.View) { *v.Origin = legacy() }),
+		"job-source-gone": died(func(v *jobpage.View) {
+			v.Job.Letter, v.Job.Reason, v.Mirrored.Lies = job.NoLetter, retry.GoneAtSource, false
+		}),
+		"job-source-refused": died(func(v *jobpage.View) {
+			v.Job.Run = 2
+			v.Letters = append(v.Letters, job.DeadLetter{Run: 2, Problem: "permission denied for table river_job", FailedAt: v.Job.ChangedAt})
+		}),
+	}
+}
