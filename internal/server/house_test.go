@@ -18,6 +18,7 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
@@ -93,6 +94,7 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 			Stuck:   func() []job.Stuck { return nil },
 			Pause:   func(bool) {},
 			Notify:  func() {},
+			Sources: func() []source.Health { return nil },
 			Reload: func(context.Context) (changed, restart []string, err error) {
 				return []string{"handlers"}, []string{"hosts"}, nil
 			},

@@ -193,6 +193,10 @@ func newCollector(s *web.Site) *collector {
 	// These are gauges: they fall as letters are replayed, discarded and pruned, and
 	// as failures become searchable.
 	add("redrive_dead_letters", "Dead letters that are neither replayed nor discarded, by reason.", "reason")
+	add("redrive_source_dead_letters", "Dead letters that lie at a source, as Redrive last saw it.", "source")
+	add("redrive_source_up", "1 while the last look at a source succeeded.", "source")
+	add("redrive_source_polled_timestamp_seconds", "When a source was looked at last.", "source")
+	add("redrive_source_acts_total", "Acts on a source, by kind and by how they ended.", "source", "kind", "state")
 	add("redrive_dead_letters_refused", "Jobs whose dead letter was refused and that need attention.")
 	add("redrive_dead_letter_queue_letters", "Dead letters in the dead-letter queue.")
 	add("redrive_dead_letter_queue_limit_letters", "Number of dead letters above which the oldest are removed; 0 means no limit.")
@@ -236,6 +240,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		s.gauge("redrive_retention_kept_jobs", float64(o.Kept), string(o.Kind))
 		s.gauge("redrive_retention_removed_within_day_jobs", float64(o.Soon), string(o.Kind))
 	}
+	s.sources(ctx)
 	s.gauge("redrive_dead_letters_refused", float64(c.View.Snapshot().Depths[job.StatusDLQFailed]))
 	ready := 0.
 	if c.Engine.Ready() == nil {
@@ -265,6 +270,30 @@ func read[T any](s collection, name string, use func(T)) func(T, error) {
 func (s collection) gauge(name string, value float64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(s.descs[name], prometheus.GaugeValue, value, labels...)
 }
+
+// sources reports how the attached sources fare.
+func (s collection) sources(ctx context.Context) {
+	for _, h := range s.Engine.Sources() {
+		up := 0.
+		if h.Problem == "" && !h.Polled.IsZero() {
+			up = 1
+		}
+		s.gauge("redrive_source_up", up, h.Name)
+		if !h.Polled.IsZero() {
+			s.gauge("redrive_source_polled_timestamp_seconds", float64(h.Polled.UnixMilli())/1000, h.Name)
+		}
+		for end, n := range h.Acts {
+			s.out <- prometheus.MustNewConstMetric(s.descs["redrive_source_acts_total"], prometheus.CounterValue, float64(n),
+				h.Name, string(end.Kind), string(end.State))
+		}
+		read(s, "redrive_source_dead_letters", func(t filter.Tally) {
+			s.gauge("redrive_source_dead_letters", float64(t.Total), h.Name)
+		})(tally(s.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: h.Name})))
+	}
+}
+
+// tally leaves out whether a tally has a total, which one of dead letters always has.
+func tally(t filter.Tally, _ bool, err error) (filter.Tally, error) { return t, err }
 
 // shortages reports what had run out, also what never has.
 func (s collection) shortages() {

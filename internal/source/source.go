@@ -135,6 +135,12 @@ type Act struct {
 	Why     string // what the source answered, when it did not do it
 }
 
+// End is how an act of a kind can end.
+type End struct {
+	Kind  Kind
+	State State
+}
+
 // Result is how an act ended.
 type Result struct {
 	ID    int64
@@ -173,8 +179,9 @@ type Health struct {
 	Reading int       // records that the reading under way has met
 	Polled  time.Time // when it was looked at last; zero: never
 	Took    time.Duration
-	Problem string    // why the last look failed; empty: it did not
-	Since   time.Time // since when looks fail
+	Problem string        // why the last look failed; empty: it did not
+	Since   time.Time     // since when looks fail
+	Acts    map[End]int64 // that ended since the start of the program
 }
 
 // Allows reports whether an act is allowed.

@@ -103,7 +103,8 @@ func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
 	for _, a := range all {
 		s.all[a.Name] = &attached{
 			Attached: a, hide: hide, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
-			health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Preset.Profile, Allow: a.Allow, Every: a.Every},
+			health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Preset.Profile, Allow: a.Allow, Every: a.Every,
+				Acts: map[source.End]int64{}},
 		}
 	}
 	s.names = slices.Sorted(maps.Keys(s.all))
@@ -133,8 +134,10 @@ func (s *Sources) Health() []source.Health {
 	for _, name := range s.names {
 		a := s.all[name]
 		a.mu.Lock()
-		all = append(all, a.health)
+		h := a.health
+		h.Acts = maps.Clone(h.Acts)
 		a.mu.Unlock()
+		all = append(all, h)
 	}
 	return all
 }
@@ -316,7 +319,7 @@ func (a *attached) lookUp(ctx context.Context) error {
 			}
 			ended = append(ended, r)
 		}
-		if err := a.store.SettleActs(ctx, time.Now(), ended); err != nil {
+		if err := a.settle(ctx, acts, ended); err != nil {
 			return err
 		}
 		if err := a.ledger.Reopen(ctx, again); err != nil {
@@ -346,13 +349,33 @@ func (a *attached) act(ctx context.Context) error {
 		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		results, err := a.origin.Act(telling, acts)
 		cancel()
-		if settled := a.store.SettleActs(context.WithoutCancel(ctx), time.Now(), results); settled != nil || err != nil {
+		if settled := a.settle(context.WithoutCancel(ctx), acts, results); settled != nil || err != nil {
 			a.settled = false // the others have begun, and nobody knows more
 			if err == nil {
 				err = settled
 			}
 			return err
 		}
+	}
+	return nil
+}
+
+// settle writes down how acts ended, and counts them.
+func (a *attached) settle(ctx context.Context, acts []source.Act, results []source.Result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	if err := a.store.SettleActs(ctx, time.Now(), results); err != nil {
+		return err
+	}
+	kinds := map[int64]source.Kind{}
+	for _, act := range acts {
+		kinds[act.ID] = act.Kind
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range results {
+		a.health.Acts[source.End{Kind: kinds[r.ID], State: r.State}]++
 	}
 	return nil
 }
