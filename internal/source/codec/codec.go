@@ -39,6 +39,8 @@ var codecs = map[string]Codec{
 	"laravel": {readLaravel, cleanLaravel},
 	"babel":   {readBabel, cleanBabel},
 	"yii2":    {readYii, asItIs},
+
+	"sidekiq": {readSidekiq, cleanSidekiq},
 }
 
 func asItIs(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) { return raw, nil }
