@@ -40,6 +40,7 @@ var codecs = map[string]Codec{
 	"babel":   {readBabel, cleanBabel},
 	"yii2":    {readYii, asItIs},
 
+	"asynq":   {readAsynq, cleanAsynq},
 	"sidekiq": {readSidekiq, cleanSidekiq},
 }
 

@@ -30,7 +30,8 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 	}
 	r.Sees = append(r.Sees, "Redis "+version+map[bool]string{true: ", a Cluster"}[o.cluster])
 	if policy := facts["maxmemory_policy"]; policy != "noeviction" && policy != "" {
-		r.Warnings = append(r.Warnings, "Redis is set to maxmemory-policy "+policy+": when its memory is full it removes keys, and jobs with them.")
+		r.Warnings = append(r.Warnings,
+			"Redis is set to maxmemory-policy "+policy+": when its memory is full it removes keys, and jobs with them.")
 	}
 	if err := o.expect(ctx, &r); err != nil {
 		return r, err
@@ -65,11 +66,13 @@ func (o *Origin) expect(ctx context.Context, r *source.Report) error {
 		case kind == "none":
 			absent++
 		case kind != want:
-			return fmt.Errorf("this is not %s, or it has another prefix: expected the key %s to be a %s, and found a %s", o.preset.Title, key, want, kind)
+			return fmt.Errorf("this is not %s, or it has another prefix: expected the key %s to be a %s, and found a %s",
+				o.preset.Title, key, want, kind)
 		}
 	}
 	if absent == len(keys) && absent > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("Nothing of %s lies here yet: there is no %s.", o.preset.Title, strings.Join(keys, " and no ")))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("Nothing of %s lies here yet: there is no %s.", o.preset.Title, strings.Join(keys, " and no ")))
 	}
 	return nil
 }
