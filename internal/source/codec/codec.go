@@ -40,6 +40,8 @@ var codecs = map[string]Codec{
 	"babel":   {readBabel, cleanBabel},
 	"yii2":    {readYii, asItIs},
 
+	"frame":   {readFrame, cleanFrame},    // babel, for consumers that know frames
+	"unframe": {readFrame, cleanUnframed}, // and for those that do not
 	"asynq":   {readAsynq, cleanAsynq},
 	"sidekiq": {readSidekiq, cleanSidekiq},
 }

@@ -290,7 +290,9 @@ func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]code
 		}
 		for _, entry := range entries[i].Val() {
 			for name, value := range entry.Values {
-				all[i][name] = fmt.Sprint(value)
+				if _, known := all[i][name]; !known {
+					all[i][name] = fmt.Sprint(value)
+				}
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func Dump(t *testing.T, c *redis.Client, keys ...string) (text string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var value any
+		value := any("")
 		switch kind {
 		case "list":
 			value, err = c.LRange(t.Context(), key, 0, -1).Result()
