@@ -25,7 +25,7 @@ local %s = unpack(KEYS)
 
 // check refuses, before the first write, what the user may not do: Redis does not take
 // back what a script has done when it ends in an error. Redis before 7 cannot tell.
-const check = `if redis.acl_check_cmd and not redis.acl_check_cmd('%[1]s', %[2]s, '0', '0') then
+const check = `if redis.acl_check_cmd and not redis.acl_check_cmd('%[1]s', %[2]s) then
   return redis.error_reply('NOPERM the user may not run %[1]s on ' .. %[2]s)
 end
 `

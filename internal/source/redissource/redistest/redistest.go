@@ -31,9 +31,8 @@ func Start(t *testing.T, options ...string) *redis.Client {
 		t.Skip("redis-server is missing: sudo apt-get install redis-server")
 	}
 	port := freePort(t)
-	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--loglevel", "warning"}
+	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--logfile", "log"}
 	server := exec.Command(program, append(args, options...)...)
-	server.Stdout, server.Stderr = os.Stderr, os.Stderr
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
