@@ -166,9 +166,15 @@ func cleanAsynq(raw []byte, mode source.Mode, now time.Time) ([]byte, error) {
 	if !ok || len(all) == 0 {
 		return nil, errors.New("the record is not a task of asynq that can be read exactly")
 	}
+	deadline := int64(0) // the last one counts, as everywhere in protobuf
+	for _, f := range all {
+		if f.name == taskDeadline {
+			deadline = int64(f.number)
+		}
+	}
 	clean := slices.Clone(raw)
 	for _, f := range slices.Backward(all) {
-		if f.name == taskRetried && mode == source.Fresh || f.name == taskDeadline && passed(int64(f.number), now) {
+		if f.name == taskRetried && mode == source.Fresh || f.name == taskDeadline && passed(deadline, now) {
 			clean = slices.Delete(clean, f.from, f.to)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/envelope"
+	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/source"
 )
@@ -35,12 +36,15 @@ func readFrame(r *source.Record) {
 	}
 	r.Raw = inner
 	readBabel(r)
+	if rawjson.Kind(r.Meta) != '{' || len(r.Meta) > job.MaxMeta {
+		r.Meta = nil
+	}
 	if isObject(inner) {
 		warnBabel(r)
 	}
 	r.Raw = raw
-	if len(bytes.TrimSpace(headers)) > len("{}") {
-		if rawjson.Kind(r.Meta) != '{' {
+	if size := len(bytes.TrimSpace(headers)); size > len("{}") && len(r.Meta)+size+len(`{,"headers":}`) < job.MaxMeta {
+		if r.Meta == nil {
 			r.Meta = []byte("{}")
 		}
 		r.Meta = appended(r.Meta, "headers", headers)
