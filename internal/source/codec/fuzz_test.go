@@ -156,7 +156,7 @@ func FuzzAsynq(f *testing.F) {
 		if (once == nil) != (fresh == nil) {
 			t.Fatal("only one mode can be made")
 		}
-		if once == nil || len(once) == 0 || len(fresh) == 0 {
+		if len(once) == 0 || len(fresh) == 0 {
 			return
 		}
 		if len(r.Warnings) == 0 && !bytes.Equal(once, raw) {
