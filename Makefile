@@ -52,7 +52,7 @@ test-long: ## Run all other tests: every variant, every seed, the peers of bench
 # "context deadline exceeded", because an input is still running when the time is up.
 FUZZTIME = 250000x
 
-fuzz: ## Feed the decoders of envelopes, durations, policies and filters with garbage
+fuzz: ## Feed the decoders of envelopes, durations, policies, filters and foreign records with garbage
 	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/envelope
 	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/wire
 	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
@@ -60,6 +60,11 @@ fuzz: ## Feed the decoders of envelopes, durations, policies and filters with ga
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
 	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzOutput$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzSidekiq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
+	go test -run '^$$' -fuzz '^FuzzAsynq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
+	go test -run '^$$' -fuzz '^FuzzFrame$$' -fuzztime $(FUZZTIME) ./internal/source/codec
+	go test -run '^$$' -fuzz '^FuzzBullMQ$$' -fuzztime $(FUZZTIME) ./internal/source/codec
+	go test -run '^$$' -fuzz '^FuzzRQ$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 
 MINUTES = 30
 

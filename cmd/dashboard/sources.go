@@ -7,6 +7,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/source"
 	"redrive/internal/source/attach"
+	"redrive/internal/source/redissource"
 	"redrive/internal/source/sqlsource"
 )
 
@@ -26,6 +27,8 @@ func (a *app) attachSources() {
 // openSource connects with a source, by the family of its preset.
 func openSource(ctx context.Context, s config.Source) (source.Origin, error) {
 	switch s.Preset.Family {
+	case "redis":
+		return redissource.Open(ctx, s.URL.Reveal(), s.Preset, s.Settings)
 	case "sql":
 		return sqlsource.Open(ctx, s.URL.Reveal(), s.Preset, s.Settings)
 	}

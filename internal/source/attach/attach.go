@@ -38,6 +38,7 @@ type Store interface {
 // Ledger is what people ask of sources, and what is known to lie there.
 type Ledger interface {
 	News(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
+	Twins(ctx context.Context, name string, records []source.Record) ([]sources.Lying, error)
 	Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]sources.Lying, error)
 	Take(ctx context.Context, name string, most int) ([]source.Act, error)
 	Waiting(ctx context.Context, name string) (bool, error)
@@ -437,6 +438,13 @@ func (a *attached) read(ctx context.Context, after string) (source.Page, int, er
 	}
 	for i := range news {
 		a.hideIn(&news[i])
+	}
+	twins, err := a.ledger.Twins(ctx, a.Name, news)
+	if err == nil { // one that has left was replayed elsewhere, and its job has died again
+		err = a.missed(ctx, twins)
+	}
+	if err != nil {
+		return page, 0, err
 	}
 	n, err := a.store.Mirror(ctx, time.Now(), a.Name, news)
 	return page, n, err

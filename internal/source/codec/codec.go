@@ -39,6 +39,11 @@ var codecs = map[string]Codec{
 	"laravel": {readLaravel, cleanLaravel},
 	"babel":   {readBabel, cleanBabel},
 	"yii2":    {readYii, asItIs},
+
+	"frame":   {readFrame, cleanFrame},    // babel, for consumers that know frames
+	"unframe": {readFrame, cleanUnframed}, // and for those that do not
+	"asynq":   {readAsynq, cleanAsynq},
+	"sidekiq": {readSidekiq, cleanSidekiq},
 }
 
 func asItIs(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) { return raw, nil }

@@ -52,8 +52,9 @@ type Preset struct {
 	Replay  map[source.Mode][]string `yaml:"replay"`
 	Discard []string                 `yaml:"discard"`
 	Errors  map[string]source.State  `yaml:"errors"`  // what an error of the database means, by its code
-	Refused string                   `yaml:"refused"` // why an act changes no row although the record lies there unchanged
+	Refused string                   `yaml:"refused"` // why an act changes nothing although the record lies there unchanged
 
+	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Probe to Same
 }
 
 //go:embed presets/*.yaml

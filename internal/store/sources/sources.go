@@ -112,9 +112,30 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	}
 	found, err = db.All(src, threads, (*Known).fields, name, db.Rows(wanted))
 	for _, k := range found { // the newest job of a thread comes last
-		byThread[k.Thread] = k
+		if !k.Lies || k.UnderWay { // one that lies there under its own key is another record
+			byThread[k.Thread] = k
+		}
 	}
 	return byKey, byThread, err
+}
+
+// Twins are records that lie at a source, as far as it is known, with the thread of one
+// of these records under another key. Either it was replayed elsewhere and died again, or
+// the source has the job twice.
+func (b *Book) Twins(ctx context.Context, name string, records []source.Record) ([]Lying, error) {
+	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
+		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies = 1
+			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
+	var threads, keys []string
+	for _, r := range records {
+		if keys = append(keys, r.Key); r.Thread != "" {
+			threads = append(threads, r.Thread)
+		}
+	}
+	if len(threads) == 0 {
+		return nil, nil
+	}
+	return db.All(b.reader.In(ctx), query, (*Lying).fields, name, db.Rows(threads), db.Rows(keys), len(records))
 }
 
 // News are those of the records that the mirror does not know as they are.
@@ -246,14 +267,16 @@ type Lying struct {
 	source.Record
 }
 
+func (l *Lying) fields() []any {
+	return []any{&l.Seq, &l.Key, &l.Thread, &l.Place, &l.Witness, &l.Raw}
+}
+
 // Lies pages through the records of a source that lie there, as far as it is known, and
 // that were read before a time: those after a job's number, in their order.
 func (b *Book) Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]Lying, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
-	return db.All(b.reader.In(ctx), query, func(l *Lying) []any {
-		return []any{&l.Seq, &l.Key, &l.Thread, &l.Place, &l.Witness, &l.Raw}
-	}, name, after, db.Micros(before), limit)
+	return db.All(b.reader.In(ctx), query, (*Lying).fields, name, after, db.Micros(before), limit)
 }
 
 // Invariants are what holds after every commit.

@@ -1,0 +1,103 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"redrive/internal/envelope"
+	"redrive/internal/job"
+	"redrive/internal/rawjson"
+	"redrive/internal/source"
+)
+
+// unframed is the envelope in a frame, the object in which the SDKs put an envelope with
+// headers when it travels through a list of Redis.
+func unframed(raw []byte) (inner, headers []byte, framed bool) {
+	if rawjson.Kind(raw) != '{' || !json.Valid(raw) || string(member(raw, "__bq_frame")) != "1" {
+		return raw, nil, false
+	}
+	body := member(raw, "body")
+	if len(body) == 0 || body[0] != '"' {
+		return raw, nil, false
+	}
+	return []byte(rawjson.Text(body)), member(raw, "headers"), true
+}
+
+// readFrame reads an envelope of BabelQueue in its frame, or without one. What InitPHP
+// wrote beside the frame, which it does not know, is read too.
+func readFrame(r *source.Record) {
+	raw := r.Raw
+	inner, headers, framed := unframed(raw)
+	if block := member(raw, "dead_letter"); framed && block != nil && isObject(inner) && member(inner, "dead_letter") == nil {
+		inner = appended(inner, "dead_letter", block)
+	}
+	r.Raw = inner
+	readBabel(r)
+	if rawjson.Kind(r.Meta) != '{' || len(r.Meta) > job.MaxMeta {
+		r.Meta = nil
+	}
+	if isObject(inner) {
+		warnBabel(r)
+	}
+	r.Raw = raw
+	if size := len(bytes.TrimSpace(headers)); size > len("{}") && len(r.Meta)+size+len(`{,"headers":}`) < job.MaxMeta {
+		if r.Meta == nil {
+			r.Meta = []byte("{}")
+		}
+		r.Meta = appended(r.Meta, "headers", headers)
+	}
+	if r.Thread != "" { // an id is one of its queue: dead letters of two queues can have the same
+		r.Thread = r.Queue + "/" + r.Thread
+	}
+}
+
+// formal are the reasons for which a worker sets a message aside without trying it. That
+// its attempts were none is mended by a replay.
+var formal = []string{"missing_urn", "missing_meta", "unsupported_schema_version", "invalid_data", "missing_trace_id"}
+
+func warnBabel(r *source.Record) {
+	if r.CreatedAt.Unix() <= 0 { // an SDK that cannot read a message writes down 0
+		r.CreatedAt = time.Time{}
+	}
+	block := member(r.Raw, "dead_letter")
+	warn(r, block == nil, "It has no note of how it died.")
+	if from := text(block, "original_queue"); from != "" && r.Queue != "" {
+		warn(r, from != r.Queue, "Its note names the queue "+from+". A replay goes to "+r.Queue+", beside which it lies.")
+	}
+	warn(r, slices.Contains(formal, text(block, "reason")) && !lost(r.Raw),
+		"The worker set it aside for its form, and does so again unless the worker has changed.")
+	if lost(r.Raw) && member(r.Raw, "data") != nil { // without any data, this was said
+		unreadable(r, "its body was lost when it was set aside, so it cannot be replayed")
+	}
+}
+
+// lost reports whether nothing is left of a message but the note of how it died.
+func lost(raw []byte) bool {
+	data := member(raw, "data")
+	return (data == nil || string(data) == "null") && text(raw, "job") == "" && text(raw, "urn") == ""
+}
+
+// cleanFrame is the envelope for the next attempt, in its frame if it has one.
+func cleanFrame(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
+	clean, err := cleanUnframed(raw, "", time.Time{})
+	if _, _, framed := unframed(raw); err != nil || !framed {
+		return clean, err
+	}
+	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return rawjson.Encode(string(clean)), name == "body" }), nil
+}
+
+// cleanUnframed is the envelope for the next attempt, without its frame.
+func cleanUnframed(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
+	inner, _, _ := unframed(raw)
+	if rawjson.Kind(inner) == '{' && lost(inner) {
+		return nil, errors.New("the body of the message was lost when it was set aside")
+	}
+	clean, ok := envelope.Tried(inner, 0)
+	if !ok {
+		return nil, errors.New("the message is not a JSON object that can be read exactly")
+	}
+	return clean, nil
+}

@@ -1,0 +1,339 @@
+package redissource_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/redissource"
+	"redrive/internal/source/redissource/redistest"
+)
+
+// genuine are the records of each preset.
+var genuine = map[string]string{
+	"sidekiq": sidekiqFile, "asynq": asynqFile, "initphp-redis": initphpFile, "babelqueue-redis": babelFile, "bullmq": bull6File, "rq": rqFile,
+}
+
+// archive fills an archive of asynq with so many tasks.
+func (b *bench) archive(queue string, n int) {
+	b.Helper()
+	pipe := b.redis.Pipeline()
+	pipe.SAdd(b.Context(), "asynq:queues", queue)
+	for i := range n {
+		id := fmt.Sprintf("%s-%05d", queue, i)
+		pipe.ZAdd(b.Context(), "asynq:{"+queue+"}:archived", redis.Z{Score: float64(i / 10), Member: id})
+		pipe.HSet(b.Context(), "asynq:{"+queue+"}:t:"+id, "msg", "\x0a\x01t", "state", "archived")
+	}
+	_, err := pipe.Exec(b.Context())
+	b.check(err)
+}
+
+func TestScan_MeetsEveryRecordInPagesOfAnySize(t *testing.T) {
+	b := newBench(t, "asynq")
+	for queue, n := range map[string]int{"a": 1, "b": 1203, "c": 0, "d": 77, "e": 500} {
+		b.archive(queue, n)
+	}
+	for _, limit := range []int{7, 50, 500, 5000} {
+		met := map[string]bool{}
+		for _, r := range b.all(limit) {
+			met[r.Key] = true
+		}
+		if len(met) != 1203+77+500+1 {
+			t.Errorf("%d records in pages of %d", len(met), limit)
+		}
+	}
+}
+
+func TestScan_BeginsWithTheNewestOfEveryQueue(t *testing.T) {
+	b := newBench(t, "asynq")
+	b.archive("large", 1000)
+	b.archive("small", 3)
+	page, err := b.origin.Scan(t.Context(), "", 100)
+	b.check(err)
+	has := func(key string) bool {
+		return slices.ContainsFunc(page.Records, func(r source.Record) bool { return r.Key == key })
+	}
+	if !has("large/large-00999") || !has("small/small-00002") || page.Next == "" {
+		t.Errorf("%d records, next %q", len(page.Records), page.Next)
+	}
+}
+
+func TestScan_GoesOnWithANewConnection(t *testing.T) {
+	b := newBench(t, "asynq")
+	b.archive("a", 120)
+	page, err := b.origin.Scan(t.Context(), "", 100)
+	b.check(err)
+	page, err = b.open().Scan(t.Context(), page.Next, 100)
+	b.check(err)
+	rest, err := b.open().Scan(t.Context(), page.Next, 100)
+	b.check(err)
+	if len(page.Records) != 100 || len(rest.Records) != 20 || rest.Next != "" {
+		t.Errorf("%d and %d records", len(page.Records), len(rest.Records))
+	}
+}
+
+func TestScan_FindsQueuesAmongManyKeys(t *testing.T) {
+	b := newBench(t, "babelqueue-redis")
+	pipe := b.redis.Pipeline()
+	for i := range 30000 {
+		pipe.Set(t.Context(), fmt.Sprintf("other:%d.dlq", i), "", 0) // of another type
+	}
+	pipe.RPush(t.Context(), "orders.dlq", `{"job":"a","data":{}}`)
+	_, err := pipe.Exec(t.Context())
+	b.check(err)
+	if all := b.all(10); len(all) == 0 || all[0].Queue != "orders" {
+		t.Fatalf("%+v", all)
+	}
+	b.check(b.redis.RPush(t.Context(), "mail.dlq", `{"job":"b","data":{}}`).Err())
+	for range 10 {
+		if all := b.all(10); len(all) == 2 && all[0].Queue == "mail" {
+			return
+		}
+	}
+	t.Error("a new queue is not found")
+}
+
+// TestScan_ChangesNothing reads with a user who may only read, and compares all data
+// before and after.
+func TestScan_ChangesNothing(t *testing.T) {
+	for name, file := range genuine {
+		b := newBench(t, name, file)
+		b.check(b.redis.Do(t.Context(), slices.Concat([]any{"ACL", "SETUSER", "reader", "on", ">secret", "resetkeys"}, granted(b.preset, "look"))...).Err())
+		b.origin = b.as("reader")
+		before := b.everything()
+		report, err := b.origin.Check(t.Context())
+		b.check(err)
+		all := b.all(100)
+		for _, r := range all {
+			b.finds(r, source.Asked)
+		}
+		if len(all) == 0 || len(report.May) != 0 || b.everything() != before {
+			t.Errorf("%s: %d records, may %v, before:\n%q\nafter:\n%q", name, len(all), report.May, before, b.everything())
+		}
+		if r := b.does(act(source.Discard, "", all[0]), source.Refused); !strings.HasPrefix(r.Why, "NOPERM") {
+			t.Errorf("%s: %s", name, r.Why)
+		}
+	}
+}
+
+// everything is all that lies in the Redis, byte for byte.
+func (b *bench) everything() (text string) {
+	b.Helper()
+	keys, err := b.redis.Keys(b.Context(), "*").Result()
+	b.check(err)
+	slices.Sort(keys)
+	for _, key := range keys {
+		value, err := b.redis.Dump(b.Context(), key).Result()
+		b.check(err)
+		text += key + "=" + value + "\n"
+	}
+	return text
+}
+
+// granted are the rules of a line of a preset's grants.
+func granted(p *preset.Preset, purpose string) (rules []any) {
+	for _, line := range p.Grants {
+		if list, ok := strings.CutPrefix(line, "to "+purpose+": "); ok {
+			for _, rule := range strings.Fields(list) {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	return rules
+}
+
+// as opens the source as a user of Redis.
+func (b *bench) as(user string) *redissource.Origin {
+	b.Helper()
+	o, err := redissource.Open(b.Context(), "redis://"+user+":secret@"+b.redis.Options().Addr, b.preset, preset.Settings{})
+	b.check(err)
+	b.Cleanup(func() { b.check(o.Close()) })
+	return o
+}
+
+func TestGrants_AreEnough(t *testing.T) {
+	for name, file := range genuine {
+		b := newBench(t, name, file)
+		rules := slices.Concat(granted(b.preset, "look"), granted(b.preset, "replay"), granted(b.preset, "discard"))
+		b.check(b.redis.Do(t.Context(), slices.Concat([]any{"ACL", "SETUSER", "op", "on", ">secret", "resetkeys"}, rules)...).Err())
+		b.origin = b.as("op")
+		report, err := b.origin.Check(t.Context())
+		b.check(err)
+		if len(report.May) != 2 {
+			t.Errorf("%s: %+v", name, report)
+		}
+		all := b.all(100)
+		b.does(act(source.Replay, source.Once, all[0]), source.Done)
+		b.does(act(source.Discard, "", all[1]), source.Done)
+	}
+}
+
+// TestAct_RefusesBeforeItLosesAJob takes one command away that a script needs late.
+func TestAct_RefusesBeforeItLosesAJob(t *testing.T) {
+	b := newBench(t, "sidekiq", sidekiqFile)
+	b.check(b.redis.Do(t.Context(), "ACL", "SETUSER", "op", "on", ">secret", "allkeys", "+@all", "-zrem").Err())
+	b.origin = b.as("op")
+	report, err := b.origin.Check(t.Context())
+	b.check(err)
+	if len(report.May) != 0 {
+		t.Errorf("may %v", report.May)
+	}
+	r := b.record("84aa00c0b4f43ea65f51a423")
+	b.does(act(source.Replay, source.Once, r), source.Refused)
+	if n := b.redis.Exists(t.Context(), "queue:orders").Val(); n != 0 {
+		t.Error("the job is in the queue and dead")
+	}
+}
+
+func TestAct_SendsAScriptThatTheServerHasForgotten(t *testing.T) {
+	b := newBench(t, "sidekiq", sidekiqFile)
+	all := b.all(10)
+	b.does(act(source.Replay, source.Once, all[0]), source.Done)
+	b.check(b.redis.ScriptFlush(t.Context()).Err())
+	acts := []source.Act{act(source.Replay, source.Once, all[1]), act(source.Discard, "", all[2]), act(source.Replay, "other", all[2])}
+	for i := range acts {
+		acts[i].ID = int64(i + 1)
+	}
+	results, err := b.origin.Act(t.Context(), acts)
+	b.check(err)
+	if len(results) != 3 || results[0].State != source.Done || results[1].State != source.Done || results[2].State != source.Refused || results[2].ID != 3 {
+		t.Errorf("%+v", results)
+	}
+}
+
+// TestAct_IsNotSentTwice loses the answer to a replay. Sent once more it would find the
+// record gone, as if another had taken it.
+func TestAct_IsNotSentTwice(t *testing.T) {
+	b := newBench(t, "sidekiq", sidekiqFile)
+	r := b.record("84aa00c0b4f43ea65f51a423")
+	address := deafAfter(t, b.redis.Options().Addr, "EVALSHA", "evalsha")
+	o, err := redissource.Open(t.Context(), "redis://"+address, b.preset, preset.Settings{})
+	b.check(err)
+	defer o.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := o.Scan(ctx, "", 1); err != nil {
+		t.Fatal(err)
+	}
+	b.does(act(source.Discard, "", b.record("1590ce296c3f9fae6c31b07e")), source.Done) // the scripts are known
+	results, err := o.Act(ctx, []source.Act{act(source.Replay, source.Once, r)})
+	if err == nil || len(results) != 0 {
+		t.Errorf("%+v, %v", results, err)
+	}
+}
+
+// deafAfter passes on what a client says, and what the server answers until a word comes.
+func deafAfter(t *testing.T, server string, words ...string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go pass(client, server, words)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func pass(client net.Conn, server string, words []string) {
+	defer client.Close()
+	to, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		said := string(buffer[:n])
+		_, _ = to.Write(buffer[:n])
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) }) {
+			return // and the answer is lost
+		}
+		_ = to.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		for {
+			n, err := to.Read(buffer)
+			if n > 0 {
+				_, _ = client.Write(buffer[:n])
+			}
+			if err != nil || n < len(buffer) {
+				break
+			}
+		}
+	}
+}
+
+func TestCheck_WarnsOfAMemoryThatEvicts(t *testing.T) {
+	b := newBench(t, "asynq", asynqFile)
+	b.check(b.redis.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+	report, err := b.origin.Check(t.Context())
+	b.check(err)
+	if !slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.Contains(w, "maxmemory-policy allkeys-lru") }) {
+		t.Errorf("%q", report.Warnings)
+	}
+}
+
+func TestOpen_SaysNothingOfAPassword(t *testing.T) {
+	for _, address := range []string{"http://u:hunter2@h", "redis://u:hunter2@h:port", "redis://u:hunter2@127.0.0.1:1/0", "redis://u:hunter2@127.0.0.1:1/x"} {
+		_, err := redissource.Open(t.Context(), address, preset.All()["asynq"], preset.Settings{})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// newCluster starts a Cluster of one node, which has all slots.
+func newCluster(t *testing.T, name string) *bench {
+	b := &bench{T: t, redis: redistest.Start(t, "--cluster-enabled", "yes"), preset: preset.All()[name]}
+	b.check(b.redis.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(b.redis.ClusterInfo(t.Context()).Val(), "cluster_state:ok"); {
+		if time.Now().After(end) {
+			t.Fatal("the Cluster is not ready")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return b
+}
+
+func TestCluster_ActsWhereTheKeysLieTogether(t *testing.T) {
+	b := newCluster(t, "asynq")
+	redistest.Load(t, b.redis, "../testdata", asynqFile)
+	b.origin = b.open()
+	report, err := b.origin.Check(t.Context())
+	b.check(err)
+	if len(report.May) != 2 || !strings.HasSuffix(report.Sees[0], ", a Cluster") {
+		t.Errorf("%+v", report)
+	}
+	b.does(act(source.Replay, source.Once, b.record("order-1")), source.Done)
+}
+
+func TestCluster_RefusesWhatLiesInDifferentSlots(t *testing.T) {
+	b := newCluster(t, "initphp-redis")
+	b.check(b.redis.RPush(t.Context(), "orders:failed", `{"job":"a","data":{},"meta":{"id":"1"}}`).Err())
+	b.check(b.redis.RPush(t.Context(), "{shop}mail:failed", `{"job":"b","data":{},"meta":{"id":"2"}}`).Err())
+	b.origin = b.open()
+	r := b.does(act(source.Replay, source.Once, b.record("orders/1")), source.Refused)
+	if !strings.Contains(r.Why, "different hash slots of the Redis Cluster") {
+		t.Error(r.Why)
+	}
+	b.does(act(source.Replay, source.Once, b.record("{shop}mail/2")), source.Done)
+	b.finds(b.record("orders/1"), source.Asked)
+}

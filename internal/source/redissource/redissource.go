@@ -1,0 +1,134 @@
+// Package redissource attaches systems that keep their dead letters in Redis, as a preset
+// describes them.
+//
+// Looking changes nothing and costs little: queues are found with SCAN, never with KEYS,
+// and no command reads more than a chunk. Lists and sorted sets shift while they are
+// read, so a pass can miss a record or meet it twice; whoever misses one asks for it by
+// its name with [Origin.Find] before it counts as gone.
+//
+// An act is one script, which Redis runs as a whole: it finds the record as the person
+// saw it, or changes nothing. Nothing is ever sent twice: when an answer is lost, nobody
+// knows what happened, and the record is looked up.
+package redissource
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"redrive/internal/source"
+	"redrive/internal/source/codec"
+	"redrive/internal/source/preset"
+)
+
+// The library would write to standard error what its callers are told anyway.
+func init() { logging.Disable() }
+
+// Origin is an attached Redis.
+type Origin struct {
+	client  redis.UniversalClient
+	cluster bool
+	preset  *preset.Preset
+	at      preset.Redis // with the names of redrive.yaml in its keys
+	codec   codec.Codec
+	hash    func(*source.Record, codec.Fields) // for records that are hashes; else nil
+	keys    []string                           // names of the keys of the scripts
+	scripts map[act]*redis.Script
+	queues  discovery
+}
+
+// act is what a script does.
+type act struct {
+	kind source.Kind
+	mode source.Mode
+}
+
+// Open connects with the Redis that a URL names, redis://user:password@host:port/database,
+// or rediss:// with TLS.
+func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Origin, error) {
+	s, err := p.Complete(s)
+	if err != nil {
+		return nil, err
+	}
+	o := &Origin{preset: p, at: named(*p.Redis, s.Names), keys: slices.Sorted(maps.Keys(p.Redis.Keys))}
+	var known bool
+	if o.codec, known = codec.Get(p.Codec); !known {
+		if o.hash, known = codec.Hash(p.Codec); !known {
+			return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
+		}
+	}
+	o.compose()
+	options, err := redis.ParseURL(address)
+	if err != nil { // the error could have the password
+		return nil, errors.New("the URL cannot be read; it is like redis://user:password@host:6379/0, or rediss:// with TLS")
+	}
+	if err := o.connect(ctx, options); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return o, nil
+}
+
+// connect opens a client, which is another one when the server is a node of a Cluster.
+func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
+	careful(options)
+	single := redis.NewClient(options)
+	facts, err := info(ctx, single)
+	if err != nil || facts["cluster_enabled"] != "1" {
+		o.client = single
+		if err != nil {
+			err = errors.Join(err, single.Close())
+		}
+		return err
+	}
+	if err := single.Close(); err != nil {
+		return err
+	}
+	if options.DB != 0 {
+		return errors.New("this is a Redis Cluster, which has only the database 0")
+	}
+	o.cluster = true
+	o.client = redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{options.Addr}, Username: options.Username, Password: options.Password, TLSConfig: options.TLSConfig,
+		Protocol: options.Protocol, MaxRedirects: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
+		DialTimeout: options.DialTimeout, ReadTimeout: options.ReadTimeout, PoolSize: options.PoolSize,
+		MaintNotificationsConfig: options.MaintNotificationsConfig,
+	})
+	return nil
+}
+
+// careful sets what a guest owes to a server, whatever the URL says. A command that is
+// sent once more after its answer was lost would find its own work done and report that
+// the record is gone.
+func careful(o *redis.Options) {
+	o.MaxRetries, o.PoolSize, o.Protocol = -1, 2, 2
+	o.ContextTimeoutEnabled, o.DisableIdentity = true, true
+	o.DialTimeout, o.ReadTimeout = 10*time.Second, 20*time.Second
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if o.TLSConfig != nil {
+		o.TLSConfig.MinVersion = tls.VersionTLS12
+	}
+}
+
+// Close ends the connections.
+func (o *Origin) Close() error { return o.client.Close() }
+
+// info reads what the server says about itself.
+func info(ctx context.Context, client redis.Cmdable) (map[string]string, error) {
+	text, err := client.Info(ctx).Result()
+	facts := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
+			facts[name] = value
+		}
+	}
+	return facts, err
+}

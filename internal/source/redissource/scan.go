@@ -1,0 +1,318 @@
+package redissource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"redrive/internal/source"
+	"redrive/internal/source/codec"
+)
+
+// What one page may cost.
+const (
+	chunkSize    = 50      // records that are read with one command
+	maxPageBytes = 8 << 20 // after which a page ends
+	lengthsAsked = 500     // queues whose lengths are asked for at once
+)
+
+// place is where a reading goes on: so many records into a queue.
+type place struct {
+	queue string
+	n     int64
+}
+
+func (p place) String() string { return shown(p.queue) + "\n" + strconv.FormatInt(p.n, 10) }
+
+func placeOf(text string) (place, error) {
+	queue, number, _ := strings.Cut(text, "\n")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return place{}, fmt.Errorf("%q is not a place in Redis", text)
+	}
+	return place{meant(queue), n}, nil
+}
+
+// reading is the making of a page.
+type reading struct {
+	source.Page
+	limit, bytes int
+	met          map[string]bool // keys, since the same bytes can lie in a list twice
+}
+
+func (r *reading) full() bool { return len(r.Records) >= r.limit || r.bytes >= maxPageBytes }
+
+// Scan reads a page of what lies dead. The first page has the newest records of every
+// queue, so that one with a million of them does not hide what is new in another; those
+// after it go through the queues one by one.
+func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
+	r := &reading{limit: limit, met: map[string]bool{}}
+	if after == "" {
+		err := o.heads(ctx, r)
+		return r.Page, err
+	}
+	from, err := placeOf(after)
+	if err == nil {
+		err = o.walk(ctx, r, from)
+	}
+	return r.Page, err
+}
+
+// heads reads the newest records of every queue.
+func (o *Origin) heads(ctx context.Context, r *reading) error {
+	if err := o.discover(ctx); err != nil {
+		return err
+	}
+	lengths, err := o.lengths(ctx, o.queues.names)
+	if err != nil {
+		return err
+	}
+	busy := slices.DeleteFunc(slices.Clone(o.queues.names), func(q string) bool { return lengths[q] == 0 })
+	share, whole := max(1, r.limit/max(1, len(busy))), true
+	for _, q := range busy {
+		n := min(int64(share), lengths[q])
+		if r.full() {
+			n = 0
+		}
+		if n > 0 {
+			if n, err = o.part(ctx, r, place{q, 0}, n); err != nil {
+				return err
+			}
+		}
+		whole = whole && n >= lengths[q]
+	}
+	if !whole {
+		r.Next = place{busy[0], 0}.String()
+	}
+	return nil
+}
+
+// walk reads on from a place, through as many queues as a page has room for.
+func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
+	if o.queues.names == nil { // a new connection goes on with the pass of the one before
+		if err := o.discover(ctx); err != nil {
+			return err
+		}
+	}
+	at, found := slices.BinarySearch(o.queues.names, from.queue)
+	if !found { // the queue was removed
+		from.n = 0
+	}
+	for names := o.queues.names[at:]; len(names) > 0; {
+		some := names[:min(len(names), lengthsAsked)]
+		lengths, err := o.lengths(ctx, some)
+		if err != nil {
+			return err
+		}
+		for i, q := range some {
+			if q != from.queue {
+				from = place{q, 0}
+			}
+			n, err := o.part(ctx, r, from, lengths[q]-from.n)
+			if err != nil {
+				return err
+			}
+			if from.n += n; from.n < lengths[q] {
+				r.Next = from.String()
+				return nil
+			}
+			if r.full() && i+1 < len(names) {
+				r.Next = place{names[i+1], 0}.String()
+				return nil
+			}
+		}
+		names = names[len(some):]
+	}
+	return nil
+}
+
+// lengths are how many records lie dead in queues. A key of another type has none.
+func (o *Origin) lengths(ctx context.Context, queues []string) (map[string]int64, error) {
+	all := map[string]int64{}
+	for some := range slices.Chunk(queues, lengthsAsked) {
+		pipe := o.client.Pipeline()
+		counts := make([]*redis.IntCmd, len(some))
+		for i, q := range some {
+			if key := fill(o.at.Dead, q, ""); o.at.Type == "list" {
+				counts[i] = pipe.LLen(ctx, key)
+			} else {
+				counts[i] = pipe.ZCard(ctx, key)
+			}
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+			return nil, err
+		}
+		for i, c := range counts {
+			if err := c.Err(); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+				return nil, err
+			}
+			all[some[i]] = c.Val()
+		}
+	}
+	return all, nil
+}
+
+// part reads at most so many records from a place, chunk by chunk until the page is full,
+// and tells how many it has passed.
+func (o *Origin) part(ctx context.Context, r *reading, from place, most int64) (passed int64, err error) {
+	for passed < most && !r.full() {
+		n := min(chunkSize, most-passed, int64(r.limit-len(r.Records)))
+		members, err := o.chunk(ctx, from.queue, from.n+passed, n)
+		if err != nil {
+			return passed, err
+		}
+		if len(members) == 0 { // the queue has shrunk
+			return most, nil
+		}
+		records, err := o.records(ctx, from.queue, members)
+		if err != nil {
+			return passed, err
+		}
+		r.add(records)
+		passed += int64(len(members))
+	}
+	return passed, nil
+}
+
+// chunk reads members of a queue's dead letters, the newest first.
+func (o *Origin) chunk(ctx context.Context, queue string, from, n int64) ([]string, error) {
+	key := fill(o.at.Dead, queue, "")
+	if o.at.Type != "list" {
+		return o.client.ZRevRange(ctx, key, from, from+n-1).Result()
+	}
+	members, err := o.client.LRange(ctx, key, -from-n, -from-1).Result()
+	slices.Reverse(members)
+	return members, err
+}
+
+// add puts records into the page. The same bytes twice are one record: nobody can tell
+// which of them an act would take.
+func (r *reading) add(records []source.Record) {
+	for _, record := range records {
+		if !r.met[record.Key] {
+			r.Records = append(r.Records, record)
+		}
+		r.met[record.Key] = true
+		r.bytes += len(record.Raw) + len(record.Payload) + len(record.Trace)
+	}
+}
+
+// records makes records of members.
+func (o *Origin) records(ctx context.Context, queue string, members []string) ([]source.Record, error) {
+	all := make([]source.Record, len(members))
+	if o.at.Hash == nil {
+		for i, m := range members {
+			all[i] = o.whole(queue, m)
+		}
+		return all, nil
+	}
+	hashes, err := o.hashes(ctx, queue, members)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range members {
+		all[i] = o.hashed(queue, id, hashes[i])
+	}
+	return all, nil
+}
+
+// whole is a record whose bytes lie in the key dead.
+func (o *Origin) whole(queue, member string) source.Record {
+	digest := sha256.Sum256([]byte(member))
+	r := source.Record{
+		Key: keyOf(queue, hex.EncodeToString(digest[:16])), Place: shown(fill(o.at.Dead, queue, "")), Queue: queue, Raw: []byte(member),
+	}
+	o.codec.Read(&r)
+	finish(&r)
+	return r
+}
+
+// hashed is a record that is a hash, or lies in a field of one.
+func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
+	h := o.at.Hash
+	r := source.Record{
+		Key: keyOf(queue, id), Thread: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")), Queue: queue,
+		Witness: fields[h.Witness],
+	}
+	switch {
+	case len(fields) == 0:
+		r.Payload = []byte(shown(id))
+		r.Warnings = []string{"Only its name lies here: the hash " + shown(fill(h.Key, queue, id)) +
+			" is missing, so it cannot be replayed. A discard takes the name away."}
+	case o.hash != nil:
+		o.hash(&r, fields)
+	default:
+		r.Raw = []byte(fields[h.Raw])
+		o.codec.Read(&r)
+	}
+	finish(&r)
+	return r
+}
+
+// finish gives a record what a job must have.
+func finish(r *source.Record) {
+	if r.Type == "" {
+		r.Type = "unknown"
+	}
+	r.Witness = shown(r.Witness)
+}
+
+// hashes reads the fields of records, and the last entry of each one's stream. One that
+// is missing, or is no hash, has no fields.
+func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]codec.Fields, error) {
+	h := o.at.Hash
+	names := o.fields()
+	pipe := o.client.Pipeline()
+	values, entries := make([]*redis.SliceCmd, len(ids)), make([]*redis.XMessageSliceCmd, len(ids))
+	for i, id := range ids {
+		values[i] = pipe.HMGet(ctx, fill(h.Key, queue, id), names...)
+		if h.Stream != "" {
+			entries[i] = pipe.XRevRangeN(ctx, fill(h.Stream, queue, id), "+", "-", 1)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return nil, err
+	}
+	all := make([]codec.Fields, len(ids))
+	for i := range ids {
+		if err := values[i].Err(); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+			return nil, err
+		}
+		all[i] = fieldsOf(names, values[i].Val())
+		if h.Stream == "" || len(all[i]) == 0 {
+			continue
+		}
+		for _, entry := range entries[i].Val() {
+			for name, value := range entry.Values {
+				if _, known := all[i][name]; !known {
+					all[i][name] = fmt.Sprint(value)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// fields are the names of the fields that are read of a hash.
+func (o *Origin) fields() []string {
+	h := o.at.Hash
+	names := append(slices.Clone(h.Fields), h.Raw, h.Witness, h.State)
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" })
+}
+
+func fieldsOf(names []string, values []any) codec.Fields {
+	fields := codec.Fields{}
+	for i, v := range values {
+		if text, ok := v.(string); ok {
+			fields[names[i]] = text
+		}
+	}
+	return fields
+}
