@@ -28,7 +28,7 @@ type Progress func(done, all int64)
 func (f File) Backup(ctx context.Context, to string, replace bool, heard Progress) error {
 	from, err := existing(f.Path)
 	if err != nil {
-		return err
+		return denied(f.Path, err)
 	}
 	if to, err = filepath.Abs(to); err != nil {
 		return err
@@ -61,7 +61,7 @@ func free(to, database string, replace bool) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return err
+		return unwritable(filepath.Dir(to), err)
 	case !what.Mode().IsRegular():
 		return fmt.Errorf("%s is %s, %w; name another file", to, kindOfFile(what.Mode()), ErrNoFile)
 	case !replace:
@@ -152,7 +152,7 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 		return "", fmt.Errorf("the directory %s does not exist; create it (mkdir -p %s)", dir, dir)
 	}
 	if err != nil {
-		return "", err
+		return "", unwritable(dir, err)
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
@@ -170,12 +170,24 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 	return f.Name(), errors.Join(err, f.Sync())
 }
 
+// unwritable is the error of a directory into which a copy cannot be written; it says
+// what to do when this user has no right to.
+func unwritable(dir string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("write to the directory %s: %w; name another one, or run this command as a user who can write there",
+			dir, fs.ErrPermission)
+	}
+	return err
+}
+
 // copyable refuses what is no database of this program, or of a newer one.
 func copyable(ctx context.Context, path string) error {
 	version, err := checkVersion(ctx, path, schemaVersion)
 	switch {
 	case primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0:
 		return fmt.Errorf("%s is %w", path, ErrForeign)
+	case errors.Is(denied(path, err), fs.ErrPermission):
+		return denied(path, err)
 	case halfWritten(err):
 		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	}
