@@ -151,11 +151,16 @@ func hint(args []string) string {
 // are read line by line, and returns the exit code.
 func fail(c console, err error) int {
 	var wrong config.Errors
+	var refused wrongFile
 	switch {
 	case errors.As(err, new(loggedError)):
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
 			fmt.Fprintf(c.stderr, "dashboard: %v\n", e)
+		}
+	case errors.As(err, &refused):
+		for line := range strings.SplitSeq(refused.Error(), "\n") {
+			fmt.Fprintf(c.stderr, "dashboard: %s\n", printable(line))
 		}
 	default:
 		fmt.Fprintf(c.stderr, "dashboard: %s\n", strings.Join(strings.Fields(err.Error()), " "))
@@ -223,20 +228,24 @@ func (s *serve) run(c console, log *slog.Logger) error {
 	if s.Relaxed {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
+	state := ""
+	if _, err := os.Stat(s.DB); errors.Is(err, fs.ErrNotExist) {
+		state = ", which is new"
+	}
 	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, not a crash
 	ctx, signals, release := interrupts()
 	defer release()
 	a, err := startApp(ctx, parts{
 		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, open: s.InsecureNoAuth, base: base, config: settings, log: log,
-		reload: settings.File(),
+		reload: cmp.Or(settings.File(), usualConfig),
 	})
 	if err != nil {
 		return unlessInterrupted(ctx, log, err)
 	}
 	log.Info("Redrive is ready.", "version", version, "url", a.url(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
-		"handlers", slices.Sorted(maps.Keys(settings.Handlers)), "queues", settings.Queues())
+		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 	if s.LogFormat != "json" {
-		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s.\n", a.url(), s.DB)
+		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s%s.\n", a.url(), s.DB, state)
 	}
 	a.reloadOnHangup()
 	// systemd waits for this (Type=notify). The programs that run jobs do not get the

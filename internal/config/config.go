@@ -241,7 +241,7 @@ func Parse(name string, data []byte) (*Config, error) {
 }
 
 // File is the name of the file; empty for the built-in configuration.
-func (c *Config) File() string { return c.file.name }
+func (c *Config) File() string { return c.now().file.name }
 
 // Locate adds file and line to an error about a field of this file, as other
 // packages return it for what they were configured with, or to several of them.
