@@ -20,11 +20,11 @@ import (
 
 // enqueue is dashboard enqueue: it sends jobs to a running dashboard.
 type enqueue struct {
-	Type    string `arg:"" optional:"" help:"The job's type, for example email.send."`
-	Payload string `arg:"" optional:"" help:"The payload, any JSON. If left out, it is read from standard input, unless that is a terminal."`
-	Key     string `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
-	JSON    bool   `name:"json" help:"Print the jobs as JSON, one per line."`
-	NDJSON  bool   `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
+	Type    string  `arg:"" optional:"" help:"The job's type, for example email.send."`
+	Payload *string `arg:"" optional:"" help:"The payload, any JSON. If left out, it is read from standard input, unless that is a terminal."`
+	Key     string  `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
+	JSON    bool    `name:"json" help:"Print the jobs as JSON, one per line."`
+	NDJSON  bool    `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
 	jobFlags
 	dashboardFlags
 }
@@ -135,15 +135,21 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 // payload is the payload of the command line or of the standard input; empty when
 // there is none. A dash asks for the standard input even if that is a terminal.
 func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
-	payload := []byte(e.Payload)
-	if e.Payload == "-" || e.Payload == "" && !isTerminal(stdin) {
+	var payload []byte
+	asked := e.Payload != nil && *e.Payload == "-"
+	if asked || e.Payload == nil && !isTerminal(stdin) {
 		var err error
 		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
-		if e.Payload == "-" && len(bytes.TrimSpace(payload)) == 0 {
-			return nil, usage("standard input is empty; send null, or leave out -")
-		}
+	} else if e.Payload != nil {
+		payload = []byte(*e.Payload)
+	}
+	switch empty := len(bytes.TrimSpace(payload)) == 0; {
+	case empty && asked:
+		return nil, usage("standard input is empty; send null, or leave out -")
+	case empty && e.Payload != nil: // mostly a variable of a script that is not set
+		return nil, usage("the payload is empty; to enqueue a job without a payload, write null")
 	}
 	if len(payload) > job.MaxPayload {
 		return nil, usage("the payload is larger than %d bytes, the maximum", job.MaxPayload)

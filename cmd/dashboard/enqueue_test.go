@@ -58,12 +58,24 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 
 func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", job.MaxPayload) + `"`
-	_, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large))
+	_, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large))
 	if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
+	if _, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
 		t.Errorf("a broken payload of the right size: %v", err)
+	}
+}
+
+// A variable that is not set must not enqueue a job without its payload.
+func TestEnqueue_RefusesAnEmptyPayload(t *testing.T) {
+	for _, payload := range []string{"", " \n"} {
+		cmd := command(t, t.TempDir(), "enqueue", "t", payload, "--server", "http://127.0.0.1:1")
+		cmd.Stdin = strings.NewReader("[1]")
+		const want = "dashboard: the payload is empty; to enqueue a job without a payload, write null\n"
+		if code, _, stderr := finish(t, cmd); code != 2 || stderr != want {
+			t.Errorf("%q: exit %d, %s", payload, code, stderr)
+		}
 	}
 }
 

@@ -39,8 +39,10 @@ import (
 
 	"redrive/internal/client"
 	"redrive/internal/config"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/wire"
 )
 
 // version is set by the linker.
@@ -128,7 +130,7 @@ func run(args []string, c console) int {
 		return 0
 	}
 	if err != nil {
-		return fail(c, usageError{fmt.Errorf("%w; %s", err, hint(args))})
+		return fail(c, misused(err, args, parser.Model.Children))
 	}
 	if err := command.Run(); err != nil {
 		return fail(c, err)
@@ -136,15 +138,33 @@ func run(args []string, c console) int {
 	return 0
 }
 
-// hint is advice for the person who wrote a wrong command line. The parser takes
-// a payload that is a negative number for a flag.
-func hint(args []string) string {
-	for _, arg := range args {
-		if args[0] == "enqueue" && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
-			return "a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- " + arg
+// misused is the error of a wrong command line, with advice. The parser takes what
+// begins with a dash for a flag, also a negative number or duration.
+func misused(err error, args []string, known []*kong.Node) error {
+	for i, arg := range args {
+		if len(arg) < 2 || arg[0] != '-' || !strings.ContainsAny(arg[1:2], "0123456789P") {
+			continue
+		}
+		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) {
+			if _, wrong := wire.ParseDuration(arg); wrong != nil {
+				return usage("%s: %w", args[i-1], wrong)
+			}
+		}
+		if args[0] == "enqueue" && !strings.HasPrefix(args[i-1], "--") {
+			return usage("%w; a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- %s", err, arg)
 		}
 	}
-	return "run dashboard --help for a list of commands"
+	meant := ""
+	if len(args) > 0 {
+		var names []string
+		for _, command := range known {
+			if !command.Hidden && command.Name != args[0] {
+				names = append(names, command.Name)
+			}
+		}
+		meant = invalid.DidYouMean(args[0], names)
+	}
+	return usage("%w%s; run dashboard --help for a list of commands", err, meant)
 }
 
 // fail prints what went wrong, each error in one line, because the logs of a service
