@@ -234,7 +234,8 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte) (err error) {
 	case "on_exhaustion":
 		p.OnExhaustion, err = field[retry.Action](raw, "a string")
 	default:
-		err = fmt.Errorf("no such field in a policy%s; the fields are %s", invalid.DidYouMean(name, policyFields), strings.Join(policyFields, ", "))
+		err = fmt.Errorf("no such field in a policy%s; the fields are %s",
+			invalid.DidYouMean(name, policyFields), strings.Join(policyFields, ", "))
 	}
 	return err
 }
