@@ -34,7 +34,6 @@ type plot struct {
 // it, what succeeded on top.
 type plotBar struct {
 	at    time.Time
-	title string
 	parts []area
 	job.Totals
 }
@@ -87,7 +86,7 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 // barOf stacks what became of the attempts of one piece of time. There are many on a
 // page: each is as short as can be.
 func barOf(t job.Totals, at time.Time, x int, top float64) plotBar {
-	b, y := plotBar{at: at, title: at.Format("15:04") + ": " + plotWords(t), Totals: t}, plotFloor
+	b, y := plotBar{at: at, Totals: t}, plotFloor
 	for _, part := range []struct {
 		class string
 		n     int64
