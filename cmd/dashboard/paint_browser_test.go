@@ -143,7 +143,7 @@ func (b *browser) paints(w *traffic, url, coding string, paths []string) {
 // fullLists are lists with fifty rows, with charts and without, by queue, type and state.
 func fullLists(t *testing.T, url string) []string {
 	t.Helper()
-	paths := []string{"/dead-letters", "/dead-letters?queue=payments", "/jobs?state=dead_letter", "/jobs?q=queue%3Apayments+error%3Aunavailable"}
+	paths := []string{"/dead-letters", "/dead-letters?queue=payments", "/jobs?state=dead_letter"}
 	for _, queue := range []string{"payments", "search", "email"} {
 		paths = append(paths, "/jobs?queue="+queue)
 	}
