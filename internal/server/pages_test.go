@@ -156,7 +156,7 @@ func TestPages_PayloadIsADownload(t *testing.T) {
 func TestPages_StaticFilesAreImmutable(t *testing.T) {
 	h := start(t)
 	for _, file := range []static.File{static.Stylesheet(), static.Script()} {
-		for coding, body := range map[string][]byte{"gzip": file.Packed, "": file.Plain} {
+		for coding, body := range map[string][]byte{"br": file.Brotli(), "gzip": file.Gzip(), "": file.Plain} {
 			a := h.get(file.Path, "Accept-Encoding", cmp.Or(coding, "identity")).want(t, http.StatusOK)
 			if a.body != string(body) || a.Header.Get("Content-Encoding") != coding || a.Header.Get("Vary") != "Accept-Encoding" ||
 				!strings.Contains(a.Header.Get("Cache-Control"), "immutable") || a.Header.Get("Content-Type") != file.Type {

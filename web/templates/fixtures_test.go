@@ -270,6 +270,7 @@ func retained(f templates.Frame) queuepage.Retention {
 			{Kind: retention.Cancelled, Kept: 12, Oldest: now.Add(-2 * day)},
 			{Kind: retention.Discarded},
 			{Kind: retention.DeadLetters, Kept: 4210, Oldest: now.Add(-180*day + time.Hour), Soon: 71},
+			{Kind: retention.Excess},
 			{Kind: retention.Trash, Kept: 3, Oldest: now.Add(-26 * time.Hour)},
 		}},
 		Removals: []retention.Removal{removal(retention.Completed, "mail", 1204), removal(retention.Completed, "orders", 9_120_400),

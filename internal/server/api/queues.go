@@ -41,7 +41,7 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 
 // retention is GET /retention: how long jobs are kept, what will be removed within
 // 24 hours, and what was removed since the beginning. An age of zero, which keeps for
-// ever, is left out.
+// ever, is left out; dead letters beyond their number have none.
 func (a *API) retention(c echo.Context) (web.Object, error) {
 	limits, f := a.Config.Retention(), a.View.Retention()
 	removals, err := a.View.Removals(c.Request().Context())

@@ -18,7 +18,6 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/queues"
-	"redrive/internal/retention"
 	"redrive/internal/server/web"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
@@ -98,8 +97,7 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 // letterUsage is how full the dead-letter queue is.
 func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	outlook := p.View.Retention().Of(retention.DeadLetters)
-	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Outlook: outlook}, err
+	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 
 // retention is the page /retention.

@@ -291,11 +291,16 @@ func (p *Pages) static(c echo.Context) error {
 	}
 	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	c.Response().Header().Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
-	if !compress.TakesGzip(c.Request()) {
-		return c.Blob(http.StatusOK, file.Type, file.Plain)
+	content := file.Plain
+	switch coding := compress.Coding(c.Request()); coding {
+	case compress.Brotli:
+		c.Response().Header().Set(echo.HeaderContentEncoding, coding)
+		content = file.Brotli()
+	case compress.Gzip:
+		c.Response().Header().Set(echo.HeaderContentEncoding, coding)
+		content = file.Gzip()
 	}
-	c.Response().Header().Set(echo.HeaderContentEncoding, "gzip")
-	return c.Blob(http.StatusOK, file.Type, file.Packed)
+	return c.Blob(http.StatusOK, file.Type, content)
 }
 
 // form returns the handler of the form of an act.
