@@ -129,7 +129,8 @@ func (b *Book) flushGroups(t *db.Tx) error {
 		recovered = recovered + d.column4, relapsed = relapsed + d.column5`
 	const update, from, where = `UPDATE groups SET `, ` FROM (VALUES `, `) AS d WHERE groups.id = d.column1`
 	some := db.NewBatch(5, update+counts+from, where)
-	all := db.NewBatch(8, update+counts+`, dead = dead + d.column6, refused = refused + d.column7, retrying = retrying + d.column8`+from, where)
+	const jobs = `, dead = dead + d.column6, refused = refused + d.column7, retrying = retrying + d.column8`
+	all := db.NewBatch(8, update+counts+jobs+from, where)
 	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
 	err := db.AddSums(t, some, b.sums.groups, func(id int64, d *sum) []any {
 		if d.moved() {
