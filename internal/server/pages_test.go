@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -100,6 +101,24 @@ func TestPages_ProblemsArePages(t *testing.T) {
 		if !strings.Contains(text, a.Header.Get("X-Request-Id")) || !strings.Contains(text, fmt.Sprint(status)) {
 			t.Errorf("%s: the page names neither request nor status", path)
 		}
+	}
+}
+
+func TestPages_OverviewLeadsToJobsWithoutAHandler(t *testing.T) {
+	h := start(t)
+	if text := h.get("/").dom(t).text(); strings.Contains(text, "has no handler") {
+		t.Error("the overview names jobs without a handler where there are none")
+	}
+	h.enqueue(`{"type":"unknown","queue":"mail"}`)
+	_, _, err := h.store.Exchange(t.Context(), nil, job.Claim{
+		Worker: "w1", Now: time.Now(), Lease: time.Minute, Free: map[string]int{"mail": 1}, Knows: func(string) bool { return false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := h.get("/")
+	if text := a.dom(t).text(); !strings.Contains(text, "1 job has no handler: unknown (1 in mail).") || !strings.Contains(a.body, `href="/jobs?state=held"`) {
+		t.Error("the overview does not lead to the job that has no handler")
 	}
 }
 

@@ -303,6 +303,7 @@ func overview(f templates.Frame) templates.Overview {
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
 		Letters: letterUsage(4210), Groups: groups()[:5], Ignored: 2,
+		Unhandled: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}},
 	}
 }
 

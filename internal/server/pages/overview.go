@@ -34,6 +34,7 @@ const (
 	fullestLimit = 20  // queues on the overview
 	queuesLimit  = 100 // queues on the pages of queues and workers
 	heldLimit    = 50  // types that wait for a handler
+	worstHeld    = 3   // of these, on the overview
 )
 
 // overview is the page /: what fails, how full the dead-letter queue is, and what
@@ -53,6 +54,9 @@ func (p *Pages) overview(c echo.Context) error {
 		if t.State == failures.Ignored {
 			v.Ignored = t.Groups
 		}
+	}
+	if v.Snapshot.Depths[job.StatusHeld] > 0 {
+		into(&r, &v.Unhandled)(p.View.Held(ctx, "", worstHeld))
 	}
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
