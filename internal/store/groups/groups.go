@@ -264,7 +264,7 @@ func (*Book) Invariants() []db.Invariant {
 					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
 				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
 			WHERE dead <> coalesce(lie, 0) OR refused <> coalesce(turned_away, 0) OR retrying <> coalesce(wait, 0)`},
-		{What: "the error group of each job exists",
+		{What: "the error group of every job exists",
 			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
 	}
 }
