@@ -279,16 +279,26 @@ func TestDemo_BreaksFixesAndResets(t *testing.T) {
 
 func TestDemo_PanelIsOneLineOnceItWasUsed(t *testing.T) {
 	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{"upstream": true}} })
-	if !h.get("/").dom(t).shows("panel demo") || h.get("/jobs").dom(t).shows("panel demo") {
-		t.Error("at first, the panel is open on the overview, and only there")
+	about := []string{"/", "/failures", "/dead-letters", "/operations", "/trash", "/jobs", "/queues", "/workers", "/jobs/" + h.dead()}
+	for _, path := range about {
+		if !h.get(path).dom(t).shows("panel demo") {
+			t.Errorf("%s: the panel is not open at first", path)
+		}
 	}
 	h.form("/demo/faults/upstream", "broken=false").want(t, http.StatusSeeOther)
-	page := h.get("/").dom(t)
-	if page.shows("panel demo") {
-		t.Error("the panel is still open after a fix")
+	for _, path := range about {
+		page := h.get(path).dom(t)
+		if page.shows("panel demo") {
+			t.Errorf("%s: the panel is still open after a fix", path)
+		}
+		if !strings.Contains(page.text(), "0 of 1 broken") {
+			t.Errorf("%s: the line does not say how much is broken", path)
+		}
 	}
-	if text := page.text(); !strings.Contains(text, "0 of 1 broken") {
-		t.Error("the line does not say how much is broken")
+	for _, path := range []string{"/policies", "/retention", "/audit", "/access"} {
+		if strings.Contains(h.get(path).dom(t).text(), "0 of 1 broken") {
+			t.Errorf("%s, which is not about jobs, has the panel", path)
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.Lette
 // retention is the page /retention.
 func (p *Pages) retention(c echo.Context) error {
 	ctx := c.Request().Context()
-	v := queuepage.Retention{Frame: p.frame(c, "Retention", "queues"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
+	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
 	var r reads
 	into(&r, &v.Letters)(p.View.Usage(ctx, time.Now()))
 	into(&r, &v.Removals)(p.View.Removals(ctx))
