@@ -277,7 +277,7 @@ func TestKeyboard_GoesToEverySection(t *testing.T) {
 	for _, section := range eval[[]string](b, `[...document.querySelectorAll("nav.side [data-section]")].map((a) => a.dataset.section).reverse()`) {
 		key, ok := map[string]string{
 			"overview": "o", "failures": "f", "dead-letters": "d", "operations": "m", "trash": "t",
-			"jobs": "j", "queues": "q", "workers": "w", "policies": "p", "audit": "a",
+			"jobs": "j", "queues": "q", "workers": "w", "policies": "p", "retention": "r", "audit": "a",
 		}[section]
 		if !ok {
 			continue // access, for administrators only

@@ -243,7 +243,6 @@ func TestBrowser_FromFailureToReplay(t *testing.T) {
 		}
 	}
 
-	b.run(chromedp.Click(chromedp.CSS("details.demo summary")))
 	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/provider"] button`)))
 	b.wait("the provider works", `document.querySelector('form[action="/demo/faults/provider"] button').innerText.includes("Break")`)
 	b.run(chromedp.Click(chromedp.CSS(`form[data-act="replay"] button`)))
@@ -327,7 +326,7 @@ func fitsItsScreen(t *testing.T, themes []string, widths ...int64) {
 		})
 		for _, path := range []string{
 			"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs?state=retryable",
-			"/queues", "/queues/payments", "/workers", "/policies", "/audit", job, job + "/replay", "/nowhere",
+			"/queues", "/queues/payments", "/workers", "/policies", "/retention", "/audit", job, job + "/replay", "/nowhere",
 		} {
 			b.run(chromedp.Navigate(url + path))
 			for _, width := range widths {

@@ -118,6 +118,15 @@ func (d Demo) broken() string {
 	return strconv.Itoa(n) + " of " + strconv.Itoa(len(d.Faults)) + " broken"
 }
 
+// aboutJobs reports whether the page shows what the faults of the demo do.
+func (f Frame) aboutJobs() bool {
+	switch f.Section {
+	case "policies", "retention", "audit", "access":
+		return false
+	}
+	return true
+}
+
 // Fault is one named fault of the demo and its Break / Fix switch.
 type Fault struct {
 	Name, Title, About string

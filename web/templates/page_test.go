@@ -149,6 +149,15 @@ func TestOverview_PutsRefusedDeadLettersOnTop(t *testing.T) {
 	}
 }
 
+func TestOverview_SaysWhatHasNoHandler(t *testing.T) {
+	d := parse(t, pages()["overview"])
+	d.says("aria-label", "No handler", "3 jobs have no handler: loyalty.points.expire (2 in default), and 1 job of other types. "+
+		"Add a handler to the configuration file and reload it; the waiting jobs then run. See 3 jobs")
+	if n := parse(t, pages()["overview-healthy"]).with("aria-label", "No handler"); len(n) != 0 {
+		t.Error("a healthy overview has the banner of jobs without a handler")
+	}
+}
+
 func TestRows_CarryWhatTheScriptsPatch(t *testing.T) {
 	for _, name := range []string{"jobs", "overview", "dead-letters"} {
 		rows := parse(t, pages()[name]).nodes(func(n *html.Node) bool {

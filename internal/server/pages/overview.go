@@ -33,6 +33,7 @@ const (
 	fullestLimit = 20  // queues on the overview
 	queuesLimit  = 100 // queues on the pages of queues and workers
 	heldLimit    = 50  // types that wait for a handler
+	worstHeld    = 3   // of these, on the overview
 )
 
 // overview is the page /: what fails, how full the dead-letter queue is, and what
@@ -52,6 +53,9 @@ func (p *Pages) overview(c echo.Context) error {
 		if t.State == failures.Ignored {
 			v.Ignored = t.Groups
 		}
+	}
+	if v.Snapshot.Depths[job.StatusHeld] > 0 {
+		into(&r, &v.Unhandled)(p.View.Held(ctx, "", worstHeld))
 	}
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
@@ -103,7 +107,7 @@ func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.Lette
 // retention is the page /retention.
 func (p *Pages) retention(c echo.Context) error {
 	ctx := c.Request().Context()
-	v := queuepage.Retention{Frame: p.frame(c, "Retention", "queues"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
+	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
 	var r reads
 	into(&r, &v.Letters)(p.View.Usage(ctx, time.Now()))
 	into(&r, &v.Removals)(p.View.Removals(ctx))

@@ -464,7 +464,7 @@ func blockedBy(v View, before, after string, args ...any) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.NoHandler || v.Job.Held {
-			templ_7745c5c3_Err = say(v, before+"no handler is configured for %v; name one under handlers in the configuration and start again", v.Job.Type).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, before+"no handler is configured for %v. "+templates.AddHandler, v.Job.Type).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -74,29 +74,6 @@ func workers(c templates.QueueConfig) string {
 	return fmt.Sprintf("%d of %d busy", c.Running, c.Workers)
 }
 
-// heldTitle says how many jobs wait for a handler.
-func heldTitle(n int64) string {
-	return format.Counted(n, "job has no handler:", "jobs have no handler:")
-}
-
-// moreHeld is how many jobs wait for a handler beside those that are listed.
-func (v List) moreHeld() int64 {
-	n := v.Snapshot.Depths[job.StatusHeld]
-	for _, h := range v.Held {
-		n -= h.Count
-	}
-	return n
-}
-
-// heldCount is the part of a list of types that says how many jobs wait, and where.
-func heldCount(h queues.Held, last bool) string {
-	end := ", "
-	if last {
-		end = ". "
-	}
-	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
-}
-
 // alarmingShare is the share of failed attempts from which a queue is marked.
 const alarmingShare = 0.25
 
