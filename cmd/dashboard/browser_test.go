@@ -235,7 +235,7 @@ func TestBrowser_FromFailureToReplay(t *testing.T) {
 	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter&type=payments.capture"))
 	b.run(chromedp.Click(chromedp.CSS("tbody tr th a")), chromedp.WaitVisible(chromedp.CSS("[data-job] h1")))
 	for _, want := range []string{
-		"It was dead-lettered", "Attempt 4 failed", "upstream.unavailable", "policy:exhausted:4/4",
+		"The job was dead-lettered", "Attempt 4 failed", "upstream.unavailable", "policy:exhausted:4/4",
 		"exponential", "retry 3", "cap 1 min", "jitter 0.85 to 1.15", "shop/payments/client.go", "exhausted",
 	} {
 		if got := b.text("main"); !strings.Contains(got, want) {

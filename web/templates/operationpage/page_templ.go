@@ -66,14 +66,14 @@ func (v List) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<h2>No operation yet</h2><p>Tick rows of <a href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<h2>No operation yet</h2><p>Select rows of <a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 templ.SafeURL
 				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(link.DeadLetters(filter.Filter{}, ""))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operationpage/page.templ`, Line: 26, Col: 68}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operationpage/page.templ`, Line: 26, Col: 70}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 				if templ_7745c5c3_Err != nil {
@@ -86,7 +86,7 @@ func (v List) Page() templ.Component {
 				var templ_7745c5c3_Var4 templ.SafeURL
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(link.Jobs(filter.Filter{}, ""))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operationpage/page.templ`, Line: 26, Col: 138}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operationpage/page.templ`, Line: 26, Col: 140}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -189,7 +189,7 @@ func listTable(all []operation.Operation, f templates.Frame) templ.Component {
 			templ_7745c5c3_Var7 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<table class=\"table fixed stack flow w-min\"><caption class=\"vh\">Operations, newest first</caption> <colgroup><col class=\"w-state\"> <col> <col class=\"w-meter\"> <col class=\"w-num4\"> <col class=\"w-num4\"> <col class=\"w-num4\"> <col class=\"w-queue\"> <col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Operation</th><th scope=\"col\">Progress</th><th scope=\"col\" class=\"num\">Done</th><th scope=\"col\" class=\"num\">Skipped</th><th scope=\"col\" class=\"num\">Failed again</th><th scope=\"col\">By</th><th scope=\"col\" class=\"num\">Created</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<table class=\"table fixed stack flow w-min\"><caption class=\"vh\">Operations, newest first</caption> <colgroup><col class=\"w-state\"> <col> <col class=\"w-meter\"> <col class=\"w-num4\"> <col class=\"w-num4\"> <col class=\"w-ago\"> <col class=\"w-actor\"> <col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Operation</th><th scope=\"col\">Progress</th><th scope=\"col\" class=\"num\">Done</th><th scope=\"col\" class=\"num\">Skipped</th><th scope=\"col\" class=\"num\">Failed again</th><th scope=\"col\">By</th><th scope=\"col\" class=\"num\">Created</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -967,7 +967,7 @@ func facts(v View) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.At(o.Until, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.At(v.asOf(), v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
