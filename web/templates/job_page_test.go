@@ -90,7 +90,7 @@ func TestJob_SaysWhatComesNext(t *testing.T) {
 		"job-retryable":       "Attempt 4 of 5 starts in 16 s, at 14:02:27. Attempt 3 failed; the policy waits 22.6 s. If attempts 4 and 5 also fail, the job becomes a dead letter at about 14:03:10.",
 		"job-first-retry":     "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the dead letter will be refused (the queue has no dead-letter queue) at about 14:03:28.",
 		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the job becomes a dead letter at about 14:03:28. Currently blocked: no handler is configured for payments.capture; add one under handlers in the configuration file and reload it.",
-		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17: it starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the job becomes a dead letter at about 14:03:25.",
+		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17 and starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the job becomes a dead letter at about 14:03:25.",
 		"job-scheduled":       "Attempt 1 of 5 starts in 2 h, at 16:02:11. This time was set when the job was enqueued. If all 5 attempts fail, the job becomes a dead letter at about 16:03:26.",
 		"job-pending":         "The job waits for an external signal since 13:02:11. No time is set: nothing runs until the signal comes. If it will not come, cancel the job.",
 		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free, waiting since 14:02:05.",

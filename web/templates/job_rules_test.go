@@ -25,7 +25,7 @@ func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
 		"job-forward-again": {"https://dlq.ops.example answered 507 Insufficient Storage after 3 tries", "Forward again", "once dlq.ops.example accepts it"},
 		"job-forwarded":     {"the last one timed out", "A copy was sent to https://dlq.ops.example", "dead letter sent to https://dlq.ops.example"},
 		"job-stuck":         {"Attempt 2 of 5 waits for the previous execution", "told to stop and has not returned since", "as soon as a worker is free"},
-		"job-stuck-over":    {"Attempt 2 of 5 starts as soon as a worker is free", "It waited for the previous execution"},
+		"job-stuck-over":    {"Attempt 2 of 5 starts as soon as a worker is free", "the previous execution held it up"},
 	} {
 		page := string(render(t, all[name]))
 		said := text(parse(t, all[name]).root)

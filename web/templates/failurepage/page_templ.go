@@ -900,9 +900,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 		switch {
 		case g.ReopenedBy == failures.ByFailure:
 			var templ_7745c5c3_Var45 string
-			templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + ". It failed again at " + reopened + " and was reopened.")
+			templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + ". The group failed again at " + reopened + " and was reopened.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 192, Col: 82}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 192, Col: 89}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var45))
 			if templ_7745c5c3_Err != nil {
@@ -910,9 +910,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 			}
 		case g.ReopenedBy != "" && g.State == failures.Resolved:
 			var templ_7745c5c3_Var46 string
-			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + patienceText(g.Patience, now) + ". It was reopened at " + reopened + ".")
+			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs("Resolved" + said + patienceText(g.Patience, now) + ". Reopened at " + reopened + ".")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 194, Col: 97}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 194, Col: 90}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 			if templ_7745c5c3_Err != nil {
@@ -920,9 +920,9 @@ func decision(g failures.Group, now time.Time) templ.Component {
 			}
 		case g.ReopenedBy != "":
 			var templ_7745c5c3_Var47 string
-			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs("Ignored" + said + patienceText(g.Patience, now) + ". It was reopened at " + reopened + ".")
+			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs("Ignored" + said + patienceText(g.Patience, now) + ". Reopened at " + reopened + ".")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 196, Col: 96}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `failurepage/page.templ`, Line: 196, Col: 89}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var47))
 			if templ_7745c5c3_Err != nil {

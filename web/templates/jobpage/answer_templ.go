@@ -219,7 +219,7 @@ func waitingAnswer(v View, f forecast) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if at := v.Job.RunAt; at.Sub(v.Now) < time.Second {
-			templ_7745c5c3_Err = answers(v, "%v is due", " since %v: it starts as soon as a worker is free.", nextAttempt(v), at).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "%v is due", " since %v and starts as soon as a worker is free.", nextAttempt(v), at).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -575,7 +575,7 @@ func activeAnswer(v View, f forecast) templ.Component {
 			}
 		} else if v.StuckSince.IsZero() {
 			templ_7745c5c3_Err = answers(v, "%v starts as soon as a worker is free",
-				". It waited for the previous execution, whose handler did not stop when told to.", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
+				". Until now, the previous execution held it up: its handler did not stop when told to.", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -254,9 +254,9 @@ func (v Trash) list() filter.Filter {
 // kept says how long the trash keeps a job.
 func (v Trash) kept() string {
 	if v.Keeps <= 0 {
-		return "They are kept until they are restored or replayed."
+		return "Jobs are kept until you restore or replay them."
 	}
-	return "Each is purged " + format.About(v.Keeps) + " after it was discarded; until then it can be restored to where it was."
+	return "Jobs are purged " + format.About(v.Keeps) + " after they were discarded; until then you can restore them."
 }
 
 // purged says when a job goes: "purged in 6 d".

@@ -312,7 +312,7 @@ func (q WorkerQueue) busy() string {
 func (v Workers) doing(j job.Job) templates.Style {
 	switch {
 	case v.Waits[j.ID]:
-		return templates.Style{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
+		return templates.Style{Class: "is-retryable", Icon: "later", Word: "waits for its previous execution"}
 	case !j.LeaseUntil.After(v.Now):
 		return templates.Style{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
