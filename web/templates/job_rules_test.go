@@ -49,6 +49,21 @@ func TestJob_ExpiresBeforeItsFirstAttemptOnly(t *testing.T) {
 	}
 }
 
+// An envelope that cannot be read says why once, and a replay, which would not help, is
+// not the obvious act. There is nothing to draw.
+func TestJob_PoisonSaysItsCauseOnce(t *testing.T) {
+	d := jobDoc(t, "job-poison")
+	if said := d.one(t, ".next").text(); strings.Count(said, "trace_id") != 1 || strings.Contains(said, "unless you replay it") {
+		t.Errorf("the page says %s", said)
+	}
+	if len(d.all(".primary")) > 0 || len(d.all(".strip")) > 0 {
+		t.Error("a replay is the obvious act, or a timeline without attempts is drawn")
+	}
+	if d := jobDoc(t, "job-dead-letter"); len(d.all(".primary")) != 1 || len(d.all(".strip")) != 1 {
+		t.Error("a dead letter that a replay helps has no obvious act, or no timeline")
+	}
+}
+
 // An envelope that is set aside is kept, whatever its queue does with others.
 func TestJob_SetAsideIsAlwaysKept(t *testing.T) {
 	poison := jobPages()["job-poison"]
