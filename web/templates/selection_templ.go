@@ -153,12 +153,12 @@ func selectionForms(b Selection) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if b.Noun != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "None selected.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "None ticked.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "Select rows to act on several at once. <span class=\"hint scripted\"><kbd>x</kbd> selects the focused row.</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "Tick rows to act on several at once. <span class=\"hint scripted\"><kbd>x</kbd> ticks the focused row.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
