@@ -57,7 +57,7 @@ func ChartPanel(c *Chart, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if c.Slow {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"pad dim t12\">The chart took too long to read; the list below does not need it.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"pad dim t12\">The chart took too long to read. The list below is complete without it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

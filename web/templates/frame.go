@@ -154,6 +154,10 @@ func (f Frame) May(need access.Permission) bool {
 	return !f.Stranger && (f.Role == "" || f.Role.May(need))
 }
 
+// readOnly reports whether whoever looks may change nothing, whatever the state of the
+// database: to them no row can be selected.
+func (f Frame) readOnly() bool { return !f.Stranger && !f.May(access.Operate) }
+
 // Curl is a command that posts JSON to an address of this dashboard, from a shell. It
 // stands in single quotes, so that a shell expands nothing in it, and no character in
 // it is hidden: what is pasted is what was seen.

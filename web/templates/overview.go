@@ -3,6 +3,7 @@ package templates
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"redrive/internal/failures"
 	"redrive/internal/filter"
@@ -52,6 +53,13 @@ func counters(v Overview) []counterView {
 		all = append(all, view)
 	}
 	return all
+}
+
+// nextAttempt is the number of the attempt that a job waits for, of how many: a rule may
+// have added one.
+func nextAttempt(j job.Job) string {
+	next := j.Attempts + 1
+	return "attempt " + strconv.Itoa(next) + " of " + strconv.Itoa(max(next, j.Policy.Limit()))
 }
 
 // soonest picks the jobs that are tried again first.

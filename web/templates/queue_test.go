@@ -124,7 +124,7 @@ func failureOf(n int, s job.Status) job.Job {
 func TestJob_DrawsTheNewestOfItsType(t *testing.T) {
 	d := parse(t, recentPage())
 	panel := d.one("aria-labelledby", "h-recent")
-	if !strings.Contains(text(panel), "1 succeeded, 2 failed, 2 neither yet") {
+	if !strings.Contains(text(panel), "1 succeeded, 2 failed, 2 not finished") {
 		t.Errorf("it says %s", text(panel))
 	}
 	marks, x := 0, []string{}

@@ -18,8 +18,8 @@ type QueueConfig struct {
 	ForwardedTo string // the host to which dead letters are forwarded, or empty
 }
 
-// AddHandler says what to do about jobs that have no handler, without a full stop.
-const AddHandler = "Add a handler to the configuration file and reload it; the waiting jobs then run"
+// addHandler says what to do about jobs that have no handler, without a full stop.
+const addHandler = "Add a handler to the configuration file and reload it; the waiting jobs then run"
 
 // heldTitle says how many jobs wait for a handler.
 func heldTitle(n int64) string {

@@ -242,7 +242,7 @@ func NoHandler(n int64, listed []queues.Held) templ.Component {
 				}
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(AddHandler + ".")
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(addHandler + ".")
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `queueparts.templ`, Line: 47, Col: 22}
 			}

@@ -57,13 +57,8 @@ type Refused struct {
 // bounded reports whether anything ends the stay of a dead letter.
 func (r LetterUsage) bounded() bool { return r.Count > 0 || r.kept() > 0 }
 
-// title says how many letters there are, of how many.
-func (r LetterUsage) title() string {
-	if r.Count <= 0 {
-		return format.Counted(r.Open, "dead letter", "dead letters")
-	}
-	return "of " + format.Number(r.Count)
-}
+// ofHowMany is how many dead letters are kept, behind how many there are.
+func (r LetterUsage) ofHowMany() string { return "of " + format.Number(r.Count) }
 
 // share is how full it is.
 func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }

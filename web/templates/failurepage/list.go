@@ -203,18 +203,18 @@ func groupReplay(f templates.Frame, g failures.Group, kind string) (denied strin
 func patienceText(p failures.Patience, now time.Time) string {
 	var ends []string
 	if !p.Until.IsZero() {
-		ends = append(ends, "until "+format.Clock(p.Until, now))
+		ends = append(ends, format.Clock(p.Until, now))
 	}
 	if p.Count > 0 {
-		ends = append(ends, fmt.Sprintf("until it has failed %s times", format.Number(p.Count)))
+		ends = append(ends, format.Counted(p.Count, "failure", "failures")+" in all")
 	}
 	if p.Rate > 0 {
-		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", format.Number(p.Rate)))
+		ends = append(ends, format.Counted(p.Rate, "failure", "failures")+" within an hour")
 	}
 	if len(ends) == 0 {
 		return " until reopened"
 	}
-	return ", " + strings.Join(ends, " or ")
+	return " until " + strings.Join(ends, " or ")
 }
 
 // sorted is the same list in another order.

@@ -189,7 +189,7 @@ func listTable(all []operation.Operation, f templates.Frame) templ.Component {
 			templ_7745c5c3_Var7 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<table class=\"table fixed stack flow w-min\"><caption class=\"vh\">Operations, newest first</caption> <colgroup><col class=\"w-state\"> <col> <col class=\"w-meter\"> <col class=\"w-num4\"> <col class=\"w-num4\"> <col class=\"w-num4\"> <col class=\"w-queue\"> <col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Operation</th><th scope=\"col\">Progress</th><th scope=\"col\" class=\"num\">Done</th><th scope=\"col\" class=\"num\">Skipped</th><th scope=\"col\" class=\"num\">Failed again</th><th scope=\"col\">By</th><th scope=\"col\" class=\"num\">Created</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<table class=\"table fixed stack flow w-min\"><caption class=\"vh\">Operations, newest first</caption> <colgroup><col class=\"w-state\"> <col> <col class=\"w-meter\"> <col class=\"w-num4\"> <col class=\"w-num4\"> <col class=\"w-ago\"> <col class=\"w-actor\"> <col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Operation</th><th scope=\"col\">Progress</th><th scope=\"col\" class=\"num\">Done</th><th scope=\"col\" class=\"num\">Skipped</th><th scope=\"col\" class=\"num\">Failed again</th><th scope=\"col\">By</th><th scope=\"col\" class=\"num\">Created</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -850,7 +850,7 @@ func verdictBanner(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "<p><b>Waiting for the search index.</b> The index is being rebuilt; until then not every job can be found by its text.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "<p><b>Waiting for the search index.</b> The index is being rebuilt; until then, a text search does not find every job.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -967,7 +967,7 @@ func facts(v View) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.At(o.Until, v.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.At(v.asOf(), v.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
