@@ -272,7 +272,7 @@ const (
 	MaxPayload      = 1 << 20
 	MaxMeta         = 64 << 10
 	MaxType         = 255
-	MaxQueue        = 128
+	maxQueue        = 128
 	MaxKey          = 255
 	MaxPriority     = 1000 // and its negative
 	MaxErrorMessage = 64 << 10
@@ -288,9 +288,9 @@ var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
 // CheckQueue returns a *invalid.Error unless s can name a queue.
 func CheckQueue(s string) error {
-	if len(s) > MaxQueue || !queueName.MatchString(s) {
+	if len(s) > maxQueue || !queueName.MatchString(s) {
 		return invalid.Errorf("queue",
-			"%q is not a queue name: use letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
+			"%q is not a queue name: use letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), maxQueue)
 	}
 	return nil
 }

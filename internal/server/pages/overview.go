@@ -44,8 +44,11 @@ func (p *Pages) overview(c echo.Context) error {
 	var r reads
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 	into(&r, &v.Queues)(p.View.Queues(ctx, now, p.fullest()))
-	into(&r, &v.Reasons)(p.View.Reasons(ctx))
-	into(&r, &v.Letters)(p.letterUsage(ctx, now))
+	r.err = cmp.Or(r.err, p.steady(&v.Frame, func() (err error) {
+		v.Reasons, err = p.View.Reasons(ctx)
+		return err
+	}))
+	into(&r, &v.Letters)(p.letterUsage(ctx, now, v.Snapshot))
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
 	var tallies []failures.Tally
 	into(&r, &tallies)(p.View.GroupTallies(ctx))
@@ -98,9 +101,11 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	return all
 }
 
-// letterUsage is how full the dead-letter queue is.
-func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
+// letterUsage is how full the dead-letter queue is, with as many letters as the page says
+// elsewhere.
+func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
+	f.Open = totals.Depths[job.StatusDeadLetter]
 	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 
@@ -128,10 +133,15 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 		if err != nil {
 			return nil, err
 		}
-		s := operationpage.Standing{Operation: o, Canary: progress.Canary}
-		shown = append(shown, templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()})
+		shown = append(shown, underWay(o, progress.Canary))
 	}
 	return shown, err
+}
+
+// underWay is an operation as the navigation and the overview show it.
+func underWay(o operation.Operation, c operation.Canary) templates.OpenOperation {
+	s := operationpage.Standing{Operation: o, Canary: c}
+	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
 
 // fullest names the queues of the overview: those with the most jobs that have
@@ -293,6 +303,11 @@ func (p *Pages) failures(c echo.Context) error {
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
 	var r reads
 	into(&r, &v.Tallies)(p.View.GroupTallies(ctx))
+	for _, t := range v.Tallies {
+		if t.State == failures.Open { // the navigation says it, too
+			v.Snapshot.OpenGroups = t.Groups
+		}
+	}
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
@@ -395,6 +410,11 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+	for i, o := range v.UnderWay { // the navigation says of it what the page says
+		if o.ID == id {
+			v.UnderWay[i] = underWay(v.Operation, v.Progress.Canary)
+		}
+	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide
 		c.Response().Header().Set("Refresh", "1")
 	}

@@ -92,7 +92,7 @@ func sortedByTime(f filter.Filter) string {
 	return ""
 }
 
-// countsAll reports whether the tabs have the totals, which the scripts keep current.
+// countsAll reports whether the tabs have the totals.
 func (v Jobs) countsAll() bool {
 	f := v.Filter
 	f.Status = ""
