@@ -86,6 +86,7 @@ var owners = map[string]string{
 	"github.com/tdewolff/minify":          "web/static",
 	"github.com/pressly/goose":            "store/sqlite",
 	"github.com/klauspost/compress":       "server/compress",
+	"github.com/andybalholm/brotli":       "server/compress web/static",
 	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live",
 	"github.com/prometheus/client_golang": "server cmd/dashboard",

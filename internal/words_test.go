@@ -29,7 +29,7 @@ var oddWords = []struct{ odd, plain string }{
 	{"[\"`](dashboard|api) at ", "local user (127.0.0.1), API client (…)"},
 	{`(is|are) tried again`, "Redrive will try again"},
 	{`the standard (input|output|error)`, "standard input"},
-	{`the shelf of a job|only discarded jobs have letters|repeats its state`, "what is wrong, and what to do"},
+	{`the shelf of a job|only discarded jobs have|audited removals|items? before their position|each flag but|repeats its state`, "what is wrong, and what to do"},
 	{`says whose word|say who does the work|leave the house`, "where each field comes from"},
 	{`that are made to cost|(jobs|queue|types?|one) that says? nothing|about which nobody says`, "used when no other policy applies"},
 	{`can be expected to|it opens by|did not end it|none decided`, "Handler: no verdict, no rule matched"},

@@ -50,7 +50,7 @@ type parts struct {
 	open     bool         // reachable from the network although no login is required
 	base     string       // the path below which everything is
 	config   *config.Config
-	reload   string // the file from which the configuration is read again; empty: none was named
+	reload   string // the file from which the configuration is read again, which may be missing; empty: there is none
 	log      *slog.Logger
 	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
 	sender   letterSender                            // default: the webhooks of the configuration

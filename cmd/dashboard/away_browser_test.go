@@ -51,7 +51,7 @@ func TestLive_HiddenTabRests(t *testing.T) {
 	m := startMill(t)
 	id := m.letters(1)[0]
 	b := openBrowser(t)
-	b.openSpied(m.url + "/dead-letters")
+	b.openSpied(m.url + "/")
 	eval[chromedp.Void](b, `hide(true)`)
 	b.wait("the connection is closed", `window.socket.readyState >= 2`)
 	if got := eval[string](b, `[...timers.values()].map((t) => t.ms).sort((a, b) => a - b).join(" ")`); got != "1000 30000" {
@@ -60,7 +60,7 @@ func TestLive_HiddenTabRests(t *testing.T) {
 	m.fixed.Store(true)
 	m.act(id, "replay", `{"run":1}`)
 	eval[chromedp.Void](b, `[...timers.values()].find((t) => t.ms === 30000).f()`)
-	b.wait("the counters follow", `document.querySelector('.side [data-state-count="dead_letter"]').textContent === "0"`)
+	b.wait("the counters follow", `document.querySelector('[data-counter="jobs_replayed"] [data-value]').textContent === "1"`)
 	if got := eval[string](b, `polls.join(" ") + " " + sockets`); got != "counters 1" {
 		t.Errorf("a hidden tab asked for %q, want the counters once and no connection", got)
 	}
@@ -277,7 +277,7 @@ func TestKeyboard_GoesToEverySection(t *testing.T) {
 	for _, section := range eval[[]string](b, `[...document.querySelectorAll("nav.side [data-section]")].map((a) => a.dataset.section).reverse()`) {
 		key, ok := map[string]string{
 			"overview": "o", "failures": "f", "dead-letters": "d", "operations": "m", "trash": "t",
-			"jobs": "j", "queues": "q", "workers": "w", "policies": "p", "audit": "a",
+			"jobs": "j", "queues": "q", "workers": "w", "policies": "p", "retention": "r", "audit": "a",
 		}[section]
 		if !ok {
 			continue // access, for administrators only

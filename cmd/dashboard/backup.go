@@ -32,7 +32,7 @@ func (b *backupCommand) Run(c console) error {
 	if errors.Is(err, fs.ErrExist) {
 		return usage("%s exists; name a new file, or add --force to replace it", b.File)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, sqlite.ErrNoFile) {
 		return usage("nothing was copied: %w", err)
 	}
 	if err != nil {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,5 +30,81 @@ func TestBackup_OfARunningDashboardIsRestoredAfterItsEnd(t *testing.T) {
 	p = startProcess(t, dir)
 	if _, list, _ := finish(t, command(t, dir, "list", "--json", "--server", p.url)); strings.Count(list, "\n") != 1 || !strings.Contains(list, id) {
 		t.Errorf("after the restore there are\n%s", list)
+	}
+}
+
+// asNobody returns a function that runs the program as a user without any rights.
+func asNobody(t *testing.T) func(args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run a program as another user")
+	}
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := openDir(t)
+	other := filepath.Join(dir, "dashboard") // the directory of the program is root's alone
+	if out, err := exec.Command("cp", program, other).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return func(args ...string) (code int, stdout, stderr string) {
+		t.Helper()
+		cmd := exec.Command(other, args...)
+		cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		return finish(t, cmd)
+	}
+}
+
+// openDir is a directory that every user can read; those of the tests are not.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "open")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestBackupAndDoctor_SayWhichFileTheUserMayNotRead(t *testing.T) {
+	run, dir, copies := asNobody(t), openDir(t), openDir(t)
+	file, to := filepath.Join(dir, "redrive.db"), filepath.Join(copies, "copy.db")
+	allow := func(mode os.FileMode, names ...string) {
+		for _, name := range names {
+			if err := os.Chmod(name, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	says := func(when string, want ...string) {
+		t.Helper()
+		for _, args := range [][]string{{"backup", to}, {"doctor"}} {
+			code, _, stderr := run(append(args, "--db", file)...)
+			for _, want := range append(want, "permission denied", "run this command as the user who runs the dashboard") {
+				if code != 1 || !strings.Contains(stderr, want) || strings.Count(stderr, "permission denied") != 1 {
+					t.Errorf("%s, %s: exit %d: %s; want %q", when, args[0], code, stderr, want)
+				}
+			}
+		}
+	}
+	allow(0o777, copies)
+	p := startProcess(t, dir)
+	p.post(`{"type":"t"}`)
+	says("while it runs", "read "+file+": ")
+	allow(0o644, file)
+	says("while it runs, without the log", "read "+file+"-")
+	p.stop(syscall.SIGTERM)
+	says("after its end", "write to the directory "+dir)
+	allow(0o700, dir)
+	says("in a closed directory", file)
+	allow(0o777, dir) // SQLite makes the index of its log
+	allow(0o755, copies)
+	want := "write to the directory " + copies + ": permission denied; name another one"
+	if code, _, stderr := run("backup", to, "--db", file); code != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("to a closed directory: exit %d: %s", code, stderr)
 	}
 }

@@ -235,7 +235,7 @@ func TestBrowser_FromFailureToReplay(t *testing.T) {
 	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter&type=payments.capture"))
 	b.run(chromedp.Click(chromedp.CSS("tbody tr th a")), chromedp.WaitVisible(chromedp.CSS("[data-job] h1")))
 	for _, want := range []string{
-		"It was dead-lettered", "Attempt 4 failed", "upstream.unavailable", "policy:exhausted:4/4",
+		"The job was dead-lettered", "Attempt 4 failed", "upstream.unavailable", "policy:exhausted:4/4",
 		"exponential", "retry 3", "cap 1 min", "jitter 0.85 to 1.15", "shop/payments/client.go", "exhausted",
 	} {
 		if got := b.text("main"); !strings.Contains(got, want) {
@@ -243,7 +243,6 @@ func TestBrowser_FromFailureToReplay(t *testing.T) {
 		}
 	}
 
-	b.run(chromedp.Click(chromedp.CSS("details.demo summary")))
 	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/provider"] button`)))
 	b.wait("the provider works", `document.querySelector('form[action="/demo/faults/provider"] button').innerText.includes("Break")`)
 	b.run(chromedp.Click(chromedp.CSS(`form[data-act="replay"] button`)))
@@ -327,17 +326,40 @@ func fitsItsScreen(t *testing.T, themes []string, widths ...int64) {
 		})
 		for _, path := range []string{
 			"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs?state=retryable",
-			"/queues", "/queues/payments", "/workers", "/policies", "/audit", job, job + "/replay", "/nowhere",
+			"/queues", "/queues/payments", "/workers", "/policies", "/retention", "/audit", job, job + "/replay", "/nowhere",
 		} {
 			b.run(chromedp.Navigate(url + path))
-			for _, width := range widths {
-				b.run(chromedp.EmulateViewport(width, 900))
-				if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
-					t.Errorf("%s in %s is %d px wide on a screen of %d", path, theme, wide, width)
-				}
-			}
+			b.fits(path+" in "+theme, widths...)
 		}
 	}
+	b.quiet("404")
+	b.calm()
+}
+
+// fits fails if the page is wider than a screen.
+func (b *browser) fits(page string, widths ...int64) {
+	b.t.Helper()
+	for _, width := range widths {
+		b.run(chromedp.EmulateViewport(width, 900))
+		if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
+			b.t.Errorf("%s is %d px wide on a screen of %d", page, wide, width)
+		}
+	}
+}
+
+// Nor is it when every name, text and key is long and has no place to break.
+func TestBrowser_LongNamesFitTheirScreen(t *testing.T) {
+	t.Parallel()
+	var words []string
+	for i := range 48 {
+		words = append(words, fmt.Sprintf("%s%02d", strings.Repeat("name", 60), i))
+	}
+	url := openShop(t, words)
+	b := openBrowser(t)
+	walk(t, url, reach{addresses: 1, kinds: 2}, append(everyState(t, url), "/queues/"+longQueue), func(p sitePage) {
+		b.run(chromedp.Navigate(url + p.path))
+		b.fits(p.path, 320)
+	})
 	b.quiet("404")
 	b.calm()
 }

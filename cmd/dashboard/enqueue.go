@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -19,11 +20,11 @@ import (
 
 // enqueue is dashboard enqueue: it sends jobs to a running dashboard.
 type enqueue struct {
-	Type    string `arg:"" optional:"" help:"The job's type, for example email.send."`
-	Payload string `arg:"" optional:"" help:"The payload, any JSON. If left out, it is read from standard input, unless that is a terminal."`
-	Key     string `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
-	JSON    bool   `name:"json" help:"Print the jobs as JSON, one per line."`
-	NDJSON  bool   `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
+	Type    string  `arg:"" optional:"" help:"The job's type, for example email.send."`
+	Payload *string `arg:"" optional:"" help:"The payload, any JSON. If left out, it is read from standard input, unless that is a terminal."`
+	Key     string  `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
+	JSON    bool    `name:"json" help:"Print the jobs as JSON, one per line."`
+	NDJSON  bool    `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
 	jobFlags
 	dashboardFlags
 }
@@ -134,15 +135,21 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 // payload is the payload of the command line or of the standard input; empty when
 // there is none. A dash asks for the standard input even if that is a terminal.
 func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
-	payload := []byte(e.Payload)
-	if e.Payload == "-" || e.Payload == "" && !isTerminal(stdin) {
+	var payload []byte
+	asked := e.Payload != nil && *e.Payload == "-"
+	if asked || e.Payload == nil && !isTerminal(stdin) {
 		var err error
 		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
-		if e.Payload == "-" && len(bytes.TrimSpace(payload)) == 0 {
-			return nil, usage("standard input is empty; send null, or leave out -")
-		}
+	} else if e.Payload != nil {
+		payload = []byte(*e.Payload)
+	}
+	switch empty := len(bytes.TrimSpace(payload)) == 0; {
+	case empty && asked:
+		return nil, usage("standard input is empty; send null, or leave out -")
+	case empty && e.Payload != nil: // mostly a variable of a script that is not set
+		return nil, usage("the payload is empty; to enqueue a job without a payload, write null")
 	}
 	if len(payload) > job.MaxPayload {
 		return nil, usage("the payload is larger than %d bytes, the maximum", job.MaxPayload)
@@ -206,14 +213,15 @@ func policyText(text string) (json.RawMessage, error) {
 	return json.Marshal(text)
 }
 
-// How many jobs of the standard input go into one request: the API takes more, but
-// what was sent so far is printed after each.
+// How much of the standard input goes into one request: as much as the API takes,
+// because a request is enqueued as a whole or not at all.
 const (
-	batchJobs  = 1000
-	batchBytes = 8 << 20
+	batchJobs  = job.MaxBatch
+	batchBytes = 64 << 20
 )
 
-// sendLines sends the jobs of the standard input, in batches.
+// sendLines sends the jobs of the standard input, in batches. A batch is read and
+// checked as a whole before it is sent.
 func (e *enqueue) sendLines(c console) error {
 	if e.Type != "" || e.jobFlags != (jobFlags{}) {
 		return usage("with --ndjson each line describes a whole job; leave out the type and all job flags")
@@ -223,55 +231,100 @@ func (e *enqueue) sendLines(c console) error {
 		return err
 	}
 	in := newLineReader(c.stdin)
-	for sent := 0; ; {
+	for last := 0; ; { // the number of the last line that is enqueued
 		b, end := in.next()
+		if end != nil && !errors.Is(end, io.EOF) {
+			return fmt.Errorf("%w; %s", end, upTo(last))
+		}
 		if len(b.lines) > 0 {
 			made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(e.Key))
 			if err != nil {
-				return fmt.Errorf("%w; jobs enqueued before this batch: %d", notEnqueued(b.locate(err)), sent)
+				return fmt.Errorf("%w; %s", notEnqueued(b.locate(err)), e.left(b, last, err))
 			}
 			if err := e.print(c, made); err != nil {
 				return err
 			}
-			sent += len(b.lines)
-		}
-		if errors.Is(end, io.EOF) {
-			return nil
+			last = b.numbers[len(b.numbers)-1]
 		}
 		if end != nil {
-			return fmt.Errorf("%w; jobs enqueued before it: %d", end, sent)
+			return nil
 		}
 	}
+}
+
+// upTo says what of the input is enqueued.
+func upTo(last int) string {
+	if last == 0 {
+		return "nothing was enqueued"
+	}
+	return fmt.Sprintf("lines 1 to %d were enqueued, and nothing after them: continue with line %d", last, last+1)
+}
+
+// left says what of the input is enqueued after a batch failed. Without an answer
+// that may be the batch, too.
+func (e *enqueue) left(b batch, last int, err error) string {
+	if errors.As(err, new(*client.Error)) || errors.Is(err, syscall.ECONNREFUSED) {
+		return upTo(last)
+	}
+	remedy := "look before you send them again"
+	if e.Key != "" {
+		remedy = "run the same command again, the key prevents doubles"
+	}
+	unknown := fmt.Sprintf("lines %d to %d may have been enqueued or not: %s", b.numbers[0], b.numbers[len(b.numbers)-1], remedy)
+	if last > 0 {
+		return fmt.Sprintf("lines 1 to %d were enqueued, and %s", last, unknown)
+	}
+	return unknown
 }
 
 // lineReader reads batches of jobs, one on each line.
 type lineReader struct {
 	in     *bufio.Reader
-	number int // of the last line that was read
+	number int    // of the last line that was read
+	over   []byte // that line, when the batch before had no room for it
 }
 
 func newLineReader(in io.Reader) *lineReader { return &lineReader{in: bufio.NewReaderSize(in, 64<<10)} }
 
-// next returns the next batch. An error, or io.EOF, is about what follows it.
+// next returns the next batch. With io.EOF it is the last one; any other error is about
+// one of its lines, and there is no batch.
 func (r *lineReader) next() (b batch, err error) {
-	size := 0
-	for len(b.lines) < batchJobs && size < batchBytes && err == nil {
-		var line []byte
-		line, err = r.in.ReadBytes('\n')
-		r.number++
-		if err != nil && !errors.Is(err, io.EOF) {
-			return b, fmt.Errorf("read line %d of standard input: %w", r.number, err)
+	size := len(`{"jobs":[]}`)
+	for len(b.lines) < batchJobs {
+		line, err := r.line()
+		if len(line) > 0 {
+			if size += len(line) + 1; size > batchBytes && len(b.lines) > 0 {
+				r.over = line
+				return b, nil
+			}
+			b.lines, b.numbers = append(b.lines, line), append(b.numbers, r.number)
 		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
+		if errors.Is(err, io.EOF) {
+			return b, err
 		}
-		if !json.Valid(line) {
-			return b, usage("line %d of standard input is not JSON", r.number)
+		if err != nil {
+			return batch{}, err
 		}
-		b.lines, b.numbers = append(b.lines, line), append(b.numbers, r.number)
-		size += len(line)
 	}
-	return b, err
+	return b, nil
+}
+
+// line returns the next line without what is around it, which may leave nothing. With
+// io.EOF it is the last one.
+func (r *lineReader) line() ([]byte, error) {
+	if line := r.over; line != nil {
+		r.over = nil
+		return line, nil
+	}
+	line, err := r.in.ReadBytes('\n')
+	r.number++
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read line %d of standard input: %w", r.number, err)
+	}
+	if line = bytes.TrimSpace(line); len(line) > 0 && !json.Valid(line) {
+		return nil, usage("line %d of standard input is not JSON", r.number)
+	}
+	return line, err
 }
 
 // batch is some lines of the standard input, each with its number.

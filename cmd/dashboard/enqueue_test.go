@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,12 +58,24 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 
 func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", job.MaxPayload) + `"`
-	_, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large))
+	_, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large))
 	if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (&enqueue{Type: "t", Payload: "-"}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
+	if _, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
 		t.Errorf("a broken payload of the right size: %v", err)
+	}
+}
+
+// A variable that is not set must not enqueue a job without its payload.
+func TestEnqueue_RefusesAnEmptyPayload(t *testing.T) {
+	for _, payload := range []string{"", " \n"} {
+		cmd := command(t, t.TempDir(), "enqueue", "t", payload, "--server", "http://127.0.0.1:1")
+		cmd.Stdin = strings.NewReader("[1]")
+		const want = "dashboard: the payload is empty; to enqueue a job without a payload, write null\n"
+		if code, _, stderr := finish(t, cmd); code != 2 || stderr != want {
+			t.Errorf("%q: exit %d, %s", payload, code, stderr)
+		}
 	}
 }
 
@@ -153,26 +168,112 @@ func TestEnqueue_WarnsWhenNobodyHandlesTheType(t *testing.T) {
 	}
 }
 
+// lines are n jobs, with an empty line after each.
+func lines(n int) string { return strings.Repeat(`{"type": "t", "payload": 1.50}`+"\n\n", n) }
+
 func TestEnqueue_SendsAJobOnEachLineInBatches(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	send := enqueueAt(t, p)
-	var lines strings.Builder
-	for range batchJobs + 5 {
-		lines.WriteString(`{"type": "t", "payload": 1.50}` + "\n\n")
-	}
-	if made, stderr := send(lines.String(), "--ndjson", "--key", "import"); len(made) != batchJobs+5 {
+	all := lines(job.MaxBatch + 5)
+	if made, stderr := send(all, "--ndjson", "--key", "import"); len(made) != job.MaxBatch+5 {
 		t.Fatalf("%d jobs: %s", len(made), stderr)
 	}
-	send(lines.String(), "--ndjson", "--key", "import")
-	if n := p.until(func(totals) bool { return true }).States["available"]; n != batchJobs+5 {
-		t.Errorf("after a repeat under the same key there are %d jobs, want %d", n, batchJobs+5)
+	send(all, "--ndjson", "--key", "import")
+	if n := p.until(func(totals) bool { return true }).States["available"]; n != job.MaxBatch+5 {
+		t.Errorf("after a repeat under the same key there are %d jobs, want %d", n, job.MaxBatch+5)
 	}
-	bad := `{"type": "t"}` + "\n\n" + `{"type": "t", "ttr": "x"}`
-	if made, stderr := send(lines.String()+bad, "--ndjson"); len(made) != batchJobs || !strings.Contains(stderr, "line 2013, ttr: ") ||
-		!strings.Contains(stderr, "jobs enqueued before this batch: 1000") {
-		t.Errorf("a job that is refused: %d, %s", len(made), stderr)
+}
+
+// An input that fits into one batch is enqueued as a whole or not at all, whatever is
+// wrong with which line: then it can be sent again.
+func TestEnqueue_ABatchOfLinesIsAllOrNothing(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	send := enqueueAt(t, p)
+	good := strings.TrimSuffix(lines(1200), "\n\n") + "\n"
+	for wrong, want := range map[string]string{
+		"{":                         "line 2400 of standard input is not JSON",
+		`{"type": "t", "ttr": "x"}`: "line 2400, ttr: ",
+		`{"type": "t"} {}`:          "line 2400 of standard input is not JSON",
+	} {
+		made, stderr := send(good+wrong+"\n"+good, "--ndjson")
+		if len(made) != 0 || !strings.Contains(stderr, want) || !strings.Contains(stderr, "; nothing was enqueued") {
+			t.Errorf("%s: %d jobs, %s; want %q", wrong, len(made), stderr, want)
+		}
 	}
-	if made, stderr := send(`{"type": "t"}`+"\n{\n", "--ndjson"); len(made) != 1 || !strings.Contains(stderr, "line 2 of standard input is not JSON") {
-		t.Errorf("a line that is not JSON: %d, %s", len(made), stderr)
+	if n := p.until(func(totals) bool { return true }).States["available"]; n != 0 {
+		t.Errorf("there are %d jobs", n)
+	}
+}
+
+func TestEnqueue_SaysWhichLinesWereEnqueuedBeforeAnError(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	send := enqueueAt(t, p)
+	for wrong, want := range map[string]string{
+		"{":                         "line 20003 of standard input is not JSON",
+		`{"type": "t", "ttr": "x"}`: "line 20003, ttr: ",
+	} {
+		made, stderr := send(lines(job.MaxBatch+1)+wrong+"\n", "--ndjson")
+		if len(made) != job.MaxBatch || !strings.Contains(stderr, want) ||
+			!strings.Contains(stderr, "; lines 1 to 19999 were enqueued, and nothing after them: continue with line 20000") {
+			t.Errorf("%s: %d jobs, %s; want %q", wrong, len(made), stderr, want)
+		}
+	}
+}
+
+// Without an answer nobody knows what became of a batch, so only a key makes it safe to
+// send the lines again.
+func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	go func() {
+		for conn, err := silent.Accept(); err == nil; conn, err = silent.Accept() {
+			_, _ = io.ReadFull(conn, make([]byte, 100))
+			conn.Close()
+		}
+	}()
+	address := "http://" + silent.Addr().String()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "; lines 1 to 5 may have been enqueued or not: look before you send them again"},
+		{[]string{"--key", "k"}, "; lines 1 to 5 may have been enqueued or not: run the same command again, the key prevents doubles"},
+	} {
+		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--ndjson", "--server", address}, test.args...)...)
+		cmd.Stdin = strings.NewReader(lines(3))
+		if code, _, stderr := finish(t, cmd); code != 1 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%v: exit %d, %s; want %q", test.args, code, stderr, test.want)
+		}
+	}
+	silent.Close()
+	cmd := command(t, t.TempDir(), "enqueue", "--ndjson", "--server", address)
+	cmd.Stdin = strings.NewReader(lines(3))
+	if code, _, stderr := finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
+		t.Errorf("nobody listens: exit %d, %s", code, stderr)
+	}
+}
+
+// A batch has room for no more bytes than a request.
+func TestLineReader_MakesBatchesThatFitIntoARequest(t *testing.T) {
+	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}`
+	r := newLineReader(strings.NewReader(strings.Repeat(line+"\n", 70)))
+	var sizes []int
+	for {
+		b, err := r.next()
+		if len(b.lines) > 0 {
+			sizes = append(sizes, len(b.lines))
+		}
+		if n := len(bytes.Join(b.lines, []byte(","))) + len(`{"jobs":[]}`); n > batchBytes {
+			t.Errorf("a batch of %d bytes", n)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if !slices.Equal(sizes, []int{64, 6}) {
+		t.Errorf("batches of %d lines", sizes)
 	}
 }

@@ -66,7 +66,10 @@ queues:
   active:  {ttr: 1h}
   done:    {ttr: 1h}
   held:    {ttr: 1h}
+  ` + longQueue + `: {policy: {max_attempts: 1}}
 `
+
+const longQueue = "queue-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"
 
 // asked are addresses in which the words are parameters, of every page in turn:
 // of every parameter, or of those that any text fits.

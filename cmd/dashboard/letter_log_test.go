@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -108,6 +109,50 @@ func TestServe_WritesEveryLineAsJSON(t *testing.T) {
 	}
 	if dead := lineWith(t, p.stderr.String(), "A job became a dead letter"); dead["job"] != id || dead["error"] != "exec.exit_1" {
 		t.Errorf("the dead letter is %v", dead)
+	}
+}
+
+// A mistyped name of the database would otherwise look like lost jobs.
+func TestServe_SaysThatTheDatabaseIsNew(t *testing.T) {
+	dir := t.TempDir()
+	const made = `msg="Made a new database." path=`
+	start := func() (stdout, stderr string) {
+		cmd := command(t, dir, "--listen", "127.0.0.1:0", "--db", "typo.db")
+		p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, p.stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.says("Redrive is ready")
+		p.stop(syscall.SIGTERM)
+		return out.String(), p.stderr.String()
+	}
+	if stdout, stderr := start(); !strings.HasSuffix(stdout, ", its database is typo.db, which is new.\n") ||
+		!strings.Contains(stderr, made+filepath.Join(dir, "typo.db")+"\n") {
+		t.Errorf("the first start says %s%s", stdout, stderr)
+	}
+	if stdout, stderr := start(); !strings.HasSuffix(stdout, ", its database is typo.db.\n") || strings.Contains(stderr, made) {
+		t.Errorf("the second start says %s%s", stdout, stderr)
+	}
+}
+
+// Programs that read the log find lists, also empty ones.
+func TestServe_TellsEmptyListsAsLists(t *testing.T) {
+	dir := t.TempDir()
+	cmd := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json")
+	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
+	cmd.Stderr = p.stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.says("Redrive is ready")
+	p.stop(syscall.SIGTERM)
+	ready := lineWith(t, p.stderr.String(), "Redrive is ready")
+	for _, name := range []string{"handlers", "queues"} {
+		if list, ok := ready[name].([]any); !ok || len(list) > 0 {
+			t.Errorf("%s are %v", name, ready[name])
+		}
 	}
 }
 

@@ -39,8 +39,10 @@ import (
 
 	"redrive/internal/client"
 	"redrive/internal/config"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/wire"
 )
 
 // version is set by the linker.
@@ -128,7 +130,7 @@ func run(args []string, c console) int {
 		return 0
 	}
 	if err != nil {
-		return fail(c, usageError{fmt.Errorf("%w; %s", err, hint(args))})
+		return fail(c, misused(err, args, parser.Model.Children))
 	}
 	if err := command.Run(); err != nil {
 		return fail(c, err)
@@ -136,26 +138,49 @@ func run(args []string, c console) int {
 	return 0
 }
 
-// hint is advice for the person who wrote a wrong command line. The parser takes
-// a payload that is a negative number for a flag.
-func hint(args []string) string {
-	for _, arg := range args {
-		if args[0] == "enqueue" && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
-			return "a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- " + arg
+// misused is the error of a wrong command line, with advice. The parser takes what
+// begins with a dash for a flag, also a negative number or duration.
+func misused(err error, args []string, known []*kong.Node) error {
+	for i, arg := range args {
+		if len(arg) < 2 || arg[0] != '-' || !strings.ContainsAny(arg[1:2], "0123456789P") {
+			continue
+		}
+		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) {
+			if _, wrong := wire.ParseDuration(arg); wrong != nil {
+				return usage("%s: %w", args[i-1], wrong)
+			}
+		}
+		if args[0] == "enqueue" && !strings.HasPrefix(args[i-1], "--") {
+			return usage("%w; a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- %s", err, arg)
 		}
 	}
-	return "run dashboard --help for a list of commands"
+	meant := ""
+	if len(args) > 0 {
+		var names []string
+		for _, command := range known {
+			if !command.Hidden && command.Name != args[0] {
+				names = append(names, command.Name)
+			}
+		}
+		meant = invalid.DidYouMean(args[0], names)
+	}
+	return usage("%w%s; run dashboard --help for a list of commands", err, meant)
 }
 
 // fail prints what went wrong, each error in one line, because the logs of a service
 // are read line by line, and returns the exit code.
 func fail(c console, err error) int {
 	var wrong config.Errors
+	var refused wrongFile
 	switch {
 	case errors.As(err, new(loggedError)):
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
 			fmt.Fprintf(c.stderr, "dashboard: %v\n", e)
+		}
+	case errors.As(err, &refused):
+		for line := range strings.SplitSeq(refused.Error(), "\n") {
+			fmt.Fprintf(c.stderr, "dashboard: %s\n", printable(line))
 		}
 	default:
 		fmt.Fprintf(c.stderr, "dashboard: %s\n", strings.Join(strings.Fields(err.Error()), " "))
@@ -223,20 +248,24 @@ func (s *serve) run(c console, log *slog.Logger) error {
 	if s.Relaxed {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
+	state := ""
+	if _, err := os.Stat(s.DB); errors.Is(err, fs.ErrNotExist) {
+		state = ", which is new"
+	}
 	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, not a crash
 	ctx, signals, release := interrupts()
 	defer release()
 	a, err := startApp(ctx, parts{
 		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, open: s.InsecureNoAuth, base: base, config: settings, log: log,
-		reload: settings.File(),
+		reload: cmp.Or(settings.File(), usualConfig),
 	})
 	if err != nil {
 		return unlessInterrupted(ctx, log, err)
 	}
 	log.Info("Redrive is ready.", "version", version, "url", a.url(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
-		"handlers", slices.Sorted(maps.Keys(settings.Handlers)), "queues", settings.Queues())
+		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 	if s.LogFormat != "json" {
-		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s.\n", a.url(), s.DB)
+		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s%s.\n", a.url(), s.DB, state)
 	}
 	a.reloadOnHangup()
 	// systemd waits for this (Type=notify). The programs that run jobs do not get the

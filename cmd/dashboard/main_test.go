@@ -83,6 +83,13 @@ func TestMain_ExitCodes(t *testing.T) {
 		{"show 5", 2, "is not a UUID"},
 		{"completion tcsh", 2, "bash"},
 		{"enqueue t -5", 2, "after --, for example: dashboard enqueue TYPE -- -5"},
+		{"enqueue t --delay -5s", 2, `dashboard: --delay: "-5s" must not be negative`},
+		{"enqueue t --delay=-5s", 2, `dashboard: --delay: "-5s" must not be negative`},
+		{"enqueue t --run-at -PT5M", 2, `dashboard: --run-at: "-PT5M" must not be negative`},
+		{"enqueue t --ttr -1d", 2, `dashboard: --ttr: "-1d" must not be negative`},
+		{"enqueue t --priority -5", 2, `perhaps try --priority="-5"?; run dashboard --help`},
+		{"lst", 2, "unexpected argument lst; did you mean list?; run dashboard --help for a list of commands"},
+		{"enque t", 2, "did you mean enqueue?"},
 		{"enqueue t -", 2, "standard input is empty; send null, or leave out -"},
 		{"enqueue t\xff 1", 2, `"t\xff" is not valid UTF-8`},
 		{"enqueue t --key a\x01b", 2, "--key"},
@@ -99,7 +106,7 @@ func TestMain_ExitCodes(t *testing.T) {
 			if code != test.code || !strings.Contains(stdout+stderr, test.says) {
 				t.Errorf("exit %d, want %d with %q: %s%s", code, test.code, test.says, stdout, stderr)
 			}
-			if n := strings.Count(stderr, "\n"); code == 2 && n != 1 && test.args != "check two.yaml" {
+			if n := strings.Count(stderr, "dashboard: "); code == 2 && n != 1 && test.args != "check two.yaml" {
 				t.Errorf("%d lines of complaint, want 1: %s", n, stderr)
 			}
 		})

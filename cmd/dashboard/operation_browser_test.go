@@ -60,7 +60,7 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	done := b.number("done")
 	b.wait("the meter moves", `parseInt(document.querySelector('[data-n="done"]').textContent) > `+strconv.Itoa(done+3))
 	b.wait("its bar, too", `parseFloat(document.querySelector('.meter.thick [data-part="done"]').getAttribute("width")) > 0`)
-	b.wait("and the outcome", `parseInt(document.querySelector('[data-n="succeeded"]').textContent) > 0 && /100 % of the \d+ runs? that ended succeeded/.test(document.querySelector("main").innerText)`)
+	b.wait("and the outcome", `parseInt(document.querySelector('[data-n="succeeded"]').textContent) > 0 && /(\d+) of \1 finished runs? succeeded \(100 %\)/.test(document.querySelector("main").innerText)`)
 	b.wait("the chart follows", `[...document.querySelectorAll('[aria-labelledby="h-rate"] .plot rect')].filter((r) => parseFloat(r.getAttribute("height")) > 0).length > 2`)
 	if said, shown := eval[string](b, `document.querySelector(".meter.thick").getAttribute("aria-label")`), strconv.Itoa(b.number("done")); !strings.HasPrefix(said, "Of 60: "+shown+" enqueued, 0 skipped") {
 		t.Errorf("to who listens the meter says %q, with %s done", said, shown)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -15,54 +16,49 @@ type keeper interface {
 	Prune(context.Context, time.Time, retention.Limits) (retention.Pruned, error)
 }
 
-// pruner removes jobs after their time, says before which dead letters will be
-// removed, and logs afterwards what was.
+// pruner removes jobs after their time. What it removes was announced before: in the
+// forecast, which pages and metrics show, and, if it is a dead letter, in the log.
 type pruner struct {
 	store   keeper
 	limits  func() retention.Limits // as the configuration says at the moment
 	log     *slog.Logger
-	warned  time.Time // when it was last said that dead letters will be removed
-	noticed bool      // it was said that the defaults will apply
+	warned  map[string]time.Time // when a warning was last given, by its words
+	noticed bool                 // it was said that the defaults will apply
 }
 
 // restShare is how much longer than a sweep the pause after it lasts at least: a
 // database so large that a sweep takes minutes is not swept all the time.
 const restShare = 20
 
-// run sweeps now and every minute, until the end of ctx. What fails is tried again
-// the next time.
+// run announces what will be removed and removes it a minute later, again and again,
+// until the end of ctx. What fails is tried again the next time.
 func (p *pruner) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	p.try(ctx, p.announce)
+	for pause := time.Minute; ctx.Err() == nil; {
+		sleep(ctx, pause)
 		began := time.Now()
-		p.once(ctx)
-		sleep(ctx, max(time.Minute, restShare*time.Since(began)))
+		p.try(ctx, p.sweep)
+		pause = max(time.Minute, restShare*time.Since(began))
 	}
 }
 
-// once says what will be removed, removes what is due, and counts what is left.
-func (p *pruner) once(ctx context.Context) {
-	if err := p.sweep(ctx); err != nil && ctx.Err() == nil {
+func (p *pruner) try(ctx context.Context, step func(context.Context) error) {
+	if err := step(ctx); err != nil && ctx.Err() == nil {
 		p.log.Warn("Retention could not remove jobs. Redrive will try again.", "error", err, "again_in", time.Minute)
 	}
 }
 
+// sweep removes what is due, and announces what comes next.
 func (p *pruner) sweep(ctx context.Context) error {
-	if err := p.warn(ctx); err != nil {
-		return err
-	}
 	done, err := p.store.Prune(ctx, time.Now(), p.limits())
 	p.tell(done)
-	if err != nil || done.Total() == 0 {
-		return err
-	}
-	_, err = p.store.Forecast(ctx, time.Now(), p.limits())
-	return err
+	return errors.Join(err, p.announce(ctx))
 }
 
-// warn says which dead letters will be removed soon, once a day.
-func (p *pruner) warn(ctx context.Context) error {
-	now := time.Now()
-	f, err := p.store.Forecast(ctx, now, p.limits())
+// announce counts what will be removed, and warns if there are dead letters among it.
+func (p *pruner) announce(ctx context.Context) error {
+	now, limits := time.Now(), p.limits()
+	f, err := p.store.Forecast(ctx, now, limits)
 	if err != nil {
 		return err
 	}
@@ -70,31 +66,63 @@ func (p *pruner) warn(ctx context.Context) error {
 		p.noticed = true
 		p.log.Warn("Retention is new to this database: finished jobs will be removed after the default times. "+
 			"To keep them longer, set retention in the configuration file first.", "from", f.Since,
-			"completed_after", p.limits().Ages[retention.Completed], "completed", f.Of(retention.Completed).Soon,
+			"completed_after", limits.Ages[retention.Completed], "completed", f.Of(retention.Completed).Soon,
 			"cancelled", f.Of(retention.Cancelled).Soon, "discarded", f.Of(retention.Discarded).Soon)
 	}
 	usage, err := p.store.LetterUsage(ctx, now)
-	if err != nil || now.Sub(p.warned) < retention.Soon {
+	if err != nil {
 		return err
 	}
 	if o := f.Of(retention.DeadLetters); o.Soon > 0 {
-		p.warned = now
-		p.log.Warn("Dead letters will be removed within 24 hours, because they will be older than retention.dead_letters. "+
+		p.daily(now, "Dead letters will be removed within 24 hours, because they will be older than retention.dead_letters. "+
 			"Replay or discard them, or raise retention.dead_letters in the configuration file.", "jobs", o.Soon, "oldest", o.Oldest)
 	}
-	if at, ok := usage.Reaches(p.limits(), 1, now); ok && at.Before(now.Add(retention.Soon)) {
-		p.warned = now
-		p.log.Warn("The dead-letter queue will be full within 24 hours. From then on, each new dead letter removes the oldest. "+
-			"Replay or discard dead letters, or raise retention.max_dead_letters in the configuration file.",
-			"dead_letters", usage.Open, "max_dead_letters", p.limits().Count, "full_at", at)
-	}
+	p.crowd(now, limits, usage, f.Of(retention.Excess).Soon)
 	return nil
+}
+
+// howToKeep says what saves dead letters from being too many.
+const howToKeep = "Replay or discard dead letters, or raise retention.max_dead_letters in the configuration file."
+
+// crowd warns of dead letters that are too many or will be. What the next sweep
+// removes is said each time, everything else once a day.
+func (p *pruner) crowd(now time.Time, limits retention.Limits, usage retention.Usage, excess int64) {
+	fill := []any{"dead_letters", usage.Open, "max_dead_letters", limits.Count}
+	full, fills := usage.Reaches(limits, 1, now)
+	switch {
+	case excess > 0:
+		p.log.Warn("The next sweep will remove the oldest dead letters, because there are more than retention.max_dead_letters. "+howToKeep,
+			append([]any{"jobs", excess}, fill...)...)
+	case fills && !full.After(now):
+		p.daily(now, "The dead-letter queue is full: each new dead letter removes the oldest. "+howToKeep, fill...)
+	case fills && full.Before(now.Add(retention.Soon)):
+		p.daily(now, "The dead-letter queue will be full within 24 hours. From then on, each new dead letter removes the oldest. "+howToKeep,
+			append(fill, "full_at", full)...)
+	case usage.Share(limits) >= retention.WarnShare:
+		p.daily(now, "The dead-letter queue is at least 80 percent full. Once it is full, each new dead letter removes the oldest. "+howToKeep,
+			fill...)
+	}
+}
+
+// daily logs a warning, unless the same was logged within a day.
+func (p *pruner) daily(now time.Time, words string, args ...any) {
+	if last, ok := p.warned[words]; ok && now.Sub(last) < retention.Soon {
+		return
+	}
+	if p.warned == nil {
+		p.warned = map[string]time.Time{}
+	}
+	p.warned[words] = now
+	p.log.Warn(words, args...)
 }
 
 // tell logs what was removed for good.
 func (p *pruner) tell(done retention.Pruned) {
 	for _, kind := range retention.Kinds() {
-		if n := done.Of(kind); n > 0 {
+		if n := done.Of(kind); kind == retention.Excess && n > 0 {
+			p.log.Warn("Retention removed the oldest dead letters, because there were more than retention.max_dead_letters.",
+				"jobs", n, "queues", done.Queues(kind))
+		} else if n > 0 {
 			p.log.Info("Retention removed jobs.", "kind", string(kind), "jobs", n, "queues", done.Queues(kind))
 		}
 	}

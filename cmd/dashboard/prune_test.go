@@ -30,9 +30,9 @@ func (f *flaky) Prune(ctx context.Context, now time.Time, l retention.Limits) (r
 	return f.Store.Prune(ctx, now, l)
 }
 
-// startPruning prunes a real database of five dead letters until the test ends;
-// the first calls fail. bury adds a dead letter, open tells how many are left.
-func startPruning(t *testing.T, r retention.Limits, failures int, log *strings.Builder) (bury func(), open func() int64) {
+// pruning prunes a real database of five dead letters until the test ends; the first
+// sweeps fail. open tells how many are left.
+func pruning(t *testing.T, r retention.Limits, failures int, log *strings.Builder) (s *store.Store, open func() int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "q.db")}})
 	if err != nil {
@@ -47,25 +47,16 @@ func startPruning(t *testing.T, r retention.Limits, failures int, log *strings.B
 			t.Error(err)
 		}
 	})
-	bury = func() {
-		j := job.Job{
-			Type: "a", Queue: "q", Payload: []byte(`{}`), Policy: retry.Default(),
-			State: job.Discarded, Letter: job.LetterStored, Reason: retry.MissingURN, Error: job.ErrorInfo{Type: "x", Message: "y"},
-		}
-		if _, err := s.Enqueue(t.Context(), time.Now(), []job.Job{j}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-	}
 	for range 5 {
-		bury()
+		bury(t, s, 1)
+		time.Sleep(time.Second)
 	}
 	go func() {
 		defer close(done)
 		(&pruner{store: &flaky{s, failures}, limits: func() retention.Limits { return r }, log: slog.New(slog.NewTextHandler(log, nil))}).run(ctx)
 	}()
 	synctest.Wait()
-	return bury, func() int64 {
+	return s, func() int64 {
 		synctest.Wait()
 		fill, err := s.LetterUsage(t.Context(), time.Now())
 		if err != nil {
@@ -75,28 +66,48 @@ func startPruning(t *testing.T, r retention.Limits, failures int, log *strings.B
 	}
 }
 
-func TestPruner_PrunesAtTheStartAndThenAndAgain(t *testing.T) {
+// bury adds dead letters.
+func bury(t *testing.T, s *store.Store, n int) {
+	t.Helper()
+	jobs := make([]job.Job, n)
+	for i := range jobs {
+		jobs[i] = job.Job{
+			Type: "a", Queue: "q", Payload: []byte(`{}`), Policy: retry.Default(),
+			State: job.Discarded, Letter: job.LetterStored, Reason: retry.MissingURN, Error: job.ErrorInfo{Type: "x", Message: "y"},
+		}
+	}
+	if _, err := s.Enqueue(t.Context(), time.Now(), jobs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPruner_PrunesEveryMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		bury, open := startPruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 3}, 0, &log)
-		if n := open(); n != 3 {
-			t.Errorf("after the start %d are left, want 3", n)
-		}
-		bury()
-		if n := open(); n != 4 {
-			t.Errorf("before the next time %d are left, want 4", n)
+		s, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 3}, 0, &log)
+		if n := open(); n != 5 {
+			t.Errorf("at the start %d are left, want all", n)
 		}
 		time.Sleep(time.Minute)
 		if n := open(); n != 3 {
 			t.Errorf("after a minute %d are left, want 3", n)
+		}
+		bury(t, s, 1)
+		time.Sleep(time.Minute)
+		if n := open(); n != 4 {
+			t.Errorf("%d are left before the fourth was announced, want 4", n)
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 3 {
+			t.Errorf("a minute later %d are left, want 3", n)
 		}
 		time.Sleep(2 * time.Hour)
 		if n := open(); n != 1 {
 			t.Errorf("after two hours %d are left, want the newest", n)
 		}
 		for _, part := range []string{
-			`msg="Retention removed jobs." kind=excess_dead_letters jobs=2 queues="q 2"`, `kind=excess_dead_letters jobs=1 queues="q 1"`,
-			`kind=dead_letters jobs=2 queues="q 2"`,
+			`level=WARN msg="Retention removed the oldest dead letters, because there were more than retention.max_dead_letters." jobs=2 queues="q 2"`,
+			`level=INFO msg="Retention removed jobs." kind=dead_letters jobs=2 queues="q 2"`,
 		} {
 			if !strings.Contains(log.String(), part) {
 				t.Errorf("the log lacks %q:\n%s", part, log.String())
@@ -105,10 +116,41 @@ func TestPruner_PrunesAtTheStartAndThenAndAgain(t *testing.T) {
 	})
 }
 
+// What is removed for its number was announced a minute before, in the log and in the
+// forecast that page, API and metric show; in the log both are warnings.
+func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s, open := pruning(t, retention.Limits{Count: 5}, 0, &log)
+		said := func(message string) int { return strings.Count(log.String(), "level=WARN msg=\""+message) }
+		const full, announced, removed = "The dead-letter queue is full", "The next sweep will remove", "Retention removed the oldest dead letters"
+		if n := open(); n != 5 || said(full) != 1 || said(announced) != 0 {
+			t.Errorf("with %d of 5 letters, the log says\n%s", n, log.String())
+		}
+		bury(t, s, 300)
+		time.Sleep(time.Minute)
+		if n := open(); n != 305 || said(announced) != 1 || said(removed) != 0 || !strings.Contains(log.String(), "jobs=300 dead_letters=305") {
+			t.Errorf("a minute after the flood %d letters are left, and the log says\n%s", n, log.String())
+		}
+		if soon := s.Retention().Of(retention.Excess).Soon; soon != 300 {
+			t.Errorf("the forecast announces %d, want 300", soon)
+		}
+		bury(t, s, 50)
+		time.Sleep(time.Minute)
+		if n := open(); n != 55 || said(announced) != 2 || said(removed) != 1 || !strings.Contains(log.String(), `jobs=300 queues="q 300"`) {
+			t.Errorf("two minutes after the flood %d letters are left, and the log says\n%s", n, log.String())
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 5 || said(announced) != 2 || said(removed) != 2 || s.Retention().Of(retention.Excess).Soon != 0 {
+			t.Errorf("at last %d letters are left, and the log says\n%s", n, log.String())
+		}
+	})
+}
+
 func TestPruner_WarnsOnceADayBeforeDeadLettersAreRemovedForTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		_, open := startPruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, 0, &log)
+		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, 0, &log)
 		const warning = `level=WARN msg="Dead letters will be removed within 24 hours`
 		open()
 		if strings.Contains(log.String(), warning) {
@@ -126,11 +168,39 @@ func TestPruner_WarnsOnceADayBeforeDeadLettersAreRemovedForTheirAge(t *testing.T
 }
 
 func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
+	for count, want := range map[int64]string{
+		5: "The dead-letter queue is full", 7: "The dead-letter queue will be full within 24 hours", 6: "The dead-letter queue will be full within 24 hours", 1000: "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			_, open := pruning(t, retention.Limits{Count: count}, 0, &log)
+			time.Sleep(time.Hour)
+			if n, warnings := open(), strings.Count(log.String(), "level=WARN"); n != 5 || !strings.Contains(log.String(), want) || warnings != min(len(want), 1) {
+				t.Errorf("%d of %d letters are left, and the log says\n%s", n, count, log.String())
+			}
+		})
+	}
+}
+
+// A queue that fills up slowly is told of from 80 percent on, once a day.
+func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		_, open := startPruning(t, retention.Limits{Count: 7}, 0, &log)
-		if n := open(); n != 5 || !strings.Contains(log.String(), `level=WARN msg="The dead-letter queue will be full within 24 hours`) {
-			t.Errorf("%d letters are left and the log says\n%s", n, log.String())
+		s, open := pruning(t, retention.Limits{Count: 1000}, 0, &log)
+		bury(t, s, 794)
+		const filling = `level=WARN msg="The dead-letter queue is at least 80 percent full`
+		time.Sleep(26 * time.Hour) // longer than the pace is measured
+		if n := open(); n != 799 || strings.Contains(log.String(), filling) {
+			t.Errorf("with %d letters, the log says\n%s", n, log.String())
+		}
+		bury(t, s, 1)
+		time.Sleep(23 * time.Hour)
+		if n := open(); n != 800 || strings.Count(log.String(), filling) != 1 || !strings.Contains(log.String(), "dead_letters=800 max_dead_letters=1000") {
+			t.Errorf("with %d letters, the log says\n%s", n, log.String())
+		}
+		time.Sleep(2 * time.Hour)
+		if open(); strings.Count(log.String(), filling) != 2 {
+			t.Errorf("a day later, the log says\n%s", log.String())
 		}
 	})
 }
@@ -138,13 +208,14 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 func TestPruner_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		_, open := startPruning(t, retention.Limits{Count: 3}, 1, &log)
+		_, open := pruning(t, retention.Limits{Count: 3}, 1, &log)
+		time.Sleep(time.Minute)
 		if n := open(); n != 5 {
 			t.Errorf("%d are left, want all", n)
 		}
 		time.Sleep(time.Minute)
 		if n := open(); n != 3 || strings.Count(log.String(), `error="the disk is full"`) != 1 {
-			t.Errorf("after a minute %d are left, want 3; the log:\n%s", n, log.String())
+			t.Errorf("a minute later %d are left, want 3; the log:\n%s", n, log.String())
 		}
 	})
 }

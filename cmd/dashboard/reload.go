@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
+	"redrive/internal/client"
 	"redrive/internal/invalid"
 )
 
@@ -22,9 +26,12 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	if a.reload == "" || a.set.Load() == nil {
-		return nil, nil, invalid.Errorf("config", "the dashboard was started without a configuration file; restart it with one")
+		return nil, nil, invalid.Errorf("config", "the demo has no configuration file")
 	}
 	settings, err := loadConfig(a.reload)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, missingFile(a.reload)
+	}
 	if err == nil {
 		err = checkHandlers(settings)
 	}
@@ -44,10 +51,17 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	return changed, restart, a.engine.Reloaded(ctx)
 }
 
-// refusedFile is the error of a file that is wrong, on one line.
-func refusedFile(err error) error {
-	return invalid.Errorf("config", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+// missingFile is the error of a file that is not there. It tells where the dashboard
+// looks for it: that may have another working directory than the person who asks.
+func missingFile(path string) error {
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return invalid.Errorf("config", "%s: no such file; create it and reload again", path)
 }
+
+// refusedFile is the error of a file that is wrong, with a line for each thing.
+func refusedFile(err error) error { return invalid.Errorf("config", "%v", err) }
 
 // reloadOnHangup reloads on SIGHUP, until the app is stopped.
 func (a *app) reloadOnHangup() {
@@ -61,7 +75,8 @@ func (a *app) reloadOnHangup() {
 				return
 			case <-hangups:
 				if _, _, err := a.readAgain(ctx); err != nil {
-					a.log.Error("The configuration was not reloaded. The dashboard keeps the previous one.", "error", err)
+					a.log.Error("The configuration was not reloaded. The dashboard keeps the previous one.",
+						"error", strings.ReplaceAll(err.Error(), "\n", "; "))
 				}
 			}
 		}
@@ -78,6 +93,10 @@ func (r *reloadCommand) Run(c console) error {
 	if err == nil {
 		err = dashboard.Call(context.Background(), http.MethodPost, "reload", nil, &done)
 	}
+	var answer *client.Error
+	if errors.As(err, &answer) && answer.Field == "config" {
+		return wrongFile{answer}
+	}
 	if err != nil {
 		return err
 	}
@@ -92,3 +111,10 @@ func (r *reloadCommand) Run(c console) error {
 	}
 	return nil
 }
+
+// wrongFile is the answer about a configuration in which something is wrong; its
+// message has a line for each thing.
+type wrongFile struct{ answer *client.Error }
+
+func (w wrongFile) Error() string { return w.answer.Message }
+func (w wrongFile) Unwrap() error { return w.answer }

@@ -75,15 +75,53 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	}
 }
 
+// The first configuration takes effect without a restart, too.
+func TestReload_ReadsAFileThatWasNotThereAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	code, _, stderr := finish(t, command(t, dir, "reload"))
+	if want := filepath.Join(dir, "redrive.yaml") + ": no such file"; code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("without a file: exit %d, %s, want %q", code, stderr, want)
+	}
+	waits := p.post(`{"type":"shell.new"}`)
+	write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	if want := "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"; code != 0 || stdout != want {
+		t.Fatalf("exit %d: %s%s, want %s", code, stdout, stderr, want)
+	}
+	p.until(func(now totals) bool { return now.Succeeded == 1 })
+	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+		t.Errorf("the job that waited for its handler is %s", d.Job.State)
+	}
+	type log struct{ Entries []struct{ Subject string } }
+	if all := get[log](t, p.url+"/api/v1/audit?action=config.reload").Entries; len(all) != 1 || all[0].Subject != "redrive.yaml" {
+		t.Errorf("the audit log has %+v", all)
+	}
+}
+
+// Editors and people find the place of each error on a line of its own.
+func TestReload_PrintsEachErrorOnItsLine(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	write(t, dir, "redrive.yaml", "hadnlers: {}\nworkers: 0\n")
+	code, _, stderr := finish(t, command(t, dir, "reload"))
+	lines := strings.Split(stderr, "\n")
+	if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[0], "dashboard: redrive.yaml:1: hadnlers: no such field") ||
+		!strings.HasPrefix(lines[1], "dashboard: redrive.yaml:2: workers: 0 is not") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.says("; redrive.yaml:2: workers: 0 is not") // a record of the log is one line
+}
+
 func TestReload_NeedsADashboard(t *testing.T) {
 	dir := t.TempDir()
 	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
 		t.Errorf("without a database: exit %d, %s", code, stderr)
 	}
 	p := startProcess(t, dir)
-	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "started without a configuration file") {
-		t.Errorf("without a file: exit %d, %s", code, stderr)
-	}
 	p.stop(syscall.SIGTERM)
 	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no dashboard has redrive.db open") {
 		t.Errorf("without a dashboard: exit %d, %s", code, stderr)

@@ -82,6 +82,9 @@ const forbidden = `((buttons) => ({
 
 type offered struct{ Off, On []string }
 
+// selects is whether a page has what leads to an act: rows to select, a job to edit.
+const selects = `document.querySelector('main [data-pick], main form[data-bulk], main a[href*="/replay"]') !== null`
+
 // Each role sees every page that it may see, with every button: those that it
 // may not use are off and say why, those that it may are not.
 func TestRoles_ButtonsSayWhyTheyAreOff(t *testing.T) {
@@ -98,6 +101,12 @@ func TestRoles_ButtonsSayWhyTheyAreOff(t *testing.T) {
 			off[role] += len(found.Off)
 			if role == "viewer" && len(found.On) > 0 {
 				t.Errorf("%s offers a viewer %s", page, strings.Join(found.On, "\n"))
+			}
+			if said := strings.Count(b.text("#notices"), "Read-only."); said != map[string]int{"viewer": 1}[role] {
+				t.Errorf("%s says %d times to the %s that it is read-only", page, said, role)
+			}
+			if role == "viewer" && eval[bool](b, selects) {
+				t.Errorf("%s lets a viewer select rows, or edit a job", page)
 			}
 			for _, why := range found.Off {
 				if !strings.HasPrefix(why, "Your role "+role+" may not ") || !strings.Contains(why, "; ask an ") {

@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/png"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,8 +101,24 @@ func TestScreenshots(t *testing.T) {
 				}
 			}
 		}
+		if s.name == "overview" {
+			useDemo(t, url)
+		}
 	}
 	b.calm()
+}
+
+// useDemo presses a switch of the demo, which changes nothing but that its panel has
+// been used: pictures of other pages show a line of it.
+func useDemo(t *testing.T, url string) {
+	t.Helper()
+	response, err := http.PostForm(url+"/demo/faults/sms", map[string][]string{"broken": {"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("the switch answered %s, %v", response.Status, err)
+	}
 }
 
 // show draws the page in a theme and a size, without what moves.

@@ -45,7 +45,6 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 			t.Fatalf("the group's page does not say %q:\n%s", want, got)
 		}
 	}
-	b.run(chromedp.Click(chromedp.CSS("details.demo summary")))
 	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/provider"] button`)))
 	b.wait("the provider works", `document.querySelector('form[action="/demo/faults/provider"] button').innerText.includes("Break")`)
 

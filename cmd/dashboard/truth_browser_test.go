@@ -112,19 +112,19 @@ func TestTruth_OfAJob(t *testing.T) {
 	v := watchTruth(t)
 	id := v.letters(1)[0]
 	v.on("/jobs/" + id)
-	v.says("It was dead-lettered")
+	v.says("The job was dead-lettered")
 	v.act(id, "discard", `{"run":1}`)
-	v.says("discarded its dead letter", "trashed", "Restore")
+	v.says("discarded the dead letter", "trashed", "Restore")
 	v.counts(0)
 	v.act(id, "restore", `{"run":1}`)
-	v.says("It was dead-lettered", "dead letter")
+	v.says("The job was dead-lettered", "dead letter")
 	v.counts(1)
 	v.act(id, "replay", `{"run":1}`)
-	v.says("Two runs, two attempts", "It was dead-lettered", "Replay, run 3") // it failed again
+	v.says("Two runs, two attempts", "The job was dead-lettered", "Replay, run 3") // it failed again
 	v.counts(1)
 	v.fixed.Store(true)
 	v.pressOn(`form[data-act="replay"] button`)
-	v.says("It succeeded", "completed", "The replay worked", "Run 3")
+	v.says("The job succeeded", "completed", "The replay worked", "Run 3")
 	v.counts(0)
 	v.calm()
 }
@@ -186,7 +186,7 @@ func TestTruth_OfAnOperation(t *testing.T) {
 	v.on(path)
 	v.says("paused", "Canary passed: 5 of 5 succeeded", "Resume to replay the 25 remaining jobs")
 	v.post(path+"/resume", "")
-	v.says("finished", "Finished: 30 jobs succeeded.", "100 % of the 30 runs that ended succeeded")
+	v.says("finished", "Finished: 30 jobs succeeded.", "30 of 30 finished runs succeeded (100 %)")
 	v.counts(0)
 	type answer struct {
 		Operation struct{ Done, Succeeded, Pending int }
@@ -263,7 +263,7 @@ func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
 	v.says("starts in 3 h")
 	v.fixed.Store(true)
 	v.pressOn(`form[data-act="reschedule"]:has([value="0s"]) button`)
-	v.says("It succeeded", "let it run now", "completed")
+	v.says("The job succeeded", "chose Run now", "completed")
 	v.calm()
 }
 

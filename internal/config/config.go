@@ -29,6 +29,8 @@
 // turns the policies of each place into steps, when all names of policies are
 // known; tries every combination of a queue and a type; and compiles the rules.
 // Lines are remembered by path, so that each of these can say where its error is.
+// None of them is left out because of an error: people see all errors at once. What
+// could not be read is then something with which nothing else can be wrong.
 package config
 
 import (
@@ -172,24 +174,17 @@ func (all Errors) Unwrap() []error {
 // one, otherwise Errors.
 func collect(err error) error {
 	var all Errors
-	var visit func(err error)
-	visit = func(err error) {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, err := range joined.Unwrap() {
-				visit(err)
-			}
-			return
-		}
+	for _, err := range split(err) {
 		same := func(e *Error) bool { return e.Error() == err.Error() }
 		if e, ok := errors.AsType[*Error](err); ok && !slices.ContainsFunc(all, same) {
 			all = append(all, e)
 		}
 	}
-	if visit(err); len(all) == 1 {
-		return all[0]
-	}
-	if len(all) == 0 {
+	switch len(all) {
+	case 0:
 		return err
+	case 1:
+		return all[0]
 	}
 	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	return all
@@ -240,17 +235,14 @@ func Parse(name string, data []byte) (*Config, error) {
 	if err == nil && root.node != nil {
 		err = c.read(root)
 	}
-	if err = errors.Join(err, c.link()); err == nil {
-		err = errors.Join(c.check(), c.compileRules())
-	}
-	if err != nil {
+	if err = errors.Join(err, c.link(), c.check(), c.compileRules(split(err))); err != nil {
 		return nil, collect(err)
 	}
 	return c, nil
 }
 
 // File is the name of the file; empty for the built-in configuration.
-func (c *Config) File() string { return c.file.name }
+func (c *Config) File() string { return c.now().file.name }
 
 // Locate adds file and line to an error about a field of this file, as other
 // packages return it for what they were configured with, or to several of them.
@@ -318,8 +310,15 @@ func (c *Config) NamedQueues() []string {
 	return slices.Compact(all)
 }
 
-// under puts a path before the field of an error.
+// under puts a path before the field of an error, or of each that is joined in it.
 func under(path string, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, err := range joined.Unwrap() {
+			all = append(all, under(path, err))
+		}
+		return errors.Join(all...)
+	}
 	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
 		return &invalid.Error{Field: path + "." + wrong.Field, Problem: wrong.Problem}
 	}

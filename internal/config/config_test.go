@@ -175,7 +175,7 @@ func badPolicies() []badFile {
 		{"workers in words", "workers: many", "redrive.yaml:1: workers: must be a whole number, not many"},
 		{"huge workers", "workers: 18446744073709551615", "redrive.yaml:1: workers: must be a whole number of reasonable size"},
 		{"ttr", "ttr: 0s", "redrive.yaml:1: ttr: must be longer than zero"},
-		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: \"-1s\" is not a duration"},
+		{"ttr below", "types: {a: {ttr: -1s}}", "redrive.yaml:1: types.a.ttr: must be longer than zero"},
 		{"ttr number", "ttr: 30", "redrive.yaml:1: ttr: must be a duration with its unit, for example 30s, not 30"},
 		{"unknown type", "unknown_type: drop", "redrive.yaml:1: unknown_type: \"drop\" is unknown; use hold"},
 	}
@@ -360,7 +360,8 @@ redrive.yaml:3: queues.orders.ttr: must be a duration with its unit, for example
 redrive.yaml:4: queues.mail.policy: there is no policy "sidekik"; did you mean sidekiq?; available are ojs, daycry, yii2, initphp, sidekiq
 redrive.yaml:6: types.email.*.max_attempts: no such field; it is a field of the policy, so write it below policy:
 redrive.yaml:7: policy.initial_interval: must be a duration in quotes, for example "5s", not 5
-redrive.yaml:9: handlers.a.http.timeout: "5" has no unit; write for example 5s`
+redrive.yaml:7: policy.max_attempts: 0 is not possible, because every job runs at least once; write 1 to run it once and never again
+redrive.yaml:9: handlers.a.http.timeout: must be a duration with its unit, for example 5s, not "5"`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -383,4 +384,104 @@ types:
 	if !ok || len(all) != 3 || all[0].Line != 3 || all[1].Line != 4 || all[2].Line != 6 {
 		t.Errorf("got %v", err)
 	}
+}
+
+// tells fails the test unless the file has these errors, and no others.
+func tells(t *testing.T, text string, want ...string) {
+	t.Helper()
+	_, err := Parse("redrive.yaml", []byte(text))
+	if err == nil {
+		t.Fatal("there is no error")
+	}
+	got := strings.Split(err.Error(), "\n")
+	for i, line := range got {
+		if i >= len(want) || !strings.HasPrefix(line, "redrive.yaml:"+want[i]) {
+			t.Errorf("error %d: %s", i, line)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d errors, want %d:\n%s", len(got), len(want), strings.Join(want, "\n"))
+	}
+}
+
+func TestParse_TellsAllErrorsOfAPolicy(t *testing.T) {
+	tells(t, `
+policy:
+  strategy: expo
+  jitter: [2, 1]
+  max_attempts: 0
+  coefficient: x
+  initial_interval: 1m
+  max_interval: 1s
+`,
+		`3: policy.strategy: "expo" is unknown; did you mean exponential?; use immediate,`, `4: policy.jitter: must be two factors`,
+		`5: policy.max_attempts: 0 is not possible`, `6: policy.coefficient: must be a number, not "x"`,
+		`8: policy.max_interval: 1s is shorter than initial_interval, 1m0s`)
+	tells(t, `policy: {max_atempts: 1, inital_interval: 5s, strategy: exponental, on_exhaustion: discrd}`,
+		`1: policy.inital_interval: no such field in a policy; did you mean initial_interval?; the fields are coefficient, initial_interval,`,
+		`1: policy.max_atempts: no such field in a policy; did you mean max_attempts?; the fields are`,
+		`1: policy.strategy: "exponental" is unknown; did you mean exponential?; use immediate`,
+		`1: policy.on_exhaustion: "discrd" is unknown; did you mean discard?; use dead_letter or discard`)
+}
+
+// A policy that cannot be read does not hide the others, also those that contradict
+// what is beneath them; and it contradicts nothing itself.
+func TestParse_TellsTheWrongPoliciesOfAllPlaces(t *testing.T) {
+	tells(t, `
+queues:
+  a: {policy: {max_attempts: x, initial_interval: soon}}
+  b: {policy: nosuch}
+  c: {policy: slow}
+types:
+  t: {policy: {coefficient: 0.5, max_interval: 1ms}}
+policies:
+  slow: {strategy: expo}
+  slower: {use: nothing, max_interval: 1ms}
+  around: {use: around}
+rules:
+  before_enqueue:
+    - {name: r, when: true, policy: {max_interval: 1ms}}
+    - {name: s, when: true, policy: {use: nosuch}}
+`,
+		`3: queues.a.policy.initial_interval: "soon" is not a duration`, `3: queues.a.policy.max_attempts: must be a whole number`,
+		`4: queues.b.policy: there is no policy "nosuch"`,
+		`7: types.t.policy.coefficient: 0.5 is not`, `7: types.t.policy.max_interval: 1ms is shorter than initial_interval, 1s`,
+		`9: policies.slow.strategy: "expo" is unknown`,
+		`10: policies.slower.use: there is no policy "nothing"`, `11: policies.around.use: refers to itself`,
+		`14: rules.before_enqueue[0].policy.max_interval: 1ms is shorter`, `15: rules.before_enqueue[1].policy.use: there is no policy "nosuch"`)
+}
+
+// What follows from a value that cannot be read is no error of its own.
+func TestParse_DoesNotTellWhatFollowsFromAnError(t *testing.T) {
+	tells(t, "queues:\n  a: {policy: {initial_interval: 5, max_interval: 1ms}}\n  b: {policy: {max_interval: 5, initial_interval: 1h}}\n",
+		`2: queues.a.policy.initial_interval: must be a duration`, `3: queues.b.policy.max_interval: must be a duration`)
+	tells(t, "queues:\n  a: {policy: {use: nosuch, max_interval: 1ms}}\n", `2: queues.a.policy.use: there is no policy`)
+	tells(t, "rules:\n  before_enqueue:\n    - {name: a, when: true, ttr: 0s}\n    - {name: b, when: [], queue: q}\n    - {name: 5, when: true, policy: {max_attempts: x}}\n",
+		`3: rules.before_enqueue[0].ttr: must be longer than zero`, `4: rules.before_enqueue[1].when: must be a string`,
+		`5: rules.before_enqueue[2].name: must be a string`, `5: rules.before_enqueue[2].policy.max_attempts: must be a whole number`)
+}
+
+// No error suggests what the next one refuses.
+func TestParse_SuggestsOnlyWhatIsAccepted(t *testing.T) {
+	tells(t, `
+retention:
+  completed: -3
+  cancelled: "-2h"
+  discarded: 5
+  dead_letters: -1
+ttr: -5
+trash: {age: 1.5}
+queues:
+  a: {ttr: 0, retention: {completed: "30"}}
+  b: {ttr: "-5s", policy: {initial_interval: -5s}}
+types:
+  t: {ttr: 999999999999}
+`,
+		`3: retention.completed: must be positive, or 0 to keep jobs forever`, `4: retention.cancelled: must be positive, or 0 to keep jobs forever`,
+		`5: retention.discarded: must be a duration with its unit, for example 5d, not 5`,
+		`6: retention.dead_letters: must be positive, or 0 to keep jobs forever`,
+		`7: ttr: must be longer than zero`, `8: trash.age: must be a duration with its unit, for example 30d, not 1.5`,
+		`10: queues.a.ttr: must be longer than zero`, `10: queues.a.retention.completed: must be a duration with its unit, for example 30d, not "30"`,
+		`11: queues.b.ttr: must be longer than zero`, `11: queues.b.policy.initial_interval: "-5s" must not be negative`,
+		`13: types.t.ttr: must be a duration with its unit, for example 30s, not 999999999999`)
 }

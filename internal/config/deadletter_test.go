@@ -147,7 +147,7 @@ func TestRetention_OfDeadLettersCanBeWrittenInTheirSection(t *testing.T) {
 func TestParse_RetentionThatCannotBe(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"retention: {completed: 59s}", "redrive.yaml:1: retention.completed: 59s is shorter than a minute"},
-		{"retention: {completed: 7}", "redrive.yaml:1: retention.completed: must be a duration with its unit, for example 7s, not 7"},
+		{"retention: {completed: 7}", "redrive.yaml:1: retention.completed: must be a duration with its unit, for example 7d, not 7"},
 		{"retention: {completed: -1d}", "redrive.yaml:1: retention.completed: "},
 		{"retention: {done: 7d}", "redrive.yaml:1: retention.done: no such field; the fields are cancelled, completed, dead_letters, discarded, max_dead_letters"},
 		{"retention: {max_dead_letters: 0}", "redrive.yaml:1: retention.max_dead_letters: 0 is less than 1; leave the field out"},

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -230,19 +231,27 @@ func word[T ~string](valid func(T) bool, others string) func(value) (T, error) {
 }
 
 // positive reads a duration that is longer than zero.
-func positive(v value) (time.Duration, error) {
-	d, err := span(v)
-	if err == nil && d <= 0 {
-		err = v.wrong("must be longer than zero")
+func positive(v value) (time.Duration, error) { return v.longerThanZero("30s") }
+
+func (v value) longerThanZero(example string) (time.Duration, error) {
+	if v.sign() <= 0 {
+		return 0, v.wrong("must be longer than zero")
 	}
-	return d, err
+	return v.duration(example)
 }
 
 // span is a duration, zero included.
-func span(v value) (time.Duration, error) {
-	switch n := v.node.(type) {
-	case *ast.IntegerNode, *ast.FloatNode:
-		return 0, v.wrong("must be a duration with its unit, for example %ss, not %s", n, n)
+func span(v value) (time.Duration, error) { return v.duration("30s") }
+
+// duration reads a duration. What lacks its unit gets that of the example where the two
+// make a duration.
+func (v value) duration(example string) (time.Duration, error) {
+	number := v.scalar()
+	if _, err := strconv.ParseFloat(number, 64); err == nil {
+		if with := number + example[len(example)-1:]; v.sign() > 0 && isDuration(with) {
+			example = with
+		}
+		return 0, v.wrong("must be a duration with its unit, for example %s, not %s", example, clip.Text(v.node.String(), 40))
 	}
 	s, err := v.text()
 	if err != nil {
@@ -255,30 +264,107 @@ func span(v value) (time.Duration, error) {
 	return d, err
 }
 
+func isDuration(s string) bool {
+	_, err := wire.ParseDuration(s)
+	return err == nil
+}
+
+// sign is -1 for a number or a duration below zero, 0 for zero, and otherwise 1.
+func (v value) sign() int {
+	positive, negative := strings.CutPrefix(v.scalar(), "-")
+	n, notANumber := strconv.ParseFloat(positive, 64)
+	d, notADuration := wire.ParseDuration(positive)
+	switch {
+	case notANumber == nil && n == 0 || notADuration == nil && d == 0:
+		return 0
+	case negative && (notANumber == nil || notADuration == nil):
+		return -1
+	}
+	return 1
+}
+
+// scalar is a number or a string as it is written; empty for anything else.
+func (v value) scalar() string {
+	switch n := v.node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		return n.String()
+	case *ast.StringNode:
+		return n.Value
+	}
+	return ""
+}
+
 // expired reads what becomes of a job whose time to live is over.
 func expired(v value) (retry.Action, error) {
 	ends := func(a retry.Action) bool { return a == retry.DeadLetter || a == retry.Discard }
 	return word(ends, "unknown; use dead_letter or discard")(v)
 }
 
-// policy reads a partial policy, or the name of a whole one, by the rules of package job.
+// policy reads a partial policy, or the name of a whole one, by the rules of package
+// job. It checks each field by itself: what places say together is checked later. With
+// an error it returns what that check needs.
 func (v value) policy() (retry.Patch, error) {
 	data, err := v.json()
 	if err != nil {
-		return retry.Patch{}, err
+		return anyIntervals(), err
 	}
 	patch, err := wire.DecodePatch(data)
-	if n := patch.MaxAttempts; err == nil && n != nil && *n == 0 {
-		err = invalid.Errorf("max_attempts", "0 is not possible, because every job runs at least once; write 1 to run it once and never again")
+	wrong := split(err)
+	if n := patch.MaxAttempts; n != nil && *n == 0 {
+		wrong = append(wrong, invalid.Errorf("max_attempts",
+			"0 is not possible, because every job runs at least once; write 1 to run it once and never again"))
 	}
-	switch field := fieldOf(err); {
-	case err == nil:
+	wrong = append(wrong, retry.Default().With(anyIntervals()).With(patch).Problems()...)
+	if len(wrong) == 0 {
 		return patch, nil
-	case field == "policy": // it is about the policy itself
-		return patch, v.wrong("%s", problem(err))
-	default:
-		return patch, v.file.wrong(join(v.path, field), problem(err))
 	}
+	var all []error
+	for _, err := range wrong {
+		if field := fieldOf(err); field == "policy" { // it is about the policy itself
+			all = append(all, v.wrong("%s", problem(err)))
+		} else {
+			all = append(all, v.file.wrong(join(v.path, field), problem(err)))
+		}
+	}
+	return readable(patch, wrong), errors.Join(all...)
+}
+
+// anyIntervals are intervals with which every other goes together. They stand for those
+// that cannot be known, so that nothing seems to contradict them.
+func anyIntervals() retry.Patch {
+	return retry.Patch{InitialInterval: new(time.Duration(1)), MaxInterval: new(time.Duration(math.MaxInt64))}
+}
+
+// readable is what other places have to go together with of a policy in which something
+// is wrong: its intervals, and the policy beneath it.
+func readable(patch retry.Patch, wrong []error) retry.Patch {
+	left := retry.Patch{Use: patch.Use, InitialInterval: patch.InitialInterval, MaxInterval: patch.MaxInterval}
+	unknown := anyIntervals()
+	for _, err := range wrong {
+		switch fieldOf(err) {
+		case "initial_interval":
+			left.InitialInterval = unknown.InitialInterval
+		case "max_interval":
+			left.MaxInterval = unknown.MaxInterval
+		case "use", "policy":
+			left = unknown
+		}
+	}
+	return left
+}
+
+// split lists the errors that are joined in another.
+func split(err error) (all []error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			all = append(all, split(err)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 // problem is an error about a field without the field's name.

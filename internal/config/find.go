@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,7 +60,7 @@ func orOneOf(prefix string, names []string) string {
 
 // ReadPolicy reads a file that holds one policy, as YAML or JSON: its fields,
 // or those fields below "policy". What it does not say is said by the default.
-// It returns an *Error about the file, unless the file cannot be read.
+// It returns an *Error about the file, or Errors, unless the file cannot be read.
 func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 	c = c.now()
 	data, err := readFile(path)
@@ -83,17 +84,18 @@ func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 // and checks the whole.
 func (c *Config) readPolicy(v value) (retry.Policy, error) {
 	patch, err := v.policy()
-	if err != nil {
-		return retry.Policy{}, err
-	}
+	all := []error{err}
 	steps, err := c.steps("file", patch)
 	if err != nil {
-		return retry.Policy{}, v.file.wrong(join(v.path, "use"), problem(err))
+		all = append(all, v.file.wrong(join(v.path, "use"), problem(err)))
 	}
 	m := c.base("", "")
 	m.take(steps)
 	if err := m.policy.Validate(); err != nil {
-		return retry.Policy{}, v.file.wrong(join(v.path, fieldOf(err)), problem(err))
+		all = append(all, v.file.wrong(join(v.path, fieldOf(err)), problem(err)))
+	}
+	if err := errors.Join(all...); err != nil {
+		return retry.Policy{}, collect(err)
 	}
 	return m.policy, nil
 }

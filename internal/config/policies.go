@@ -89,16 +89,33 @@ func whole(p retry.Policy) retry.Patch {
 }
 
 // steps are those of a patch that stands in some place. It returns a
-// *invalid.Error about the field "use".
+// *invalid.Error about the field "use", and then steps that contradict nothing.
 func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
 	beneath, err := c.named(origin, patch.Use, nil)
 	if err != nil {
-		return nil, err
+		beneath = []step{newStep(origin, anyIntervals())}
 	}
 	if patch.Use = ""; patch == (retry.Patch{}) {
-		return beneath, nil
+		return beneath, err
 	}
-	return append(beneath, newStep(origin, patch)), nil
+	return append(beneath, newStep(origin, patch)), err
+}
+
+// stepsAt is steps for a place in the file. What is wrong with a named policy is said
+// there, and not in each place that uses it.
+func (c *Config) stepsAt(place, origin string, patch retry.Patch) ([]step, error) {
+	steps, err := c.steps(origin, patch)
+	if err == nil || c.defines(patch.Use) {
+		return steps, nil
+	}
+	return steps, c.misused(place, err)
+}
+
+// defines reports whether there is a policy of that name.
+func (c *Config) defines(name string) bool {
+	_, preset := retry.Preset(name)
+	_, ok := c.policies[name]
+	return preset || ok
 }
 
 // named are the steps of the policy of that name. way holds the names that led
@@ -134,48 +151,50 @@ func (c *Config) policyNames() []string { return slices.Sorted(maps.Keys(c.polic
 
 // link turns what the places say into steps, once every policy has its name.
 func (c *Config) link() error {
-	if err := c.linkPolicies(); err != nil {
-		return err
-	}
 	c.built = merged{policy: retry.Default(), ttr: defaultTTR, origins: job.Origins{"ttr": "built_in"}}
 	for field := range fields(retry.Patch{}) {
 		c.built.origins[field] = "built_in"
 	}
 	var err error
-	var all []error
-	if c.defaults, err = c.steps("default", c.policy); err != nil {
-		all = append(all, c.misused("policy", err))
-	}
+	all := []error{c.linkPolicies()}
+	c.defaults, err = c.stepsAt("policy", "default", c.policy)
+	all = append(all, err)
 	for _, name := range c.Queues() {
 		q := c.queues[name]
-		if q.steps, err = c.steps("queue:"+name, q.policy); err != nil {
-			all = append(all, c.misused("queues."+name+".policy", err))
-		}
-		c.queues[name] = q
+		q.steps, err = c.stepsAt("queues."+name+".policy", "queue:"+name, q.policy)
+		c.queues[name], all = q, append(all, err)
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
 		k := c.types[pattern]
-		if k.steps, err = c.steps("type:"+pattern, k.policy); err != nil {
-			all = append(all, c.misused("types."+pattern+".policy", err))
-		}
-		c.types[pattern] = k
+		k.steps, err = c.stepsAt("types."+pattern+".policy", "type:"+pattern, k.policy)
+		c.types[pattern], all = k, append(all, err)
 	}
 	return errors.Join(all...)
 }
 
-// linkPolicies looks for names that nothing has, then for circles.
+// linkPolicies looks for names that nothing has, and for circles.
 func (c *Config) linkPolicies() error {
+	var all []error
 	for _, name := range c.policyNames() {
-		use := c.policies[name].Use
-		_, preset := retry.Preset(use)
-		if _, ok := c.policies[use]; use != "" && !preset && !ok {
+		if use := c.policies[name].Use; use != "" && !c.defines(use) {
 			_, err := c.named("", use, nil)
-			return c.misused("policies."+name, err)
+			all = append(all, c.misused("policies."+name, err))
+		}
+		if circle := c.circle(name); circle != nil {
+			err := invalid.Errorf("use", "refers to itself: %s", strings.Join(circle, " uses "))
+			all = append(all, c.misused("policies."+name, err))
 		}
 	}
-	for _, name := range c.policyNames() {
-		if _, err := c.named("", c.policies[name].Use, []string{name}); err != nil {
-			return c.misused("policies."+name, err)
+	return errors.Join(all...)
+}
+
+// circle lists the policies that lead from one back to itself. It is empty unless the
+// name is the first in the alphabet of these, so that a circle is said once.
+func (c *Config) circle(name string) []string {
+	way := []string{name}
+	for use := c.policies[name].Use; use >= name && (use == name || !slices.Contains(way, use)); use = c.policies[use].Use {
+		if way = append(way, use); use == name {
+			return way
 		}
 	}
 	return nil
@@ -385,9 +404,6 @@ func sample(pattern string) string { return strings.Replace(pattern, "*", "any",
 // check tries every combination that a job can meet. What is wrong with the policy
 // of all jobs would be wrong everywhere, and is said once.
 func (c *Config) check() error {
-	if err := c.base("", "").policy.Validate(); err != nil {
-		return c.Locate(under("policy", err))
-	}
 	var all []error
 	wrong := func(place string, err error) bool {
 		if err != nil {
@@ -395,8 +411,14 @@ func (c *Config) check() error {
 		}
 		return err != nil
 	}
-	for _, named := range c.NamedPolicies() {
-		wrong("policies."+named.Name, named.Policy.Validate())
+	if wrong("policy", c.base("", "").policy.Validate()) {
+		c.defaults = append(c.defaults, newStep("default", anyIntervals()))
+	}
+	for _, name := range c.policyNames() {
+		steps, _ := c.steps("", retry.Patch{Use: name})
+		m := merged{c.built.policy, c.built.ttr, maps.Clone(c.built.origins)}
+		m.take(slices.Concat(c.defaults, steps))
+		wrong("policies."+name, m.policy.Validate())
 	}
 	for _, name := range append([]string{""}, c.Queues()...) {
 		if wrong("queues."+name+".policy", c.Policy(name).Validate()) {

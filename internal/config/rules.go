@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -112,24 +113,45 @@ func (v value) strings() (map[string]string, error) {
 	})
 }
 
-// compileRules makes the rules ready, once every policy has its name.
-func (c *Config) compileRules() (err error) {
-	if c.rules, err = rules.New(c.written.before, c.written.after); err != nil {
-		return c.Locate(under("rules", err))
-	}
+// compileRules makes the rules ready, once every policy has its name. What follows from
+// what could not be read is no error of its own.
+func (c *Config) compileRules(unread []error) error {
+	set, err := rules.New(c.written.before, c.written.after)
+	c.rules = set
+	all := split(c.Locate(under("rules", err)))
 	for i, rule := range c.written.before {
 		place := fmt.Sprintf("rules.before_enqueue[%d].policy", i)
-		steps, err := c.steps("rule:"+rule.Name, rule.Policy)
-		if err != nil {
-			return c.misused(place, err)
-		}
+		steps, err := c.stepsAt(place, "rule:"+rule.Name, rule.Policy)
 		m := c.base(rule.Queue, "")
+		before := m.policy.Validate()
 		m.take(steps)
-		if err := m.policy.Validate(); err != nil {
-			return c.Locate(under(place, err))
+		if before == nil {
+			err = errors.Join(err, c.Locate(under(place, m.policy.Validate())))
 		}
+		all = append(all, split(err)...)
 	}
-	return nil
+	return errors.Join(slices.DeleteFunc(all, func(err error) bool { return c.follows(err, unread) })...)
+}
+
+// follows reports whether an error is about a place in which something could not be
+// read, or about a field that is missing beside it: it may be there under a wrong name.
+func (c *Config) follows(err error, unread []error) bool {
+	at, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	place := at.Field
+	if _, written := c.file.lines[place]; !written {
+		place = place[:max(0, strings.LastIndex(place, "."))]
+	}
+	return slices.ContainsFunc(unread, func(err error) bool {
+		from, ok := errors.AsType[*Error](err)
+		if !ok {
+			return false
+		}
+		rest, within := strings.CutPrefix(from.Field, place)
+		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // example is a job, how it failed, and what the operator expects of the rules

@@ -14,7 +14,7 @@ func TestParse_RulesThatCannotBe(t *testing.T) {
 	after := func(rule string) string { return "rules:\n  after_failure:\n    - name: a\n" + rule }
 	example := func(text string) string { return "rules:\n  examples:\n    - job: {type: t}\n" + text }
 	tests := []struct{ name, text, want string }{
-		{"unknown section", "rules:\n  before: []", "redrive.yaml:2: rules.before: no such field; the fields are after_failure, before_enqueue, examples"},
+		{"unknown section", "rules:\n  before: []", "redrive.yaml:2: rules.before: no such field; did you mean before_enqueue?; the fields are after_failure, before_enqueue, examples"},
 		{"no list", "rules:\n  after_failure: {}", "redrive.yaml:2: rules.after_failure: must be a list"},
 		{"unknown field of a rule", after("      then: retry"), "redrive.yaml:4: rules.after_failure[0].then: no such field; did you mean when?; the fields are action, delay, max_attempts, name, when"},
 		{"no name", "rules:\n  after_failure:\n    - {when: true, action: retry}", "redrive.yaml:3: rules.after_failure[0].name: \"\" is not the name of a rule"},
@@ -29,7 +29,7 @@ func TestParse_RulesThatCannotBe(t *testing.T) {
 		{"bad delay", after("      when: true\n      action: retry\n      delay: soon"), "redrive.yaml:6: rules.after_failure[0].delay: is neither a duration such as 30s"},
 		{"a delay that is a number", after("      when: true\n      action: retry\n      delay: 30"), "redrive.yaml:6: rules.after_failure[0].delay: must be a string"},
 		{"bound of nothing", after("      when: true\n      action: retry\n      max_attempts: 0"), "redrive.yaml:6: rules.after_failure[0].max_attempts: 0 is not a number of at least 1"},
-		{"sets nothing", before("      when: true"), "redrive.yaml:4: rules.before_enqueue[0].when: the rule does nothing"},
+		{"sets nothing", before("      when: true"), "redrive.yaml:3: rules.before_enqueue[0]: the rule does nothing"},
 		{"sets an empty queue", before("      when: true\n      queue: ''"), "redrive.yaml:5: rules.before_enqueue[0].queue: is empty"},
 		{"sets a queue that cannot be", before("      when: true\n      queue: a b"), "redrive.yaml:5: rules.before_enqueue[0].queue: \"a b\" is not a queue name"},
 		{"sets a ttr of nothing", before("      when: true\n      ttr: 0s"), "redrive.yaml:5: rules.before_enqueue[0].ttr: must be longer than zero"},
@@ -113,4 +113,30 @@ func TestRules_DecideAboutFailures(t *testing.T) {
 	if ruling, _ := Default().Rules().AfterFailure(job.Job{}, job.Ending{}); ruling != nil || Default().Rules().Len() != 0 {
 		t.Errorf("an empty file rules %+v", ruling)
 	}
+}
+
+// A field under a wrong name is not said to be missing as well.
+func TestParse_ARuleWithAnUnknownFieldIsOneError(t *testing.T) {
+	tells(t, "rules:\n  after_failure:\n    - {name: a, wen: true, action: retry}\n",
+		"3: rules.after_failure[0].wen: no such field; did you mean when?")
+}
+
+func TestParse_TellsAllErrorsOfRules(t *testing.T) {
+	tells(t, `
+rules:
+  before_enqueue:
+    - {name: a, when: 'job.typ == "x"', queue: q}
+    - {name: b, when: 'job.type == "x"', queue: a b, priority: 5000}
+  after_failure:
+    - {name: c, when: "x(", action: retr}
+    - {name: d, when: job.nope, action: 5, delay: 1m}
+    - {name: d, when: true, action: discard, delay: 1m, max_attempts: 3}
+`,
+		`4: rules.before_enqueue[0].when: job has no such field; did you mean type?; its fields are`,
+		`5: rules.before_enqueue[1].queue: "a b" is not a queue name`, `5: rules.before_enqueue[1].priority: 5000 is not between`,
+		`7: rules.after_failure[0].action: "retr" is unknown; did you mean retry?; use retry, dead_letter or discard`,
+		`7: rules.after_failure[0].when: `,
+		`8: rules.after_failure[1].action: must be a string`, `8: rules.after_failure[1].when: job has no such field; its fields are`,
+		`9: rules.after_failure[2].name: "d" is the name of two rules`, `9: rules.after_failure[2].delay: requires the action retry`,
+		`9: rules.after_failure[2].max_attempts: requires the action retry`)
 }

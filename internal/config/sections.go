@@ -361,7 +361,7 @@ func secretFile(v value) (string, error) {
 
 // age reads how long something is kept. Retention looks once a minute.
 func age(v value) (time.Duration, error) {
-	d, err := positive(v)
+	d, err := v.longerThanZero("30d")
 	if err == nil && d < time.Minute {
 		err = v.wrong("%v is shorter than a minute", d)
 	}
@@ -370,11 +370,11 @@ func age(v value) (time.Duration, error) {
 
 // ageOrNone is age, where 0 keeps for ever.
 func ageOrNone(v value) (time.Duration, error) {
-	if n, err := v.integer(); err == nil && n == 0 {
+	switch v.sign() {
+	case 0:
 		return 0, nil
-	}
-	if d, err := span(v); err == nil && d == 0 {
-		return 0, nil
+	case -1:
+		return 0, v.wrong("must be positive, or 0 to keep jobs forever")
 	}
 	return age(v)
 }

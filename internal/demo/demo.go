@@ -151,8 +151,7 @@ func (w *World) run(ctx context.Context, k kind, j job.Job) error {
 	case <-time.After(took):
 	}
 	if end.outcome == job.Panicked {
-		var pages []string
-		return fmt.Errorf("rendered page %s", pages[thumbnailPage(j)])
+		return new(document).thumbnail(j)
 	}
 	if end.failure == nil {
 		return nil

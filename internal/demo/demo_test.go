@@ -3,7 +3,9 @@ package demo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"redrive/internal/demo"
 	"redrive/internal/engine"
 	"redrive/internal/filter"
+	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
@@ -94,6 +97,7 @@ func TestWorldHistory(t *testing.T) {
 			t.Errorf("the newest error says %s", e.Message) // and would be another group than that of the engine
 		}
 	})
+	t.Run("panics as the shop does later", func(t *testing.T) { panicsAlike(t, s) })
 	t.Run("is sound", func(t *testing.T) { isSound(t, s) })
 	t.Run("is the same for the same seed", func(t *testing.T) { toldTwice(t, s, history(t, 7)) })
 }
@@ -112,6 +116,44 @@ func toldTwice(t *testing.T, a, b shop) {
 	if x, y := newest(t, a, "payments.capture"), newest(t, b, "payments.capture"); x.ID != y.ID || string(x.Payload) != string(y.Payload) {
 		t.Errorf("the newest dead letters differ: %s and %s", x.ID, y.ID)
 	}
+}
+
+// panicsAlike compares a panic of the history with one of a handler: a person who
+// reads both finds one cause, and so do the groups.
+func panicsAlike(t *testing.T, s shop) {
+	then, err := s.Job(t.Context(), newest(t, s, "image.thumbnail").ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		message, trace := panicOf(t, s)
+		now := fingerprint.Of("image.thumbnail", "panic", message, trace)
+		if now.Fingerprint != then.Group.Fingerprint {
+			t.Errorf("the history has the group %+v, its handler %+v", then.Group.Cause, now)
+		}
+	})
+}
+
+// panicOf runs thumbnails until one panics.
+func panicOf(t *testing.T, s shop) (message, trace string) {
+	handle, _ := s.Handler("image.thumbnail")
+	for run := range 1000 {
+		func() {
+			defer func() {
+				if value := recover(); value != nil {
+					message, trace = fmt.Sprint(value), string(debug.Stack())
+				}
+			}()
+			if err := handle(t.Context(), job.Job{Token: job.Token{Run: run}, Type: "image.thumbnail", Payload: []byte("{}")}); err != nil {
+				t.Error(err)
+			}
+		}()
+		if trace != "" {
+			return message, trace
+		}
+	}
+	t.Fatal("nothing panicked")
+	return "", ""
 }
 
 // isSound asks what dashboard doctor asks.

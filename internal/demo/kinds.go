@@ -247,9 +247,6 @@ func failure(typ string, message func(*rand.Rand, job.Job) string, trace string,
 	}
 }
 
-// thumbnailPage is the page that the panicking handler looks for.
-func thumbnailPage(j job.Job) int { return 1 + len(j.Payload)%7 }
-
 func pick(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
 
 func people() []string { return []string{"ines", "tomas", "yuki", "amara", "lars", "noor"} }
@@ -273,9 +270,4 @@ mail.SendReceipt
 	shop/crm/client.go:88
 crm.HandlePush
 	shop/crm/push.go:23`
-	tracePanic = `goroutine 4021 [running]:
-shop/images.(*Document).Page(...)
-	shop/images/document.go:64
-shop/images.Thumbnail({0x140002a8000, 0x2e})
-	shop/images/thumbnail.go:29 +0x1c4`
 )

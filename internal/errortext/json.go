@@ -20,6 +20,9 @@ var shapes = [...]struct {
 }{
 	{"Laravel with APP_DEBUG", laravel},
 	{"Symfony in debug mode", symfony},
+	{"CodeIgniter in development", codeIgniter},
+	{"CodeIgniter: an API's answer", messages},
+	{"Yii in debug mode", yii},
 	{"Rails", rails},
 	{"Spring Boot", spring},
 	{"Quarkus", quarkus},
@@ -55,7 +58,7 @@ func laravel(o object) Error {
 	if !ok || o.text("exception") == "" {
 		return Error{}
 	}
-	return Error{o.text("exception"), o.text("message"), fmt.Sprintf("%s:%v\n", o.text("file"), o["line"]) + phpTrace(trace)}
+	return Error{o.text("exception"), o.text("message"), thrownAt(o) + phpTrace(trace)}
 }
 
 func symfony(o object) Error {
@@ -65,6 +68,42 @@ func symfony(o object) Error {
 	}
 	return Error{o.text("class"), o.first("detail", "message"), phpTrace(trace)}
 }
+
+// codeIgniter has the class in the place of a problem's title and type.
+func codeIgniter(o object) Error {
+	trace, ok := o["trace"].([]any)
+	if !ok || !isClass(o.text("type")) || o.text("file") == "" {
+		return Error{}
+	}
+	return Error{o.text("type"), o.text("message"), thrownAt(o) + phpTrace(trace)}
+}
+
+// messages are fields and what is wrong with each. One that has the name error speaks
+// for the whole request.
+func messages(o object) Error {
+	all, _ := o["messages"].(map[string]any)
+	if said := object(all).text("error"); said != "" && len(all) == 1 {
+		return Error{Message: said}
+	}
+	return Error{Message: fieldErrors(o["messages"])}
+}
+
+// yii has a name that people read beside the class, and a trace as PHP prints it,
+// unless the error is an answer to the client.
+func yii(o object) Error {
+	class, trace := o.text("type"), texts(o["stack-trace"])
+	if o.text("name") == "" || !isClass(class) || len(trace) == 0 && !strings.Contains(class, `\`) {
+		return Error{}
+	}
+	e := Error{Class: class, Message: o.text("message")}
+	if len(trace) > 0 {
+		e.Trace = thrownAt(o) + strings.Join(trace, "\n")
+	}
+	return e
+}
+
+// thrownAt is the place at which an error was thrown, the first line of a trace of PHP.
+func thrownAt(o object) string { return fmt.Sprintf("%s:%v\n", o.text("file"), o["line"]) }
 
 // phpTrace writes the frames of a trace as PHP prints them.
 func phpTrace(frames []any) string {

@@ -6,6 +6,7 @@ package failures
 import (
 	"cmp"
 	"fmt"
+	"redrive/internal/source"
 	"slices"
 	"strings"
 	"time"
@@ -96,7 +97,8 @@ type Group struct {
 	FirstSeen  time.Time
 	LastSeen   time.Time
 	Failures   int64              // attempts that failed so
-	Dead       int64              // jobs that lie in the dead-letter queue, or were refused there, for it
+	Dead       int64              // jobs that lie in the dead-letter queue for it
+	Refused    int64              // jobs whose dead letter for it was refused
 	Retrying   int64              // jobs that are not over and failed so last
 	Replayed   int64              // runs of it that were replayed
 	Recovered  int64              // of these, next runs that succeeded
@@ -106,7 +108,7 @@ type Group struct {
 }
 
 // Jobs is how many jobs the group holds now.
-func (g Group) Jobs() int64 { return g.Dead + g.Retrying }
+func (g Group) Jobs() int64 { return g.Dead + g.Refused + g.Retrying }
 
 // Hour is what failed in one hour by the clock.
 type Hour struct {
@@ -158,7 +160,7 @@ func (f Filter) Check() error {
 		return invalid.Errorf("sort", "%q is unknown; use seen, or nothing for the most dead jobs first", clip.Text(string(f.Sort), 64))
 	}
 	if f.Queue != "" {
-		if err := job.CheckAnyQueue(f.Queue); err != nil {
+		if err := source.CheckQueue(f.Queue); err != nil {
 			return err
 		}
 	}
@@ -232,8 +234,8 @@ type List struct {
 
 // Tally is the groups in one state.
 type Tally struct {
-	State                  State
-	Groups, Dead, Retrying int64
+	State                           State
+	Groups, Dead, Refused, Retrying int64
 }
 
 // Decision is what a person decides about a group.

@@ -18,6 +18,7 @@
 package filter
 
 import (
+	"redrive/internal/source"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ func (f Filter) waits() bool {
 
 // MatchesQueue reports whether the filter selects jobs of this queue.
 func (f Filter) MatchesQueue(queue string) bool {
-	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == job.SourceOf(queue))
+	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == source.Of(queue))
 }
 
 // MatchesType reports whether the filter selects jobs of this type.

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"cmp"
+	"redrive/internal/source"
 	"slices"
 	"strconv"
 	"strings"
@@ -287,7 +288,7 @@ func (f Filter) checkEach() error {
 		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
 	}
 	if f.Queue != "" {
-		if err := job.CheckAnyQueue(f.Queue); err != nil {
+		if err := source.CheckQueue(f.Queue); err != nil {
 			return err
 		}
 	}

@@ -151,7 +151,9 @@ func clip(s string, limit int) string {
 
 // appended are the marks with which databases and the libraries before them begin
 // what follows an error: details with values, the statement, its parameters.
-var appended = [...]string{"\nDETAIL:", "\nHINT:", "\nCONTEXT:", "\nWHERE:", "[SQL: ", " (Connection: ", " (SQL: "}
+var appended = [...]string{
+	"\nDETAIL:", "\nHINT:", "\nCONTEXT:", "\nWHERE:", "[SQL: ", " (Connection: ", " (SQL: ", "\nThe SQL being executed was: ",
+}
 
 // withoutStatement is a message up to the first of those marks.
 func withoutStatement(s string) string {

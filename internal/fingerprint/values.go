@@ -284,12 +284,15 @@ func numberLength(s string, from int) int {
 }
 
 // codes are the words before the number of an error: that is the cause, not a value.
-var codes = [...]string{"exit status", "exit code", "errno", "sqlstate"}
+var codes = [...]string{"exit status", "exit code", "errno"}
 
-// codeLength is a status of HTTP or the number of an error.
+// codeLength is a status of HTTP, a state of SQL or the number of an error.
 func codeLength(s string, from int) int {
 	if isStatus(s, from) {
 		return len("503")
+	}
+	if n := sqlStateLength(s, from); n > 0 {
+		return n
 	}
 	const longest = 5
 	n := run(s[from:], isDigit)
@@ -300,6 +303,31 @@ func codeLength(s string, from int) int {
 	for _, word := range codes {
 		if strings.HasSuffix(before, word) {
 			return n
+		}
+	}
+	return 0
+}
+
+// sqlStates are the spellings of the name before a state of SQL, in small letters.
+var sqlStates = [...]string{"sqlstate", "sql state", "sql_state"}
+
+// sqlStateLength is a state of SQL after its name, with the quotes around it if there
+// are any: five upper-case letters and digits, for example HY000.
+func sqlStateLength(s string, from int) int {
+	const length = 5
+	begin, end := from, byte(0)
+	if s[from] == '"' || s[from] == '\'' {
+		begin, end = from+1, s[from]
+	}
+	n := run(s[begin:], func(c byte) bool { return isDigit(c) || 'A' <= c && c <= 'Z' })
+	after := at(s, begin+n)
+	if n != length || !strings.ContainsAny(s[begin:begin+n], "0123456789") || end != 0 && after != end || isWord(after) {
+		return 0
+	}
+	before := strings.ToLower(strings.TrimRight(s[max(0, from-16):from], ` :=[("'`))
+	for _, name := range sqlStates {
+		if strings.HasSuffix(before, name) {
+			return n + 2*(begin-from)
 		}
 	}
 	return 0

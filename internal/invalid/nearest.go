@@ -1,17 +1,30 @@
 package invalid
 
+import "strings"
+
 // Nearest is the name that was probably meant by another one: the first of those
-// that differ from it by the fewest letters, one, or two of a longer name. It is
-// empty when there is none.
+// that differ from it by the fewest letters, one, or two of a longer name; otherwise
+// the only one that it begins, with three letters or more. It is empty when there is
+// none.
 func Nearest(name string, names []string) string {
 	best, distance := "", 2
 	if len(name) > 4 {
 		distance = 3
 	}
+	var begun []string
 	for _, n := range names {
+		if strings.HasPrefix(n, name) {
+			begun = append(begun, n)
+		}
+		if len(name)-len(n) >= distance { // also a name of a megabyte takes no time
+			continue
+		}
 		if d := editDistance(name, n); d < distance {
 			best, distance = n, d
 		}
+	}
+	if best == "" && len(begun) == 1 && len(name) > 2 {
+		return begun[0]
 	}
 	return best
 }

@@ -175,15 +175,12 @@ func (j Job) Status() Status {
 
 // Source names the source that the job was mirrored from; empty for a job of one's
 // own. The queue of a source's job is one that no other job can be in.
-func (j Job) Source() string { return SourceOf(j.Queue) }
-
-// SourceOf names the source whose queue this is; empty for a queue of one's own.
-func SourceOf(queue string) string {
-	at := strings.IndexByte(queue, '@')
+func (j Job) Source() string {
+	at := strings.IndexByte(j.Queue, '@')
 	if at <= 0 {
 		return ""
 	}
-	return queue[at+1:]
+	return j.Queue[at+1:]
 }
 
 // Replayable reports whether the current run can be followed by another one. A job of
@@ -202,12 +199,11 @@ func (j Job) Expired(now time.Time) bool {
 	return j.Run == 1 && j.Attempts == 0 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
 }
 
-// Over reports whether the run has ended.
-func (j Job) Over() bool { return j.State == Completed || j.State == Discarded || j.State == Cancelled }
-
 // Cancellable reports whether the job can still be taken back. One that was handed to
 // its source cannot.
-func (j Job) Cancellable() bool { return !j.Over() && j.Source() == "" }
+func (j Job) Cancellable() bool {
+	return j.State != Completed && j.State != Discarded && j.State != Cancelled && j.State != Pending
+}
 
 // Discardable reports whether a person can give the job up: it waits, or it
 // lies in the dead-letter queue.
@@ -233,7 +229,7 @@ type Change struct {
 	Letter      Letter
 	Held        bool
 	Attempts    int
-	MaxAttempts int
+	MaxAttempts int // as many as the run may have, see [Job.Allowed]
 	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time
@@ -245,11 +241,15 @@ func (c Change) Status() Status {
 	return Job{State: c.State, Letter: c.Letter, Held: c.Held}.Status()
 }
 
+// Allowed is how many attempts the run may have: those of the policy, or as many as a
+// rule has added beyond them.
+func (j Job) Allowed() int { return max(j.Policy.Limit(), j.Attempts) }
+
 // Changed describes the job as it is now.
 func (j Job) Changed() Change {
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
-		Attempts: j.Attempts, MaxAttempts: j.Policy.Limit(), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
+		Attempts: j.Attempts, MaxAttempts: j.Allowed(), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 	}
 }
 
@@ -294,7 +294,7 @@ const (
 	MaxPayload      = 1 << 20
 	MaxMeta         = 64 << 10
 	MaxType         = 255
-	MaxQueue        = 128
+	maxQueue        = 128
 	MaxKey          = 255
 	MaxPriority     = 1000 // and its negative
 	MaxErrorMessage = 64 << 10
@@ -310,21 +310,11 @@ var queueName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
 // CheckQueue returns a *invalid.Error unless s can name a queue.
 func CheckQueue(s string) error {
-	if len(s) > MaxQueue || !queueName.MatchString(s) {
+	if len(s) > maxQueue || !queueName.MatchString(s) {
 		return invalid.Errorf("queue",
-			"%q is not a queue name: use letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), MaxQueue)
+			"%q is not a queue name: use letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), maxQueue)
 	}
 	return nil
-}
-
-// CheckAnyQueue is CheckQueue that takes the queue of a source's jobs as well. Nobody
-// can enqueue there.
-func CheckAnyQueue(s string) error {
-	queue, source, _ := strings.Cut(s, "@")
-	if len(s) > MaxQueue || source != "" && !queueName.MatchString(source) {
-		return CheckQueue(s)
-	}
-	return CheckQueue(queue)
 }
 
 // CheckType returns a *invalid.Error unless s can name a type of job.

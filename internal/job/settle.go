@@ -282,15 +282,15 @@ func (t Totals) Add(u Totals) Totals {
 	}
 }
 
-// Counter is one of the six totals with its name.
-type Counter struct {
+// Counters lists the six totals by name, in the order in which pages show them.
+func (t Totals) Counters() []struct {
 	Name  string
 	Value int64
-}
-
-// Counters lists the totals by name, in the order in which pages show them.
-func (t Totals) Counters() []Counter {
-	return []Counter{
+} {
+	return []struct {
+		Name  string
+		Value int64
+	}{
 		{"jobs_failed", t.Failed},
 		{"jobs_requeued", t.Requeued},
 		{"jobs_failed_permanently", t.FailedPermanently},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"redrive/internal/clip"
@@ -127,22 +128,25 @@ const (
 	MaxStep      = 5000 // items of one transaction
 )
 
-// String says the pace in a few words, as the audit log has it.
+// String says the pace in a few words, as the audit log has it: "canary 5, auto-pause
+// on, 20/s".
 func (p Pace) String() string {
-	text := "no limit"
-	switch {
-	case p.Spread > 0:
-		text = fmt.Sprintf("%.3g a second, over %s", p.Rate, wire.FormatDuration(p.Spread))
-	case p.Rate > 0:
-		text = fmt.Sprintf("%.3g a second", p.Rate)
-	}
+	var parts []string
 	if p.Canary > 0 {
-		text += fmt.Sprintf(", pause after %d", p.Canary)
+		parts = append(parts, fmt.Sprintf("canary %d", p.Canary))
 	}
 	if p.Guard {
-		text += ", guarded"
+		parts = append(parts, "auto-pause on")
 	}
-	return text
+	switch {
+	case p.Spread > 0:
+		parts = append(parts, fmt.Sprintf("%.3g/s over %s", p.Rate, wire.FormatDuration(p.Spread)))
+	case p.Rate > 0:
+		parts = append(parts, fmt.Sprintf("%.3g/s", p.Rate))
+	default:
+		parts = append(parts, "no limit")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Over is the rate at which n jobs go, jobs a second; 0: as fast as possible.

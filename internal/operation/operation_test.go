@@ -27,3 +27,16 @@ func TestPacing_StepsDouble(t *testing.T) {
 		last = r
 	}
 }
+
+func TestPace_IsSaidInAFewWords(t *testing.T) {
+	for want, p := range map[string]operation.Pace{
+		"no limit":                      {},
+		"auto-pause on, no limit":       {Guard: true},
+		"canary 5, auto-pause on, 20/s": {Rate: 20, Canary: 5, Guard: true},
+		"canary 5, 0.333/s over PT10M":  {Rate: 1.0 / 3, Spread: 10 * time.Minute, Canary: 5},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%+v is %q, want %q", p, got, want)
+		}
+	}
+}

@@ -14,16 +14,16 @@ const MaxSoon = 1_000_000
 // Outlook is what is kept of one kind, and what of it will be removed soon.
 type Outlook struct {
 	Kind   Kind
-	Kept   int64
+	Kept   int64     // of Excess: how many are too many
 	Oldest time.Time // when the oldest ended; zero when there is none
-	Soon   int64     // how many will be removed within [Soon], if nobody acts on them
+	Soon   int64     // how many will be removed within [Soon], if nobody acts on them; of Excess, by the next sweep
 	More   bool      // there are more than that
 }
 
 // Forecast is what is kept, and what will be removed soon, as of one moment.
 type Forecast struct {
 	At    time.Time // zero: nothing was counted yet
-	Kinds []Outlook // in the order of [Kinds], without Excess
+	Kinds []Outlook // in the order of [Kinds]; no job counts as removed in two of them
 	Since time.Time // from when on the defaults apply to a database that is new to them; zero: they do
 }
 

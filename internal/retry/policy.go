@@ -168,30 +168,55 @@ func set[T any](field *T, value *T) {
 
 // Validate returns a *invalid.Error for the first field that no policy may have.
 func (p Policy) Validate() error {
-	switch {
-	case p.MaxAttempts < 0:
-		return invalid.Errorf("max_attempts", "%d is negative; it counts executions, the first included", p.MaxAttempts)
-	case !slices.Contains(Strategies(), p.Strategy):
-		return invalid.Errorf("strategy",
-			"%q is unknown; use immediate, constant, linear, exponential, polynomial or schedule", p.Strategy)
-	case p.OnExhaustion != DeadLetter && p.OnExhaustion != Discard:
-		return invalid.Errorf("on_exhaustion", "%q is unknown; use dead_letter or discard", p.OnExhaustion)
-	case !(p.Coefficient >= 1) || math.IsInf(p.Coefficient, 0):
-		return invalid.Errorf("coefficient", "%v is not a number of at least 1", p.Coefficient)
-	case p.InitialInterval <= 0:
-		return invalid.Errorf("initial_interval", "must be longer than zero; use the strategy immediate for no delay")
-	case p.MaxInterval <= 0:
-		return invalid.Errorf("max_interval", "must be longer than zero")
-	case p.MaxInterval < p.InitialInterval: // whatever the strategy: another one may be chosen for a replay
-		return invalid.Errorf("max_interval", "%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval)
-	case slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }):
-		return invalid.Errorf("schedule", "a delay is negative")
-	case p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100):
-		return invalid.Errorf("jitter", "must be two factors, low and high, with 0 <= low <= high <= 100")
-	case slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*"):
-		return invalid.Errorf("non_retryable_errors", `an entry is empty; write an error type, or a prefix such as "auth.*"`)
+	if all := p.Problems(); len(all) > 0 {
+		return all[0]
 	}
 	return nil
+}
+
+// Problems are a *invalid.Error for each field that no policy may have.
+func (p Policy) Problems() (all []error) {
+	if p.MaxAttempts < 0 {
+		all = append(all, invalid.Errorf("max_attempts", "%d is negative; it counts executions, the first included", p.MaxAttempts))
+	}
+	if !slices.Contains(Strategies(), p.Strategy) {
+		all = append(all, invalid.Errorf("strategy", "%q is unknown%s; use immediate, constant, linear, exponential, polynomial or schedule",
+			p.Strategy, didYouMean(p.Strategy, Strategies()...)))
+	}
+	if p.OnExhaustion != DeadLetter && p.OnExhaustion != Discard {
+		all = append(all, invalid.Errorf("on_exhaustion", "%q is unknown%s; use dead_letter or discard",
+			p.OnExhaustion, didYouMean(p.OnExhaustion, DeadLetter, Discard)))
+	}
+	if !(p.Coefficient >= 1) || math.IsInf(p.Coefficient, 0) {
+		all = append(all, invalid.Errorf("coefficient", "%v is not a number of at least 1", p.Coefficient))
+	}
+	if p.InitialInterval <= 0 {
+		all = append(all, invalid.Errorf("initial_interval", "must be longer than zero; use the strategy immediate for no delay"))
+	}
+	if p.MaxInterval <= 0 {
+		all = append(all, invalid.Errorf("max_interval", "must be longer than zero"))
+	} else if p.MaxInterval < p.InitialInterval { // whatever the strategy: another one may be chosen for a replay
+		all = append(all, invalid.Errorf("max_interval", "%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval))
+	}
+	if slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }) {
+		all = append(all, invalid.Errorf("schedule", "a delay is negative"))
+	}
+	if p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100) {
+		all = append(all, invalid.Errorf("jitter", "must be two factors, low and high, with 0 <= low <= high <= 100"))
+	}
+	if slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*") {
+		all = append(all, invalid.Errorf("non_retryable_errors", `an entry is empty; write an error type, or a prefix such as "auth.*"`))
+	}
+	return all
+}
+
+// didYouMean asks whether another word was meant.
+func didYouMean[T ~string](said T, words ...T) string {
+	var names []string
+	for _, w := range words {
+		names = append(names, string(w))
+	}
+	return invalid.DidYouMean(string(said), names)
 }
 
 // Limit is the number of executions that a run may have: at least 1.

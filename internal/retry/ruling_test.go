@@ -34,7 +34,7 @@ func TestPolicyDecide_WhoGoesFirst(t *testing.T) {
 		{"a rule beats a poison envelope", retry.Failure{Attempt: 1, Ruling: drop, Answer: retry.Answer{Poison: retry.NotJSON}}, retry.Discard, retry.RuleDecided, "rule:drop"},
 		{"a rule without a bound has the policy's", retry.Failure{Attempt: 3, Ruling: again}, retry.DeadLetter, retry.AttemptsExhausted, "policy:exhausted:3/3"},
 		{"a rule's bound beyond the policy's", retry.Failure{Attempt: 4, Ruling: five}, retry.Retry, "", "rule:five"},
-		{"a rule's bound is reached", retry.Failure{Attempt: 5, Ruling: five}, retry.DeadLetter, retry.AttemptsExhausted, "policy:exhausted:5/3"},
+		{"a rule's bound is reached", retry.Failure{Attempt: 5, Ruling: five}, retry.DeadLetter, retry.AttemptsExhausted, "policy:exhausted:5/5"},
 		{"a rule's bound below the policy's: the policy decides", retry.Failure{Attempt: 2, Ruling: two}, retry.Retry, "", "policy:retry:2/3"},
 		{"beyond a rule's bound the handler is heard", retry.Failure{Attempt: 5, Ruling: five, Answer: retry.Answer{Code: retry.CodeFail}}, retry.Discard, retry.HandlerDiscard, "handler:FAIL"},
 		{"a rule buries beyond every bound", retry.Failure{Attempt: 9, Ruling: bury}, retry.DeadLetter, retry.RuleDecided, "rule:bury"},

@@ -12,6 +12,7 @@ import (
 	"github.com/expr-lang/expr/file"
 
 	"redrive/internal/clip"
+	"redrive/internal/invalid"
 	"redrive/internal/wire"
 )
 
@@ -117,8 +118,9 @@ func (i *inspector) unknown(n *ast.IdentifierNode) {
 	if _, ok := i.roots[n.Value]; ok {
 		i.refuse(n, "%s alone is not a value; use one of its fields, for example %s.type", n.Value, n.Value)
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(i.roots)), ", ")
-	i.refuse(n, "%s is unknown here; available are %s", clip.Text(n.Value, 64), known)
+	known := slices.Sorted(maps.Keys(i.roots))
+	i.refuse(n, "%s is unknown here%s; available are %s",
+		clip.Text(n.Value, 64), invalid.DidYouMean(n.Value, known), strings.Join(known, ", "))
 }
 
 // member is a field of the facts, or an entry of some value.
@@ -135,7 +137,11 @@ func (i *inspector) member(n *ast.MemberNode) int {
 	}
 	name, ok := n.Property.(*ast.StringNode)
 	if !ok || !slices.Contains(fields, name.Value) {
-		i.refuse(n.Property, "%s has no such field; its fields are %s", root.Value, strings.Join(fields, ", "))
+		meant := ""
+		if ok {
+			meant = invalid.DidYouMean(name.Value, fields)
+		}
+		i.refuse(n.Property, "%s has no such field%s; its fields are %s", root.Value, meant, strings.Join(fields, ", "))
 		return 0
 	}
 	i.nodes++

@@ -20,11 +20,11 @@ func malformed() []refusal {
 	return []refusal{
 		{"empty", " ", "is missing"},
 		{"does not compile", `job.type == `, "unexpected token EOF, at column 12"},
-		{"the second line", "job.type == 'a' &&\n job.typ == 'b'", "job has no such field; its fields are id, type, queue, priority, run, max_attempts, ttr, trace_id, payload, meta, at line 2, column 6"},
+		{"the second line", "job.type == 'a' &&\n job.typ == 'b'", "job has no such field; did you mean type?; its fields are id, type, queue, priority, run, max_attempts, ttr, trace_id, payload, meta, at line 2, column 6"},
 		{"unknown field", `job.typ == "a"`, "job has no such field"},
 		{"unknown field of the attempt", `attempt.count > 1`, "attempt has no such field; its fields are number, outcome, duration, worker, at column 9"},
 		{"computed field", `job[job.type] == 1`, "job has no such field"},
-		{"unknown name", `jobs.type == "a"`, "jobs is unknown here; available are attempt, error, job, at column 1"},
+		{"unknown name", `jobs.type == "a"`, "jobs is unknown here; did you mean job?; available are attempt, error, job, at column 1"},
 		{"a whole fact", `string(job) == ""`, "job alone is not a value"},
 		{"the whole environment", `$env.job.type == "a"`, "$env is unknown here"},
 		{"not a bool", `attempt.number`, "expected bool, but got int"},

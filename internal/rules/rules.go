@@ -29,6 +29,7 @@ package rules
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -93,8 +94,9 @@ type failureRule struct {
 	delay *expression
 }
 
-// New compiles rules. It returns a *invalid.Error whose field is a path as
-// "before_enqueue[0].when".
+// New compiles rules. It returns a *invalid.Error for each thing that is wrong,
+// joined, whose field is a path such as "before_enqueue[0].when", or that of the rule
+// when it is about the whole of it.
 func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 	if len(before) > maxRules {
 		return nil, &invalid.Error{Field: "before_enqueue", Problem: tooMany}
@@ -103,43 +105,69 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 		return nil, &invalid.Error{Field: "after_failure", Problem: tooMany}
 	}
 	s, names, work := &Set{}, map[string]bool{}, 0
+	var all problems
 	for i, rule := range before {
 		r := enqueueRule{EnqueueRule: rule}
-		if err := cmp.Or(r.compile(names), checkWork(&work, r.when)); err != nil {
-			return nil, at("before_enqueue", i, err)
-		}
+		wrong := r.compile(names)
+		wrong.checkWork(&work, r.when)
+		all = append(all, wrong.at("before_enqueue", i)...)
 		s.before = append(s.before, r)
 	}
 	clear(names)
 	work = 0
 	for i, rule := range after {
 		r := failureRule{FailureRule: rule}
-		if err := cmp.Or(r.compile(names), checkWork(&work, r.when, r.delay)); err != nil {
-			return nil, at("after_failure", i, err)
-		}
+		wrong := r.compile(names)
+		wrong.checkWork(&work, r.when, r.delay)
+		all = append(all, wrong.at("after_failure", i)...)
 		s.after = append(s.after, r)
+	}
+	if len(all) > 0 {
+		return nil, errors.Join(all...)
 	}
 	return s, nil
 }
 
-// checkWork adds the work of a rule to that of the rules before it.
-func checkWork(sum *int, of ...*expression) *invalid.Error {
+// problems are each a *invalid.Error about a field of a rule.
+type problems []error
+
+// add adds what is wrong with a field; without a name, with the whole rule.
+func (p *problems) add(field, format string, args ...any) {
+	*p = append(*p, invalid.Errorf(field, format, args...))
+}
+
+// at puts the place of a rule before the fields.
+func (p problems) at(list string, i int) problems {
+	for _, err := range p {
+		if wrong, ok := errors.AsType[*invalid.Error](err); ok {
+			wrong.Field = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), ".")
+		}
+	}
+	return p
+}
+
+// checkWork adds the work of a rule to that of the rules before it. That it is too much
+// is said once.
+func (p *problems) checkWork(sum *int, of ...*expression) {
+	before := *sum
 	for _, x := range of {
 		if x != nil {
 			*sum += x.work
 		}
 	}
-	if *sum > maxListWork {
-		return &invalid.Error{Field: "when", Problem: fmt.Sprintf(
-			"from here on, the rules of this list together cost too much for the largest job (%d of %d); do less with the payload",
-			*sum/job.MaxPayload, maxListWork/job.MaxPayload)}
+	if *sum > maxListWork && before <= maxListWork {
+		p.add("when", "from here on, the rules of this list together cost too much for the largest job (%d of %d); do less with the payload",
+			*sum/job.MaxPayload, maxListWork/job.MaxPayload)
 	}
-	return nil
 }
 
-// at puts the place of a rule before the field of an error.
-func at(list string, i int, wrong *invalid.Error) error {
-	return &invalid.Error{Field: fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), Problem: wrong.Problem}
+// condition compiles the condition of a rule.
+func (p *problems) condition(source string, facts any) *expression {
+	x, err := compile(source, facts, condition)
+	if err != nil {
+		p.add("when", "%v", err)
+	}
+	return x
 }
 
 // Len is the number of rules.
@@ -157,87 +185,80 @@ var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // checkName refuses names that could not be told apart where attempts and notes
 // show them.
-func checkName(name string, seen map[string]bool) *invalid.Error {
-	if !ruleName.MatchString(name) {
-		return &invalid.Error{Field: "name", Problem: fmt.Sprintf(
-			"%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", clip.Text(name, 64))}
-	}
-	if name == None {
-		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is reserved for examples in which no rule matches", name)}
-	}
-	if seen[name] {
-		return &invalid.Error{Field: "name", Problem: fmt.Sprintf("%q is the name of two rules in this list", name)}
+func (p *problems) checkName(name string, seen map[string]bool) {
+	switch {
+	case !ruleName.MatchString(name):
+		p.add("name", "%q is not the name of a rule: letters, digits, dot, dash and underscore, at most 64", clip.Text(name, 64))
+	case name == None:
+		p.add("name", "%q is reserved for examples in which no rule matches", name)
+	case seen[name]:
+		p.add("name", "%q is the name of two rules in this list", name)
 	}
 	seen[name] = true
-	return nil
 }
 
 // compile checks a rule and makes its condition ready.
-func (r *enqueueRule) compile(names map[string]bool) *invalid.Error {
-	if wrong := checkName(r.Name, names); wrong != nil {
-		return wrong
-	}
+func (r *enqueueRule) compile(names map[string]bool) (wrong problems) {
+	wrong.checkName(r.Name, names)
 	sets := r.Queue != "" || r.TTR != 0 || r.Policy != (retry.Patch{}) || r.Priority != nil || len(r.Meta) > 0
 	switch {
 	case r.Refuse == "" && !sets:
-		return &invalid.Error{Field: "when", Problem: "the rule does nothing; set ttr, queue, policy, priority or meta, or refuse"}
+		wrong.add("", "the rule does nothing; set ttr, queue, policy, priority or meta, or refuse")
 	case r.Refuse != "" && sets:
-		return &invalid.Error{Field: "refuse", Problem: "cannot be combined with other settings: a refused job is not enqueued"}
+		wrong.add("refuse", "cannot be combined with other settings: a refused job is not enqueued")
 	case len(r.Refuse) > job.MaxNote:
-		return &invalid.Error{Field: "refuse", Problem: fmt.Sprintf("is longer than %d bytes", job.MaxNote)}
+		wrong.add("refuse", "is longer than %d bytes", job.MaxNote)
 	}
-	if r.Queue != "" {
-		if err := job.CheckQueue(r.Queue); err != nil {
-			return &invalid.Error{Field: "queue", Problem: fmt.Sprintf("%q is not a queue name", clip.Text(r.Queue, 64))}
-		}
+	if r.Queue != "" && job.CheckQueue(r.Queue) != nil {
+		wrong.add("queue", "%q is not a queue name", clip.Text(r.Queue, 64))
 	}
 	if p := r.Priority; p != nil && (*p < -job.MaxPriority || *p > job.MaxPriority) {
-		return &invalid.Error{Field: "priority", Problem: fmt.Sprintf("%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)}
+		wrong.add("priority", "%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)
 	}
-	var err error
-	if r.when, err = compile(r.When, enqueueFacts{}, condition); err != nil {
-		return &invalid.Error{Field: "when", Problem: err.Error()}
-	}
-	return nil
+	r.when = wrong.condition(r.When, enqueueFacts{})
+	return wrong
 }
 
-// compile checks a rule and makes its condition and its delay ready.
-func (r *failureRule) compile(names map[string]bool) *invalid.Error {
-	if wrong := checkName(r.Name, names); wrong != nil {
-		return wrong
+// compile checks a rule and makes its condition and its delay ready. Without an action
+// that there is, nothing is said about what goes with it.
+func (r *failureRule) compile(names map[string]bool) (wrong problems) {
+	wrong.checkName(r.Name, names)
+	switch r.Action {
+	case retry.Retry:
+		if r.MaxAttempts < 0 {
+			wrong.add("max_attempts", "must be at least 1")
+		}
+	case retry.DeadLetter, retry.Discard:
+		if r.Delay != "" {
+			wrong.add("delay", "requires the action retry")
+		}
+		if r.MaxAttempts != 0 {
+			wrong.add("max_attempts", "requires the action retry")
+		}
+	default:
+		actions := []string{string(retry.Retry), string(retry.DeadLetter), string(retry.Discard)}
+		wrong.add("action", "%q is unknown%s; use retry, dead_letter or discard",
+			clip.Text(string(r.Action), 64), invalid.DidYouMean(string(r.Action), actions))
 	}
-	if r.Action != retry.Retry && r.Action != retry.DeadLetter && r.Action != retry.Discard {
-		return &invalid.Error{Field: "action", Problem: fmt.Sprintf(
-			"%q is unknown; use retry, dead_letter or discard", clip.Text(string(r.Action), 64))}
-	}
-	if r.Action != retry.Retry && r.Delay != "" {
-		return &invalid.Error{Field: "delay", Problem: "requires the action retry"}
-	}
-	if r.MaxAttempts < 0 || r.Action != retry.Retry && r.MaxAttempts != 0 {
-		return &invalid.Error{Field: "max_attempts", Problem: "must be at least 1, and requires the action retry"}
-	}
-	var err error
-	if r.when, err = compile(r.When, failureFacts{}, condition); err != nil {
-		return &invalid.Error{Field: "when", Problem: err.Error()}
-	}
-	return r.compileDelay()
+	r.when = wrong.condition(r.When, failureFacts{})
+	r.compileDelay(&wrong)
+	return wrong
 }
 
 // compileDelay reads a delay: a duration if it is one, else an expression.
-func (r *failureRule) compileDelay() *invalid.Error {
+func (r *failureRule) compileDelay(wrong *problems) {
 	if r.Delay == "" {
-		return nil
+		return
 	}
 	d, notADuration := wire.ParseDuration(r.Delay)
 	if notADuration == nil {
 		r.fixed = &d
-		return nil
+		return
 	}
 	var err error
 	if r.delay, err = compile(r.Delay, failureFacts{}, wait); err != nil {
-		return &invalid.Error{Field: "delay", Problem: "is neither a duration such as 30s nor a valid expression: " + err.Error()}
+		wrong.add("delay", "is neither a duration such as 30s nor a valid expression: %v", err)
 	}
-	return nil
 }
 
 // Change is what a rule wants of a job that is about to be enqueued.

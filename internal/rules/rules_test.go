@@ -47,7 +47,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		{"no name", before(EnqueueRule{When: "true", Queue: "q"}), nil, `before_enqueue[1].name: "" is not the name of a rule`},
 		{"a name of blanks", nil, after(FailureRule{Name: "a b", When: "true"}), `after_failure[1].name: "a b" is not`},
 		{"the same name", nil, after(FailureRule{Name: "ok", When: "true"}), `after_failure[1].name: "ok" is the name of two rules`},
-		{"nothing follows", before(EnqueueRule{Name: "a", When: "true"}), nil, "before_enqueue[1].when: the rule does nothing"},
+		{"nothing follows", before(EnqueueRule{Name: "a", When: "true"}), nil, "before_enqueue[1]: the rule does nothing"},
 		{"refuses and sets", before(EnqueueRule{Name: "a", When: "true", Refuse: "no", TTR: 1}), nil, "before_enqueue[1].refuse: cannot be combined"},
 		{"a long refusal", before(EnqueueRule{Name: "a", When: "true", Refuse: strings.Repeat("a", 2000)}), nil, "before_enqueue[1].refuse: is longer"},
 		{"queue", before(EnqueueRule{Name: "a", When: "true", Queue: "a b"}), nil, "before_enqueue[1].queue: \"a b\" is not a queue name"},
@@ -59,7 +59,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		{"delay", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "soon"}), "after_failure[1].delay: is neither a duration such as 30s nor a valid expression: soon is unknown here"},
 		{"a delay that is a number", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "30"}), "after_failure[1].delay: is neither a duration such as 30s nor a valid expression: must give a duration"},
 		{"delay of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, Delay: "1s"}), "after_failure[1].delay: requires the action"},
-		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: must be at least 1"},
+		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: requires the action retry"},
 		{"too much work together", nil, busy(7), "after_failure[5].when: from here on, the rules of this list together cost too much"},
 		{"too many", nil, make([]FailureRule, maxRules+1), "after_failure: has more than 100 rules"},
 	}

@@ -194,7 +194,7 @@ func TestJob_TellsWhenItBegan(t *testing.T) {
 	if !one.Job.StartedAt.Equal(began) || !one.Attempts[0].StartedAt.Equal(began) || !all.Jobs[0].StartedAt.Equal(began) {
 		t.Errorf("told %+v and %+v, want %v", one, all, began)
 	}
-	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "runs for 3 h") {
+	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "has run for 3 h") {
 		t.Errorf("the page says %s", clip.Text(text, 600))
 	}
 }

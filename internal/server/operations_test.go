@@ -214,7 +214,7 @@ func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
 	h.reaches(1, operation.Finished)
 	page := h.get("/jobs/"+id).want(t, http.StatusOK)
 	_, history, _ := strings.Cut(strings.Join(strings.Fields(page.dom(t).text()), " "), "bytesRaw")
-	if !strings.Contains(history, "moved it to the trash with operation 1") || strings.Contains(history, "discarded its dead letter") {
+	if !strings.Contains(history, "moved the job to the trash with operation 1") || strings.Contains(history, "discarded the dead letter") {
 		t.Errorf("the history does not say once what the operation did: %s", history)
 	}
 	if !strings.Contains(page.body, `href="/operations/1"`) {

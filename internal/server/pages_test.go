@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -103,6 +104,24 @@ func TestPages_ProblemsArePages(t *testing.T) {
 	}
 }
 
+func TestPages_OverviewLeadsToJobsWithoutAHandler(t *testing.T) {
+	h := start(t)
+	if text := h.get("/").dom(t).text(); strings.Contains(text, "has no handler") {
+		t.Error("the overview names jobs without a handler where there are none")
+	}
+	h.enqueue(`{"type":"unknown","queue":"mail"}`)
+	_, _, err := h.store.Exchange(t.Context(), nil, job.Claim{
+		Worker: "w1", Now: time.Now(), Lease: time.Minute, Free: map[string]int{"mail": 1}, Knows: func(string) bool { return false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := h.get("/")
+	if text := a.dom(t).text(); !strings.Contains(text, "1 job has no handler: unknown (1 in mail).") || !strings.Contains(a.body, `href="/jobs?state=held"`) {
+		t.Error("the overview does not lead to the job that has no handler")
+	}
+}
+
 func TestPages_JobSaysWhyItWaits(t *testing.T) {
 	h := start(t)
 	unknown := h.enqueue(`{"type":"unknown"}`)
@@ -156,7 +175,7 @@ func TestPages_PayloadIsADownload(t *testing.T) {
 func TestPages_StaticFilesAreImmutable(t *testing.T) {
 	h := start(t)
 	for _, file := range []static.File{static.Stylesheet(), static.Script()} {
-		for coding, body := range map[string][]byte{"gzip": file.Packed, "": file.Plain} {
+		for coding, body := range map[string][]byte{"br": file.Brotli(), "gzip": file.Gzip(), "": file.Plain} {
 			a := h.get(file.Path, "Accept-Encoding", cmp.Or(coding, "identity")).want(t, http.StatusOK)
 			if a.body != string(body) || a.Header.Get("Content-Encoding") != coding || a.Header.Get("Vary") != "Accept-Encoding" ||
 				!strings.Contains(a.Header.Get("Cache-Control"), "immutable") || a.Header.Get("Content-Type") != file.Type {
@@ -260,16 +279,26 @@ func TestDemo_BreaksFixesAndResets(t *testing.T) {
 
 func TestDemo_PanelIsOneLineOnceItWasUsed(t *testing.T) {
 	h := start(t, func(o *Options) { o.Demo = &theDemo{broken: map[string]bool{"upstream": true}} })
-	if !h.get("/").dom(t).shows("panel demo") || h.get("/jobs").dom(t).shows("panel demo") {
-		t.Error("at first, the panel is open on the overview, and only there")
+	about := []string{"/", "/failures", "/dead-letters", "/operations", "/trash", "/jobs", "/queues", "/workers", "/jobs/" + h.dead()}
+	for _, path := range about {
+		if !h.get(path).dom(t).shows("panel demo") {
+			t.Errorf("%s: the panel is not open at first", path)
+		}
 	}
 	h.form("/demo/faults/upstream", "broken=false").want(t, http.StatusSeeOther)
-	page := h.get("/").dom(t)
-	if page.shows("panel demo") {
-		t.Error("the panel is still open after a fix")
+	for _, path := range about {
+		page := h.get(path).dom(t)
+		if page.shows("panel demo") {
+			t.Errorf("%s: the panel is still open after a fix", path)
+		}
+		if !strings.Contains(page.text(), "0 of 1 broken") {
+			t.Errorf("%s: the line does not say how much is broken", path)
+		}
 	}
-	if text := page.text(); !strings.Contains(text, "0 of 1 broken") {
-		t.Error("the line does not say how much is broken")
+	for _, path := range []string{"/policies", "/retention", "/audit", "/access"} {
+		if strings.Contains(h.get(path).dom(t).text(), "0 of 1 broken") {
+			t.Errorf("%s, which is not about jobs, has the panel", path)
+		}
 	}
 }
 

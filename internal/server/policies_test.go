@@ -100,7 +100,7 @@ func TestPolicies_SaysWhatIsWrongBesideTheField(t *testing.T) {
 		{"max_attempts=99999999999999999999", "max_attempts", "is not a whole number, or is too large"},
 		{"strategy=fibonacci", "strategy", "is unknown; use immediate"},
 		{"initial_interval=soon", "initial_interval", "is not a duration"},
-		{"initial_interval=-1s", "initial_interval", "is not a duration"},
+		{"initial_interval=-1s", "initial_interval", "must not be negative"},
 		{"initial_interval=0s", "initial_interval", "Must be longer than zero"},
 		{"initial_interval=20y", "initial_interval", "is not a duration"},
 		{"initial_interval=1h&max_interval=5m", "max_interval", "is shorter than initial_interval"},

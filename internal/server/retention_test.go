@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/config"
 	"redrive/internal/retention"
 )
 
@@ -74,11 +75,43 @@ func TestRetention_IsShownWithWhatWillBeRemovedAndWhatWas(t *testing.T) {
 		}
 	}
 	got := decode[said](t, h.get("/api/v1/retention").want(t, http.StatusOK))
-	if len(got.Kinds) != 5 || got.Kinds[3].Kind != "dead_letters" || got.Kinds[3].Kept != 1 || got.Kinds[3].Within != 1 || got.Kinds[3].Age != "P180D" {
+	if len(got.Kinds) != 6 || got.Kinds[3].Kind != "dead_letters" || got.Kinds[3].Kept != 1 || got.Kinds[3].Within != 1 || got.Kinds[3].Age != "P180D" {
 		t.Errorf("kinds %+v", got.Kinds)
 	}
 	if len(got.Removed) != 2 || got.Removed[1].Kind != "completed" || got.Removed[1].Queue != "plain" || got.Removed[1].Jobs != 1 {
 		t.Errorf("removed %+v", got.Removed)
+	}
+}
+
+// Dead letters that the next sweep removes for their number are in the API, on the
+// pages and in the metrics before.
+func TestRetention_AnnouncesDeadLettersThatAreTooMany(t *testing.T) {
+	c, err := config.Parse("redrive.yaml", []byte(settings+"retention: {max_dead_letters: 2}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, func(o *Options) { o.Config = c })
+	for range 5 {
+		h.dead()
+	}
+	if _, err := h.store.Forecast(t.Context(), time.Now(), retention.Limits{Count: 2}); err != nil {
+		t.Fatal(err)
+	}
+	const words = "3 dead letters will be removed by the next sweep."
+	for _, path := range []string{"/", "/dead-letters", "/retention"} {
+		if page := h.get(path).want(t, http.StatusOK).dom(t).text(); !strings.Contains(page, words) {
+			t.Errorf("%s does not say %q:\n%s", path, words, page)
+		}
+	}
+	if page := h.get("/retention").dom(t).text(); !strings.Contains(page, "3 jobs will be removed within 24 h") {
+		t.Errorf("the page of retention counts otherwise:\n%s", page)
+	}
+	if a := h.get("/api/v1/retention"); !strings.Contains(a.body, `"kind":"excess_dead_letters","kept":3,`) {
+		t.Errorf("the API says %s", a.body)
+	}
+	a := h.get("/metrics").want(t, http.StatusOK)
+	if !strings.Contains(a.body, "\n"+`redrive_retention_removed_within_day_jobs{kind="excess_dead_letters"} 3`+"\n") || strings.Contains(a.body, `kept_jobs{kind="excess`) {
+		t.Error("the metrics count otherwise")
 	}
 }
 

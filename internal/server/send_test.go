@@ -7,16 +7,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
+
 	"redrive/web/static"
 )
 
 // unpacked is the body of an answer, and whether it was compressed.
 func (a answer) unpacked(t *testing.T) (body string, packed bool) {
 	t.Helper()
-	if a.Header.Get("Content-Encoding") == "" {
+	var r io.Reader
+	var err error
+	switch a.Header.Get("Content-Encoding") {
+	case "":
 		return a.body, false
+	case "br":
+		r = brotli.NewReader(strings.NewReader(a.body))
+	default:
+		r, err = gzip.NewReader(strings.NewReader(a.body))
 	}
-	r, err := gzip.NewReader(strings.NewReader(a.body))
 	if err != nil {
 		t.Fatalf("what says that it is %q: %v", a.Header.Get("Content-Encoding"), err)
 	}
@@ -31,14 +39,15 @@ func TestSend_CompressesForWhoeverReadsIt(t *testing.T) {
 	h := start(t)
 	h.dead()
 	plain := h.get("/api/v1/dead-letters", "Accept-Encoding", "identity").want(t, http.StatusOK)
-	for accepts, want := range map[string]bool{
-		"gzip": true, "br, GZIP;q=0.5": true, "deflate, gzip ; q=1.0": true,
-		"": false, "identity": false, "gzip;q=0": false, "gzip;q=0.000": false, "br, x-gzip": false, "gzip;q=much": false,
+	for accepts, want := range map[string]string{
+		"gzip": "gzip", "GZIP;q=0.5": "gzip", "deflate, gzip ; q=1.0": "gzip", "br;q=0, gzip": "gzip",
+		"br": "br", "gzip, deflate, br, zstd": "br", "gzip, BR ; q=0.5": "br", "gzip;q=0, br": "br",
+		"": "", "identity": "", "gzip;q=0": "", "gzip;q=0.000": "", "zstd, x-gzip": "", "gzip;q=much": "",
 	} {
 		a := h.get("/api/v1/dead-letters", "Accept-Encoding", accepts).want(t, http.StatusOK)
-		body, packed := a.unpacked(t)
-		if packed != want || body != plain.body || a.Header.Get("Vary") != "Accept-Encoding" {
-			t.Errorf("for %q: packed %v with %v", accepts, packed, a.Header)
+		body, _ := a.unpacked(t)
+		if a.Header.Get("Content-Encoding") != want || body != plain.body || a.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("for %q: want %q, got %v", accepts, want, a.Header)
 		}
 	}
 }
@@ -70,31 +79,35 @@ func TestSend_CompressesPagesAndTheAPI(t *testing.T) {
 func TestSend_NoLengthTellsASecret(t *testing.T) {
 	h := start(t)
 	id := h.dead()
-	for site, want := range map[string]bool{"cross-site": false, "same-site": false, "unheard-of": false, "same-origin": true, "none": true, "": true} {
-		for _, path := range []string{"/jobs?q=guess", "/api/v1/dead-letters?type=order.ship"} {
-			headers := []string{"Accept-Encoding", "gzip", "Sec-Fetch-Site", site}
-			if site == "" {
-				headers = headers[:2]
-			}
-			if _, packed := h.get(path, headers...).want(t, http.StatusOK).unpacked(t); packed != want {
-				t.Errorf("%s, asked for by %q: packed %v, want %v", path, site, packed, want)
+	for _, coding := range []string{"gzip", "br"} {
+		accepts := []string{"Accept-Encoding", coding}
+		for site, want := range map[string]bool{"cross-site": false, "same-site": false, "unheard-of": false, "same-origin": true, "none": true, "": true} {
+			for _, path := range []string{"/jobs?q=guess", "/api/v1/dead-letters?type=order.ship"} {
+				headers := append(accepts[:2:2], "Sec-Fetch-Site", site)
+				if site == "" {
+					headers = headers[:2]
+				}
+				if _, packed := h.get(path, headers...).want(t, http.StatusOK).unpacked(t); packed != want {
+					t.Errorf("%s, asked for by %q: packed %v, want %v", path, site, packed, want)
+				}
 			}
 		}
-	}
-	for path, a := range map[string]answer{
-		"/jobs/":        h.form("/jobs/"+id+"/reveal", "", "Accept-Encoding", "gzip"),
-		"/api/v1/jobs/": h.post("/api/v1/jobs/"+id+"/reveal", "{}", "Accept-Encoding", "gzip"),
-	} {
-		if _, packed := a.want(t, http.StatusOK).unpacked(t); packed {
-			t.Errorf("what is revealed below %s is compressed", path)
+		for path, a := range map[string]answer{
+			"/jobs/": h.form("/jobs/"+id+"/reveal", "", accepts...), "/api/v1/jobs/": h.post("/api/v1/jobs/"+id+"/reveal", "{}", accepts...),
+		} {
+			if _, packed := a.want(t, http.StatusOK).unpacked(t); packed {
+				t.Errorf("what is revealed below %s is compressed", path)
+			}
 		}
-	}
-	lengths := map[int]bool{}
-	for range 40 {
-		lengths[len(h.get("/api/v1/dead-letters", "Accept-Encoding", "gzip").body)] = true
-	}
-	if len(lengths) < 5 { // by chance: once in 10^40
-		t.Errorf("the same answer has only the lengths %v", lengths)
+		lengths := map[int]bool{}
+		for range 40 {
+			a := h.get("/api/v1/dead-letters", accepts...)
+			a.unpacked(t)
+			lengths[len(a.body)] = true
+		}
+		if len(lengths) < 5 { // by chance: once in 10^40
+			t.Errorf("with %s, the same answer has only the lengths %v", coding, lengths)
+		}
 	}
 }
 

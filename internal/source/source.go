@@ -233,6 +233,22 @@ func CheckName(s string) error {
 	return nil
 }
 
+// Of names the source whose queue this is; empty for a queue of Redrive's own.
+func Of(queue string) string { return job.Job{Queue: queue}.Source() }
+
+// CheckQueue returns a *invalid.Error unless s can name a queue, of Redrive's own or of
+// a source's jobs.
+func CheckQueue(s string) error {
+	queue, source, foreign := strings.Cut(s, "@")
+	if !foreign {
+		return job.CheckQueue(s)
+	}
+	return cmp.Or(job.CheckQueue(queue), CheckName(source))
+}
+
+// maxQueue is how long the name of a queue may be.
+const maxQueue = 128
+
 // Queue is the queue of a source's jobs from one of its queues. What no name of a queue
 // may have is written as an underscore.
 func Queue(source, queue string) string {
@@ -242,5 +258,5 @@ func Queue(source, queue string) string {
 		}
 		return '_'
 	}, cmp.Or(queue, "default"))
-	return clean[:min(len(clean), job.MaxQueue-len(source)-1)] + "@" + source
+	return clean[:min(len(clean), maxQueue-len(source)-1)] + "@" + source
 }

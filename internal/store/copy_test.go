@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"redrive/internal/job"
@@ -86,6 +88,60 @@ func TestBackup_OverwritesNothing(t *testing.T) {
 	if text, err := os.ReadFile(there); err != nil || string(text) != "mine" || filesIn(t, dir) != "link.db there.db" {
 		t.Errorf("%q, %v; files: %s", text, err, filesIn(t, dir))
 	}
+}
+
+// Whatever else has the name stays, also with replace: a link that leads nowhere, a
+// pipe, a directory.
+func TestBackup_ReplacesOnlyFiles(t *testing.T) {
+	s := open(t, Options{})
+	f, dir := sqlite.File{Path: pathOf(t, s)}, t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	check(t, os.WriteFile(at("file"), []byte("mine"), 0o600))
+	check(t, errors.Join(os.Symlink("nowhere", at("dangling")), os.Symlink("file", at("link")), os.Symlink("pipe", at("to-pipe")),
+		os.Mkdir(at("dir"), 0o700), syscall.Mkfifo(at("pipe"), 0o600)))
+	before := filesIn(t, dir)
+	for name, want := range map[string]string{
+		"dangling": "a symbolic link", "link": "a symbolic link", "to-pipe": "a symbolic link", "dir": "a directory", "pipe": "a named pipe",
+	} {
+		for _, replace := range []bool{false, true} {
+			err := f.Backup(t.Context(), at(name), replace, unheard)
+			if !errors.Is(err, sqlite.ErrNoFile) || !strings.Contains(err.Error(), name+" is "+want+", ") {
+				t.Errorf("%s, replace %v: %v", name, replace, err)
+			}
+		}
+	}
+	if err := f.Backup(t.Context(), at("file/copy.db"), true, unheard); err == nil {
+		t.Error("a file counts as a directory")
+	}
+	if after := filesIn(t, dir); after != before {
+		t.Errorf("files: %s, want %s", after, before)
+	}
+}
+
+// A file that gets the name while the copy is made is not replaced.
+func TestBackup_DoesNotReplaceAFileThatAppeared(t *testing.T) {
+	s := open(t, Options{})
+	dir := t.TempDir()
+	to := filepath.Join(dir, "copy.db")
+	// The context is asked while the copy is made, after the name was looked at.
+	ctx := appearing{t.Context(), sync.OnceFunc(func() { check(t, os.WriteFile(to, []byte("mine"), 0o600)) })}
+	if err := (sqlite.File{Path: pathOf(t, s)}).Backup(ctx, to, false, unheard); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	if text, err := os.ReadFile(to); err != nil || string(text) != "mine" || filesIn(t, dir) != "copy.db" {
+		t.Errorf("%d bytes, %v; files: %s", len(text), err, filesIn(t, dir))
+	}
+}
+
+// appearing is a context that does something when it is first asked.
+type appearing struct {
+	context.Context
+	do func()
+}
+
+func (a appearing) Done() <-chan struct{} {
+	a.do()
+	return a.Context.Done()
 }
 
 func TestRestore_PutsTheBackupInThePlaceOfTheDatabase(t *testing.T) {

@@ -48,7 +48,10 @@ func TestPrune_MakesRoomForNewErrorGroups(t *testing.T) {
 	if n, other := groups(); n != most || other {
 		t.Fatalf("%d groups, other %v", n, other)
 	}
-	done, err := s.Prune(t.Context(), testTime.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 30 * 24 * time.Hour}, Count: 1})
+	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 30 * 24 * time.Hour}, Count: 1}
+	_, err := s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
+	check(t, err)
+	done, err := s.Prune(t.Context(), testTime.Add(time.Hour), limits)
 	check(t, err)
 	if n, _ := groups(); n != most*9/10 || done.Groups != most/10 {
 		t.Errorf("%d groups are left, %d were removed", n, done.Groups)

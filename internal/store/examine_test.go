@@ -58,6 +58,7 @@ func TestExamine_FindsWhatWasChanged(t *testing.T) {
 		`DROP TRIGGER audit_stays`,
 		`DROP TRIGGER audit_keeps; CREATE TRIGGER audit_keeps BEFORE UPDATE ON audit BEGIN SELECT 1; END`,
 		`UPDATE groups SET dead = dead + 1`,
+		`UPDATE groups SET refused = refused + 1`,
 		`UPDATE groups SET retrying = retrying + 1`,
 		`DELETE FROM groups`,
 		`UPDATE reasons SET n = n + 1`,

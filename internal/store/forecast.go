@@ -11,7 +11,8 @@ import (
 )
 
 // Forecast counts what is kept of each kind, and what of it retention will remove
-// soon. Retention returns the newest forecast without counting again.
+// soon. Retention returns the newest forecast without counting again. Dead letters
+// that are too many are removed only after a forecast has announced them: see Prune.
 func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Limits) (retention.Forecast, error) {
 	f := retention.Forecast{At: now}
 	since, err := s.retentionSince(ctx)
@@ -21,13 +22,20 @@ func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Li
 	if now.Before(since) {
 		f.Since = since
 	}
-	for _, kind := range append(retention.Aged(), retention.Trash) {
-		o, err := s.outlook(ctx, now, limits, kind)
-		if err != nil {
-			return f, fmt.Errorf("count the jobs that will be removed (%s): %w", kind, err)
+	excess, last, err := s.excess(ctx, limits)
+	if err != nil {
+		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.Excess, err)
+	}
+	for _, kind := range retention.Kinds() {
+		o := excess
+		if kind != retention.Excess {
+			if o, err = s.outlook(ctx, now, limits, kind, last); err != nil {
+				return f, fmt.Errorf("count the jobs that will be removed (%s): %w", kind, err)
+			}
 		}
 		f.Kinds = append(f.Kinds, o)
 	}
+	s.news.excess.Store(&last)
 	s.news.forecast.Store(&f)
 	return f, nil
 }
@@ -56,8 +64,32 @@ func (s *Store) Kept(k retention.Kind) int64 {
 	return depths[job.StatusDeadLetter]
 }
 
-// outlook counts the jobs of one kind.
-func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind) (retention.Outlook, error) {
+// excess counts the dead letters that are more than there may be, and finds the
+// last of those that a sweep can remove: the oldest go first. Without any, the last
+// is before all others.
+func (s *Store) excess(ctx context.Context, limits retention.Limits) (o retention.Outlook, last place, err error) {
+	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
+			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
+		FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
+		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
+	o.Kind = retention.Excess
+	if limits.Count > 0 {
+		o.Kept = max(0, s.Kept(retention.DeadLetters)-limits.Count)
+	}
+	if o.Kept == 0 {
+		return o, last, nil
+	}
+	most := min(o.Kept, retention.MaxSoon)
+	_, err = db.Row(s.reader.In(ctx), query, []any{&o.Soon, db.Time(&o.Oldest), &last.at, &last.seq}, most)
+	o.More = o.Soon == most && most < o.Kept
+	return o, last, err
+}
+
+// outlook counts the jobs of one kind. Dead letters up to the last that are too many
+// do not count as removed for their age.
+func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
+	retention.Outlook, error,
+) {
 	o := retention.Outlook{Kind: kind, Kept: s.Kept(kind)}
 	if o.Kept == 0 {
 		return o, nil
@@ -75,7 +107,7 @@ func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Lim
 		return o, err
 	}
 	for _, age := range limits.Different(kind) {
-		if err := s.soon(ctx, now.Add(retention.Soon-age), limits, age, &o); err != nil {
+		if err := s.soon(ctx, now.Add(retention.Soon-age), limits, age, last, &o); err != nil {
 			return o, err
 		}
 	}
@@ -83,15 +115,20 @@ func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Lim
 }
 
 // soon counts the jobs that ended before a time and are kept for an age.
-func (s *Store) soon(ctx context.Context, before time.Time, limits retention.Limits, age time.Duration, o *retention.Outlook) error {
+func (s *Store) soon(
+	ctx context.Context, before time.Time, limits retention.Limits, age time.Duration, after place, o *retention.Outlook,
+) error {
 	where, at := ended(o.Kind)
 	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
-	if o.Kind == retention.Completed {
+	switch o.Kind {
+	case retention.Completed:
 		last, err := s.enqueuedBefore(ctx, before)
 		if err != nil {
 			return err
 		}
 		where, args = where+` AND seq <= $3`, append(args, last)
+	case retention.DeadLetters:
+		where, args = where+` AND (changed_at, seq) > ($3, $4)`, append(args, after.at, after.seq)
 	}
 	query := `SELECT queue, type, count(*) FROM (SELECT queue, type FROM jobs WHERE ` + where + ` AND ` + at + ` < $1 LIMIT $2 + 0) AS some
 		GROUP BY queue, type`

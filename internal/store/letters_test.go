@@ -60,7 +60,9 @@ func TestOpen_CountsLettersOfTheLastDay(t *testing.T) {
 func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
-		letters := dead(t, s, 10)
+		letters, limits := dead(t, s, 10), retention.Limits{Count: 7}
+		_, err := s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
+		check(t, err)
 		release := block(t, s)
 		var callers sync.WaitGroup
 		for _, j := range letters[7:] {
@@ -72,7 +74,7 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 			synctest.Wait() // it stands in the queue
 		}
 		callers.Go(func() {
-			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), retention.Limits{Count: 7}); done.Of(retention.Excess) != 0 || err != nil {
+			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), limits); done.Of(retention.Excess) != 0 || err != nil {
 				t.Errorf("%d letters were pruned, %v; want none", done.Of(retention.Excess), err)
 			}
 		})
@@ -111,7 +113,10 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 			t.Errorf("%s has no row of the job before", table)
 		}
 	}
-	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), retention.Limits{Count: 2}); done.Of(retention.Excess) != 1 || err != nil {
+	limits := retention.Limits{Count: 2}
+	_, err = s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
+	check(t, err)
+	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), limits); done.Of(retention.Excess) != 1 || err != nil {
 		t.Fatalf("%d letters were pruned, %v; want 1", done.Of(retention.Excess), err)
 	}
 	for table, seq := range tables {

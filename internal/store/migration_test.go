@@ -190,3 +190,26 @@ func TestMigrations_OldLettersKeepWhatBecameOfThem(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// An earlier version counted refused dead letters of an error group as dead.
+func TestMigrations_RefusedLettersAreCountedApart(t *testing.T) {
+	path := databaseOf(t, 17)
+	edit(t, path, `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'refused', reason = 'attempts_exhausted', group_id = 1`)
+	edit(t, path, `UPDATE depths SET status = 'discarded'`)
+	edit(t, path, `INSERT INTO depths VALUES ('orders', 'dlq_failed', 1)`)
+	edit(t, path, `INSERT INTO labels VALUES ('queue', 'orders'), ('type', 'email.send')`)
+	edit(t, path, `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
+			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
+		VALUES (1, 'f', 'email.send', 'c', 'm', '', 'open', 5, 6, 1, 1, 1, 1, 0, 0, 0, 0)`)
+	edit(t, path, `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, cause, failed_at, queue, attempts, forwarded_at,
+			forwarded_to, problem, error) VALUES (1, 1, 1, 1, 'attempts_exhausted', '', '', 6, 'orders', 1, 0, '', 'full', '')`)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	g, err := s.Groups.Get(t.Context(), testTime, "f")
+	if err != nil || g.Dead != 0 || g.Refused != 1 {
+		t.Errorf("the group counts %d dead and %d refused, %v", g.Dead, g.Refused, err)
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

@@ -271,7 +271,10 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, audit.Actor{Name: "eve"})
 	ok(err)
-	done, err := s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1, Trash: time.Minute})
+	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1, Trash: time.Minute}
+	_, err = s.Forecast(ctx, testTime.Add(time.Hour), limits)
+	ok(err)
+	done, err := s.Prune(ctx, testTime.Add(time.Hour), limits)
 	ok(err)
 	if done.Of(retention.DeadLetters)+done.Of(retention.Excess) == 0 || done.Of(retention.Trash) == 0 {
 		t.Error("nothing was pruned")

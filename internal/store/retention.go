@@ -70,7 +70,8 @@ func (p *sweep) count(removed parts) {
 }
 
 // Prune removes what was kept for its time: jobs that ended, dead letters, the
-// oldest of those that are more than there may be, and discarded jobs in the trash,
+// oldest of those that are more than there may be and were announced as such by the
+// newest forecast since the start, and discarded jobs in the trash,
 // each with everything that is known of it; the items of operations that ended as
 // long ago as dead letters are kept, whose counts stay; and error groups in which
 // nothing failed for so long and to which no job belongs, sooner when there is
@@ -253,9 +254,10 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 	return err
 }
 
-// excess removes the oldest of the dead letters that are more than there may be.
+// excess removes the oldest of the dead letters that are more than there may be, up
+// to the last that was announced.
 func (p *sweep) excess(ctx context.Context) error {
-	for more := p.limits.Count > 0; more; {
+	for more := p.limits.Count > 0 && p.store.news.excess.Load() != nil; more; {
 		removed, err := db.Write(ctx, p.store.writer, heavyStep, p.removeExcess)
 		if err != nil {
 			return fmt.Errorf("%s: %w", retention.Excess, err)
@@ -268,12 +270,13 @@ func (p *sweep) excess(ctx context.Context) error {
 
 func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
-		ORDER BY changed_at, seq LIMIT $1 + 0`
+		AND (changed_at, seq) <= ($1, $2) ORDER BY changed_at, seq LIMIT $3 + 0`
 	most := min(p.store.Counters.OpenLetters()-p.limits.Count, dueChunk)
 	if most <= 0 {
 		return nil, nil
 	}
-	jobs, err := p.store.policies.Jobs(t, query, most)
+	last := p.store.news.excess.Load()
+	jobs, err := p.store.policies.Jobs(t, query, last.at, last.seq, most)
 	if err != nil {
 		return nil, err
 	}

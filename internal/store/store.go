@@ -222,21 +222,22 @@ func chain(src db.Source) db.Finding {
 // invariants are those of the core, followed by those of the books.
 func invariants() []db.Invariant {
 	core := []db.Invariant{
-		{What: "each job is listed under its state", Query: `SELECT id FROM jobs
+		{What: "every job is in the list of its state", Query: `SELECT id FROM jobs
 			WHERE list_state <> CASE WHEN state IN ('available', 'active', 'completed') THEN '' ELSE state END`},
-		{What: "only discarded jobs have dead letters", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
-		{What: "each open dead letter exists and matches its job", Query: `SELECT j.id AS id FROM jobs AS j
+		{What: "every dead letter belongs to a discarded job", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
+		{What: "every job that is dead or refused has a dead letter that matches it", Query: `SELECT j.id AS id FROM jobs AS j
 			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
 				OR (l.refused, l.failed_at, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.changed_at, j.reason, j.queue, j.attempts))`},
-		{What: "the trash has a record for exactly the jobs in it", Query: `SELECT id FROM jobs AS j
+		{What: "every job in the trash has a record of its discard, and no other job has one", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
-		{What: "each job's attempt count matches its attempts", Query: `SELECT id FROM jobs AS j WHERE state <> 'completed' AND instr(queue, '@') = 0 AND attempts <> (
-			SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},
-		{What: "each run after the first has one replay", Query: `SELECT id FROM jobs AS j
+		{What: "the number of attempts of every job matches its history", Query: `SELECT id FROM jobs AS j
+			WHERE state <> 'completed' AND instr(queue, '@') = 0 AND attempts <> (
+				SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},
+		{What: "every run after the first began with a recorded replay", Query: `SELECT id FROM jobs AS j
 			WHERE run - 1 <> (SELECT count(*) FROM replays WHERE job_seq = j.seq)`},
-		{What: "audited removals do not exceed the removed jobs", Query: `SELECT kind || ' in ' || queue AS id FROM removals
+		{What: "the audit log counts no more jobs as removed than were removed", Query: `SELECT kind || ' in ' || queue AS id FROM removals
 			WHERE audited > n OR audited < 0`},
-		{What: "nothing is left of removed jobs", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
+		{What: "nothing is left of the jobs that were removed", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
 			UNION SELECT job_seq FROM attempts UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays
 			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM job_keys
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)

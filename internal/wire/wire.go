@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,17 +28,28 @@ import (
 // Negative ones are refused, and so are years and months: they have no fixed
 // length.
 func ParseDuration(s string) (time.Duration, error) {
-	parse := inDays
-	if strings.HasPrefix(s, "P") {
-		parse = iso
-	}
-	if d, err := parse(s); err == nil && d >= 0 && d <= maxDays*24*time.Hour {
-		return d.Round(time.Microsecond), nil
+	if d, ok := parseDuration(s); ok {
+		return d, nil
 	}
 	if _, err := strconv.ParseUint(s, 10, 32); err == nil {
 		return 0, fmt.Errorf("%q has no unit; write for example %ss", s, s)
 	}
+	if positive, negative := strings.CutPrefix(s, "-"); negative {
+		if _, ok := parseDuration(positive); ok {
+			return 0, fmt.Errorf("%q must not be negative", s)
+		}
+	}
 	return 0, fmt.Errorf("%q is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H", clip.Text(s, 64))
+}
+
+// parseDuration reports false for what is no duration, or a wrong one.
+func parseDuration(s string) (time.Duration, bool) {
+	parse := inDays
+	if strings.HasPrefix(s, "P") {
+		parse = iso
+	}
+	d, err := parse(s)
+	return d.Round(time.Microsecond), err == nil && d >= 0 && d <= maxDays*24*time.Hour
 }
 
 // maxDays bounds every duration that is written anywhere: ten years.
@@ -161,9 +173,9 @@ func DecodePolicy(data []byte) (retry.Policy, error) {
 }
 
 // DecodePatch reads a partial policy from a JSON object, or from a string that
-// names a whole one. It returns a *invalid.Error that names the field, without a
-// prefix. The values are not yet checked against
-// each other: see [retry.Policy.Validate].
+// names a whole one. It returns what it could read, and a *invalid.Error for each
+// field that it could not, joined in the order of their names, which have no prefix.
+// The values are not yet checked against each other: see [retry.Policy.Validate].
 func DecodePatch(data []byte) (retry.Patch, error) {
 	var patch retry.Patch
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
@@ -176,12 +188,22 @@ func DecodePatch(data []byte) (retry.Patch, error) {
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
 		return patch, &invalid.Error{Field: "policy", Problem: "must be an object, or the name of a policy"}
 	}
+	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if err := decodePolicyField(&patch, name, fields[name]); err != nil {
-			return retry.Patch{}, &invalid.Error{Field: name, Problem: err.Error()}
+		said := patch // what cannot be read leaves nothing behind
+		if err := decodePolicyField(&said, name, fields[name]); err != nil {
+			wrong = append(wrong, &invalid.Error{Field: name, Problem: err.Error()})
+			continue
 		}
+		patch = said
 	}
-	return patch, nil
+	return patch, errors.Join(wrong...)
+}
+
+// policyFields are the names of the fields of a policy as people write it.
+var policyFields = []string{
+	"coefficient", "initial_interval", "jitter", "max_attempts", "max_interval", "non_retryable_errors", "on_exhaustion", "schedule",
+	"strategy", "use",
 }
 
 // decodePolicyField reads one field into the patch. Its error does not name the
@@ -212,7 +234,8 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte) (err error) {
 	case "on_exhaustion":
 		p.OnExhaustion, err = field[retry.Action](raw, "a string")
 	default:
-		err = fmt.Errorf("no such field in a policy")
+		err = fmt.Errorf("no such field in a policy%s; the fields are %s",
+			invalid.DidYouMean(name, policyFields), strings.Join(policyFields, ", "))
 	}
 	return err
 }

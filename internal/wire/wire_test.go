@@ -73,6 +73,17 @@ func TestParseDuration_TakesEveryForm(t *testing.T) {
 	}
 }
 
+func TestParseDuration_SaysThatItMustNotBeNegative(t *testing.T) {
+	for _, in := range []string{"-5s", "-PT1S", "-1d12h"} {
+		if _, err := wire.ParseDuration(in); err == nil || err.Error() != `"`+in+`" must not be negative` {
+			t.Errorf("ParseDuration(%q): %v", in, err)
+		}
+	}
+	if _, err := wire.ParseDuration(strings.Repeat("-", 1<<20) + "5s"); err == nil {
+		t.Error("many dashes are a duration")
+	}
+}
+
 func FuzzParseDuration(f *testing.F) {
 	for _, s := range []string{"PT1S", "P1DT2H3M4.5S", "-PT0.000001S", "P1Y2M", "PT1e9S"} {
 		f.Add(s)
@@ -155,6 +166,20 @@ func TestDecodePatch_NamesTheField(t *testing.T) {
 		if _, err := wire.DecodePatch([]byte(test.in)); !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("DecodePatch(%s) = %v, want an error of field %s", test.in, err, test.field)
 		}
+	}
+}
+
+func TestDecodePatch_TellsAllErrorsAndKeepsTheRest(t *testing.T) {
+	patch, err := wire.DecodePatch([]byte(`{"tries": 3, "max_attempts": "x", "max_interval": "soon", "use": "slow", "jitter": 1}`))
+	const want = `jitter: must be true, false or two factors, for example [0.5, 1.5]
+max_attempts: must be a whole number, not "x"
+max_interval: "soon" is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H
+tries: no such field in a policy; the fields are coefficient, initial_interval, jitter, max_attempts, max_interval, non_retryable_errors, on_exhaustion, schedule, strategy, use`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	if patch != (retry.Patch{Use: "slow"}) {
+		t.Errorf("left is %+v", patch)
 	}
 }
 

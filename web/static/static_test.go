@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/tdewolff/minify/v2"
 )
 
@@ -51,14 +52,16 @@ func asItIs(_ *minify.M, w io.Writer, r io.Reader, _ map[string]string) error {
 
 func TestFiles_ArePacked(t *testing.T) {
 	for _, f := range []File{Stylesheet(), Script()} {
-		r, err := gzip.NewReader(bytes.NewReader(f.Packed))
+		gzipped, err := gzip.NewReader(bytes.NewReader(f.Gzip()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain, err := io.ReadAll(r); err != nil || !bytes.Equal(plain, f.Plain) {
-			t.Errorf("%s is another file when it is unpacked: %v", f.Path, err)
+		for coding, r := range map[string]io.Reader{"gzip": gzipped, "brotli": brotli.NewReader(bytes.NewReader(f.Brotli()))} {
+			if plain, err := io.ReadAll(r); err != nil || !bytes.Equal(plain, f.Plain) {
+				t.Errorf("%s is another file when it is unpacked from %s: %v", f.Path, coding, err)
+			}
 		}
-		t.Logf("%s: %d bytes, packed %d", f.Path, len(f.Plain), len(f.Packed))
+		t.Logf("%s: %d bytes, gzip %d, brotli %d", f.Path, len(f.Plain), len(f.Gzip()), len(f.Brotli()))
 	}
 }
 

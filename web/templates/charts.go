@@ -23,6 +23,7 @@ type Chart struct {
 type plot struct {
 	title  string
 	label  string
+	box    string // of the bars: each piece of time is one wide
 	bars   []plotBar
 	ticks  []Mark
 	grid   []Mark
@@ -33,10 +34,12 @@ type plot struct {
 // it, what succeeded on top.
 type plotBar struct {
 	at    time.Time
-	title string
-	parts []Rect
+	parts []area
 	job.Totals
 }
+
+// area is a part of a drawing in one colour.
+type area struct{ class, path string }
 
 // Rect is a rectangle of a drawing.
 type Rect struct{ Class, X, Y, Width, Height, Title string }
@@ -51,7 +54,7 @@ const (
 
 // plotOf draws a series that ends now.
 func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
-	p := plot{title: "Last hour, per minute"}
+	p := plot{title: "Last hour, per minute", box: fmt.Sprintf("0 0 %d %v", len(all), plotFloor)}
 	every := 10
 	if scale == queues.LastDay() {
 		p.title, every = "Last 24 h, per 15 min", 16
@@ -69,30 +72,29 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 	}
 	first, step := scale.First(now), 100/float64(len(all))
 	for i, t := range all {
-		at, x := first.Add(time.Duration(i)*scale.Step), step*float64(i)
+		at := first.Add(time.Duration(i) * scale.Step)
 		if i%every == 0 {
-			p.ticks = append(p.ticks, Mark{X: format.Percent(x), Word: at.Format("15:04")})
+			p.ticks = append(p.ticks, Mark{X: format.Percent(step * float64(i)), Word: at.Format("15:04")})
 		}
 		if t != (job.Totals{}) {
-			p.bars = append(p.bars, barOf(t, at, x, step*0.8, float64(top)))
+			p.bars = append(p.bars, barOf(t, at, i, float64(top)))
 		}
 	}
 	return p
 }
 
-// barOf stacks what became of the attempts of one piece of time.
-func barOf(t job.Totals, at time.Time, x, width, top float64) plotBar {
-	b, y := plotBar{at: at, title: at.Format("15:04") + ": " + plotWords(t), Totals: t}, plotFloor
+// barOf stacks what became of the attempts of one piece of time. There are many on a
+// page: each is as short as can be.
+func barOf(t job.Totals, at time.Time, x int, top float64) plotBar {
+	b, y := plotBar{at: at, Totals: t}, plotFloor
 	for _, part := range []struct {
 		class string
 		n     int64
 	}{{"fill is-dead", t.FailedPermanently}, {"fill is-retryable", t.Requeued}, {"fill is-succeeded", t.Succeeded}} {
 		if part.n > 0 {
-			height := max(1, plotHeight*float64(part.n)/top)
-			y -= height
-			b.parts = append(b.parts, Rect{
-				Class: part.class, X: format.Percent(x), Y: format.Coord(y), Width: format.Percent(width), Height: format.Coord(height),
-			})
+			floor := format.Tenth(y)
+			y -= max(1, plotHeight*float64(part.n)/top)
+			b.parts = append(b.parts, area{part.class, fmt.Sprintf("M%d %sh.8V%sh-.8z", x, format.Tenth(y), floor)})
 		}
 	}
 	return b

@@ -33,6 +33,8 @@ func groups() []failures.Group {
 		all[n] = group(n)
 	}
 	all[2].Note = "greylisting: they come back within the hour,\nsee the runbook"
+	all[3].Refused, all[5].Refused = 8, 1_204
+	all[5].Dead = 0
 	all[3].Queues = append(all[3].Queues, filter.NameCount{Name: "imports", Count: 7})
 	return all
 }
@@ -41,7 +43,7 @@ func groupFailures(f templates.Frame) failurepage.List {
 	return failurepage.List{
 		Frame: f, Filter: failures.Filter{State: failures.Open}, Queues: []string{"email", "media", "orders", "payments"},
 		Tallies: []failures.Tally{
-			{State: failures.Open, Groups: 6, Dead: 2881, Retrying: 802}, {State: failures.Resolved, Groups: 64}, {State: failures.Ignored, Groups: 1, Dead: 9},
+			{State: failures.Open, Groups: 6, Dead: 2881, Refused: 1_212, Retrying: 802}, {State: failures.Resolved, Groups: 64}, {State: failures.Ignored, Groups: 1, Dead: 9},
 		},
 		List: failures.List{Groups: groups(), Next: failures.Cursor{Dead: 1, Seen: now, Number: 9}},
 	}
@@ -122,6 +124,7 @@ func failureStates(all map[string]page) {
 	empty := captures(func(g *failures.Group) { g.Dead, g.Retrying, g.Replayed, g.Recovered = 0, 0, 41, 41 })
 	empty.Jobs, empty.Keys, empty.Sample, empty.Operations, empty.Frames = nil, nil, failures.Sample{}, nil, nil
 	all["failure-empty"] = empty
+	all["failure-refused"] = captures(func(g *failures.Group) { g.Dead, g.Refused = 0, 8 })
 	viewer := captures(func(*failures.Group) {})
 	viewer.Role = access.Viewer
 	all["failure-read-only"] = viewer

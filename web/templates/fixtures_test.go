@@ -257,7 +257,7 @@ func retained(f templates.Frame) queuepage.Retention {
 	removal := func(k retention.Kind, queue string, n int64) retention.Removal {
 		return retention.Removal{Part: retention.Part{Kind: k, Queue: queue}, Jobs: n, Last: now.Add(-3 * time.Minute)}
 	}
-	f.Title = "Retention"
+	f.Title, f.Section = "Retention", "retention"
 	return queuepage.Retention{
 		Frame: f, Letters: letterUsage(4210).Usage,
 		Limits: retention.Limits{
@@ -270,6 +270,7 @@ func retained(f templates.Frame) queuepage.Retention {
 			{Kind: retention.Cancelled, Kept: 12, Oldest: now.Add(-2 * day)},
 			{Kind: retention.Discarded},
 			{Kind: retention.DeadLetters, Kept: 4210, Oldest: now.Add(-180*day + time.Hour), Soon: 71},
+			{Kind: retention.Excess},
 			{Kind: retention.Trash, Kept: 3, Oldest: now.Add(-26 * time.Hour)},
 		}},
 		Removals: []retention.Removal{removal(retention.Completed, "mail", 1204), removal(retention.Completed, "orders", 9_120_400),
@@ -304,6 +305,7 @@ func overview(f templates.Frame) templates.Overview {
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
 		Letters: letterUsage(4210), Groups: groups()[:5], Ignored: 2,
+		Unhandled: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}},
 	}
 }
 
@@ -443,7 +445,7 @@ func queuesStates(all map[string]page) {
 	all["queues-many"] = queuepage.List{Frame: f, Queues: queueInfos(), Found: 503, Total: 503, Workers: 62, Configs: configs()}
 	all["queues-no-match"] = queuepage.List{Frame: f, Name: "orders", Total: 503, Configs: configs()}
 	all["retention"] = retained(f)
-	all["retention-fresh"] = queuepage.Retention{Frame: fresh("queues", "Retention"), Limits: retained(f).Limits}
+	all["retention-fresh"] = queuepage.Retention{Frame: fresh("retention", "Retention"), Limits: retained(f).Limits}
 	starts := retained(f)
 	starts.Forecast.Since, starts.Removals, starts.Limits.Queues, starts.Limits.Types = now.Add(20*time.Hour), nil, nil, nil
 	all["retention-starts"] = starts

@@ -118,6 +118,15 @@ func (d Demo) broken() string {
 	return strconv.Itoa(n) + " of " + strconv.Itoa(len(d.Faults)) + " broken"
 }
 
+// aboutJobs reports whether the page shows what the faults of the demo do.
+func (f Frame) aboutJobs() bool {
+	switch f.Section {
+	case "policies", "retention", "audit", "access":
+		return false
+	}
+	return true
+}
+
 // Fault is one named fault of the demo and its Break / Fix switch.
 type Fault struct {
 	Name, Title, About string
@@ -144,6 +153,10 @@ func (f Frame) Denied(need access.Permission, what string) string {
 func (f Frame) May(need access.Permission) bool {
 	return !f.Stranger && (f.Role == "" || f.Role.May(need))
 }
+
+// readOnly reports whether whoever looks may change nothing, whatever the state of the
+// database: to them no row can be selected.
+func (f Frame) readOnly() bool { return !f.Stranger && !f.May(access.Operate) }
 
 // Curl is a command that posts JSON to an address of this dashboard, from a shell. It
 // stands in single quotes, so that a shell expands nothing in it, and no character in

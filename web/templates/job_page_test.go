@@ -87,33 +87,33 @@ func jobDoc(t *testing.T, name string) doc {
 // became of it, for every state.
 func TestJob_SaysWhatComesNext(t *testing.T) {
 	for name, want := range map[string]string{
-		"job-retryable":       "Attempt 4 of 5 starts in 16 s, at 14:02:27. Attempt 3 failed; the policy waits 22.6 s. If 4 and 5 fail too, it is dead-lettered at about 14:03:10.",
-		"job-first-retry":     "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, its dead letter will be refused (its queue has no dead-letter queue) at about 14:03:28.",
-		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:28. But not now: no handler is configured for payments.capture; name one under handlers in the configuration and start again.",
-		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17: it starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If 2 to 5 fail too, it is dead-lettered at about 14:03:25.",
-		"job-scheduled":       "Attempt 1 of 5 starts in 2 h, at 16:02:11. It was enqueued to run not before then. If all 5 fail, it is dead-lettered at about 16:03:26.",
-		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:05.",
-		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture; name one under handlers in the configuration and start again. It waits since 14:01:11, and keeps waiting: nothing is lost.",
-		"job-paused":          "Attempt 1 of 5 does not start: queue payments is paused by ana since 13:50:00. It waits since 14:02:05, and keeps waiting: nothing is lost.",
-		"job-shortage":        "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:00:15. This process or machine had run out of something; that does not count as an attempt.",
-		"job-interrupted":     "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:00:15. A graceful stop released it; that does not count as an attempt.",
-		"job-replayed":        "Attempt 1 of 5 starts as soon as a worker is free; it waits since 14:02:09. sam replayed it at 14:02:09.",
-		"job-active":          "Attempt 2 of 5 runs for 4 s, since 14:02:07, on w-eu-2. It may take 30 s, until 14:02:37. Its lease is kept until 14:02:47; the worker's last sign of life was at 14:02:07. If it fails, attempt 3 follows after 8.5 to 11.5 s.",
-		"job-active-last":     "Attempt 2 of 2 runs for 14 s, since 14:01:57, on w-eu-2. It may take 30 s, until 14:02:27. Its lease is kept until 14:02:37; the worker's last sign of life was at 14:01:57. It is the last attempt: if it fails, it is dead-lettered.",
-		"job-active-quiet":    "Attempt 1 of 5 runs for 10 min, since 13:52:11, on w-eu-4. It may take 30 s, until 13:52:41. Its lease ran out at 13:52:51 and its worker gave no sign of life since 13:52:11: it will be settled as lost.",
-		"job-completed":       "It succeeded at 14:01:19, 52 s ago, at attempt 2 of run 1. Nothing more will run.",
-		"job-replay-worked":   "It succeeded at 14:01:51, 19 s ago, at attempt 1 of run 2. The replay worked. Nothing more will run.",
-		"job-dead-letter":     "It was dead-lettered at 13:42:18, 20 min ago: both attempts failed. It will not run again unless you replay it.",
-		"job-dlq-failed":      "Its dead letter was refused: the queue payments has no dead-letter queue. The job is kept; nothing is lost. It failed permanently at 13:42:18, 20 min ago: both attempts failed. It will not run again unless you replay it.",
-		"job-non-retryable":   "It was dead-lettered at 13:02:12, 60 min ago: errors of the type auth.expired are never retried. It will not run again unless you replay it.",
-		"job-handler-letter":  "It was dead-lettered at 13:02:12, 60 min ago: its handler marked the error as not retryable. It will not run again unless you replay it.",
-		"job-handler-discard": "Its handler discarded it at 13:02:12, 60 min ago, after attempt 1: it asked for no dead letter. It will not run again unless you replay it.",
-		"job-policy-discard":  "Its policy discarded it at 13:42:18, 20 min ago: both attempts failed. The policy asks for no dead letter. It will not run again unless you replay it.",
-		"job-manual-discard":  "It was discarded manually at 14:01:11, 60 s ago. It will not run again unless you replay it.",
-		"job-resolved":        "sam discarded its dead letter at 14:01:11, 60 s ago. It had failed permanently at 13:42:18. It will not run again unless you replay it.",
-		"job-unknown-type":    "It was discarded at 13:02:12: no handler is configured for its type. The configuration discards jobs of unknown types. It will not run again unless you replay it.",
-		"job-cancelled":       "It was cancelled manually at 13:02:15, while it ran; what the worker still did cannot change the job. It will not run again unless you replay it.",
-		"job-unknown-state":   "It is quarantined, since 13:02:12.",
+		"job-retryable":       "Attempt 4 of 5 starts in 16 s, at 14:02:27. Attempt 3 failed; the policy waits 22.6 s. If attempts 4 and 5 also fail, the job becomes a dead letter at about 14:03:10.",
+		"job-first-retry":     "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the dead letter will be refused (the queue has no dead-letter queue) at about 14:03:28.",
+		"job-retry-paused":    "Attempt 2 of 5 starts in 3 s, at 14:02:14. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the job becomes a dead letter at about 14:03:28. Currently blocked: no handler is configured for payments.capture; add one under handlers in the configuration file and reload it.",
+		"job-overdue":         "Attempt 2 of 5 is due since 14:00:17 and starts as soon as a worker is free. Attempt 1 failed; the policy waits 5 s. If attempts 2 to 5 also fail, the job becomes a dead letter at about 14:03:25.",
+		"job-scheduled":       "Attempt 1 of 5 starts in 2 h, at 16:02:11. This time was set when the job was enqueued. If all 5 attempts fail, the job becomes a dead letter at about 16:03:26.",
+		"job-available":       "Attempt 1 of 5 starts as soon as a worker is free, waiting since 14:02:05.",
+		"job-held":            "Attempt 1 of 5 does not start: no handler is configured for payments.capture; add one under handlers in the configuration file and reload it. The job has waited since 14:01:11; nothing is lost.",
+		"job-paused":          "Attempt 1 of 5 does not start: queue payments was paused by ana at 13:50:00. The job has waited since 14:02:05; nothing is lost.",
+		"job-shortage":        "Attempt 1 of 5 starts as soon as a worker is free, waiting since 14:00:15. The last execution does not count as an attempt: this process or machine had run out of something.",
+		"job-interrupted":     "Attempt 1 of 5 starts as soon as a worker is free, waiting since 14:00:15. A graceful stop released the job; that does not count as an attempt.",
+		"job-replayed":        "Attempt 1 of 5 starts as soon as a worker is free, waiting since 14:02:09. sam replayed the job at 14:02:09.",
+		"job-active":          "Attempt 2 of 5 has run for 4 s, since 14:02:07, on w-eu-2. Time limit: 30 s, until 14:02:37. The lease lasts until 14:02:47; the worker's last sign of life was at 14:02:07. If this attempt fails, attempt 3 follows after 8.5 to 11.5 s.",
+		"job-active-last":     "Attempt 2 of 2 has run for 14 s, since 14:01:57, on w-eu-2. Time limit: 30 s, until 14:02:27. The lease lasts until 14:02:37; the worker's last sign of life was at 14:01:57. This is the last attempt: if it fails, the job becomes a dead letter.",
+		"job-active-quiet":    "Attempt 1 of 5 has run for 10 min, since 13:52:11, on w-eu-4. Time limit: 30 s, until 13:52:41. The lease ran out at 13:52:51 and the worker has given no sign of life since 13:52:11: the attempt will be settled as lost.",
+		"job-completed":       "The job succeeded at 14:01:19, 52 s ago, in attempt 2 of run 1. Nothing more will run.",
+		"job-replay-worked":   "The job succeeded at 14:01:51, 19 s ago, in attempt 1 of run 2. The replay worked. Nothing more will run.",
+		"job-dead-letter":     "The job was dead-lettered at 13:42:18, 20 min ago: both attempts failed. It will not run again unless you replay it.",
+		"job-dlq-failed":      "The dead letter was refused: the queue payments has no dead-letter queue. The job is kept; nothing is lost. It failed permanently at 13:42:18, 20 min ago: both attempts failed. It will not run again unless you replay it.",
+		"job-non-retryable":   "The job was dead-lettered at 13:02:12, 60 min ago: errors of the type auth.expired are never retried. It will not run again unless you replay it.",
+		"job-handler-letter":  "The job was dead-lettered at 13:02:12, 60 min ago: the handler marked the error as not retryable. It will not run again unless you replay it.",
+		"job-handler-discard": "The handler discarded the job at 13:02:12, 60 min ago, after attempt 1, without a dead letter. It will not run again unless you replay it.",
+		"job-policy-discard":  "The policy discarded the job at 13:42:18, 20 min ago, without a dead letter: both attempts failed. It will not run again unless you replay it.",
+		"job-manual-discard":  "The job was discarded manually at 14:01:11, 60 s ago. It will not run again unless you replay it.",
+		"job-resolved":        "sam discarded the dead letter at 14:01:11, 60 s ago. The job had failed permanently at 13:42:18. It will not run again unless you replay it.",
+		"job-unknown-type":    "The job was discarded at 13:02:12: no handler is configured for the type. The configuration discards jobs of unknown types. It will not run again unless you replay it.",
+		"job-cancelled":       "The job was cancelled manually at 13:02:15, while running; what the worker still did cannot change the job. It will not run again unless you replay it.",
+		"job-unknown-state":   "The job is quarantined, since 13:02:12.",
 	} {
 		if got := jobDoc(t, name).one(t, ".next").text(); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
@@ -168,8 +168,11 @@ func TestJob_ChangesNothingWhileTheDatabaseIsReadOnly(t *testing.T) {
 	if forms := d.one(t, ".actions").all("form"); len(forms) > 0 {
 		t.Errorf("%d forms that act", len(forms))
 	}
-	if note := d.one(t, "[data-note]").text(); !strings.HasPrefix(note, "The disk is full.") {
-		t.Errorf("the page says %q", note)
+	if note := d.one(t, "[data-note]").text(); note != "" {
+		t.Errorf("what the banner says is said again: %q", note)
+	}
+	if banner := d.one(t, "#notices").text(); !strings.Contains(banner, "The disk is full.") {
+		t.Errorf("the banner says %q", banner)
 	}
 }
 
@@ -232,14 +235,14 @@ func TestJob_TimelineIsSaidInWords(t *testing.T) {
 func TestJob_SaysWhatHappenedAfterEachAttempt(t *testing.T) {
 	for name, want := range map[string]string{
 		"job-dead-letter":     "stored in the dead-letter queue at 13:42:18",
-		"job-dlq-failed":      "its dead letter was refused: the queue payments has no dead-letter queue. The job was kept",
-		"job-resolved":        "stored in the dead-letter queue at 13:42:18; sam discarded it at 14:01:11",
+		"job-dlq-failed":      "the dead letter was refused: the queue payments has no dead-letter queue; the job was kept",
+		"job-resolved":        "stored in the dead-letter queue at 13:42:18; sam discarded the dead letter at 14:01:11",
 		"job-retryable":       "retries at 14:02:27",
 		"job-replayed":        "before that, sam replayed the job at 14:02:09",
 		"job-handler-discard": "discarded, without a dead letter",
-		"job-shortage":        "not done, because this process or machine had run out of something, and put back at once; it does not count",
-		"job-interrupted":     "released by a graceful stop and put back at once; it does not count",
-		"job-cancelled":       "cancelled by a person while it ran; it does not count",
+		"job-shortage":        "put back at once, because this process or machine had run out of something; not counted",
+		"job-interrupted":     "released by a graceful stop and put back at once; not counted",
+		"job-cancelled":       "cancelled manually while running; not counted",
 	} {
 		d := jobDoc(t, name)
 		all := d.one(t, "li.attempt").one(t, ".why").all("dd")

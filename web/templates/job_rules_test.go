@@ -14,18 +14,18 @@ func TestJob_SaysWhatMoreThanItsPolicyDecided(t *testing.T) {
 	all := jobPages()
 	for name, want := range map[string][]string{
 		"job-rule-retried": {
-			"Attempt 3 of 5 starts in", "the rule slow-mail retries it after 10 s", "Rules: slow-mail retried it", "Rules: temporary-only retried it",
+			"Attempt 3 of 5 starts in", "the rule slow-mail retries after 10 s", "Rules: slow-mail retried the job", "Rules: temporary-only retried the job",
 			"asks for 10 s", "the rule by-tenant failed and was skipped", "the rule tenant-queue failed and was skipped", "7b3f9c1e-trace",
 			"preset daycry, named by the queue payments", "from the type email.*", "set by the rule long-reports",
 		},
-		"job-rule-letter":   {"the rule spam decided so", "Rules: spam dead-lettered it"},
-		"job-rule-discard":  {"A rule discarded it", "the rule spam decided so"},
-		"job-expired":       {"its time to live ended before it ran", "Time to live: ended before it ran, so dead letter"},
-		"job-poison":        {"It was set aside", "trace_id is missing", "original bytes are kept", "/api/v1/jobs/019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07/envelope"},
-		"job-forward-again": {"https://dlq.ops.example answered 507 Insufficient Storage after 3 tries", "Forward again", "once dlq.ops.example takes it"},
+		"job-rule-letter":   {"decided by the rule spam", "Rules: spam dead-lettered the job"},
+		"job-rule-discard":  {"A rule discarded the job", "decided by the rule spam"},
+		"job-expired":       {"the time to live ended before the job ran", "Time to live: ended before it ran, so dead letter"},
+		"job-poison":        {"This envelope was set aside", "trace_id is missing", "original bytes are kept", "/api/v1/jobs/019ce2f4-7a1e-7c30-9d2b-4f6a1e8b5c07/envelope"},
+		"job-forward-again": {"https://dlq.ops.example answered 507 Insufficient Storage after 3 tries", "Forward again", "once dlq.ops.example accepts it"},
 		"job-forwarded":     {"the last one timed out", "A copy was sent to https://dlq.ops.example", "dead letter sent to https://dlq.ops.example"},
-		"job-stuck":         {"Attempt 2 of 5 waits for its previous execution", "told to stop and has not returned since", "then starts as soon as a worker is free"},
-		"job-stuck-over":    {"Attempt 2 of 5 starts as soon as a worker is free", "it waited for its previous execution"},
+		"job-stuck":         {"Attempt 2 of 5 waits for the previous execution", "told to stop and has not returned since", "as soon as a worker is free"},
+		"job-stuck-over":    {"Attempt 2 of 5 starts as soon as a worker is free", "the previous execution held it up"},
 	} {
 		page := string(render(t, all[name]))
 		said := text(parse(t, all[name]).root)
@@ -44,8 +44,23 @@ func TestJob_ExpiresBeforeItsFirstAttemptOnly(t *testing.T) {
 	first := text(parse(t, v).root)
 	v.Job.Attempts = 1
 	second := text(parse(t, v).root)
-	if says := "It expires at"; !strings.Contains(first, says) || strings.Contains(second, says) {
+	if says := "The job expires at"; !strings.Contains(first, says) || strings.Contains(second, says) {
 		t.Errorf("before its first attempt the page says\n%s\nafter it\n%s", first, second)
+	}
+}
+
+// An envelope that cannot be read says why once, and a replay, which would not help, is
+// not the obvious act. There is nothing to draw.
+func TestJob_PoisonSaysItsCauseOnce(t *testing.T) {
+	d := jobDoc(t, "job-poison")
+	if said := d.one(t, ".next").text(); strings.Count(said, "trace_id") != 1 || strings.Contains(said, "unless you replay it") {
+		t.Errorf("the page says %s", said)
+	}
+	if len(d.all(".primary")) > 0 || len(d.all(".strip")) > 0 {
+		t.Error("a replay is the obvious act, or a timeline without attempts is drawn")
+	}
+	if d := jobDoc(t, "job-dead-letter"); len(d.all(".primary")) != 1 || len(d.all(".strip")) != 1 {
+		t.Error("a dead letter that a replay helps has no obvious act, or no timeline")
 	}
 }
 
@@ -61,13 +76,13 @@ func TestJob_SetAsideIsAlwaysKept(t *testing.T) {
 		for _, to := range []string{"", "dlq.ops.example"} {
 			v.DeadLetters, v.ForwardedTo = to != "", to
 			said := text(parse(t, v).root)
-			if !strings.Contains(said, "always kept here") || strings.Contains(said, "forwarded to") || strings.Contains(said, "off for its queue") {
+			if !strings.Contains(said, "always stored in Redrive") || strings.Contains(said, "forwarded to") || strings.Contains(said, "off for this queue") {
 				t.Errorf("%s, forwarded to %q: the page does not say that it is kept", name, to)
 			}
 		}
 	}
 	said := text(parse(t, refused).root)
-	for _, want := range []string{"A rule refused it", "before it ran: not today (rule never). Replay it", "set aside: a rule refused it"} {
+	for _, want := range []string{"A rule refused this job", "before it ran: not today (rule never). Replay the job", "set aside: refused by a rule"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("refused by a rule: the page does not say %q", want)
 		}

@@ -66,13 +66,21 @@ type placed struct {
 	seam     bool
 }
 
+// RestWord is what an operation has not done yet, or never will.
+func RestWord(o operation.Operation) string {
+	if !o.Open() {
+		return "not run"
+	}
+	return "remaining"
+}
+
 // EnqueuedParts are what an operation did with the jobs of its scope.
 func EnqueuedParts(o operation.Operation) []MeterPart {
 	return []MeterPart{
 		{"done", "is-accent", DoneWord(o.Kind), o.Done},
 		{"skipped", "is-skipped", "skipped", o.Skipped},
 		{"failed", "is-failed", "failed", o.Failed},
-		{"pending", "", "remaining", o.Pending},
+		{"pending", "", RestWord(o), o.Pending},
 	}
 }
 

@@ -52,7 +52,7 @@ func operationPage(o operation.Operation) operationpage.View {
 		Log: []audit.Entry{
 			{At: now.Add(-3 * time.Minute), Actor: audit.Actor{Name: "sam"}, Action: "operation.resume"},
 			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "the canary"}, Action: "operation.pause", After: "the canary of 5 is enqueued"},
-			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "ana"}, Action: "operation.start", After: "8 a second, pause after 5, guarded"},
+			{At: now.Add(-4 * time.Minute), Actor: audit.Actor{Name: "ana"}, Action: "operation.start", After: "canary 5, auto-pause on, 8/s"},
 		},
 	}
 	if !o.StartedAt.IsZero() {

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"redrive/internal/job"
+	"redrive/web/templates/listpage"
 )
 
 // tree is a page as a browser would read it.
@@ -149,6 +152,15 @@ func TestOverview_PutsRefusedDeadLettersOnTop(t *testing.T) {
 	}
 }
 
+func TestOverview_SaysWhatHasNoHandler(t *testing.T) {
+	d := parse(t, pages()["overview"])
+	d.says("aria-label", "No handler", "3 jobs have no handler: loyalty.points.expire (2 in default), and 1 job of other types. "+
+		"Add a handler to the configuration file and reload it; the waiting jobs then run. See 3 jobs")
+	if n := parse(t, pages()["overview-healthy"]).with("aria-label", "No handler"); len(n) != 0 {
+		t.Error("a healthy overview has the banner of jobs without a handler")
+	}
+}
+
 func TestRows_CarryWhatTheScriptsPatch(t *testing.T) {
 	for _, name := range []string{"jobs", "overview", "dead-letters"} {
 		rows := parse(t, pages()[name]).nodes(func(n *html.Node) bool {
@@ -164,6 +176,36 @@ func TestRows_CarryWhatTheScriptsPatch(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A rule can add attempts to those of the policy: the number of both is one everywhere.
+func TestAttempts_AreNeverMoreThanAllowed(t *testing.T) {
+	v := pages()["jobs"].(listpage.Jobs)
+	v.List.Jobs = v.List.Jobs[:1]
+	v.List.Jobs[0].Policy.MaxAttempts, v.List.Jobs[0].Attempts = 3, 4
+	if got := text(cell(parse(t, v).nodes(func(n *html.Node) bool { return value(n, "data-job") != "" })[0], "attempts")); got != "4/4" {
+		t.Errorf("a row says %q", got)
+	}
+	if got := v.List.Jobs[0].Changed().MaxAttempts; got != 4 {
+		t.Errorf("a live message says of %d", got)
+	}
+}
+
+// The tabs of states that contain others say so, and theirs come next.
+func TestJobs_TabsSayWhatTheyInclude(t *testing.T) {
+	tabs := parse(t, pages()["jobs"]).nodes(func(n *html.Node) bool { return n.Data == "a" && value(n.Parent, "class") == "tabs" })
+	if len(tabs) != len(job.Statuses())+1 {
+		t.Errorf("%d tabs, want one for each state and one for all", len(tabs))
+	}
+	for i, tab := range tabs {
+		if word := text(tab); strings.HasPrefix(word, "all discarded") {
+			if value(tab, "title") == "" || !strings.HasPrefix(text(tabs[i+1]), "dead letter") {
+				t.Errorf("%q does not say what it includes, or %q follows it", word, text(tabs[i+1]))
+			}
+			return
+		}
+	}
+	t.Error("no tab counts all that were discarded")
 }
 
 func TestJobs_OffersWhatApplies(t *testing.T) {

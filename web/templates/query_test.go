@@ -126,7 +126,7 @@ func TestJobs_MarkTheColumnByWhichTheyAreSorted(t *testing.T) {
 func TestQueues_CanBeFilteredByName(t *testing.T) {
 	parse(t, pages()["queues-many"]).says("aria-label", "Queues", "Filter by name to see the others.")
 	d := parse(t, pages()["queues-no-match"])
-	d.says("class", "empty", "No queue has this in its name")
+	d.says("class", "empty", "No queue name contains this")
 	if got := value(d.one("name", "name"), "value"); got != "orders" {
 		t.Errorf("the field holds %q", got)
 	}

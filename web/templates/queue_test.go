@@ -102,7 +102,7 @@ func TestChart_HasATableOfTheSame(t *testing.T) {
 			t.Errorf("figure %d has %d bars and %d rows, want %d and its heading", i, bars, rows, want)
 		}
 	}
-	d.says("class", "plot h-104", "13:51: 3 succeeded, 15 requeued, 9 failed permanently")
+	d.says("class", "scroll", "13:51:00 24 15 9 3 0")
 }
 
 // recentPage has jobs of every outcome beside it.
@@ -124,7 +124,7 @@ func failureOf(n int, s job.Status) job.Job {
 func TestJob_DrawsTheNewestOfItsType(t *testing.T) {
 	d := parse(t, recentPage())
 	panel := d.one("aria-labelledby", "h-recent")
-	if !strings.Contains(text(panel), "1 succeeded, 2 failed, 2 neither yet") {
+	if !strings.Contains(text(panel), "1 succeeded, 2 failed, 2 not finished") {
 		t.Errorf("it says %s", text(panel))
 	}
 	marks, x := 0, []string{}

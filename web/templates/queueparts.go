@@ -1,7 +1,10 @@
 package templates
 
 import (
+	"fmt"
+
 	"redrive/internal/job"
+	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates/format"
 )
@@ -13,6 +16,31 @@ type QueueConfig struct {
 	Policy      retry.Policy
 	DeadLetters bool
 	ForwardedTo string // the host to which dead letters are forwarded, or empty
+}
+
+// addHandler says what to do about jobs that have no handler, without a full stop.
+const addHandler = "Add a handler to the configuration file and reload it; the waiting jobs then run"
+
+// heldTitle says how many jobs wait for a handler.
+func heldTitle(n int64) string {
+	return format.Counted(n, "job has no handler:", "jobs have no handler:")
+}
+
+// moreHeld is how many of n jobs wait for a handler beside those that are listed.
+func moreHeld(n int64, listed []queues.Held) int64 {
+	for _, h := range listed {
+		n -= h.Count
+	}
+	return max(0, n)
+}
+
+// heldCount is the part of a list of types that says how many jobs wait, and where.
+func heldCount(h queues.Held, last bool) string {
+	end := ", "
+	if last {
+		end = ". "
+	}
+	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
 }
 
 // LiveStates lists the states of jobs that have not ended, in the order of bars.

@@ -73,35 +73,39 @@ const (
 	thenReplay  = "Fix the cause, then replay."
 )
 
+// ReplayHelps reports whether a replay can end otherwise.
+func (e Explanation) ReplayHelps() bool { return e.Todo != askProducer }
+
 // Explain has words for every reason; a test holds it to that. What is not
 // known is shown by its code.
 func Explain(r retry.Reason) Explanation {
 	switch r {
 	case retry.AttemptsExhausted:
 		return Explanation{"exhausted", "exhausted", "attempts exhausted",
-			"All attempts allowed by its policy failed.", thenReplay}
+			"All attempts that the policy allows failed.", thenReplay}
 	case retry.NonRetryable:
-		return Explanation{"non-retryable", "not retryable", "its error is not retryable",
-			"Its policy lists this error type as not retryable.", thenReplay}
+		return Explanation{"non-retryable", "not retryable", "the error is not retryable",
+			"The policy lists this error type as not retryable.", thenReplay}
 	case retry.HandlerDeadLetter:
-		return Explanation{"handler", "handler", "requested by its handler",
-			"Its handler answered DEAD_LETTER, or marked the error as not retryable.", thenReplay}
+		return Explanation{"handler", "handler", "requested by the handler",
+			"The handler answered DEAD_LETTER, or marked the error as not retryable.", thenReplay}
 	case retry.HandlerDiscard:
-		return Explanation{"handler", "handler", "requested by its handler",
-			"Its handler answered DISCARD or FAIL, so it has no dead letter.", "No action is needed."}
+		return Explanation{"handler", "handler", "requested by the handler",
+			"The handler answered DISCARD or FAIL, so there is no dead letter.", "No action is needed."}
 	case retry.RuleDecided:
 		return Explanation{"rule", "rule", "decided by a rule",
-			"A rule in the configuration file ended it. The job's page names the rule.", thenReplay}
+			"A rule in the configuration file ended the job. The job's page names the rule.", thenReplay}
 	case retry.UnknownType:
-		return Explanation{"unknown", "unknown type", "no handler for its type",
-			"No handler is configured for its type.", "Add one under handlers in the configuration file, reload it, then replay."}
+		return Explanation{"unknown", "unknown type", "no handler for the type",
+			"No handler is configured for the job's type.", "Add one under handlers in the configuration file, reload it, then replay."}
 	case retry.Expired:
-		return Explanation{"expired", "expired", "its time to live ended",
-			"Its time to live ended before it ran.", "Replay it if it is still needed. A replay does not expire."}
+		return Explanation{"expired", "expired", "the time to live ended",
+			"The time to live ended before the job ran.", "Replay the job if it is still needed. A replay does not expire."}
 	case retry.GoneAtSource:
-		return Explanation{"gone", "gone", "gone from its source", "Its dead letter lies at its source no more: it was replayed or deleted elsewhere, or the source removed it.", "No action is needed."}
+		return Explanation{"gone", "gone", "gone from its source",
+			"The dead letter is gone from its source: it was replayed or deleted elsewhere, or the source removed it.", "No action is needed."}
 	case retry.Manual:
-		return Explanation{"manual", "by hand", "by hand", "A person made it a dead letter.", "Its history shows who."}
+		return Explanation{"manual", "by hand", "by hand", "A person made the job a dead letter.", "The job's history shows who."}
 	}
 	return becauseOfEnvelope(r)
 }
@@ -114,22 +118,23 @@ func becauseOfEnvelope(r retry.Reason) Explanation {
 	}
 	switch r {
 	case retry.NotJSON:
-		return malformed("not JSON", "its envelope is not JSON", "Its envelope is not a JSON object that can be read exactly.")
+		return malformed("not JSON", "the envelope is not JSON", "The envelope is not a JSON object that can be read exactly.")
 	case retry.MissingURN:
-		return malformed("no urn", "its envelope has no urn", "Its envelope has neither job nor urn, so its type is unknown.")
+		return malformed("no urn", "the envelope names no valid type",
+			"The job or urn of the envelope is missing or invalid, so the type is unknown.")
 	case retry.MissingMeta:
-		return malformed("no meta", "its envelope has no meta", "Its envelope has no meta object.")
+		return malformed("no meta", "the envelope has no meta", "The envelope has no meta object.")
 	case retry.InvalidData:
-		return malformed("data invalid", "its envelope's data is invalid", "The data of its envelope is neither an object nor an array.")
+		return malformed("data invalid", "the envelope's data is invalid", "The data of the envelope is neither an object nor an array.")
 	case retry.MissingTraceID:
-		return malformed("no trace id", "its envelope has no trace id", "Its envelope has no trace_id.")
+		return malformed("no trace id", "the envelope has no trace id", "The envelope has no trace_id.")
 	case retry.InvalidAttempts:
-		return malformed("attempts invalid", "its envelope's attempts are invalid",
-			"The attempts of its envelope are not a whole number of at least zero.")
+		return malformed("attempts invalid", "the envelope's attempts are invalid",
+			"The attempts of the envelope are not a whole number of at least zero.")
 	case retry.UnsupportedVersion:
-		return Explanation{"schema", "schema", "its envelope's schema is unknown",
-			"The schema_version of its envelope is missing, or newer than this program supports. The original bytes are kept.",
-			"Upgrade Redrive and replay it, or let the producer send version 1."}
+		return Explanation{"schema", "schema", "the envelope's schema is unknown",
+			"The schema_version of the envelope is missing, or newer than this program supports. The original bytes are kept.",
+			"Upgrade Redrive and replay the job, or let the producer send version 1."}
 	}
-	return Explanation{"info", format.Visible(string(r)), format.Visible(string(r)), "Its code is " + format.Visible(string(r)) + ".", ""}
+	return Explanation{"info", format.Visible(string(r)), format.Visible(string(r)), "The code is " + format.Visible(string(r)) + ".", ""}
 }

@@ -15,18 +15,29 @@ import (
 type LetterUsage struct {
 	retention.Usage
 	retention.Limits
-	Outlook retention.Outlook // of the dead letters
+	Forecast retention.Forecast
 }
 
 // kept is how long a dead letter is kept; zero: for ever.
 func (r LetterUsage) kept() time.Duration { return r.Ages[retention.DeadLetters] }
 
-// leaving says how many dead letters will be removed soon; empty: none.
+// leaving says how many dead letters will be removed soon for their age; empty: none.
 func (r LetterUsage) leaving() string {
-	if r.Outlook.Soon == 0 {
+	o := r.Forecast.Of(retention.DeadLetters)
+	if o.Soon == 0 {
 		return ""
 	}
-	return AtLeast(r.Outlook, "dead letter", "dead letters") + " will be removed within 24 h"
+	return AtLeast(o, "dead letter", "dead letters") + " will be removed within 24 h"
+}
+
+// excess says how many dead letters the next sweep will remove for their number;
+// empty: none.
+func (r LetterUsage) excess() string {
+	o := r.Forecast.Of(retention.Excess)
+	if o.Soon == 0 {
+		return ""
+	}
+	return format.UpperFirst(AtLeast(o, "dead letter", "dead letters")) + " will be removed by the next sweep"
 }
 
 // AtLeast says how many jobs will be removed soon.
@@ -46,13 +57,8 @@ type Refused struct {
 // bounded reports whether anything ends the stay of a dead letter.
 func (r LetterUsage) bounded() bool { return r.Count > 0 || r.kept() > 0 }
 
-// title says how many letters there are, of how many.
-func (r LetterUsage) title() string {
-	if r.Count <= 0 {
-		return format.Counted(r.Open, "dead letter", "dead letters")
-	}
-	return "of " + format.Number(r.Count)
-}
+// ofHowMany is how many dead letters are kept, behind how many there are.
+func (r LetterUsage) ofHowMany() string { return "of " + format.Number(r.Count) }
 
 // share is how full it is.
 func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }

@@ -81,8 +81,27 @@ func TestLetterUsage_SaysWhatWillBeRemovedForItsAge(t *testing.T) {
 		more bool
 		want string
 	}{{0, false, ""}, {1, false, "1 dead letter will be removed within 24 h."}, {1_000_000, true, "more than 1,000,000 dead letters will be removed within 24 h."}} {
-		r := LetterUsage{Limits: limits, Outlook: retention.Outlook{Soon: test.soon, More: test.more}}
+		r := LetterUsage{Limits: limits, Forecast: retention.Forecast{Kinds: []retention.Outlook{{Kind: retention.DeadLetters, Soon: test.soon, More: test.more}}}}
 		if got := spoken(t, LeavingWarning(r)); !strings.HasPrefix(strings.TrimSpace(got), test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%d: %q, want %q", test.soon, got, test.want)
+		}
+	}
+}
+
+// What the next sweep removes for its number stands beside how full the queue is.
+func TestLetterUsage_SaysWhatWillBeRemovedForItsNumber(t *testing.T) {
+	for _, test := range []struct {
+		soon int64
+		want string
+	}{
+		{0, "The dead-letter queue is 150 % full. Full: each new one removes the oldest."},
+		{5000, "The dead-letter queue is 150 % full. 5,000 dead letters will be removed by the next sweep. Full: each new one removes the oldest."},
+	} {
+		r := LetterUsage{
+			Usage: retention.Usage{Open: 15_000}, Limits: retention.Limits{Count: 10_000},
+			Forecast: retention.Forecast{Kinds: []retention.Outlook{{Kind: retention.Excess, Soon: test.soon}}},
+		}
+		if got := strings.Join(strings.Fields(spoken(t, UsageWarning(r, Frame{Now: time.Now()}))), " "); !strings.HasPrefix(got, test.want) {
 			t.Errorf("%d: %q, want %q", test.soon, got, test.want)
 		}
 	}

@@ -46,7 +46,7 @@ func workersStates(all map[string]page) {
 
 func TestWorkers_SayWhatEachJobDoes(t *testing.T) {
 	d := parse(t, pages()["workers"])
-	for _, want := range []string{"waits for its handler before", "over its time limit", "lease ran out", "3 of 10", "no workers"} {
+	for _, want := range []string{"waits for its previous execution", "over its time limit", "lease ran out", "3 of 10", "no workers"} {
 		if !strings.Contains(text(d.root), want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -30,7 +30,7 @@ func shapeGroup(g failures.Group) web.Object {
 		"frames?", g.Frames, "state", g.State, "state_at?", g.StateAt, "state_by?", g.StateBy,
 		"reopened_at?", g.ReopenedAt, "reopened_by?", g.ReopenedBy, // failure, date, count or rate
 		"until?", g.Until, "until_failures?", g.Patience.Count, "until_failures_an_hour?", g.Rate, "note?", g.Note,
-		"first_seen", g.FirstSeen, "last_seen", g.LastSeen, "failures", g.Failures, "dead", g.Dead, "retrying", g.Retrying,
+		"first_seen", g.FirstSeen, "last_seen", g.LastSeen, "failures", g.Failures, "dead", g.Dead, "refused", g.Refused, "retrying", g.Retrying,
 		"replayed", g.Replayed, "recovered", g.Recovered, "relapsed", g.Relapsed,
 		"queues?", web.List(g.Queues, func(s filter.NameCount) web.Object { return web.Object{"queue", s.Name, "failures", s.Count} }),
 		"last_day?", g.LastDay, // failures by the hour, the oldest first
@@ -61,7 +61,7 @@ func (a *API) exportGroups(c echo.Context) (export, error) {
 	}
 	return export{"failures", f.String(), []string{
 		"fingerprint", "type", "class", "message", "frames", "state", "state_at", "state_by", "note", "first_seen", "last_seen",
-		"failures", "dead", "retrying", "replayed", "recovered", "relapsed", "queues",
+		"failures", "dead", "refused", "retrying", "replayed", "recovered", "relapsed", "queues",
 	}, next}, nil
 }
 
@@ -74,7 +74,7 @@ func groupRow(g failures.Group) row {
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return row{web.Encode(shapeGroup(g)), []string{
 		g.Fingerprint, g.Type, g.Class, g.Message, strings.Join(g.Frames, " < "), string(g.State), wire.FormatTime(g.StateAt), g.StateBy,
-		g.Note, wire.FormatTime(g.FirstSeen), wire.FormatTime(g.LastSeen), n(g.Failures), n(g.Dead), n(g.Retrying), n(g.Replayed),
+		g.Note, wire.FormatTime(g.FirstSeen), wire.FormatTime(g.LastSeen), n(g.Failures), n(g.Dead), n(g.Refused), n(g.Retrying), n(g.Replayed),
 		n(g.Recovered), n(g.Relapsed), strings.Join(queues, " "),
 	}}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"redrive/internal/source"
 	"slices"
 	"time"
 
@@ -41,7 +42,7 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 
 // retention is GET /retention: how long jobs are kept, what will be removed within
 // 24 hours, and what was removed since the beginning. An age of zero, which keeps for
-// ever, is left out.
+// ever, is left out; dead letters beyond their number have none.
 func (a *API) retention(c echo.Context) (web.Object, error) {
 	limits, f := a.Config.Retention(), a.View.Retention()
 	removals, err := a.View.Removals(c.Request().Context())
@@ -67,7 +68,7 @@ func (a *API) retention(c echo.Context) (web.Object, error) {
 func (a *API) queues(c echo.Context) (web.Object, error) {
 	names, next := a.View.QueueNames(), ""
 	if after := c.QueryParam("after"); after != "" {
-		if err := job.CheckAnyQueue(after); err != nil {
+		if err := source.CheckQueue(after); err != nil {
 			return nil, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
 		from, found := slices.BinarySearch(names, after)

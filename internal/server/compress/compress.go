@@ -11,25 +11,37 @@ package compress
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/labstack/echo/v4"
 )
 
+// A list of 50 rows and two charts, 243 kB: gzip makes 19.1 kB of it in 2 ms at level 8,
+// brotli 15.8 kB in 2.5 ms at level 5.
 const (
 	minSize = 1 << 10 // bytes; less fits into one packet anyway
-	level   = 8       // a list of 50 rows: 200 kB to 15.9 kB in 1.9 ms; level 5 takes 1.0 ms for 16.4 kB, level 3 0.6 ms for 18.2 kB
-	mask    = 100     // bytes
+	gzipped = 8       // levels
+	brotlid = 5
+	window  = 18  // 256 kB, the size of a large page; with the usual 4 MB, a writer takes 10 MB instead of 3
+	mask    = 100 // bytes
+)
+
+// The names of the codings.
+const (
+	Gzip   = "gzip"
+	Brotli = "br"
 )
 
 // Sender sends answers. The zero Sender is ready.
 type Sender struct {
-	writers sync.Pool // of *gzip.Writer
+	gzips, brotlis sync.Pool // of their writers, because a new one takes a megabyte or more, and a page 1 ms longer
 }
 
 // Send answers with the whole of data.
@@ -37,39 +49,60 @@ func (s *Sender) Send(c echo.Context, status int, kind string, data []byte) erro
 	h, r := c.Response().Header(), c.Request()
 	h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if len(data) < minSize || !reads || !TakesGzip(r) || fromElsewhere(r) {
+	coding := Coding(r)
+	if len(data) < minSize || !reads || coding == "" || fromElsewhere(r) {
 		return c.Blob(status, kind, data)
 	}
-	packed, err := s.pack(data)
-	if err != nil {
-		return err
+	pack := s.gzip
+	if coding == Brotli {
+		pack = s.brotli
 	}
-	h.Set(echo.HeaderContentEncoding, "gzip")
-	return c.Blob(status, kind, packed)
+	var b bytes.Buffer
+	if err := pack(&b, data, 1+rand.IntN(mask)); err != nil {
+		return fmt.Errorf("compress an answer: %w", err)
+	}
+	h.Set(echo.HeaderContentEncoding, coding)
+	return c.Blob(status, kind, b.Bytes())
 }
 
-// pack compresses data. Writers are kept, because a new one takes 0.8 MB, and a
-// page 1 ms longer.
-func (s *Sender) pack(data []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w, ok := s.writers.Get().(*gzip.Writer)
-	if ok {
-		w.Reset(&b)
-	} else {
+// gzip compresses data and adds so many bytes that nobody reads.
+func (s *Sender) gzip(b *bytes.Buffer, data []byte, more int) error {
+	w, ok := s.gzips.Get().(*gzip.Writer)
+	if !ok {
 		var err error
-		if w, err = gzip.NewWriterLevel(&b, level); err != nil { // unreachable: the level exists
-			return nil, err
+		if w, err = gzip.NewWriterLevel(io.Discard, gzipped); err != nil { // unreachable: the level exists
+			return err
 		}
 	}
-	defer s.writers.Put(w)
-	w.Comment = strings.Repeat("-", rand.IntN(mask)) // nobody reads it, but it counts
+	defer s.gzips.Put(w)
+	w.Reset(b)
+	w.Comment = strings.Repeat("-", more)
 	if _, err := w.Write(data); err != nil {
-		return nil, fmt.Errorf("compress an answer: %w", err)
+		return err
 	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("compress an answer: %w", err)
+	return w.Close()
+}
+
+// brotli compresses data and adds so many bytes that nobody reads: a block of
+// metadata (RFC 7932, 9.2), which begins where a byte does, as it does after a flush.
+// Its two bytes of head say that it is one, and how long.
+func (s *Sender) brotli(b *bytes.Buffer, data []byte, more int) error {
+	w, ok := s.brotlis.Get().(*brotli.Writer)
+	if !ok {
+		w = brotli.NewWriterOptions(io.Discard, brotli.WriterOptions{Quality: brotlid, LGWin: window})
 	}
-	return b.Bytes(), nil
+	defer s.brotlis.Put(w)
+	w.Reset(b)
+	if _, err := w.Write(data); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	head := 0b01_0_11_0 | (more-1)<<6
+	b.Write([]byte{byte(head), byte(head >> 8)})
+	b.WriteString(strings.Repeat("-", more))
+	return w.Close()
 }
 
 // fromElsewhere reports whether a page of another origin made a browser ask.
@@ -81,11 +114,21 @@ func fromElsewhere(r *http.Request) bool {
 	return true
 }
 
-// TakesGzip reports whether whoever asks can read what is compressed with gzip.
-func TakesGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		name, weight, weighed := strings.Cut(coding, ";")
-		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+// Coding is the best coding that whoever asks can read; empty: none. Browsers name
+// brotli only when they talk to this machine or over TLS.
+func Coding(r *http.Request) string {
+	for _, name := range []string{Brotli, Gzip} {
+		if takes(r, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func takes(r *http.Request, coding string) bool {
+	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, weighed := strings.Cut(accepted, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), coding) {
 			continue
 		}
 		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)

@@ -23,6 +23,7 @@ import (
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
+	"redrive/web/templates"
 	"redrive/web/templates/adminpage"
 	"redrive/web/templates/jobpage"
 	"redrive/web/templates/listpage"
@@ -39,7 +40,7 @@ func (p *Pages) jobs(c echo.Context) error {
 	filter, after, wrong := web.Query(values)
 	v.Filter, v.Errors = filter, byField(wrong)
 	var r reads
-	into(&r, &v.Query)(p.queryAbove(c, filter, v.Errors))
+	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, filter, v.Errors))
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
@@ -80,8 +81,8 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	dead := f
 	dead.Status = job.StatusDeadLetter
 	var r reads
-	into(&r, &v.Query)(p.queryAbove(c, dead, v.Errors))
-	into(&r, &v.Letters)(p.letterUsage(ctx, now))
+	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, dead, v.Errors))
+	into(&r, &v.Letters)(p.letterUsage(ctx, now, v.Snapshot))
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
@@ -112,7 +113,7 @@ func (p *Pages) trash(c echo.Context) error {
 	filter, after, wrong := web.TrashQuery(c.QueryParams())
 	v.Filter, v.Errors = filter, byField(wrong)
 	var r reads
-	into(&r, &v.Query)(p.queryAbove(c, filter, v.Errors))
+	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, filter, v.Errors))
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
@@ -123,15 +124,15 @@ func (p *Pages) trash(c echo.Context) error {
 	return p.show(c, r, v.Page())
 }
 
-// queryAbove is the search and its facets above a list. A query that cannot be
-// read stays as it was typed.
-func (p *Pages) queryAbove(c echo.Context, f filter.Filter, wrong map[string]string) (listpage.Query, error) {
+// queryAbove is the search and its facets above a list, as of the totals of the frame,
+// which it reads anew. A query that cannot be read stays as it was typed.
+func (p *Pages) queryAbove(c echo.Context, frame *templates.Frame, f filter.Filter, wrong map[string]string) (listpage.Query, error) {
 	var r reads
 	ctx, v := c.Request().Context(), listpage.Query{Queues: p.View.QueueNames()}
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
 	}
-	into(&r, &v.Tally)(p.tally(ctx, f, len(wrong) == 0))
+	into(&r, &v.Tally)(p.tally(ctx, frame, f, len(wrong) == 0))
 	into(&r, &v.Dead)(p.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
 	if f.Searches() {
 		v.Indexing = p.View.Reindexing()
@@ -148,8 +149,13 @@ const (
 )
 
 // tally counts the jobs of a list, if its filter can be used.
-func (p *Pages) tally(ctx context.Context, f filter.Filter, usable bool) (filter.Tally, error) {
-	known, complete, err := p.View.Known(ctx, f)
+func (p *Pages) tally(ctx context.Context, frame *templates.Frame, f filter.Filter, usable bool) (filter.Tally, error) {
+	var known filter.Tally
+	var complete bool
+	err := p.steady(frame, func() (err error) {
+		known, complete, err = p.View.Known(ctx, f)
+		return err
+	})
 	if complete || err != nil {
 		return known, err
 	}

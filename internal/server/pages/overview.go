@@ -18,7 +18,6 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/queues"
-	"redrive/internal/retention"
 	"redrive/internal/server/web"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
@@ -34,6 +33,7 @@ const (
 	fullestLimit = 20  // queues on the overview
 	queuesLimit  = 100 // queues on the pages of queues and workers
 	heldLimit    = 50  // types that wait for a handler
+	worstHeld    = 3   // of these, on the overview
 )
 
 // overview is the page /: what fails, how full the dead-letter queue is, and what
@@ -44,8 +44,11 @@ func (p *Pages) overview(c echo.Context) error {
 	var r reads
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 	into(&r, &v.Queues)(p.View.Queues(ctx, now, p.fullest()))
-	into(&r, &v.Reasons)(p.View.Reasons(ctx))
-	into(&r, &v.Letters)(p.letterUsage(ctx, now))
+	r.err = cmp.Or(r.err, p.steady(&v.Frame, func() (err error) {
+		v.Reasons, err = p.View.Reasons(ctx)
+		return err
+	}))
+	into(&r, &v.Letters)(p.letterUsage(ctx, now, v.Snapshot))
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
 	var tallies []failures.Tally
 	into(&r, &tallies)(p.View.GroupTallies(ctx))
@@ -53,6 +56,9 @@ func (p *Pages) overview(c echo.Context) error {
 		if t.State == failures.Ignored {
 			v.Ignored = t.Groups
 		}
+	}
+	if v.Snapshot.Depths[job.StatusHeld] > 0 {
+		into(&r, &v.Unhandled)(p.View.Held(ctx, "", worstHeld))
 	}
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
@@ -95,17 +101,18 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	return all
 }
 
-// letterUsage is how full the dead-letter queue is.
-func (p *Pages) letterUsage(ctx context.Context, now time.Time) (templates.LetterUsage, error) {
+// letterUsage is how full the dead-letter queue is, with as many letters as the page says
+// elsewhere.
+func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	outlook := p.View.Retention().Of(retention.DeadLetters)
-	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Outlook: outlook}, err
+	f.Open = totals.Depths[job.StatusDeadLetter]
+	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 
 // retention is the page /retention.
 func (p *Pages) retention(c echo.Context) error {
 	ctx := c.Request().Context()
-	v := queuepage.Retention{Frame: p.frame(c, "Retention", "queues"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
+	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
 	var r reads
 	into(&r, &v.Letters)(p.View.Usage(ctx, time.Now()))
 	into(&r, &v.Removals)(p.View.Removals(ctx))
@@ -126,10 +133,15 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 		if err != nil {
 			return nil, err
 		}
-		s := operationpage.Standing{Operation: o, Canary: progress.Canary}
-		shown = append(shown, templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()})
+		shown = append(shown, underWay(o, progress.Canary))
 	}
 	return shown, err
+}
+
+// underWay is an operation as the navigation and the overview show it.
+func underWay(o operation.Operation, c operation.Canary) templates.OpenOperation {
+	s := operationpage.Standing{Operation: o, Canary: c}
+	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
 
 // fullest names the queues of the overview: those with the most jobs that have
@@ -291,6 +303,11 @@ func (p *Pages) failures(c echo.Context) error {
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
 	var r reads
 	into(&r, &v.Tallies)(p.View.GroupTallies(ctx))
+	for _, t := range v.Tallies {
+		if t.State == failures.Open { // the navigation says it, too
+			v.Snapshot.OpenGroups = t.Groups
+		}
+	}
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
@@ -393,6 +410,11 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+	for i, o := range v.UnderWay { // the navigation says of it what the page says
+		if o.ID == id {
+			v.UnderWay[i] = underWay(v.Operation, v.Progress.Canary)
+		}
+	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide
 		c.Response().Header().Set("Refresh", "1")
 	}

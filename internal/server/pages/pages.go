@@ -201,6 +201,22 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	return f
 }
 
+// steadyTries bounds how often figures are read again because a commit came between
+// them. They are in memory: to read them takes far less time than a commit.
+const steadyTries = 20
+
+// steady reads figures together with the totals of the frame, until no commit came
+// between them: a page that is drawn while jobs move must not say two numbers of them.
+func (p *Pages) steady(f *templates.Frame, read func() error) error {
+	for range steadyTries {
+		f.Snapshot = p.View.Snapshot()
+		if err := read(); err != nil || p.View.Snapshot().Seq == f.Snapshot.Seq {
+			return err
+		}
+	}
+	return nil
+}
+
 // origin is where a request reached the dashboard, as its browser names it.
 func (p *Pages) origin(r *http.Request) string {
 	scheme := "http"
@@ -293,11 +309,16 @@ func (p *Pages) static(c echo.Context) error {
 	}
 	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	c.Response().Header().Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
-	if !compress.TakesGzip(c.Request()) {
-		return c.Blob(http.StatusOK, file.Type, file.Plain)
+	content := file.Plain
+	switch coding := compress.Coding(c.Request()); coding {
+	case compress.Brotli:
+		c.Response().Header().Set(echo.HeaderContentEncoding, coding)
+		content = file.Brotli()
+	case compress.Gzip:
+		c.Response().Header().Set(echo.HeaderContentEncoding, coding)
+		content = file.Gzip()
 	}
-	c.Response().Header().Set(echo.HeaderContentEncoding, "gzip")
-	return c.Blob(http.StatusOK, file.Type, file.Packed)
+	return c.Blob(http.StatusOK, file.Type, content)
 }
 
 // form returns the handler of the form of an act.

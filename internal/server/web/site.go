@@ -190,7 +190,7 @@ func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err
 // configured: a typing mistake must not make a queue.
 func (s *Site) ParamQueue(c echo.Context) (string, error) {
 	name := c.Param("name")
-	if err := job.CheckAnyQueue(name); err != nil {
+	if err := source.CheckQueue(name); err != nil {
 		return "", InAddress(err)
 	}
 	if !s.KnowsQueue(name) {

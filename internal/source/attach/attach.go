@@ -159,7 +159,7 @@ func (s *Sources) Refuses(name string, kind source.Kind) string {
 // something. It never waits.
 func (s *Sources) Changed(changes []job.Change) {
 	for _, c := range changes {
-		name := job.SourceOf(c.Queue)
+		name := source.Of(c.Queue)
 		if name == "" {
 			continue
 		}

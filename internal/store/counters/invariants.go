@@ -18,7 +18,8 @@ func (*Book) Invariants() []db.Invariant {
 		{What: "counts of jobs by queue and state match the jobs", Query: differing("queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
 			`SELECT queue, state AS status, 0, count(*) FROM jobs GROUP BY queue, state`)},
-		{What: "counts of dead letters, trash and held jobs match the jobs", Query: differing("queue || ' ' || status", "queue, status",
+		{What: "counts of dead letters, of jobs in the trash and of jobs without a handler match the jobs", Query: differing(
+			"queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
 			`SELECT queue, CASE letter WHEN 'stored' THEN 'dead_letter' WHEN 'refused' THEN 'dlq_failed' ELSE 'trashed' END, 0, count(*)
 				FROM jobs WHERE letter <> '' GROUP BY 1, 2`,
@@ -30,13 +31,13 @@ func (*Book) Invariants() []db.Invariant {
 			"queue || ' ' || type || ' ' || reason", "queue, type, reason",
 			`SELECT queue, type, reason, n, 0 FROM reasons`,
 			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM jobs WHERE letter = 'stored' GROUP BY 1, 2, 3`)},
-		{What: "failed attempts are either retried or permanent", Query: `
+		{What: "every failed attempt is counted as retried or as permanent", Query: `
 			SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
 		{What: "the counters include every completed job", Query: `
 			SELECT 'completed (counted ' || counted || ', found ' || there || ')' AS id FROM (
 			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,
 				(SELECT coalesce(sum(succeeded), 0) FROM counters) AS counted) WHERE there > counted`},
-		{What: "the counters include the counts per minute", Query: `SELECT type AS id FROM (
+		{What: "the counters include what was counted in each minute", Query: `SELECT type AS id FROM (
 			SELECT type, sum(succeeded) AS s, sum(failed) AS f, sum(replayed) AS r, sum(dlq_failed) AS d FROM minutes GROUP BY type) AS m
 			WHERE NOT EXISTS (SELECT 1 FROM counters AS c WHERE c.type = m.type GROUP BY c.type
 				HAVING sum(succeeded) >= s AND sum(failed) >= f AND sum(replayed) >= r AND sum(dlq_failed) >= d)`},

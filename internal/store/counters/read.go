@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"redrive/internal/source"
 	"slices"
 	"time"
 
@@ -222,7 +223,7 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
 		b.eachQueue(f.Status, func(queue string, n int64) {
-			if f.Source == "" || f.Source == job.SourceOf(queue) {
+			if f.Source == "" || f.Source == source.Of(queue) {
 				queues[queue] += n
 			}
 		})
@@ -240,7 +241,7 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 		if queue && typ {
 			reasons[k.reason] += n
 		}
-		if typ && reason && (f.Source == "" || f.Source == job.SourceOf(k.queue)) {
+		if typ && reason && (f.Source == "" || f.Source == source.Of(k.queue)) {
 			queues[k.queue] += n
 		}
 		if queue && reason {

@@ -145,8 +145,8 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*gr
 		}
 	}
 	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
-			sample_seq, sample_execution, failures, dead, retrying, replayed, recovered, relapsed)
-		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0)`
+			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0)`
 	g := &group{id: b.newestNow + 1, state: failures.Open}
 	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at); err != nil {
 		return nil, err
@@ -260,11 +260,11 @@ func (b *Book) Classes(ctx context.Context, fingerprints []string) (map[string]s
 func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "counts of error groups match their jobs", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
-				SELECT group_id, sum(letter IN ('stored', 'refused')) AS lie,
+				SELECT group_id, sum(letter = 'stored') AS lie, sum(letter = 'refused') AS turned_away,
 					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
 				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
-			WHERE dead <> coalesce(lie, 0) OR retrying <> coalesce(wait, 0)`},
-		{What: "the error group of each job exists",
+			WHERE dead <> coalesce(lie, 0) OR refused <> coalesce(turned_away, 0) OR retrying <> coalesce(wait, 0)`},
+		{What: "the error group of every job exists",
 			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
 	}
 }

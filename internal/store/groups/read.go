@@ -21,7 +21,7 @@ import (
 // are in tables of their own (see addParts).
 const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames, g.state, g.state_at, g.state_by,
 	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
-	g.failures, g.dead, g.retrying, g.replayed, g.recovered, g.relapsed`
+	g.failures, g.dead, g.refused, g.retrying, g.replayed, g.recovered, g.relapsed`
 
 // groupFields are where groupColumns go.
 func groupFields(g *failures.Group) []any {
@@ -29,7 +29,7 @@ func groupFields(g *failures.Group) []any {
 		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, (*frames)(&g.Frames), &g.State, db.Time(&g.StateAt), &g.StateBy,
 		db.Time(&g.ReopenedAt), &g.ReopenedBy, db.Time(&g.Until), &g.Patience.Count, &g.Rate, &g.Note,
 		db.Time(&g.FirstSeen), db.Time(&g.LastSeen),
-		&g.Failures, &g.Dead, &g.Retrying, &g.Replayed, &g.Recovered, &g.Relapsed,
+		&g.Failures, &g.Dead, &g.Refused, &g.Retrying, &g.Replayed, &g.Recovered, &g.Relapsed,
 	}
 }
 
@@ -219,8 +219,10 @@ func firstHour(now time.Time) int64 { return db.Micros(now)/db.MicrosPerHour - l
 
 // Tallies counts the groups by state, in the order of failures.States.
 func (b *Book) Tallies(ctx context.Context) ([]failures.Tally, error) {
-	const query = `SELECT state, count(*), sum(dead), sum(retrying) FROM groups GROUP BY state`
-	found, err := db.All(b.reader.In(ctx), query, func(t *failures.Tally) []any { return []any{&t.State, &t.Groups, &t.Dead, &t.Retrying} })
+	const query = `SELECT state, count(*), sum(dead), sum(refused), sum(retrying) FROM groups GROUP BY state`
+	found, err := db.All(b.reader.In(ctx), query, func(t *failures.Tally) []any {
+		return []any{&t.State, &t.Groups, &t.Dead, &t.Refused, &t.Retrying}
+	})
 	var all []failures.Tally
 	for _, state := range failures.States() {
 		t := failures.Tally{State: state}

@@ -19,13 +19,13 @@ type sums struct {
 }
 
 // sum is what one transaction counts for a group: how many failures it had, how
-// many more of its jobs are dead or wait to be tried again, and how many of them
-// were replayed and how that went.
+// many more of its jobs are dead, refused or wait to be tried again, and how many of
+// them were replayed and how that went.
 type sum struct {
-	failures, dead, retrying, replayed, recovered, relapsed int64
-	seen, sampleSeq, sampleExecution                        int64 // of the newest failure
-	opened                                                  failures.Reopening
-	openedAt                                                int64
+	failures, dead, refused, retrying, replayed, recovered, relapsed int64
+	seen, sampleSeq, sampleExecution                                 int64 // of the newest failure
+	opened                                                           failures.Reopening
+	openedAt                                                         int64
 }
 
 // hourKey is an hour, since 1970, in which a group had failures.
@@ -52,14 +52,16 @@ func (s *sums) of(id int64) *sum {
 	return g
 }
 
-// job counts n jobs as j under the group of its newest failure: as dead, or as
-// one that is not over yet.
+// job counts n jobs as j under the group of its newest failure: as dead, as
+// refused, or as one that is not over yet.
 func (s *sums) job(j *job.Job, n int64) {
 	switch {
 	case j.Group == 0:
-	case j.Letter == job.LetterStored || j.Letter == job.LetterRefused:
+	case j.Letter == job.LetterStored:
 		s.of(j.Group).dead += n
-	case !j.Over():
+	case j.Letter == job.LetterRefused:
+		s.of(j.Group).refused += n
+	case j.Cancellable() || j.State == job.Pending:
 		s.of(j.Group).retrying += n
 	}
 }
@@ -119,17 +121,19 @@ func (b *Book) Flush(t *db.Tx) error {
 }
 
 // flushGroups adds to the sums of groups. An act on many jobs touches hundreds. A
-// statement that sets dead or retrying rewrites the group's index entry even if both
-// stay the same, so groups whose replays are only counted have a statement without them.
+// statement that sets dead, refused or retrying rewrites the group's index entry even
+// if all stay the same, so groups whose replays are only counted have a statement
+// without them.
 func (b *Book) flushGroups(t *db.Tx) error {
 	const counts = `failures = failures + d.column2, replayed = replayed + d.column3,
 		recovered = recovered + d.column4, relapsed = relapsed + d.column5`
 	const update, from, where = `UPDATE groups SET `, ` FROM (VALUES `, `) AS d WHERE groups.id = d.column1`
 	some := db.NewBatch(5, update+counts+from, where)
-	all := db.NewBatch(7, update+counts+`, dead = dead + d.column6, retrying = retrying + d.column7`+from, where)
+	const jobs = `, dead = dead + d.column6, refused = refused + d.column7, retrying = retrying + d.column8`
+	all := db.NewBatch(8, update+counts+jobs+from, where)
 	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
 	err := db.AddSums(t, some, b.sums.groups, func(id int64, d *sum) []any {
-		if d.dead != 0 || d.retrying != 0 {
+		if d.moved() {
 			return nil
 		}
 		return values(id, d)
@@ -138,12 +142,16 @@ func (b *Book) flushGroups(t *db.Tx) error {
 		return err
 	}
 	return db.AddSums(t, all, b.sums.groups, func(id int64, d *sum) []any {
-		if d.dead == 0 && d.retrying == 0 {
+		if !d.moved() {
 			return nil
 		}
-		return append(values(id, d), d.dead, d.retrying)
+		return append(values(id, d), d.dead, d.refused, d.retrying)
 	})
 }
+
+// moved reports whether jobs of the group are dead, refused or waiting that were not
+// before, or no longer are.
+func (d *sum) moved() bool { return d.dead != 0 || d.refused != 0 || d.retrying != 0 }
 
 // flushHours counts failures by the hour.
 func (b *Book) flushHours(t *db.Tx) error {

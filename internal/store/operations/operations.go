@@ -180,12 +180,12 @@ func (b *Book) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 // Invariants are what holds after every commit.
 func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
-		{What: "totals of operations add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
-		{What: "counts of operations match their items", Query: miscounted},
-		{What: "operations have processed every item before their position", Query: `SELECT id FROM operations AS o WHERE EXISTS (
+		{What: "the totals of every operation add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
+		{What: "the counts of every operation match its jobs", Query: miscounted},
+		{What: "no operation has passed over a job", Query: `SELECT id FROM operations AS o WHERE EXISTS (
 			SELECT 1 FROM operation_items AS i WHERE i.operation_id = o.id AND (i.n <= o.position) = (i.state = 'pending')
 				AND i.state IN ('pending', 'done'))`},
-		{What: "rates of operations match their items", Query: `SELECT id FROM operations
+		{What: "the rates of every operation add up to its progress", Query: `SELECT id FROM operations
 			WHERE done <> (SELECT coalesce(sum(n), 0) FROM operation_pace WHERE operation_id = operations.id)`},
 	}
 }

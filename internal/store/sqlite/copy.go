@@ -23,28 +23,66 @@ type Progress func(done, all int64)
 // Backup writes a complete copy of the database to another file, also while a
 // program has it open: one state of it, without the search index, which is made
 // anew. The copy is checked and on the disk before it has its name. It returns
-// fs.ErrExist when there is a file of that name, unless replace is set.
+// fs.ErrExist when there is a file of that name, unless replace is set, and ErrNoFile
+// for anything else of that name.
 func (f File) Backup(ctx context.Context, to string, replace bool, heard Progress) error {
 	from, err := existing(f.Path)
 	if err != nil {
-		return err
+		return denied(f.Path, err)
 	}
 	if to, err = filepath.Abs(to); err != nil {
 		return err
 	}
-	if there, err := existing(to); err == nil {
-		if there == from {
-			return fmt.Errorf("%s is the database itself; name another file", to)
-		}
-		if !replace {
-			return fmt.Errorf("%s: %w", to, fs.ErrExist)
-		}
+	if err := free(to, from, replace); err != nil {
+		return err
 	}
 	copied, err := copyTo(ctx, from, filepath.Dir(to), heard)
 	if err != nil {
 		return err
 	}
-	return settle(copied, to)
+	if replace {
+		return settle(copied, to)
+	}
+	return settleNew(copied, to)
+}
+
+// ErrNoFile says that a name belongs to something that is no file, and is kept.
+var ErrNoFile = errors.New("not a regular file")
+
+// free returns an error unless the name is free, or that of a file that may be
+// replaced. What a link leads to is not looked at: it may be anything, and the link
+// would be gone.
+func free(to, database string, replace bool) error {
+	if there, err := existing(to); err == nil && there == database {
+		return fmt.Errorf("%s is the database itself; name another file", to)
+	}
+	what, err := os.Lstat(to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return unwritable(filepath.Dir(to), err)
+	case !what.Mode().IsRegular():
+		return fmt.Errorf("%s is %s, %w; name another file", to, kindOfFile(what.Mode()), ErrNoFile)
+	case !replace:
+		return fmt.Errorf("%s: %w", to, fs.ErrExist)
+	}
+	return nil
+}
+
+// kindOfFile is what is not a regular file, in words.
+func kindOfFile(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // Restore puts a copy of a database in the place of this one, or where there is
@@ -114,7 +152,7 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 		return "", fmt.Errorf("the directory %s does not exist; create it (mkdir -p %s)", dir, dir)
 	}
 	if err != nil {
-		return "", err
+		return "", unwritable(dir, err)
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
@@ -132,12 +170,24 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 	return f.Name(), errors.Join(err, f.Sync())
 }
 
+// unwritable is the error of a directory into which a copy cannot be written; it says
+// what to do when this user has no right to.
+func unwritable(dir string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("write to the directory %s: %w; name another one, or run this command as a user who can write there",
+			dir, fs.ErrPermission)
+	}
+	return err
+}
+
 // copyable refuses what is no database of this program, or of a newer one.
 func copyable(ctx context.Context, path string) error {
 	version, err := checkVersion(ctx, path, schemaVersion)
 	switch {
 	case primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0:
 		return fmt.Errorf("%s is %w", path, ErrForeign)
+	case errors.Is(denied(path, err), fs.ErrPermission):
+		return denied(path, err)
 	case halfWritten(err):
 		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	}
@@ -189,6 +239,22 @@ func sound(ctx context.Context, path string) error {
 func settle(copied, to string) error {
 	if err := os.Rename(copied, to); err != nil {
 		return errors.Join(err, os.Remove(copied))
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// settleNew is settle for a name that is free. What got the name meanwhile stays: then
+// it returns fs.ErrExist.
+func settleNew(copied, to string) error {
+	err := os.Link(copied, to)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // some disks have no hard links
+		var mine *os.File
+		if mine, err = os.OpenFile(to, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			return errors.Join(mine.Close(), settle(copied, to))
+		}
+	}
+	if err := errors.Join(err, os.Remove(copied)); err != nil {
+		return err
 	}
 	return syncDir(filepath.Dir(to))
 }

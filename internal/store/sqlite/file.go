@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	lib "modernc.org/sqlite/lib"
 )
 
@@ -145,6 +146,33 @@ func rollBack(ctx context.Context, path string) error {
 // halfWritten reports whether an error says that a write has to be undone first,
 // which a connection that only reads cannot do.
 func halfWritten(err error) bool { return code(err) == lib.SQLITE_READONLY_ROLLBACK }
+
+// denied is the error of a file that a command only reads, and says what to do when the
+// user of this process has no right to it. SQLite does not tell which file that is: it
+// reads the log and its index as well, and makes these when they are missing.
+func denied(path string, err error) error {
+	const remedy = "run this command as the user who runs the dashboard"
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w; %s", err, remedy)
+	}
+	if !isOneOf(err, lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY) {
+		return err
+	}
+	for _, suffix := range append([]string{""}, besides...) {
+		if errors.Is(access(path+suffix, unix.R_OK), fs.ErrPermission) {
+			return fmt.Errorf("read %s: %w; %s", path+suffix, fs.ErrPermission, remedy)
+		}
+	}
+	if dir := filepath.Dir(path); errors.Is(access(dir, unix.W_OK), fs.ErrPermission) {
+		return fmt.Errorf("write to the directory %s, where SQLite needs a file to read %s: %w; %s", dir, path, fs.ErrPermission, remedy)
+	}
+	return err
+}
+
+// access asks whether the user of this process has a right, and opens nothing.
+func access(name string, right uint32) error {
+	return unix.Faccessat(unix.AT_FDCWD, name, right, unix.AT_EACCESS)
+}
 
 // checkVersion returns the version of the schema, 0 for an empty file, and
 // refuses one that this program does not know, through a connection that cannot

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -54,14 +55,14 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 // database of this program, or one with another schema. It opens no file itself,
 // because that would drop the locks of a store in this process.
 func examinable(ctx context.Context, path string) error {
-	if err := errors.Join(checkNames(path), checkThere(path, false)); err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); err != nil {
-		return err
+	_, missing := os.Stat(path)
+	if err := cmp.Or(checkNames(path), checkThere(path, false), missing); err != nil {
+		return denied(path, err)
 	}
 	version, err := checkVersion(ctx, path, schemaVersion)
 	switch {
+	case errors.Is(denied(path, err), fs.ErrPermission):
+		return denied(path, err)
 	case halfWritten(err):
 		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	case primary(err) == lib.SQLITE_NOTADB:

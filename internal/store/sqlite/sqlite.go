@@ -99,6 +99,9 @@ func (e *engine) open(ctx context.Context) (err error) {
 	if version < schemaVersion {
 		err = migrate(ctx, e.writes)
 	}
+	if version == 0 && err == nil { // a mistyped name would look like lost jobs
+		e.health.Log().Info("Made a new database.", "path", e.path)
+	}
 	if err == nil {
 		err = e.locks.noteMade()
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 var grouping = []func(*kit){
-	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure, GroupIsIgnoredUntilADate,
-	GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
+	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsCountRefusedLettersApart, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure,
+	GroupIsIgnoredUntilADate, GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
 	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, TopGroupsOfThisDay, OldGroupsAreRemoved, GroupsSurviveARestart,
 }
 
@@ -77,6 +77,28 @@ func GroupsCountWhatTheyHold(k *kit) {
 	k.settle(k.claim("mail", 1)[0], job.Succeeded)
 	d = k.group(dead)
 	k.same("counts after it recovered", []int64{d.Failures, d.Dead, d.Retrying}, []int64{2, 1, 0})
+}
+
+// GroupsCountRefusedLettersApart: a job whose dead letter was refused is not dead, as
+// in all other counts, until its letter is accepted. Groups and counters agree.
+func GroupsCountRefusedLettersApart(k *kit) {
+	k.dead(simple())
+	j := k.refused()
+	counts := func() []int64 {
+		d := k.group(j)
+		tallies, err := k.Groups.Tallies(k.ctx)
+		k.check(err)
+		depths := k.Snapshot().Depths
+		k.same("its count and the tally", []int64{d.Dead, d.Refused}, []int64{tallies[0].Dead, tallies[0].Refused})
+		k.same("its count and the counters", []int64{d.Dead, d.Refused}, []int64{depths[job.StatusDeadLetter], depths[job.StatusDLQFailed]})
+		return []int64{d.Dead, d.Refused, d.Group.Jobs()}
+	}
+	k.same("refused", counts(), []int64{1, 1, 2})
+	k.restart()
+	k.same("after a restart", counts(), []int64{1, 1, 2})
+	_, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hook.example", ForwardedAt: k.now}, audit.Actor{Name: "eve"})
+	k.check(err)
+	k.same("accepted", counts(), []int64{2, 0, 2})
 }
 
 // GroupsOfLettersThatNeverRan: a job that comes as a dead letter is grouped by

@@ -39,12 +39,14 @@ func (h *random) proved(m *job.Job) {
 func (h *random) countGroups() {
 	for i := range h.groups {
 		g := &h.groups[i]
-		g.Dead, g.Retrying = 0, 0
+		g.Dead, g.Refused, g.Retrying = 0, 0, 0
 		for _, m := range h.jobs {
 			switch {
 			case m.Group != int64(i+1):
-			case m.Letter == job.LetterStored || m.Letter == job.LetterRefused:
+			case m.Letter == job.LetterStored:
 				g.Dead++
+			case m.Letter == job.LetterRefused:
+				g.Refused++
 			case m.Cancellable():
 				g.Retrying++
 			}
@@ -55,8 +57,8 @@ func (h *random) countGroups() {
 	h.kit.same("the number of groups", len(page.Groups), len(h.groups))
 	for _, g := range page.Groups {
 		want := h.groups[g.Number-1]
-		h.kit.same("the group "+g.Class, []any{g.Class, g.Failures, g.Dead, g.Retrying, g.Replayed, g.Recovered, g.Relapsed, g.FirstSeen, g.LastSeen},
-			[]any{want.Class, want.Failures, want.Dead, want.Retrying, want.Replayed, want.Recovered, want.Relapsed, want.FirstSeen, want.LastSeen})
+		h.kit.same("the group "+g.Class, []any{g.Class, g.Failures, g.Dead, g.Refused, g.Retrying, g.Replayed, g.Recovered, g.Relapsed, g.FirstSeen, g.LastSeen},
+			[]any{want.Class, want.Failures, want.Dead, want.Refused, want.Retrying, want.Replayed, want.Recovered, want.Relapsed, want.FirstSeen, want.LastSeen})
 		sum := int64(0)
 		for _, q := range g.Queues {
 			sum += q.Count

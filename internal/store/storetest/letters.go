@@ -250,7 +250,9 @@ func PruneByCount(k *kit) {
 		settle = append(settle, j.Settle(k.ending(job.Failed), nil))
 	}
 	k.exchange(settle, "", 0)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Second), retention.Limits{Count: 2})
+	limits := retention.Limits{Count: 2}
+	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(n-2))
+	done, err := k.Prune(k.ctx, k.now.Add(time.Second), limits)
 	k.check(err)
 	k.same("removed", done, removed(retention.Excess, n-2))
 	left := k.letters(filter.Filter{}, 10)
@@ -279,7 +281,9 @@ func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.add(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1})
+	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1}
+	k.foresee(limits, retention.Excess)
+	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), limits)
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 0))
 	k.same("jobs", len(k.all(filter.Filter{}, 10)), 3)

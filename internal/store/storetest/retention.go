@@ -18,6 +18,7 @@ var retaining = []func(*kit){
 	RetentionSparesWhatHasNotEnded, RetentionSparesWhatARunningOperationNeeds, RetentionSparesWhatWasReplayed,
 	RetentionRemembersWhatItRemoved, RetentionForgetsAfterAsLong, RetentionIsAuditedOnceForEachSweep,
 	RetentionCountsByKindAndQueue, RetentionRemovesManyInSteps, RetentionLeavesNothingToFind, ForecastTellsWhatGoesSoon,
+	ForecastAnnouncesWhatIsTooMany, ForecastCountsNoLetterTwice, PruneByCountRemovesOnlyWhatWasAnnounced, PruneByCountSparesWhatWasNotAnnounced,
 }
 
 const day = 24 * time.Hour
@@ -172,6 +173,7 @@ func RetentionSparesWhatARunningOperationNeeds(k *kit) {
 	k.pass(2 * time.Hour)
 	limits := hourly()
 	limits.Count = 1
+	k.foresee(limits, retention.Excess)
 	k.same("removed beside the operation", k.sweep(limits), removed("", 0))
 	_, err := k.Operations.Abort(k.ctx, k.now, o.ID, sam)
 	k.check(err)
@@ -353,4 +355,67 @@ func ForecastTellsWhatGoesSoon(k *kit) {
 	k.check(err)
 	outlook(retention.Completed, 4, oldest, 4)
 	outlook(retention.DeadLetters, 1, letter, 1)
+}
+
+// foresee counts what will be removed, and returns the outlook of a kind.
+func (k *kit) foresee(l retention.Limits, kind retention.Kind) retention.Outlook {
+	k.Helper()
+	f, err := k.Forecast(k.ctx, k.now, l)
+	k.check(err)
+	return f.Of(kind)
+}
+
+// ForecastAnnouncesWhatIsTooMany: the dead letters that the next sweep removes for
+// their number, without those that it spares.
+func ForecastAnnouncesWhatIsTooMany(k *kit) {
+	oldest := k.now
+	k.deads(5)
+	k.same("without a number", k.foresee(retention.Limits{}, retention.Excess), retention.Outlook{Kind: retention.Excess})
+	k.same("at the number", k.foresee(retention.Limits{Count: 5}, retention.Excess), retention.Outlook{Kind: retention.Excess})
+	want := retention.Outlook{Kind: retention.Excess, Kept: 3, Oldest: oldest, Soon: 3}
+	k.same("beyond it", k.foresee(retention.Limits{Count: 2}, retention.Excess), want)
+	k.same("the newest forecast", k.Retention().Of(retention.Excess), want)
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{})
+	k.same("held by an operation", k.foresee(retention.Limits{Count: 2}, retention.Excess), retention.Outlook{Kind: retention.Excess, Kept: 3})
+}
+
+// ForecastCountsNoLetterTwice: what goes for its number does not go for its age.
+func ForecastCountsNoLetterTwice(k *kit) {
+	k.deads(5)
+	k.pass(day)
+	k.deads(2)
+	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: day + time.Hour}, Count: 3}
+	excess, aged := k.foresee(limits, retention.Excess), k.Retention().Of(retention.DeadLetters)
+	k.same("for the number, for the age", []int64{excess.Soon, aged.Soon}, []int64{4, 1})
+}
+
+// PruneByCountRemovesOnlyWhatWasAnnounced: letters that came after the forecast stay
+// until the sweep that follows the next one, and so does everything after a start.
+func PruneByCountRemovesOnlyWhatWasAnnounced(k *kit) {
+	limits := retention.Limits{Count: 2}
+	k.deads(4)
+	k.same("removed before a forecast", k.sweep(limits), removed("", 0))
+	k.foresee(limits, retention.Excess)
+	k.pass(time.Second)
+	k.deads(6)
+	k.same("removed after a forecast", k.sweep(limits), removed(retention.Excess, 2))
+	k.same("removed without a new forecast", k.sweep(limits), removed("", 0))
+	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(6))
+	k.restart()
+	k.same("removed after a restart", k.sweep(limits), removed("", 0))
+	k.foresee(limits, retention.Excess)
+	k.same("removed at last", k.sweep(limits), removed(retention.Excess, 6))
+}
+
+// PruneByCountSparesWhatWasNotAnnounced: when those that were announced are gone,
+// others that are too many meanwhile do not go in their place.
+func PruneByCountSparesWhatWasNotAnnounced(k *kit) {
+	limits := retention.Limits{Count: 2}
+	letters := k.deads(3)
+	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(1))
+	k.discard(letters[0].ID)
+	k.pass(time.Second)
+	k.deads(2)
+	k.same("removed", k.sweep(limits), removed("", 0))
 }

@@ -4,9 +4,9 @@
 
 import { all, announce, find, flip, pattern, setText } from "./page.js";
 import { closeMenus } from "./menus.js";
-import { refreshSoon } from "./refresh.js";
+import { refreshNow } from "./refresh.js";
 import { answer, forget, patch } from "./rows.js";
-import { about, now } from "./times.js";
+import { clock } from "./times.js";
 
 const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded", restore: "restored", reschedule: "rescheduled" };
 
@@ -45,24 +45,33 @@ function busy(form, button, is) {
   button.setAttribute("aria-disabled", String(is));
 }
 
+// What is said of an act stays, so it is what was done and not the state to which that
+// led, which is next to come.
 function succeed(form, body) {
-  refreshSoon();
-  if (form.dataset.act === "flip") return flipped(form, body);
+  refreshNow();
+  const [text] = (body.text ?? "Done").split(" · ");
+  if (form.dataset.act === "flip") return flipped(form, text);
   if (form.dataset.act === "reset") return location.reload();
-  const text = body.text ?? "Done";
-  if (body.job) {
-    const job = body.job;
-    if (form.dataset.act === "restore") forget(job.id); // it is what it was, with its old time
-    if (form.dataset.act === "forward") spent(form);
-    else if (form.dataset.act === "reschedule") closeMenus(); // what can be done is the same
-    else if (form.dataset.act !== "replay" || !form.closest("[data-job]")) answer(place(form), "answer", text.split(" · ")[0], job.status ?? job.state);
-    patch({ ...job, status: job.status ?? job.state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
-  }
+  if (body.job) acted(form, body.job, text);
   const groups = body.groups ?? (body.group && [body.group]);
   if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
   note(form, text, false);
   if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
 }
+
+// A row says what was done in the place of its buttons, and follows what comes of it. A
+// toast says what was done. The page of a job is drawn again.
+function acted(form, job, text) {
+  const { act } = form.dataset, state = job.status ?? job.state;
+  closeMenus();
+  if (act === "restore") forget(job.id); // it is what it was, with its old time
+  if (act === "forward" && answers(form)) spent(form);
+  else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && state);
+  patch({ ...job, status: state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
+}
+
+/** Reports whether an act is answered where its button was. */
+const answers = (form) => !form.closest("[data-job]:not(tr)");
 
 // The way back stands at the foot of the screen, where it moves nothing, until
 // the next one takes its place.
@@ -84,24 +93,29 @@ function spent(form) {
   if (focused) find("form:not([hidden]) button", place(form))?.focus({ preventScroll: true });
 }
 
+/** What to say of a request that was refused. That a login has ended is said above as well, with a way to log in. */
+export function refusal(code, body) {
+  if (code === 401) refreshNow();
+  return code === 401 ? "Nothing was changed: your login has ended." : body.error?.message ?? `The server answered ${code}.`;
+}
+
 // 409 means that somebody was first: who, and when. Anything else keeps the
 // button, and so does a dead letter that was refused again.
 function refuse(form, code, body) {
-  if (code === 401) {
-    refreshSoon(); // says it above, with a way to log in
-    return note(form, "Nothing was changed: your login has ended.", true);
-  }
-  const message = body.error?.message ?? `The server answered ${code}.`;
+  const message = refusal(code, body);
   if (code !== 409 || body.error?.code === "dead_letter_refused") return note(form, message, true);
-  const who = body.replayed_by;
-  const when = body.replayed_at ? `${about(now() - Date.parse(body.replayed_at))} ago` : "";
-  answer(place(form), "answer-refused", who ? `By ${who}` : `Not ${names[form.dataset.act] ?? "done"}`);
-  note(form, who ? `Not ${names[form.dataset.act]}: ${who} did, ${when}. Nothing was run twice.` : message, true);
+  refreshNow(); // the page did not know
+  const who = body.replayed_by, when = body.replayed_at ? ` at ${clock(Date.parse(body.replayed_at))}` : "";
+  if (answers(form)) answer(place(form), "answer-refused", who ? `By ${who}` : `Not ${names[form.dataset.act] ?? "done"}`);
+  note(form, who ? `Not ${names[form.dataset.act]}: ${who} did${when}. Nothing was run twice.` : message, true);
 }
 
-function flipped(form, body) {
+function flipped(form, text) {
   const around = form.closest("[data-flips]");
+  note(form, text, false);
+  if (!around.matches("tr, li")) return; // the page is about it, and drawn again
   const state = around.dataset.flips === "on" ? "off" : "on";
+  around.dataset.ahead = "";
   flip(around, state);
   const target = new URL(form.dataset[state], location.href);
   form.setAttribute("action", target.pathname);
@@ -109,7 +123,6 @@ function flipped(form, body) {
     const input = find(`input[name="${CSS.escape(name)}"]`, form);
     if (input) input.value = value;
   }
-  note(form, body.text ?? "Done", false);
 }
 
 const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement;

@@ -1,6 +1,7 @@
 // The pages work without scripts; these modules keep them current and quick.
 
 import * as actions from "./actions.js";
+import * as charts from "./charts.js";
 import * as copy from "./copy.js";
 import * as groups from "./groups.js";
 import * as keyboard from "./keyboard.js";
@@ -15,6 +16,7 @@ import * as times from "./times.js";
 if (document.body.dataset.live) {
   times.start();
   actions.start();
+  charts.start();
   copy.start();
   keyboard.start();
   menus.start();

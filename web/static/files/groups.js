@@ -2,13 +2,13 @@
 // its row, greyed, and says so. A toast takes the last decision back.
 
 import { announce, all, find, pattern, setText } from "./page.js";
-import { refreshSoon } from "./refresh.js";
+import { refreshNow } from "./refresh.js";
 import { answer } from "./rows.js";
 
 const table = find("[data-group-state]");
 
 function decided({ detail: { groups, text } }) {
-  refreshSoon(); // the numbers of the states
+  refreshNow(); // the numbers of the states
   find("[data-toast]")?.remove();
   const away = groups.filter((group) => show(group));
   if (away.length) offerUndo(away, text);
@@ -20,6 +20,7 @@ function show({ fingerprint, state }) {
   const away = state !== table.dataset.groupState;
   if (!row) return away;
   const cell = find('[data-cell="acts"]', row);
+  row.dataset.ahead = "";
   row.classList.toggle("gone", away);
   if (away) {
     answer(cell, "answer", state.charAt(0).toUpperCase() + state.slice(1));

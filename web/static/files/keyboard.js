@@ -8,15 +8,16 @@ import { toggle } from "./selection.js";
 
 const pages = {
   o: "overview", f: "failures", d: "dead-letters", m: "operations", t: "trash",
-  j: "jobs", q: "queues", w: "workers", p: "policies", a: "audit",
+  j: "jobs", q: "queues", w: "workers", p: "policies", r: "retention", a: "audit",
 };
 const goWindow = 1500; // milliseconds between g and its second key, as they were pressed: a busy page sees them late
 
 let goUntil = 0;
 let before = null; // what had the focus before the search field
 
-const rows = () => all("tr:is([data-job], [data-group])").filter((row) => row.checkVisibility());
-const current = () => document.activeElement?.closest?.("tr:is([data-job], [data-group])") ?? null;
+const row = "tr:is([data-job], [data-group], [data-operation])";
+const rows = () => all(row).filter((row) => row.checkVisibility());
+const current = () => document.activeElement?.closest?.(row) ?? null;
 
 function step(by) {
   const list = rows();
@@ -35,6 +36,7 @@ function act(name) {
 
 function edit() {
   if (current()?.dataset.group) return act("resolve"); // what is done with a group most
+  if (current()?.dataset.operation) return;
   const link = current() ? find("[data-edit]", current()) ?? find("th a", current()) : find("main a[data-edit]");
   if (!link) return;
   location.assign("edit" in link.dataset ? link.href : `${link.href}/replay`);

@@ -4,7 +4,7 @@
 // that is always there.
 
 import { all, announce, find, number, pattern, setText } from "./page.js";
-import { refreshSoon } from "./refresh.js";
+import { holdRefresh, refreshSoon } from "./refresh.js";
 import { ids, patch } from "./rows.js";
 import { selecting } from "./selection.js";
 import { clock, now } from "./times.js";
@@ -22,6 +22,7 @@ let seq = 0; // of the newest counters shown
 let offlineSince = 0;
 let retryTimer = 0, pollTimer = 0;
 let frozen = false;
+let ended = false; // the login: nothing more is told
 let missed = new Map(); // what came while frozen, newest per job
 let news = { count: 0, more: false }, told = news; // what is newer than the page; what the bar says of it
 
@@ -29,7 +30,7 @@ let news = { count: 0, more: false }, told = news; // what is newer than the pag
 
 function connect() {
   clearTimeout(retryTimer);
-  if (socket || document.hidden) return;
+  if (socket || ended || document.hidden) return;
   const url = new URL(source, location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const mine = new WebSocket(url);
@@ -79,6 +80,19 @@ function disconnect() {
   old?.close();
 }
 
+// The page asks for itself now and then; once it is somebody's again, it is live.
+function signedOut() {
+  ended = true;
+  disconnect();
+  status("ended");
+}
+
+function signedIn() {
+  if (!ended) return;
+  ended = false;
+  connect();
+}
+
 // --------------------------------------------------------------- polling
 
 function startPolling() {
@@ -114,7 +128,7 @@ function visibility() {
     return;
   }
   refreshSoon();
-  if (failures >= failuresToPoll) startPolling();
+  if (failures >= failuresToPoll && !ended) startPolling();
   connect();
 }
 
@@ -137,17 +151,18 @@ function showCounters(counters) {
   if (!counters || frozen || counters.seq < seq) return;
   if (seq > 0 ? counters.seq > seq : strays(counters)) refreshSoon();
   seq = counters.seq;
-  for (const counter of all("[data-counter]")) {
+  for (const counter of all("[data-counter]").filter(standsAlone)) {
     const value = counters[counter.dataset.counter];
     if (typeof value !== "number") continue;
     setText(find("[data-value]", counter), number(value));
     if ("alarm" in counter.dataset) counter.classList.toggle("is-alarm", value > 0);
   }
-  for (const element of all("[data-state-count]")) {
-    const value = counters.states?.[element.dataset.stateCount];
-    if (typeof value === "number") setText(element, number(value));
-  }
 }
+
+// What a page says once may run ahead of its next drawing. How many jobs are in a state is
+// said in many ways, in lists, facets and meters: all of them change together, when the
+// page is drawn again.
+const standsAlone = ({ dataset }) => all(`[data-counter="${dataset.counter}"]`).length === 1;
 
 // The first totals of a connection are news when they are not those of the page.
 const strays = (counters) => all("[data-counter], [data-state-count]").some(({ dataset, textContent }) => {
@@ -158,9 +173,12 @@ const strays = (counters) => all("[data-counter], [data-state-count]").some(({ d
 function showJobs(jobs) {
   for (const job of jobs) {
     if (frozen) missed.set(job.id, job);
-    else if (patch(job)) refreshSoon();
+    else follow(patch(job));
   }
 }
+
+// What the page is about is drawn at once, what it lists with the rest.
+const follow = (news) => news && refreshSoon(news === "page");
 
 function showNewer(latest) {
   news = latest;
@@ -186,10 +204,10 @@ const catchUp = () => told !== news && showNewer(news);
 
 function status(name) {
   const dot = find("[data-live-status]");
-  if (!dot) return;
+  if (!dot || ended && name !== "ended") return;
   if (name === "live" || name === "polling") offlineSince = 0;
   else if (name === "offline" && !offlineSince) offlineSince = now();
-  const shown = frozen ? "frozen" : name;
+  const shown = frozen && !ended ? "frozen" : name;
   dot.dataset.state = name;
   const drawn = pattern(`live-${shown}`);
   const first = dot.classList.contains("unknown");
@@ -202,15 +220,16 @@ function status(name) {
   if (name !== "connecting" && !first) announce(words);
 }
 
-/** Stops and resumes every change of the page. */
+/** Stops and resumes every change of the page, but for those that its reader makes. */
 export function toggleFreeze() {
   frozen = !frozen;
+  holdRefresh(frozen);
   if (!frozen) {
     for (const job of missed.values()) patch(job);
     missed = new Map();
     showNewer(news);
     poll([]);
-    refreshSoon();
+    refreshSoon(true);
   }
   status(find("[data-live-status]")?.dataset.state ?? "connecting");
 }
@@ -218,6 +237,8 @@ export function toggleFreeze() {
 /** Starts when the page shows the product. */
 export function start() {
   document.addEventListener("visibilitychange", visibility);
+  document.addEventListener("signed-out", signedOut);
+  document.addEventListener("refreshed", signedIn);
   for (const release of ["held", "selectionchange"]) document.addEventListener(release, catchUp);
   for (const release of ["close", "toggle"]) document.addEventListener(release, catchUp, true);
   addEventListener("pagehide", disconnect);

@@ -6,13 +6,14 @@
 // - rows of lists: those that are shown are drawn anew, but none is added, removed
 //   or moved while somebody reads (a list that was empty is drawn whole);
 // - what is marked data-keep, and what a script has put there: answers and notes;
+// - what a script has shown since the server was asked (data-ahead): the answer is older;
 // - what somebody has opened, and typed.
 
 import { all, find } from "./page.js";
 
 const scripted = ".answer, [data-skipped], [data-toast]";
-const kept = '[data-keep], [data-said], [data-busy="true"], form.bulk:not(.idle)';
-const own = new Set(["open", "data-changed"]); // attributes that belong to the reader and the scripts
+const kept = '[data-keep], [data-said], [data-ahead], [data-busy="true"], form.bulk:not(.idle)';
+const own = new Set(["open", "data-changed"]); // attributes that the reader and the scripts add
 
 /** Makes `old` equal to `fresh`, an element of another document. */
 export function redraw(old, fresh) {
@@ -24,7 +25,7 @@ export function redraw(old, fresh) {
 
 function attributes(old, fresh) {
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !own.has(name)) old.removeAttribute(name);
-  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value && !own.has(name)) old.setAttribute(name, value);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value && name !== "open") old.setAttribute(name, value);
 }
 
 /** What a row is about: a job, or whatever its first link leads to. */

@@ -8,40 +8,79 @@ import { showTimes } from "./times.js";
 
 const second = 1000;
 const together = 100; // milliseconds in which one act is usually told of in full
+const brisk = 300; // milliseconds between two drawings of what the page is about
 const share = 4; // a page waits so many times as long as the last answer took
 const patience = 30 * second; // what depends on the time alone is no older
 
-let timer = 0, alarm = 0;
+let timer = 0, due = 0, alarm = 0; // due: when the timer ends
 let earliest = 0; // when the server may be asked again
-let again = false; // something happened while it was asked
-let asking = false;
+let soonest = 0; // the same, when what the page is about has changed
+let again = null; // something happened while it was asked: whether that is urgent
+let asking = 0; // which question is under way
+let questions = 0;
+let held = false;
 
-/** Draws the page again, soon. */
-export function refreshSoon() {
-  if (asking) again = true;
-  else timer ||= setTimeout(ask, Math.max(together, earliest - performance.now()));
+/** Draws the page again, soon; at once when what it is about has changed. A held page waits. */
+export function refreshSoon(urgent = false) {
+  if (!held) want(urgent);
+}
+
+/** Draws the page again at once, held or not: its reader has changed something. */
+export function refreshNow() {
+  want(true);
+}
+
+/** Keeps what is shown, also from an answer that is under way, until it is let go. */
+export function holdRefresh(is) {
+  held = is;
+  if (!held) return;
+  clearTimeout(timer);
+  timer = asking = 0;
+  again = null;
+}
+
+function want(urgent) {
+  if (asking) {
+    again ||= urgent;
+    return;
+  }
+  const at = Math.max(performance.now() + together, urgent ? soonest : earliest);
+  if (timer && due <= at) return;
+  clearTimeout(timer);
+  due = at;
+  timer = setTimeout(ask, at - performance.now());
 }
 
 async function ask() {
   timer = 0;
   if (document.hidden) return; // live.js asks when the page is seen again
-  asking = true;
+  const mine = asking = ++questions;
+  for (const shown of all("[data-ahead]")) delete shown.dataset.ahead; // the answer knows of it
   const began = performance.now();
   const { status, page } = await load(address());
-  asking = false;
-  const took = performance.now() - began;
+  if (mine !== asking) return;
+  asking = 0;
   if (page) show(page, status);
-  earliest = performance.now() + Math.min(patience, Math.max(Number(document.body.dataset.pause), share * took));
-  clearTimeout(alarm);
-  alarm = setTimeout(refreshSoon, Number(find("main [data-again]")?.dataset.again ?? 0) * second || patience);
-  if (again) {
-    again = false;
-    refreshSoon();
-  }
+  rest(performance.now() - began);
+  if (again !== null) want(again);
+  again = null;
 }
 
-// The answer to a form has no address: what surrounds it is that of any other page.
-const address = () => find("#main").dataset.still === "answer" ? find("a.brand").href : location.href;
+// What the page is about can change many times a second: even then the server draws
+// it at most about three times a second, and half of the time at most.
+function rest(took) {
+  const now = performance.now();
+  soonest = now + Math.max(brisk, took);
+  earliest = now + Math.min(patience, Math.max(Number(document.body.dataset.pause), share * took));
+  clearTimeout(alarm);
+  alarm = setTimeout(() => refreshSoon(), Number(find("main [data-again]")?.dataset.again ?? 0) * second || patience);
+}
+
+const isAnswer = () => find("#main").dataset.still === "answer";
+
+// The answer to a form has no address: what surrounds it is that of the first page of
+// its part of the navigation.
+const address = () => isAnswer() ? (find("nav.side [aria-current]") ?? find("a.brand")).href : location.href;
 
 function show(page, status) {
   const main = find("#main", page);
@@ -49,15 +88,33 @@ function show(page, status) {
   if (!page.body.dataset.live) return signedOut();
   showTimes(page);
   document.body.dataset.pause = page.body.dataset.pause;
-  document.title = page.title;
+  if (!isAnswer()) document.title = page.title;
+  const focused = pathOf(document.activeElement);
   const frame = all("nav.side, #notices");
   const regions = "still" in find("#main").dataset ? frame : [find("nav.side"), find("#main")];
   for (const region of regions) if (region) redraw(region, find(region.id ? `#${region.id}` : "nav.side", page));
+  refocus(focused);
   document.dispatchEvent(new Event("refreshed"));
+}
+
+/** An element and all that it is in. */
+function pathOf(element) {
+  const path = [];
+  for (let at = element; at; at = at.parentElement) path.push(at);
+  return path;
+}
+
+// Focus on what is no longer there goes to the nearest thing around it that can have it.
+function refocus(path) {
+  const [focused] = path;
+  if (focused?.isConnected && focused.checkVisibility()) return;
+  const near = path.find((at) => at.isConnected && at.matches("tr, [tabindex]"));
+  (near?.localName === "tr" ? find("a", near) : near)?.focus({ preventScroll: true });
 }
 
 // Whoever is no longer logged in keeps what is on the screen, ticks included.
 function signedOut() {
+  document.dispatchEvent(new Event("signed-out"));
   if (find("[data-signed-out]")) return;
   const banner = pattern("signed-out");
   const back = find("a", banner);

@@ -1,5 +1,7 @@
 // Patching: a change of a job is shown in the cells of its row, in place. A
-// row is never added, removed or moved, and no cell changes its width.
+// row is never added, removed or moved, and no cell changes its width. What a page
+// is about is not patched: all that is said of it changes together, when the page is
+// drawn again (refresh.js).
 
 import { all, find, number, pattern, setText } from "./page.js";
 import { setTime } from "./times.js";
@@ -19,18 +21,24 @@ export const ids = () => [...new Set(rows().map((row) => row.dataset.job))].slic
 
 /**
  * Shows where a job stands: {id, state, status, run, attempts, max_attempts, run_at, changed_at}.
- * Returns whether that was news.
+ * Returns whether that was news: to a "row", to the "page" that is about the job, or not at all.
  */
 export function patch(job) {
-  let news = false;
+  let news = "";
   for (const row of rows(job.id)) {
     if (isOlder(job, row)) continue;
-    if (row.dataset.changed && row.dataset.changed !== job.changed_at) news = true;
-    if (job.changed_at) row.dataset.changed = job.changed_at;
-    patchRow(row, job);
+    const { changed } = row.dataset, about = isSubject(row);
+    let is = Boolean(changed) && changed !== job.changed_at;
+    if (!about) is = patchRow(row, job) || is;
+    if (!is) continue;
+    if (!about) row.dataset.ahead = ""; // of a drawing that is under way
+    news = about ? "page" : news || "row";
   }
   return news;
 }
+
+// The page of a job is about it. The answer to a form is, too, but nothing draws it again.
+const isSubject = (row) => row.localName !== "tr" && !row.closest("[data-still]");
 
 // A poll, a message and the answer of an action can cross: the newer truth
 // stays. An answer says no time; it only counts where nothing newer is shown.
@@ -45,25 +53,38 @@ export function forget(id) {
   for (const row of rows(id)) delete row.dataset.changed;
 }
 
+/** Patches a row; returns whether its job has moved. */
 function patchRow(row, job) {
   const cell = (name) => all(`[data-cell="${name}"]`, row);
-  const replayed = job.run > Number(row.dataset.run);
+  const replayed = job.run > Number(row.dataset.run), was = row.classList.contains("gone");
+  const focused = row.contains(document.activeElement);
   row.dataset.run = String(job.run);
-  for (const c of cell("state")) setBadge(c, job.status);
+  if (job.changed_at) row.dataset.changed = job.changed_at;
+  const moved = cell("state").filter((c) => setBadge(c, job.status)).length > 0 || replayed;
   for (const c of cell("attempts")) setAttempts(c, job);
   for (const c of cell("run")) setText(find("[data-value]", c) ?? c, String(job.run));
-  for (const c of cell("why")) setWhy(c, job, replayed);
+  if (moved) for (const c of cell("why")) setWhy(c, job, replayed);
   for (const c of cell("time")) setWhen(c, job);
   const gone = leave(row, job);
-  for (const c of cell("acts")) setActs(c, job, replayed, gone && !cell("state").length, row.localName === "tr");
+  for (const c of cell("acts")) setActs(c, job, replayed, gone && !cell("state").length);
+  if (focused) refocus(row);
+  return moved || gone !== was;
 }
 
+// Focus on what a patch has taken away goes to the name of the job.
+function refocus(row) {
+  const on = document.activeElement;
+  if (!row.contains(on) || !on.checkVisibility()) find("a", row)?.focus({ preventScroll: true });
+}
+
+/** Shows a state; returns whether it is another one. */
 function setBadge(cell, status) {
   const old = find(".badge", cell);
   const badge = pattern(`badge-${status}`);
-  if (!badge || (old && old.className === badge.className)) return;
+  if (!badge || (old && old.className === badge.className)) return false;
   if (old) old.replaceWith(badge);
   else cell.append(badge);
+  return true;
 }
 
 function setAttempts(cell, { attempts: used, max_attempts: limit, status }) {
@@ -94,9 +115,10 @@ function pips(used, limit) {
 }
 
 // The reason is not part of a message: once a job has moved on, the old one no
-// longer holds, and the page of the job has the new one.
+// longer holds. How long a job waits is for the server to say, which draws the row next.
 function setWhy(cell, job, replayed) {
   const reason = find(".reason", cell);
+  if (waits(job)) return;
   if (reason && ended.includes(job.status) && !replayed) return;
   const text = document.createElement("span");
   text.className = "dim";
@@ -104,28 +126,28 @@ function setWhy(cell, job, replayed) {
   if (cell.textContent.trim() !== text.textContent) cell.replaceChildren(text);
 }
 
+const waits = ({ status }) => status === "retryable" || status === "scheduled";
+
 function setWhen(cell, job) {
   const time = find("time", cell);
   if (!time) return;
-  const waits = (job.status === "retryable" || job.status === "scheduled") && job.run_at;
-  if (waits) setTime(time, job.run_at, "countdown");
+  if (waits(job) && job.run_at) setTime(time, job.run_at, "countdown");
   else if (job.changed_at) setTime(time, job.changed_at, "clock");
 }
 
 // An answer stays until the job fails anew; that of a replay goes on to say how the
 // run fares. A row that left the filter says where its job went, unless its state is
 // in a cell of its own.
-function setActs(cell, job, replayed, unsaid, inRow) {
+function setActs(cell, job, replayed, unsaid) {
   for (const input of all('input[name="run"]', cell)) input.value = String(job.run);
   const said = find(".answer", cell), offered = applies.replay.includes(job.status);
   if (replayed || said?.dataset.run) follow(cell, job);
   else if (said && (said.dataset.at === job.status || !offered)) setText(find("[data-answer-state]", said), ` · ${wordsOf(job.status)}`);
   else if (!said && unsaid) answer(cell, "answer", upper(wordsOf(job.status)), job.status);
   else said?.remove();
-  if (inRow && (offered || !find(".answer", cell))) offer(cell, job);
+  if (offered || !find(".answer", cell)) offer(cell, job);
 }
 
-// The buttons of a row; the server draws those of a job's page.
 function offer(cell, job) {
   for (const form of all("form[data-act]", cell)) {
     const where = applies[form.dataset.act];

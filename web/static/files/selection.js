@@ -4,7 +4,8 @@
 // run. The bar above the list says how many there are and sends them.
 
 import { all, announce, find, number, pattern, setText } from "./page.js";
-import { note } from "./actions.js";
+import { note, refusal } from "./actions.js";
+import { refreshSoon } from "./refresh.js";
 
 const bar = find("form[data-bulk]");
 const kinds = bar ? all(".actions button", bar).filter((button) => !button.disabled) : [];
@@ -58,6 +59,7 @@ function clear() {
 
 function changed() {
   if (selecting()) count();
+  else refreshSoon(true); // while it was in use, the bar was not drawn again
   remember();
   show();
   announce(find("[data-bulk-words] > :not([hidden])", bar).textContent.trim());
@@ -185,7 +187,7 @@ async function send(event) {
       : "No answer from the server. Check Operations before you try again.", true);
   }
   busy(false);
-  if (!response.ok) return note(bar, body.error?.message ?? `The server answered ${response.status}.`, true);
+  if (!response.ok) return note(bar, refusal(response.status, body), true);
   clear();
   if (body.groups) return document.dispatchEvent(new CustomEvent("decided", { detail: body }));
   location.assign(`${bar.getAttribute("action")}/${body.operation.id}`);

@@ -71,20 +71,30 @@ func styleOfGroup(s failures.State) templates.Style {
 	return templates.Style{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
-// groupSummary says in words what the page shows, and how many dead jobs it leaves
-// out: together they are all dead letters, stored and refused, of jobs that failed.
+// groupSummary says in words what the page shows, and how many dead and refused jobs
+// it leaves out: together they are all dead letters of jobs that failed.
 func groupSummary(v List) string {
-	words, elsewhere := "", int64(0)
+	words, others := "", failures.Tally{}
 	for _, t := range v.Tallies {
 		if t.State != v.Filter.State {
-			elsewhere += t.Dead
+			others.Dead, others.Refused = others.Dead+t.Dead, others.Refused+t.Refused
 			continue
 		}
-		words = fmt.Sprintf("%s: %s dead, %s retrying",
-			format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), format.Number(t.Dead), format.Number(t.Retrying))
+		words = fmt.Sprintf("%s: %s, %s retrying",
+			format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), deadWords(t), format.Number(t.Retrying))
 	}
-	if words != "" && elsewhere > 0 {
-		words += "; other groups: " + format.Number(elsewhere) + " dead"
+	if words != "" && others.Dead+others.Refused > 0 {
+		words += "; other groups: " + deadWords(others)
+	}
+	return words
+}
+
+// deadWords says how many jobs of some groups are dead, and of how many the dead
+// letter was refused.
+func deadWords(t failures.Tally) string {
+	words := format.Number(t.Dead) + " dead"
+	if t.Refused > 0 {
+		words += ", " + format.Number(t.Refused) + " refused"
 	}
 	return words
 }
@@ -180,28 +190,31 @@ func undoAction(s failures.State) string {
 
 // groupReplay says what a button does with a group, and why it may not.
 func groupReplay(f templates.Frame, g failures.Group, kind string) (denied string) {
-	if denied = f.Denied(access.Operate, kind); denied == "" && g.Dead == 0 {
-		denied = "No job of this group is dead."
+	switch denied = f.Denied(access.Operate, kind); {
+	case denied != "" || g.Dead > 0:
+		return denied
+	case g.Refused > 0:
+		return "The dead letters of this group were refused. Act on them in the list of its refused jobs."
 	}
-	return denied
+	return "No job of this group is dead."
 }
 
 // patienceText says how long a group is ignored, as the end of a sentence.
 func patienceText(p failures.Patience, now time.Time) string {
 	var ends []string
 	if !p.Until.IsZero() {
-		ends = append(ends, "until "+format.Clock(p.Until, now))
+		ends = append(ends, format.Clock(p.Until, now))
 	}
 	if p.Count > 0 {
-		ends = append(ends, fmt.Sprintf("until it has failed %s times", format.Number(p.Count)))
+		ends = append(ends, format.Counted(p.Count, "failure", "failures")+" in all")
 	}
 	if p.Rate > 0 {
-		ends = append(ends, fmt.Sprintf("until it fails %s times within an hour", format.Number(p.Rate)))
+		ends = append(ends, format.Counted(p.Rate, "failure", "failures")+" within an hour")
 	}
 	if len(ends) == 0 {
 		return " until reopened"
 	}
-	return ", " + strings.Join(ends, " or ")
+	return " until " + strings.Join(ends, " or ")
 }
 
 // sorted is the same list in another order.

@@ -142,7 +142,10 @@ func Clock(t, now time.Time) string {
 // Stamp is the whole time, for titles.
 func Stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 UTC") }
 
-// Machine is the time as <time datetime> has it.
+// Moment is a time as <time datetime> has it, as exact as any page shows one.
+func Moment(t time.Time) string { return Machine(t.Truncate(100 * time.Millisecond)) }
+
+// Machine is a time as exact as it is stored.
 func Machine(t time.Time) string {
 	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
 }

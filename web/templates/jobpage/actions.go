@@ -40,7 +40,7 @@ func actionsOf(v View) (all []templates.Act) {
 	waits := v.Job.State == job.Scheduled || v.Job.State == job.Retryable
 	if v.Job.Replayable() {
 		class := "primary"
-		if waits {
+		if waits || !replayHelps(v.Job) {
 			class = ""
 		}
 		add(true, "replay", class)
@@ -91,10 +91,11 @@ func whyNoReplay(j job.Job) string {
 	return "it has not failed and waits to run"
 }
 
-// whatIsOff says in words what the disabled buttons say to the pointer.
+// whatIsOff says in words what the disabled buttons say to the pointer. When all of
+// them are off, a banner on every page says why.
 func whatIsOff(v View, acts []templates.Act) string {
-	if why := v.Denied(access.Operate, "change jobs"); why != "" {
-		return strings.TrimRight(why, ".") + "."
+	if v.Denied(access.Operate, "") != "" {
+		return ""
 	}
 	var off []string
 	for _, a := range acts {

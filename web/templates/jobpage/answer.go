@@ -79,11 +79,11 @@ func failedHow(o job.Outcome) string {
 func fate(v View) string {
 	switch {
 	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
-		return "it is discarded"
+		return "the job is discarded"
 	case v.DeadLetters:
-		return "it is dead-lettered"
+		return "the job becomes a dead letter"
 	}
-	return "its dead letter will be refused (its queue has no dead-letter queue)"
+	return "the dead letter will be refused (the queue has no dead-letter queue)"
 }
 
 // replayOf finds the replay of a run.
@@ -118,7 +118,7 @@ func whyRefused(v View) string {
 	if l := v.letter(); l != nil && l.Problem != "" {
 		return strings.TrimRight(l.Problem, ".")
 	}
-	return "its queue has no dead-letter queue"
+	return "the queue has no dead-letter queue"
 }
 
 // whyOver is the reason in words, as far as the last attempt tells.
@@ -130,17 +130,17 @@ func whyOver(v View) string {
 		return "errors of the type " + format.Visible(v.Job.Error.Type) + " are never retried"
 	case retry.HandlerDeadLetter:
 		if a := lastAttempt(v); a != nil && a.DecidedBy == "handler:not_retryable" {
-			return "its handler marked the error as not retryable"
+			return "the handler marked the error as not retryable"
 		}
-		return "its handler asked for it"
+		return "the handler asked for it"
 	case retry.RuleDecided:
 		if name := ruleOf(lastAttempt(v)); name != "" {
-			return "the rule " + format.Visible(name) + " decided so" + lastly(v)
+			return "decided by the rule " + format.Visible(name) + lastly(v)
 		}
 	case retry.UnknownType:
-		return "no handler is configured for its type"
+		return "no handler is configured for the type"
 	case retry.Expired:
-		return "its time to live ended before it ran"
+		return "the time to live ended before the job ran"
 	case retry.Manual:
 		return "decided manually"
 	case "":
@@ -153,7 +153,7 @@ func whyOver(v View) string {
 func allFailed(attempts int) string {
 	switch attempts {
 	case 1:
-		return "its only attempt failed"
+		return "the only attempt failed"
 	case 2:
 		return "both attempts failed"
 	}
@@ -168,9 +168,9 @@ func lastly(v View) string {
 	case l == nil || l.Cause == "":
 		return ""
 	case v.Job.Attempts == 1 && l.Cause == job.Lost:
-		return " (it was lost)"
+		return " (lost)"
 	case v.Job.Attempts == 1:
-		return " (it timed out)"
+		return " (timed out)"
 	case l.Cause == job.Lost:
 		return ", the last one was lost"
 	}

@@ -9,6 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -145,7 +146,7 @@ func ownAnswer(v View, f forecast) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "It is %v", ", since %v.", v.Job.State, v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "The job is %v", ", since %v.", v.Job.State, v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -249,12 +250,12 @@ func waitingAnswer(v View, f forecast) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if at := v.Job.RunAt; at.Sub(v.Now) < time.Second {
-			templ_7745c5c3_Err = answers(v, "%v is due", " since %v: it starts as soon as a worker is free.", nextAttempt(v), at).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "%v is due", " since %v and starts as soon as a worker is free.", nextAttempt(v), at).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if v.Job.State == job.Scheduled && v.moved() == nil {
-			templ_7745c5c3_Err = answers(v, "%v starts %v", ", %v. It was enqueued to run not before then.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "%v starts %v", ", %v. This time was set when the job was enqueued.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -265,12 +266,12 @@ func waitingAnswer(v View, f forecast) templ.Component {
 			}
 		}
 		if e := v.moved(); e != nil && e.At.Before(v.Job.RunAt) {
-			templ_7745c5c3_Err = say(v, " %v moved it to this time %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " %v moved the job to this time %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if e != nil {
-			templ_7745c5c3_Err = say(v, " %v let it run now, %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " %v chose Run now %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -291,7 +292,7 @@ func waitingAnswer(v View, f forecast) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if blocked(v) {
-			templ_7745c5c3_Err = blockedBy(v, " But not now: ", ".").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = blockedBy(v, " Currently blocked: ", ".").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -337,7 +338,7 @@ func whyThen(v View, a *job.Attempt) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if ruleOf(a) != "" {
-			templ_7745c5c3_Err = say(v, "the rule %v retries it after %v", ruleOf(a), format.Duration(a.Delay.Final)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "the rule %v retries after %v", ruleOf(a), format.Duration(a.Delay.Final)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -391,27 +392,27 @@ func ifAllFail(v View, f forecast) templ.Component {
 		first, last := f.coming[0].number, v.Job.Policy.Limit()
 		switch {
 		case first == 1 && last > 1:
-			templ_7745c5c3_Err = say(v, " If all %v fail, ", format.Number(last)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If all %v attempts fail, ", format.Number(last)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case first == 1:
-			templ_7745c5c3_Err = say(v, " If it fails, ").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If this attempt fails, ").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case first == last:
-			templ_7745c5c3_Err = say(v, " If it fails too, ").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If this attempt also fails, ").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case first+1 == last:
-			templ_7745c5c3_Err = say(v, " If %v and %v fail too, ", first, last).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If attempts %v and %v also fail, ", first, last).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = say(v, " If %v to %v fail too, ", first, format.Number(last)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If attempts %v to %v also fail, ", first, format.Number(last)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -456,12 +457,12 @@ func expires(v View) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if at := v.Job.ExpiresAt; !at.IsZero() && v.Job.Run <= 1 && v.Job.Attempts == 0 {
 			if at.After(v.Now) {
-				templ_7745c5c3_Err = say(v, " It expires %v unless it starts before.", templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = say(v, " The job expires %v unless it starts before.", templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = say(v, " Its time to live ended %v: it will not run any more.", templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = say(v, " The job's time to live ended %v: it will not run.", templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -495,12 +496,12 @@ func blockedBy(v View, before, after string, args ...any) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.NoHandler || v.Job.Held {
-			templ_7745c5c3_Err = say(v, before+"no handler is configured for %v; name one under handlers in the configuration and start again", v.Job.Type).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, before+"no handler is configured for %v; add one under handlers in the configuration file and reload it", v.Job.Type).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = say(v, before+"queue %v is paused by %v since %v", v.Job.Queue, format.By(v.PausedBy), v.PausedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, before+"queue %v was paused by %v %v", v.Job.Queue, format.By(v.PausedBy), templates.On(v.PausedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -541,13 +542,13 @@ func availableAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "%v starts as soon as a worker is free", "; it waits since %v.", nextAttempt(v), since).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "%v starts as soon as a worker is free", ", waiting since %v.", nextAttempt(v), since).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if blocked(v) {
-			templ_7745c5c3_Err = blockedBy(v, "", ". It waits since %v, and keeps waiting: nothing is lost.", since).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = blockedBy(v, "", ". The job has waited since %v; nothing is lost.", since).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -557,18 +558,18 @@ func availableAnswer(v View) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if r := replayOf(v.Replays, v.Job.Run-1); r != nil && v.Job.Attempts == 0 {
-			templ_7745c5c3_Err = say(v, " %v replayed it %v.", format.Someone(r.By), templates.On(r.At)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " %v replayed the job %v.", format.Someone(r.By), templates.On(r.At)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted && a.Error.Type == job.ShortageType {
-			templ_7745c5c3_Err = say(v, " This process or machine had run out of something; that does not count as an attempt.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " The last execution does not count as an attempt: this process or machine had run out of something.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if a != nil && a.Outcome == job.Interrupted {
-			templ_7745c5c3_Err = say(v, " A graceful stop released it; that does not count as an attempt.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " A graceful stop released the job; that does not count as an attempt.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -605,13 +606,13 @@ func activeAnswer(v View, f forecast) templ.Component {
 			}
 		} else if v.StuckSince.IsZero() {
 			templ_7745c5c3_Err = answers(v, "%v starts as soon as a worker is free",
-				"; it waited for its previous execution, whose handler did not heed that it was told to stop.", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
+				". Until now, the previous execution held it up: its handler did not stop when told to.", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "%v waits for its previous execution", ", which was told to stop and has not returned since %v. "+
-				"It waits until that returns, or until %v, and then starts as soon as a worker is free.", nextAttempt(v), v.StuckSince, v.StuckUntil).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "%v waits for the previous execution", ", which was told to stop and has not returned since %v. "+
+				"The attempt starts when that execution returns, at %v at the latest, as soon as a worker is free.", nextAttempt(v), v.StuckSince, v.StuckUntil).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -643,34 +644,34 @@ func runningAnswer(v View, f forecast) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		j, until := v.Job, v.Job.LeaseUntil
 		lost := !until.IsZero() && until.Before(v.Now)
-		templ_7745c5c3_Err = answers(v, "%v runs for %v", ", since %v, on %v.", nextAttempt(v), format.About(v.Now.Sub(j.StartedAt)), j.StartedAt, j.Worker).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = answers(v, "%v has run for %v", ", since %v, on %v.", nextAttempt(v), format.About(v.Now.Sub(j.StartedAt)), j.StartedAt, j.Worker).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if j.Timeout > 0 {
-			templ_7745c5c3_Err = say(v, " It may take %v, until %v.", format.Duration(j.Timeout), j.StartedAt.Add(j.Timeout)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " Time limit: %v, until %v.", format.Duration(j.Timeout), j.StartedAt.Add(j.Timeout)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if lost {
-			templ_7745c5c3_Err = say(v, " Its lease ran out at %v and its worker gave no sign of life since %v: it will be settled as lost.", until, j.LastSeen).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " The lease ran out at %v and the worker has given no sign of life since %v: the attempt will be settled as lost.", until, j.LastSeen).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if !until.IsZero() {
-			templ_7745c5c3_Err = say(v, " Its lease is kept until %v; the worker's last sign of life was at %v.", until, j.LastSeen).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " The lease lasts until %v; the worker's last sign of life was at %v.", until, j.LastSeen).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if !lost && len(f.coming) == 0 {
-			templ_7745c5c3_Err = say(v, " It is the last attempt: if it fails, %v.", fate(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " This is the last attempt: if it fails, %v.", fate(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if !lost {
-			templ_7745c5c3_Err = say(v, " If it fails, attempt %v follows after %v.", format.Number(f.coming[0].number), waitRange(f.coming[0])).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If this attempt fails, attempt %v follows after %v.", format.Number(f.coming[0].number), waitRange(f.coming[0])).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -700,7 +701,7 @@ func completedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "It succeeded %v", ", %v, at attempt %v of run %v.", templates.On(v.Job.FinishedAt), v.ago(v.Job.FinishedAt),
+		templ_7745c5c3_Err = answers(v, "The job succeeded %v", ", %v, in attempt %v of run %v.", templates.On(v.Job.FinishedAt), v.ago(v.Job.FinishedAt),
 			format.Number(v.Job.Attempts), v.Job.Run).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -740,12 +741,12 @@ func cancelledAnswer(v View) templ.Component {
 			templ_7745c5c3_Var16 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "It was cancelled manually %v", "", templates.On(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = answers(v, "The job was cancelled manually %v", "", templates.On(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if a := lastAttempt(v); a != nil && a.Outcome == job.CancelledBy {
-			templ_7745c5c3_Err = say(v, ", while it ran; what the worker still did cannot change the job").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, ", while running; what the worker still did cannot change the job").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -798,35 +799,37 @@ func discardedAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.UnknownType:
-			templ_7745c5c3_Err = answers(v, "It was discarded %v: %v", ". The configuration discards jobs of unknown types.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "The job was discarded %v: %v", ". The configuration discards jobs of unknown types.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.Expired:
-			templ_7745c5c3_Err = answers(v, "It was discarded %v: %v", ". The configuration discards expired jobs.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "The job was discarded %v: %v", ". The configuration discards expired jobs.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.HandlerDiscard:
-			templ_7745c5c3_Err = answers(v, "Its handler discarded it %v", ", %v, after attempt %v: it asked for no dead letter.",
+			templ_7745c5c3_Err = answers(v, "The handler discarded the job %v", ", %v, after attempt %v, without a dead letter.",
 				ended, ago, format.Number(v.Job.Attempts)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.RuleDecided:
-			templ_7745c5c3_Err = answers(v, "A rule discarded it %v", ", %v: %v. It asks for no dead letter.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "A rule discarded the job %v", ", %v, without a dead letter: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "Its policy discarded it %v", ", %v: %v. The policy asks for no dead letter.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "The policy discarded the job %v", ", %v, without a dead letter: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = say(v, " It will not run again unless you replay it.").Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
+		if replayHelps(v.Job) {
+			templ_7745c5c3_Err = say(v, " It will not run again unless you replay it.").Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		}
 		return nil
 	})
@@ -856,31 +859,26 @@ func storedAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		why, ended, ago := templates.Explain(v.Job.Reason), templates.On(v.ended()), v.ago(v.ended())
-		letter, said := v.letter(), clip.Text(v.Job.Error.Message, 300)
+		letter, said := v.letter(), strings.TrimRight(clip.Text(v.Job.Error.Message, 300), ".")
 		switch {
-		case poisoned(v.Job) && said == "":
-			templ_7745c5c3_Err = answers(v, "It was set aside %v: %v", ", %v. %v %v", ended, why.Short, ago, why.Means, why.Todo).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
 		case poisoned(v.Job):
-			templ_7745c5c3_Err = answers(v, "It was set aside %v: %v", ", %v: %v. %v %v", ended, why.Short, ago, said, why.Means, why.Todo).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "This envelope was set aside %v", ", %v: %v. The original bytes are kept. %v", ended, ago, cmp.Or(said, why.Short), why.Todo).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case setAside(v):
-			templ_7745c5c3_Err = answers(v, "A rule refused it %v", ", %v, before it ran: %v. Replay it to run it all the same.", ended, ago, said).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "A rule refused this job %v", ", %v, before it ran: %v. Replay the job to run it anyway.", ended, ago, said).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case letter != nil && letter.ForwardedTo != "":
-			templ_7745c5c3_Err = answers(v, "It was dead-lettered %v", ", %v: %v. A copy was sent to %v %v.", ended, ago, whyOver(v),
+			templ_7745c5c3_Err = answers(v, "The job was dead-lettered %v", ", %v: %v. A copy was sent to %v %v.", ended, ago, whyOver(v),
 				letter.ForwardedTo, templates.On(letter.ForwardedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "It was dead-lettered %v", ", %v: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "The job was dead-lettered %v", ", %v: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -911,18 +909,18 @@ func refusedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "Its dead letter was refused: %v", ". The job is kept; nothing is lost. It failed permanently %v, %v: %v.",
+		templ_7745c5c3_Err = answers(v, "The dead letter was refused: %v", ". The job is kept; nothing is lost. It failed permanently %v, %v: %v.",
 			whyRefused(v), templates.On(v.ended()), v.ago(v.ended()), whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if v.ForwardedTo != "" {
-			templ_7745c5c3_Err = say(v, " Forward it again once %v takes it.", v.ForwardedTo).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " Forward the dead letter again once %v accepts it.", v.ForwardedTo).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if v.DeadLetters {
-			templ_7745c5c3_Err = say(v, " The queue %v has a dead-letter queue now: forward it again.", v.Job.Queue).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " The queue %v has a dead-letter queue now: forward the dead letter again.", v.Job.Queue).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -954,19 +952,19 @@ func manualAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if l := v.letter(); l != nil && !l.DiscardedAt.IsZero() {
-			templ_7745c5c3_Err = answers(v, "%v discarded its dead letter %v", ", %v. It had failed permanently %v.", format.Someone(l.DiscardedBy),
+			templ_7745c5c3_Err = answers(v, "%v discarded the dead letter %v", ", %v. The job had failed permanently %v.", format.Someone(l.DiscardedBy),
 				templates.On(l.DiscardedAt), v.ago(l.DiscardedAt), templates.On(l.FailedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "It was discarded manually %v", ", %v.", templates.On(v.ended()), v.ago(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "The job was discarded manually %v", ", %v.", templates.On(v.ended()), v.ago(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if v.Job.Restorable() {
-			templ_7745c5c3_Err = say(v, " It lies in the trash: Restore brings it back to where it was, until it is purged.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " The job is in the trash: Restore brings it back to where it was, until it is purged.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -21,10 +21,10 @@ type decider struct {
 }
 
 const (
-	noRules  = "Rules: no rule matched"
-	noAnswer = "Handler: no answer"
-	unasked  = "Handler: not asked"
-	notAsked = "Policy: not asked"
+	noRules   = "Rules: no rule matched"
+	noVerdict = "Handler: no verdict"
+	unasked   = "Handler: not asked"
+	notAsked  = "Policy: not asked"
 )
 
 // decidersOf explains who chose the fate of a job after an attempt: the
@@ -38,7 +38,7 @@ func decidersOf(a job.Attempt) []decider {
 		return nil
 	case who == "policy":
 		if text := policySaid(a, kind, detail); text != "" {
-			return []decider{{text: noRules}, {text: handlerBefore(a, kind)}, decided("Policy: "+text, a)}
+			return []decider{{text: noRules}, {text: cmp.Or(handlerEnded(a.Outcome), noVerdict)}, decided("Policy: "+text, a)}
 		}
 	case who == "handler":
 		if text := handlerSaid(a, what); text != "" {
@@ -67,12 +67,12 @@ func decidersUnrun(a job.Attempt, who string) []decider {
 	return []decider{decided(format.UpperFirst(action), a)}
 }
 
-// ruled is what a rule did with a job: "retried it".
+// ruled is what a rule did with a job.
 func ruled(a retry.Action) string {
 	return cmp.Or(map[retry.Action]string{
-		retry.Retry:      "retried it",
-		retry.DeadLetter: "dead-lettered it",
-		retry.Discard:    "discarded it",
+		retry.Retry:      "retried the job",
+		retry.DeadLetter: "dead-lettered the job",
+		retry.Discard:    "discarded the job",
 	}[a], "decided "+templates.ActionWord(a))
 }
 
@@ -96,20 +96,11 @@ func policySaid(a job.Attempt, kind, detail string) string {
 	return ""
 }
 
-// handlerBefore is what the handler said when the policy decided. An answer
-// that asks for another attempt does not survive the last one.
-func handlerBefore(a job.Attempt, kind string) string {
-	if kind == "exhausted" {
-		return cmp.Or(handlerEnded(a.Outcome), "Handler: no verdict")
-	}
-	return cmp.Or(handlerEnded(a.Outcome), noAnswer)
-}
-
-// handlerEnded says how a handler ended that could not answer.
+// handlerEnded says how a handler ended that could not give a verdict.
 func handlerEnded(o job.Outcome) string {
 	return map[job.Outcome]string{
 		job.Lost:     "Handler: gone",
-		job.TimedOut: "Handler: no answer in time",
+		job.TimedOut: "Handler: timed out",
 		job.Panicked: "Handler: panicked",
 	}[o]
 }

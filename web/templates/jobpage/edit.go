@@ -60,7 +60,7 @@ func EditorText(payload []byte) (text, why string) {
 		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API accepts all of it.",
 			format.Size(len(payload)), format.Size(MaxEditor))
 	case !utf8.Valid(payload):
-		return "", "It is not text, so it cannot be edited here. It is replayed byte for byte."
+		return "", "The payload is not text, so it cannot be edited here. A replay keeps every byte."
 	case rawjson.Valid(payload):
 		var b bytes.Buffer
 		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
@@ -68,7 +68,7 @@ func EditorText(payload []byte) (text, why string) {
 		}
 		return format.EscapeHidden(b.String()), ""
 	case strings.ContainsFunc(string(payload), func(r rune) bool { return format.Hides(r) && r != '\n' && r != '\t' }):
-		return "", "It contains invisible characters, so it cannot be edited here. It is replayed byte for byte."
+		return "", "The payload contains invisible characters, so it cannot be edited here. A replay keeps every byte."
 	}
 	return string(payload), ""
 }

@@ -135,14 +135,14 @@ func (v Edit) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p><b>It cannot be replayed now.</b> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p><b>This job cannot be replayed now.</b> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(format.Sentence(why))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/edit.templ`, Line: 39, Col: 63}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/edit.templ`, Line: 39, Col: 69}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -335,7 +335,7 @@ func editPayload(v Edit) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var16 string
-			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("%s, %s locked: put back on the server, never shown", format.Size(len(v.Job.Payload)),
+			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("%s, %s locked: never shown, and put back by the server", format.Size(len(v.Job.Payload)),
 				format.Counted(v.Locked, "value is", "values are")))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/edit.templ`, Line: 75, Col: 57}
@@ -549,7 +549,7 @@ func editDiff(v Edit) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<p class=\"soft-ink t12\">The payload is the same. Validate to see here what an edit changes.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<p class=\"soft-ink t12\">The payload is the same. Validate to see what your edit changes.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -847,7 +847,7 @@ func editHow(v Edit) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.FieldHint("queue", "its workers run it", v.Errors["queue"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.FieldHint("queue", "whose workers run the job", v.Errors["queue"]).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1509,7 +1509,7 @@ func editVerdict(v Edit) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Type != "" && v.Type != v.Job.Type {
-			templ_7745c5c3_Err = templates.Say(v.Now, " The envelope can be read now: it is a %v.", v.Type).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Say(v.Now, " The envelope can be read now; the job has the type %v.", v.Type).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

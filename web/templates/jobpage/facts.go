@@ -20,19 +20,23 @@ import (
 func letterWay(v View) string {
 	switch l := v.letter(); {
 	case l != nil && l.ForwardedTo != "":
-		return "kept here, a copy sent to " + format.Visible(l.ForwardedTo)
+		return "stored in Redrive, a copy sent to " + format.Visible(l.ForwardedTo)
 	case setAside(v):
-		return "always kept here: it was set aside before it ran"
+		return "always stored in Redrive: set aside before it ran"
 	case v.ForwardedTo != "":
-		return "forwarded to " + format.Visible(v.ForwardedTo) + ", then kept here"
+		return "forwarded to " + format.Visible(v.ForwardedTo) + ", then stored in Redrive"
 	case v.DeadLetters:
-		return "kept here"
+		return "stored in Redrive"
 	}
-	return "off for its queue: a dead letter is refused, and the job kept"
+	return "off for this queue: a dead letter is refused, and the job kept"
 }
 
 // poisoned reports whether the job is an envelope that could not be read.
 func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
+
+// replayHelps reports whether another run could end otherwise: the bytes of a poisoned
+// envelope stay as they are.
+func replayHelps(j job.Job) bool { return templates.Explain(j.Reason).ReplayHelps() }
 
 // setAside reports whether the dead letter of the run is an envelope that never
 // ran: it could not be read, or a rule refused it. Such a letter is kept,
@@ -115,19 +119,19 @@ func historyOf(v View) []event {
 		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
 			add(l.FailedAt, "", "set aside: "+templates.Explain(l.Reason).Short)
 		case l.Attempts == 0 && l.Reason == retry.RuleDecided:
-			add(l.FailedAt, "", "set aside: a rule refused it")
+			add(l.FailedAt, "", "set aside: refused by a rule")
 		default:
 			add(l.FailedAt, "", "dead-lettered: "+templates.Explain(l.Reason).Short)
 		}
 		add(l.ForwardedAt, "", "dead letter sent to "+format.Visible(l.ForwardedTo))
 		if !v.byOperation(operation.Discard, l.DiscardedAt) {
-			add(l.DiscardedAt, format.By(l.DiscardedBy), "discarded its dead letter")
+			add(l.DiscardedAt, format.By(l.DiscardedBy), "discarded the dead letter")
 		}
 	}
 	for _, r := range v.Replays {
 		step = 2 * (r.Run + 1)
 		if !v.byOperation(operation.Replay, r.At) {
-			add(r.At, format.By(r.By), "replayed it, run "+format.Number(r.Run+1))
+			add(r.At, format.By(r.By), "replayed the job, run "+format.Number(r.Run+1))
 		}
 	}
 	for _, a := range v.Bulk {
@@ -144,7 +148,7 @@ func historyOf(v View) []event {
 	case j.State == job.Completed:
 		add(j.FinishedAt, "", "succeeded")
 	case j.State == job.Cancelled:
-		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled by hand")
+		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled manually")
 	case j.State == job.Discarded && v.letter() == nil:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
 	}
@@ -172,11 +176,11 @@ func (v View) byOperation(kind operation.Kind, at time.Time) bool {
 func operationWord(a operation.Act) string {
 	switch a.Kind {
 	case operation.Replay:
-		return "replayed it, run " + format.Number(a.Run+1) + ", with"
+		return "replayed the job, run " + format.Number(a.Run+1) + ", with"
 	case operation.Discard:
-		return "moved it to the trash with"
+		return "moved the job to the trash with"
 	}
-	return "restored it from the trash with"
+	return "restored the job from the trash with"
 }
 
 // rescheduled is the action of the audit log that moved a job to another time.
@@ -197,15 +201,15 @@ func movedTo(e audit.Entry) time.Time {
 // nothing of what they do: an entry without a word is left out.
 func auditWord(e audit.Entry) string {
 	if e.Action == rescheduled && movedTo(e).IsZero() {
-		return "let it run now"
+		return "chose Run now"
 	}
 	return map[string]string{
-		rescheduled:   "rescheduled it to run",
-		"job.restore": "restored it from the trash",
+		rescheduled:   "rescheduled the job to run",
+		"job.restore": "restored the job from the trash",
 		audit.Reveal:  "viewed hidden values",
-		"job.discard": "moved it to the trash",
-		"job.cancel":  "cancelled it",
-		"job.forward": "sent its dead letter again",
+		"job.discard": "moved the job to the trash",
+		"job.cancel":  "cancelled the job",
+		"job.forward": "sent the dead letter again",
 	}[e.Action]
 }
 

@@ -32,8 +32,8 @@ func TestHistory_OfOneMomentIsInOrder(t *testing.T) {
 	const failed = "dead-lettered: attempts exhausted"
 	slices.Reverse(got)
 	want := []string{
-		"enqueued", failed, "replayed it, run 2", failed, "replayed it, run 3", failed, "replayed it, run 4", failed,
-		"moved it to the trash with", "restored it from the trash", "moved it to the trash",
+		"enqueued", failed, "replayed the job, run 2", failed, "replayed the job, run 3", failed, "replayed the job, run 4", failed,
+		"moved the job to the trash with", "restored the job from the trash", "moved the job to the trash",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the history is\n%q, want\n%q", got, want)

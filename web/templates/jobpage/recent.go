@@ -64,7 +64,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 		}
 		r.bars = append(r.bars, b)
 	}
-	r.words = fmt.Sprintf("%s succeeded, %s failed, %s neither yet", format.Number(succeeded), format.Number(failed), format.Number(waiting))
+	r.words = fmt.Sprintf("%s succeeded, %s failed, %s not finished", format.Number(succeeded), format.Number(failed), format.Number(waiting))
 	return r
 }
 

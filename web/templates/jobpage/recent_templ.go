@@ -52,7 +52,7 @@ func recentPanel(v View) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.RecentSlow {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"dim t12\">Finding them took too long.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"dim t12\">Finding these jobs took too long.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -93,7 +93,7 @@ func recentPanel(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</p><p class=\"dim t12\">Newest on the right, from the newest 10,000 jobs. Height is duration, a mark below is a failure, an outline has not ended.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</p><p class=\"dim t12\">Newest right, among the newest 10,000 jobs. Height = duration; mark below = failed; outline = not finished.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

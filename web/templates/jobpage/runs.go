@@ -60,7 +60,7 @@ func runsOf(d history.Detail) (runs []jobRun, left int) {
 // when the run before it was replayed.
 func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt}
-	r.over = !r.current || d.Job.Over()
+	r.over = !r.current || !d.Job.Cancellable() && d.Job.State != job.Pending
 	for _, a := range attempts {
 		if a.Run == number {
 			r.attempts = append(r.attempts, a)

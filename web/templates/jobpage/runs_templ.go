@@ -255,7 +255,7 @@ func runPanel(v View, r jobRun) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if r.over {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "It ended before an attempt was made.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "This run ended before its first attempt.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -306,7 +306,7 @@ func runBegin(v View, r jobRun) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if !r.began.IsZero() {
-			templ_7745c5c3_Err = say(v, "; %v replayed it %v", format.By(r.by), templates.On(r.began)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "; replayed by %v %v", format.By(r.by), templates.On(r.began)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -810,17 +810,17 @@ func attemptEnd(v View, r *jobRun, i int) templ.Component {
 		a, last := r.attempts[i], i == len(r.attempts)-1
 		switch {
 		case a.Outcome == job.Interrupted && a.Error.Type == job.ShortageType:
-			templ_7745c5c3_Err = say(v, "not done, because this process or machine had run out of something, and put back at once; it does not count").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "put back at once, because this process or machine had run out of something; not counted").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case a.Outcome == job.Interrupted:
-			templ_7745c5c3_Err = say(v, "released by a graceful stop and put back at once; it does not count").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "released by a graceful stop and put back at once; not counted").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case a.Outcome == job.CancelledBy:
-			templ_7745c5c3_Err = say(v, "cancelled by a person while it ran; it does not count").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "cancelled manually while running; not counted").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -873,13 +873,13 @@ func runEnd(v View, r *jobRun) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if l := r.letter; l != nil && !l.DiscardedAt.IsZero() {
-			templ_7745c5c3_Err = say(v, "; %v discarded it %v", format.By(l.DiscardedBy), templates.On(l.DiscardedAt)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "; %v discarded the dead letter %v", format.By(l.DiscardedBy), templates.On(l.DiscardedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if p := r.replay; p != nil {
-			templ_7745c5c3_Err = say(v, "; %v replayed it %v, run %v", format.By(p.By), templates.On(p.At), r.number+1).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "; replayed by %v %v, run %v", format.By(p.By), templates.On(p.At), r.number+1).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -931,7 +931,7 @@ func retried(v View, r *jobRun, i int) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if r.current {
-			templ_7745c5c3_Err = say(v, "but the job left the wait: it is %v", templates.StyleOf(r.status).Word).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "but the job stopped waiting and is %v", templates.StyleOf(r.status).Word).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -968,12 +968,12 @@ func deadLettered(v View, l *job.DeadLetter) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if l.Refused && l.Problem == "" {
-			templ_7745c5c3_Err = say(v, "its dead letter was refused. The job was kept").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "the dead letter was refused; the job was kept").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if l.Refused {
-			templ_7745c5c3_Err = say(v, "its dead letter was refused: %v. The job was kept", strings.TrimRight(l.Problem, ".")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, "the dead letter was refused: %v; the job was kept", strings.TrimRight(l.Problem, ".")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

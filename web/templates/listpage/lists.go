@@ -8,6 +8,7 @@ package listpage
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -32,6 +33,34 @@ type Jobs struct {
 	Query  Query
 	Hits   map[int64]filter.Hit // of a search, by the job's own number
 	Chart  *templates.Chart     // of the queue and the type that the filter names, or nil
+}
+
+// tabs are the states of the list's tabs: what another one includes comes after it.
+func tabs() []job.Status {
+	states := func(all ...job.State) (statuses []job.Status) {
+		for _, s := range all {
+			statuses = append(statuses, job.Status(s))
+		}
+		return statuses
+	}
+	return slices.Concat(
+		states(job.Scheduled, job.Pending, job.Available), []job.Status{job.StatusHeld},
+		states(job.Active, job.Retryable, job.Completed, job.Cancelled, job.Discarded),
+		[]job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed},
+	)
+}
+
+// tabWords is the word of a tab, and what it counts that others count too.
+func tabWords(s job.Status) (word, includes string) {
+	switch s {
+	case "":
+		return "All", ""
+	case job.Status(job.Available):
+		return templates.StyleOf(s).Word, "Includes jobs that have no handler"
+	case job.Status(job.Discarded):
+		return "all discarded", "Includes dead letters, refused dead letters and the trash"
+	}
+	return templates.StyleOf(s).Word, ""
 }
 
 // jobsCaption names the list for readers who hear it.
@@ -63,7 +92,7 @@ func sortedByTime(f filter.Filter) string {
 	return ""
 }
 
-// countsAll reports whether the tabs have the totals, which the scripts keep current.
+// countsAll reports whether the tabs have the totals.
 func (v Jobs) countsAll() bool {
 	f := v.Filter
 	f.Status = ""
@@ -129,6 +158,18 @@ type DeadLetters struct {
 
 // lettersBack is the page that a form returns to without scripts.
 func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
+
+// maxRefused is how many refused jobs stand above the list: more would push its rows out
+// of sight.
+const maxRefused = 3
+
+// refusedLink leads to all refused jobs.
+func refusedLink(n int64) string {
+	if n <= maxRefused {
+		return "List of refused jobs"
+	}
+	return "See all " + format.Number(n) + " refused jobs"
+}
 
 // rowForward is the button of a row that sends a refused dead letter again.
 func rowForward(v DeadLetters, j job.Job) templates.Act {
@@ -213,9 +254,9 @@ func (v Trash) list() filter.Filter {
 // kept says how long the trash keeps a job.
 func (v Trash) kept() string {
 	if v.Keeps <= 0 {
-		return "They are kept until they are restored or replayed."
+		return "Jobs are kept until you restore or replay them."
 	}
-	return "Each is purged " + format.About(v.Keeps) + " after it was discarded; until then it can be restored to where it was."
+	return "Jobs are purged " + format.About(v.Keeps) + " after they were discarded; until then you can restore them."
 }
 
 // purged says when a job goes: "purged in 6 d".

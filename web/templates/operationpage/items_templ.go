@@ -249,7 +249,7 @@ func itemsPanel(v View) templ.Component {
 			}
 			if v.Progress.Pruned {
 				var templ_7745c5c3_Var12 string
-				templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs("Retention removed the items of this operation. Its totals are kept.")
+				templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs("Retention removed the items of this operation. The totals are kept.")
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operationpage/items.templ`, Line: 57, Col: 77}
 				}
@@ -380,7 +380,7 @@ func itemsPanel(v View) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</span></th><td class=\"soft-ink at-error\"><span class=\"one\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</span></th><td class=\"soft-ink at-error\"><span class=\"two\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

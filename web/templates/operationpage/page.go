@@ -45,8 +45,24 @@ type View struct {
 	Lag       int           // failures that such a scope cannot have, because they cannot be searched yet
 }
 
-// scopeWords says what made the scope.
+// asOf is when the scope was frozen: when the page was drawn on which it was chosen,
+// or when the operation was requested.
+func (v View) asOf() time.Time {
+	if drawnAt(v.Filter.To) {
+		return v.Filter.To
+	}
+	return v.Operation.Until
+}
+
+// drawnAt reports whether the end of a filter is the time of a page, which its list adds
+// so that later failures are left out: people write whole seconds.
+func drawnAt(to time.Time) bool { return to.Nanosecond() != 0 }
+
+// scopeWords says what made the scope; until when is said by asOf.
 func scopeWords(o operation.Operation, f filter.Filter) string {
+	if drawnAt(f.To) {
+		f.To = time.Time{}
+	}
 	switch {
 	case o.Source != 0:
 		return fmt.Sprintf("jobs that failed again after operation %d", o.Source)
@@ -84,7 +100,7 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	tab := func(show, word string, n int64) templates.MeterPart {
 		return templates.MeterPart{Name: show, Word: word, N: n}
 	}
-	all, pending := tab("", "all", o.Total), tab("pending", "remaining", o.Pending)
+	all, pending := tab("", "all", o.Total), tab("pending", templates.RestWord(o), o.Pending)
 	skipped, failed := tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed)
 	if o.Kind != operation.Replay {
 		return []templates.MeterPart{all, skipped, failed, pending, tab("done", templates.DoneWord(o.Kind), o.Done)}
@@ -106,11 +122,11 @@ func styleOfItem(o operation.Operation, it operation.Item) templates.Style {
 	}
 	switch {
 	case it.State == operation.ItemPending && !o.Open():
-		return style("is-skipped", "cancelled", "not run")
+		return style("is-skipped", "cancelled", templates.RestWord(o))
 	case movedOn(it):
 		return style("is-skipped", "cancelled", "will skip")
 	case it.State == operation.ItemPending:
-		return style("is-pending", "pending", "remaining")
+		return style("is-pending", "pending", templates.RestWord(o))
 	case it.State == operation.ItemSkipped:
 		return style("is-skipped", "cancelled", "skipped")
 	case it.State == operation.ItemFailed:

@@ -63,7 +63,7 @@ func (s Standing) Verdict() templates.Style {
 	of := fmt.Sprintf("%d of %d", c.Succeeded, c.Done)
 	switch canary := s.canary(); {
 	case canary == canaryRuns:
-		return say("is-active", "active", "The canary is running: %d of %d jobs have ended.", c.Done-c.Unsettled(), c.Done)
+		return say("is-active", "active", "The canary is running: %d of %d jobs finished.", c.Done-c.Unsettled(), c.Done)
 	case canary == canaryPassed:
 		return say("is-completed", "completed", "Canary passed: %s succeeded.", of)
 	case canary == canaryFailed:
@@ -88,7 +88,7 @@ func (s Standing) Brief() string {
 	o, c := s.Operation, s.Canary
 	switch canary := s.canary(); {
 	case canary == canaryRuns:
-		return fmt.Sprintf("canary: %d of %d ended", c.Done-c.Unsettled(), c.Done)
+		return fmt.Sprintf("canary: %d of %d finished", c.Done-c.Unsettled(), c.Done)
 	case canary != noCanary:
 		return fmt.Sprintf("canary: %d of %d passed", c.Succeeded, c.Done)
 	case o.State == operation.Collecting:
@@ -155,7 +155,8 @@ func (s Standing) Outcome() string {
 func outcomeWords(o operation.Operation) string {
 	settled := o.Succeeded + o.Relapsed + o.Dropped
 	if settled == 0 {
-		return "no replayed run has ended yet"
+		return "no replayed run has finished yet"
 	}
-	return fmt.Sprintf("%d %% of the %s succeeded", 100*o.Succeeded/settled, format.Counted(settled, "run that ended", "runs that ended"))
+	return fmt.Sprintf("%s of %s succeeded (%d %%)",
+		format.Number(o.Succeeded), format.Counted(settled, "finished run", "finished runs"), 100*o.Succeeded/settled)
 }

@@ -235,7 +235,7 @@ func loads(p retry.Policy, h retry.Herd) []load {
 	spread := loadOf("is-retryable", "×"+format.Jitter(h.Jitter), h.Spread, buckets, most)
 	together.note, spread.note = "if every delay were exact", "this policy"
 	if !p.Jitter.On() {
-		together.note, spread.note = "this policy", "if it had the jitter of the Open Job Spec"
+		together.note, spread.note = "this policy", "with the jitter of the Open Job Spec"
 		spread.class = "is-completed"
 	}
 	return []load{together, spread}

@@ -74,29 +74,6 @@ func workers(c templates.QueueConfig) string {
 	return fmt.Sprintf("%d of %d busy", c.Running, c.Workers)
 }
 
-// heldTitle says how many jobs wait for a handler.
-func heldTitle(n int64) string {
-	return format.Counted(n, "job has no handler:", "jobs have no handler:")
-}
-
-// moreHeld is how many jobs wait for a handler beside those that are listed.
-func (v List) moreHeld() int64 {
-	n := v.Snapshot.Depths[job.StatusHeld]
-	for _, h := range v.Held {
-		n -= h.Count
-	}
-	return n
-}
-
-// heldCount is the part of a list of types that says how many jobs wait, and where.
-func heldCount(h queues.Held, last bool) string {
-	end := ", "
-	if last {
-		end = ". "
-	}
-	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
-}
-
 // alarmingShare is the share of failed attempts from which a queue is marked.
 const alarmingShare = 0.25
 
@@ -113,6 +90,16 @@ func failingShare(q queues.Info) (share float64, known bool) {
 
 // partOf writes a share as a person reads it: "8.1 %".
 func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// delaysInRow is how long a job waits between its attempts, as far as a row has room: the
+// page of the policy has its jitter and all of a schedule.
+func delaysInRow(p retry.Policy) format.Calculation {
+	p.Jitter = retry.Jitter{}
+	if p.Strategy == retry.Schedule && len(p.Schedule) > 0 {
+		return format.Calculation{Text: "after " + format.ShortSchedule(p.Schedule)}
+	}
+	return format.PolicyDelays(p)
+}
 
 // lettersGo says where the dead letters of a queue go.
 func lettersGo(c templates.QueueConfig) string {
@@ -134,7 +121,7 @@ func lettersLeave(c templates.QueueConfig) string {
 	case c.ForwardedTo != "":
 		return " to " + format.Visible(c.ForwardedTo)
 	case !c.DeadLetters:
-		return ", which is off"
+		return " (off)"
 	}
 	return ""
 }
@@ -302,7 +289,7 @@ func (q WorkerQueue) busy() string {
 func (v Workers) doing(j job.Job) templates.Style {
 	switch {
 	case v.Waits[j.ID]:
-		return templates.Style{Class: "is-retryable", Icon: "later", Word: "waits for its handler before"}
+		return templates.Style{Class: "is-retryable", Icon: "later", Word: "waits for its previous execution"}
 	case !j.LeaseUntil.After(v.Now):
 		return templates.Style{Class: "is-dead", Icon: "lost", Word: "lease ran out"}
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:

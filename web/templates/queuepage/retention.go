@@ -24,9 +24,9 @@ type Retention struct {
 type kind struct {
 	retention.Outlook
 	name    string
-	age     time.Duration // zero: for ever
-	removed int64         // since the beginning
-	last    time.Time     // when the newest of them was removed
+	kept    string    // for how long, or up to which number
+	removed int64     // since the beginning
+	last    time.Time // when the newest of them was removed
 }
 
 // kindName is what the page calls the jobs of a kind.
@@ -48,22 +48,34 @@ func kindName(k retention.Kind) string {
 	return format.Visible(string(k))
 }
 
-// kinds are the rows of the page.
+// kinds are the rows of the page. Dead letters above the maximum have a row when
+// there is a maximum, or was.
 func (v Retention) kinds() []kind {
-	all := make([]kind, len(v.Forecast.Kinds))
-	for i, o := range v.Forecast.Kinds {
-		all[i] = kind{Outlook: o, name: kindName(o.Kind), age: v.Limits.Ages[o.Kind]}
-		if o.Kind == retention.Trash {
-			all[i].age = v.Limits.Trash
-		}
+	var all []kind
+	for _, o := range v.Forecast.Kinds {
+		k := kind{Outlook: o, name: kindName(o.Kind), kept: v.kept(o.Kind)}
 		for _, r := range v.Removals {
-			if r.Kind == o.Kind || r.Kind == retention.Excess && o.Kind == retention.DeadLetters {
-				all[i].removed += r.Jobs
-				all[i].last = later(all[i].last, r.Last)
+			if r.Kind == o.Kind {
+				k.removed += r.Jobs
+				k.last = later(k.last, r.Last)
 			}
+		}
+		if o.Kind != retention.Excess || v.Limits.Count > 0 || k.removed > 0 {
+			all = append(all, k)
 		}
 	}
 	return all
+}
+
+// kept says what bounds the stay of the jobs of a kind.
+func (v Retention) kept(k retention.Kind) string {
+	switch {
+	case k == retention.Trash:
+		return keptFor(v.Limits.Trash)
+	case k == retention.Excess && v.Limits.Count > 0:
+		return "up to " + format.Number(v.Limits.Count)
+	}
+	return keptFor(v.Limits.Ages[k])
 }
 
 func later(a, b time.Time) time.Time {

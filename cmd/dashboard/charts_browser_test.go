@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A bar under the pointer tells what its row of the table says, by the time on the
+// axis, and whether it was drawn before or after a refresh.
+func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(3)
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(m.url + "/jobs?queue=sieve"))
+	b.wait("the page is live", isLive)
+	const tell = `(() => {
+		const bar = document.querySelector("[data-bars] > g:last-child");
+		bar.firstElementChild.dispatchEvent(new Event("pointerover", { bubbles: true }));
+		return bar.querySelector("title").textContent;
+	})()`
+	const at = `document.querySelector("figure tbody tr:last-child time").dateTime.slice(11, 16)`
+	want := ": 0 succeeded, 0 requeued, 3 failed permanently"
+	if got, time := eval[string](b, tell), eval[string](b, at); got != time+want {
+		t.Errorf("the bar tells %q, want %q", got, time+want)
+	}
+	m.letters(2)
+	b.wait("the table has the new letters", `[...document.querySelectorAll("figure:first-of-type tbody td:nth-child(4)")].reduce((n, cell) => n + Number(cell.textContent), 0) === 5`)
+	if got := eval[string](b, tell); strings.HasSuffix(got, want) {
+		t.Errorf("after a refresh the bar still tells %q", got)
+	}
+	b.calm()
+}
