@@ -1,12 +1,15 @@
 package config
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"redrive/internal/source"
+	"redrive/internal/source/preset"
 )
 
 const sourcesFile = `
@@ -72,5 +75,33 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestSources_OfTheDocumentCanBeUsed reads every configuration in docs/sources.md, which
+// has one for each preset.
+func TestSources_OfTheDocumentCanBeUsed(t *testing.T) {
+	text, err := os.ReadFile("../../docs/sources.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
+		for _, env := range regexp.MustCompile(`url_env: (\w+)`).FindAllSubmatch(block[1], -1) {
+			t.Setenv(string(env[1]), "sqlite:///srv/x")
+		}
+		c, err := Parse("redrive.yaml", block[1])
+		if err != nil {
+			t.Errorf("%v in\n%s", err, block[1])
+			continue
+		}
+		for _, s := range c.Sources() {
+			shown[s.Preset.Name] = true
+		}
+	}
+	for name, p := range preset.All() {
+		if p.Family == "sql" && !shown[name] {
+			t.Errorf("docs/sources.md does not show how to attach %s", name)
+		}
 	}
 }

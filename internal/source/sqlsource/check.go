@@ -196,7 +196,9 @@ func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 			return false, err
 		}
 		err = c.Raw(func(driver any) (err error) {
-			only, err = driver.(interface{ IsReadOnly(schema string) (bool, error) }).IsReadOnly("main")
+			only, err = driver.(interface {
+				IsReadOnly(schema string) (bool, error)
+			}).IsReadOnly("main")
 			return err
 		})
 		err = errors.Join(err, c.Close())

@@ -49,7 +49,7 @@ func captured(create string) []string {
 var systems = []system{
 	{"laravel", "sqlite", "laravel/sqlite-dump.sql", nil, berlin, "SELECT * FROM jobs ORDER BY id", nil},
 	{"laravel", "postgres", "laravel/postgres-dump.sql", nil, berlin, "SELECT * FROM public.jobs ORDER BY id", nil},
-	{"laravel", "mysql", "",  nil, berlin, "SELECT * FROM jobs ORDER BY id", nil},
+	{"laravel", "mysql", "", nil, berlin, "SELECT * FROM jobs ORDER BY id", nil},
 	{"initphp", "sqlite", "initphp-queue/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM jobs ORDER BY id", []string{"4"}},
 	{"initphp", "mysql", "initphp-queue/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM jobs ORDER BY id", []string{"4"}},
 	{"yii2-db", "sqlite", "yii2-queue/sqlite-with-capture.db", nil, preset.Settings{}, "SELECT * FROM queue ORDER BY id", nil},
