@@ -15,7 +15,7 @@ import (
 // nouns are the packages that every room speaks of: types and rules without
 // input and output. Each may import those before it.
 var nouns = []string{
-	"clip", "invalid", "retry", "wire", "fingerprint", "job", "filter", "audit", "failures", "operation", "queues", "retention", "history",
+	"clip", "invalid", "retry", "wire", "fingerprint", "job", "source", "filter", "audit", "failures", "operation", "queues", "retention", "history",
 }
 
 // rooms lists, for each other package, the packages of the house that it may
@@ -39,7 +39,13 @@ var rooms = map[string]string{
 	"redact":                       "rawjson",
 	"webhook":                      "envelope httpclient rawjson resource",
 	"handler":                      "engine envelope errortext httpclient resource",
-	"config":                       "access envelope handler httpclient redact rules webhook",
+	"config":                       "access envelope handler httpclient redact rules source/preset webhook",
+	"source/preset":                "",
+	"source/codec":                 "envelope rawjson",
+	"source/sqlsource":             "source/codec source/preset",
+	"source/redissource":           "source/codec source/preset",
+	"source/redissource/redistest": "",
+	"source/attach":                "source/preset store/sources",
 	"demo":                         "engine",
 	"store/db":                     "",
 	"store/sqlite":                 "resource store/db",
@@ -49,19 +55,18 @@ var rooms = map[string]string{
 	"store/groups":                 "store/book store/db store/rows",
 	"store/operations":             "store/book store/db store/rows",
 	"store/search":                 "store/book store/db",
+	"store/sources":                "store/book store/db",
 	"store/accounts":               "access store/db",
-	"store":                        "store/accounts store/book store/counters store/db store/groups store/operations store/rows store/search",
+	"store":                        "store/accounts store/book store/counters store/db store/groups store/operations store/rows store/search store/sources",
 	"store/storetest":              "access store store/db",
 	"store/rawtest":                "",
-	"source/redissource":           "source source/codec source/preset",
-	"source/redissource/redistest": "",
 	"server/view":                  "access envelope rawjson redact store store/db",
 	"server/limit":                 "",
 	"server/compress":              "",
 	"server/web":                   "access config live rules server/compress server/limit server/view",
 	"server/api":                   "access envelope rawjson rules server/limit server/web webhook",
 	"server/pages": "access redact server/api server/compress server/view server/web web/static web/templates " +
-		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage",
+		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
 	"server":                      "access config live server/api server/limit server/pages server/view server/web",
 	"web/static":                  "",
 	"redact/redacttest":           "",
@@ -76,27 +81,31 @@ var rooms = map[string]string{
 	"web/templates/operationpage": "access web/templates web/templates/format web/templates/link",
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
-	"cmd/dashboard": "source/redissource access bulk client config demo engine handler live resource seed server server/pages server/view server/web store store/counters store/db store/search store/sqlite " +
+	"web/templates/sourcepage":    "access web/templates web/templates/format web/templates/link",
+	"cmd/dashboard": "access bulk client config demo engine handler live resource seed server server/pages server/view server/web " +
+		"source/attach source/preset source/redissource source/sqlsource store store/counters store/db store/search store/sqlite " +
 		"web/static web/templates web/templates/policypage webhook",
 }
 
 // owners lists the rooms in which a third-party module may be used.
 var owners = map[string]string{
-	"modernc.org/sqlite":                  "store/sqlite store/rawtest",
+	"modernc.org/sqlite":                  "source/sqlsource store/sqlite store/rawtest",
 	"github.com/tdewolff/minify":          "web/static",
 	"github.com/pressly/goose":            "store/sqlite",
+	"github.com/jackc/pgx/v5":             "source/sqlsource",
 	"github.com/klauspost/compress":       "server/compress",
 	"github.com/andybalholm/brotli":       "server/compress web/static",
 	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live",
 	"github.com/prometheus/client_golang": "server cmd/dashboard",
 	"github.com/a-h/templ": "server/pages web/templates web/templates/link " +
-		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage",
+		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
 	"github.com/alecthomas/kong":         "cmd/dashboard",
 	"github.com/coreos/go-systemd":       "cmd/dashboard",
 	"github.com/expr-lang/expr":          "rules",
 	"github.com/go-json-experiment/json": "rawjson",
-	"github.com/goccy/go-yaml":           "config",
+	"github.com/go-sql-driver/mysql":     "source/sqlsource",
+	"github.com/goccy/go-yaml":           "config source/preset",
 	"github.com/google/uuid":             "job",
 	"github.com/hashicorp/golang-lru/v2": "store/db",
 	"github.com/redis/go-redis/v9":       "source/redissource source/redissource/redistest",

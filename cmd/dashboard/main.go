@@ -10,7 +10,8 @@
 // The other commands are grouped by what they need. Those in local.go read files
 // and open a database by themselves. Those in remote.go, jobs.go and enqueue.go ask a
 // running dashboard through its API; connect.go finds it. Those in accounts.go do
-// either, depending on whether a dashboard has the database open. demo.go runs the app
+// either, depending on whether a dashboard has the database open. source.go looks at the
+// queues of other programs. demo.go runs the app
 // in a made-up world.
 package main
 
@@ -59,6 +60,7 @@ type commands struct {
 	Replay  replayCommand  `cmd:"" help:"Replay the jobs that match a filter, through a running dashboard."`
 	Discard discardCommand `cmd:"" help:"Discard the jobs that match a filter, through a running dashboard."`
 	Check   check          `cmd:"" help:"Check a configuration file."`
+	Source  sourceCommand  `cmd:"" help:"Look at queues of other programs whose dead letters Redrive can show."`
 	User    userCommand    `cmd:"" help:"Add, list, change and remove users."`
 	Token   tokenCommand   `cmd:"" help:"Create, list and revoke tokens for programs."`
 	Reload  reloadCommand  `cmd:"" help:"Reload the configuration of a running dashboard."`

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"redrive/internal/config"
 	"redrive/internal/source"
 	"redrive/internal/source/attach"
+	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
 	"redrive/internal/source/sqlsource"
 )
@@ -18,21 +18,23 @@ func (a *app) attachSources() {
 	for _, s := range a.config.Sources() {
 		all = append(all, attach.Attached{
 			Name: s.Name, Preset: s.Preset, Allow: s.Allow, Every: s.Every,
-			Open: func(ctx context.Context) (source.Origin, error) { return openSource(ctx, s) },
+			Open: func(ctx context.Context) (source.Origin, error) {
+				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Settings)
+			},
 		})
 	}
 	a.sources = attach.New(all, a.config.Redactor().Text, a.log)
 }
 
 // openSource connects with a source, by the family of its preset.
-func openSource(ctx context.Context, s config.Source) (source.Origin, error) {
-	switch s.Preset.Family {
+func openSource(ctx context.Context, p *preset.Preset, url string, s preset.Settings) (source.Origin, error) {
+	switch p.Family {
 	case "redis":
-		return redissource.Open(ctx, s.URL.Reveal(), s.Preset, s.Settings)
+		return redissource.Open(ctx, url, p, s)
 	case "sql":
-		return sqlsource.Open(ctx, s.URL.Reveal(), s.Preset, s.Settings)
+		return sqlsource.Open(ctx, url, p, s)
 	}
-	return nil, fmt.Errorf("the preset %s is of no known family", s.Preset.Name) // unreachable: a test reads them all
+	return nil, fmt.Errorf("the preset %s is of no known family", p.Name) // unreachable: a test reads them all
 }
 
 // startSources begins to mirror the sources, and to carry out what people ask of them.

@@ -84,7 +84,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		return v.wrong("needs exactly one of url, url_env and url_file")
 	}
 	s.URL = urls[0]
-	return nil
+	return s.complete(v)
 }
 
 // ofPreset adds the fields that a preset has.
@@ -98,6 +98,26 @@ func (s *Source) ofPreset(p *preset.Preset, known map[string]func(value) error) 
 	if p.Zone {
 		known["zone"] = into(&s.Settings.Zone, zone)
 	}
+	if p.Own {
+		known["where"] = into(&s.Settings.Where, value.text)
+		known["replay"] = into(&s.Settings.Replay, textList)
+		known["discard"] = into(&s.Settings.Discard, textList)
+	}
+}
+
+// complete holds a source to its preset: what it needs is there, and what it allows can
+// be done.
+func (s *Source) complete(v value) error {
+	p, _, err := s.Preset.Complete(s.Settings)
+	if err != nil {
+		return v.wrong("%s", err)
+	}
+	for _, k := range s.Allow {
+		if !p.Has(k) {
+			return v.wrong("allows %s, and there are no statements for that: add a field %s", k, k)
+		}
+	}
+	return nil
 }
 
 // peek is the text of a field, before the mapping is read; empty when there is none.

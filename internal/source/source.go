@@ -202,8 +202,8 @@ type Report struct {
 }
 
 // Origin is an attached system. Its methods may be called by one goroutine at a time,
-// and end with their contexts. An error means that nothing is known; of an act, that
-// nothing happened, unless it is an [Interrupted].
+// and end with their contexts. An error means that nothing is known: an act may have
+// happened, and is looked up with Find.
 type Origin interface {
 	// Check looks whether the system is the one that the preset describes, and what it
 	// allows.

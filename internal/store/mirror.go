@@ -57,8 +57,9 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 		for i := range all {
 			r := &all[i]
 			known, ok := byKey[r.Key]
-			if !ok {
+			if !ok { // one that lies there beside it is another job, although it has the same thread
 				known, ok = byThread[r.Thread]
+				ok = ok && (!known.Lies || known.UnderWay)
 			}
 			switch {
 			case ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):

@@ -188,3 +188,24 @@ func TestSources_AReplayThatIsRefusedComesBack(t *testing.T) {
 	check(t, err)
 	b.until("the job is back", func() bool { return b.job(redis.ID).Status() == job.StatusDeadLetter && b.job(redis.ID).Run == 2 })
 }
+
+func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
+	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
+	s, err := store.Open(t.Context(), store.Options{Database: file})
+	check(t, err)
+	defer s.Close()
+	record := func(key string) source.Record {
+		return source.Record{Key: key, Thread: "the same message", Witness: key, Queue: "orders", Type: "mail", Payload: []byte("{}")}
+	}
+	mirror := func(want int, records ...source.Record) {
+		t.Helper()
+		n, err := s.Mirror(t.Context(), time.Now(), "shop", records)
+		check(t, err)
+		if n != want {
+			t.Errorf("%d records are news, not %d", n, want)
+		}
+	}
+	mirror(2, record("1"), record("2"))
+	mirror(1, record("1"), record("2"), record("3"))
+	mirror(0, record("1"), record("2"), record("3"))
+}

@@ -161,7 +161,7 @@ func passed(seconds int64, now time.Time) bool { return seconds > 0 && seconds <
 
 // cleanAsynq takes the count of retries away for a fresh replay, and in any a deadline
 // that has passed.
-func cleanAsynq(raw []byte, mode source.Mode, now time.Time) ([]byte, error) {
+func cleanAsynq(raw []byte, run Run) ([]byte, error) {
 	all, ok := fieldsIn(raw)
 	if !ok || len(all) == 0 {
 		return nil, errors.New("the record is not a task of asynq that can be read exactly")
@@ -174,7 +174,7 @@ func cleanAsynq(raw []byte, mode source.Mode, now time.Time) ([]byte, error) {
 	}
 	clean := slices.Clone(raw)
 	for _, f := range slices.Backward(all) {
-		if f.name == taskRetried && mode == source.Fresh || f.name == taskDeadline && passed(deadline, now) {
+		if f.name == taskRetried && run.Mode == source.Fresh || f.name == taskDeadline && passed(deadline, run.Now) {
 			clean = slices.Delete(clean, f.from, f.to)
 		}
 	}

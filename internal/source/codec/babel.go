@@ -81,8 +81,8 @@ func lost(raw []byte) bool {
 }
 
 // cleanFrame is the envelope for the next attempt, in its frame if it has one.
-func cleanFrame(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
-	clean, err := cleanUnframed(raw, "", time.Time{})
+func cleanFrame(raw []byte, run Run) ([]byte, error) {
+	clean, err := cleanUnframed(raw, run)
 	if _, _, framed := unframed(raw); err != nil || !framed {
 		return clean, err
 	}
@@ -90,7 +90,7 @@ func cleanFrame(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
 }
 
 // cleanUnframed is the envelope for the next attempt, without its frame.
-func cleanUnframed(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
+func cleanUnframed(raw []byte, _ Run) ([]byte, error) {
 	inner, _, _ := unframed(raw)
 	if rawjson.Kind(inner) == '{' && lost(inner) {
 		return nil, errors.New("the body of the message was lost when it was set aside")

@@ -25,7 +25,14 @@ type Codec struct {
 	// warning.
 	Read func(r *source.Record)
 	// Clean makes the bytes for the next run, or says why there can be none.
-	Clean func(raw []byte, mode source.Mode, now time.Time) ([]byte, error)
+	Clean func(raw []byte, run Run) ([]byte, error)
+}
+
+// Run is what bytes are made for.
+type Run struct {
+	Mode   source.Mode
+	Now    time.Time
+	Target string // the queue, where the preset looks it up
 }
 
 // Get is the codec of a name; ok is false when there is none.
@@ -39,14 +46,14 @@ var codecs = map[string]Codec{
 	"laravel": {readLaravel, cleanLaravel},
 	"babel":   {readBabel, cleanBabel},
 	"yii2":    {readYii, asItIs},
-
 	"frame":   {readFrame, cleanFrame},    // babel, for consumers that know frames
 	"unframe": {readFrame, cleanUnframed}, // and for those that do not
 	"asynq":   {readAsynq, cleanAsynq},
 	"sidekiq": {readSidekiq, cleanSidekiq},
+	"daycry":  {readDaycry, cleanDaycry},
 }
 
-func asItIs(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) { return raw, nil }
+func asItIs(raw []byte, _ Run) ([]byte, error) { return raw, nil }
 
 // unreadable leaves a record as it is, with a warning.
 func unreadable(r *source.Record, problem string) {
@@ -94,16 +101,18 @@ func readLaravel(r *source.Record) {
 	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n) + 1
 	}
-	if until, ok := number(r.Raw, "retryUntil"); ok && time.Unix(until, 0).Before(time.Now()) {
-		r.Warnings = append(r.Warnings, "Its time to be retried has passed: Laravel would fail it without running it. A replay from here gives it no such time.")
+	if until, ok := number(r.Raw, "retryUntil"); ok {
+		r.Warnings = append(r.Warnings, "Laravel runs it only until "+time.Unix(until, 0).UTC().Format("2006-01-02 15:04:05 MST")+
+			". A replay after that takes this limit away, because Laravel would fail the job without running it.")
 	}
 }
 
 // cleanLaravel counts attempts from zero, where the payload counts them, and takes a
-// time away that has passed: Laravel would fail the job without running it.
-func cleanLaravel(raw []byte, _ source.Mode, now time.Time) ([]byte, error) {
-	if rawjson.Kind(raw) != '{' {
-		return nil, fmt.Errorf("the payload is not a JSON object")
+// time away that has passed: Laravel would fail the job without running it. A payload
+// that is not JSON goes back as it was.
+func cleanLaravel(raw []byte, run Run) ([]byte, error) {
+	if !json.Valid(raw) || rawjson.Kind(raw) != '{' {
+		return raw, nil
 	}
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {
@@ -112,7 +121,7 @@ func cleanLaravel(raw []byte, _ source.Mode, now time.Time) ([]byte, error) {
 				with = "0"
 			}
 			until, err := strconv.ParseInt(string(raw[m.Value:m.To]), 10, 64)
-			if m.Name == "retryUntil" && err == nil && time.Unix(until, 0).Before(now) {
+			if m.Name == "retryUntil" && err == nil && time.Unix(until, 0).Before(run.Now) {
 				with = "null"
 			}
 			if with != "" && !yield(rawjson.Edit{From: m.Value, To: m.To, Text: []byte(with)}) {
@@ -168,7 +177,7 @@ func readBabel(r *source.Record) {
 }
 
 // cleanBabel takes the block of the dead letter away and counts attempts from zero.
-func cleanBabel(raw []byte, _ source.Mode, _ time.Time) ([]byte, error) {
+func cleanBabel(raw []byte, _ Run) ([]byte, error) {
 	if member(raw, "data") == nil && text(raw, "job") == "" && text(raw, "urn") == "" {
 		return nil, fmt.Errorf("the body of the message was lost when it was set aside")
 	}

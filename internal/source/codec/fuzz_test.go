@@ -100,7 +100,7 @@ func sound(t *testing.T, r source.Record) {
 // clean makes the bytes for the next run, or nil.
 func clean(name string, raw []byte, mode source.Mode) []byte {
 	c, _ := codec.Get(name)
-	b, err := c.Clean(bytes.Clone(raw), mode, now)
+	b, err := c.Clean(bytes.Clone(raw), codec.Run{Mode: mode, Now: now})
 	if err != nil {
 		return nil
 	}

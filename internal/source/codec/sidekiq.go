@@ -76,21 +76,21 @@ func backtrace(packed string) string {
 
 // cleanSidekiq makes a job for the queue. Once takes one from the count of its retries,
 // as Sidekiq's own page does; fresh takes away all that its failures have added.
-func cleanSidekiq(raw []byte, mode source.Mode, now time.Time) ([]byte, error) {
+func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 	if !isObject(raw) {
 		return nil, errors.New("the record is not a JSON object that can be read exactly")
 	}
 	if text(raw, "queue") == "" {
 		return nil, errors.New("the record does not name its queue")
 	}
-	stamp, stamped := timestamp(raw, now), false
+	stamp, stamped := timestamp(raw, run.Now), false
 	clean := edited(raw, func(name string, value []byte) ([]byte, bool) {
 		n, err := strconv.ParseInt(string(value), 10, 64)
 		switch {
 		case name == "enqueued_at":
 			stamped = true
 			return stamp, true
-		case mode == source.Fresh:
+		case run.Mode == source.Fresh:
 			return nil, slices.Contains(failures, name)
 		case name == "retry_count" && err == nil:
 			return strconv.AppendInt(nil, n-1, 10), true

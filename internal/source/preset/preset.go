@@ -6,16 +6,20 @@
 //
 // A statement names the tables in braces, {table}, and its values with a colon, :key.
 // Tables and their schema can be named otherwise in redrive.yaml; names are quoted and
-// never anything but names. The values are
+// never anything but names. A name in braces can also be a word, which is SQL that the
+// databases write differently. The values are
 //
 //	:key, :witness   of the record, as they were read
 //	:clean           the payload for the next run, made by the codec
+//	:target          the queue for the next run, where the preset looks it up
 //	:unix            seconds since 1970, now
+//	:wall            now, by the clock on the system's wall
 //	:a, :b           the place in the list from where it goes on
 //
 // and those under values. The list of dead records is put together from fields, from,
 // where and order. The last statement of an act must change exactly one row, and then all
-// of them count; otherwise none does.
+// of them count; otherwise none does. It compares the witness, so that it finds the
+// record only as it was seen.
 package preset
 
 import (
@@ -42,19 +46,23 @@ type Preset struct {
 	Zone           bool              `yaml:"zone"`    // times are those of a clock on the wall, in the zone that redrive.yaml names
 	Codec          string            `yaml:"codec"`
 
-	Probe   string                   `yaml:"probe"` // fails when the system is another one; its value is the version
-	From    string                   `yaml:"from"`
-	Where   string                   `yaml:"where"`
-	Fields  map[string]string        `yaml:"fields"` // of a record, as SQL
-	Order   []string                 `yaml:"order"`  // one or two fields that fall from row to row
-	Same    string                   `yaml:"same"`   // finds the row of :key
-	Alive   string                   `yaml:"alive"`  // the condition that the job of :key is under way
-	Replay  map[source.Mode][]string `yaml:"replay"`
-	Discard []string                 `yaml:"discard"`
-	Errors  map[string]source.State  `yaml:"errors"`  // what an error of the database means, by its code
-	Refused string                   `yaml:"refused"` // why an act changes nothing although the record lies there unchanged
+	Columns map[string][]string          `yaml:"columns"` // by table: what must be there
+	Words   map[string]map[string]string `yaml:"words"`   // by engine: what the databases write differently
+	Probe   string                       `yaml:"probe"`   // reads the version; empty: there is none
+	From    string                       `yaml:"from"`
+	Where   string                       `yaml:"where"`
+	Fields  map[string]string            `yaml:"fields"` // of a record, as SQL
+	Order   []string                     `yaml:"order"`  // one or two fields that fall from row to row
+	Same    string                       `yaml:"same"`   // finds the row of :key
+	Alive   string                       `yaml:"alive"`  // counts the jobs of :key that are under way
+	Target  string                       `yaml:"target"` // reads the queue for the next run of :key
+	Replay  map[source.Mode][]string     `yaml:"replay"`
+	Discard []string                     `yaml:"discard"`
+	Errors  map[string]source.State      `yaml:"errors"`  // what an error of the database means, by its code
+	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
+	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements
 
-	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Probe to Same
+	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Columns to Same
 }
 
 //go:embed presets/*.yaml
@@ -94,18 +102,21 @@ func Names() []string { return slices.Sorted(maps.Keys(All())) }
 
 // Settings are what redrive.yaml says of a source beside its preset.
 type Settings struct {
-	Names  map[string]string
-	Values map[string]string
-	Zone   string // of the system's clock; empty: UTC
+	Names   map[string]string
+	Values  map[string]string
+	Zone    string // of the system's clock; empty: UTC
+	Where   string // these three are of an own table
+	Replay  []string
+	Discard []string
 }
 
-// Complete gives settings what the preset says where they say nothing. A name that the
-// preset does not have is an error.
-func (p *Preset) Complete(s Settings) (Settings, error) {
+// Complete gives settings what the preset says where they say nothing, and the preset
+// what the settings say of an own table. What the preset does not know is an error.
+func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	for _, pair := range []struct{ given, known map[string]string }{{s.Names, p.Names}, {s.Values, p.Values}} {
 		for name := range pair.given {
 			if _, ok := pair.known[name]; !ok {
-				return s, fmt.Errorf("the preset %s has no field %q; it has %s", p.Name, name, strings.Join(p.options(), ", "))
+				return nil, s, fmt.Errorf("the preset %s has no field %q; it has %s", p.Name, name, strings.Join(p.options(), ", "))
 			}
 		}
 	}
@@ -114,7 +125,79 @@ func (p *Preset) Complete(s Settings) (Settings, error) {
 	if values != nil {
 		maps.Copy(values, s.Values)
 	}
-	return Settings{names, values, s.Zone}, nil
+	s.Names, s.Values = names, values
+	completed := *p
+	if p.Own {
+		completed.own(s)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if names[name] == "" && completed.needs(name) {
+			return nil, s, fmt.Errorf("needs a field %s", name)
+		}
+	}
+	return &completed, s, completed.Check()
+}
+
+// own takes over what redrive.yaml says of an own table. A column that it does not name
+// is not read; without a witness, the key is all that must not have changed.
+func (p *Preset) own(s Settings) {
+	p.Fields = maps.Clone(p.Fields)
+	maps.DeleteFunc(p.Fields, func(_, text string) bool {
+		names, _ := placeholders(text)
+		return len(names) == 1 && s.Names[names[0]] == "" && names[0] != "key"
+	})
+	if s.Names["witness"] == "" {
+		p.Fields["witness"] = p.Fields["key"]
+	}
+	p.Columns = map[string][]string{"table": nil}
+	for _, text := range p.Fields {
+		names, _ := placeholders(text)
+		p.Columns["table"] = append(p.Columns["table"], s.Names[names[0]])
+	}
+	slices.Sort(p.Columns["table"])
+	p.Columns["table"] = slices.Compact(p.Columns["table"])
+	if s.Where != "" {
+		p.Where = "(" + s.Where + ")"
+	}
+	p.Same += " AND " + p.Where
+	p.Replay, p.Discard = map[source.Mode][]string{}, s.Discard
+	if len(s.Replay) > 0 {
+		p.Replay = map[source.Mode][]string{source.Once: s.Replay, source.Fresh: s.Replay}
+	}
+}
+
+// needs reports whether the list of records has a name.
+func (p *Preset) needs(name string) bool {
+	texts := append(slices.Collect(maps.Values(p.Fields)), p.From, p.Where, p.Same)
+	return slices.ContainsFunc(append(texts, p.Order...), func(text string) bool {
+		names, _ := placeholders(text)
+		return slices.Contains(names, name)
+	})
+}
+
+// Check returns an error when an act could change what the person did not see, or when
+// a value does not exist.
+func (p *Preset) Check() error {
+	_, values := placeholders(p.Where)
+	for _, value := range values {
+		if _, ok := p.Values[value]; !ok {
+			return fmt.Errorf("where has the value :%s, which there is not", value)
+		}
+	}
+	for _, mode := range []source.Mode{source.Once, source.Fresh} {
+		if err := p.checkAct("replay", p.Replay[mode]); err != nil {
+			return err
+		}
+	}
+	return p.checkAct("discard", p.Discard)
+}
+
+// Has reports whether the preset knows how an act is done.
+func (p *Preset) Has(k source.Kind) bool {
+	if k == source.Discard {
+		return len(p.Discard) > 0
+	}
+	return len(p.Replay) > 0
 }
 
 // options are the fields that a source of this preset can have in redrive.yaml.
@@ -122,6 +205,9 @@ func (p *Preset) options() []string {
 	all := slices.Concat(slices.Collect(maps.Keys(p.Names)), slices.Collect(maps.Keys(p.Values)))
 	if p.Zone {
 		all = append(all, "zone")
+	}
+	if p.Own {
+		all = append(all, "where", "replay", "discard")
 	}
 	slices.Sort(all)
 	return all

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/source"
+	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
 )
 
@@ -130,7 +131,7 @@ func (o *Origin) clean(a source.Act, now time.Time) ([]byte, error) {
 	if o.hash != nil {
 		return nil, nil
 	}
-	return o.codec.Clean(a.Raw, a.Mode, now)
+	return o.codec.Clean(a.Raw, codec.Run{Mode: a.Mode, Now: now})
 }
 
 // keysOf are the keys of a script for one record.

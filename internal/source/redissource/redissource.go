@@ -55,7 +55,7 @@ type act struct {
 // Open connects with the Redis that a URL names, redis://user:password@host:port/database,
 // or rediss:// with TLS.
 func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Origin, error) {
-	s, err := p.Complete(s)
+	p, s, err := p.Complete(s)
 	if err != nil {
 		return nil, err
 	}

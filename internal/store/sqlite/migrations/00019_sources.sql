@@ -45,4 +45,4 @@ CREATE INDEX source_acts_newest ON source_acts (source, id);
 CREATE INDEX jobs_letter_source ON jobs (substr(queue, instr(queue, '@') + 1), changed_at, seq)
     WHERE letter = 'stored' AND instr(queue, '@') > 0;
 
-PRAGMA user_version = 18;
+PRAGMA user_version = 19;

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/config"
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+)
+
+// sourceCommand is dashboard source: it looks at sources, and changes nothing.
+type sourceCommand struct {
+	Check    sourceCheck    `cmd:"" help:"Say what Redrive sees in each source of a configuration file, and what it may and would do there."`
+	Discover sourceDiscover `cmd:"" help:"Say which presets fit what lies at a URL."`
+}
+
+// How far the two commands look.
+const (
+	lookFor   = 30 * time.Second // at one source
+	countedTo = 10_000           // dead letters
+	newestOf  = 3
+)
+
+// sourceCheck is dashboard source check.
+type sourceCheck struct {
+	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
+}
+
+// Run prints what each source is, and fails when one of them cannot be attached.
+func (k *sourceCheck) Run(c console) error {
+	settings, err := loadConfig(k.File)
+	if err != nil {
+		return err
+	}
+	all := settings.Sources()
+	if len(all) == 0 {
+		return usage("%s has no section sources; see docs/sources.md", k.File)
+	}
+	failed := 0
+	for _, s := range all {
+		fmt.Fprintf(c.stdout, "%s: %s\n", s.Name, s.Preset.Title)
+		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Settings)
+		if err != nil {
+			failed++
+			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(oneLine(err.Error()))))
+			continue
+		}
+		seen.print(c.stdout, settings.Redactor().Text)
+		printActs(c.stdout, s, seen.report)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %s cannot be attached", failed, counted(len(all), "source"))
+	}
+	return nil
+}
+
+// oneLine is a text of several lines in one.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// seen is what a look at a source has found.
+type seen struct {
+	report source.Report
+	newest []source.Record
+	dead   int
+	more   bool // than that
+}
+
+// lookAt connects with a source and reads what lies dead there.
+func lookAt(p *preset.Preset, url string, s preset.Settings) (found seen, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
+	defer cancel()
+	origin, err := openSource(ctx, p, url, s)
+	if err != nil {
+		return seen{}, err
+	}
+	defer func() { err = errors.Join(err, origin.Close()) }()
+	if found.report, err = origin.Check(ctx); err != nil {
+		return seen{}, err
+	}
+	for after := ""; ; {
+		page, err := origin.Scan(ctx, after, 500)
+		if err != nil {
+			return seen{}, err
+		}
+		if room := newestOf - len(found.newest); room > 0 {
+			found.newest = append(found.newest, page.Records[:min(room, len(page.Records))]...)
+		}
+		found.dead += len(page.Records)
+		after = page.Next
+		if found.more = after != ""; !found.more || found.dead >= countedTo {
+			return found, nil
+		}
+	}
+}
+
+// print says what was found.
+func (s seen) print(w io.Writer, hide func(string) string) {
+	line(w, "Version", s.report.Version)
+	how := counted(s.dead, "dead letter")
+	if s.more {
+		how = "more than " + how
+	}
+	line(w, "Sees", how)
+	for _, r := range s.newest {
+		what := strings.Trim(r.Error.Type+": "+r.Error.Message, ": ")
+		at := "at an unknown time"
+		if !r.FailedAt.IsZero() {
+			at = r.FailedAt.Format(time.DateTime) + " UTC"
+		}
+		line(w, "", clip.Text(fmt.Sprintf("%s %s %s %s", at, r.Queue, r.Type, hide(what)), 160))
+	}
+	for _, sentence := range append(s.report.Sees, s.report.Warnings...) {
+		line(w, "Note", sentence)
+	}
+}
+
+// line prints one fact, with nothing in it that a terminal would obey.
+func line(w io.Writer, name, fact string) {
+	fmt.Fprintf(w, "  %-9s %s\n", name, printable(oneLine(fact)))
+}
+
+// printActs says what the configuration and the source allow, and what would happen.
+func printActs(w io.Writer, s config.Source, r source.Report) {
+	for _, k := range []source.Kind{source.Replay, source.Discard} {
+		allowed, may := slices.Contains(s.Allow, k), slices.Contains(r.May, k)
+		switch {
+		case !s.Preset.Has(k) && !s.Preset.Own:
+			line(w, "Cannot", fmt.Sprintf("%s, because the preset has no %s.", k, k))
+		case allowed && may:
+			line(w, "Does", fmt.Sprintf("%s, when someone asks for it.", k))
+		case allowed:
+			line(w, "Fails", fmt.Sprintf("%s, because the source does not allow it to this user.", k))
+		case may:
+			line(w, "Refuses", fmt.Sprintf("%s, because allow in the configuration does not have it. The user at the source could.", k))
+		default:
+			line(w, "Refuses", fmt.Sprintf("%s, and the user at the source could not either.", k))
+		}
+	}
+	once, fresh := s.Preset.Modes[source.Once], s.Preset.Modes[source.Fresh]
+	line(w, "Replay", once)
+	if fresh != once {
+		line(w, "Or fresh", fresh)
+	}
+	for _, grant := range s.Preset.Grants {
+		line(w, "Grant", grant)
+	}
+	for _, hazard := range s.Preset.Hazards {
+		line(w, "Hazard", hazard)
+	}
+	for _, blank := range s.Preset.Blank {
+		line(w, "Blank", blank)
+	}
+	fmt.Fprintln(w)
+}
+
+// sourceDiscover is dashboard source discover.
+type sourceDiscover struct {
+	URL string `arg:"" help:"For example postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file."`
+}
+
+// Run prints the presets that fit, and fails when none does.
+func (d *sourceDiscover) Run(c console) error {
+	fits := 0
+	var last error
+	for _, p := range presetsFor(d.URL) {
+		found, err := lookAt(p, d.URL, preset.Settings{})
+		if err != nil {
+			last = err
+			continue
+		}
+		fits++
+		fmt.Fprintf(c.stdout, "%s: %s\n", p.Name, p.Title)
+		found.print(c.stdout, func(s string) string { return s })
+		fmt.Fprintf(c.stdout, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n\n", p.Name)
+	}
+	switch {
+	case fits > 0:
+		return nil
+	case last == nil:
+		return usage("no preset is for such a URL; use postgres://, mysql://, sqlite:// or redis://")
+	}
+	return fmt.Errorf("no preset fits what lies there under the usual names. Tables with other names can be named in redrive.yaml, "+
+		"see docs/sources.md. The last answer was: %w", last)
+}
+
+// presetsFor are the presets for servers of this kind, but for that of own tables, which
+// fits nothing before its columns are named.
+func presetsFor(url string) (all []*preset.Preset) {
+	scheme, _, _ := strings.Cut(url, "://")
+	engine := map[string]string{"postgresql": "postgres", "mariadb": "mysql"}[scheme]
+	if engine == "" {
+		engine = scheme
+	}
+	presets := preset.All()
+	for _, name := range preset.Names() {
+		p, redis := presets[name], scheme == "redis" || scheme == "rediss"
+		if !p.Own && slices.Contains(p.Engines, engine) || redis && p.Family == "redis" {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+)
+
+const sourcesFile = `
+sources:
+  shop:
+    preset: laravel
+    url: mysql://redrive:secret@db.internal/shop
+    allow: [replay]
+    every: 30s
+    table: shop_failed_jobs
+    zone: Europe/Berlin
+  legacy:
+    preset: table
+    url: sqlite:///srv/legacy.db
+    allow: [replay, discard]
+    table: dead
+    key: id
+    payload: body
+    replay:
+      - INSERT INTO work (body) SELECT body FROM {table} WHERE id = :key
+      - DELETE FROM {table} WHERE id = :key AND id = :witness
+    discard:
+      - DELETE FROM {table} WHERE id = :key AND id = :witness
+`
+
+func TestSources_AreRead(t *testing.T) {
+	c, err := Parse("redrive.yaml", []byte(sourcesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := c.Sources()
+	if len(all) != 2 {
+		t.Fatalf("%d sources", len(all))
+	}
+	shop := all[slices.IndexFunc(all, func(s Source) bool { return s.Name == "shop" })]
+	if shop.Preset.Name != "laravel" || shop.Every != 30*time.Second || !slices.Equal(shop.Allow, []source.Kind{source.Replay}) ||
+		shop.Settings.Names["table"] != "shop_failed_jobs" || shop.Settings.Zone != "Europe/Berlin" {
+		t.Errorf("%+v", shop)
+	}
+	legacy := all[slices.IndexFunc(all, func(s Source) bool { return s.Name == "legacy" })]
+	if len(legacy.Settings.Replay) != 2 || len(legacy.Settings.Discard) != 1 {
+		t.Errorf("%+v", legacy.Settings)
+	}
+}
+
+func TestSources_WhatIsWrongIsSaid(t *testing.T) {
+	for _, tt := range []struct{ name, file, want string }{
+		{"no preset", "sources: {shop: {url: 'sqlite:///x'}}", "needs a preset"},
+		{"another preset", "sources: {shop: {preset: quux, url: 'sqlite:///x'}}", "is not a preset"},
+		{"no URL", "sources: {shop: {preset: laravel}}", "needs exactly one of url"},
+		{"a bad name", "sources: {Shop: {preset: laravel, url: 'sqlite:///x'}}", "is not a source name"},
+		{"too often", "sources: {shop: {preset: laravel, url: 'sqlite:///x', every: 10ms}}", "too often"},
+		{"another field", "sources: {shop: {preset: laravel, url: 'sqlite:///x', channel: y}}", "channel"},
+		{"an act without its guard", "sources: {shop: {preset: table, url: 'sqlite:///x', table: dead, discard: ['DELETE FROM dead WHERE id = :key']}}",
+			"must compare :witness"},
+		{"an act without statements", "sources: {shop: {preset: table, url: 'sqlite:///x', table: dead, allow: [replay]}}",
+			"there are no statements for that"},
+		{"another zone", "sources: {shop: {preset: laravel, url: 'sqlite:///x', zone: Mars/Base}}", "is not a time zone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse("redrive.yaml", []byte(tt.file))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestSources_OfTheDocumentCanBeUsed reads every configuration in docs/sources.md, which
+// has one for each preset.
+func TestSources_OfTheDocumentCanBeUsed(t *testing.T) {
+	text, err := os.ReadFile("../../docs/sources.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
+		for _, env := range regexp.MustCompile(`url_env: (\w+)`).FindAllSubmatch(block[1], -1) {
+			t.Setenv(string(env[1]), "sqlite:///srv/x")
+		}
+		c, err := Parse("redrive.yaml", block[1])
+		if err != nil {
+			t.Errorf("%v in\n%s", err, block[1])
+			continue
+		}
+		for _, s := range c.Sources() {
+			shown[s.Preset.Name] = true
+		}
+	}
+	for name, p := range preset.All() {
+		if p.Family == "sql" && !shown[name] {
+			t.Errorf("docs/sources.md does not show how to attach %s", name)
+		}
+	}
+}

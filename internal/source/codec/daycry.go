@@ -1,0 +1,68 @@
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"redrive/internal/rawjson"
+	"redrive/internal/source"
+)
+
+// readDaycry reads a job of daycry/jobs. What the worker counts are its cycles: one in
+// which the handler is tried several times, and at the end of which a new row is made.
+func readDaycry(r *source.Record) {
+	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
+		unreadable(r, "its payload is not a JSON object")
+		return
+	}
+	r.Payload, r.Type = member(r.Raw, "payload"), text(r.Raw, "name")
+	if r.Type == "" {
+		r.Type = text(r.Raw, "job")
+	}
+	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
+		r.Attempts = int(n) + 1
+	}
+	if n, ok := number(r.Raw, "maxRetries"); ok && n >= 0 && n < 1<<16 {
+		r.Limit = int(n) + 1
+	}
+	block := member(r.Payload, "_dlq_metadata")
+	if r.Queue == "" {
+		r.Queue = text(block, "original_queue")
+	}
+	r.Error.Message = text(block, "dlq_reason")
+	if r.Queue == "" {
+		r.Warnings = append(r.Warnings, "Nothing says which queue it came from, so it cannot be replayed.")
+	}
+}
+
+// cleanDaycry sends a job back to its queue with its cycles counted from zero. Without
+// its schedule, a failure does not make it wait for an hour.
+func cleanDaycry(raw []byte, run Run) ([]byte, error) {
+	if !json.Valid(raw) || rawjson.Kind(raw) != '{' {
+		return nil, fmt.Errorf("the payload is not a JSON object")
+	}
+	if run.Target == "" {
+		return nil, fmt.Errorf("nothing says which queue the job came from")
+	}
+	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
+		for m := range rawjson.Members(raw) {
+			with := map[string][]byte{"queue": rawjson.Quote(run.Target), "attempts": []byte("0"), "schedule": []byte("null")}[m.Name]
+			if m.Name == "payload" {
+				with = withoutBlock(raw[m.Value:m.To])
+			}
+			if with != nil && !yield(rawjson.Edit{From: m.Value, To: m.To, Text: with}) {
+				return
+			}
+		}
+	}), nil
+}
+
+// withoutBlock is the user's part of a job without what the dead-letter queue added; nil
+// when that has added nothing.
+func withoutBlock(payload []byte) []byte {
+	const block = "_dlq_metadata"
+	if member(payload, block) == nil {
+		return nil
+	}
+	return without(payload, func(name string) bool { return name == block })
+}

@@ -1,0 +1,87 @@
+package preset
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// token is a placeholder of a statement, or what must not be taken for one: a text, a
+// quoted name, a cast of PostgreSQL.
+var token = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|::|\\{[a-z_]+\\}|:[a-z_]+")
+
+// Expand puts the names and values of a statement in: what name makes of each name in
+// braces, and what value makes of each value with a colon.
+func Expand(statement string, name, value func(string) string) string {
+	return token.ReplaceAllStringFunc(statement, func(t string) string {
+		switch {
+		case t[0] == '{':
+			return name(t[1 : len(t)-1])
+		case t[0] == ':' && t != "::":
+			return value(t[1:])
+		}
+		return t
+	})
+}
+
+// placeholders are the names and the values of a statement.
+func placeholders(statement string) (names, values []string) {
+	note := func(to *[]string) func(string) string {
+		return func(s string) string {
+			*to = append(*to, s)
+			return s
+		}
+	}
+	Expand(statement, note(&names), note(&values))
+	return names, values
+}
+
+// Uses reports whether one of the statements has a value.
+func Uses(statements []string, value string) bool {
+	return slices.ContainsFunc(statements, func(s string) bool {
+		_, values := placeholders(s)
+		return slices.Contains(values, value)
+	})
+}
+
+// given are the values that every act has.
+var given = []string{"key", "witness", "clean", "target", "unix", "wall"}
+
+// checkAct refuses statements that could change what the person did not see: the last
+// one, which decides whether the others count, must name the record and its witness.
+func (p *Preset) checkAct(act string, statements []string) error {
+	if len(statements) == 0 {
+		return nil
+	}
+	last := statements[len(statements)-1:]
+	for _, value := range []string{"key", "witness"} {
+		if !Uses(last, value) {
+			return fmt.Errorf("the last statement of %s must compare :%s, so that it finds the record only as it was seen", act, value)
+		}
+	}
+	for _, s := range statements {
+		names, values := placeholders(s)
+		for _, name := range names {
+			if _, ok := p.Names[name]; !ok && !p.word(name) {
+				return fmt.Errorf("%s names {%s}, which there is not", act, name)
+			}
+		}
+		for _, value := range values {
+			if _, ok := p.Values[value]; !ok && !slices.Contains(given, value) {
+				return fmt.Errorf("%s has the value :%s; there are :%s", act, value, strings.Join(given, ", :"))
+			}
+		}
+	}
+	return nil
+}
+
+// word reports whether every database has a word for a name.
+func (p *Preset) word(name string) bool {
+	for _, engine := range p.Engines {
+		if _, ok := p.Words[engine][name]; !ok {
+			return false
+		}
+	}
+	return true
+}

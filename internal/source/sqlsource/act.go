@@ -1,0 +1,215 @@
+package sqlsource
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"redrive/internal/source"
+	"redrive/internal/source/codec"
+)
+
+// Act does what the acts say, each in a transaction of its own.
+func (o *Origin) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
+	return each(acts, func(a source.Act) (source.Result, error) { return o.act(ctx, a) })
+}
+
+// Find says where the records of acts are.
+func (o *Origin) Find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
+	return each(acts, func(a source.Act) (source.Result, error) { return o.find(ctx, a) })
+}
+
+func each(acts []source.Act, do func(source.Act) (source.Result, error)) ([]source.Result, error) {
+	var all []source.Result
+	for _, a := range acts {
+		r, err := do(a)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
+	refuse := func(why string) (source.Result, error) {
+		return source.Result{ID: a.ID, State: source.Refused, Why: why}, nil
+	}
+	now := time.Now()
+	values := map[string]any{
+		"key": a.Key, "witness": a.Witness,
+		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
+	}
+	statements := o.preset.Discard
+	if a.Kind == source.Replay {
+		statements = o.preset.Replay[a.Mode]
+	}
+	if len(statements) == 0 {
+		return refuse(fmt.Sprintf("%s has no %s for this.", o.preset.Title, a.Kind))
+	}
+	if a.Kind == source.Replay && o.clean {
+		if err := o.prepare(ctx, a, now, values); errors.Is(err, errUnfit) {
+			return refuse("It cannot be replayed: " + errors.Unwrap(err).Error() + ".")
+		} else if err != nil {
+			return source.Result{}, err
+		}
+	}
+	return o.carryOut(ctx, a, statements, values)
+}
+
+// errUnfit says that there can be no next run.
+var errUnfit = errors.New("unfit")
+
+// unfit is an error of a codec.
+type unfit struct{ error }
+
+func (u unfit) Is(err error) bool { return err == errUnfit }
+func (u unfit) Unwrap() error     { return u.error }
+
+// prepare makes the values that only a replay has: the queue and the bytes for the next
+// run.
+func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, values map[string]any) error {
+	r := source.Record{Raw: a.Raw}
+	if o.preset.Target != "" {
+		target, err := o.target(ctx, a)
+		if err != nil {
+			return err
+		}
+		r.Queue = target
+		o.codec.Read(&r) // which may know it when the database does not
+		values["target"] = r.Queue
+	}
+	clean, err := o.codec.Clean(a.Raw, codec.Run{Mode: a.Mode, Now: now, Target: r.Queue})
+	if err != nil {
+		return unfit{err}
+	}
+	values["clean"] = string(clean)
+	return nil
+}
+
+// target reads the queue to which a record goes back; empty when it is not known.
+func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
+	var target sql.NullString
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind(o.preset.Target, map[string]any{"key": a.Key})
+		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&target)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return target.String, err
+}
+
+func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string, values map[string]any) (source.Result, error) {
+	done, committing, err := o.transact(ctx, statements, values)
+	switch {
+	case committing: // the answer was lost on the way
+		return source.Result{}, err
+	case err != nil:
+		state, why, ok := answer(err, o.preset.Errors)
+		if !ok {
+			return source.Result{}, err
+		}
+		return source.Result{ID: a.ID, State: state, Why: why}, nil
+	case done:
+		return source.Result{ID: a.ID, State: source.Done}, nil
+	}
+	return o.why(ctx, a)
+}
+
+// transact runs statements, of which the last one must change one row. committing says
+// that the commit failed: nobody knows whether it took place.
+func (o *Origin) transact(ctx context.Context, statements []string, values map[string]any) (done, committing bool, err error) {
+	t, err := o.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, false, err
+	}
+	if o.engine.name == "mysql" && len(statements) > 1 {
+		if err := o.lock(ctx, t, values); err != nil {
+			return false, false, errors.Join(err, t.Rollback())
+		}
+	}
+	changed := int64(0)
+	for _, statement := range statements {
+		query, args := o.bind(statement, values)
+		result, err := t.ExecContext(ctx, query, args...)
+		if err == nil {
+			changed, err = result.RowsAffected()
+		}
+		if err != nil {
+			return false, false, errors.Join(err, t.Rollback())
+		}
+	}
+	if changed != 1 {
+		return false, false, t.Rollback()
+	}
+	if err := t.Commit(); err != nil {
+		return false, true, err
+	}
+	return true, false, nil
+}
+
+// lock keeps a record for one transaction. In MySQL, two transactions that insert what
+// they select hold locks on it that neither can raise to delete it.
+func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) error {
+	query, args := o.bind("SELECT 1 FROM "+o.preset.From+" WHERE "+o.preset.Same+" FOR UPDATE", values)
+	rows, err := t.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	_, err = allOf(rows)
+	return errors.Join(err, rows.Close())
+}
+
+// why says why an act found no row.
+func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
+	r, err := o.find(ctx, a)
+	switch r.State {
+	case source.Done:
+		r.State, r.Why = source.Gone, "It was replayed elsewhere and is under way again."
+	case source.Asked:
+		r.State, r.Why = source.Refused, o.preset.Refused
+		if r.Why == "" {
+			r.Why = "The record lies there unchanged, but the statement of the preset does not match it."
+		}
+	}
+	return r, err
+}
+
+func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
+	r := source.Result{ID: a.ID, State: source.Gone}
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind(o.same, map[string]any{"key": a.Key})
+		var witness any
+		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&witness)
+		switch {
+		case err == nil && textOf(witness) == a.Witness:
+			r.State = source.Asked
+		case err == nil:
+			r.State, r.Why = source.Changed, "It has died again since it was read."
+		case errors.Is(err, sql.ErrNoRows):
+			return o.alive(ctx, t, a, &r)
+		default:
+			return err
+		}
+		return nil
+	})
+	return r, err
+}
+
+// alive looks whether the job of a record that lies there no more is under way.
+func (o *Origin) alive(ctx context.Context, t *sql.Tx, a source.Act, r *source.Result) error {
+	if o.preset.Alive == "" {
+		return nil
+	}
+	query, args := o.bind(o.preset.Alive, map[string]any{"key": a.Key})
+	n := 0
+	err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
+	if n > 0 {
+		r.State = source.Done
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package sqlsource
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"redrive/internal/source"
+)
+
+// Check looks whether the tables are those of the preset, what the rights allow, and how
+// much work the list is, and reads one record.
+func (o *Origin) Check(ctx context.Context) (source.Report, error) {
+	r := source.Report{Version: o.preset.Version}
+	if err := o.shape(ctx); err != nil {
+		return r, err
+	}
+	if err := o.version(ctx, &r); err != nil {
+		return r, err
+	}
+	if _, err := o.Scan(ctx, "", 1); err != nil {
+		return r, err
+	}
+	if err := o.rights(ctx, &r); err != nil {
+		return r, err
+	}
+	return r, o.plan(ctx, &r)
+}
+
+// shape compares tables with what the preset expects.
+func (o *Origin) shape(ctx context.Context) error {
+	for _, table := range slices.Sorted(maps.Keys(o.preset.Columns)) {
+		expected := o.preset.Columns[table]
+		found, err := o.columnsOf(ctx, table)
+		if err != nil {
+			if _, k, _ := errorOf(err); k == lost {
+				return err
+			}
+			return o.stranger(ctx, table, expected, err)
+		}
+		missing := slices.DeleteFunc(slices.Clone(expected), func(c string) bool { return slices.Contains(found, c) })
+		if len(missing) > 0 {
+			return fmt.Errorf("this is not %s: its table %s has the columns %s, but not %s",
+				o.preset.Title, o.settings.Names[table], strings.Join(found, ", "), strings.Join(missing, ", "))
+		}
+		if err := o.hidden(ctx, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columnsOf are the columns of a table.
+func (o *Origin) columnsOf(ctx context.Context, table string) (columns []string, err error) {
+	err = o.reading(ctx, func(t *sql.Tx) error {
+		rows, err := t.QueryContext(ctx, "SELECT * FROM "+o.engine.table(o.settings.Names[table])+" WHERE 1 = 0")
+		if err != nil {
+			return err
+		}
+		columns, err = rows.Columns()
+		return errors.Join(err, rows.Err(), rows.Close())
+	})
+	return columns, err
+}
+
+// stranger is the error about a database that does not have the tables of the preset.
+func (o *Origin) stranger(ctx context.Context, table string, columns []string, cause error) error {
+	_, _, says := errorOf(cause)
+	var there []string
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		rows, err := t.QueryContext(ctx, o.engine.tables)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			name := ""
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			there = append(there, name)
+		}
+		return rows.Err()
+	})
+	const most = 20
+	switch {
+	case len(there) == 0:
+		there = []string{"none"}
+	case len(there) > most:
+		there = append(there[:most], "and others")
+	}
+	return errors.Join(fmt.Errorf("this is not %s, or its tables have other names: expected a table %s with the columns %s; "+
+		"the tables that this user can see are: %s (the database says: %s)",
+		o.preset.Title, o.settings.Names[table], strings.Join(columns, ", "), strings.Join(there, ", "), says), err)
+}
+
+// hidden refuses a table of PostgreSQL whose rows are hidden from the user: everything
+// would look well, and nothing would be seen.
+func (o *Origin) hidden(ctx context.Context, table string) error {
+	if o.engine.name != "postgres" {
+		return nil
+	}
+	hides := false
+	name := o.engine.table(o.settings.Names[table])
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		return t.QueryRowContext(ctx, "SELECT row_security_active(to_regclass($1))", name).Scan(&hides)
+	})
+	if err == nil && hides {
+		err = fmt.Errorf("row level security hides the rows of %s from this user: "+
+			"connect as the owner of the table, or give the role BYPASSRLS", name)
+	}
+	return err
+}
+
+// version reads what the system says about itself.
+func (o *Origin) version(ctx context.Context, r *source.Report) error {
+	if o.preset.Probe == "" {
+		return nil
+	}
+	var version sql.NullString
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind(o.preset.Probe, nil)
+		return t.QueryRowContext(ctx, query, args...).Scan(&version)
+	})
+	if err == nil && version.String != "" {
+		r.Version = "schema version " + version.String
+	}
+	return err
+}
+
+// rights finds out which acts the rights allow: the database explains their statements
+// without carrying them out, for which it wants the same rights.
+func (o *Origin) rights(ctx context.Context, r *source.Report) error {
+	replay := o.preset.Replay[source.Once]
+	for _, act := range []struct {
+		kind       source.Kind
+		statements []string
+	}{{source.Replay, replay}, {source.Discard, o.preset.Discard}} {
+		if len(act.statements) == 0 {
+			continue
+		}
+		err := o.explain(ctx, act.statements)
+		if err == nil {
+			r.May = append(r.May, act.kind)
+			continue
+		}
+		_, k, says := errorOf(err)
+		switch k {
+		case lost:
+			return err
+		case refused:
+			return fmt.Errorf("this is not %s, or its tables have other names: its statement for a %s is not accepted (the database says: %s)",
+				o.preset.Title, act.kind, says)
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("The database user may not %s: %s.", act.kind, says))
+	}
+	return nil
+}
+
+// explain lets the database look at statements in a transaction that is taken back.
+func (o *Origin) explain(ctx context.Context, statements []string) error {
+	if only, err := o.readOnly(ctx); err != nil || only {
+		return cmp.Or(err, errReadOnly)
+	}
+	t, err := o.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	nothing := map[string]any{}
+	for _, name := range append(slices.Collect(maps.Keys(o.settings.Values)), "key", "witness", "clean", "target", "unix", "wall") {
+		nothing[name] = inline("NULL")
+	}
+	for _, statement := range statements {
+		query, _ := o.bind(statement, nothing)
+		if _, err := t.ExecContext(ctx, "EXPLAIN "+query); err != nil {
+			return errors.Join(err, t.Rollback())
+		}
+	}
+	return t.Rollback()
+}
+
+// readOnly reports whether the database takes no writes, whatever the rights are.
+func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
+	switch o.engine.name {
+	case "postgres":
+		err = o.db.QueryRowContext(ctx, "SELECT current_setting('transaction_read_only') = 'on'").Scan(&only)
+	case "mysql": // the database says so when it explains
+	default:
+		var c *sql.Conn
+		if c, err = o.db.Conn(ctx); err != nil {
+			return false, err
+		}
+		err = c.Raw(func(driver any) (err error) {
+			only, err = driver.(interface {
+				IsReadOnly(schema string) (bool, error)
+			}).IsReadOnly("main")
+			return err
+		})
+		err = errors.Join(err, c.Close())
+	}
+	return only, err
+}
+
+// plan warns when the list reads the whole table. PostgreSQL is asked to avoid that, so
+// that it does so only where no index helps, also for a small table.
+func (o *Origin) plan(ctx context.Context, r *source.Report) error {
+	query, args := o.bind(o.list, map[string]any{"limit": inline("100")})
+	head, sign := "EXPLAIN ", "Using filesort"
+	switch o.engine.name {
+	case "postgres":
+		sign = "Seq Scan"
+	case "sqlite":
+		head, sign = "EXPLAIN QUERY PLAN ", "USE TEMP B-TREE FOR ORDER BY"
+	}
+	text := ""
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		if o.engine.name == "postgres" {
+			if _, err := t.ExecContext(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
+				return err
+			}
+		}
+		rows, err := t.QueryContext(ctx, head+query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		text, err = allOf(rows)
+		return err
+	})
+	if strings.Contains(text, sign) {
+		r.Warnings = append(r.Warnings, "No index fits the list of dead records, so each look reads the whole table. "+
+			"If the table is large, choose a longer interval with the field every.")
+	}
+	return err
+}
+
+// allOf is everything that rows say.
+func allOf(rows *sql.Rows) (string, error) {
+	columns, err := rows.Columns()
+	if err != nil {
+		return "", err
+	}
+	cells, places := make([]any, len(columns)), make([]any, len(columns))
+	for i := range cells {
+		places[i] = &cells[i]
+	}
+	var text strings.Builder
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
+			return "", err
+		}
+		for _, cell := range cells {
+			text.WriteString(textOf(cell) + "\n")
+		}
+	}
+	return text.String(), rows.Err()
+}

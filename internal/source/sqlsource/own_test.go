@@ -1,0 +1,82 @@
+package sqlsource_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+)
+
+// ownTable is a table that some program made for itself, with a name that must be quoted.
+var ownTable = map[string]string{
+	"sqlite": `CREATE TABLE "dead ""jobs" (id integer PRIMARY KEY, kind text, body text, why text, tries int, died_at datetime, state text)`,
+	"mysql":  "CREATE TABLE `dead \"jobs` (id int AUTO_INCREMENT PRIMARY KEY, kind text, body text, why text, tries int, died_at datetime, state varchar(9))",
+	"postgres": `CREATE TABLE "dead ""jobs" (id serial PRIMARY KEY, kind text, body text, why text, tries int,
+		died_at timestamp, state text)`,
+}
+
+var ownSettings = preset.Settings{
+	Names: map[string]string{
+		"table": `dead "jobs`, "type": "kind", "payload": "body", "error": "why", "attempts": "tries", "failed_at": "died_at",
+	},
+	Zone:    "America/New_York",
+	Where:   "state = 'dead'",
+	Replay:  []string{"INSERT INTO work (body, at) SELECT body, :unix FROM {table} WHERE id = :key", "DELETE FROM {table} WHERE id = :key AND id = :witness"},
+	Discard: []string{"UPDATE {table} SET state = 'gone' WHERE id = :key AND id = :witness AND state = 'dead'"},
+}
+
+func TestOrigin_OwnTable(t *testing.T) {
+	for engine, create := range ownTable {
+		t.Run(engine, func(t *testing.T) {
+			quoted := map[string]string{"sqlite": `"dead ""jobs"`, "postgres": `"dead ""jobs"`, "mysql": "`dead \"jobs`"}[engine]
+			address := newDatabase(t, engine)
+			for _, statement := range []string{create, "CREATE TABLE work (body text, at bigint)",
+				"INSERT INTO " + quoted + " (kind, body, why, tries, died_at, state) VALUES ('mail', '{\"n\": 1}', 'no route', 3, '2026-11-22 07:00:00', 'dead')",
+				"INSERT INTO " + quoted + " (kind, body, why, tries, died_at, state) VALUES ('mail', '{\"n\": 2}', 'no route', 3, '2026-11-22 08:00:00', 'dead')",
+				"INSERT INTO " + quoted + " (kind, body, state) VALUES ('mail', '{}', 'fine')"} {
+				execute(t, address, statement)
+			}
+			s := system{preset: "table", engine: engine, settings: ownSettings}
+			o := s.origin(t, address)
+			report, err := o.Check(t.Context())
+			check(t, err)
+			if len(report.May) != 2 {
+				t.Errorf("%+v", report)
+			}
+			all := scan(t, o, 1)
+			if len(all) != 2 || string(all[0].Payload) != `{"n": 2}` || all[0].Error.Message != "no route" || all[0].Attempts != 3 ||
+				all[0].FailedAt.Format("15:04 MST") != "13:00 UTC" {
+				t.Fatalf("%+v", all)
+			}
+			for _, k := range []source.Kind{source.Replay, source.Discard} {
+				seen := all[0]
+				seen.Witness = other(seen.Witness)
+				if got := act(t, o, k, source.Once, seen); got.State != source.Changed {
+					t.Errorf("%s of another witness: %+v", k, got)
+				}
+			}
+			for i, k := range []source.Kind{source.Replay, source.Discard} {
+				for _, want := range []source.State{source.Done, source.Gone} {
+					if got := act(t, o, k, source.Once, all[i]); got.State != want {
+						t.Errorf("%s: %+v", k, got)
+					}
+				}
+			}
+			if work := rows(t, address, "SELECT body FROM work"); !slices.Equal(work, []string{`body={"n": 2}`}) {
+				t.Errorf("%q", work)
+			}
+		})
+	}
+}
+
+func TestOpen_OwnTableNamesItsColumns(t *testing.T) {
+	address := newDatabase(t, "sqlite")
+	execute(t, address, "CREATE TABLE dead (id integer PRIMARY KEY, body text)")
+	s := system{preset: "table", settings: preset.Settings{Names: map[string]string{"table": "dead", "payload": "boddy"}}}
+	_, err := s.origin(t, address).Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "its table dead has the columns id, body, but not boddy") {
+		t.Errorf("%v", err)
+	}
+}
