@@ -117,7 +117,8 @@ func becauseOfEnvelope(r retry.Reason) Explanation {
 	case retry.NotJSON:
 		return malformed("not JSON", "the envelope is not JSON", "The envelope is not a JSON object that can be read exactly.")
 	case retry.MissingURN:
-		return malformed("no urn", "the envelope names no valid type", "The job or urn of the envelope is missing or invalid, so the type is unknown.")
+		return malformed("no urn", "the envelope names no valid type",
+			"The job or urn of the envelope is missing or invalid, so the type is unknown.")
 	case retry.MissingMeta:
 		return malformed("no meta", "the envelope has no meta", "The envelope has no meta object.")
 	case retry.InvalidData:

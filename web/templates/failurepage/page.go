@@ -165,7 +165,8 @@ func groupSelection(v View) templates.Selection {
 
 // opWords says what an operation has come to.
 func opWords(o operation.Operation) string {
-	words := fmt.Sprintf("%s, %s of %s %s", format.Visible(string(o.State)), format.Number(o.Done), format.Number(o.Total), templates.DoneWord(o.Kind))
+	words := fmt.Sprintf("%s, %s of %s %s",
+		format.Visible(string(o.State)), format.Number(o.Done), format.Number(o.Total), templates.DoneWord(o.Kind))
 	if o.Kind == operation.Replay && o.Done > 0 {
 		words += fmt.Sprintf(", %s succeeded, %s failed again", format.Number(o.Succeeded), format.Number(o.Relapsed))
 	}

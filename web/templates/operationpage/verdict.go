@@ -157,5 +157,6 @@ func outcomeWords(o operation.Operation) string {
 	if settled == 0 {
 		return "no replayed run has finished yet"
 	}
-	return fmt.Sprintf("%s of %s succeeded (%d %%)", format.Number(o.Succeeded), format.Counted(settled, "finished run", "finished runs"), 100*o.Succeeded/settled)
+	return fmt.Sprintf("%s of %s succeeded (%d %%)",
+		format.Number(o.Succeeded), format.Counted(settled, "finished run", "finished runs"), 100*o.Succeeded/settled)
 }
