@@ -32,7 +32,7 @@ func (f *flaky) Prune(ctx context.Context, now time.Time, l retention.Limits) (r
 
 // pruning prunes a real database of five dead letters until the test ends; the first
 // sweeps fail. open tells how many are left.
-func pruning(t *testing.T, r retention.Limits, failures int, log *strings.Builder) (s *store.Store, open func() int64) {
+func pruning(t *testing.T, r retention.Limits, failures int, log *transcript) (s *store.Store, open func() int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "q.db")}})
 	if err != nil {
@@ -83,7 +83,7 @@ func bury(t *testing.T, s *store.Store, n int) {
 
 func TestPruner_PrunesEveryMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log transcript
 		s, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 3}, 0, &log)
 		if n := open(); n != 5 {
 			t.Errorf("at the start %d are left, want all", n)
@@ -120,7 +120,7 @@ func TestPruner_PrunesEveryMinute(t *testing.T) {
 // forecast that page, API and metric show; in the log both are warnings.
 func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log transcript
 		s, open := pruning(t, retention.Limits{Count: 5}, 0, &log)
 		said := func(message string) int { return strings.Count(log.String(), "level=WARN msg=\""+message) }
 		const full, announced, removed = "The dead-letter queue is full", "The next sweep will remove", "Retention removed the oldest dead letters"
@@ -149,7 +149,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 
 func TestPruner_WarnsOnceADayBeforeDeadLettersAreRemovedForTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log transcript
 		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, 0, &log)
 		const warning = `level=WARN msg="Dead letters will be removed within 24 hours`
 		open()
@@ -172,7 +172,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 		5: "The dead-letter queue is full", 7: "The dead-letter queue will be full within 24 hours", 6: "The dead-letter queue will be full within 24 hours", 1000: "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var log strings.Builder
+			var log transcript
 			_, open := pruning(t, retention.Limits{Count: count}, 0, &log)
 			time.Sleep(time.Hour)
 			if n, warnings := open(), strings.Count(log.String(), "level=WARN"); n != 5 || !strings.Contains(log.String(), want) || warnings != min(len(want), 1) {
@@ -185,7 +185,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 // A queue that fills up slowly is told of from 80 percent on, once a day.
 func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log transcript
 		s, open := pruning(t, retention.Limits{Count: 1000}, 0, &log)
 		bury(t, s, 794)
 		const filling = `level=WARN msg="The dead-letter queue is at least 80 percent full`
@@ -207,7 +207,7 @@ func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 
 func TestPruner_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log transcript
 		_, open := pruning(t, retention.Limits{Count: 3}, 1, &log)
 		time.Sleep(time.Minute)
 		if n := open(); n != 5 {

@@ -59,8 +59,8 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 	const agrees = `() => {
 		const badge = document.querySelector(".head .badge").textContent.trim(), says = document.querySelector(".next").textContent.replace(/\s+/g, " ");
 		const offers = document.querySelector(".head .actions").textContent.replace(/\s+/g, " ");
-		const sentence = { completed: /It succeeded/, "dead letter": /It was dead-lettered/, retryable: / starts in | is due/, trashed: /discarded its dead letter/,
-			available: /starts as soon as/, active: / runs for / }[badge];
+		const sentence = { completed: /The job succeeded/, "dead letter": /The job was dead-lettered/, retryable: / starts in | is due/, trashed: /discarded the dead letter/,
+			available: /starts as soon as/, active: / has run for / }[badge];
 		const button = { completed: /^((?!Replay|Discard|Run now).)*$/, "dead letter": /Discard.*Replay, run/, retryable: /Run now/ }[badge];
 		const said = document.querySelector(".head .answer")?.textContent ?? "";
 		return sentence?.test(says) && (!button || button.test(offers)) && !said ? "" : badge + " beside " + says + " beside " + offers + said;
@@ -72,7 +72,7 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 	v.says("Two runs, two attempts")
 	v.fixed.Store(true)
 	v.pressOn(`.head form[data-act="replay"] button`)
-	v.says("It succeeded", "completed", "Run 3")
+	v.says("The job succeeded", "completed", "Run 3")
 	if on := eval[string](v.browser, `document.querySelector("[data-note]").textContent`); on != "Replayed, run 3" {
 		t.Errorf("the note says %q", on)
 	}
@@ -85,7 +85,7 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 	v.always(agrees)
 	v.fixed.Store(true)
 	v.pressOn(`form[data-act="reschedule"]:has([value="0s"]) button`)
-	v.says("It succeeded")
+	v.says("The job succeeded")
 	v.never()
 	v.calm()
 }
@@ -101,7 +101,7 @@ func TestTogether_TheFocusStaysBesideAButtonThatIsGone(t *testing.T) {
 	b.open(m.url + "/jobs/" + id)
 	eval[chromedp.Void](b, `document.querySelector('.head form[data-act="replay"] button').focus()`)
 	b.press("\r")
-	b.wait("the job succeeded", `document.querySelector(".next").textContent.includes("It succeeded")`)
+	b.wait("the job succeeded", `document.querySelector(".next").textContent.includes("The job succeeded")`)
 	if on := eval[string](b, `document.activeElement.className`); on != "actions" {
 		t.Errorf("the focus is on %q", on)
 	}

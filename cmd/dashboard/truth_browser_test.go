@@ -258,7 +258,7 @@ func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
 	v.says("Attempt 2 of 2 starts in", "Postpone")
 	v.run(chromedp.Click(chromedp.CSS(`details:has(form[data-act="reschedule"]) summary`)))
 	v.pressOn(`.menu form[data-act="reschedule"] button`)
-	v.says("moved it to this time", "rescheduled it to run", "starts in 75 min")
+	v.says("moved the job to this time", "rescheduled the job to run", "starts in 75 min")
 	v.act(id, "reschedule", `{"run":1,"delay":"3h"}`)
 	v.says("starts in 3 h")
 	v.fixed.Store(true)

@@ -85,7 +85,7 @@ func TestEngine_ARuleRetriesUpToItsOwnBound(t *testing.T) {
 				t.Errorf("attempt %d came after %v", i+2, gap)
 			}
 		}
-		if got := attempts[4].DecidedBy; got != "policy:exhausted:5/1" {
+		if got := attempts[4].DecidedBy; got != "policy:exhausted:5/5" {
 			t.Errorf("the last was decided by %s", got)
 		}
 	})

@@ -229,7 +229,7 @@ type Change struct {
 	Letter      Letter
 	Held        bool
 	Attempts    int
-	MaxAttempts int // as many as the run may have, see [Job.Allowed]
+	MaxAttempts int // of the policy, and those that rules added to them
 	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time
@@ -241,15 +241,11 @@ func (c Change) Status() Status {
 	return Job{State: c.State, Letter: c.Letter, Held: c.Held}.Status()
 }
 
-// Allowed is how many attempts the run may have: those of the policy, or as many as a
-// rule has added beyond them.
-func (j Job) Allowed() int { return max(j.Policy.Limit(), j.Attempts) }
-
 // Changed describes the job as it is now.
 func (j Job) Changed() Change {
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
-		Attempts: j.Attempts, MaxAttempts: j.Allowed(), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
+		Attempts: j.Attempts, MaxAttempts: max(j.Policy.Limit(), j.Attempts), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 	}
 }
 

@@ -45,7 +45,7 @@ func TestFailures_AreLinkedFromWhereTheyShow(t *testing.T) {
 	fingerprint, id := h.failing()
 	link := `href="/failures/` + fingerprint + `"`
 	for path, words := range map[string]string{
-		"/": "1</span> open groups", "/jobs/" + id: "2 similar failures", "/dead-letters": "2</span> alike", "/queues/orders": "Open causes", "/failures": "1 open group: 2 dead",
+		"/": "1</span> open groups", "/jobs/" + id: "2 similar failures", "/dead-letters": "2 alike</a>", "/queues/orders": "Open causes", "/failures": "1 open group: 2 dead",
 	} {
 		if a := h.get(path).want(t, http.StatusOK); !strings.Contains(a.body, link) || !strings.Contains(a.body, words) {
 			t.Errorf("%s has no %s, or does not say %q", path, link, words)
@@ -96,9 +96,9 @@ func TestFailures_FormsDecide(t *testing.T) {
 	}{
 		{"resolve", "", failures.Resolved, func(g failures.Group) bool { return g.StateBy != "" }, "The next failure reopens the group."},
 		{"reopen", "", failures.Open, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, "Opened by "},
-		{"ignore", "how=for&for=P7D&count=no+number", failures.Ignored, in(7 * 24 * time.Hour), ", until "},
-		{"ignore", "how=count&count=100", failures.Ignored, func(g failures.Group) bool { return g.Patience.Count == 102 }, "until it has failed 102 times."},
-		{"ignore", "how=rate&rate=50", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{Rate: 50} }, "until it fails 50 times within an hour."},
+		{"ignore", "how=for&for=P7D&count=no+number", failures.Ignored, in(7 * 24 * time.Hour), " until "},
+		{"ignore", "how=count&count=100", failures.Ignored, func(g failures.Group) bool { return g.Patience.Count == 102 }, "until 102 failures in all."},
+		{"ignore", "how=rate&rate=50", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{Rate: 50} }, "until 50 failures within an hour."},
 		{"ignore", "how=always", failures.Ignored, func(g failures.Group) bool { return g.Patience == failures.Patience{} }, " until reopened."},
 		{"note", "note=+they+know%0D%0Asince+noon+", failures.Ignored, func(g failures.Group) bool { return g.Note == "they know\nsince noon" }, "they know since noon"},
 		{"note", "note=", failures.Ignored, func(g failures.Group) bool { return g.Note == "" }, "What others should know"},

@@ -64,7 +64,7 @@ func TestReschedule_ByAPerson(t *testing.T) {
 	if got := decode[rescheduled](t, act("run_at=2930-01-31T15:15", http.StatusOK)); got.Text != "It runs on 31 January 2930 at 15:15:00 UTC" {
 		t.Errorf("answer %+v", got)
 	}
-	if text := page().text(); !strings.Contains(text, "moved it to this time") || strings.Contains(text, "enqueued to run not before") {
+	if text := page().text(); !strings.Contains(text, "moved the job to this time") || strings.Contains(text, "This time was set when") {
 		t.Errorf("the page does not say who moved the job:\n%s", text)
 	}
 	if a := act("run_at=tomorrow", 422); !strings.Contains(a.body, `"field":"run_at"`) {
@@ -76,7 +76,7 @@ func TestReschedule_ByAPerson(t *testing.T) {
 	}
 	h.form(path+"/reschedule", "delay=15m&run=1&back="+path).want(t, http.StatusSeeOther)
 	h.claim("orders") // nothing: it waits
-	if text := strings.Join(strings.Fields(page().text()), " "); !strings.Contains(text, "let it run now") || !strings.Contains(text, "rescheduled it to run on 31 Jan 2930") {
+	if text := strings.Join(strings.Fields(page().text()), " "); !strings.Contains(text, "chose Run now") || !strings.Contains(text, "rescheduled the job to run on 31 Jan 2930") {
 		t.Errorf("the history does not tell it:\n%s", text)
 	}
 }

@@ -110,10 +110,14 @@ function refuse(form, code, body) {
   note(form, who ? `Not ${names[form.dataset.act]}: ${who} did${when}. Nothing was run twice.` : message, true);
 }
 
+// The note comes last: it stands in the part that is shown then.
 function flipped(form, text) {
   const around = form.closest("[data-flips]");
+  if (around.matches("tr, li")) turn(around, form); // else the page is about it, and drawn again
   note(form, text, false);
-  if (!around.matches("tr, li")) return; // the page is about it, and drawn again
+}
+
+function turn(around, form) {
   const state = around.dataset.flips === "on" ? "off" : "on";
   around.dataset.ahead = "";
   flip(around, state);
