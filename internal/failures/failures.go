@@ -6,7 +6,6 @@ package failures
 import (
 	"cmp"
 	"fmt"
-	"redrive/internal/source"
 	"slices"
 	"strings"
 	"time"
@@ -160,7 +159,7 @@ func (f Filter) Check() error {
 		return invalid.Errorf("sort", "%q is unknown; use seen, or nothing for the most dead jobs first", clip.Text(string(f.Sort), 64))
 	}
 	if f.Queue != "" {
-		if err := source.CheckQueue(f.Queue); err != nil {
+		if err := filter.CheckQueue(f.Queue); err != nil {
 			return err
 		}
 	}

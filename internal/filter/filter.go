@@ -18,7 +18,6 @@
 package filter
 
 import (
-	"redrive/internal/source"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +83,7 @@ func (f Filter) waits() bool {
 
 // MatchesQueue reports whether the filter selects jobs of this queue.
 func (f Filter) MatchesQueue(queue string) bool {
-	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == source.Of(queue))
+	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == job.Job{Queue: queue}.Source())
 }
 
 // MatchesType reports whether the filter selects jobs of this type.

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"redrive/internal/source"
 	"slices"
 	"strconv"
 	"strings"
@@ -288,7 +287,7 @@ func (f Filter) checkEach() error {
 		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
 	}
 	if f.Queue != "" {
-		if err := source.CheckQueue(f.Queue); err != nil {
+		if err := CheckQueue(f.Queue); err != nil {
 			return err
 		}
 	}
@@ -325,6 +324,16 @@ func (f Filter) checkRest() error {
 		return invalid.Errorf("sort", "%q is unknown; use newest, oldest or next", clip.Text(string(f.Sort), 64))
 	}
 	return nil
+}
+
+// CheckQueue returns a *invalid.Error unless s can name a queue, of Redrive's own or of a
+// source's jobs.
+func CheckQueue(s string) error {
+	queue, source, foreign := strings.Cut(s, "@")
+	if !foreign {
+		return job.CheckQueue(s)
+	}
+	return cmp.Or(job.CheckQueue(queue), job.CheckQueue(source))
 }
 
 // CheckPattern refuses what is neither a type, of a job or of an error, nor a

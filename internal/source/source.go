@@ -236,16 +236,6 @@ func CheckName(s string) error {
 // Of names the source whose queue this is; empty for a queue of Redrive's own.
 func Of(queue string) string { return job.Job{Queue: queue}.Source() }
 
-// CheckQueue returns a *invalid.Error unless s can name a queue, of Redrive's own or of
-// a source's jobs.
-func CheckQueue(s string) error {
-	queue, source, foreign := strings.Cut(s, "@")
-	if !foreign {
-		return job.CheckQueue(s)
-	}
-	return cmp.Or(job.CheckQueue(queue), CheckName(source))
-}
-
 // maxQueue is how long the name of a queue may be.
 const maxQueue = 128
 

@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"redrive/internal/source"
+	"redrive/internal/filter"
 	"slices"
 	"time"
 
@@ -68,7 +68,7 @@ func (a *API) retention(c echo.Context) (web.Object, error) {
 func (a *API) queues(c echo.Context) (web.Object, error) {
 	names, next := a.View.QueueNames(), ""
 	if after := c.QueryParam("after"); after != "" {
-		if err := source.CheckQueue(after); err != nil {
+		if err := filter.CheckQueue(after); err != nil {
 			return nil, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
 		from, found := slices.BinarySearch(names, after)

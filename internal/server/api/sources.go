@@ -41,6 +41,28 @@ func (a *API) source(c echo.Context) (web.Object, error) {
 	return append(shaped, "hazards", h.Profile.Hazards, "acts", web.List(acts, shapeAct)), err
 }
 
+// Source is the attached source that the address names.
+func (a *API) Source(c echo.Context) (source.Health, error) {
+	name := c.Param("name")
+	for _, h := range a.Engine.Sources() {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	return source.Health{}, web.Fail(web.NotFound, "no source of this name is attached")
+}
+
+// SourceOf is the attached source of a job; nil when it has none, or when that is not
+// attached any more.
+func (a *API) SourceOf(j job.Job) *source.Health {
+	for _, h := range a.Engine.Sources() {
+		if h.Name == j.Source() {
+			return &h
+		}
+	}
+	return nil
+}
+
 // Letters counts the dead letters of a source by its queues, and the jobs that were
 // replayed there and have not come back.
 func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, handed int64, err error) {

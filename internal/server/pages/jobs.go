@@ -204,7 +204,7 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed 
 	v := jobpage.View{
 		Frame: p.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
 		DeadLetters: p.Config.DeadLetters(j.Queue), ForwardedTo: p.WebhookHost(j.Queue), NoHandler: !p.Engine.Knows(j.Type),
-		Origin:  p.SourceOf(j),
+		Origin:  p.api.SourceOf(j),
 		Preview: min(len(j.Payload), preview), More: preview < moreLimit,
 	}
 	if since, until, ok := p.Engine.Waiting(j.ID); ok && j.State == job.Active {

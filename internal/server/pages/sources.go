@@ -23,7 +23,7 @@ func (p *Pages) sources(c echo.Context) error {
 
 // source is the page of one source.
 func (p *Pages) source(c echo.Context) error {
-	h, err := p.Source(c)
+	h, err := p.api.Source(c)
 	if err != nil {
 		return err
 	}

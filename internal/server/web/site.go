@@ -110,28 +110,6 @@ func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	return nil
 }
 
-// Source is the attached source that the address names.
-func (s *Site) Source(c echo.Context) (source.Health, error) {
-	name := c.Param("name")
-	for _, h := range s.Engine.Sources() {
-		if h.Name == name {
-			return h, nil
-		}
-	}
-	return source.Health{}, Fail(NotFound, "no source of this name is attached")
-}
-
-// SourceOf is the attached source of a job; nil when it has none, or when that is not
-// attached any more.
-func (s *Site) SourceOf(j job.Job) *source.Health {
-	for _, h := range s.Engine.Sources() {
-		if h.Name == j.Source() {
-			return &h
-		}
-	}
-	return nil
-}
-
 // Job is everything about the job that the address names.
 func (s *Site) Job(c echo.Context) (history.Detail, error) {
 	id, err := ParamID(c)
@@ -190,7 +168,7 @@ func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err
 // configured: a typing mistake must not make a queue.
 func (s *Site) ParamQueue(c echo.Context) (string, error) {
 	name := c.Param("name")
-	if err := source.CheckQueue(name); err != nil {
+	if err := filter.CheckQueue(name); err != nil {
 		return "", InAddress(err)
 	}
 	if !s.KnowsQueue(name) {

@@ -173,7 +173,8 @@ const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LE
 
 func actFields(a *source.Act) []any {
 	return []any{
-		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run, db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why,
+		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run,
+		db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why,
 		&a.JobID, &a.Queue, &a.Type, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw,
 	}
 }
