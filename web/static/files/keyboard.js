@@ -8,7 +8,7 @@ import { toggle } from "./selection.js";
 
 const pages = {
   o: "overview", f: "failures", d: "dead-letters", m: "operations", t: "trash",
-  j: "jobs", q: "queues", w: "workers", p: "policies", r: "retention", a: "audit",
+  j: "jobs", q: "queues", s: "sources", w: "workers", p: "policies", r: "retention", a: "audit",
 };
 const goWindow = 1500; // milliseconds between g and its second key, as they were pressed: a busy page sees them late
 
