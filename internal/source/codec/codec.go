@@ -42,11 +42,13 @@ func Get(name string) (c Codec, ok bool) {
 }
 
 var codecs = map[string]Codec{
-	"json":    {func(r *source.Record) { r.Payload = r.Raw }, asItIs},
-	"laravel": {readLaravel, cleanLaravel},
-	"babel":   {readBabel, cleanBabel},
-	"yii2":    {readYii, asItIs},
-	"daycry":  {readDaycry, cleanDaycry},
+	"json":      {func(r *source.Record) { r.Payload = r.Raw }, asItIs},
+	"laravel":   {readLaravel, cleanLaravel},
+	"babel":     {readBabel, cleanBabel},
+	"yii2":      {readYii, asItIs},
+	"daycry":    {readDaycry, cleanDaycry},
+	"oban":      {readOban, asItIs},
+	"activejob": {readActiveJob, cleanActiveJob},
 }
 
 func asItIs(raw []byte, _ Run) ([]byte, error) { return raw, nil }
