@@ -113,6 +113,9 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 		if !ok {
 			return source.Result{}, err
 		}
+		if r, err := o.why(ctx, a); err == nil && r.State != source.Refused { // another act was faster
+			return r, nil
+		}
 		return source.Result{ID: a.ID, State: state, Why: why}, nil
 	case done:
 		return source.Result{ID: a.ID, State: source.Done}, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"redrive/internal/source"
@@ -210,14 +211,11 @@ func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 // that it does so only where no index helps, also for a small table.
 func (o *Origin) plan(ctx context.Context, r *source.Report) error {
 	query, args := o.bind(o.list, map[string]any{"limit": inline("100")})
-	head, sign := "EXPLAIN ", "Using filesort"
-	switch o.engine.name {
-	case "postgres":
-		sign = "Seq Scan"
-	case "sqlite":
-		head, sign = "EXPLAIN QUERY PLAN ", "USE TEMP B-TREE FOR ORDER BY"
+	head := "EXPLAIN "
+	if o.engine.name == "sqlite" {
+		head = "EXPLAIN QUERY PLAN "
 	}
-	text := ""
+	var steps []map[string]string
 	err := o.reading(ctx, func(t *sql.Tx) error {
 		if o.engine.name == "postgres" {
 			if _, err := t.ExecContext(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
@@ -229,34 +227,52 @@ func (o *Origin) plan(ctx context.Context, r *source.Report) error {
 			return err
 		}
 		defer rows.Close()
-		text, err = allOf(rows)
+		steps, err = allOf(rows)
 		return err
 	})
-	if strings.Contains(text, sign) {
+	if slices.ContainsFunc(steps, o.engine.reads) {
 		r.Warnings = append(r.Warnings, "No index fits the list of dead records, so each look reads the whole table. "+
 			"If the table is large, choose a longer interval with the field every.")
 	}
 	return err
 }
 
-// allOf is everything that rows say.
-func allOf(rows *sql.Rows) (string, error) {
+// fewRows is how many rows MySQL reads without looking for an index.
+const fewRows = 10_000
+
+// reads reports whether a step of a plan reads a whole table.
+func (e engine) reads(step map[string]string) bool {
+	switch e.name {
+	case "postgres":
+		return strings.Contains(step["QUERY PLAN"], "Seq Scan")
+	case "mysql":
+		n, err := strconv.Atoi(step["rows"])
+		return err == nil && n > fewRows && (step["type"] == "ALL" || strings.Contains(step["Extra"], "Using filesort"))
+	}
+	detail := step["detail"]
+	return strings.Contains(detail, "USE TEMP B-TREE FOR ORDER BY") || strings.Contains(detail, "AUTOMATIC") ||
+		strings.HasPrefix(detail, "SCAN") && strings.HasSuffix(detail, "LEFT-JOIN")
+}
+
+// allOf are rows by the names of their columns.
+func allOf(rows *sql.Rows) (all []map[string]string, err error) {
 	columns, err := rows.Columns()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	cells, places := make([]any, len(columns)), make([]any, len(columns))
 	for i := range cells {
 		places[i] = &cells[i]
 	}
-	var text strings.Builder
 	for rows.Next() {
 		if err := rows.Scan(places...); err != nil {
-			return "", err
+			return nil, err
 		}
-		for _, cell := range cells {
-			text.WriteString(textOf(cell) + "\n")
+		row := map[string]string{}
+		for i, name := range columns {
+			row[name] = textOf(cells[i])
 		}
+		all = append(all, row)
 	}
-	return text.String(), rows.Err()
+	return all, rows.Err()
 }

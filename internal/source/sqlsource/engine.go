@@ -41,7 +41,7 @@ func engineOf(address string) (engine, error) {
 			bounded: "/*M! SET STATEMENT max_statement_time = 20 FOR */ ", // MySQL takes it for a comment
 			tables:  "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"}, nil
 	case "sqlite":
-		query := url.Values{"_pragma": {"busy_timeout(5000)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
+		query := url.Values{"_pragma": {"busy_timeout(5000)", "foreign_keys(1)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
 		if u.Query().Get("mode") == "ro" {
 			query.Set("mode", "ro")
 		}

@@ -64,6 +64,14 @@ var systems = []system{
 	{"river", "postgres", "river/postgres-dump.sql", nil, preset.Settings{}, "SELECT * FROM river_job ORDER BY id", nil},
 	{"daycry", "sqlite", "daycry-jobs/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM queues ORDER BY id", nil},
 	{"daycry", "mysql", "daycry-jobs/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM queues ORDER BY id", nil},
+	{"graphile-worker", "postgres", "graphile-worker/postgres-dump.sql", nil, preset.Settings{},
+		"SELECT * FROM graphile_worker._private_jobs ORDER BY id", nil},
+	{"pg-boss", "postgres", "pg-boss/postgres-dump-v10.sql", nil, preset.Settings{}, "SELECT * FROM pgboss.job ORDER BY id", nil},
+	{"oban", "postgres", "written/oban.sql", nil, preset.Settings{}, "SELECT * FROM oban_jobs ORDER BY id", nil},
+	{"good-job", "postgres", "written/good-job.sql", nil, preset.Settings{}, "SELECT * FROM good_jobs ORDER BY id", nil},
+	{"solid-queue", "sqlite", "written/solid-queue-sqlite.sql", nil, preset.Settings{}, "SELECT * FROM solid_queue_ready_executions ORDER BY id", []string{"2"}},
+	{"solid-queue", "postgres", "written/solid-queue-postgres.sql", nil, preset.Settings{}, "SELECT * FROM solid_queue_ready_executions ORDER BY id", []string{"2"}},
+	{"solid-queue", "mysql", "written/solid-queue-mysql.sql", nil, preset.Settings{}, "SELECT * FROM solid_queue_ready_executions ORDER BY id", []string{"2"}},
 }
 
 // origins opens the same database, each with connections of its own.

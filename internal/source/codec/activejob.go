@@ -1,0 +1,85 @@
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"redrive/internal/job"
+	"redrive/internal/rawjson"
+	"redrive/internal/source"
+)
+
+// readActiveJob reads a job of Active Job: its arguments, with what Rails marks in them
+// shown as it is, how often it ran, and its error. GoodJob writes that as a text, and
+// Solid Queue as JSON.
+func readActiveJob(r *source.Record) {
+	if rawjson.Kind([]byte(r.Error.Message)) == '{' && json.Valid([]byte(r.Error.Message)) {
+		e := []byte(r.Error.Message)
+		r.Error = job.ErrorInfo{Type: text(e, "exception_class"), Message: text(e, "message")}
+		r.Trace = lines(member(e, "backtrace"))
+	} else if m := raised.FindStringSubmatch(r.Error.Message); m != nil {
+		r.Error = job.ErrorInfo{Type: m[1], Message: m[2]}
+	}
+	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
+		unreadable(r, "its arguments are not a JSON object")
+		return
+	}
+	if r.Payload = member(r.Raw, "arguments"); r.Payload == nil {
+		r.Payload = r.Raw
+	}
+	if n, ok := number(r.Raw, "executions"); ok && n >= 0 && n < 1<<16 && r.Attempts == 0 {
+		r.Attempts = int(n)
+	}
+}
+
+// raised is an error of Ruby, as GoodJob writes it.
+var raised = regexp.MustCompile(`^([A-Z][A-Za-z0-9_]*(?:::[A-Z][A-Za-z0-9_]*)*): ((?s).*)$`)
+
+// lines are the texts of a JSON array, each in a line.
+func lines(array []byte) string {
+	if rawjson.Kind(array) != '[' {
+		return ""
+	}
+	var all []string
+	for e := range rawjson.Elements(array) {
+		all = append(all, rawjson.Text(e))
+	}
+	return strings.Join(all, "\n")
+}
+
+// cleanActiveJob counts executions from zero, all and those of each error.
+func cleanActiveJob(raw []byte, _ Run) ([]byte, error) {
+	if !json.Valid(raw) || rawjson.Kind(raw) != '{' {
+		return nil, fmt.Errorf("its arguments are not a JSON object")
+	}
+	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
+		for m := range rawjson.Members(raw) {
+			with := map[string]string{"executions": "0", "exception_executions": "{}"}[m.Name]
+			if with != "" && !yield(rawjson.Edit{From: m.Value, To: m.To, Text: []byte(with)}) {
+				return
+			}
+		}
+	}), nil
+}
+
+// banner is the first line of an error of Elixir.
+var banner = regexp.MustCompile(`^\*\* \(([A-Za-z0-9_.]+)\) ((?s).*)$`)
+
+// readOban reads a job of Oban. Its errors have their class and their trace in one text.
+func readOban(r *source.Record) {
+	r.Payload = r.Raw
+	r.Error, r.Trace = elixir(r.Error.Message)
+	for i := range r.History {
+		r.History[i].Error, r.History[i].Trace = elixir(r.History[i].Error.Message)
+	}
+}
+
+func elixir(text string) (job.ErrorInfo, string) {
+	text, trace, _ := strings.Cut(text, "\n    ")
+	if m := banner.FindStringSubmatch(text); m != nil {
+		return job.ErrorInfo{Type: m[1], Message: m[2]}, trace
+	}
+	return job.ErrorInfo{Message: text}, trace
+}

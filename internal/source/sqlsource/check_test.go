@@ -1,0 +1,82 @@
+package sqlsource_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"redrive/internal/source"
+)
+
+// unindexed are the presets whose list reads a whole table, and say so among their
+// hazards or in docs/sources.md.
+var unindexed = []string{"pg-boss", "daycry"}
+
+func TestCheck_WarnsWhenTheListReadsTheWholeTable(t *testing.T) {
+	each(t, func(t *testing.T, s system, address string) {
+		report, err := s.origin(t, address).Check(t.Context())
+		check(t, err)
+		warns := slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.HasPrefix(w, "No index fits") })
+		if want := slices.Contains(unindexed, s.preset) && s.engine != "mysql"; warns != want { // MySQL reads few rows at once
+			t.Errorf("it warns: %t, want %t: %q", warns, want, report.Warnings)
+		}
+	})
+}
+
+func TestCheck_RefusesRowsThatAreHidden(t *testing.T) {
+	s := systemOf("graphile-worker", "postgres")
+	address := s.load(t)
+	name := fmt.Sprintf("stranger%d", databases.Add(1))
+	execute(t, address, "CREATE ROLE "+name+" LOGIN; GRANT USAGE ON SCHEMA graphile_worker TO "+name+
+		"; GRANT SELECT ON ALL TABLES IN SCHEMA graphile_worker TO "+name)
+	_, err := s.origin(t, strings.Replace(address, "postgres@", name+"@", 1)).Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "row level security hides the rows") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCheck_AServerWithoutWritesAllowsNothing(t *testing.T) {
+	s := systemOf("river", "postgres")
+	o := s.origin(t, s.load(t)+"?default_transaction_read_only=on")
+	report, err := o.Check(t.Context())
+	check(t, err)
+	if len(report.May) != 0 {
+		t.Errorf("%+v", report)
+	}
+	if got := act(t, o, source.Discard, "", scan(t, o, 10)[0]); got.State != source.Refused {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOrigin_PgBossShowsAFailureOnce holds what a queue with a dead letter queue leaves:
+// the failed job, and a copy of it that is an ordinary job.
+func TestOrigin_PgBossShowsAFailureOnce(t *testing.T) {
+	s := systemOf("pg-boss", "postgres")
+	for _, r := range scan(t, s.origin(t, s.load(t)), 100) {
+		if r.Queue == "orders.dlq" {
+			t.Errorf("the copy %s is shown", r.Key)
+		}
+	}
+}
+
+func TestOrigin_SolidQueueCountsExecutionsFromZero(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres", "mysql"} {
+		t.Run(engine, func(t *testing.T) {
+			s := systemOf("solid-queue", engine)
+			address := s.load(t)
+			o := s.origin(t, address)
+			act(t, o, source.Replay, source.Once, s.fit(t, o))
+			got := rows(t, address, "SELECT arguments FROM solid_queue_jobs WHERE id = 1")
+			const want = `arguments={"job_class":"MailJob","job_id":"aj-1","arguments":[{"_aj_globalid":"gid://shop/User/1"},9007199254740993],` +
+				`"executions":0,"exception_executions":{}}`
+			if !slices.Equal(got, []string{want}) {
+				t.Errorf("%q", got)
+			}
+			act(t, o, source.Discard, "", scan(t, o, 10)[0])
+			if left := rows(t, address, "SELECT id FROM solid_queue_failed_executions"); len(left) > 0 {
+				t.Errorf("a discard leaves %q", left)
+			}
+		})
+	}
+}
