@@ -28,8 +28,8 @@ async function act(form) {
 }
 
 /**
- * Asks the server to change something: the code and the body of its answer, as far as
- * there are any, and what to say when nothing was changed, or nobody knows.
+ * Asks the server to change something. Returns the code and the body of its answer, as
+ * far as there are any, and what to say when nothing was changed or that is not known.
  */
 export async function post(url, fields) {
   let code = 0;
