@@ -172,7 +172,7 @@ func TestJobPage_SaysForWhatAClaimedJobWaits(t *testing.T) {
 		t.Error("a job that nobody has claimed waits for an execution")
 	}
 	h.claim("orders")
-	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "waits for its previous execution") {
+	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "waits for the previous execution") {
 		t.Error("the page does not say what the job waits for")
 	}
 }
