@@ -12,7 +12,7 @@ import (
 func TestBrowser_DemoAnswersBesideTheFault(t *testing.T) {
 	url := startDemo(t)
 	b := openBrowser(t)
-	const fault = `[data-flips]:has(form[action="/demo/faults/imports"])`
+	const fault = `.faults li:has(form[action="/demo/faults/imports"])`
 	b.run(chromedp.Navigate(url), chromedp.Click(chromedp.CSS(fault+" button")))
 	b.wait("the fix is told", `document.querySelector('`+fault+` p').innerText.trim() === "Fixed."`)
 	b.wait("the panel counts what is broken", `document.querySelector(".demo summary").innerText.includes("7 of 8 broken")`)

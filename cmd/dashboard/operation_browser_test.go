@@ -46,6 +46,18 @@ func (m *mill) leaves(path, state string) {
 	}
 }
 
+// pause stops the claiming of a queue's jobs.
+func (m *mill) pause(queue string) {
+	m.t.Helper()
+	response, err := http.Post(m.url+"/api/v1/queues/"+queue+"/pause", "application/json", http.NoBody)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
+		m.t.Fatalf("pause %s: %s, %v", queue, response.Status, err)
+	}
+}
+
 // The page of an operation follows it without a reload and without moving
 // anything, and what it offers is done: pause, another rate, resume, abort.
 func TestOperation_PageFollowsAndObeys(t *testing.T) {
@@ -163,6 +175,7 @@ func everyStateIsSound(t *testing.T, in choice) {
 	m.fixed.Store(true)
 	running := begin(`"rate":0.01,"canary":0,"start":true`)
 	shows(running, "of 600.")
+	m.pause("sieve") // the jobs wait, so that the operation does not end at once
 	m.change(strings.TrimPrefix(running, "/operations")+"/rate", `{"rate":0}`)
 	m.leaves(running, "running")
 	shows(running, "All jobs are enqueued")

@@ -234,6 +234,29 @@ func startGate(t *testing.T, to string) *gate {
 	return g
 }
 
+// What happened between the drawing of a page and its connection is drawn, even when the
+// new number is part of the old one.
+func TestTogether_NothingIsLostBeforeAPageIsLive(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	ids := m.letters(10)
+	m.fixed.Store(true)
+	g := startGate(t, m.url)
+	b := openBrowser(t)
+	g.closed.Store(true)
+	b.run(chromedp.Navigate("about:blank"))
+	eval[chromedp.Void](b, `location.assign("`+g.URL+`/queues/sieve"); undefined`)
+	<-g.arrived
+	g.closed.Store(false)
+	for _, id := range ids {
+		m.act(id, "replay", `{"run":1}`)
+	}
+	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["completed"] == 10 })
+	close(g.open)
+	b.arrive("the page says what is true now", `document.querySelector('[aria-labelledby="h-depths"] dl')?.innerText.match(/Completed\s+10/) != null`)
+	b.calm()
+}
+
 // A drawing that the server made before an act does not undo what the act has shown.
 func TestTogether_AnOlderDrawingUndoesNothing(t *testing.T) {
 	t.Parallel()

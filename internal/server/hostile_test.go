@@ -149,14 +149,14 @@ func TestPages_ManyQueuesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := h.get("/queues").want(t, http.StatusOK)
-	if n := strings.Count(page.body, "<tr data-flips"); n != 100 || !strings.Contains(page.body, "202 more queues") {
+	if n := strings.Count(page.body, `<th scope="row" class="key at-lead">`); n != 100 || !strings.Contains(page.body, "202 more queues") {
 		t.Errorf("%d rows, want 100 and a note", n)
 	}
 	if !strings.Contains(page.body, ">q299<") {
 		t.Error("the queue that is paused is not shown")
 	}
 	page = h.get("/queues?name=Q29").want(t, http.StatusOK)
-	if n := strings.Count(page.body, "<tr data-flips"); n != 10 || !strings.Contains(page.body, ">q290<") {
+	if n := strings.Count(page.body, `<th scope="row" class="key at-lead">`); n != 10 || !strings.Contains(page.body, ">q290<") {
 		t.Errorf("%d queues have q29 in their name, want 10", n)
 	}
 	page = h.get("/").want(t, http.StatusOK)

@@ -15,9 +15,9 @@
 //
 // Addresses are written as from the root. Where the product lives below a path,
 // the server puts that path before them after the page is drawn: in href, src,
-// action and formaction, and in data-live, data-on, data-off and every data-…
-// whose name ends in -url. This is safe because each quote that comes from data
-// is escaped: no data can look like an attribute.
+// action and formaction, and in data-live and every data-… whose name ends in -url.
+// This is safe because each quote that comes from data is escaped: no data can look
+// like an attribute.
 package templates
 
 import (
@@ -42,6 +42,7 @@ type Frame struct {
 	Section    string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
 	Now        time.Time
 	Snapshot   job.Snapshot
+	Seq        int64           // of the totals when the reading of the page began: nothing on it is older
 	QueueCount int             // for the navigation
 	UnderWay   []OpenOperation // operations that have not ended, without previews; the oldest first
 	Search     SearchBox

@@ -1,8 +1,6 @@
 package templates
 
 import (
-	"net/url"
-
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
@@ -34,17 +32,7 @@ func (s Switch) now() SwitchAction {
 	return s.Off
 }
 
-// target says, for the scripts, where the form goes and what it sends.
-func (f SwitchAction) target() string {
-	q := url.Values{}
-	for _, field := range f.Fields {
-		q.Set(field.name, field.value)
-	}
-	return string(f.URL) + "?" + q.Encode()
-}
-
-// OnOff is a state as the scripts write it.
-func OnOff(on bool) string {
+func onOff(on bool) string {
 	if on {
 		return "on"
 	}

@@ -319,12 +319,13 @@ func (p *Pages) failures(c echo.Context) error {
 // failure is the page /failures/{fingerprint}: what fails alike, since when, and
 // what the payloads of the failed jobs have in common.
 func (p *Pages) failure(c echo.Context) error {
-	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
+	ctx, fingerprint, seq := c.Request().Context(), c.Param("fingerprint"), p.View.Snapshot().Seq
 	d, err := p.View.Group(ctx, time.Now(), fingerprint)
 	if err != nil {
 		return err
 	}
 	v := failurepage.View{Frame: p.frame(c, d.Class, "failures"), Detail: d}
+	v.Seq = seq
 	v.Keys, v.Read = commonest(d.Jobs)
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
 		return err
@@ -389,7 +390,7 @@ func (p *Pages) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := operationpage.View{Show: c.QueryParam("state")}
+	v, seq := operationpage.View{Show: c.QueryParam("state")}, p.View.Snapshot().Seq
 	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
 		return err
 	}
@@ -401,6 +402,7 @@ func (p *Pages) operation(c echo.Context) error {
 		return err
 	}
 	v.Frame = p.frame(c, fmt.Sprintf("Operation %d", id), "operations")
+	v.Seq = seq
 	var r reads
 	if v.Filter.Searches() {
 		v.Indexing = p.View.Reindexing()

@@ -157,7 +157,7 @@ func (p *Pages) Show(c echo.Context, status int, page templ.Component) error {
 // address matches an attribute that holds an address on this server. Quotes in
 // data are escaped everywhere on a page, so no data can look like such an
 // attribute.
-var address = regexp.MustCompile(`(\s(?:href|src|action|formaction|data-live|data-on|data-off|data-[a-z-]+-url)=")/`)
+var address = regexp.MustCompile(`(\s(?:href|src|action|formaction|data-live|data-[a-z-]+-url)=")/`)
 
 // rebased puts the base path in front of the addresses on a page.
 func rebased(base string, page []byte) []byte {
@@ -179,6 +179,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
 		User: who.Name, LogOut: who.Means == web.BySession, Paused: p.Paused(), Pause: p.pause(),
 	}
+	f.Seq = f.Snapshot.Seq
 	f.Held, f.Origin = p.held(f.Problem), p.origin(c.Request())
 	var err error
 	if f.UnderWay, err = p.underWay(c.Request().Context()); err != nil && c.Request().Context().Err() == nil {

@@ -2,7 +2,7 @@
 // Here it is sent by fetch and answered where it stands. A second click finds
 // the form busy; the server would refuse it anyway.
 
-import { all, announce, find, flip, pattern, setText } from "./page.js";
+import { all, announce, find, pattern, setText } from "./page.js";
 import { closeMenus } from "./menus.js";
 import { refreshNow } from "./refresh.js";
 import { answer, forget, patch } from "./rows.js";
@@ -20,23 +20,29 @@ function submit(event) {
 async function act(form) {
   const button = find("button", form);
   busy(form, button, true);
-  let response, body;
-  try {
-    response = await fetch(form.getAttribute("action"), {
-      method: "POST",
-      headers: { Accept: "application/json" },
-      body: new URLSearchParams(new FormData(form)),
-    });
-    body = await response.json();
-  } catch {
-    busy(form, button, false);
-    return note(form, response
-      ? `The server answered ${response.status} without details. Reload the page to see what happened.`
-      : "No answer from the server. Try again: nothing runs twice.", true);
-  }
+  const { code, ok, body, problem } = await post(form.getAttribute("action"), new URLSearchParams(new FormData(form)));
   busy(form, button, false);
-  if (response.ok) succeed(form, body);
-  else refuse(form, response.status, body);
+  if (ok) succeed(form, body);
+  else if (body) refuse(form, code, body, problem);
+  else note(form, `${problem} ${code ? "Reload the page to see what happened." : "Try again: nothing runs twice."}`, true);
+}
+
+/**
+ * Asks the server to change something. Returns the code and the body of its answer, as
+ * far as there are any, and what to say when nothing was changed or that is not known.
+ */
+export async function post(url, fields) {
+  let code = 0;
+  try {
+    const response = await fetch(url, { method: "POST", headers: { Accept: "application/json" }, body: fields });
+    code = response.status;
+    const body = await response.json();
+    if (code === 401) refreshNow(); // says it above, with a way to log in
+    const problem = code === 401 ? "Nothing was changed: your login has ended." : body.error?.message ?? `The server answered ${code}.`;
+    return { code, ok: response.ok, body, problem };
+  } catch {
+    return { code, problem: code ? `The server answered ${code} without details.` : "No answer from the server." };
+  }
 }
 
 function busy(form, button, is) {
@@ -50,13 +56,18 @@ function busy(form, button, is) {
 function succeed(form, body) {
   refreshNow();
   const [text] = (body.text ?? "Done").split(" · ");
-  if (form.dataset.act === "flip") return flipped(form, text);
+  if (form.dataset.act === "flip") return noteLater(form, text);
   if (form.dataset.act === "reset") return location.reload();
   if (body.job) acted(form, body.job, text);
   const groups = body.groups ?? (body.group && [body.group]);
   if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
   note(form, text, false);
   if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
+}
+
+// What is on or off is drawn again, with another line for notes.
+function noteLater(form, text) {
+  document.addEventListener("refreshed", () => note(form, text, false), { once: true });
 }
 
 // A row says what was done in the place of its buttons, and follows what comes of it. A
@@ -93,41 +104,16 @@ function spent(form) {
   if (focused) find("form:not([hidden]) button", place(form))?.focus({ preventScroll: true });
 }
 
-/** What to say of a request that was refused. That a login has ended is said above as well, with a way to log in. */
-export function refusal(code, body) {
-  if (code === 401) refreshNow();
-  return code === 401 ? "Nothing was changed: your login has ended." : body.error?.message ?? `The server answered ${code}.`;
-}
-
 // 409 means that somebody was first: who, and when. Anything else keeps the
 // button, and so does a dead letter that was refused again.
-function refuse(form, code, body) {
-  const message = refusal(code, body);
-  if (code !== 409 || body.error?.code === "dead_letter_refused") return note(form, message, true);
+function refuse(form, code, body, problem) {
+  if (code !== 409 || body.error?.code === "dead_letter_refused") return note(form, problem, true);
   refreshNow(); // the page did not know
   const who = body.replayed_by, when = body.replayed_at ? ` at ${clock(Date.parse(body.replayed_at))}` : "";
   if (answers(form)) answer(place(form), "answer-refused", who ? `By ${who}` : `Not ${names[form.dataset.act] ?? "done"}`);
-  note(form, who ? `Not ${names[form.dataset.act]}: ${who} did${when}. Nothing was run twice.` : message, true);
+  note(form, who ? `Not ${names[form.dataset.act]}: ${who} did${when}. Nothing was run twice.` : problem, true);
 }
 
-// The note comes last: it stands in the part that is shown then.
-function flipped(form, text) {
-  const around = form.closest("[data-flips]");
-  if (around.matches("tr, li")) turn(around, form); // else the page is about it, and drawn again
-  note(form, text, false);
-}
-
-function turn(around, form) {
-  const state = around.dataset.flips === "on" ? "off" : "on";
-  around.dataset.ahead = "";
-  flip(around, state);
-  const target = new URL(form.dataset[state], location.href);
-  form.setAttribute("action", target.pathname);
-  for (const [name, value] of target.searchParams) {
-    const input = find(`input[name="${CSS.escape(name)}"]`, form);
-    if (input) input.value = value;
-  }
-}
 
 const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement;
 

@@ -8,6 +8,7 @@ import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
 import * as menus from "./menus.js";
 import * as policies from "./policies.js";
+import * as refresh from "./refresh.js";
 import * as selection from "./selection.js";
 import * as suggest from "./suggest.js";
 import * as times from "./times.js";
@@ -23,6 +24,7 @@ if (document.body.dataset.live) {
   selection.start();
   suggest.start();
   groups.start();
+  refresh.start();
   live.start();
   policies.start();
 }

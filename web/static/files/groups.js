@@ -20,7 +20,6 @@ function show({ fingerprint, state }) {
   const away = state !== table.dataset.groupState;
   if (!row) return away;
   const cell = find('[data-cell="acts"]', row);
-  row.dataset.ahead = "";
   row.classList.toggle("gone", away);
   if (away) {
     answer(cell, "answer", state.charAt(0).toUpperCase() + state.slice(1));

@@ -149,7 +149,7 @@ function receive(data) {
 
 function showCounters(counters) {
   if (!counters || frozen || counters.seq < seq) return;
-  if (seq > 0 ? counters.seq > seq : strays(counters)) refreshSoon();
+  if (counters.seq !== Number(document.body.dataset.seq)) refreshSoon();
   seq = counters.seq;
   for (const counter of all("[data-counter]").filter(standsAlone)) {
     const value = counters[counter.dataset.counter];
@@ -163,12 +163,6 @@ function showCounters(counters) {
 // said in many ways, in lists, facets and meters: all of them change together, when the
 // page is drawn again.
 const standsAlone = ({ dataset }) => all(`[data-counter="${dataset.counter}"]`).length === 1;
-
-// The first totals of a connection are news when they are not those of the page.
-const strays = (counters) => all("[data-counter], [data-state-count]").some(({ dataset, textContent }) => {
-  const value = dataset.counter ? counters[dataset.counter] : counters.states?.[dataset.stateCount];
-  return typeof value === "number" && !textContent.includes(number(value));
-});
 
 function showJobs(jobs) {
   for (const job of jobs) {

@@ -94,7 +94,7 @@ function longest(a, b) {
 
 // What a node is, as far as it says so: two of one name are the same thing. A line for
 // notes is the same line in whichever class: what it said would go with it.
-const names = ["id", "data-job", "data-keep", "data-key", "data-note", "aria-labelledby", "aria-label", "action", "href", "for", "name"];
+const names = ["id", "data-job", "data-keep", "data-key", "data-note", "data-when", "aria-labelledby", "aria-label", "action", "href", "for", "name"];
 
 function name(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;

@@ -21,15 +21,20 @@ export function setText(element, text) {
   if (element && element.textContent !== text) element.textContent = text;
 }
 
+/** Returns what to do after a change: focus on what is gone moves to the row or the part that it was in. */
+export function focused() {
+  const path = [];
+  for (let at = document.activeElement; at; at = at.parentElement) path.push(at);
+  return () => {
+    if (!path.length || path[0].isConnected && path[0].checkVisibility()) return;
+    const near = path.find((at) => at.isConnected && at.matches("tr, [tabindex]"));
+    (near?.localName === "tr" ? find("a", near) : near)?.focus({ preventScroll: true });
+  };
+}
+
 /** Tells people who listen instead of looking. There is one such voice. */
 export function announce(text) {
   setText(find("[data-announce]"), text);
-}
-
-/** Shows one of the two faces of everything around `root`: "on" or "off". */
-export function flip(root, state) {
-  root.dataset.flips = state;
-  for (const face of all("[data-when]", root)) face.hidden = face.dataset.when !== state;
 }
 
 /** Loads a page as a document, whose scripts do not run: its status and itself, null when there is none. */

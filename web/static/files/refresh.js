@@ -2,7 +2,7 @@
 // differs is put in its place. A page has no second way to say what it says, so
 // no two parts of it can contradict each other.
 
-import { all, announce, find, load, pattern } from "./page.js";
+import { all, announce, find, focused, load, pattern } from "./page.js";
 import { redraw } from "./morph.js";
 import { showTimes } from "./times.js";
 
@@ -25,8 +25,9 @@ export function refreshSoon(urgent = false) {
   if (!held) want(urgent);
 }
 
-/** Draws the page again at once, held or not: its reader has changed something. */
+/** Draws the page again at once, held or not: its reader has changed something that an answer under way does not know. */
 export function refreshNow() {
+  asking = 0;
   want(true);
 }
 
@@ -72,6 +73,11 @@ function rest(took) {
   const now = performance.now();
   soonest = now + Math.max(brisk, took);
   earliest = now + Math.min(patience, Math.max(Number(document.body.dataset.pause), share * took));
+  start();
+}
+
+/** Starts to draw the page again for what changes with the time alone. */
+export function start() {
   clearTimeout(alarm);
   alarm = setTimeout(() => refreshSoon(), Number(find("main [data-again]")?.dataset.again ?? 0) * second || patience);
 }
@@ -87,29 +93,14 @@ function show(page, status) {
   if (!main || status >= 500 || status === 429) return; // the server has no time, or trouble: another time
   if (!page.body.dataset.live) return signedOut();
   showTimes(page);
-  document.body.dataset.pause = page.body.dataset.pause;
+  Object.assign(document.body.dataset, { pause: page.body.dataset.pause, seq: page.body.dataset.seq });
   if (!isAnswer()) document.title = page.title;
-  const focused = pathOf(document.activeElement);
+  const refocus = focused();
   const frame = all("nav.side, #notices");
   const regions = "still" in find("#main").dataset ? frame : [find("nav.side"), find("#main")];
   for (const region of regions) if (region) redraw(region, find(region.id ? `#${region.id}` : "nav.side", page));
-  refocus(focused);
+  refocus();
   document.dispatchEvent(new Event("refreshed"));
-}
-
-/** An element and all that it is in. */
-function pathOf(element) {
-  const path = [];
-  for (let at = element; at; at = at.parentElement) path.push(at);
-  return path;
-}
-
-// Focus on what is no longer there goes to the nearest thing around it that can have it.
-function refocus(path) {
-  const [focused] = path;
-  if (focused?.isConnected && focused.checkVisibility()) return;
-  const near = path.find((at) => at.isConnected && at.matches("tr, [tabindex]"));
-  (near?.localName === "tr" ? find("a", near) : near)?.focus({ preventScroll: true });
 }
 
 // Whoever is no longer logged in keeps what is on the screen, ticks included.

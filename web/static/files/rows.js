@@ -3,7 +3,7 @@
 // is about is not patched: all that is said of it changes together, when the page is
 // drawn again (refresh.js).
 
-import { all, find, number, pattern, setText } from "./page.js";
+import { all, find, focused, number, pattern, setText } from "./page.js";
 import { setTime } from "./times.js";
 
 const svg = "http://www.w3.org/2000/svg";
@@ -57,7 +57,7 @@ export function forget(id) {
 function patchRow(row, job) {
   const cell = (name) => all(`[data-cell="${name}"]`, row);
   const replayed = job.run > Number(row.dataset.run), was = row.classList.contains("gone");
-  const focused = row.contains(document.activeElement);
+  const refocus = focused();
   row.dataset.run = String(job.run);
   if (job.changed_at) row.dataset.changed = job.changed_at;
   const moved = cell("state").filter((c) => setBadge(c, job.status)).length > 0 || replayed;
@@ -67,14 +67,8 @@ function patchRow(row, job) {
   for (const c of cell("time")) setWhen(c, job);
   const gone = leave(row, job);
   for (const c of cell("acts")) setActs(c, job, replayed, gone && !cell("state").length);
-  if (focused) refocus(row);
+  refocus();
   return moved || gone !== was;
-}
-
-// Focus on what a patch has taken away goes to the name of the job.
-function refocus(row) {
-  const on = document.activeElement;
-  if (!row.contains(on) || !on.checkVisibility()) find("a", row)?.focus({ preventScroll: true });
 }
 
 /** Shows a state; returns whether it is another one. */

@@ -4,7 +4,7 @@
 // run. The bar above the list says how many there are and sends them.
 
 import { all, announce, find, number, pattern, setText } from "./page.js";
-import { note, refusal } from "./actions.js";
+import { note, post } from "./actions.js";
 import { refreshSoon } from "./refresh.js";
 
 const bar = find("form[data-bulk]");
@@ -174,20 +174,9 @@ async function send(event) {
   event.preventDefault();
   if (bar.dataset.busy || !event.submitter || !selecting()) return;
   busy(true);
-  let response, body;
-  try {
-    response = await fetch(event.submitter.getAttribute("formaction") ?? bar.getAttribute("action"), {
-      method: "POST", headers: { Accept: "application/json" }, body: fields(event.submitter.value),
-    });
-    body = await response.json();
-  } catch {
-    busy(false);
-    return note(bar, response
-      ? `The server answered ${response.status} without details. Operations shows whether anything was started.`
-      : "No answer from the server. Check Operations before you try again.", true);
-  }
+  const { ok, body, problem } = await post(event.submitter.getAttribute("formaction") ?? bar.getAttribute("action"), fields(event.submitter.value));
   busy(false);
-  if (!response.ok) return note(bar, refusal(response.status, body), true);
+  if (!ok) return note(bar, body ? problem : `${problem} Check Operations before you try again.`, true);
   clear();
   if (body.groups) return document.dispatchEvent(new CustomEvent("decided", { detail: body }));
   location.assign(`${bar.getAttribute("action")}/${body.operation.id}`);

@@ -115,6 +115,13 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	return tabs
 }
 
+// room is the room that a number of items is short of that of all: without it, a number
+// that gains a digit moves those beside it.
+func room(o operation.Operation, n int64) string {
+	const digit = "\u2007" // a space as wide as a digit
+	return strings.Repeat(digit, max(0, len(format.Number(o.Total))-len(format.Number(n))))
+}
+
 // styleOfItem draws what became of an item.
 func styleOfItem(o operation.Operation, it operation.Item) templates.Style {
 	style := func(class, icon, word string) templates.Style {

@@ -103,14 +103,14 @@ func none() templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"panel empty\" aria-labelledby=\"h-none\"><div class=\"body\"><h2 id=\"h-none\">No source is attached</h2><p>Redrive can show the dead jobs of a queue that you already run, and replay or discard them there. Add the queue to the configuration file and restart:</p><pre class=\"code\"><code>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"panel empty\" aria-labelledby=\"h-none\"><div class=\"body\"><h2 id=\"h-none\">No source is attached</h2><p>Redrive can show the dead jobs of a queue that you already run, and replay or discard them there. Add the queue to the configuration file and restart:</p><pre class=\"code\" tabindex=\"0\"><code>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 string
 		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(example)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `sourcepage/list.templ`, Line: 37, Col: 36}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `sourcepage/list.templ`, Line: 37, Col: 49}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 		if templ_7745c5c3_Err != nil {
