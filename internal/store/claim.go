@@ -204,7 +204,7 @@ const unholdChunk = 500
 // Unhold makes held jobs claimable again whose type is known now, and returns
 // how many.
 func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
-	held, err := s.Counters.HeldTypes(ctx)
+	held, err := db.Write(ctx, s.writer, 1, heldTypes)
 	known := slices.DeleteFunc(held, func(typ string) bool { return !knows(typ) })
 	if err != nil || len(known) == 0 {
 		return 0, err
@@ -226,6 +226,13 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 			return total, nil
 		}
 	}
+}
+
+// heldTypes are the types of held jobs. The writer reads them: a claim that holds a job,
+// and whose transaction is under way, comes before.
+func heldTypes(t *db.Tx) ([]string, error) {
+	const query = `SELECT DISTINCT type FROM jobs WHERE held = 1`
+	return db.All(t, query, func(typ *string) []any { return []any{typ} })
 }
 
 // unhold lets the next held jobs of the types go, the longest held first, from
