@@ -202,9 +202,13 @@ func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 const unholdChunk = 500
 
 // Unhold makes held jobs claimable again whose type is known now, and returns
-// how many.
+// how many. It waits for the commit under way, in which a claim may hold a job whose
+// type was not known when it asked.
 func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
-	held, err := db.Write(ctx, s.writer, 1, heldTypes)
+	if err := s.writer.Do(ctx, 0, func(*db.Tx) error { return nil }); err != nil {
+		return 0, fmt.Errorf("wait for claims under way: %w", err)
+	}
+	held, err := s.Counters.HeldTypes(ctx)
 	known := slices.DeleteFunc(held, func(typ string) bool { return !knows(typ) })
 	if err != nil || len(known) == 0 {
 		return 0, err
@@ -226,13 +230,6 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 			return total, nil
 		}
 	}
-}
-
-// heldTypes are the types of held jobs. The writer reads them: a claim that holds a job,
-// and whose transaction is under way, comes before.
-func heldTypes(t *db.Tx) ([]string, error) {
-	const query = `SELECT DISTINCT type FROM jobs WHERE held = 1`
-	return db.All(t, query, func(typ *string) []any { return []any{typ} })
 }
 
 // unhold lets the next held jobs of the types go, the longest held first, from

@@ -35,6 +35,12 @@ func (b *Book) Held(ctx context.Context, queue string, limit int) ([]queues.Held
 	return db.All(b.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
 }
 
+// HeldTypes are the types of the jobs that wait for a handler.
+func (b *Book) HeldTypes(ctx context.Context) ([]string, error) {
+	const query = `SELECT DISTINCT type FROM held WHERE n > 0`
+	return db.All(b.reader.In(ctx), query, func(typ *string) []any { return []any{typ} })
+}
+
 // lastHour is the number of minutes that pages draw.
 const lastHour = 60
 
