@@ -189,7 +189,8 @@ func eval[T any](b *browser, expression string) T {
 	return v
 }
 
-const isLive = `document.querySelector("[data-live-status]").textContent.includes("Live")`
+// isLive: the word stands on the page from the beginning, hidden until it is true.
+const isLive = `!!document.querySelector("[data-live-status]:not(.unknown)")?.textContent.includes("Live")`
 
 // startDemo runs the demo and returns its address.
 func startDemo(t *testing.T) string {
