@@ -189,7 +189,8 @@ func eval[T any](b *browser, expression string) T {
 	return v
 }
 
-const isLive = `document.querySelector("[data-live-status]").textContent.includes("Live")`
+// isLive: the word stands on the page from the beginning, hidden until it is true.
+const isLive = `!!document.querySelector("[data-live-status]:not(.unknown)")?.textContent.includes("Live")`
 
 // startDemo runs the demo and returns its address.
 func startDemo(t *testing.T) string {
@@ -330,10 +331,22 @@ func fitsItsScreen(t *testing.T, themes []string, widths ...int64) {
 		} {
 			b.run(chromedp.Navigate(url + path))
 			b.fits(path+" in "+theme, widths...)
+			b.showsItsLists(path + " in " + theme)
 		}
 	}
 	b.quiet("404")
 	b.calm()
+}
+
+// showsItsLists fails if a list has to be scrolled sideways on a laptop, where its buttons
+// would be out of sight. The bar with which people scroll the page takes 15 px of 1280.
+func (b *browser) showsItsLists(page string) {
+	b.t.Helper()
+	b.run(chromedp.EmulateViewport(1265, 900))
+	const hidden = `[...document.querySelectorAll(".stacks.scroll")].map((list) => list.scrollWidth - list.clientWidth).find((px) => px > 0) ?? 0`
+	if px := eval[int64](b, hidden); px > 0 {
+		b.t.Errorf("%s: %d px of a list are out of sight on a screen of 1280", page, px)
+	}
 }
 
 // fits fails if the page is wider than a screen.

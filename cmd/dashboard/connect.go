@@ -23,7 +23,7 @@ type dashboardFlags struct {
 	Server string `help:"Ask the dashboard at this address (${server}; REDRIVE_SERVER). ${token}" placeholder:"URL"`
 }
 
-// Where a dashboard is when nobody says otherwise.
+// The default database and address of a dashboard.
 const (
 	usualDB     = "redrive.db"
 	usualServer = "http://127.0.0.1:8080"

@@ -227,7 +227,7 @@ func copyOf(b *testing.B, path string) string {
 	return to
 }
 
-// copyDatabase copies a database that nobody has open, with its search index.
+// copyDatabase copies a database that no process has open, with its search index.
 func copyDatabase(path, to string) error {
 	return errors.Join(copyFile(path, to), copyFile(path+"-search", to+"-search"))
 }

@@ -26,7 +26,7 @@ import (
 type Permission string
 
 const (
-	Public  Permission = "public"  // nobody has to be known: static files, the login, probes
+	Public  Permission = "public"  // no login needed: static files, the login itself, probes
 	View    Permission = "view"    // read pages, lists and counters
 	Enqueue Permission = "enqueue" // bring jobs
 	Operate Permission = "operate" // replay, discard, cancel, pause, bulk operations, notes

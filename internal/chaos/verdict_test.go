@@ -45,7 +45,7 @@ type attempt struct {
 	began, settled time.Time
 }
 
-// judge compares the database, which nobody has open any more, with the logs.
+// judge compares the database, which no process has open any more, with the logs.
 func judge(t *testing.T, path string, h history) verdict {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")

@@ -30,7 +30,7 @@ const (
 type State string
 
 const (
-	Open     State = "open"     // nobody has dealt with it
+	Open     State = "open"     // not yet resolved or ignored
 	Resolved State = "resolved" // a person says that it is over: the next failure opens it
 	Ignored  State = "ignored"  // a person knows of it and does not want to be told, see Patience
 )

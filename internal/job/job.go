@@ -229,7 +229,7 @@ type Change struct {
 	Letter      Letter
 	Held        bool
 	Attempts    int
-	MaxAttempts int // of the policy, and those that rules added to them
+	MaxAttempts int // those of the policy, and those that rules added
 	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time

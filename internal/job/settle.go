@@ -322,5 +322,5 @@ type Snapshot struct {
 	Depths Depths // over all queues
 
 	Operations int64 // on many jobs that are under way
-	OpenGroups int64 // error groups that nobody has dealt with
+	OpenGroups int64 // error groups that are neither resolved nor ignored
 }

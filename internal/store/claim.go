@@ -202,8 +202,12 @@ func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 const unholdChunk = 500
 
 // Unhold makes held jobs claimable again whose type is known now, and returns
-// how many.
+// how many. It waits for the commit under way, in which a claim may hold a job whose
+// type was not known when it asked.
 func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
+	if err := s.writer.Do(ctx, 0, func(*db.Tx) error { return nil }); err != nil {
+		return 0, fmt.Errorf("wait for claims under way: %w", err)
+	}
 	held, err := s.Counters.HeldTypes(ctx)
 	known := slices.DeleteFunc(held, func(typ string) bool { return !knows(typ) })
 	if err != nil || len(known) == 0 {

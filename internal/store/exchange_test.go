@@ -1,7 +1,9 @@
 package store
 
 import (
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/job"
@@ -29,4 +31,40 @@ func TestExchange_AllocatesLittleForEachJob(t *testing.T) {
 	if each > most {
 		t.Errorf("%.1f allocations for each job, want %d at most", each, most)
 	}
+}
+
+// A job that a claim holds in the commit under way is let go too: its type was not
+// known when the claim asked, and is by the time of the reload.
+func TestUnhold_WaitsForAClaimUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		enqueue(t, s, 1)
+		asked, reloaded := make(chan struct{}), make(chan struct{})
+		ask := sync.OnceFunc(func() { close(asked); <-reloaded })
+		claim := job.Claim{
+			Worker: "w", Now: testTime.Add(time.Second), Lease: time.Minute, Free: map[string]int{"orders": 1},
+			Knows: func(string) bool { ask(); return false },
+		}
+		var claims, reload sync.WaitGroup
+		claims.Go(func() {
+			if _, _, err := s.Exchange(t.Context(), nil, claim); err != nil {
+				t.Error(err)
+			}
+		})
+		<-asked
+		var freed int
+		reload.Go(func() {
+			var err error
+			if freed, err = s.Unhold(t.Context(), func(string) bool { return true }); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait() // the reload waits, or has ended
+		close(reloaded)
+		claims.Wait()
+		reload.Wait()
+		if held := s.Snapshot().Depths[job.StatusHeld]; freed != 1 || held != 0 {
+			t.Errorf("%d jobs were let go, %d are held", freed, held)
+		}
+	})
 }

@@ -3,9 +3,8 @@
 //
 // The sources are readable files, and many. What is sent is made of them once:
 // all modules become one script (bundle.go), comments and long names go, and the
-// rest is compressed. Each address holds a hash of the
-// content, so that browsers may keep a file for ever and never mix a new binary
-// with old files.
+// rest is compressed. Each address holds a hash of the content, so that browsers may
+// keep a file for ever and never mix a new binary with old files.
 package static
 
 import (

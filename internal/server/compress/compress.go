@@ -26,11 +26,11 @@ import (
 // A list of 50 rows and two charts, 243 kB: gzip makes 19.1 kB of it in 2 ms at level 8,
 // brotli 15.8 kB in 2.5 ms at level 5.
 const (
-	minSize = 1 << 10 // bytes; less fits into one packet anyway
-	gzipped = 8       // levels
-	brotlid = 5
-	window  = 18  // 256 kB, the size of a large page; with the usual 4 MB, a writer takes 10 MB instead of 3
-	mask    = 100 // bytes
+	minSize     = 1 << 10 // bytes; less fits into one packet anyway
+	gzipLevel   = 8
+	brotliLevel = 5
+	window      = 18  // 256 kB, the size of a large page; with the usual 4 MB, a writer takes 10 MB instead of 3
+	mask        = 100 // bytes
 )
 
 // The names of the codings.
@@ -41,7 +41,7 @@ const (
 
 // Sender sends answers. The zero Sender is ready.
 type Sender struct {
-	gzips, brotlis sync.Pool // of their writers, because a new one takes a megabyte or more, and a page 1 ms longer
+	gzips, brotlis sync.Pool // of their writers: a new one takes a megabyte or more, and delays a page by 1 ms
 }
 
 // Send answers with the whole of data.
@@ -65,31 +65,31 @@ func (s *Sender) Send(c echo.Context, status int, kind string, data []byte) erro
 	return c.Blob(status, kind, b.Bytes())
 }
 
-// gzip compresses data and adds so many bytes that nobody reads.
-func (s *Sender) gzip(b *bytes.Buffer, data []byte, more int) error {
+// gzip compresses data and adds so many bytes of padding, in the comment of the head.
+func (s *Sender) gzip(b *bytes.Buffer, data []byte, padding int) error {
 	w, ok := s.gzips.Get().(*gzip.Writer)
 	if !ok {
 		var err error
-		if w, err = gzip.NewWriterLevel(io.Discard, gzipped); err != nil { // unreachable: the level exists
+		if w, err = gzip.NewWriterLevel(io.Discard, gzipLevel); err != nil { // unreachable: the level exists
 			return err
 		}
 	}
 	defer s.gzips.Put(w)
 	w.Reset(b)
-	w.Comment = strings.Repeat("-", more)
+	w.Comment = strings.Repeat("-", padding)
 	if _, err := w.Write(data); err != nil {
 		return err
 	}
 	return w.Close()
 }
 
-// brotli compresses data and adds so many bytes that nobody reads: a block of
-// metadata (RFC 7932, 9.2), which begins where a byte does, as it does after a flush.
-// Its two bytes of head say that it is one, and how long.
-func (s *Sender) brotli(b *bytes.Buffer, data []byte, more int) error {
+// brotli compresses data and adds so many bytes of padding: a block of metadata
+// (RFC 7932, 9.2), which begins where a byte does, as it does after a flush. Its two
+// bytes of head say that it is one, and how long.
+func (s *Sender) brotli(b *bytes.Buffer, data []byte, padding int) error {
 	w, ok := s.brotlis.Get().(*brotli.Writer)
 	if !ok {
-		w = brotli.NewWriterOptions(io.Discard, brotli.WriterOptions{Quality: brotlid, LGWin: window})
+		w = brotli.NewWriterOptions(io.Discard, brotli.WriterOptions{Quality: brotliLevel, LGWin: window})
 	}
 	defer s.brotlis.Put(w)
 	w.Reset(b)
@@ -99,9 +99,9 @@ func (s *Sender) brotli(b *bytes.Buffer, data []byte, more int) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	head := 0b01_0_11_0 | (more-1)<<6
+	head := 0b01_0_11_0 | (padding-1)<<6
 	b.Write([]byte{byte(head), byte(head >> 8)})
-	b.WriteString(strings.Repeat("-", more))
+	b.WriteString(strings.Repeat("-", padding))
 	return w.Close()
 }
 

@@ -114,7 +114,6 @@ function refuse(form, code, body, problem) {
   note(form, who ? `Not ${names[form.dataset.act]}: ${who} did${when}. Nothing was run twice.` : problem, true);
 }
 
-
 const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement;
 
 /** Says a sentence in the nearest line that is kept free for it, and to who listens. */
