@@ -240,13 +240,15 @@ func Of(queue string) string { return job.Job{Queue: queue}.Source() }
 const maxQueue = 128
 
 // Queue is the queue of a source's jobs from one of its queues. What no name of a queue
-// may have is written as an underscore.
+// may have is written as an underscore, and left out at its beginning, where no name may
+// have one.
 func Queue(source, queue string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:-", r) {
 			return r
 		}
 		return '_'
-	}, cmp.Or(queue, "default"))
+	}, queue)
+	clean = cmp.Or(strings.TrimLeft(clean, "._:-"), "default")
 	return clean[:min(len(clean), maxQueue-len(source)-1)] + "@" + source
 }
