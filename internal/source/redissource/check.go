@@ -19,7 +19,7 @@ import (
 // Check looks whether the system is the one that the preset describes, counts what lies
 // dead there, and asks what the user may do.
 func (o *Origin) Check(ctx context.Context) (source.Report, error) {
-	r := source.Report{Version: o.preset.Version, Warnings: slices.Clone(o.preset.Hazards)}
+	r := source.Report{Version: o.preset.Version}
 	facts, err := info(ctx, o.client)
 	if err != nil {
 		return r, err
