@@ -17,7 +17,7 @@ func shop() source.Health {
 	p := presets.All()["river"]
 	return source.Health{
 		Name: "shop", Preset: p.Name, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 5 * time.Second,
-		Report: source.Report{Version: "7"}, Ready: true, Reading: 1204, Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond,
+		Report: source.Report{Version: "7", Warnings: []string{"No index fits the list of dead records, so each look reads the whole table."}}, Ready: true, Reading: 1204, Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond,
 	}
 }
 
@@ -90,9 +90,13 @@ func sourceJobs() map[string]jobpage.View {
 		}
 	}
 	return map[string]jobpage.View{
-		"job-source":           died(func(*jobpage.View) {}),
-		"job-source-asked":     died(replayed(source.Begun)),
-		"job-source-handed":    died(replayed(source.Done)),
+		"job-source":        died(func(*jobpage.View) {}),
+		"job-source-asked":  died(replayed(source.Begun)),
+		"job-source-handed": died(replayed(source.Done)),
+		"job-source-away": died(func(v *jobpage.View) {
+			replayed(source.Done)(v)
+			v.Job.ChangedAt = now.Add(-25 * time.Minute)
+		}),
 		"job-source-unknown":   died(replayed(source.Unknown)),
 		"job-source-detached":  died(func(v *jobpage.View) { v.Origin = nil }),
 		"job-source-read-only": died(func(v *jobpage.View) { *v.Origin = legacy() }),

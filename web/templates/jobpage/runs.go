@@ -37,7 +37,11 @@ type jobRun struct {
 	attempts []job.Attempt // in the order of execution
 	letter   *job.DeadLetter
 	replay   *history.Replay // what followed
+	foreign  bool            // it ran at a source
 }
+
+// uncounted reports whether the source of a job does not tell how often it tried.
+func (r *jobRun) uncounted() bool { return r.foreign && (r.letter == nil || r.letter.Attempts == 0) }
 
 // runsOf arranges what is known of a job by its runs, oldest first, and says
 // how many attempts were left out.
@@ -59,7 +63,7 @@ func runsOf(d history.Detail) (runs []jobRun, left int) {
 // runOf gathers what is known of one run. It began when the job was enqueued, or
 // when the run before it was replayed.
 func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
-	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt}
+	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt, foreign: d.Job.Source() != ""}
 	r.over = !r.current || !d.Job.Cancellable() && d.Job.State != job.Pending
 	for _, a := range attempts {
 		if a.Run == number {
@@ -126,8 +130,12 @@ func (r jobRun) rules(limit int) (names []string) {
 func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 
 // progress says how far the run got: "3 of 5 attempts", or who allowed more than its
-// policy does: "4 attempts (3 + 1 by rule mail-once-more)".
+// policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when nobody
+// knows.
 func (r jobRun) progress(limit int) string {
+	if r.uncounted() {
+		return ""
+	}
 	if more := r.used() - limit; more > 0 && len(r.rules(limit)) > 0 {
 		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used(), "attempt", "attempts"),
 			format.Number(limit), format.Number(more), format.Visible(strings.Join(r.rules(limit), ", ")))
@@ -140,6 +148,15 @@ func (r jobRun) progress(limit int) string {
 		return s
 	}
 	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(max(limit, r.used()), "attempt", "attempts"))
+}
+
+// lead is the progress, before how the run came about.
+func (r jobRun) lead(limit int) string {
+	text := r.progress(limit)
+	if text != "" && !r.began.IsZero() {
+		text += "; "
+	}
+	return text
 }
 
 // anchor is the id of an attempt on the page, to which its bar leads. An execution

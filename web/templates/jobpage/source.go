@@ -3,6 +3,7 @@ package jobpage
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/source"
@@ -10,6 +11,9 @@ import (
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
+
+// longAway is when it is said of a replay that its job has not come back.
+const longAway = 10 * time.Minute
 
 // sourceActs are what can be done to the dead letter of a source, the primary act last:
 // it is discarded there, or replayed, with fresh attempts or as the source's own button

@@ -116,7 +116,10 @@ func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
 	if j.State == job.Active {
 		attempts++
 	}
-	s.title = format.UpperFirst(format.InWords(j.Run, "run", "runs")) + ", " + format.InWords(attempts, "attempt", "attempts")
+	s.title = format.UpperFirst(format.InWords(j.Run, "run", "runs"))
+	if j.Source() == "" { // a source tells of the last attempt of a run, seldom of the others
+		s.title += ", " + format.InWords(attempts, "attempt", "attempts")
+	}
 	s.draw(total, f, now)
 	return s
 }

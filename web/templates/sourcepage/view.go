@@ -50,7 +50,7 @@ type state struct{ word, class, icon string }
 func (s Source) state() state {
 	switch {
 	case s.Problem != "":
-		return state{"not answering", "is-failed", "failed"}
+		return state{"no answer", "is-failed", "failed"}
 	case !s.Ready:
 		return state{"reading", "is-active", "active"}
 	}
@@ -103,17 +103,15 @@ type ability struct {
 }
 
 func (v View) abilities() []ability {
-	all := []ability{{"List dead jobs", "Every " + format.Duration(v.Every) + ", newest first; all of them in turns", true}}
-	for _, mode := range []source.Mode{source.Once, source.Fresh} {
-		if text := v.Profile.Modes[mode]; text != "" {
-			all = append(all, ability{"Replay " + modeWord(mode), text, v.Allows(source.Replay)})
-		}
+	all := []ability{{"List dead jobs", "Every " + format.Duration(v.Every) + ", newest first; all of them in turns.", true}}
+	once, fresh := v.Profile.Modes[source.Once], v.Profile.Modes[source.Fresh]
+	if once == fresh {
+		all = append(all, ability{"Replay", once, v.Allows(source.Replay)})
+	} else {
+		all = append(all, ability{"Replay once", once, v.Allows(source.Replay)},
+			ability{"Replay with fresh attempts", fresh, v.Allows(source.Replay)})
 	}
 	return append(all, ability{"Discard", "Deletes the job at the source. It cannot be restored.", v.Allows(source.Discard)})
-}
-
-func modeWord(m source.Mode) string {
-	return cmp.Or(map[source.Mode]string{source.Once: "once", source.Fresh: "with fresh attempts"}[m], string(m))
 }
 
 // since says since when a source does not answer.
@@ -122,6 +120,14 @@ func (s Source) since(now time.Time) string {
 		return "It has not answered since the start of Redrive."
 	}
 	return fmt.Sprintf("It last answered %s. Its rows say what was known then.", format.Relative(s.Polled, now))
+}
+
+// nothing says that no job is dead, as far as that is known.
+func (s Source) nothing() string {
+	if s.Ready {
+		return "Nothing lies dead there."
+	}
+	return "Nothing was read there yet."
 }
 
 // inQueue selects the dead letters of one of the source's queues.
