@@ -89,7 +89,7 @@ var rooms = map[string]string{
 
 // owners lists the rooms in which a third-party module may be used.
 var owners = map[string]string{
-	"modernc.org/sqlite":                  "source/sqlsource store/sqlite store/rawtest",
+	"modernc.org/sqlite":                  "demo source/sqlsource store/sqlite store/rawtest",
 	"github.com/tdewolff/minify":          "web/static",
 	"github.com/pressly/goose":            "store/sqlite",
 	"github.com/jackc/pgx/v5":             "source/sqlsource",

@@ -36,10 +36,6 @@ func (d *demoCommand) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	settings, err := config.Parse("the demo's configuration", demo.Config)
-	if err != nil {
-		return err
-	}
 	socket, err := listenOnce(d.Listen)
 	if err != nil {
 		return err
@@ -48,7 +44,7 @@ func (d *demoCommand) Run(c console) error {
 	ctx, signals, release := interrupts()
 	defer release()
 	for again := true; again && err == nil; {
-		again, err = d.tell(ctx, c, socket, settings, signals, log)
+		again, err = d.tell(ctx, c, socket, signals, log)
 	}
 	return err
 }
@@ -64,21 +60,30 @@ func listenOnce(address string) (*os.File, error) {
 	return listener.(*net.TCPListener).File()
 }
 
-// tell runs one world, from its history to its end, and deletes its database. again
+// tell runs one world, from its history to its end, and deletes its databases. again
 // is true after a reset.
 func (d *demoCommand) tell(
-	ctx context.Context, c console, socket *os.File, settings *config.Config, signals <-chan os.Signal, log *slog.Logger,
+	ctx context.Context, c console, socket *os.File, signals <-chan os.Signal, log *slog.Logger,
 ) (again bool, err error) {
 	dir, err := os.MkdirTemp("", "redrive-demo-")
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	db := filepath.Join(dir, "demo.db")
+	db, elsewhere := filepath.Join(dir, "demo.db"), filepath.Join(dir, "outlet.db")
+	settings, err := config.Parse("the demo's configuration", demo.Config(elsewhere))
+	if err != nil {
+		return false, err
+	}
 	w := world{demo.New(d.Seed, settings), make(chan struct{}, 1)}
 	if err := w.writeHistory(ctx, c, db, settings.Redactor().Text); err != nil {
 		return false, unlessInterrupted(ctx, log, err)
 	}
+	outlet, err := w.OpenOutlet(ctx, elsewhere, time.Now())
+	if err != nil {
+		return false, unlessInterrupted(ctx, log, err)
+	}
+	defer func() { err = errors.Join(err, outlet.Close()) }()
 	listener, err := net.FileListener(socket)
 	if err != nil {
 		return false, err
@@ -93,7 +98,7 @@ func (d *demoCommand) tell(
 	}
 	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
 		"Press Ctrl-C to stop it and delete its database.\n", a.url())
-	a.play(w)
+	a.play(w, outlet)
 	err = attend(a, signals, log)
 	if errors.Is(err, errStartOver) {
 		return true, nil
@@ -142,9 +147,14 @@ func (w world) writeHistory(ctx context.Context, c console, db string, hide func
 	return errors.Join(err, s.Close())
 }
 
-// play lets the world send its jobs to the running app until that stops, and stops
-// the app when somebody asks for a reset.
-func (a *app) play(w world) {
+// play lets the world send its jobs to the running app until that stops, and the outlet
+// work beside it, and stops the app when somebody asks for a reset.
+func (a *app) play(w world, outlet *demo.Outlet) {
+	a.inBackground("outlet of the demo", func(ctx context.Context) {
+		if err := outlet.Run(ctx); err != nil {
+			a.fail(fmt.Errorf("run the demo's outlet: %w", err))
+		}
+	})
 	a.inBackground("demo", func(ctx context.Context) {
 		if err := w.Feed(ctx, a.store); err != nil {
 			a.fail(fmt.Errorf("feed the demo: %w", err))

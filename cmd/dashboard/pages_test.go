@@ -52,7 +52,7 @@ func pageRoutes(t *testing.T) []string {
 // gets are the routes of the server that only read.
 func gets(t *testing.T) []string {
 	t.Helper()
-	settings, err := config.Parse("the demo's configuration", demo.Config)
+	settings, err := config.Parse("the demo's configuration", demo.Config(filepath.Join(t.TempDir(), "outlet.db")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 // Package demo is the world of the demo mode: a shop whose background jobs
-// fail in eight ways. It is also the fixture of the browser tests.
+// fail in eight ways, and its outlet, whose queue is another system's. It is also
+// the fixture of the browser tests.
 //
 // A [World] plays three parts. [World.History] writes a day of jobs, failures
 // and replays through the ordinary store, so that charts have something to
@@ -8,17 +9,23 @@
 // Break / Fix switch: break the payment provider, watch the failures grow,
 // read the trace, fix it, replay, and see the second run succeed.
 //
+// The [Outlet] is a program beside the product, which has it as a source: it has a
+// database and a worker of its own, and only its switch is the world's.
+//
 // All chance comes from one seed and the job's own payload, so the same seed
 // tells the same story, in whatever order the jobs are worked off.
 package demo
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,10 +36,14 @@ import (
 	"redrive/internal/retry"
 )
 
-// Config is the demo's configuration file.
-//
 //go:embed redrive.yaml
-var Config []byte
+var config []byte
+
+// Config is the demo's configuration file, with the outlet's database.
+func Config(outlet string) []byte {
+	address := url.URL{Scheme: "sqlite", Path: outlet}
+	return bytes.Replace(config, []byte("sqlite:///outlet.db"), strconv.AppendQuote(nil, address.String()), 1)
+}
 
 // Fault is one way in which the world can be broken.
 type Fault struct {

@@ -34,7 +34,7 @@ type shop struct {
 
 func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 	t.Helper()
-	c, err := config.Parse("demo", demo.Config)
+	c, err := config.Parse("demo", demo.Config("/srv/outlet.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,7 @@ func faults() []Fault {
 		{"imports", "Poison payload", "A partner sends quantities as words.", true},
 		{"images", "Panic", "A thumbnail of an empty document panics.", true},
 		{"crm", "A secret in a payload", "The CRM refuses a key that stands in the payload, and repeats it.", true},
+		{"warehouse", "Outlet's warehouse", "A Laravel queue, attached as a source, cannot reserve its stock.", true},
 		{"ledger", "Refused letters", "The ledger is locked, and the archive that takes its dead letters is full.", true},
 	}
 }
