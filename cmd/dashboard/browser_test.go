@@ -195,7 +195,14 @@ const isLive = `!!document.querySelector("[data-live-status]:not(.unknown)")?.te
 // startDemo runs the demo and returns its address.
 func startDemo(t *testing.T) string {
 	t.Helper()
-	cmd := command(t, t.TempDir(), "demo", "--listen", "127.0.0.1:0")
+	return startDemoIn(t, t.TempDir())
+}
+
+// startDemoIn runs the demo with its databases below a directory.
+func startDemoIn(t *testing.T, dir string) string {
+	t.Helper()
+	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -44,11 +44,13 @@ const (
 	canaryTo      = `{"to": ["canary7f3a91-to"], "secret": "canary7f3a91-exec"}`
 	canaryRefusal = `{"error": {"type": "Denied", "message": "login failed: {\"user\": \"ana\", \"password\": \"canary7f3a91-message\"}",
 		"details": {"access_token": "canary7f3a91-details", "request": "GET /?api_key=canary7f3a91-query HTTP/1.1"}}}`
-	canaryAnswer = `the server said: <password>canary7f3a91-xml</password> Cookie: sid=canary7f3a91-cookie`
-	canaryScript = "#!/bin/sh\necho 'token: canary7f3a91-stderr' >&2\necho 'at login(password=canary7f3a91-frame)' >&2\necho '--api-key canary7f3a91-stdout'\nexit 1\n"
-	canaryURN    = `{"job": "urn:babel:http:sent", "trace_id": "7b3f9c2a-e41d-4f88-9b2a-1c0d5e6f7a8b", "data": ` + canaryPayload + `, "meta": {"id": "m-1", "schema_version": 1, "auth_token": "canary7f3a91-envelope"}, "attempts": 0}`
-	canaryPoison = `{"job": "http.unread", "trace_id": "", "data": ` + canaryPayload + `, "meta": {"schema_version": 1}, "attempts": "3"}`
-	canaryHalf   = `{"job": "http.half", "trace_id": "t", "data": {"password": "canary7f3a91-half`
+	canaryAnswer  = `the server said: <password>canary7f3a91-xml</password> Cookie: sid=canary7f3a91-cookie`
+	canaryScript  = "#!/bin/sh\necho 'token: canary7f3a91-stderr' >&2\necho 'at login(password=canary7f3a91-frame)' >&2\necho '--api-key canary7f3a91-stdout'\nexit 1\n"
+	canaryURN     = `{"job": "urn:babel:http:sent", "trace_id": "7b3f9c2a-e41d-4f88-9b2a-1c0d5e6f7a8b", "data": ` + canaryPayload + `, "meta": {"id": "m-1", "schema_version": 1, "auth_token": "canary7f3a91-envelope"}, "attempts": 0}`
+	canaryPoison  = `{"job": "http.unread", "trace_id": "", "data": ` + canaryPayload + `, "meta": {"schema_version": 1}, "attempts": "3"}`
+	canaryLaravel = `{"displayName": "App\\Login", "maxTries": 1, "data": {"password": "canary7f3a91-laravel", "log": "password=canary7f3a91-logged"}}`
+	canaryThrown  = "App\\Denied: login failed: password=canary7f3a91-thrown in /srv/login.php:7\nStack trace:\n#0 login(password=canary7f3a91-traced)"
+	canaryHalf    = `{"job": "http.half", "trace_id": "t", "data": {"password": "canary7f3a91-half`
 )
 
 // aviary is a running dashboard into which all the canaries were put.
@@ -75,7 +77,8 @@ func openAviary(t *testing.T) *aviary {
 	if err := os.Chmod(script, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "redrive.yaml", fmt.Sprintf(canaryConfig, web.URL, script))
+	section := attachedShop(t, dir, "orders", []failedJob{{"u-1", "database", "logins", canaryLaravel, canaryThrown}})
+	write(t, dir, "redrive.yaml", fmt.Sprintf(canaryConfig, web.URL, script)+section)
 	return &aviary{process: startProcess(t, dir, "--log-level", "debug"), t: t}
 }
 
@@ -126,15 +129,15 @@ func (a *aviary) fill() {
 		a.tell("/api/v1/queues/orders/envelopes", envelope, http.StatusCreated)
 	}
 	a.tell("/api/v1/jobs", canaryHalf, http.StatusBadRequest)
-	a.dead(7)
+	a.dead(8) // one of them at the source
 	for _, j := range get[struct{ Jobs []struct{ ID string } }](a.t, a.url+"/api/v1/jobs").Jobs {
 		a.ids = append(a.ids, j.ID)
 	}
 	edited := strings.Replace(canaryPayload, "-key", "-edited", 1)
 	a.tell("/api/v1/jobs/"+a.of("http.sent")+"/replay", `{"run": 1, "payload": `+edited+`}`, http.StatusOK)
-	a.until(func(now totals) bool { return now.Failed >= 6 && now.States["dead_letter"] == 7 })
+	a.until(func(now totals) bool { return now.Failed >= 6 && now.States["dead_letter"] == 8 })
 	a.edit(a.of("http.plain"))
-	a.until(func(now totals) bool { return now.Failed >= 7 && now.States["dead_letter"] == 7 })
+	a.until(func(now totals) bool { return now.Failed >= 7 && now.States["dead_letter"] == 8 })
 	group := get[struct {
 		Groups []struct{ Fingerprint string }
 	}](a.t, a.url+"/api/v1/failures").Groups[0].Fingerprint
@@ -142,7 +145,7 @@ func (a *aviary) fill() {
 	a.tell("/api/v1/failures/"+group+"/note", `{"note": "or with password=canary7f3a91-second"}`, http.StatusOK)
 	a.tell("/api/v1/jobs/"+a.of("exec.sent")+"/discard", `{"run": 1}`, http.StatusOK)
 	a.tell("/api/v1/operations", `{"kind": "replay", "filter": "id:`+a.of("urn:babel:http:sent")+`", "rate": 0, "canary": 0, "start": true}`, http.StatusCreated)
-	a.until(func(now totals) bool { return now.Failed >= 8 && now.States["dead_letter"] == 6 })
+	a.until(func(now totals) bool { return now.Failed >= 8 && now.States["dead_letter"] == 7 })
 }
 
 // edit replays a job from the page's form: one secret is new, the others stand
@@ -263,7 +266,7 @@ func TestRedaction_NoCanarySings(t *testing.T) {
 	a.look()
 	a.silent("the live connection", a.follow(a.of("http.text")))
 	a.searchable("payload:customer")
-	for name := range birds(canaryPayload + canaryMeta + canaryRefusal + canaryAnswer + canaryScript) {
+	for name := range birds(canaryPayload + canaryMeta + canaryRefusal + canaryAnswer + canaryScript + canaryLaravel + canaryThrown) {
 		for _, query := range []string{name, "payload:" + name, "error:" + name, "meta:" + name} {
 			if found := get[struct{ Jobs []any }](t, a.url+"/api/v1/jobs?q="+url.QueryEscape(query)).Jobs; len(found) > 0 {
 				t.Errorf("%s is found by searching for it", query)

@@ -33,7 +33,7 @@ type shop struct {
 func openShop(t *testing.T, words []string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", hostileConfig)
+	write(t, dir, "redrive.yaml", hostileConfig+attachedShop(t, dir, "annex", hostileFailed(words)))
 	c, err := config.Parse("redrive.yaml", []byte(hostileConfig))
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,32 @@ func openShop(t *testing.T, words []string) (url string) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return startProcess(t, dir).url
+	url = startProcess(t, dir).url
+	untilSource(t, url, "annex", "everything was read", func(s shownSource) bool { return s.Ready })
+	ids := lettersOf(t, url, "annex")
+	for _, id := range ids[:4] { // one of each way, of which one is refused
+		actAtSource(t, url, "annex", id, "replay")
+	}
+	actAtSource(t, url, "annex", ids[4], "discard")
+	return url
+}
+
+// hostileFailed are failed jobs of another system, with every sixth word in each field.
+// Some are of another queue connection, and some have a payload that cannot be read.
+func hostileFailed(words []string) (all []failedJob) {
+	for i := 0; i < len(words); i += 6 {
+		word := words[i]
+		payload := asJSON(map[string]any{"displayName": word, "maxTries": 3, "retryUntil": 1, "data": map[string]any{word: word}})
+		j := failedJob{fmt.Sprint(word, i), "database", word, payload, word + "\nStack trace:\n" + word}
+		switch i / 6 % 4 {
+		case 1:
+			j.connection = word
+		case 2:
+			j.payload = word
+		}
+		all = append(all, j)
+	}
+	return all
 }
 
 // hostileID is the id of the n-th job of a queue.

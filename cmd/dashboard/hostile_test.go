@@ -180,6 +180,9 @@ func crawlShop(t *testing.T, words []string, reach reach, stride int, visit func
 			more, some = append(more, "/jobs/"+hostileID("dead", i)), append(some, word)
 		}
 	}
+	for _, id := range lettersOf(t, url, "annex") {
+		more = append(more, "/jobs/"+id)
+	}
 	routes := pageRoutes(t)
 	more = append(more, asked(routes, some)...)
 	for _, route := range routes { // mistakes that harmless words do not make

@@ -23,6 +23,12 @@ import (
 // fails.
 func Start(t *testing.T, options ...string) *redis.Client {
 	t.Helper()
+	return StartAt(t, freePort(t), options...)
+}
+
+// StartAt is Start at the port of a server that has ended.
+func StartAt(t *testing.T, port string, options ...string) *redis.Client {
+	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("CI") != "" {
@@ -30,7 +36,6 @@ func Start(t *testing.T, options ...string) *redis.Client {
 		}
 		t.Skip("redis-server is missing: sudo apt-get install redis-server")
 	}
-	port := freePort(t)
 	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--logfile", "log"}
 	server := exec.Command(program, append(args, options...)...)
 	if err := server.Start(); err != nil {

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"database/sql"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"redrive/internal/source/redissource/redistest"
+)
+
+// outletOf is the database of the outlet of the demo that runs in a directory.
+func outletOf(t *testing.T, dir string) *sql.DB {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "redrive-demo-*", "outlet.db"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the demo has the outlets %v, %v", found, err)
+	}
+	db, err := sql.Open("sqlite", "file:"+found[0]+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// untilGone waits until a job neither waits at the outlet nor lies dead there.
+func untilGone(t *testing.T, db *sql.DB, uuid string) {
+	t.Helper()
+	const query = `SELECT (SELECT count(*) FROM jobs WHERE instr(payload, ?1) > 0) + (SELECT count(*) FROM failed_jobs WHERE uuid = ?1)`
+	late := time.Now().Add(3 * time.Minute)
+	for n := -1; n != 0; {
+		if err := db.QueryRowContext(t.Context(), query, uuid).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n != 0 && time.Now().After(late) {
+			t.Fatalf("the outlet has %s in %d places", uuid, n)
+		}
+	}
+}
+
+// uuidOf is what Laravel calls a job.
+func uuidOf(t *testing.T, url, id string) string {
+	t.Helper()
+	return get[struct {
+		Job struct{ Payload struct{ UUID string } }
+	}](t, url+"/api/v1/jobs/"+id).Job.Payload.UUID
+}
+
+// The demo's outlet is a queue of Laravel that Redrive does not own. Its failures arrive
+// and are one group; a replay fails again as run 2 while the warehouse is away; after the
+// repair it succeeds there, and Redrive says only what it knows; a discard deletes the
+// row; and the page of the source has all of it in its ledger.
+func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url := startDemoIn(t, dir)
+	outlet := outletOf(t, dir)
+	b := openBrowser(t)
+	first := 0
+	untilSource(t, url, "outlet", "everything was read", func(s shownSource) bool { first = s.dead(); return s.Ready && first > 10 })
+	untilSource(t, url, "outlet", "failures arrive", func(s shownSource) bool { return s.dead() > first })
+
+	b.run(chromedp.Navigate(url + `/failures?type=App%5CJobs%5CReserveStock`))
+	b.run(chromedp.Click(chromedp.CSS(`tbody th a`)), chromedp.WaitVisible(chromedp.CSS(".crumbs")))
+	for _, want := range []string{`App\Warehouse\Unavailable`, `app/Jobs/ReserveStock.php`, "orders@outlet"} {
+		if got := b.text("main"); !strings.Contains(got, want) {
+			t.Errorf("the group's page does not say %q:\n%s", want, got)
+		}
+	}
+
+	ids := lettersOf(t, url, "outlet")
+	replayed, discarded := ids[0], ids[1]
+	uuid := uuidOf(t, url, replayed)
+	b.run(chromedp.Navigate(url + "/jobs/" + replayed))
+	b.wait("the page is live", isLive)
+	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"] button`)))
+	b.wait("it comes back as run 2", `document.querySelector("#run-2")?.innerText.includes("failed") &&
+		document.querySelector(".head .badge").innerText.includes("dead letter")`)
+
+	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/warehouse"] button`)))
+	b.wait("the warehouse is back", `document.querySelector('form[action="/demo/faults/warehouse"] button').innerText.includes("Break")`)
+	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"] button`)))
+	b.wait("the outlet has it", `document.querySelector("main").innerText.includes("outlet runs the job now")`)
+	untilGone(t, outlet, uuid)
+
+	gone := uuidOf(t, url, discarded)
+	b.run(chromedp.Navigate(url + "/jobs/" + discarded))
+	b.wait("the page is live", isLive)
+	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="discard"] button`)))
+	b.wait("it is deleted there", `document.querySelector("main").innerText.includes("It was deleted at outlet")`)
+	untilGone(t, outlet, gone)
+
+	polled := time.Now()
+	untilSource(t, url, "outlet", "another look", func(s shownSource) bool { return s.Polled.After(polled) })
+	b.run(chromedp.Navigate(url + "/sources"))
+	b.run(chromedp.Click(chromedp.CSS(`tbody th a`)), chromedp.WaitVisible(chromedp.CSS("#h-acts")))
+	if got := eval[string](b, `[...document.querySelectorAll("section:has(#h-acts) tbody .badge")].map((e) => e.innerText.trim()).join(" ")`); got != "deleted replayed replayed" {
+		t.Errorf("the ledger says %q", got)
+	}
+	if got := b.text("main"); !strings.Contains(got, "current") || !strings.Contains(got, "Replayed, not back") {
+		t.Errorf("the source's page says:\n%s", got)
+	}
+	if d := get[detail](t, url+"/api/v1/jobs/"+replayed); d.Job.Run != 3 || d.Job.State != "pending" {
+		t.Errorf("the job is %s in run %s, want pending in run 3", d.Job.State, strconv.Itoa(d.Job.Run))
+	}
+	b.calm()
+}
+
+// A source goes away and comes back. Meanwhile its page says since when, its jobs are
+// shown as they were, and a replay waits; afterwards it is carried out.
+func TestSource_GoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	records := filepath.Join("..", "..", "internal", "source", "testdata", "sidekiq", "redis-commands.json")
+	client := redistest.Start(t)
+	redistest.Load(t, client, records)
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
+	p := startProcess(t, dir)
+	b := openBrowser(t)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 3 })
+
+	_, port, err := net.SplitHostPort(client.Options().Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.ShutdownNoSave(t.Context()) // a server that ends does not answer
+	untilSource(t, p.url, "shop", "it is away", func(s shownSource) bool { return s.Problem != "" })
+	b.run(chromedp.Navigate(p.url + "/sources/shop"))
+	for _, want := range []string{"no answer", "shop does not answer.", "It last answered", "Its rows say what was known then.", "3 dead jobs"} {
+		if got := b.text("main"); !strings.Contains(got, want) {
+			t.Errorf("the page of a source that is away does not say %q:\n%s", want, got)
+		}
+	}
+	b.run(chromedp.Navigate(p.url + "/jobs/" + lettersOf(t, p.url, "shop")[0]))
+	b.wait("the page is live", isLive)
+	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"]:last-of-type button`)))
+	b.wait("the replay waits", `document.querySelector("main").innerText.includes("The replay is on its way to shop")`)
+
+	redistest.Load(t, redistest.StartAt(t, port), records)
+	p.stderr.await(t, "A source answers again.")
+	b.wait("the replay was carried out", `document.querySelector("main").innerText.includes("shop runs the job now")`)
+	b.run(chromedp.Navigate(p.url + "/sources/shop"))
+	if got := b.text("main"); !strings.Contains(got, "current") || strings.Contains(got, "does not answer") {
+		t.Errorf("the page of a source that is back says:\n%s", got)
+	}
+	b.calm()
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// failedJob is a row of Laravel's table of failed jobs.
+type failedJob struct{ uuid, connection, queue, payload, exception string }
+
+// attachedShop makes a database of Laravel in which these jobs failed, and no other. It
+// returns the section of redrive.yaml that attaches it.
+func attachedShop(t *testing.T, dir, name string, failed []failedJob) (section string) {
+	t.Helper()
+	path := shopDatabase(t, dir)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`DELETE FROM failed_jobs`); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range failed {
+		const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at) VALUES (?, ?, ?, ?, ?, ?)`
+		at := time.Now().UTC().Add(-time.Minute).Format(time.DateTime)
+		if _, err := db.Exec(insert, j.uuid, j.connection, j.queue, j.payload, j.exception, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := url.URL{Scheme: "sqlite", Path: filepath.ToSlash(path)}
+	return fmt.Sprintf("sources: {%s: {preset: laravel, url: %q, allow: [replay, discard], every: 1s}}\n", name, address.String())
+}
+
+// shownSource is a source as the API shows it.
+type shownSource struct {
+	Ready   bool
+	Problem string
+	Polled  time.Time `json:"polled_at"`
+	Handed  int
+	Queues  []struct {
+		Name string
+		Dead int `json:"dead_letters"`
+	}
+	Acts []struct{ Kind, State string }
+}
+
+func (s shownSource) dead() (n int) {
+	for _, q := range s.Queues {
+		n += q.Dead
+	}
+	return n
+}
+
+// untilSource waits until a source is as it should be.
+func untilSource(t *testing.T, url, name, what string, is func(shownSource) bool) {
+	t.Helper()
+	late := time.Now().Add(3 * time.Minute)
+	for {
+		s := get[shownSource](t, url+"/api/v1/sources/"+name)
+		if is(s) {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%s: the source is %+v", what, s)
+		}
+	}
+}
+
+// actAtSource asks for an act on the first run of a job and waits until it has ended.
+func actAtSource(t *testing.T, url, name, id, kind string) {
+	t.Helper()
+	before := len(get[shownSource](t, url+"/api/v1/sources/"+name).Acts)
+	response, err := http.Post(url+"/api/v1/jobs/"+id+"/"+kind, "application/json", strings.NewReader(`{"run": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("the %s answered %s, %v", kind, response.Status, err)
+	}
+	untilSource(t, url, name, "the act has ended", func(s shownSource) bool {
+		return len(s.Acts) == before+1 && s.Acts[0].Kind == kind && s.Acts[0].State != "asked" && s.Acts[0].State != "begun"
+	})
+}
+
+// lettersOf are the ids of the dead letters of a source.
+func lettersOf(t *testing.T, url, name string) (ids []string) {
+	t.Helper()
+	list := get[struct {
+		Letters []struct{ Job struct{ ID string } } `json:"dead_letters"`
+	}](t, url+"/api/v1/dead-letters?limit=200&q=source:"+name)
+	for _, l := range list.Letters {
+		ids = append(ids, l.Job.ID)
+	}
+	return ids
+}
