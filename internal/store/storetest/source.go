@@ -110,14 +110,22 @@ func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
 }
 
 // Mirror_AThreadIsOneJob: a record with another key and the same thread is the next run
-// of the job.
+// of a job that has left, and another job beside one that still lies there.
 func Mirror_AThreadIsOneJob(k *kit) {
 	r := k.deadAt("7")
 	first := k.mirror(1, r)[0]
+	lying, err := k.Sources.Lies(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
+	k.check(err)
+	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	k.check(err)
 	k.pass(time.Minute)
 	r.Key, r.Witness, r.FailedAt = "19", "19", k.now
 	all := k.mirror(1, r)
 	k.same("jobs", []any{len(all), all[0].ID, all[0].Run}, []any{1, first.ID, 2})
+	k.pass(time.Minute)
+	r.Key, r.Witness, r.FailedAt = "23", "23", k.now
+	all = k.mirror(1, r)
+	k.same("jobs of two records", []any{len(all), all[0].Run, all[1].ID, all[1].Run}, []any{2, 1, first.ID, 2})
 }
 
 // Mirror_WhatVanishedIsGoneUntilItLiesThereAgain.
