@@ -46,7 +46,8 @@ const (
 // OpenOutlet makes the outlet's database, with what failed before now.
 func (w *World) OpenOutlet(ctx context.Context, file string, now time.Time) (*Outlet, error) {
 	options := url.Values{"_pragma": {"journal_mode(wal)", "synchronous(off)", "busy_timeout(5000)"}, "_txlock": {"immediate"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: options.Encode()}).String())
+	address := url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: options.Encode()}
+	db, err := sql.Open("sqlite", address.String())
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +125,8 @@ type outletJob struct {
 func (o *Outlet) order(at time.Time) outletJob {
 	o.orders++
 	const class = `App\Jobs\ReserveStock`
-	command := fmt.Sprintf(`O:%d:"%s":6:{s:5:"tries";i:%d;s:5:"order";i:%d;s:3:"sku";s:7:"OUT-%d";s:10:"connection";N;s:5:"queue";N;s:3:"job";N;}`,
-		len(class), class, outletTries, o.orders, 100+o.random.IntN(900))
+	const object = `O:%d:"%s":6:{s:5:"tries";i:%d;s:5:"order";i:%d;s:3:"sku";s:7:"OUT-%d";s:10:"connection";N;s:5:"queue";N;s:3:"job";N;}`
+	command := fmt.Sprintf(object, len(class), class, outletTries, o.orders, 100+o.random.IntN(900))
 	payload, err := json.Marshal(map[string]any{
 		"uuid": newID(at, o.random), "displayName": class, "job": `Illuminate\Queue\CallQueuedHandler@call`, "maxTries": outletTries,
 		"maxExceptions": nil, "failOnTimeout": false, "backoff": nil, "timeout": nil, "retryUntil": nil,
@@ -171,7 +172,8 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 
 // fail writes down that a job has failed for good.
 func fail(ctx context.Context, t *sql.Tx, j outletJob, at time.Time) error {
-	const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at) VALUES (?, 'database', ?, ?, ?, ?)`
+	const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
+		VALUES (?, 'database', ?, ?, ?, ?)`
 	var payload struct{ UUID string }
 	if err := json.Unmarshal([]byte(j.payload), &payload); err != nil {
 		return err
@@ -181,7 +183,8 @@ func fail(ctx context.Context, t *sql.Tx, j outletJob, at time.Time) error {
 }
 
 // outletException is what PHP writes of a warehouse that does not answer.
-const outletException = `App\Warehouse\Unavailable: POST https://warehouse.example/reservations: 503 Service Unavailable in /srv/outlet/app/Warehouse/Client.php:57
+const outletException = `App\Warehouse\Unavailable: POST https://warehouse.example/reservations: 503 Service Unavailable` +
+	` in /srv/outlet/app/Warehouse/Client.php:57
 Stack trace:
 #0 /srv/outlet/app/Jobs/ReserveStock.php(31): App\Warehouse\Client->reserve()
 #1 /srv/outlet/vendor/laravel/framework/src/Illuminate/Container/BoundMethod.php(36): App\Jobs\ReserveStock->handle()
