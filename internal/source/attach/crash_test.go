@@ -1,0 +1,309 @@
+package attach_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/internal/source/attach"
+	"redrive/internal/source/preset"
+	"redrive/internal/store"
+	"redrive/internal/store/sources"
+	"redrive/internal/store/sqlite"
+)
+
+// errCrash is all that a process says that has ended.
+var errCrash = errors.New("the process has ended")
+
+// crash ends the process at one of its steps: before it takes effect, or after that and
+// before anybody hears of it. A step is a commit here, or an act at the source.
+type crash struct {
+	mu   sync.Mutex
+	at   int // two for each step; 0: never
+	next int
+	dead bool
+}
+
+func (c *crash) do(step func() error) error {
+	c.mu.Lock()
+	c.next += 2
+	before, after := c.next == c.at, c.next+1 == c.at
+	c.dead = c.dead || before
+	dead := c.dead
+	c.mu.Unlock()
+	if dead {
+		return errCrash
+	}
+	err := step()
+	if after {
+		c.mu.Lock()
+		c.dead = true
+		c.mu.Unlock()
+		return errCrash
+	}
+	return err
+}
+
+func (c *crash) happened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
+// mortal are the store and the ledger of a process that can end.
+type mortal struct {
+	*store.Store
+	*sources.Book
+	crash *crash
+}
+
+func (m mortal) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (n int, err error) {
+	err = m.crash.do(func() (err error) { n, err = m.Store.Mirror(ctx, now, name, records); return err })
+	return n, err
+}
+
+func (m mortal) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
+	return m.crash.do(func() error { return m.Store.SettleActs(ctx, now, results) })
+}
+
+func (m mortal) Take(ctx context.Context, name string, most int) (acts []source.Act, err error) {
+	err = m.crash.do(func() (err error) { acts, err = m.Book.Take(ctx, name, most); return err })
+	return acts, err
+}
+
+func (m mortal) Reopen(ctx context.Context, ids []int64) error {
+	return m.crash.do(func() error { return m.Book.Reopen(ctx, ids) })
+}
+
+// queue is a system with dead records and work to do, which counts what reaches it.
+type queue struct {
+	mu    sync.Mutex
+	crash *crash
+	dead  map[string]source.Record
+	work  map[string]int // how often a replay brought it there
+	tells bool           // what is under way
+}
+
+func newQueue(tells bool) *queue {
+	q := &queue{dead: map[string]source.Record{}, work: map[string]int{}, tells: tells}
+	for n := range 3 {
+		q.die(fmt.Sprint("k", n), "1")
+	}
+	return q
+}
+
+// die lets a record lie dead.
+func (q *queue) die(key, witness string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dead[key] = source.Record{
+		Key: key, Thread: key, Place: "dead", Witness: witness, Queue: "orders", Type: "charge " + key, FailedAt: time.Now().Add(-time.Minute),
+		Error: job.ErrorInfo{Type: "Declined", Message: "card declined"}, Attempts: 1, Limit: 1,
+	}
+}
+
+// now is how much lies dead, and what came to work.
+func (q *queue) now() (dead int, work map[string]int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.dead), maps.Clone(q.work)
+}
+
+func (q *queue) Check(context.Context) (source.Report, error) { return source.Report{}, nil }
+func (q *queue) Close() error                                 { return nil }
+
+func (q *queue) Scan(context.Context, string, int) (page source.Page, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range q.dead {
+		page.Records = append(page.Records, r)
+	}
+	return page, nil
+}
+
+func (q *queue) Act(_ context.Context, acts []source.Act) (results []source.Result, err error) {
+	for _, a := range acts {
+		err := q.crash.do(func() error { results = append(results, q.act(a)); return nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// act is one transaction of the system.
+func (q *queue) act(a source.Act) source.Result {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r, ok := q.dead[a.Key]; !ok || r.Witness != a.Witness {
+		return source.Result{ID: a.ID, State: source.Gone}
+	}
+	delete(q.dead, a.Key)
+	if a.Kind == source.Replay {
+		q.work[a.Key]++
+	}
+	return source.Result{ID: a.ID, State: source.Done}
+}
+
+func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Result, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, a := range acts {
+		r, lies := q.dead[a.Key]
+		state := source.Gone
+		switch {
+		case lies && r.Witness == a.Witness:
+			state = source.Asked
+		case lies:
+			state = source.Changed
+		case q.tells && q.work[a.Key] > 0:
+			state = source.Done
+		}
+		results = append(results, source.Result{ID: a.ID, State: state})
+	}
+	return results, nil
+}
+
+// life is a database that outlives the processes that work on it.
+type life struct {
+	*testing.T
+	store *store.Store
+	now   atomic.Pointer[attach.Sources]
+	queue *queue
+}
+
+func newLife(t *testing.T, tells bool) *life {
+	l := &life{T: t, queue: newQueue(tells)}
+	var err error
+	l.store, err = store.Open(t.Context(), store.Options{
+		Database: sqlite.File{Path: filepath.Join(t.TempDir(), "life.db"), Relaxed: true},
+		OnCommit: func(changes []job.Change) {
+			if now := l.now.Load(); now != nil {
+				now.Changed(changes)
+			}
+		},
+	})
+	check(t, err)
+	return l
+}
+
+// process works until it is closed, or ends at a step.
+func (l *life) process(c *crash) *attach.Sources {
+	l.queue.crash = c
+	now := attach.New([]attach.Attached{{
+		Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: time.Second,
+		Open: func(context.Context) (source.Origin, error) { return l.queue, nil },
+	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
+	l.now.Store(now)
+	m := mortal{l.store, l.store.Sources, c}
+	now.Start(m, m)
+	time.Sleep(10 * time.Second)
+	return now
+}
+
+// jobs are those of the source by their types.
+func (l *life) jobs() map[string]job.Job {
+	l.Helper()
+	list, err := l.store.Jobs(l.Context(), filter.Filter{Source: "shop"}, filter.Cursor{}, 100)
+	check(l.T, err)
+	all := map[string]job.Job{}
+	for _, j := range list.Jobs {
+		all[j.Type] = j
+	}
+	if len(list.Jobs) != 3 || len(all) != 3 {
+		l.Errorf("%d jobs of %d records, want 3 of 3", len(list.Jobs), len(all))
+	}
+	return all
+}
+
+// ask asks for two replays and a discard, unless that was done before.
+func (l *life) ask() {
+	l.Helper()
+	all := l.jobs()
+	for _, key := range []string{"k0", "k1"} {
+		_, err := l.store.Replay(l.Context(), time.Now(), all["charge "+key].ID, 1, ana)
+		check(l.T, err)
+	}
+	_, err := l.store.Discard(l.Context(), time.Now(), all["charge k2"].ID, 1, ana)
+	check(l.T, err)
+	time.Sleep(10 * time.Second)
+}
+
+// tell lives one life with a crash at a step, and reports whether there was one. A new
+// process follows, which can reach the source.
+func tell(t *testing.T, tells bool, at int) (crashed bool) {
+	l, c := newLife(t, tells), &crash{at: at}
+	defer func() { check(t, l.store.Close()) }()
+	first := l.process(c)
+	early := c.happened() // before anybody could see and ask
+	if !early {
+		l.ask()
+	}
+	crashed = c.happened()
+	first.Close()
+	second := l.process(&crash{})
+	defer func() { second.Close() }()
+	if early {
+		l.ask()
+	}
+	l.settled()
+	l.queue.die("k0", "2")
+	time.Sleep(10 * time.Second)
+	if j := l.jobs()["charge k0"]; j.Run != 2 || j.Status() != job.StatusDeadLetter {
+		t.Errorf("the replay that failed again is %s in run %d", j.Status(), j.Run)
+	}
+	return crashed
+}
+
+// settled fails unless each act took place exactly once and the ledger says so: a
+// source that does not tell what is under way may leave a replay unknown.
+func (l *life) settled() {
+	l.Helper()
+	if dead, work := l.queue.now(); dead != 0 || !maps.Equal(work, map[string]int{"k0": 1, "k1": 1}) {
+		l.Errorf("%d lie dead and %v came to work, want k0 and k1 once each", dead, work)
+	}
+	acts, err := l.store.Sources.Acts(l.Context(), "shop", 10)
+	check(l.T, err)
+	if len(acts) != 3 {
+		l.Errorf("%d acts in the ledger", len(acts))
+	}
+	for _, a := range acts {
+		if a.State != source.Done && (l.queue.tells || a.State != source.Unknown) {
+			l.Errorf("the %s of %s is %s: %s", a.Kind, a.Key, a.State, a.Why)
+		}
+	}
+	if j := l.jobs()["charge k1"]; j.State != job.Pending || j.Run != 2 {
+		l.Errorf("the replayed job is %s in run %d", j.State, j.Run)
+	}
+}
+
+// The process ends at each of its steps in turn. Whatever it was doing, no act is lost
+// and none is done twice, and where the source tells what is under way, nothing is left
+// unknown.
+func TestSources_ACrashAtAnyStepLosesAndDoublesNothing(t *testing.T) {
+	for _, tells := range []bool{true, false} {
+		crashes := 0
+		for at, crashed := 2, true; crashed && !t.Failed(); at++ {
+			t.Run(fmt.Sprintf("tells %v, step %d", tells, at), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { crashed = tell(t, tells, at) })
+			})
+			if crashed {
+				crashes++
+			}
+		}
+		if crashes < 12 {
+			t.Errorf("%d steps ended a process, want all of a mirror, three acts and their ledger", crashes)
+		}
+	}
+}
