@@ -58,7 +58,7 @@ func (v List) Page() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<section class=\"panel\" aria-label=\"Attached sources\"><div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Attached sources\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<section class=\"panel\" aria-label=\"Attached sources\"><div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"List of attached sources\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -467,7 +467,7 @@ func (v View) actsPanel() templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Last acts\"><table class=\"table still stack flow\"><caption class=\"vh\">Last acts on this source</caption> <thead><tr><th scope=\"col\">Job</th><th scope=\"col\">Act</th><th scope=\"col\">Outcome</th><th scope=\"col\">By</th><th scope=\"col\" class=\"num\">When</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"List of the last acts\"><table class=\"table still stack flow\"><caption class=\"vh\">Last acts on this source</caption> <thead><tr><th scope=\"col\">Job</th><th scope=\"col\">Act</th><th scope=\"col\">Outcome</th><th scope=\"col\">By</th><th scope=\"col\" class=\"num\">When</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -620,7 +620,7 @@ func (v View) abilitiesPanel() templ.Component {
 			templ_7745c5c3_Var29 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<section class=\"panel\" aria-labelledby=\"h-can\"><header><h2 id=\"h-can\">What Redrive does there</h2></header><div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"What Redrive does there\"><table class=\"table still stack flow\"><caption class=\"vh\">What can be seen and done at this source</caption> <thead><tr><th scope=\"col\">Act</th><th scope=\"col\">What happens</th><th scope=\"col\" class=\"num\">Allowed</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<section class=\"panel\" aria-labelledby=\"h-can\"><header><h2 id=\"h-can\">What Redrive does there</h2></header><div class=\"stacks scroll\" tabindex=\"0\" role=\"region\" aria-label=\"List of what Redrive does there\"><table class=\"table still stack flow\"><caption class=\"vh\">What can be seen and done at this source</caption> <thead><tr><th scope=\"col\">Act</th><th scope=\"col\">What happens</th><th scope=\"col\" class=\"num\">Allowed</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
