@@ -61,7 +61,10 @@ func (e *enqueue) Run(c console) error {
 		}
 		return fmt.Errorf("%w; %s", err, e.perhaps("the job", "it"))
 	}
-	return e.print(c, made)
+	if err := e.print(c, made); err != nil {
+		return fmt.Errorf("the job was enqueued, but cannot be printed: %w", err)
+	}
+	return nil
 }
 
 // notEnqueued is the error of jobs that a dashboard certainly did not take.
@@ -102,7 +105,9 @@ func (e *enqueue) print(c console, made client.Enqueued) error {
 		if made.Repeat {
 			j.State += " (already enqueued with this key)"
 		}
-		fmt.Fprintln(c.stdout, j.ID, j.State)
+		if _, err := fmt.Fprintln(c.stdout, j.ID, j.State); err != nil {
+			return err
+		}
 	}
 	if made.Warning != "" {
 		fmt.Fprintln(c.stderr, "warning: "+printable(made.Warning))
@@ -253,10 +258,10 @@ func (e *enqueue) sendLines(c console) error {
 			if err != nil {
 				return e.failed(b, last, b.locate(err))
 			}
+			last = b.numbers[len(b.numbers)-1] // also when the jobs cannot be printed
 			if err := e.print(c, made); err != nil {
-				return err
+				return fmt.Errorf("%w; %s", err, upTo(last))
 			}
-			last = b.numbers[len(b.numbers)-1]
 		}
 		if end != nil {
 			return nil

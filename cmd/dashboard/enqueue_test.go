@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -307,6 +308,36 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 	cmd.Stdin = strings.NewReader(lines(3))
 	if code, _, stderr := finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
 		t.Errorf("nobody listens: exit %d, %s", code, stderr)
+	}
+}
+
+// Jobs that cannot be printed are enqueued all the same, and whoever runs the command
+// again without knowing that makes doubles.
+func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	p := startProcess(t, t.TempDir())
+	for _, test := range []struct {
+		args        []string
+		input, want string
+	}{
+		{[]string{"t"}, "", "the job was enqueued, but cannot be printed: write /dev/stdout: no space left on device\n"},
+		{[]string{"--ndjson"}, lines(3), "write /dev/stdout: no space left on device; lines 1 to 5 were enqueued, and nothing after them: continue with line 6\n"},
+	} {
+		for _, format := range [][]string{nil, {"--json"}} {
+			cmd := command(t, t.TempDir(), slices.Concat([]string{"enqueue", "--server", p.url}, format, test.args)...)
+			var stderr bytes.Buffer
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(test.input), full, &stderr
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), test.want) {
+				t.Errorf("%v %v: %v, %s; want %q", format, test.args, err, &stderr, test.want)
+			}
+		}
+	}
+	if n := p.until(func(totals) bool { return true }).States["available"]; n != 8 {
+		t.Errorf("there are %d jobs, want 8", n)
 	}
 }
 
