@@ -48,7 +48,8 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	changed, restart = a.config.Replace(settings)
 	a.set.Store(set)
 	a.log.Info("The configuration was reloaded.", "config", a.reload, "changed", changed, "needs_restart", restart)
-	return changed, restart, a.engine.Reloaded(ctx)
+	a.engine.Reloaded(ctx)
+	return changed, restart, nil
 }
 
 // missingFile is the error of a file that is not there. It tells where the dashboard

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,42 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	p.until(func(now totals) bool { return now.Failed == 1 && now.States["discarded"] == 1 })
 	if now := p.until(func(totals) bool { return true }); now.Failed != 1 {
 		t.Errorf("%d attempts failed, want the 1 of the first configuration", now.Failed)
+	}
+}
+
+// A configuration that is in effect is never reported as refused, also while nothing can
+// be written.
+func TestReload_TakesEffectWhileTheDatabaseIsBusy(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", beforeReload)
+	p := startProcess(t, dir)
+	waits := p.post(`{"type":"shell.new"}`)
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "redrive.db")+"?_txlock=immediate&_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lock, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	const want = "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"
+	if code != 0 || stdout != want {
+		t.Errorf("exit %d: %s%s, want %s", code, stdout, stderr, want)
+	}
+	p.says("The jobs that waited for a handler could not be freed. Redrive will try again.")
+	p.says("A reload could not be recorded in the audit log.")
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	p.until(func(now totals) bool { return now.Succeeded == 1 })
+	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+		t.Errorf("the job that waited for its handler is %s", d.Job.State)
+	}
+	if strings.Contains(p.stderr.String(), "was not reloaded") {
+		t.Errorf("the log says\n%s", p.stderr)
 	}
 }
 

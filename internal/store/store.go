@@ -80,6 +80,7 @@ type Store struct {
 	books    book.Books
 	known    known
 	offer    *offer
+	excess   *announcement
 	tx       gathered
 	news     news
 	close    func() error
@@ -124,9 +125,10 @@ func (s *Store) register(o Options) {
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
 	s.known = newMemory(s.Counters)
 	s.offer = &offer{store: s, fresh: map[string]bool{}}
+	s.excess = &announcement{operations: s.Operations}
 	s.tx.books = &s.books
 	for _, part := range []db.Participant{
-		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Groups, s.Counters, &publisher{s},
+		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Groups, s.Counters, s.excess, &publisher{s},
 	} {
 		s.writer.Register(part)
 		s.books.Register(part)
