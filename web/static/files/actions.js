@@ -78,7 +78,7 @@ function acted(form, job, text) {
   if (act === "restore") forget(job.id); // it is what it was, with its old time
   if (act === "forward" && answers(form)) spent(form);
   else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && state);
-  patch({ ...job, status: state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
+  patch({ ...job, status: state });
 }
 
 /** Reports whether an act is answered where its button was. */
