@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"redrive/internal/job"
+	"redrive/web/templates"
 	"redrive/web/templates/listpage"
 )
 
@@ -188,6 +189,31 @@ func TestAttempts_AreNeverMoreThanAllowed(t *testing.T) {
 	}
 	if got := v.List.Jobs[0].Changed().MaxAttempts; got != 4 {
 		t.Errorf("a live message says of %d", got)
+	}
+}
+
+// The overview, a list and the job's own page count the attempt that a rule has just added.
+func TestAttempts_IncludeTheOneThatARuleAdded(t *testing.T) {
+	waiting := jobPages()["job-rule-retried"]
+	waiting.Job.Policy.MaxAttempts = waiting.Job.Attempts
+	list := pages()["jobs"].(listpage.Jobs)
+	list.List.Jobs = []job.Job{waiting.Job}
+	front := pages()["overview"].(templates.Overview)
+	front.Failing = list.List.Jobs
+	for name, want := range map[string]struct {
+		page
+		says []string
+	}{
+		"a list":         {list, []string{"2/3"}},
+		"the overview":   {front, []string{"attempt 3 of 3"}},
+		"the job's page": {waiting, []string{"Attempt 3 of 3 (added by the rule slow-mail)", "2 of 3 attempts"}},
+	} {
+		said := text(parse(t, want.page).root)
+		for _, words := range want.says {
+			if !strings.Contains(said, words) {
+				t.Errorf("%s does not say %q:\n%s", name, words, said)
+			}
+		}
 	}
 }
 

@@ -446,7 +446,7 @@ func attemptsOf(j job.Job) templ.Component {
 			templ_7745c5c3_Var22 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = AttemptsUsed(j.Attempts, j.Changed().MaxAttempts, j.State == job.Completed).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = AttemptsUsed(j.Attempts, j.MaxAttempts(), j.State == job.Completed).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

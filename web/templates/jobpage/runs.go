@@ -127,7 +127,9 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 
 // progress says how far the run got: "3 of 5 attempts", or who allowed more than its
 // policy does: "4 attempts (3 + 1 by rule mail-once-more)".
-func (r jobRun) progress(limit int) string {
+// j is the job as it was in the run.
+func (r jobRun) progress(j job.Job) string {
+	limit := j.Policy.Limit()
 	if more := r.used() - limit; more > 0 && len(r.rules(limit)) > 0 {
 		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used(), "attempt", "attempts"),
 			format.Number(limit), format.Number(more), format.Visible(strings.Join(r.rules(limit), ", ")))
@@ -139,7 +141,7 @@ func (r jobRun) progress(limit int) string {
 		}
 		return s
 	}
-	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(max(limit, r.used()), "attempt", "attempts"))
+	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(j.MaxAttempts(), "attempt", "attempts"))
 }
 
 // anchor is the id of an attempt on the page, to which its bar leads. An execution
