@@ -49,7 +49,8 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	write(t, dir, "redrive.yaml", beforeReload)
 	p := startProcess(t, dir)
 	for text, want := range map[string]string{
-		afterReload + "hadnlers: {}\nttr: 5\n":                                                    "did you mean handlers?",
+		"":                                     "is empty",
+		afterReload + "hadnlers: {}\nttr: 5\n": "did you mean handlers?",
 		afterReload + "queues: {a: {policy: nosuch}}\n":                                           `there is no policy "nosuch"`,
 		strings.ReplaceAll(afterReload, "/bin/true", "/bin/none"):                                 "handlers.shell.new.exec.command: cannot be run",
 		strings.ReplaceAll(afterReload, "exec: {command: [/bin/true]}", "http: {url: 'ftp://x'}"): "handlers.shell.new.http.url: ",
@@ -68,6 +69,12 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	}
 	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
 		t.Errorf("without the file: exit %d, %s", code, stderr)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "redrive.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "not a regular file") {
+		t.Errorf("of a pipe: exit %d, %s", code, stderr)
 	}
 	p.post(`{"type":"shell.fail"}`)
 	p.until(func(now totals) bool { return now.Failed == 1 && now.States["discarded"] == 1 })
