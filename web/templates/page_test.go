@@ -394,7 +394,7 @@ func checkNames(t *testing.T, d tree) {
 	}
 }
 
-// checkIDs: none twice, and none that is pointed to is missing.
+// checkIDs: none twice, and none that is pointed to is missing; nor is a drawing.
 func checkIDs(t *testing.T, d tree) {
 	ids := map[string]bool{}
 	for _, n := range d.with("id", "*") {
@@ -412,8 +412,8 @@ func checkIDs(t *testing.T, d tree) {
 		}
 	}
 	for n := range d.root.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "use" && !ids[strings.TrimPrefix(value(n, "href"), "#")] {
-			t.Errorf("there is no icon %s", value(n, "href"))
+		if n.Type == html.ElementNode && n.Data == "svg" && strings.HasPrefix(value(n, "class"), "icon") && n.FirstChild == nil {
+			t.Errorf("an icon in <%s class=%q> is empty", n.Parent.Data, value(n.Parent, "class"))
 		}
 	}
 }
