@@ -90,10 +90,10 @@ var rooms = map[string]string{
 // owners lists the rooms in which a third-party module may be used.
 var owners = map[string]string{
 	"modernc.org/sqlite":                  "demo source/sqlsource store/sqlite store/rawtest",
-	"github.com/tdewolff/minify":          "web/static",
+	"github.com/evanw/esbuild":            "web/static",
 	"github.com/pressly/goose":            "store/sqlite",
 	"github.com/jackc/pgx/v5":             "source/sqlsource",
-	"github.com/klauspost/compress":       "server/compress",
+	"github.com/klauspost/compress":       "server/compress web/static",
 	"github.com/andybalholm/brotli":       "server/compress web/static",
 	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live",

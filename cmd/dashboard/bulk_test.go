@@ -138,13 +138,26 @@ func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
 	p.stop(syscall.SIGTERM)
 }
 
+// The command waits for the runs of the canary, and does not offer to go on before
+// their cause is known.
+func TestReplay_SaysThatItsCanaryFailed(t *testing.T) {
+	t.Parallel()
+	p, dir, service := shipments(t, 10)
+	service.works.Store(false)
+	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--canary", "2", "--yes"))
+	if code != 1 || !strings.Contains(problems, "its canary failed: 0 of 2 succeeded. Fix the cause") || !strings.Contains(problems, "/abort") {
+		t.Errorf("exit %d, %s%s", code, out, problems)
+	}
+	p.stop(syscall.SIGTERM)
+}
+
 // An abort leaves dead what was not reached, also after a restart.
 func TestReplay_AbortLeavesTheRestDead(t *testing.T) {
 	t.Parallel()
 	const all = 300
 	p, dir, _ := shipments(t, all)
 	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--canary", "1", "--yes"))
-	if code != 1 || !strings.Contains(problems, "canary of 1") {
+	if code != 1 || !strings.Contains(problems, "canary, which passed: 1 of 1 succeeded") {
 		t.Fatalf("exit %d, %s%s", code, out, problems)
 	}
 	p.until(func(now totals) bool { return now.States["completed"] == 1 })

@@ -17,9 +17,11 @@ func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
 	b.run(chromedp.Navigate(m.url + "/jobs?queue=sieve"))
 	b.wait("the page is live", isLive)
 	const tell = `(() => {
-		const bar = document.querySelector("[data-bars] > g:last-child");
-		bar.firstElementChild.dispatchEvent(new Event("pointerover", { bubbles: true }));
-		return bar.querySelector("title").textContent;
+		const bars = document.querySelector("[data-bars]"), { left, top, width } = bars.parentNode.getBoundingClientRect();
+		const [piece, height] = bars.querySelector(".is-dead").getAttribute("d").match(/M(\d+) 0v([\d.]+)$/).slice(1).map(Number);
+		const box = bars.viewBox.baseVal, clientX = left + width * (piece + 0.4) / box.width, clientY = top + 84 * (1 - height / 2 / box.height);
+		document.elementFromPoint(clientX, clientY).dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY }));
+		return bars.querySelector("title")?.textContent ?? "";
 	})()`
 	const at = `document.querySelector("figure tbody tr:last-child time").dateTime.slice(11, 16)`
 	want := ": 0 succeeded, 0 requeued, 3 failed permanently"

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -57,12 +56,18 @@ func (e *enqueue) Run(c console) error {
 	}
 	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
 	if err != nil {
-		return notEnqueued(err)
+		if client.Unchanged(err) {
+			return notEnqueued(err)
+		}
+		return fmt.Errorf("%w; %s", err, e.perhaps("the job", "it"))
 	}
-	return e.print(c, made)
+	if err := e.print(c, made); err != nil {
+		return fmt.Errorf("the job was enqueued, but cannot be printed: %w", err)
+	}
+	return nil
 }
 
-// notEnqueued is the error of jobs that a dashboard did not take.
+// notEnqueued is the error of jobs that a dashboard certainly did not take.
 func notEnqueued(err error) error {
 	var answer *client.Error
 	switch {
@@ -72,6 +77,16 @@ func notEnqueued(err error) error {
 		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
 	}
 	return err
+}
+
+// perhaps says that jobs may have been enqueued, and what to do: sending them again
+// could make doubles.
+func (e *enqueue) perhaps(jobs, them string) string {
+	remedy := fmt.Sprintf(`run "dashboard list" to check before you send %s again`, them)
+	if e.Key != "" {
+		remedy = "run the same command again, the key prevents doubles"
+	}
+	return jobs + " may have been enqueued: " + remedy
 }
 
 // print prints what became of the jobs.
@@ -90,7 +105,9 @@ func (e *enqueue) print(c console, made client.Enqueued) error {
 		if made.Repeat {
 			j.State += " (already enqueued with this key)"
 		}
-		fmt.Fprintln(c.stdout, j.ID, j.State)
+		if _, err := fmt.Fprintln(c.stdout, j.ID, j.State); err != nil {
+			return err
+		}
 	}
 	if made.Warning != "" {
 		fmt.Fprintln(c.stderr, "warning: "+printable(made.Warning))
@@ -239,12 +256,12 @@ func (e *enqueue) sendLines(c console) error {
 		if len(b.lines) > 0 {
 			made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(e.Key))
 			if err != nil {
-				return fmt.Errorf("%w; %s", notEnqueued(b.locate(err)), e.left(b, last, err))
+				return e.failed(b, last, b.locate(err))
 			}
+			last = b.numbers[len(b.numbers)-1] // also when the jobs cannot be printed
 			if err := e.print(c, made); err != nil {
-				return err
+				return fmt.Errorf("%w; %s", err, upTo(last))
 			}
-			last = b.numbers[len(b.numbers)-1]
 		}
 		if end != nil {
 			return nil
@@ -260,21 +277,18 @@ func upTo(last int) string {
 	return fmt.Sprintf("lines 1 to %d were enqueued, and nothing after them: continue with line %d", last, last+1)
 }
 
-// left says what of the input is enqueued after a batch failed. Without an answer
-// that may be the batch, too.
-func (e *enqueue) left(b batch, last int, err error) string {
-	if errors.As(err, new(*client.Error)) || errors.Is(err, syscall.ECONNREFUSED) {
-		return upTo(last)
+// failed is the error of a batch, with what of the input is enqueued. Unless the error
+// rules it out, that may be the batch, too.
+func (e *enqueue) failed(b batch, last int, err error) error {
+	if client.Unchanged(err) {
+		return fmt.Errorf("%w; %s", notEnqueued(err), upTo(last))
 	}
-	remedy := "look before you send them again"
-	if e.Key != "" {
-		remedy = "run the same command again, the key prevents doubles"
-	}
-	unknown := fmt.Sprintf("lines %d to %d may have been enqueued or not: %s", b.numbers[0], b.numbers[len(b.numbers)-1], remedy)
+	before := ""
 	if last > 0 {
-		return fmt.Sprintf("lines 1 to %d were enqueued, and %s", last, unknown)
+		before = fmt.Sprintf("lines 1 to %d were enqueued, and ", last)
 	}
-	return unknown
+	lines := fmt.Sprintf("lines %d to %d", b.numbers[0], b.numbers[len(b.numbers)-1])
+	return fmt.Errorf("%w; %s%s", err, before, e.perhaps(lines, "them"))
 }
 
 // lineReader reads batches of jobs, one on each line.

@@ -2,16 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/server/web"
 )
 
 func TestEnqueue_RefusesAKeyWithALineBreak(t *testing.T) {
@@ -220,7 +225,57 @@ func TestEnqueue_SaysWhichLinesWereEnqueuedBeforeAnError(t *testing.T) {
 	}
 }
 
-// Without an answer nobody knows what became of a batch, so only a key makes it safe to
+// answering is the address of a server that gives every request the same answer.
+func answering(t *testing.T, status int, body []byte) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// What the command says about a failure is what the answer promises: jobs that may have
+// been enqueued must not be sent again without a look.
+func TestEnqueue_ClaimsNoMoreThanTheAnswerPromises(t *testing.T) {
+	for _, failure := range []error{
+		job.ErrOverloaded, job.ErrStarved, job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrUnsafe, // these promise it
+		job.ErrCorrupt, job.ErrBroken, context.DeadlineExceeded, io.ErrUnexpectedEOF,
+		web.Fail(web.Overloaded, "nothing was changed"), web.Fail(web.TooMany, "nothing was changed"),
+		web.Fail(web.RulesTooSlow, "nothing was enqueued"), web.Fail(web.InvalidValue, "nothing was changed"),
+	} {
+		f := web.Describe(failure)
+		address := answering(t, f.Kind.Status, f.Encode())
+		promised := strings.Contains(f.Text, "nothing was")
+		for _, test := range []struct {
+			enqueue
+			none, perhaps string
+		}{
+			{enqueue{Type: "t"}, "the job was ", `the job may have been enqueued: run "dashboard list" to check before you send it again`},
+			{enqueue{Type: "t", Key: "k"}, "the job was ", "the job may have been enqueued: run the same command again, the key prevents doubles"},
+			{enqueue{NDJSON: true}, "; nothing was enqueued", `; lines 1 to 5 may have been enqueued: run "dashboard list" to check before you send them again`},
+			{enqueue{NDJSON: true, Key: "k"}, "; nothing was enqueued", "; lines 1 to 5 may have been enqueued: run the same command again, the key prevents doubles"},
+		} {
+			input := ""
+			if test.NDJSON {
+				input = lines(3)
+			}
+			test.Server = address
+			err := test.Run(console{stdin: strings.NewReader(input)})
+			want, not := test.none, "may have been enqueued"
+			if !promised {
+				want, not = test.perhaps, test.none
+			}
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), not) {
+				t.Errorf("%s, --ndjson %v, --key %q: %v; want %q", f.Kind.Code, test.NDJSON, test.Key, err, want)
+			}
+		}
+	}
+}
+
+// Without an answer no one knows what became of a batch, so only a key makes it safe to
 // send the lines again.
 func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,8 +294,8 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "; lines 1 to 5 may have been enqueued or not: look before you send them again"},
-		{[]string{"--key", "k"}, "; lines 1 to 5 may have been enqueued or not: run the same command again, the key prevents doubles"},
+		{nil, "; lines 1 to 5 may have been enqueued: run \"dashboard list\" to check before you send them again"},
+		{[]string{"--key", "k"}, "; lines 1 to 5 may have been enqueued: run the same command again, the key prevents doubles"},
 	} {
 		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--ndjson", "--server", address}, test.args...)...)
 		cmd.Stdin = strings.NewReader(lines(3))
@@ -253,6 +308,36 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 	cmd.Stdin = strings.NewReader(lines(3))
 	if code, _, stderr := finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
 		t.Errorf("nobody listens: exit %d, %s", code, stderr)
+	}
+}
+
+// Jobs that cannot be printed are enqueued all the same, and whoever runs the command
+// again without knowing that makes doubles.
+func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	p := startProcess(t, t.TempDir())
+	for _, test := range []struct {
+		args        []string
+		input, want string
+	}{
+		{[]string{"t"}, "", "the job was enqueued, but cannot be printed: write /dev/stdout: no space left on device\n"},
+		{[]string{"--ndjson"}, lines(3), "write /dev/stdout: no space left on device; lines 1 to 5 were enqueued, and nothing after them: continue with line 6\n"},
+	} {
+		for _, format := range [][]string{nil, {"--json"}} {
+			cmd := command(t, t.TempDir(), slices.Concat([]string{"enqueue", "--server", p.url}, format, test.args)...)
+			var stderr bytes.Buffer
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(test.input), full, &stderr
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), test.want) {
+				t.Errorf("%v %v: %v, %s; want %q", format, test.args, err, &stderr, test.want)
+			}
+		}
+	}
+	if n := p.until(func(totals) bool { return true }).States["available"]; n != 8 {
+		t.Errorf("there are %d jobs, want 8", n)
 	}
 }
 

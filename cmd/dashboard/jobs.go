@@ -99,7 +99,7 @@ func (l *listCommand) printer(c console) func(jobsPage) error {
 				return fmt.Errorf("read the dashboard's answer: %w", err)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", j.ID, j.Status, printable(j.Type), printable(j.Queue),
-				j.Attempts, j.Policy.MaxAttempts, second(j.Enqueued), j.Error.line(60))
+				j.Attempts, j.MaxAttempts, second(j.Enqueued), j.Error.line(60))
 		}
 		if page.Incomplete {
 			fmt.Fprintln(c.stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
@@ -112,6 +112,7 @@ func (l *listCommand) printer(c console) func(jobsPage) error {
 type jobAnswer struct {
 	ID, Type, Queue, Status, Reason string
 	Run, Attempts                   int
+	MaxAttempts                     int `json:"max_attempts"`
 	TTR                             string
 	Policy                          struct {
 		MaxAttempts int `json:"max_attempts"`
@@ -201,7 +202,7 @@ func (d detailAnswer) print(out io.Writer) error {
 	}
 	for _, line := range [][2]string{
 		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state},
-		{"Run", fmt.Sprintf("%d, attempts %d of %d", j.Run, j.Attempts, j.Policy.MaxAttempts)},
+		{"Run", fmt.Sprintf("%d, attempts %d of %d", j.Run, j.Attempts, j.MaxAttempts)},
 		{"Policy", fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.TTR)},
 		{"Enqueued", second(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", second(j.Finished)},
 		{"Error", j.Error.line(1000)}, {"Payload", string(j.Payload)},

@@ -28,6 +28,9 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	if a.reload == "" || a.set.Load() == nil {
 		return nil, nil, invalid.Errorf("config", "the demo has no configuration file")
 	}
+	if err := readable(a.reload); err != nil {
+		return nil, nil, err
+	}
 	settings, err := loadConfig(a.reload)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, missingFile(a.reload)
@@ -48,7 +51,23 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	changed, restart = a.config.Replace(settings)
 	a.set.Store(set)
 	a.log.Info("The configuration was reloaded.", "config", a.reload, "changed", changed, "needs_restart", restart)
-	return changed, restart, a.engine.Reloaded(ctx)
+	a.engine.Reloaded(ctx)
+	return changed, restart, nil
+}
+
+// readable refuses what a reload would wait for or find empty: a pipe has been read at
+// the start, and an editor may be about to write a file that is empty.
+func readable(path string) error {
+	what, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil // whoever opens it says so
+	case !what.Mode().IsRegular():
+		return invalid.Errorf("config", "%s is not a regular file, so it cannot be read again; restart the dashboard instead", path)
+	case what.Size() == 0:
+		return invalid.Errorf("config", "%s is empty; to run without settings, write {} to it", path)
+	}
+	return nil
 }
 
 // missingFile is the error of a file that is not there. It tells where the dashboard

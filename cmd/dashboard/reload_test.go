@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,8 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	write(t, dir, "redrive.yaml", beforeReload)
 	p := startProcess(t, dir)
 	for text, want := range map[string]string{
-		afterReload + "hadnlers: {}\nttr: 5\n":                                                    "did you mean handlers?",
+		"":                                     "is empty",
+		afterReload + "hadnlers: {}\nttr: 5\n": "did you mean handlers?",
 		afterReload + "queues: {a: {policy: nosuch}}\n":                                           `there is no policy "nosuch"`,
 		strings.ReplaceAll(afterReload, "/bin/true", "/bin/none"):                                 "handlers.shell.new.exec.command: cannot be run",
 		strings.ReplaceAll(afterReload, "exec: {command: [/bin/true]}", "http: {url: 'ftp://x'}"): "handlers.shell.new.http.url: ",
@@ -68,10 +70,52 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
 		t.Errorf("without the file: exit %d, %s", code, stderr)
 	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "redrive.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "not a regular file") {
+		t.Errorf("of a pipe: exit %d, %s", code, stderr)
+	}
 	p.post(`{"type":"shell.fail"}`)
 	p.until(func(now totals) bool { return now.Failed == 1 && now.States["discarded"] == 1 })
 	if now := p.until(func(totals) bool { return true }); now.Failed != 1 {
 		t.Errorf("%d attempts failed, want the 1 of the first configuration", now.Failed)
+	}
+}
+
+// A configuration that is in effect is never reported as refused, also while nothing can
+// be written.
+func TestReload_TakesEffectWhileTheDatabaseIsBusy(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", beforeReload)
+	p := startProcess(t, dir)
+	waits := p.post(`{"type":"shell.new"}`)
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "redrive.db")+"?_txlock=immediate&_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lock, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	const want = "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"
+	if code != 0 || stdout != want {
+		t.Errorf("exit %d: %s%s, want %s", code, stdout, stderr, want)
+	}
+	p.says("The jobs that waited for a handler could not be freed. Redrive will try again.")
+	p.says("A reload could not be recorded in the audit log.")
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	p.until(func(now totals) bool { return now.Succeeded == 1 })
+	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+		t.Errorf("the job that waited for its handler is %s", d.Job.State)
+	}
+	if strings.Contains(p.stderr.String(), "was not reloaded") {
+		t.Errorf("the log says\n%s", p.stderr)
 	}
 }
 

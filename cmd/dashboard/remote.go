@@ -55,6 +55,12 @@ type operationAnswer struct {
 		Scope []operation.ScopePart
 		Skips []operation.SkipCount
 	}
+	Progress struct {
+		Succeeded int64 `json:"canary_succeeded"`
+		Unsettled int64 `json:"canary_unsettled"`
+		Relapsed  int64 `json:"canary_relapsed"`
+		Dropped   int64 `json:"canary_dropped"`
+	}
 }
 
 // act begins an operation, which first collects its jobs, shows the preview, and
@@ -233,8 +239,8 @@ func (w *watcher) confirm(ctx context.Context) error {
 	return errors.New("not confirmed; nothing was done")
 }
 
-// follow shows the progress until the operation ends or pauses. An interrupt ends
-// the command only.
+// follow shows the progress until the operation ends or pauses, and until the runs of
+// its canary have ended. An interrupt ends the command only.
 func (w *watcher) follow(ctx context.Context) error {
 	wait := 2 * time.Second
 	if w.live {
@@ -243,7 +249,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	for {
 		w.progress()
 		o := w.now.Operation
-		if o.State != operation.Running {
+		if o.State != operation.Running && !(o.State == operation.Paused && w.now.Progress.Unsettled > 0) {
 			return w.end()
 		}
 		if err := w.look(ctx, wait); err != nil {
@@ -292,7 +298,24 @@ func (w *watcher) end() error {
 		fmt.Fprintf(w.stdout, "Operation %d is finished.\n", o.ID)
 		return nil
 	case operation.Paused:
-		return fmt.Errorf("operation %d is paused: %s; to resume it: curl -X POST %s", o.ID, o.Why, w.dashboard.URL(w.path("resume")))
+		return w.paused()
 	}
 	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)
+}
+
+// paused says why the operation waits and what to do, which depends on how its canary
+// fared while nothing but the canary was replayed.
+func (w *watcher) paused() error {
+	o, c := w.now.Operation, w.now.Progress
+	resume, abort := "curl -X POST "+w.dashboard.URL(w.path("resume")), "curl -X POST "+w.dashboard.URL(w.path("abort"))
+	switch canary := c.Succeeded + c.Relapsed + c.Dropped; {
+	case canary == 0 || canary < o.Done:
+		return fmt.Errorf("operation %d is paused: %s; to resume it: %s", o.ID, o.Why, resume)
+	case c.Succeeded < canary:
+		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it: %s\nor abort it: %s",
+			o.ID, c.Succeeded, canary, resume, abort)
+	default:
+		return fmt.Errorf("operation %d is paused after its canary, which passed: %d of %d succeeded. To replay the rest: %s",
+			o.ID, c.Succeeded, canary, resume)
+	}
 }

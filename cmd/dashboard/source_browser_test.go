@@ -87,8 +87,7 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	b.wait("it comes back as run 2", `document.querySelector("#run-2")?.innerText.includes("failed") &&
 		document.querySelector(".head .badge").innerText.includes("dead letter")`)
 
-	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/warehouse"] button`)))
-	b.wait("the warehouse is back", `document.querySelector('form[action="/demo/faults/warehouse"] button').innerText.includes("Break")`)
+	b.fix("warehouse")
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"] button`)))
 	b.wait("the outlet has it", `document.querySelector("main").innerText.includes("outlet runs the job now")`)
 	untilGone(t, outlet, uuid)

@@ -45,8 +45,7 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 			t.Fatalf("the group's page does not say %q:\n%s", want, got)
 		}
 	}
-	b.run(chromedp.Click(chromedp.CSS(`form[action="/demo/faults/provider"] button`)))
-	b.wait("the provider works", `document.querySelector('form[action="/demo/faults/provider"] button').innerText.includes("Break")`)
+	b.fix("provider")
 
 	b.pressOn(`form:has([name="kind"][value="replay"]) button`)
 	b.arrive("there is a preview", `document.querySelector('form[action$="/start"]') !== null`)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -278,6 +279,28 @@ func TestTogether_AnOlderDrawingUndoesNothing(t *testing.T) {
 	close(g.open)
 	b.wait("the older and a newer drawing are there", `window.drawn > 1`)
 	b.never()
+	b.calm()
+}
+
+// What a switch did is told at once, and is on the page even when that is not drawn again.
+func TestTogether_ASwitchAnswersWithoutADrawing(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(1)
+	g := startGate(t, m.url)
+	b := openBrowser(t)
+	b.open(g.URL + "/queues")
+	b.redrawn()
+	g.closed.Store(true)
+	eval[chromedp.Void](b, `document.querySelector('tr:has([href="/queues/sieve"]) form[data-act="flip"] button').click()`)
+	for what, says := range map[string]string{"the voice": "[data-announce]", "the page": "[data-note][data-said]"} {
+		if err := b.pollFor(20*time.Second, `document.querySelector("`+says+`")?.textContent.startsWith("Paused")`); err != nil {
+			t.Errorf("%s does not say that the queue is paused: %v", what, err)
+		}
+	}
+	g.closed.Store(false)
+	close(g.open)
+	b.wait("then it is drawn", `document.querySelector('tr:has([href="/queues/sieve"])').innerText.includes("paused")`)
 	b.calm()
 }
 

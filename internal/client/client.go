@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -53,11 +54,12 @@ func (c *Client) URL(path string) string {
 	return u.String()
 }
 
-// Error is the dashboard's answer to a request that it did not carry out.
+// Error is the dashboard's answer to a request that failed. Some may have taken effect
+// all the same, see [Unchanged].
 type Error struct {
-	Field, Message string // as the API says them; Field may be empty
-	status         int
-	url            *url.URL
+	Code, Field, Message string // as the API says them; Field may be empty
+	status               int
+	url                  *url.URL
 }
 
 // Refused reports whether the request was wrong, and not the dashboard.
@@ -76,6 +78,26 @@ func (e *Error) Error() string {
 		return "refused: " + e.Problem()
 	}
 	return "the dashboard failed: " + e.Problem()
+}
+
+// promises are the codes of the failures that promise that nothing was changed. After
+// any other one, for example too_slow, nobody knows.
+var promises = []string{"busy", "overloaded", "read_only", "rules_too_slow", "storage_full", "storage_unsafe"}
+
+// Unchanged reports whether a request that failed certainly changed nothing: the
+// dashboard refused it or promises that, or was never reached.
+func Unchanged(err error) bool {
+	var answer *Error
+	if errors.As(err, &answer) {
+		return answer.Refused() || slices.Contains(promises, answer.Code)
+	}
+	return unreached(err)
+}
+
+// unreached reports whether there was no connection on which to send a request.
+func unreached(err error) bool {
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
 // Call sends a document, or none, to a path of the API and reads the answer
@@ -144,8 +166,10 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 		header.Set("Idempotency-Key", key)
 	}
 	response, err := c.do(ctx, http.MethodPost, path, header, body)
-	if err != nil {
+	if unreached(err) {
 		return Enqueued{}, fmt.Errorf("the job was not sent: %w; is the dashboard running?", err)
+	} else if err != nil {
+		return Enqueued{}, fmt.Errorf("the dashboard did not answer: %w", err)
 	}
 	defer response.Body.Close()
 	var answer struct {

@@ -115,6 +115,7 @@ type Engine struct {
 	failed    chan error    // one slot: the store broke
 	paused    atomic.Bool   // no claims until somebody resumes it
 	reloaded  atomic.Bool   // queues may have other numbers of workers; for the dispatcher
+	unfreed   atomic.Bool   // a reload could not free the jobs whose handlers exist now; for the heartbeat
 	behind    atomic.Bool   // what a dead process left is not settled yet: the dispatcher does it, and nobody else
 }
 

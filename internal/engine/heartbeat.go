@@ -9,8 +9,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// beat extends our leases and reaps those of others that ran out, until the
-// last outcome is written.
+// beat extends our leases, reaps those of others that ran out, and frees the jobs
+// that a reload could not free, until the last outcome is written.
 func (e *Engine) beat() {
 	ticker := time.NewTicker(e.o.Lease / 3)
 	defer ticker.Stop()
@@ -23,6 +23,7 @@ func (e *Engine) beat() {
 			if e.extend() {
 				reaped = e.reap(reaped)
 			}
+			e.unholdLater()
 		}
 	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"redrive/internal/retry"
 )
@@ -10,15 +9,16 @@ import (
 // Reloaded tells the engine that Options.Handlers and Options.Workers answer
 // otherwise than before. What runs goes on; where there are fewer workers than jobs
 // that run, no more start until enough have ended. Jobs that waited for a handler
-// which exists now can run.
-func (e *Engine) Reloaded(ctx context.Context) error {
+// which exists now can run. While the store refuses to free them, the heartbeat tries
+// it again.
+func (e *Engine) Reloaded(ctx context.Context) {
 	e.active.forgetWorkers()
 	e.reloaded.Store(true)
 	e.notify()
 	if err := e.unhold(ctx); err != nil {
-		return fmt.Errorf("free the jobs that waited for a handler: %w", err)
+		e.unfreed.Store(true)
+		e.o.Log.Warn("The jobs that waited for a handler could not be freed. Redrive will try again.", "error", err, "again_in", e.o.Lease/3)
 	}
-	return nil
 }
 
 // unhold frees the jobs whose handlers exist now.
@@ -29,6 +29,20 @@ func (e *Engine) unhold(ctx context.Context) error {
 	}
 	_, err := e.o.Store.Unhold(ctx, free)
 	return err
+}
+
+// unholdLater frees the jobs that a reload could not free.
+func (e *Engine) unholdLater() {
+	if !e.unfreed.Swap(false) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.o.Lease/3) // leases have to be extended meanwhile
+	defer cancel()
+	if err := e.unhold(ctx); err != nil {
+		e.unfreed.Store(true)
+		return
+	}
+	e.o.Log.Info("The jobs that waited for a handler were freed.")
 }
 
 // forgetWorkers makes the number of workers of each queue be asked for again.

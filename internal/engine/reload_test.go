@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,13 +20,36 @@ func TestReloaded_FreesJobsThatWaitedForTheirHandler(t *testing.T) {
 		synctest.Wait()
 		r.want(ids[19], job.StatusHeld, 0)
 		r.on("mystery", succeed)
-		if err := e.Reloaded(r.Context()); err != nil {
-			t.Fatal(err)
-		}
+		e.Reloaded(r.Context())
 		synctest.Wait()
 		for _, id := range ids {
 			r.want(id, "completed", 1)
 		}
+	})
+}
+
+// While another program keeps the database busy, no job can be freed: the engine does so
+// afterwards, without another reload.
+func TestReloaded_FreesJobsLaterWhenTheDatabaseIsBusy(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var log bytes.Buffer
+		other := lockDatabase(r)
+		e := r.start(func(o *options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		id := r.enqueue(ofType("mystery"))[0]
+		synctest.Wait()
+		other.lock()
+		r.on("mystery", succeed)
+		e.Reloaded(r.Context())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.want(id, job.StatusHeld, 0)
+		if n := strings.Count(log.String(), "The jobs that waited for a handler could not be freed. Redrive will try again."); n != 1 {
+			t.Errorf("%d warnings, want 1:\n%s", n, log.String())
+		}
+		other.unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.want(id, "completed", 1)
 	})
 }
 
@@ -50,9 +76,7 @@ func TestReloaded_ChangesHowManyJobsRun(t *testing.T) {
 		}
 		reload := func(n int64) {
 			workers.Store(n)
-			if err := e.Reloaded(r.Context()); err != nil {
-				t.Fatal(err)
-			}
+			e.Reloaded(r.Context())
 		}
 		time.Sleep(5500 * time.Millisecond)
 		runs(2)

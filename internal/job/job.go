@@ -199,6 +199,16 @@ func (j Job) Expired(now time.Time) bool {
 	return j.Run == 1 && j.Attempts == 0 && !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(now)
 }
 
+// MaxAttempts is the number of attempts that the current run may have: those of the
+// policy, and those that rules have added so far. The attempt that the job waits for, or
+// is in, may be one of them.
+func (j Job) MaxAttempts() int {
+	if j.Cancellable() {
+		return j.Policy.LimitAt(j.Attempts + 1)
+	}
+	return j.Policy.LimitAt(j.Attempts)
+}
+
 // Cancellable reports whether the job can still be taken back. One that was handed to
 // its source cannot.
 func (j Job) Cancellable() bool {
@@ -245,7 +255,7 @@ func (c Change) Status() Status {
 func (j Job) Changed() Change {
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
-		Attempts: j.Attempts, MaxAttempts: max(j.Policy.Limit(), j.Attempts), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
+		Attempts: j.Attempts, MaxAttempts: j.MaxAttempts(), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 	}
 }
 

@@ -160,7 +160,7 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	if entry, ok := p.MatchNonRetryable(f.Type); ok && !wantsRetry {
 		return Decision{Action: p.OnExhaustion, Reason: NonRetryable, By: "policy:non_retryable:" + entry}
 	}
-	used := fmt.Sprintf("%d/%d", f.Attempt, max(f.Attempt, p.Limit())) // a rule may have added attempts
+	used := fmt.Sprintf("%d/%d", f.Attempt, p.LimitAt(f.Attempt))
 	if f.Attempt >= p.Limit() {
 		return Decision{Action: p.OnExhaustion, Reason: AttemptsExhausted, By: "policy:exhausted:" + used}
 	}

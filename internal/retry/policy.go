@@ -222,6 +222,10 @@ func didYouMean[T ~string](said T, words ...T) string {
 // Limit is the number of executions that a run may have: at least 1.
 func (p Policy) Limit() int { return max(p.MaxAttempts, 1) }
 
+// LimitAt is the number of executions that a run may have, as far as is known at one of
+// them: beyond the policy's limit, a rule added it.
+func (p Policy) LimitAt(attempt int) int { return max(attempt, p.Limit()) }
+
 // MatchNonRetryable returns the first entry that makes errors of this type
 // permanent.
 func (p Policy) MatchNonRetryable(errorType string) (entry string, ok bool) {

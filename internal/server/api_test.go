@@ -23,7 +23,7 @@ func TestAPI_EnqueueAnswersWithTheJob(t *testing.T) {
 		"policy":{"max_attempts":7,"initial_interval":"PT2S"},"payload":{"to":"ana"}}`).want(t, http.StatusCreated)
 	j := decode[struct{ Job map[string]any }](t, a).Job
 	for name, want := range map[string]any{
-		"type": "email.send", "queue": "mail", "state": "available", "run": 1., "attempts": 0., "execution": 0.,
+		"type": "email.send", "queue": "mail", "state": "available", "run": 1., "attempts": 0., "max_attempts": 7., "execution": 0.,
 		"priority": 5., "ttr": "PT30S", "meta": map[string]any{"tenant": "a"}, "payload": map[string]any{"to": "ana"},
 	} {
 		if !reflect.DeepEqual(j[name], want) {

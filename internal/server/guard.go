@@ -19,9 +19,10 @@ import (
 	"redrive/internal/server/web"
 )
 
-// contentPolicy is the policy of every answer: a page may load scripts, styles,
-// images and connections of its own, and nothing else. Text of a payload that
-// ended up as markup could then still do nothing.
+// contentPolicy is the policy of every answer but the stylesheet and the script, which
+// have a shorter one: a page may load scripts, styles, images and connections of its
+// own, and nothing else. Text of a payload that ended up as markup could then still do
+// nothing.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

@@ -76,8 +76,10 @@ func TestBackup_OverwritesNothing(t *testing.T) {
 	}
 	link := filepath.Join(dir, "link.db")
 	check(t, os.Symlink(f.Path, link))
-	for _, itself := range []string{f.Path, link} {
-		if err := f.Backup(t.Context(), itself, true, unheard); err == nil || !strings.Contains(err.Error(), "the database itself") {
+	check(t, os.Symlink(filepath.Dir(f.Path), filepath.Join(dir, "home")))
+	log := filepath.Join(dir, "home", filepath.Base(f.Path)) + "-wal"
+	for _, itself := range []string{f.Path, link, log, f.Path + "-wal", f.Path + "-shm", f.Path + "-journal", f.Path + "-search", f.Path + ".lock"} {
+		if err := f.Backup(t.Context(), itself, true, unheard); err == nil || !strings.Contains(err.Error(), "a file of the database itself") {
 			t.Errorf("the database itself, as %s: %v", itself, err)
 		}
 	}
@@ -85,7 +87,7 @@ func TestBackup_OverwritesNothing(t *testing.T) {
 	if err := f.Backup(t.Context(), none, false, unheard); err == nil || !strings.Contains(err.Error(), "mkdir -p") {
 		t.Errorf("a directory that does not exist: %v", err)
 	}
-	if text, err := os.ReadFile(there); err != nil || string(text) != "mine" || filesIn(t, dir) != "link.db there.db" {
+	if text, err := os.ReadFile(there); err != nil || string(text) != "mine" || filesIn(t, dir) != "home link.db there.db" {
 		t.Errorf("%q, %v; files: %s", text, err, filesIn(t, dir))
 	}
 }

@@ -13,6 +13,7 @@ import (
 // Forecast counts what is kept of each kind, and what of it retention will remove
 // soon. Retention returns the newest forecast without counting again. Dead letters
 // that are too many are removed only after a forecast has announced them: see Prune.
+// One forecast is made at a time.
 func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Limits) (retention.Forecast, error) {
 	f := retention.Forecast{At: now}
 	since, err := s.retentionSince(ctx)
@@ -22,7 +23,8 @@ func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Li
 	if now.Before(since) {
 		f.Since = since
 	}
-	excess, last, err := s.excess(ctx, limits)
+	s.excess.begin()
+	excess, last, err := s.countExcess(ctx, limits)
 	if err != nil {
 		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.Excess, err)
 	}
@@ -35,7 +37,7 @@ func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Li
 		}
 		f.Kinds = append(f.Kinds, o)
 	}
-	s.news.excess.Store(&last)
+	s.excess.counted(last)
 	s.news.forecast.Store(&f)
 	return f, nil
 }
@@ -64,10 +66,10 @@ func (s *Store) Kept(k retention.Kind) int64 {
 	return depths[job.StatusDeadLetter]
 }
 
-// excess counts the dead letters that are more than there may be, and finds the
+// countExcess counts the dead letters that are more than there may be, and finds the
 // last of those that a sweep can remove: the oldest go first. Without any, the last
 // is before all others.
-func (s *Store) excess(ctx context.Context, limits retention.Limits) (o retention.Outlook, last place, err error) {
+func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o retention.Outlook, last place, err error) {
 	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
 		FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `

@@ -115,9 +115,6 @@ func (p *sweep) aged(ctx context.Context) error {
 	return nil
 }
 
-// place is where a page of jobs ended.
-type place struct{ at, seq int64 }
-
 func (p *sweep) agedOf(ctx context.Context, kind retention.Kind) error {
 	ages := p.limits.Different(kind)
 	if len(ages) == 0 {
@@ -257,7 +254,7 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 // excess removes the oldest of the dead letters that are more than there may be, up
 // to the last that was announced.
 func (p *sweep) excess(ctx context.Context) error {
-	for more := p.limits.Count > 0 && p.store.news.excess.Load() != nil; more; {
+	for more := p.limits.Count > 0 && p.store.excess.end() != (place{}); more; {
 		removed, err := db.Write(ctx, p.store.writer, heavyStep, p.removeExcess)
 		if err != nil {
 			return fmt.Errorf("%s: %w", retention.Excess, err)
@@ -275,7 +272,7 @@ func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
 	if most <= 0 {
 		return nil, nil
 	}
-	last := p.store.news.excess.Load()
+	last := p.store.excess.end()
 	jobs, err := p.store.policies.Jobs(t, query, last.at, last.seq, most)
 	if err != nil {
 		return nil, err

@@ -88,6 +88,7 @@ type Store struct {
 	books    book.Books
 	known    known
 	offer    *offer
+	excess   *announcement
 	tx       gathered
 	news     news
 	refuses  func(source string, kind source.Kind) string
@@ -134,9 +135,10 @@ func (s *Store) register(o Options) {
 	s.Sources = sources.New(s.writer, s.reader)
 	s.known = newMemory(s.Counters)
 	s.offer = &offer{store: s, fresh: map[string]bool{}}
+	s.excess = &announcement{operations: s.Operations}
 	s.tx.books = &s.books
 	for _, part := range []db.Participant{
-		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, &publisher{s},
+		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.excess, &publisher{s},
 	} {
 		s.writer.Register(part)
 		s.books.Register(part)

@@ -161,7 +161,6 @@ type news struct {
 	revision int64                           // of the database: it rises with each commit that changed something
 	paused   atomic.Pointer[map[string]bool] // the queues that are
 	forecast atomic.Pointer[retention.Forecast]
-	excess   atomic.Pointer[place] // the newest dead letter that the forecast announced as too many
 
 	mu       sync.RWMutex
 	snapshot job.Snapshot

@@ -1,49 +1,39 @@
 package static
 
 import (
-	"regexp"
-	"strings"
+	"fmt"
+	"path"
+
+	"github.com/evanw/esbuild/pkg/api"
 )
 
-var (
-	imported = regexp.MustCompile(`(?m)^import (?:\* as \w+|(\{.+\})) from "\./(\w+)\.js";$`)
-	exported = regexp.MustCompile(`(?m)^export ((?:const|function|async function) (\w+))`)
-)
-
-// bundle returns one classic script for all pages. The theme is first and runs at
+// script returns one classic script for all pages. The theme is first and runs at
 // once, so that no page is drawn in the wrong one. The modules run when the page is
-// there, as modules do, each in a function that returns what the module exports.
-func bundle() string {
-	b := bundler{done: map[string]bool{}}
-	b.add("app")
-	return source("theme.js") + `document.addEventListener("DOMContentLoaded", () => {"use strict";` + b.out.String() + "});"
+// there, as modules do.
+func script() string {
+	return small("theme.js") + `document.addEventListener("DOMContentLoaded",()=>{"use strict";` + small("app.js") + "});"
 }
 
-type bundler struct {
-	out  strings.Builder
-	done map[string]bool
-}
-
-// add writes a module after those that it imports. Imports never go in a circle.
-func (b *bundler) add(name string) {
-	if b.done[name] {
-		return
-	}
-	b.done[name] = true
-	text := source(name + ".js")
-	for _, match := range imported.FindAllStringSubmatch(text, -1) {
-		b.add(match[2])
-	}
-	var names []string
-	for _, match := range exported.FindAllStringSubmatch(text, -1) {
-		names = append(names, match[2])
-	}
-	text = imported.ReplaceAllStringFunc(text, func(line string) string {
-		if match := imported.FindStringSubmatch(line); match[1] != "" {
-			return "const " + match[1] + " = " + match[2] + ";"
-		}
-		return "" // the module has its own name
+// small returns a source, with all that it imports, as short as it can be said. Whatever
+// goes wrong is a mistake in an embedded file, and fails the test of every page.
+func small(name string) string {
+	result := api.Build(api.BuildOptions{
+		EntryPoints: []string{name}, Plugins: []api.Plugin{embeddedFiles}, Bundle: true, Format: api.FormatESModule,
+		MinifyWhitespace: true, MinifySyntax: true, MinifyIdentifiers: true,
 	})
-	text = exported.ReplaceAllString(text, "$1") + "return {" + strings.Join(names, ",") + "}"
-	b.out.WriteString("const " + name + " = (() => {" + text + "})();\n")
+	if problems := append(result.Errors, result.Warnings...); len(problems) > 0 {
+		panic(fmt.Sprintf("static: %s: %v", name, api.FormatMessages(problems, api.FormatMessagesOptions{})))
+	}
+	return string(result.OutputFiles[0].Contents)
 }
+
+// embeddedFiles reads sources from the binary, not from the disk.
+var embeddedFiles = api.Plugin{Name: "embedded", Setup: func(b api.PluginBuild) {
+	b.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
+		return api.OnResolveResult{Path: path.Base(a.Path), Namespace: "embedded"}, nil
+	})
+	b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: "embedded"}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+		text, err := source(a.Path)
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderDefault}, err
+	})
+}}

@@ -9,20 +9,16 @@ package static
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 	"sync"
 
 	"github.com/andybalholm/brotli"
-	"github.com/tdewolff/minify/v2"
-	"github.com/tdewolff/minify/v2/css"
-	"github.com/tdewolff/minify/v2/js"
+	"github.com/klauspost/compress/gzip"
 )
 
 //go:embed files
@@ -39,17 +35,21 @@ type File struct {
 
 // Stylesheet returns the stylesheet of all pages.
 var Stylesheet = sync.OnceValue(func() File {
-	return newFile("css", "text/css", css.Minify, source("app.css"))
+	return newFile("css", "text/css", small("app.css"))
 })
 
 // Script returns the script of all pages.
 var Script = sync.OnceValue(func() File {
-	return newFile("js", "text/javascript", js.Minify, bundle())
+	return newFile("js", "text/javascript", script())
 })
 
 // Icon returns the icon of the tab as an address that holds it.
 var Icon = sync.OnceValue(func() string {
-	return "data:image/svg+xml," + url.PathEscape(source("favicon.svg"))
+	icon, err := source("favicon.svg")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return "data:image/svg+xml," + url.PathEscape(icon)
 })
 
 // Find returns the file that has an address.
@@ -62,21 +62,16 @@ func Find(path string) (File, bool) {
 	return File{}, false
 }
 
-// newFile makes a text small. Whatever goes wrong is a mistake in an embedded
-// file, and fails the test of every page.
-func newFile(ending, kind string, small minify.MinifierFunc, text string) File {
-	var plain bytes.Buffer
-	if err := small(minify.New(), &plain, strings.NewReader(text), nil); err != nil {
-		panic(fmt.Sprintf("static: app.%s: %v", ending, err))
-	}
-	sum := sha256.Sum256(plain.Bytes())
+func newFile(ending, kind, text string) File {
+	plain := []byte(text)
+	sum := sha256.Sum256(plain)
 	return File{
-		Path: fmt.Sprintf("/static/app-%x.%s", sum[:6], ending), Type: kind + "; charset=utf-8", Plain: plain.Bytes(),
+		Path: fmt.Sprintf("/static/app-%x.%s", sum[:6], ending), Type: kind + "; charset=utf-8", Plain: plain,
 		Gzip: sync.OnceValue(func() []byte {
-			return packed(plain.Bytes(), func(to io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(to, gzip.BestCompression) })
+			return packed(plain, func(to io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(to, gzip.BestCompression) })
 		}),
 		Brotli: sync.OnceValue(func() []byte {
-			return packed(plain.Bytes(), func(to io.Writer) (io.WriteCloser, error) {
+			return packed(plain, func(to io.Writer) (io.WriteCloser, error) {
 				return brotli.NewWriterLevel(to, brotli.BestCompression), nil
 			})
 		}),
@@ -97,10 +92,7 @@ func packed(plain []byte, coder func(io.Writer) (io.WriteCloser, error)) []byte 
 }
 
 // source returns an embedded file.
-func source(name string) string {
+func source(name string) (string, error) {
 	text, err := embedded.ReadFile("files/" + name)
-	if err != nil {
-		panic(err) // a module imports what is not there
-	}
-	return string(text)
+	return string(text), err
 }

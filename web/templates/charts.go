@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -23,18 +24,19 @@ type Chart struct {
 type plot struct {
 	title  string
 	label  string
-	box    string // of the bars: each piece of time is one wide
-	bars   []plotBar
+	box    string // of the bars: each piece of time is one wide, each attempt one high
+	first  time.Time
+	step   string // seconds
+	bars   []area
+	rows   []plotRow
 	ticks  []Mark
 	grid   []Mark
 	totals job.Totals
 }
 
-// plotBar is a piece of time: what failed permanently below, what was put back above
-// it, what succeeded on top.
-type plotBar struct {
-	at    time.Time
-	parts []area
+// plotRow is a piece of time in which something happened.
+type plotRow struct {
+	at time.Time
 	job.Totals
 }
 
@@ -54,7 +56,7 @@ const (
 
 // plotOf draws a series that ends now.
 func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
-	p := plot{title: "Last hour, per minute", box: fmt.Sprintf("0 0 %d %v", len(all), plotFloor)}
+	p := plot{title: "Last hour, per minute", first: scale.First(now), step: format.Coord(scale.Step.Seconds())}
 	every := 10
 	if scale == queues.LastDay() {
 		p.title, every = "Last 24 h, per 15 min", 16
@@ -70,34 +72,39 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 		y := plotFloor - plotHeight*share
 		p.grid = append(p.grid, Mark{Y: format.Coord(y), TextY: format.Coord(y - 3), Word: format.Number(int64(float64(top) * share))})
 	}
-	first, step := scale.First(now), 100/float64(len(all))
+	height := plotFloor / plotHeight * float64(top)
+	p.box = fmt.Sprintf("-.4 %s %d %s", format.Coord(-height), len(all), format.Coord(height))
+	p.bars = barsOf(all, int64(math.Ceil(float64(top)/plotHeight))) // a pixel
+	step := 100 / float64(len(all))
 	for i, t := range all {
-		at := first.Add(time.Duration(i) * scale.Step)
+		at := p.first.Add(time.Duration(i) * scale.Step)
 		if i%every == 0 {
 			p.ticks = append(p.ticks, Mark{X: format.Percent(step * float64(i)), Word: at.Format("15:04")})
 		}
 		if t != (job.Totals{}) {
-			p.bars = append(p.bars, barOf(t, at, i, float64(top)))
+			p.rows = append(p.rows, plotRow{at, t})
 		}
 	}
 	return p
 }
 
-// barOf stacks what became of the attempts of one piece of time. There are many on a
-// page: each is as short as can be.
-func barOf(t job.Totals, at time.Time, x int, top float64) plotBar {
-	b, y := plotBar{at: at, Totals: t}, plotFloor
-	for _, part := range []struct {
-		class string
-		n     int64
-	}{{"fill is-dead", t.FailedPermanently}, {"fill is-retryable", t.Requeued}, {"fill is-succeeded", t.Succeeded}} {
-		if part.n > 0 {
-			floor := format.Tenth(y)
-			y -= max(1, plotHeight*float64(part.n)/top)
-			b.parts = append(b.parts, area{part.class, fmt.Sprintf("M%d %sh.8V%sh-.8z", x, format.Tenth(y), floor)})
+// barsOf shows what became of the attempts of each piece of time: what failed permanently
+// below, what was put back above it, what succeeded on top. All bars of a colour are one
+// path of lines that stand on the floor, counted in attempts, and a later colour covers
+// the lower part of the one before: there are many on a page, and that is the least text.
+// No part is lower than least.
+func barsOf(all []job.Totals, least int64) []area {
+	areas := []area{{class: "is-succeeded"}, {class: "is-retryable"}, {class: "is-dead"}}
+	for i, t := range all {
+		var height int64
+		for on, n := range []int64{t.FailedPermanently, t.Requeued, t.Succeeded} {
+			if n > 0 {
+				height += max(least, n)
+				areas[2-on].path += fmt.Sprintf("M%d 0v%d", i, height)
+			}
 		}
 	}
-	return b
+	return areas
 }
 
 // ceiling is the next round number, even where it is halved.

@@ -66,7 +66,7 @@ func failure(n int, status job.Status) job.Job {
 		j.Attempts, j.RunAt, j.FinishedAt = max(1, k.limit/2), now.Add(time.Duration(n*11+7)*time.Second), time.Time{}
 	case job.Status(job.Scheduled):
 		j.Attempts, j.RunAt, j.FinishedAt, j.Error = 0, now.Add(time.Duration(n)*time.Hour), time.Time{}, job.ErrorInfo{}
-	case job.Status(job.Completed), job.Status(job.Active), job.Status(job.Available):
+	case job.Status(job.Completed), job.Status(job.Active), job.Status(job.Available), job.Status(job.Pending):
 		j.Attempts, j.Error = 1, job.ErrorInfo{}
 	}
 	return j

@@ -1,4 +1,4 @@
-package templates_test
+package templates
 
 import (
 	"io/fs"
@@ -9,24 +9,20 @@ import (
 	"testing"
 )
 
-// TestIcons_AreAllInTheSprite holds every icon that a page names: one that the
-// sprite does not have leaves an empty place.
-func TestIcons_AreAllInTheSprite(t *testing.T) {
-	sprite, err := os.ReadFile("sprite.templ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile(`\bIcon\("([a-z-]+)"\)`)
+// An icon without a drawing leaves an empty place.
+func TestIcons_AllHaveADrawing(t *testing.T) {
+	named := regexp.MustCompile(`\b(?:Icon|SmallIcon|InlineIcon)\("([a-z-]+)"\)`)
 	found := 0
-	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".templ") {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		for _, icon := range named.FindAllStringSubmatch(string(text), -1) {
 			found++
-			if !strings.Contains(string(sprite), `id="i-`+icon[1]+`"`) {
-				t.Errorf("%s names the icon %q, which is not in the sprite", path, icon[1])
+			var b strings.Builder
+			if err := drawing(icon[1]).Render(t.Context(), &b); err != nil || b.Len() == 0 {
+				t.Errorf("%s names the icon %q, which has no drawing, %v", path, icon[1], err)
 			}
 		}
 		return err

@@ -55,11 +55,9 @@ func counters(v Overview) []counterView {
 	return all
 }
 
-// nextAttempt is the number of the attempt that a job waits for, of how many: a rule may
-// have added one.
+// nextAttempt is the number of the attempt that a job waits for, of how many.
 func nextAttempt(j job.Job) string {
-	next := j.Attempts + 1
-	return "attempt " + strconv.Itoa(next) + " of " + strconv.Itoa(max(next, j.Policy.Limit()))
+	return "attempt " + strconv.Itoa(j.Attempts+1) + " of " + strconv.Itoa(j.MaxAttempts())
 }
 
 // soonest picks the jobs that are tried again first.

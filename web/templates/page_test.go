@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"redrive/internal/job"
+	"redrive/web/templates"
 	"redrive/web/templates/listpage"
 )
 
@@ -191,6 +192,31 @@ func TestAttempts_AreNeverMoreThanAllowed(t *testing.T) {
 	}
 }
 
+// The overview, a list and the job's own page count the attempt that a rule has just added.
+func TestAttempts_IncludeTheOneThatARuleAdded(t *testing.T) {
+	waiting := jobPages()["job-rule-retried"]
+	waiting.Job.Policy.MaxAttempts = waiting.Job.Attempts
+	list := pages()["jobs"].(listpage.Jobs)
+	list.List.Jobs = []job.Job{waiting.Job}
+	front := pages()["overview"].(templates.Overview)
+	front.Failing = list.List.Jobs
+	for name, want := range map[string]struct {
+		page
+		says []string
+	}{
+		"a list":         {list, []string{"2/3"}},
+		"the overview":   {front, []string{"attempt 3 of 3"}},
+		"the job's page": {waiting, []string{"Attempt 3 of 3 (added by the rule slow-mail)", "2 of 3 attempts"}},
+	} {
+		said := text(parse(t, want.page).root)
+		for _, words := range want.says {
+			if !strings.Contains(said, words) {
+				t.Errorf("%s does not say %q:\n%s", name, words, said)
+			}
+		}
+	}
+}
+
 // The tabs of states that contain others say so, and theirs come next.
 func TestJobs_TabsSayWhatTheyInclude(t *testing.T) {
 	tabs := parse(t, pages()["jobs"]).nodes(func(n *html.Node) bool { return n.Data == "a" && value(n.Parent, "class") == "tabs" })
@@ -368,7 +394,7 @@ func checkNames(t *testing.T, d tree) {
 	}
 }
 
-// checkIDs: none twice, and none that is pointed to is missing.
+// checkIDs: none twice, and none that is pointed to is missing; nor is a drawing.
 func checkIDs(t *testing.T, d tree) {
 	ids := map[string]bool{}
 	for _, n := range d.with("id", "*") {
@@ -386,8 +412,8 @@ func checkIDs(t *testing.T, d tree) {
 		}
 	}
 	for n := range d.root.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "use" && !ids[strings.TrimPrefix(value(n, "href"), "#")] {
-			t.Errorf("there is no icon %s", value(n, "href"))
+		if n.Type == html.ElementNode && n.Data == "svg" && strings.HasPrefix(value(n, "class"), "icon") && n.FirstChild == nil {
+			t.Errorf("an icon in <%s class=%q> is empty", n.Parent.Data, value(n.Parent, "class"))
 		}
 	}
 }

@@ -9,17 +9,14 @@ import (
 
 // Whoever adds a reason finds here that pages have no words for it.
 func TestReasons_AllHaveWords(t *testing.T) {
-	var icons strings.Builder
-	if err := sprite().Render(t.Context(), &icons); err != nil {
-		t.Fatal(err)
-	}
 	for _, r := range retry.Reasons() {
 		b := Explain(r)
 		if strings.Contains(b.Word+b.Short+b.Means, string(r)) && r != retry.RuleDecided && r != retry.Expired {
 			t.Errorf("%s is shown by its code: %+v", r, b)
 		}
-		if b.icon == "info" || !strings.Contains(icons.String(), `id="i-`+b.icon+`"`) {
-			t.Errorf("%s has the icon %q, which is not its own or not in the sprite", r, b.icon)
+		var icon strings.Builder
+		if err := drawing(b.icon).Render(t.Context(), &icon); err != nil || b.icon == "info" || icon.Len() == 0 {
+			t.Errorf("%s has the icon %q, which is not its own or empty, %v", r, b.icon, err)
 		}
 		if b.Word == "" || b.Short == "" || !strings.HasSuffix(b.Means, ".") || !strings.HasSuffix(b.Todo, ".") {
 			t.Errorf("%s lacks words: %+v", r, b)

@@ -176,7 +176,7 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]
 // were read. A client that has left gets no answer.
 func outOfTime(read int, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return web.Fail(web.TooSlow, fmt.Sprintf(
+		return web.Fail(web.RulesTooSlow, fmt.Sprintf(
 			"the rules got through only %d of the jobs in time, so nothing was enqueued; send fewer in a request", read))
 	}
 	return err

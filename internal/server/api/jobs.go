@@ -176,7 +176,7 @@ func shapeJob(j job.Job) web.Object {
 	return web.Object{
 		"id", j.ID, "type", j.Type, "queue", j.Queue, "state", j.State,
 		"status", j.Status(), // the state, told apart: dead_letter, dlq_failed, held
-		"run", j.Run, "attempts", j.Attempts, "execution", j.Execution, "priority", j.Priority, "meta?", j.Meta,
+		"run", j.Run, "attempts", j.Attempts, "max_attempts", j.MaxAttempts(), "execution", j.Execution, "priority", j.Priority, "meta?", j.Meta,
 		"policy", json.RawMessage(wire.EncodePolicy(j.Policy)), "origins?", j.Origins, "ttr", j.Timeout,
 		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt,
 		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,

@@ -302,12 +302,14 @@ func (p *Pages) Problem(c echo.Context, f web.Failure) error {
 }
 
 // static sends the stylesheet or the script. The address changes with the
-// content, so browsers may keep it for ever.
+// content, so browsers may keep it for ever. Neither is a page: the policy of those
+// would only make its headers longer.
 func (p *Pages) static(c echo.Context) error {
 	file, ok := static.Find(c.Request().URL.Path)
 	if !ok {
 		return echo.ErrNotFound
 	}
+	c.Response().Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	c.Response().Header().Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
 	content := file.Plain

@@ -222,7 +222,8 @@ var (
 	Unexpected    = Kind{"internal", http.StatusInternalServerError, "Something went wrong"}
 	Busy          = Kind{"busy", http.StatusServiceUnavailable, "The database is busy"}
 	Overloaded    = Kind{"overloaded", http.StatusServiceUnavailable, "Too many requests at once"}
-	TooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
+	tooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
+	RulesTooSlow  = Kind{"rules_too_slow", http.StatusServiceUnavailable, "The rules took too long"} // unlike tooSlow, nothing was changed
 	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database is read-only"}
 	Unsafe        = Kind{"storage_unsafe", http.StatusServiceUnavailable, "The database files are not safe to use"}
 	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
@@ -312,7 +313,7 @@ func Describe(err error) *Failure {
 	case errors.Is(err, job.ErrBroken):
 		return Fail(Broken, advice("the database failed; restart the dashboard")+"; then check whether this change was made")
 	case errors.Is(err, context.DeadlineExceeded):
-		return Fail(TooSlow, "no answer in time")
+		return Fail(tooSlow, "no answer in time")
 	}
 	return Fail(Unexpected, "internal error; the log has details")
 }

@@ -127,7 +127,7 @@ func entry(o operation.Operation, action string, now time.Time, by audit.Actor) 
 	}
 }
 
-// changed counts the operations that are under way, and notes that one changed.
+// changed counts the operations that are under way, and notes that one changed or ended.
 func (b *Book) changed(t *db.Tx, was, is operation.State) {
 	underWay := func(s operation.State) int64 {
 		if s == operation.Collecting || s == operation.Running || s == operation.Paused {
@@ -136,6 +136,9 @@ func (b *Book) changed(t *db.Tx, was, is operation.State) {
 		return 0
 	}
 	b.delta += underWay(is) - underWay(was)
+	if was == operation.Running || was == operation.Paused {
+		b.ended = b.ended || is == operation.Finished || is == operation.Aborted
+	}
 	t.Touch()
 }
 

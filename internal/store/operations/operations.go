@@ -57,6 +57,7 @@ type Book struct {
 
 	underWay int64 // operations that collect, run or are paused, as of the last commit
 	delta    int64 // of the transaction that is under way
+	ended    bool  // an operation that had begun ended in that transaction
 }
 
 // New returns a book; Load reads what it knows in memory.
@@ -76,8 +77,12 @@ func (b *Book) Load(src db.Source) (err error) {
 // code that the writer runs may call it.
 func (b *Book) UnderWay() int64 { return b.underWay }
 
+// Ended reports whether an operation that had begun has ended in this transaction.
+// Only code that the writer runs may call it.
+func (b *Book) Ended() bool { return b.ended }
+
 // Begin starts a transaction.
-func (b *Book) Begin() { b.delta = 0 }
+func (b *Book) Begin() { b.delta, b.ended = 0, false }
 
 // Flush writes nothing: operations are written at once.
 func (b *Book) Flush(*db.Tx) error { return nil }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -53,8 +54,8 @@ var ErrNoFile = errors.New("not a regular file")
 // replaced. What a link leads to is not looked at: it may be anything, and the link
 // would be gone.
 func free(to, database string, replace bool) error {
-	if there, err := existing(to); err == nil && there == database {
-		return fmt.Errorf("%s is the database itself; name another file", to)
+	if belongs(to, database) {
+		return fmt.Errorf("%s is a file of the database itself; name another file", to)
 	}
 	what, err := os.Lstat(to)
 	switch {
@@ -68,6 +69,19 @@ func free(to, database string, replace bool) error {
 		return fmt.Errorf("%s: %w", to, fs.ErrExist)
 	}
 	return nil
+}
+
+// belongs reports whether a name is that of a file of the database, whether or not it
+// is there: a log that is put beside a database takes the place of its newest jobs.
+func belongs(name, database string) bool {
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+		name = filepath.Join(dir, filepath.Base(name))
+	}
+	there, _ := os.Stat(name)
+	return slices.ContainsFunc(append(filesOf(database), database+lockSuffix), func(own string) bool {
+		what, err := os.Stat(own)
+		return own == name || err == nil && there != nil && os.SameFile(what, there)
+	})
 }
 
 // kindOfFile is what is not a regular file, in words.

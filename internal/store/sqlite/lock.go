@@ -112,6 +112,9 @@ func (l *locks) Close() error { return errors.Join(l.main.Close(), l.file.Close(
 // abandon is Close after a start that failed.
 func (l *locks) abandon() error { return errors.Join(l.main.Close(), l.file.abandon()) }
 
+// lockSuffix is appended to the name of the main file to name the lock file.
+const lockSuffix = ".lock"
+
 // lockFile is an open and locked lock file. Its lines are the pid of the newest
 // process, where that answers requests, what it says of the database, and its key.
 type lockFile struct {
@@ -123,7 +126,7 @@ type lockFile struct {
 // takeLockFile opens and locks the lock file of a database, and makes it when
 // there is none.
 func takeLockFile(path string) (*lockFile, error) {
-	f, err := openLockFile(path + ".lock")
+	f, err := openLockFile(path + lockSuffix)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil, fmt.Errorf("open the lock file: %w; the user of this program must be able to write to %s, because files that "+
 			"belong to the database are kept beside it: give it the right, or use another file", err, filepath.Dir(path))
@@ -163,7 +166,7 @@ func (f File) Holder() (*db.LockedError, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := path + ".lock"
+	name := path + lockSuffix
 	if err := checkBeside(name); err != nil {
 		return nil, err
 	}

@@ -122,6 +122,17 @@ func unsafe(path, what string, about ...any) error {
 // and the journal of the time before there is a log.
 var besides = []string{"-wal", "-shm", "-journal"}
 
+// filesOf are the names of the files that SQLite keeps for a database and its index.
+func filesOf(path string) (names []string) {
+	for _, main := range []string{path, path + indexSuffix} {
+		names = append(names, main)
+		for _, suffix := range besides {
+			names = append(names, main+suffix)
+		}
+	}
+	return names
+}
+
 // checkNames refuses files that other names lead to, or that every user may
 // write. The log lies beside the name under which a file was opened: under another
 // one it would be missing, and with it the newest jobs.
@@ -135,14 +146,10 @@ func checkNames(path string) error {
 			"mount its directory", path)
 	}
 	var open []string
-	suffixes := append([]string{""}, besides...)
-	for _, suffix := range suffixes[:len(suffixes):len(suffixes)] {
-		suffixes = append(suffixes, indexSuffix+suffix)
-	}
-	for _, suffix := range suffixes {
-		err := checkBeside(path + suffix)
+	for _, name := range filesOf(path) {
+		err := checkBeside(name)
 		if errors.Is(err, errOpenToAll) {
-			open = append(open, "'"+path+suffix+"'")
+			open = append(open, "'"+name+"'")
 		} else if err != nil {
 			return err
 		}

@@ -112,14 +112,14 @@ func nameBefore(path, mine string) (string, error) {
 		return "", err
 	}
 	for _, e := range entries {
-		name, isLock := strings.CutSuffix(filepath.Join(filepath.Dir(path), e.Name()), ".lock")
+		name, isLock := strings.CutSuffix(filepath.Join(filepath.Dir(path), e.Name()), lockSuffix)
 		if !isLock || name == path || !e.Type().IsRegular() {
 			continue
 		}
 		if logs, err := hasLog(name); err != nil || !logs {
 			continue
 		}
-		f, err := os.Open(name + ".lock")
+		f, err := os.Open(name + lockSuffix)
 		if err != nil { // somebody else's
 			continue
 		}

@@ -8,6 +8,7 @@ import { refreshNow } from "./refresh.js";
 import { answer, forget, patch } from "./rows.js";
 import { clock } from "./times.js";
 
+const patience = 2000; // milliseconds for a drawing to come
 const names = { replay: "replayed", discard: "discarded", cancel: "cancelled", forward: "forwarded", restore: "restored", reschedule: "rescheduled" };
 
 function submit(event) {
@@ -65,9 +66,17 @@ function succeed(form, body) {
   if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
 }
 
-// What is on or off is drawn again, with another line for notes.
+// What is on or off is drawn again, with another line for notes. If no drawing comes, the
+// line that is there has to do.
 function noteLater(form, text) {
-  document.addEventListener("refreshed", () => note(form, text, false), { once: true });
+  announce(text);
+  const show = () => {
+    clearTimeout(timer);
+    document.removeEventListener("refreshed", show);
+    write(form, text, false);
+  };
+  const timer = setTimeout(show, patience);
+  document.addEventListener("refreshed", show);
 }
 
 // A row says what was done in the place of its buttons, and follows what comes of it. A
@@ -78,7 +87,7 @@ function acted(form, job, text) {
   if (act === "restore") forget(job.id); // it is what it was, with its old time
   if (act === "forward" && answers(form)) spent(form);
   else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && state);
-  patch({ ...job, status: state, max_attempts: job.max_attempts ?? job.policy?.max_attempts });
+  patch({ ...job, status: state });
 }
 
 /** Reports whether an act is answered where its button was. */
@@ -119,6 +128,10 @@ const place = (form) => form.closest('[data-cell="acts"]') ?? form.parentElement
 /** Says a sentence in the nearest line that is kept free for it, and to who listens. */
 export function note(form, text, bad) {
   announce(text);
+  write(form, text, bad);
+}
+
+function write(form, text, bad) {
   const shown = "[data-note]:not([hidden] *)";
   const line = find(shown, form.closest(`:has(${shown})`) ?? document);
   if (!line) return;

@@ -1,7 +1,7 @@
 // Copying says so where it was asked for; where the browser refuses, what is to
 // be copied can be selected.
 
-import { announce, find } from "./page.js";
+import { announce, find, pattern } from "./page.js";
 
 /** Copies a text and shows at a button whether that worked. */
 async function copied(control, text) {
@@ -11,12 +11,18 @@ async function copied(control, text) {
   } catch {
     done = false; // the browser copies only on https and on this machine, or the text did not come
   }
-  const use = find("use", control), mark = done ? "#i-check" : "#i-failed";
-  control.dataset.icon ??= use.getAttribute("href");
-  use.setAttribute("href", mark);
-  setTimeout(() => use.setAttribute("href", control.dataset.icon), 2000);
+  mark(find("svg", control), find("svg", pattern(done ? "answer" : "answer-refused")));
   announce(done ? "Copied" : "The browser did not copy it. Select the text instead.");
   return done;
+}
+
+const before = new WeakMap(); // what an icon showed before its mark
+
+/** Shows the drawing of another icon for a moment. */
+function mark(icon, { childNodes }) {
+  if (!before.has(icon)) before.set(icon, [...icon.childNodes]);
+  icon.replaceChildren(...childNodes);
+  setTimeout(() => icon.replaceChildren(...before.get(icon)), 2000);
 }
 
 /** What a button copies: its text, what is at an address, or what stands beside it. */

@@ -13,17 +13,14 @@ import (
 	"redrive/web/templates/format"
 )
 
-// nextAttempt is the next attempt among those that the policy allows: "Attempt
-// 4 of 5".
+// nextAttempt is the next attempt among those of the run: "Attempt 4 of 5".
 func nextAttempt(v View) string {
-	n, limit := v.Job.Attempts+1, v.Job.Policy.Limit()
-	if n <= limit {
-		return "Attempt " + format.Number(n) + " of " + format.Number(limit)
+	n := v.Job.Attempts + 1
+	s := "Attempt " + format.Number(n) + " of " + format.Number(v.Job.MaxAttempts())
+	if rule := ruleOf(lastAttempt(v)); rule != "" && n > v.Job.Policy.Limit() {
+		s += " (added by the rule " + rule + ")"
 	}
-	if rule := ruleOf(lastAttempt(v)); rule != "" {
-		return "Attempt " + format.Number(n) + " (added by the rule " + rule + ")"
-	}
-	return "Attempt " + format.Number(n)
+	return s
 }
 
 // moved is who last chose when the waiting job runs, or nil: nobody but its policy, or

@@ -131,11 +131,12 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 
 // progress says how far the run got: "3 of 5 attempts", or who allowed more than its
 // policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when nobody
-// knows.
-func (r jobRun) progress(limit int) string {
+// knows. j is the job as it was in the run.
+func (r jobRun) progress(j job.Job) string {
 	if r.uncounted() {
 		return ""
 	}
+	limit := j.Policy.Limit()
 	if more := r.used() - limit; more > 0 && len(r.rules(limit)) > 0 {
 		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used(), "attempt", "attempts"),
 			format.Number(limit), format.Number(more), format.Visible(strings.Join(r.rules(limit), ", ")))
@@ -147,12 +148,12 @@ func (r jobRun) progress(limit int) string {
 		}
 		return s
 	}
-	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(max(limit, r.used()), "attempt", "attempts"))
+	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(j.MaxAttempts(), "attempt", "attempts"))
 }
 
 // lead is the progress, before how the run came about.
-func (r jobRun) lead(limit int) string {
-	text := r.progress(limit)
+func (r jobRun) lead(j job.Job) string {
+	text := r.progress(j)
 	if text != "" && !r.began.IsZero() {
 		text += "; "
 	}

@@ -54,9 +54,9 @@ func runPanels(v View, runs []jobRun, left int) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var2 string
-				templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(strings.TrimSuffix("Run "+strconv.Itoa(runs[i].number)+", "+templates.StyleOf(runs[i].status).Word+", "+runs[i].progress(v.RunAs(runs[i].number).Policy.Limit()), ", "))
+				templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(strings.TrimSuffix("Run "+strconv.Itoa(runs[i].number)+", "+templates.StyleOf(runs[i].status).Word+", "+runs[i].progress(v.RunAs(runs[i].number)), ", "))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/runs.templ`, Line: 22, Col: 192}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/runs.templ`, Line: 22, Col: 177}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 				if templ_7745c5c3_Err != nil {
@@ -203,9 +203,9 @@ func runPanel(v View, r jobRun) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var10 string
-		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(r.lead(v.Job.Policy.Limit()))
+		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(r.lead(v.Job))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/runs.templ`, Line: 43, Col: 34}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/runs.templ`, Line: 43, Col: 19}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {

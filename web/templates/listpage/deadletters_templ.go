@@ -867,7 +867,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.AttemptsUsed(l.DeadLetter.Attempts, max(j.Policy.Limit(), l.DeadLetter.Attempts), false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.AttemptsUsed(l.DeadLetter.Attempts, j.MaxAttempts(), false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

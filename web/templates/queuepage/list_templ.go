@@ -791,7 +791,11 @@ func failing(q queues.Info) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if share >= alarmingShare {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<td class=\"num warn\" data-label=\"failing\"><svg class=\"icon small inl\" aria-hidden=\"true\"><use href=\"#i-dlq-failed\"></use></svg> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<td class=\"num warn\" data-label=\"failing\">")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templates.InlineIcon("dlq-failed").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
