@@ -132,6 +132,10 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := client.ConfigGet(t.Context(), "dir").Val()["dir"]
+	if err := client.Save(t.Context()).Err(); err != nil { // so that it comes back with what lay there
+		t.Fatal(err)
+	}
 	client.ShutdownNoSave(t.Context()) // a server that ends does not answer
 	untilSource(t, p.url, "shop", "it is away", func(s shownSource) bool { return s.Problem != "" })
 	b.run(chromedp.Navigate(p.url + "/sources/shop"))
@@ -145,7 +149,7 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"]:last-of-type button`)))
 	b.wait("the replay waits", `document.querySelector("main").innerText.includes("The replay is on its way to shop")`)
 
-	redistest.Load(t, redistest.StartAt(t, port), records)
+	redistest.StartAt(t, port, "--dir", folder)
 	p.stderr.await(t, "A source answers again.")
 	b.wait("the replay was carried out", `document.querySelector("main").innerText.includes("shop runs the job now")`)
 	b.run(chromedp.Navigate(p.url + "/sources/shop"))
