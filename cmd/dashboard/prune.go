@@ -58,7 +58,11 @@ func (p *pruner) sweep(ctx context.Context) error {
 // announce counts what will be removed, and warns if there are dead letters among it.
 func (p *pruner) announce(ctx context.Context) error {
 	now, limits := time.Now(), p.limits()
-	f, err := p.store.Forecast(ctx, now, limits)
+	usage, err := p.store.LetterUsage(ctx, now)
+	if err != nil {
+		return err
+	}
+	f, err := p.store.Forecast(ctx, now, limits) // from here on the sweep removes what it counted, so nothing may keep the warning back
 	if err != nil {
 		return err
 	}
@@ -68,10 +72,6 @@ func (p *pruner) announce(ctx context.Context) error {
 			"To keep them longer, set retention in the configuration file first.", "from", f.Since,
 			"completed_after", limits.Ages[retention.Completed], "completed", f.Of(retention.Completed).Soon,
 			"cancelled", f.Of(retention.Cancelled).Soon, "discarded", f.Of(retention.Discarded).Soon)
-	}
-	usage, err := p.store.LetterUsage(ctx, now)
-	if err != nil {
-		return err
 	}
 	if o := f.Of(retention.DeadLetters); o.Soon > 0 {
 		p.daily(now, "Dead letters will be removed within 24 hours, because they will be older than retention.dead_letters. "+
