@@ -219,14 +219,22 @@ func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 func TestPruner_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		_, open := pruning(t, retention.Limits{Count: 3}, flaky{failures: 1}, &log)
-		time.Sleep(time.Minute)
+		_, open := pruning(t, retention.Limits{Count: 3}, flaky{failures: 1, uncounted: 1, takesSoLong: 10 * time.Second}, &log)
+		time.Sleep(70 * time.Second)
 		if n := open(); n != 5 {
 			t.Errorf("%d are left, want all", n)
 		}
-		time.Sleep(time.Minute)
-		if n := open(); n != 3 || strings.Count(log.String(), `error="the disk is full"`) != 1 {
-			t.Errorf("a minute later %d are left, want 3; the log:\n%s", n, log.String())
+		time.Sleep(210 * time.Second)
+		if n := open(); n != 3 {
+			t.Errorf("after the pause %d are left, want 3", n)
+		}
+		for _, part := range []string{
+			`"Retention could not count the jobs that it will remove. Redrive will try again." error="the disk is gone" again_in=1m0s`,
+			`"Retention could not remove jobs. Redrive will try again." error="the disk is full" again_in=3m20s`,
+		} {
+			if strings.Count(log.String(), part) != 1 || strings.Count(log.String(), "could not") != 2 {
+				t.Errorf("the log lacks %q:\n%s", part, log.String())
+			}
 		}
 	})
 }
