@@ -250,7 +250,10 @@ func settleNew(copied, to string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) { // some disks have no hard links
 		var mine *os.File
 		if mine, err = os.OpenFile(to, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			return errors.Join(mine.Close(), settle(copied, to))
+			if err = errors.Join(mine.Close(), settle(copied, to)); err != nil {
+				err = errors.Join(err, os.Remove(to)) // empty, it would pass for a complete backup
+			}
+			return err
 		}
 	}
 	if err := errors.Join(err, os.Remove(copied)); err != nil {
