@@ -183,13 +183,11 @@ func unwritable(dir string, err error) error {
 // copyable refuses what is no database of this program, or of a newer one.
 func copyable(ctx context.Context, path string) error {
 	version, err := checkVersion(ctx, path, schemaVersion)
-	switch {
-	case primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0:
+	if refused := unreadable(path, err); refused != nil {
+		return refused
+	}
+	if primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0 {
 		return fmt.Errorf("%s is %w", path, ErrForeign)
-	case errors.Is(denied(path, err), fs.ErrPermission):
-		return denied(path, err)
-	case halfWritten(err):
-		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	}
 	return classify(path, err)
 }
