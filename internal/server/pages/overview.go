@@ -133,13 +133,13 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 		if err != nil {
 			return nil, err
 		}
-		shown = append(shown, underWay(o, progress.Canary))
+		shown = append(shown, shownOperation(o, progress.Canary))
 	}
 	return shown, err
 }
 
-// underWay is an operation as the navigation and the overview show it.
-func underWay(o operation.Operation, c operation.Canary) templates.OpenOperation {
+// shownOperation is an operation as the navigation and the overview show it.
+func shownOperation(o operation.Operation, c operation.Canary) templates.OpenOperation {
 	s := operationpage.Standing{Operation: o, Canary: c}
 	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
@@ -412,7 +412,7 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 	for i, o := range v.UnderWay { // the navigation says of it what the page says
 		if o.ID == id {
-			v.UnderWay[i] = underWay(v.Operation, v.Progress.Canary)
+			v.UnderWay[i] = shownOperation(v.Operation, v.Progress.Canary)
 		}
 	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide
