@@ -34,10 +34,6 @@ func letterWay(v View) string {
 // poisoned reports whether the job is an envelope that could not be read.
 func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
 
-// replayHelps reports whether another run could end otherwise: the bytes of a poisoned
-// envelope stay as they are.
-func replayHelps(j job.Job) bool { return templates.Explain(j.Reason).ReplayHelps() }
-
 // setAside reports whether the dead letter of the run is an envelope that never
 // ran: it could not be read, or a rule refused it. Such a letter is kept,
 // whatever its queue does with others.
