@@ -406,3 +406,29 @@ func poison(v reflect.Value, s string, codes bool) {
 		}
 	}
 }
+
+// Reveal is offered where it shows more: errors were stored without their secrets.
+func TestJob_OffersRevealWhereSomethingCanBeRevealed(t *testing.T) {
+	const hidden = `{"api_key":"••••••#1"}`
+	for name, c := range map[string]struct {
+		change func(*jobpage.View)
+		offers bool
+	}{
+		"an error": {func(v *jobpage.View) {
+			v.Job.Error.Message, v.Attempts[0].Trace = "api_key=••••••", "api_key=••••••"
+		}, false},
+		"a payload":   {func(v *jobpage.View) { v.Job.Payload = []byte(hidden) }, true},
+		"meta":        {func(v *jobpage.View) { v.Job.Meta = json.RawMessage(hidden) }, true},
+		"an envelope": {func(v *jobpage.View) { v.Job.Envelope = []byte(hidden) }, true},
+		"a revealed payload": {func(v *jobpage.View) {
+			v.Job.Payload, v.Revealed = []byte(hidden), true
+		}, false},
+	} {
+		v := jobPages()["job-dead-letter"]
+		v.Attempts = slices.Clone(v.Attempts)
+		c.change(&v)
+		if offers := strings.Contains(doc{parse(t, v).root}.text(), "Reveal"); offers != c.offers {
+			t.Errorf("%s: Reveal is offered: %v, want %v", name, offers, c.offers)
+		}
+	}
+}
