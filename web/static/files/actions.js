@@ -60,9 +60,9 @@ function succeed(form, body) {
   if (form.dataset.act === "reset") return location.reload();
   if (body.job) acted(form, body.job, text);
   const groups = body.groups ?? (body.group && [body.group]);
-  if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
-  if (body.job && !answers(form)) unsay(form, text);
+  if (groups || body.job && !answers(form)) unsay(form, text);
   else note(form, text, false);
+  if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
   if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
 }
 
@@ -127,7 +127,8 @@ export function note(form, text, bad) {
   setText(line, text);
 }
 
-// The page of a job, drawn again, shows what was done. Only what an earlier act has left
+// The page of a job, drawn again, shows what was done, and so does an error group in its
+// row or on its page. Only what an earlier act has left
 // in its line is out of date.
 function unsay(form, text) {
   announce(text);
