@@ -239,7 +239,7 @@ func TestJob_SaysWhatHappenedAfterEachAttempt(t *testing.T) {
 		"job-dlq-failed":      "the dead letter was refused: the queue payments has no dead-letter queue; the job was kept",
 		"job-resolved":        "stored in the dead-letter queue at 13:42:18; sam discarded the dead letter at 14:01:11",
 		"job-retryable":       "retries at 14:02:27",
-		"job-replayed":        "before that, sam replayed the job at 14:02:09",
+		"job-replayed":        "sam replayed the job at 14:02:09, before this retry",
 		"job-handler-discard": "discarded, without a dead letter",
 		"job-shortage":        "put back at once, because this process or machine had run out of something; not counted",
 		"job-interrupted":     "released by a graceful stop and put back at once; not counted",
@@ -430,5 +430,13 @@ func TestJob_OffersRevealWhereSomethingCanBeRevealed(t *testing.T) {
 		if offers := strings.Contains(doc{parse(t, v).root}.text(), "Reveal"); offers != c.offers {
 			t.Errorf("%s: Reveal is offered: %v, want %v", name, offers, c.offers)
 		}
+	}
+}
+
+// A run that was replayed while it waited for a retry waits no more.
+func TestJob_ARunThatWasReplayedIsNotRetryable(t *testing.T) {
+	d := jobDoc(t, "job-replayed")
+	if got := d.one(t, "#run-2").one(t, ".badge").text(); got != "replayed" {
+		t.Errorf("run 2 is %q", got)
 	}
 }
