@@ -1,6 +1,7 @@
 package jobpage
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -209,16 +210,13 @@ func auditWord(e audit.Entry) string {
 	}[e.Action]
 }
 
-// redacted reports whether the page hides something, and so whether there is
-// anything to reveal.
+// redacted reports whether the page hides something that can be revealed. Errors,
+// traces and notes cannot: they were stored without their secrets.
 func (v View) redacted() bool {
-	const hidden = "••••••"
 	j := v.Job
-	texts := []string{string(j.Payload), string(j.Meta), string(j.Envelope), j.Error.Message, j.Note}
-	for _, a := range v.Attempts {
-		texts = append(texts, a.Error.Message, a.Trace, a.Note)
-	}
-	return !v.Revealed && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, hidden) })
+	return !v.Revealed && slices.ContainsFunc([][]byte{j.Payload, j.Meta, j.Envelope}, func(b []byte) bool {
+		return bytes.Contains(b, []byte("••••••"))
+	})
 }
 
 // isHidden reports whether a value of a payload stands for one that is redacted.
