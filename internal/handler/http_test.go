@@ -142,6 +142,19 @@ func TestHTTP_SwitchingProtocolsIsAFailureAtOnce(t *testing.T) {
 	}
 }
 
+func TestHTTP_HidesSecretsOfCodeThatWritesForPeople(t *testing.T) {
+	for _, said := range []string{"\x1b[31mpassword\x1b[0m=hunter2", "\x1b[36mpin\x1b[0m\x1b[2m:\x1b[0m \x1b[32mhunter2\x1b[0m"} {
+		h, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, "cannot log in: "+said)
+		})
+		var f *job.Failure
+		if err := h(t.Context(), testJob()); !errors.As(err, &f) || contains(f.Message+f.Trace, "hunter2") || !contains(f.Message, "cannot log in") {
+			t.Errorf("%q: %v", said, err)
+		}
+	}
+}
+
 func TestHTTP_ReadsTheAnswersBody(t *testing.T) {
 	yes, no := true, false
 	tests := []struct {

@@ -181,6 +181,9 @@ func TestText(t *testing.T) {
 		"passwordless: yes, secretary=ann":                  "passwordless: yes, secretary=ann",
 		"password=":                                         "password=",
 		"password=\"unclosed value":                         "password=\"••••••",
+		"\x1b[31mpin\x1b[0m=\x1b[1mS\x1b[0m ok":             "\x1b[31mpin\x1b[0m=\x1b[1m••••••\x1b[0m ok",
+		"\x1b[1m{\x1b[0m\"pin\": 1\x1b[1m}":                 "\x1b[1m{\x1b[0m\"pin\": \"••••••\"\x1b[1m}",
+		"\x1b[31mtoken\x1b[0m expired":                      "\x1b[31mtoken\x1b[0m expired",
 		"":                                                  "",
 	} {
 		if got := r.Text(in); got != want {

@@ -45,6 +45,7 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	if !announces(s) {
 		return nil
 	}
+	s, out := colourless(s)
 	locks := r.inDocuments(s, token, nested)
 	t := scanner{
 		s: s, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1,
@@ -58,7 +59,12 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	for _, at := range t.found {
 		locks = append(locks, lock{Edit: rawjson.Edit{From: at.from, To: at.to, Text: []byte(token)}})
 	}
-	return joined(locks, []byte(s), token)
+	locks = joined(locks, []byte(s), token)
+	for i := range locks {
+		l := &locks[i]
+		l.From, l.To = out.place(l.From), out.place(l.To-1)+1
+	}
+	return locks
 }
 
 // announces reports whether a text has anything behind which a secret can stand,

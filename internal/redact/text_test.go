@@ -33,6 +33,8 @@ func secretForms() []string {
 		`{"p\u0061ssword":"S1", oops`, `{"password"\u003a"S1"`, `?password%3DS1`, `?a=1%26password%3DS1%20S2`, `p%61ssword=S1`,
 		`password=&quot;S1 S2&quot;`, `&quot;password&quot;:&quot;S1 S2&quot;`, `{&#34;password&#34;:&#34;S1 S2&#34;}`, `%22password%22:%22S1 S2%22`,
 		`error:\npassword=S1`, `a\napi_key=S1`, `user%5Bpassword%5D=S1`, `user[password]=S1`,
+		// colours
+		"\x1b[36mpassword\x1b[0m\x1b[2m=\x1b[0mS1", "\x1b[34;1m\"pass\"\x1b[0m\x1b[1m:\x1b[0m \x1b[32m\"S1 S2\"\x1b[0m", `\u001b[1mpin\u001b[m: S1`,
 		// addresses
 		`user:S1@tcp(db:3306)/x`, `dsn="user:S1@S2@tcp(db:3306)/x?a=b@c"`, `postgres://a:p/S1@db/x`, `postgres://a:p?S1@db/x`,
 		`https://a:p/S1@db/x`, `redis://:S1@h`, `amqp://a:S1@h1,amqp://b:S2@h2`,
@@ -168,6 +170,7 @@ func takesNoLonger(t *testing.T, stride int) {
 		"password[", "?sig=", "mysql -p", "curl -u ", "(password, ", "(password) values (", "PASSWORD '",
 		"identified by ", "name=\"password\"\n\n", "\n ", "auth: ",
 		"v=[", "value=(", "value: {", "v=[v={", `v="`, "key=[", `k="`, "k='", "name=", `field="v"`, `\"{`, `password=••••••"`, `password: ••••••'`,
+		"\x1b[0m", "\x1b[", "\x1b[0", "\x1b[0mpassword\x1b[0m=", `\` + "\x1b[m", `\u001b[0m`, `\\\x1b[`,
 	} {
 		if i%stride != 0 {
 			continue

@@ -89,7 +89,7 @@ func readable(word string) bool {
 }
 
 func unprintable(r rune) bool {
-	return r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+	return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\n\r\t\x1b", r)
 }
 
 // isLogin reports whether a text is a name and a password: ana:secret.

@@ -41,6 +41,15 @@ var assigned = []string{
 	`insert into users (name, ¤) values ('ana', '§')`, `Key (¤)=(§) already exists.`, `Parameters: {"user"=>{"¤"=>"§"}}`, `¤=a;§`, `¤="it\"§"`, `¤='it''§'`, `¤={"a":"b","c":"§"}`,
 }
 
+// coloured are the same on a terminal, as loggers and tools write them there.
+var coloured = []string{
+	"\x1b[36m¤\x1b[0m=§", "\x1b[3m¤\x1b[0m\x1b[2m=\x1b[0m\"§\"", "\x1b[36m¤\x1b[0m=\x1b[35m§\x1b[0m \x1b[36mn\x1b[0m=1", "\x1b[35m¤\x1b[39m: \x1b[32m\"§\"\x1b[39m",
+	"\x1b[1;39m{\n  \x1b[0m\x1b[34;1m\"¤\"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m\"§\"\x1b[0m\x1b[1;39m\n}\x1b[0m", "\x1b[33m'¤'\x1b[0m => \x1b[38;2;1;2;3m'§'\x1b[0m",
+	"\x1b[01;31m\x1b[K¤\x1b[m\x1b[K=§", "\x1b[1m¤\x1b(B\x1b[m: §", "\x1b[31m¤:\x1b[0m\n  \x1b[2m§\x1b[0m", "--¤ \x1b[4m§\x1b[24m", "\x1b[90m<\x1b[0m¤\x1b[90m>\x1b[0m§",
+	"\x1b[32m\"name\"\x1b[0m: \x1b[33m\"¤\"\x1b[0m, \x1b[32m\"value\"\x1b[0m: \x1b[33m\"§\"\x1b[0m",
+	`\x1b[31m¤\x1b[0m=§`, `\e[31m¤\e[0m=§`, `\033[31m¤\033[0m=§`, `\u{1b}[31m¤\u{1b}[0m=§`, `\\u001B[31m¤\\u001B[0m=§`,
+}
+
 // plain are texts that bring along their own names, or need none.
 var plain = []string{
 	`Authorization: Bearer §`, `authorization: Basic §`, `Authorization: Digest username="a", response="§"`, `Proxy-Authorization: §`, `Cookie: a=b; sid=§`,
@@ -118,15 +127,16 @@ func Shapes(seed uint64) []Shape {
 		return Shape{form, strings.NewReplacer("¤", name, "§", secret).Replace(form), secret}
 	}
 	name := func() string { return names[random.IntN(len(names))] }
-	for _, form := range slices.Concat(assigned, plain) {
+	for _, form := range slices.Concat(assigned, coloured, plain) {
 		all = append(all, filled(form, name()))
 	}
 	for _, name := range names {
 		all = append(all, filled(assigned[random.IntN(len(assigned))], name))
 	}
+	named := slices.Concat(assigned, coloured)
 	for range 8 {
 		for _, w := range wrappings() {
-			s := filled(assigned[random.IntN(len(assigned))], name())
+			s := filled(named[random.IntN(len(named))], name())
 			s.Name = w.name + " of " + s.Name
 			s.Text, s.Leak = w.make(s.Text, s.Leak)
 			all = append(all, s)
