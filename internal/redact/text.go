@@ -84,6 +84,7 @@ type scanner struct {
 	found    []span
 	mailed   bool // there is an @ in it
 	word     span // the last one
+	dotted   int  // where the words begin that it ends, with dots between them
 	runEnd   int  // the end of the newest run without blanks and quotes, in which
 	at       int  // the last @ lies,
 	network  int  // and the last one of user:password@tcp(
@@ -116,6 +117,9 @@ func (t *scanner) secret(i int) (found span, next int) {
 	}
 	before := t.word
 	t.word = span{i, j}
+	if i == 0 || before.to != i-1 || s[i-1] != '.' {
+		t.dotted = i
+	}
 	if found = t.byItself(i, j); found.from == found.to && j > i+1 && afterEscape(s, i) {
 		found = t.byItself(i+1, j)
 	}
@@ -125,7 +129,7 @@ func (t *scanner) secret(i int) (found span, next int) {
 	if t.isElement(before, i, j) && t.hides(before, i, j) {
 		return t.element(i, j), j
 	}
-	if found = property(s, j); found.from < found.to && t.hides(before, i, j) {
+	if found = property(s, j); found.from < found.to && (t.hides(before, i, j) || t.hidesWithin(i, j)) {
 		return found, j
 	}
 	k, announced := separator(s, i, j)
@@ -134,6 +138,8 @@ func (t *scanner) secret(i int) (found span, next int) {
 		return t.inStatement(i, j), j
 	case t.hides(before, i, j):
 		return t.value(k, i, j), j
+	case t.hidesWithin(i, j):
+		return t.valueOfDotted(k, i, j), j
 	}
 	return t.called(k, i, j), j
 }
@@ -176,6 +182,22 @@ func (t *scanner) value(k, i, j int) span {
 	return found
 }
 
+// valueOfDotted is the value of a name of which only a word before the last one is
+// secret. Files, classes and hosts are called so too, token.js:10, auth.Login: denied:
+// behind a colon it has to look like one.
+func (t *scanner) valueOfDotted(k, i, j int) span {
+	s := t.s
+	if s[j] != ':' {
+		return t.value(k, i, j)
+	}
+	found := value(s, k, i, j)
+	class := j > i+1 && kind(s[i]) == 'A' && kind(s[i+1]) == 'a'
+	if k == j+1 || class || quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
+		return span{}
+	}
+	return found
+}
+
 // hides reports whether the word is a name of what is hidden: by itself, after
 // the escape of a line's end, or together with the word before it.
 func (t *scanner) hides(before span, i, j int) bool {
@@ -183,6 +205,12 @@ func (t *scanner) hides(before span, i, j int) bool {
 	return t.names.hide(name) || signs(t.s, i, name) ||
 		afterEscape(t.s, i) && t.names.hide(name[1:]) ||
 		before.to == i-1 && before.from >= 0 && (t.s[i-1] == ' ' || t.s[i-1] == '.') && t.names.exact(t.s[before.from:j])
+}
+
+// hidesWithin reports whether a name of words with dots between them, of which this
+// is the last, has one of what is hidden: db.password.main.
+func (t *scanner) hidesWithin(i, j int) bool {
+	return t.dotted < i && t.names.hide(plain(t.s[t.dotted:j]))
 }
 
 // signs reports whether a name stands in an address before what makes it a key: the

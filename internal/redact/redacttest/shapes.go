@@ -39,6 +39,7 @@ var assigned = []string{
 	`<field name="¤" value="§"/>`, `<entry key="¤">§</entry>`, "<input type=hidden name=\"¤\"\n value=\"§\">", "Content-Disposition: form-data; name=\"¤\"\r\n\r\n§\r\n--x",
 	`#<User id: 1, ¤: "§">`, `#¤: "§"`, `-¤: "§"`, `  +"¤": "§"`, `User(name=ana, ¤=§)`, `User [¤=§, id=1]`, `¤   = '§'`, `{ ¤: '§', id: 1 }`, `{ ¤: [ '§' ] }`,
 	`insert into users (name, ¤) values ('ana', '§')`, `Key (¤)=(§) already exists.`, `Parameters: {"user"=>{"¤"=>"§"}}`, `¤=a;§`, `¤="it\"§"`, `¤='it''§'`, `¤={"a":"b","c":"§"}`,
+	`db.¤.main=§`, `¤.0=§`, `¤.0: "§"`, `db.¤.main: §`, `{'app.¤.0': '§'}`, `a.¤.b.c => "§"`, `<x app.¤.main="§"/>`, `¤.primary := '§'`, `?a=1&user.¤.x=§&b=2`,
 }
 
 // coloured are the same on a terminal, as loggers and tools write them there.
