@@ -143,7 +143,8 @@ func TestHTTP_SwitchingProtocolsIsAFailureAtOnce(t *testing.T) {
 }
 
 func TestHTTP_HidesSecretsOfCodeThatWritesForPeople(t *testing.T) {
-	for _, said := range []string{"\x1b[31mpassword\x1b[0m=hunter2", "\x1b[36mpin\x1b[0m\x1b[2m:\x1b[0m \x1b[32mhunter2\x1b[0m", "db.password.main=hunter2", "password.0: hunter2"} {
+	for _, said := range []string{"\x1b[31mpassword\x1b[0m=hunter2", "\x1b[36mpin\x1b[0m\x1b[2m:\x1b[0m \x1b[32mhunter2\x1b[0m",
+		"db.password.main=hunter2", "password.0: hunter2", "**password**: hunter2", "**password:** hunter2"} {
 		h, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, "cannot log in: "+said)

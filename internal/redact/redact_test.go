@@ -180,6 +180,8 @@ func TestText(t *testing.T) {
 		"the password is wrong":                             "the password is wrong",
 		"passwordless: yes, secretary=ann":                  "passwordless: yes, secretary=ann",
 		"password=":                                         "password=",
+		"**password**: S ok, **pin:** S ok":                 "**password**: •••••• ok, **pin:** •••••• ok",
+		"password: *** user=ana":                            "password: •••••• user=ana",
 		"password=\"unclosed value":                         "password=\"••••••",
 		"\x1b[31mpin\x1b[0m=\x1b[1mS\x1b[0m ok":             "\x1b[31mpin\x1b[0m=\x1b[1m••••••\x1b[0m ok",
 		"\x1b[1m{\x1b[0m\"pin\": 1\x1b[1m}":                 "\x1b[1m{\x1b[0m\"pin\": \"••••••\"\x1b[1m}",

@@ -283,7 +283,8 @@ func separator(s string, i, j int) (k int, ok bool) {
 			if n = index(s, k); n == 0 {
 				break
 			}
-		} else if c != ']' && !(c == ')' && i > 0 && s[i-1] == '(') { // of a form's field[password], of Key (password)=(S)
+		} else if c != ']' && c != '*' && c != '_' && // of a form's field[password], of Markdown's **password**
+			!(c == ')' && i > 0 && s[i-1] == '(') { // of Key (password)=(S)
 			break
 		}
 		k += n
@@ -296,7 +297,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 			sep += n
 			c, n = char(s, sep)
 		}
-		return blanks(s, sep), true
+		return blanks(s, afterEmphasis(s, i, j, sep)), true
 	case quoted && c == ',' && strings.Contains(s[max(0, i-4):i], "("): // a pair: ('password', 'S')
 		return blanks(s, sep+n), true
 	case quoted && c == ',': // in a list of names and values: ['Cookie', 'S']
@@ -309,6 +310,19 @@ func separator(s string, i, j int) (k int, ok bool) {
 		return serialized(s, sep+n)
 	}
 	return sep, sep > k && k == j && s[i] == '-' && (j-i > 2 && s[i+1] == '-' || j-i > 4 && i > 0 && s[i-1] == ' ')
+}
+
+// afterEmphasis passes the marks of Markdown at k that began before the name
+// [i, j): **password:** S.
+func afterEmphasis(s string, i, j, k int) int {
+	end := k
+	for end < len(s) && end < k+3 && (s[end] == '*' || s[end] == '_') {
+		end++
+	}
+	if marks := s[k:end]; strings.HasPrefix(s[i:j], marks) || strings.HasSuffix(strings.TrimRight(s[:i], "\"'`"), marks) {
+		return end
+	}
+	return k
 }
 
 // index is the length of [] or [0] at k, as forms have it behind a name, or zero.

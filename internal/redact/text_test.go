@@ -35,6 +35,8 @@ func secretForms() []string {
 		`error:\npassword=S1`, `a\napi_key=S1`, `user%5Bpassword%5D=S1`, `user[password]=S1`,
 		// colours
 		"\x1b[36mpassword\x1b[0m\x1b[2m=\x1b[0mS1", "\x1b[34;1m\"pass\"\x1b[0m\x1b[1m:\x1b[0m \x1b[32m\"S1 S2\"\x1b[0m", `\u001b[1mpin\u001b[m: S1`,
+		// Markdown
+		"**password**: S1", "**pin:** `S1 S2`", "__secret:__ S1", "- **`token`** = S1",
 		// names of several words
 		`db.password.main=S1`, `password.0=S1`, `password.0: "S1 S2"`, `"api.token.x": "S1"`, `a.b.pin.c.d=S1`,
 		// addresses
@@ -128,6 +130,7 @@ func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
 		"at parse (/srv/token.js:10:4)", "/srv/rack/session.rb:120:in 'fetch'", "auth.service.ts:42:11 - error", "https://auth.example.org:8443/v1/tokens2", "auth.example.org:443",
 		"com.example.auth.LoginService: ORA-00001 raised", "app.auth.views: user not found", "secrets.yml: mapping values are not allowed", "token.length: 12, password.min=8",
 		"open secret.txt: no such file", "errors.password.blank: can't be blank", "token.parse (app.js:3:1) a.b.c=1",
+		"**password** is wrong", "* token * expired", "a **secret** file: see above", "__init__: failed",
 	} {
 		if shown := r.Text(said); shown != said {
 			t.Errorf("%q is shown as %q", said, shown)
@@ -177,6 +180,7 @@ func takesNoLonger(t *testing.T, stride int) {
 		"v=[", "value=(", "value: {", "v=[v={", `v="`, "key=[", `k="`, "k='", "name=", `field="v"`, `\"{`, `password=••••••"`, `password: ••••••'`,
 		"\x1b[0m", "\x1b[", "\x1b[0", "\x1b[0mpassword\x1b[0m=", `\` + "\x1b[m", `\u001b[0m`, `\\\x1b[`,
 		"password.", "a.password=", "a.b=", "password.x: ", "password.x</name>",
+		"**password", "password**", "**pin:**", "**pin:** ",
 	} {
 		if i%stride != 0 {
 			continue

@@ -40,6 +40,7 @@ var assigned = []string{
 	`#<User id: 1, ¤: "§">`, `#¤: "§"`, `-¤: "§"`, `  +"¤": "§"`, `User(name=ana, ¤=§)`, `User [¤=§, id=1]`, `¤   = '§'`, `{ ¤: '§', id: 1 }`, `{ ¤: [ '§' ] }`,
 	`insert into users (name, ¤) values ('ana', '§')`, `Key (¤)=(§) already exists.`, `Parameters: {"user"=>{"¤"=>"§"}}`, `¤=a;§`, `¤="it\"§"`, `¤='it''§'`, `¤={"a":"b","c":"§"}`,
 	`db.¤.main=§`, `¤.0=§`, `¤.0: "§"`, `db.¤.main: §`, `{'app.¤.0': '§'}`, `a.¤.b.c => "§"`, `<x app.¤.main="§"/>`, `¤.primary := '§'`, `?a=1&user.¤.x=§&b=2`,
+	`**¤**: §`, `- **¤** = §`, `**¤:** §`, `__¤__: §`, `__¤:__ §`, `*¤*: §`, `***¤***: §`, "`¤`: §", "**`¤`**: `§`", "__`¤`__ = `§`", "**`¤`:** §", "* **\"¤\"**: §",
 }
 
 // coloured are the same on a terminal, as loggers and tools write them there.
