@@ -131,6 +131,7 @@ func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
 		"com.example.auth.LoginService: ORA-00001 raised", "app.auth.views: user not found", "secrets.yml: mapping values are not allowed", "token.length: 12, password.min=8",
 		"open secret.txt: no such file", "errors.password.blank: can't be blank", "token.parse (app.js:3:1) a.b.c=1",
 		"**password** is wrong", "* token * expired", "a **secret** file: see above", "__init__: failed",
+		"SG.example.org and hvs.internal", "GET /services/Tax/Billing/customers_of_today", "GET /services/T1/B2/x",
 	} {
 		if shown := r.Text(said); shown != said {
 			t.Errorf("%q is shown as %q", said, shown)
@@ -180,7 +181,7 @@ func takesNoLonger(t *testing.T, stride int) {
 		"v=[", "value=(", "value: {", "v=[v={", `v="`, "key=[", `k="`, "k='", "name=", `field="v"`, `\"{`, `password=••••••"`, `password: ••••••'`,
 		"\x1b[0m", "\x1b[", "\x1b[0", "\x1b[0mpassword\x1b[0m=", `\` + "\x1b[m", `\u001b[0m`, `\\\x1b[`,
 		"password.", "a.password=", "a.b=", "password.x: ", "password.x</name>",
-		"**password", "password**", "**pin:**", "**pin:** ",
+		"**password", "password**", "**pin:**", "**pin:** ", "SG.", "hvs.a", "/services/TAAAAAA/BAAAAAA/", "services/T",
 	} {
 		if i%stride != 0 {
 			continue
