@@ -116,6 +116,9 @@ func TestPayload_HidesTheValuesOfPairs(t *testing.T) {
 		`{"name":"password","value":"S`:                                  `{"name":"password","value":"••••••#1"`,
 		`{"name":"password","value":null,"val":""}`:                      `{"name":"password","value":null,"val":""}`,
 		`{"name":"token_count","value":3,"key":{"pin":false}}`:           `{"name":"token_count","value":3,"key":{"pin":false}}`,
+		`["Host","x","Cookie","sid=1abc"]`:                               `["Host","x","Cookie","••••••#1"]`,
+		`{"h":[["Host","x"],["X-Api-Key","1abcde"]]}`:                    `{"h":[["Host","x"],["X-Api-Key","••••••#1"]]}`,
+		`{"required":["password","token","name"]}`:                       `{"required":["password","token","name"]}`,
 		`{"name":"pin","in":{"value":1}}`:                                `{"name":"pin","in":{"value":1}}`,
 	} {
 		shown := r.Payload([]byte(in))

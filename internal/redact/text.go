@@ -374,7 +374,7 @@ func blanks(s string, i int) int {
 }
 
 // char is the character at i, of those that are one byte, however it is written:
-// as itself, %3D, \u003d, \x3d, &quot; or &#34;. n is how many bytes that takes.
+// as itself, %3D, %253D, \u003d, \x3d, &quot; or &#34;. n is how many bytes that takes.
 func char(s string, i int) (c byte, n int) {
 	if i >= len(s) {
 		return 0, 1
@@ -399,9 +399,10 @@ func char(s string, i int) (c byte, n int) {
 		return entity(rest)
 	}
 	if high, low := digit(digits, 0), digit(digits, 1); high >= 0 && low >= 0 && high < 8 {
-		if c = byte(high<<4 | low); c == '&' && n > 1 { // \u0026quot;
-			if named, m := entity("&" + s[i+n:min(i+n+8, len(s))]); m > 1 {
-				return named, n + m - 1
+		c = byte(high<<4 | low)
+		if c == '&' || c == '%' { // \u0026quot;, %253D
+			if again, m := char(string(c)+s[i+n:min(i+n+8, len(s))], 0); m > 1 {
+				return again, n + m - 1
 			}
 		}
 		return c, n

@@ -182,6 +182,7 @@ func takesNoLonger(t *testing.T, stride int) {
 		"\x1b[0m", "\x1b[", "\x1b[0", "\x1b[0mpassword\x1b[0m=", `\` + "\x1b[m", `\u001b[0m`, `\\\x1b[`,
 		"password.", "a.password=", "a.b=", "password.x: ", "password.x</name>",
 		"**password", "password**", "**pin:**", "**pin:** ", "SG.", "hvs.a", "/services/TAAAAAA/BAAAAAA/", "services/T",
+		"%25", "%253D", "%2526", "name=password&", "value=x&name=password&",
 	} {
 		if i%stride != 0 {
 			continue

@@ -70,6 +70,7 @@ var plain = []string{
 	`-----BEGIN RSA PRIVATE KEY-----` + "\nMIIE§\nJq0f\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIE§", "MIIEowIBAAKCAQEA\n§\nJq0f==\n-----END RSA PRIVATE KEY-----",
 	`-----BEGIN EC PRIVATE KEY-----\nMIIE§\n-----END EC PRIVATE KEY-----`, `MIIEowIBAAKCAQEA\n§\n-----END PRIVATE KEY-----`, "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n§\n-----END PGP PRIVATE KEY BLOCK-----",
 	"-----BEGIN OPENSSH PRIVATE KEY-----\r\nb3Bl§\r\n-----END OPENSSH PRIVATE KEY-----", `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\n§\n-----END PRIVATE KEY-----\n"}`,
+	`name=password&value=§`, `value=§&name=password`, `a=1%2526api_key%253D§`, `["Host","x","Cookie","sid=§"]`, `{"rawHeaders":["Host","x","X-Api-Key","§"]}`, `[["Host","x"],["X-Api-Key","§"]]`,
 	"SG.0xxxxxxxxxxxxxxxxxxxxx.§", "hvs.xxxxxxxx§", "GET /invite/ghp_xxxxxxxxxxxxxxxx§ HTTP/1.1", "GET /invite/eyJhbGciOiJub25lIn0.xxxx§.x HTTP/1.1", "dop_v1_xxxxxxxxxxxxx§", "https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/xxxxxxxx§", "POST /services/T0AAAAAAA/B0AAAAAAA/xxxxxxxx§ HTTP/1.1",
 	"it used ghp_xxxxxxxxxxxxxxxx§ to push", "xoxb-123456789012-§", "sk_live_xxxxxxxxxxxxxxxx§", "glpat-xxxxxxxx§", "github_pat_xxxxxxxx§", "npm_xxxxxxxxxxxxxxxx§",
 }
