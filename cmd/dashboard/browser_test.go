@@ -155,10 +155,16 @@ func (b *browser) wait(what, expression string) {
 
 func (b *browser) poll(expression string) error { return b.pollFor(3*time.Minute, expression) }
 
+// pollFor begins again where it was sent to the page before, whose end was not known
+// here yet. A page that ends while it polls is an error.
 func (b *browser) pollFor(longest time.Duration, expression string) error {
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression,
-		chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(longest)))
-	return err
+	for {
+		_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression,
+			chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(longest)))
+		if err == nil || !strings.Contains(err.Error(), "Cannot find context with specified id") {
+			return err
+		}
+	}
 }
 
 // arrive waits until the expression is true on the page to which the last key
