@@ -86,7 +86,9 @@ function acted(form, job, text) {
   const { act } = form.dataset, state = job.status ?? job.state;
   closeMenus();
   if (act === "restore") forget(job.id); // it is what it was, with its old time
-  if (act === "forward" && answers(form)) spent(form);
+  const toast = form.closest("[data-toast]");
+  if (toast) undone(toast, text);
+  else if (act === "forward" && answers(form)) spent(form);
   else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && state);
   patch({ ...job, status: state });
 }
@@ -104,6 +106,14 @@ function offerUndo(form, job) {
   find("[data-toast]")?.remove();
   find("main").append(toast);
   announce("Discarded. Undo is the last button on the page.");
+}
+
+// What a toast has taken back is no longer said to be done. It stays where it was.
+function undone(toast, text) {
+  find("p", toast).firstChild.data = `${text} `;
+  toast.tabIndex = -1;
+  if (toast.contains(document.activeElement)) toast.focus({ preventScroll: true });
+  find("form", toast).hidden = true;
 }
 
 // A button that has done its work gives way to the others: a dead letter that

@@ -427,7 +427,7 @@ func groupsFilter(v List) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.FilterInput("type", "Type", "Type (for example email.send or email.*)", v.Typed.Type, v.Errors["type"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.FilterInput("type", "Type", "Type, for example email.*", v.Typed.Type, v.Errors["type"]).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
