@@ -69,6 +69,7 @@ var rooms = map[string]string{
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
 	"server":                      "access config live server/api server/limit server/pages server/view server/web",
 	"web/static":                  "",
+	"web/static/bundle":           "",
 	"redact/redacttest":           "",
 	"store/sqlite/sqlitetest":     "store/db store/sqlite",
 	"web/templates/format":        "",
@@ -90,7 +91,7 @@ var rooms = map[string]string{
 // owners lists the rooms in which a third-party module may be used.
 var owners = map[string]string{
 	"modernc.org/sqlite":                  "demo source/sqlsource store/sqlite store/rawtest",
-	"github.com/evanw/esbuild":            "web/static",
+	"github.com/evanw/esbuild":            "web/static/bundle",
 	"github.com/pressly/goose":            "store/sqlite",
 	"github.com/jackc/pgx/v5":             "source/sqlsource",
 	"github.com/klauspost/compress":       "server/compress web/static",

@@ -336,7 +336,7 @@ func (t *tokenList) Run(c console) error {
 	}
 	rows := "ID\tNAME\tROLE\tEXPIRES\tLAST USED\tSTATE\n"
 	for _, t := range found.Tokens {
-		state := "good"
+		state := "valid"
 		if !t.Revoked.IsZero() {
 			state = "revoked"
 		} else if !time.Now().Before(t.Expires) {

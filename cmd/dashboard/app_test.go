@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redrive/internal/config"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 func testParts(t *testing.T) parts {
@@ -19,7 +20,7 @@ func testParts(t *testing.T) parts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parts{listen: "127.0.0.1:0", db: filepath.Join(t.TempDir(), "redrive.db"), config: config.Default(), log: log}
+	return parts{listen: "127.0.0.1:0", db: sqlitetest.New(t), config: config.Default(), log: log}
 }
 
 func TestApp_StartsAgainAfterStop(t *testing.T) {
@@ -81,6 +82,7 @@ func TestApp_FailedStartLeavesNothingBehind(t *testing.T) {
 
 func TestApp_InterruptedStartLeavesNothingBehind(t *testing.T) {
 	p := testParts(t)
+	p.db = filepath.Join(t.TempDir(), "redrive.db") // the start that makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := startApp(ctx, p); err == nil || unlessInterrupted(ctx, p.log, err) != nil {

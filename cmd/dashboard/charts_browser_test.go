@@ -24,12 +24,12 @@ func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
 		return bars.querySelector("title")?.textContent ?? "";
 	})()`
 	const at = `document.querySelector("figure tbody tr:last-child time").dateTime.slice(11, 16)`
-	want := ": 0 succeeded, 0 requeued, 3 failed permanently"
+	want := ": 0 succeeded, 0 requeued, 3 failed permanently, 0 replayed"
 	if got, time := eval[string](b, tell), eval[string](b, at); got != time+want {
 		t.Errorf("the bar tells %q, want %q", got, time+want)
 	}
 	m.letters(2)
-	b.wait("the table has the new letters", `[...document.querySelectorAll("figure:first-of-type tbody td:nth-child(4)")].reduce((n, cell) => n + Number(cell.textContent), 0) === 5`)
+	b.wait("the table has the new letters", `[...document.querySelectorAll("figure:first-of-type tbody td:nth-child(5)")].reduce((n, cell) => n + Number(cell.textContent), 0) === 5`)
 	if got := eval[string](b, tell); strings.HasSuffix(got, want) {
 		t.Errorf("after a refresh the bar still tells %q", got)
 	}

@@ -37,7 +37,7 @@ func TestSuggest_KnowsCommandsFlagsAndValues(t *testing.T) {
 		"completion bash ":         "",
 		"enqueue t --conf":         "",
 		"sugg":                     "",
-		"enqueue --server list --": "--help --server --key --json --ndjson --queue --delay --run-at --ttr --policy --priority --version",
+		"enqueue --server list --": "--help --server --key --json --ndjson --batch-size --queue --delay --run-at --ttr --policy --priority --version",
 	} {
 		got := suggested(t, strings.Split(words, " ")...)
 		if strings.HasSuffix(words, " --") { // the order of flags is no promise

@@ -46,6 +46,25 @@ func (c console) percent(doing string) func(done, all int64) {
 	}
 }
 
+// waiting says on a terminal what the command waits for, once that has taken a second,
+// until done is called.
+func (c console) waiting(what string) (done func()) {
+	if !isTerminal(c.stderr) {
+		return func() {}
+	}
+	said := make(chan struct{})
+	late := time.AfterFunc(time.Second, func() {
+		fmt.Fprintf(c.stderr, "\r%s ", what)
+		close(said)
+	})
+	return func() {
+		if !late.Stop() {
+			<-said
+			c.clear()
+		}
+	}
+}
+
 // clear removes the line of progress.
 func (c console) clear() {
 	if isTerminal(c.stderr) {

@@ -24,6 +24,7 @@ type enqueue struct {
 	Key     string  `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
 	JSON    bool    `name:"json" help:"Print the jobs as JSON, one per line."`
 	NDJSON  bool    `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
+	Batch   *int    `name:"batch-size" help:"With --ndjson: send at most this many jobs in a request (10000)." placeholder:"N"`
 	jobFlags
 	dashboardFlags
 }
@@ -45,6 +46,9 @@ func (e *enqueue) Run(c console) error {
 	}
 	if e.NDJSON {
 		return e.sendLines(c)
+	}
+	if e.Batch != nil {
+		return usage("--batch-size needs --ndjson")
 	}
 	body, err := e.body(c.stdin)
 	if err != nil {
@@ -230,12 +234,13 @@ func policyText(text string) (json.RawMessage, error) {
 	return json.Marshal(text)
 }
 
-// How much of the standard input goes into one request: as much as the API takes,
+// batchBytes is how many bytes of the standard input go into one request at most. Like
+// the number of jobs, it is as much as the API takes unless somebody asks for less,
 // because a request is enqueued as a whole or not at all.
-const (
-	batchJobs  = job.MaxBatch
-	batchBytes = 64 << 20
-)
+const batchBytes = 64 << 20
+
+// patience is how long a batch may be refused for want of a place before that is an error.
+const patience = 2 * time.Minute
 
 // sendLines sends the jobs of the standard input, in batches. A batch is read and
 // checked as a whole before it is sent.
@@ -243,18 +248,25 @@ func (e *enqueue) sendLines(c console) error {
 	if e.Type != "" || e.jobFlags != (jobFlags{}) {
 		return usage("with --ndjson each line describes a whole job; leave out the type and all job flags")
 	}
+	size := job.MaxBatch
+	if e.Batch != nil {
+		size = *e.Batch
+	}
+	if size < 1 || size > job.MaxBatch {
+		return usage("--batch-size %d is out of range; use 1 to %d", size, job.MaxBatch)
+	}
 	dashboard, err := e.connect()
 	if err != nil {
 		return err
 	}
-	in := newLineReader(c.stdin)
+	in := newLineReader(c.stdin, size)
 	for last := 0; ; { // the number of the last line that is enqueued
 		b, end := in.next()
 		if end != nil && !errors.Is(end, io.EOF) {
 			return fmt.Errorf("%w; %s", end, upTo(last))
 		}
 		if len(b.lines) > 0 {
-			made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(e.Key))
+			made, err := b.send(c, dashboard, e.Key)
 			if err != nil {
 				return e.failed(b, last, b.locate(err))
 			}
@@ -287,24 +299,26 @@ func (e *enqueue) failed(b batch, last int, err error) error {
 	if last > 0 {
 		before = fmt.Sprintf("lines 1 to %d were enqueued, and ", last)
 	}
-	lines := fmt.Sprintf("lines %d to %d", b.numbers[0], b.numbers[len(b.numbers)-1])
-	return fmt.Errorf("%w; %s%s", err, before, e.perhaps(lines, "them"))
+	return fmt.Errorf("%w; %s%s", err, before, e.perhaps(b.name(), "them"))
 }
 
 // lineReader reads batches of jobs, one on each line.
 type lineReader struct {
 	in     *bufio.Reader
+	size   int    // of a batch at most, in lines
 	number int    // of the last line that was read
 	over   []byte // that line, when the batch before had no room for it
 }
 
-func newLineReader(in io.Reader) *lineReader { return &lineReader{in: bufio.NewReaderSize(in, 64<<10)} }
+func newLineReader(in io.Reader, size int) *lineReader {
+	return &lineReader{in: bufio.NewReaderSize(in, 64<<10), size: size}
+}
 
 // next returns the next batch. With io.EOF it is the last one; any other error is about
 // one of its lines, and there is no batch.
 func (r *lineReader) next() (b batch, err error) {
 	size := len(`{"jobs":[]}`)
-	for len(b.lines) < batchJobs {
+	for len(b.lines) < r.size {
 		line, err := r.line()
 		if len(line) > 0 {
 			if size += len(line) + 1; size > batchBytes && len(b.lines) > 0 {
@@ -347,7 +361,34 @@ type batch struct {
 	numbers []int
 }
 
-// key is the idempotency key of the batch: the same input makes the same batches.
+// name is what messages call the batch.
+func (b batch) name() string {
+	return fmt.Sprintf("lines %d to %d", b.numbers[0], b.numbers[len(b.numbers)-1])
+}
+
+// send sends the batch, and sends it again while the dashboard has no place for it. A
+// person at a terminal is told what takes longer than a second.
+func (b batch) send(c console, dashboard *client.Client, key string) (client.Enqueued, error) {
+	done := c.waiting("sending " + b.name())
+	defer func() { done() }()
+	for until := time.Now().Add(patience); ; {
+		made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(key))
+		var answer *client.Error
+		if !errors.As(err, &answer) {
+			return made, err
+		}
+		after, again := answer.Again()
+		if !again || time.Now().Add(after).After(until) {
+			return made, err
+		}
+		done()
+		done = c.waiting("waiting to send " + b.name() + ": the dashboard is busy")
+		time.Sleep(after)
+	}
+}
+
+// key is the idempotency key of the batch: the same input makes the same batches,
+// unless their size is another one; then the dashboard refuses the key.
 func (b batch) key(whole string) string {
 	if whole == "" {
 		return ""
@@ -355,12 +396,16 @@ func (b batch) key(whole string) string {
 	return fmt.Sprintf("%s:%d", whole, b.numbers[0])
 }
 
-// locate names the line of the standard input instead of the place in the request.
+// locate names the line of the standard input instead of the place in the request, and
+// the flag that makes requests smaller.
 func (b batch) locate(err error) error {
 	var answer *client.Error
 	var i int
 	if !errors.As(err, &answer) {
 		return err
+	}
+	if answer.Code == "rules_too_slow" {
+		answer.Message += " (--batch-size)"
 	}
 	if n, _ := fmt.Sscanf(answer.Field, "jobs[%d]", &i); n == 1 && i < len(b.numbers) {
 		_, field, _ := strings.Cut(answer.Field, "]")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -341,10 +342,142 @@ func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
 	}
 }
 
+// A batch for which the dashboard has no place is sent again: the refusal promises that
+// nothing was changed.
+func TestEnqueue_ABatchWaitsForItsTurn(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "limits: {batches: 1}\n")
+	p := startProcess(t, dir)
+	// An import that has begun holds the only place.
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /api/v1/jobs/batch HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 8000000\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	person, program := terminal(t)
+	said := &transcript{more: make(chan struct{}, 1)}
+	go func() { _, _ = io.Copy(said, person) }()
+	cmd := command(t, dir, "enqueue", "--ndjson", "--server", p.url)
+	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}` + "\n"
+	var stdout bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(strings.Repeat(line, 12)), &stdout, program
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said.await(t, "sending lines 1 to 12")
+	said.await(t, "waiting to send lines 1 to 12: the dashboard is busy")
+	conn.Close()
+	if err := cmd.Wait(); err != nil || strings.Count(stdout.String(), "\n") != 12 {
+		t.Errorf("%v: %s%s", err, &stdout, said)
+	}
+}
+
+// What lasts too long is an error, and so is what no repeat would change.
+func TestEnqueue_DoesNotTryForever(t *testing.T) {
+	for _, test := range []struct {
+		code  string
+		after string
+		asked int
+	}{
+		{"overloaded", "1", 2}, {"overloaded", "3600", 1}, {"rules_too_slow", "1", 1}, {"too_slow", "1", 1}, {"invalid_value", "", 1},
+	} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked++; asked > 1 {
+				test.after = "3600"
+			}
+			w.Header().Set("Retry-After", test.after)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintf(w, `{"error": {"code": %q, "message": "no"}}`, test.code)
+		}))
+		e := enqueue{NDJSON: true, dashboardFlags: dashboardFlags{Server: s.URL}}
+		err := e.Run(console{stdin: strings.NewReader(lines(3))})
+		s.Close()
+		if err == nil || asked != test.asked {
+			t.Errorf("%s: asked %d times, want %d: %v", test.code, asked, test.asked, err)
+		}
+	}
+}
+
+func TestEnqueue_SendsBatchesOfTheSizeAskedFor(t *testing.T) {
+	var sizes []int
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent, answer struct {
+			Jobs []map[string]any `json:"jobs"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			t.Error(err)
+		}
+		sizes = append(sizes, len(sent.Jobs))
+		for range sent.Jobs {
+			answer.Jobs = append(answer.Jobs, map[string]any{"id": "1", "state": "available"})
+		}
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	defer s.Close()
+	send := func(args ...string) (int, string) {
+		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--server", s.URL}, args...)...)
+		cmd.Stdin = strings.NewReader(lines(7))
+		code, _, stderr := finish(t, cmd)
+		return code, stderr
+	}
+	if code, stderr := send("--ndjson", "--batch-size", "3"); code != 0 || !slices.Equal(sizes, []int{3, 3, 1}) {
+		t.Errorf("exit %d, %s: batches of %v jobs", code, stderr, sizes)
+	}
+	for _, args := range [][]string{
+		{"--ndjson", "--batch-size", "0"}, {"--ndjson", "--batch-size", "10001"}, {"--ndjson", "--batch-size=-1"}, {"t", "--batch-size", "5"},
+	} {
+		if code, stderr := send(args...); code != 2 || !strings.Contains(stderr, "--batch-size ") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// A line that is slower than the usual time allows still takes a large batch.
+func TestLong_EnqueueSendsALargeBatchOverASlowLine(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	slow, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	go func() {
+		for near, err := slow.Accept(); err == nil; near, err = slow.Accept() {
+			far, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() { _, _ = io.Copy(near, far); near.Close() }()
+			go func() {
+				defer far.Close()
+				for { // 768 KiB a second
+					if _, err := io.CopyN(far, near, 384<<10); err != nil {
+						return
+					}
+					time.Sleep(500 * time.Millisecond)
+				}
+			}()
+		}
+	}()
+	cmd := command(t, t.TempDir(), "enqueue", "--ndjson", "--server", "http://"+slow.Addr().String())
+	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}` + "\n"
+	cmd.Stdin = strings.NewReader(strings.Repeat(line, 30))
+	begin := time.Now()
+	if code, stdout, stderr := finish(t, cmd); code != 0 || strings.Count(stdout, "\n") != 30 || time.Since(begin) < 35*time.Second {
+		t.Errorf("exit %d after %v: %s%s", code, time.Since(begin), stdout, stderr)
+	}
+}
+
 // A batch has room for no more bytes than a request.
 func TestLineReader_MakesBatchesThatFitIntoARequest(t *testing.T) {
 	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}`
-	r := newLineReader(strings.NewReader(strings.Repeat(line+"\n", 70)))
+	r := newLineReader(strings.NewReader(strings.Repeat(line+"\n", 70)), job.MaxBatch)
 	var sizes []int
 	for {
 		b, err := r.next()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -29,6 +30,9 @@ func TestBrowser_ResolvesGroupsInPlace(t *testing.T) {
 		b.wait(name+" the row is greyed", row+`.classList.contains("gone") && `+row+`.innerText.includes("Resolved")`)
 		b.wait(name+" nothing is ticked", `!`+row+`.querySelector("[data-pick]").checked`)
 		b.wait(name+" the undo is offered", `document.querySelectorAll("[data-toast]").length === 1`)
+		if said := b.text("[data-toast] p") + ". " + b.text("main .panel > footer"); strings.Count(said, "roup resolved.") != 1 || !strings.Contains(said, "before grouping") {
+			t.Errorf("%s the toast and the footer say %q", name, said)
+		}
 		b.run(chromedp.Click(chromedp.CSS("[data-toast] button")))
 		b.wait(name+" the row is back", `!`+row+`.classList.contains("gone") && !`+row+`.querySelector('form[data-act="resolve"]').hidden`)
 		b.wait(name+" the undo is gone", `!document.querySelector("[data-toast]")`)

@@ -112,12 +112,14 @@ func TestServe_WritesEveryLineAsJSON(t *testing.T) {
 	}
 }
 
-// A mistyped name of the database would otherwise look like lost jobs.
+// A mistyped name of the database would otherwise look like lost jobs. An empty file is no
+// database yet.
 func TestServe_SaysThatTheDatabaseIsNew(t *testing.T) {
 	dir := t.TempDir()
+	write(t, dir, "empty.db", "")
 	const made = `msg="Made a new database." path=`
-	start := func() (stdout, stderr string) {
-		cmd := command(t, dir, "--listen", "127.0.0.1:0", "--db", "typo.db")
+	start := func(name string) (stdout, stderr string) {
+		cmd := command(t, dir, "--listen", "127.0.0.1:0", "--db", name)
 		p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, p.stderr
@@ -128,12 +130,14 @@ func TestServe_SaysThatTheDatabaseIsNew(t *testing.T) {
 		p.stop(syscall.SIGTERM)
 		return out.String(), p.stderr.String()
 	}
-	if stdout, stderr := start(); !strings.HasSuffix(stdout, ", its database is typo.db, which is new.\n") ||
-		!strings.Contains(stderr, made+filepath.Join(dir, "typo.db")+"\n") {
-		t.Errorf("the first start says %s%s", stdout, stderr)
-	}
-	if stdout, stderr := start(); !strings.HasSuffix(stdout, ", its database is typo.db.\n") || strings.Contains(stderr, made) {
-		t.Errorf("the second start says %s%s", stdout, stderr)
+	for _, name := range []string{"typo.db", "empty.db"} {
+		if stdout, stderr := start(name); !strings.HasSuffix(stdout, ", its database is "+name+", which is new.\n") ||
+			!strings.Contains(stderr, made+filepath.Join(dir, name)+"\n") {
+			t.Errorf("the first start says %s%s", stdout, stderr)
+		}
+		if stdout, stderr := start(name); !strings.HasSuffix(stdout, ", its database is "+name+".\n") || strings.Contains(stderr, made) {
+			t.Errorf("the second start says %s%s", stdout, stderr)
+		}
 	}
 }
 

@@ -122,6 +122,9 @@ func TestLive_ARowFollowsItsReplay(t *testing.T) {
 	}
 }
 
+// barButtons is what is read on the buttons of the bar.
+const barButtons = `[...document.querySelectorAll("form[data-bulk] .actions button")].map((b) => [...b.children].map((c) => c.firstChild?.data ?? "").join("")).join(" ")`
+
 // Ticks: one by one, a range, all shown, all that match, across pages.
 func TestSelection_TicksRangesAndPages(t *testing.T) {
 	t.Parallel()
@@ -150,6 +153,10 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
 	b.wait("all that match", bulkSays+`.match(/^All 60 matching \(as of \d\d:\d\d:\d\d\) are selected\.$/) !== null`)
+	b.wait("the buttons say how many", barButtons+` === "Discard60… Replay60…"`)
+	if eval[bool](b, `(p => p.scrollWidth > p.clientWidth)(document.querySelector("form[data-bulk] p"))`) {
+		t.Error("what is selected is cut")
+	}
 	click(3, "false")
 	b.wait("all shown but one, and the one elsewhere", bulkSays+` === "50 ticked, 1 on other pages"`)
 	b.run(chromedp.Navigate(m.url + "/dead-letters?q=attempts%3A1"))
@@ -174,6 +181,7 @@ func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 	}
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
 	b.wait("all that match", bulkSays+`.match(/^All matching \(as of \d\d:\d\d:\d\d\) are selected: 1,100\.$/) !== null`)
+	b.wait("the buttons say how many", barButtons+` === "Discard1,100… Replay1,100…"`)
 	b.calm()
 }
 

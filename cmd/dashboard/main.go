@@ -250,10 +250,6 @@ func (s *serve) run(c console, log *slog.Logger) error {
 	if s.Relaxed {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
-	state := ""
-	if _, err := os.Stat(s.DB); errors.Is(err, fs.ErrNotExist) {
-		state = ", which is new"
-	}
 	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the database, not a crash
 	ctx, signals, release := interrupts()
 	defer release()
@@ -267,6 +263,10 @@ func (s *serve) run(c console, log *slog.Logger) error {
 	log.Info("Redrive is ready.", "version", version, "url", a.url(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
 		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 	if s.LogFormat != "json" {
+		state := ""
+		if a.store.Made() {
+			state = ", which is new"
+		}
 		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s%s.\n", a.url(), s.DB, state)
 	}
 	a.reloadOnHangup()

@@ -17,6 +17,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/job"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // site is a running dashboard as somebody sees it who opens every page and
@@ -58,7 +59,7 @@ func gets(t *testing.T) []string {
 	}
 	w := world{demo.New(1, settings), make(chan struct{}, 1)}
 	a, err := startApp(t.Context(), parts{
-		listen: "127.0.0.1:0", db: filepath.Join(t.TempDir(), "routes.db"), config: settings,
+		listen: "127.0.0.1:0", db: sqlitetest.New(t), config: settings,
 		log: slog.New(slog.DiscardHandler), handlers: w.Handler, sender: w, demo: w,
 	})
 	if err != nil {

@@ -24,7 +24,7 @@ const delays = `document.querySelectorAll("[data-delays] tr").length`
 // loaded again, and the focus does not move.
 func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startProcess(t, t.TempDir()).url
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
 	b.wait("the page is live", isLive)
@@ -70,7 +70,7 @@ func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 // result stays, greyed, until all is right again.
 func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startProcess(t, t.TempDir()).url
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
 	b.wait("the page is live", isLive)
@@ -98,7 +98,7 @@ func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
 // Fields that a strategy does not read are not shown; the choice needs no key.
 func TestBrowser_WhatIfShowsTheFieldsOfTheStrategy(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startProcess(t, t.TempDir()).url
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=initphp"))
 	b.wait("the page is live", isLive)
@@ -123,7 +123,7 @@ func TestBrowser_WhatIfShowsTheFieldsOfTheStrategy(t *testing.T) {
 // Without scripts the form is a form.
 func TestBrowser_WhatIfWithoutScripts(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startProcess(t, t.TempDir()).url
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
@@ -139,7 +139,7 @@ func TestBrowser_WhatIfWithoutScripts(t *testing.T) {
 // No policy makes the page wider than its screen.
 func TestBrowser_PoliciesFitTheScreen(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startProcess(t, t.TempDir()).url
 	b := openBrowser(t)
 	for _, theme := range []string{"light", "dark"} {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

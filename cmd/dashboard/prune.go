@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -33,32 +32,46 @@ const restShare = 20
 // run announces what will be removed and removes it a minute later, again and again,
 // until the end of ctx. What fails is tried again the next time.
 func (p *pruner) run(ctx context.Context) {
-	p.try(ctx, p.announce)
+	p.failed(ctx, uncounted, p.announce(ctx), time.Minute)
 	for pause := time.Minute; ctx.Err() == nil; {
 		sleep(ctx, pause)
-		began := time.Now()
-		p.try(ctx, p.sweep)
-		pause = max(time.Minute, restShare*time.Since(began))
+		pause = p.sweep(ctx)
 	}
 }
 
-func (p *pruner) try(ctx context.Context, step func(context.Context) error) {
-	if err := step(ctx); err != nil && ctx.Err() == nil {
-		p.log.Warn("Retention could not remove jobs. Redrive will try again.", "error", err, "again_in", time.Minute)
-	}
-}
-
-// sweep removes what is due, and announces what comes next.
-func (p *pruner) sweep(ctx context.Context) error {
-	done, err := p.store.Prune(ctx, time.Now(), p.limits())
+// sweep removes what is due, announces what comes next, and returns the pause after it.
+func (p *pruner) sweep(ctx context.Context) time.Duration {
+	began := time.Now()
+	done, pruning := p.store.Prune(ctx, began, p.limits())
 	p.tell(done)
-	return errors.Join(err, p.announce(ctx))
+	counting := p.announce(ctx)
+	pause := max(time.Minute, restShare*time.Since(began))
+	p.failed(ctx, unremoved, pruning, pause)
+	p.failed(ctx, uncounted, counting, pause)
+	return pause
+}
+
+// What can fail.
+const (
+	unremoved = "Retention could not remove jobs. Redrive will try again."
+	uncounted = "Retention could not count the jobs that it will remove. Redrive will try again."
+)
+
+// failed logs what failed, if anything did, and when it is tried again.
+func (p *pruner) failed(ctx context.Context, what string, err error, pause time.Duration) {
+	if err != nil && ctx.Err() == nil {
+		p.log.Warn(what, "error", err, "again_in", pause.Round(time.Second))
+	}
 }
 
 // announce counts what will be removed, and warns if there are dead letters among it.
 func (p *pruner) announce(ctx context.Context) error {
 	now, limits := time.Now(), p.limits()
-	f, err := p.store.Forecast(ctx, now, limits)
+	usage, err := p.store.LetterUsage(ctx, now)
+	if err != nil {
+		return err
+	}
+	f, err := p.store.Forecast(ctx, now, limits) // from here on the sweep removes what it counted, so nothing may keep the warning back
 	if err != nil {
 		return err
 	}
@@ -68,10 +81,6 @@ func (p *pruner) announce(ctx context.Context) error {
 			"To keep them longer, set retention in the configuration file first.", "from", f.Since,
 			"completed_after", limits.Ages[retention.Completed], "completed", f.Of(retention.Completed).Soon,
 			"cancelled", f.Of(retention.Cancelled).Soon, "discarded", f.Of(retention.Discarded).Soon)
-	}
-	usage, err := p.store.LetterUsage(ctx, now)
-	if err != nil {
-		return err
 	}
 	if o := f.Of(retention.DeadLetters); o.Soon > 0 {
 		p.daily(now, "Dead letters will be removed within 24 hours, because they will be older than retention.dead_letters. "+

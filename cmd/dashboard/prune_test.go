@@ -17,22 +17,32 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// flaky is a store whose first sweeps fail.
+// flaky is a store whose first sweeps fail, or its first counts of dead letters.
 type flaky struct {
 	*store.Store
-	failures int
+	failures    int
+	uncounted   int
+	takesSoLong time.Duration // a sweep
 }
 
 func (f *flaky) Prune(ctx context.Context, now time.Time, l retention.Limits) (retention.Pruned, error) {
+	time.Sleep(f.takesSoLong)
 	if f.failures--; f.failures >= 0 {
 		return retention.Pruned{}, errors.New("the disk is full")
 	}
 	return f.Store.Prune(ctx, now, l)
 }
 
-// pruning prunes a real database of five dead letters until the test ends; the first
-// sweeps fail. open tells how many are left.
-func pruning(t *testing.T, r retention.Limits, failures int, log *transcript) (s *store.Store, open func() int64) {
+func (f *flaky) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
+	if f.uncounted--; f.uncounted >= 0 {
+		return retention.Usage{}, errors.New("the disk is gone")
+	}
+	return f.Store.LetterUsage(ctx, now)
+}
+
+// pruning prunes a real database of five dead letters until the test ends, as flaky as
+// faults say. open tells how many are left.
+func pruning(t *testing.T, r retention.Limits, faults flaky, log *transcript) (s *store.Store, open func() int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "q.db")}})
 	if err != nil {
@@ -51,9 +61,10 @@ func pruning(t *testing.T, r retention.Limits, failures int, log *transcript) (s
 		bury(t, s, 1)
 		time.Sleep(time.Second)
 	}
+	faults.Store = s
 	go func() {
 		defer close(done)
-		(&pruner{store: &flaky{s, failures}, limits: func() retention.Limits { return r }, log: slog.New(slog.NewTextHandler(log, nil))}).run(ctx)
+		(&pruner{store: &faults, limits: func() retention.Limits { return r }, log: slog.New(slog.NewTextHandler(log, nil))}).run(ctx)
 	}()
 	synctest.Wait()
 	return s, func() int64 {
@@ -84,7 +95,7 @@ func bury(t *testing.T, s *store.Store, n int) {
 func TestPruner_PrunesEveryMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		s, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 3}, 0, &log)
+		s, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 3}, flaky{}, &log)
 		if n := open(); n != 5 {
 			t.Errorf("at the start %d are left, want all", n)
 		}
@@ -121,7 +132,7 @@ func TestPruner_PrunesEveryMinute(t *testing.T) {
 func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		s, open := pruning(t, retention.Limits{Count: 5}, 0, &log)
+		s, open := pruning(t, retention.Limits{Count: 5}, flaky{}, &log)
 		said := func(message string) int { return strings.Count(log.String(), "level=WARN msg=\""+message) }
 		const full, announced, removed = "The dead-letter queue is full", "The next sweep will remove", "Retention removed the oldest dead letters"
 		if n := open(); n != 5 || said(full) != 1 || said(announced) != 0 {
@@ -150,7 +161,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 func TestPruner_WarnsOnceADayBeforeDeadLettersAreRemovedForTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, 0, &log)
+		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, flaky{}, &log)
 		const warning = `level=WARN msg="Dead letters will be removed within 24 hours`
 		open()
 		if strings.Contains(log.String(), warning) {
@@ -173,7 +184,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log transcript
-			_, open := pruning(t, retention.Limits{Count: count}, 0, &log)
+			_, open := pruning(t, retention.Limits{Count: count}, flaky{}, &log)
 			time.Sleep(time.Hour)
 			if n, warnings := open(), strings.Count(log.String(), "level=WARN"); n != 5 || !strings.Contains(log.String(), want) || warnings != min(len(want), 1) {
 				t.Errorf("%d of %d letters are left, and the log says\n%s", n, count, log.String())
@@ -186,7 +197,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		s, open := pruning(t, retention.Limits{Count: 1000}, 0, &log)
+		s, open := pruning(t, retention.Limits{Count: 1000}, flaky{}, &log)
 		bury(t, s, 794)
 		const filling = `level=WARN msg="The dead-letter queue is at least 80 percent full`
 		time.Sleep(26 * time.Hour) // longer than the pace is measured
@@ -208,13 +219,39 @@ func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 func TestPruner_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		_, open := pruning(t, retention.Limits{Count: 3}, 1, &log)
-		time.Sleep(time.Minute)
+		_, open := pruning(t, retention.Limits{Count: 3}, flaky{failures: 1, uncounted: 1, takesSoLong: 10 * time.Second}, &log)
+		time.Sleep(70 * time.Second)
 		if n := open(); n != 5 {
 			t.Errorf("%d are left, want all", n)
 		}
+		time.Sleep(210 * time.Second)
+		if n := open(); n != 3 {
+			t.Errorf("after the pause %d are left, want 3", n)
+		}
+		for _, part := range []string{
+			`"Retention could not count the jobs that it will remove. Redrive will try again." error="the disk is gone" again_in=1m0s`,
+			`"Retention could not remove jobs. Redrive will try again." error="the disk is full" again_in=3m20s`,
+		} {
+			if strings.Count(log.String(), part) != 1 || strings.Count(log.String(), "could not") != 2 {
+				t.Errorf("the log lacks %q:\n%s", part, log.String())
+			}
+		}
+	})
+}
+
+// Nothing is removed for its number before the log has announced it, whatever of the
+// announcement failed.
+func TestPruner_RemovesNothingThatTheLogDidNotAnnounce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		_, open := pruning(t, retention.Limits{Count: 3}, flaky{uncounted: 1}, &log)
+		const announced = "The next sweep will remove the oldest dead letters"
 		time.Sleep(time.Minute)
-		if n := open(); n != 3 || strings.Count(log.String(), `error="the disk is full"`) != 1 {
+		if n := open(); n != 5 || strings.Count(log.String(), announced) != 1 {
+			t.Errorf("after a minute %d are left, want all; the log:\n%s", n, log.String())
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 3 {
 			t.Errorf("a minute later %d are left, want 3; the log:\n%s", n, log.String())
 		}
 	})

@@ -312,8 +312,8 @@ func (w *watcher) paused() error {
 	case canary == 0 || canary < o.Done:
 		return fmt.Errorf("operation %d is paused: %s; to resume it: %s", o.ID, o.Why, resume)
 	case c.Succeeded < canary:
-		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it: %s\nor abort it: %s",
-			o.ID, c.Succeeded, canary, resume, abort)
+		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it: %s\n"+
+			"or abort it: %s", o.ID, c.Succeeded, canary, resume, abort)
 	default:
 		return fmt.Errorf("operation %d is paused after its canary, which passed: %d of %d succeeded. To replay the rest: %s",
 			o.ID, c.Succeeded, canary, resume)

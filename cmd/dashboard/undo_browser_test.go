@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -24,6 +25,9 @@ func TestBrowser_UndoesADiscardInPlace(t *testing.T) {
 		b.run(chromedp.Click(chromedp.CSS("[data-toast] button")))
 		b.wait("the row is back", `!`+row+`.classList.contains("gone") && `+row+`.querySelector('[data-cell="state"]').innerText.includes("dead letter")`)
 		b.wait("its buttons are back", `!`+row+`.querySelector('form[data-act="replay"]').hidden && !`+row+`.querySelector('form[data-act="discard"]').hidden`)
+		if said := strings.TrimSpace(b.text("[data-toast]")); said != "Restored corn.ground" {
+			t.Errorf("the toast says %q", said)
+		}
 		if now := eval[float64](b, top); now != before {
 			t.Errorf("the row moved from %v to %v", before, now)
 		}

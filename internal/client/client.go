@@ -17,14 +17,20 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"redrive/internal/httpclient"
 )
 
-// Timeout bounds each request and its answer.
+// Timeout bounds each request and its answer. A large body may take longer, for as long
+// as it arrives at leastRate.
 const Timeout = 30 * time.Second
+
+// leastRate is how fast a body has to be sent, in bytes a second. It is below what the
+// dashboard demands, whose answer says what was wrong.
+const leastRate = 256 << 10
 
 // maxAnswer bounds what is read of an answer, in bytes: a job can have a payload of a
 // megabyte, and many attempts with long traces.
@@ -59,6 +65,7 @@ func (c *Client) URL(path string) string {
 type Error struct {
 	Code, Field, Message string // as the API says them; Field may be empty
 	status               int
+	again                time.Duration // after which the answer says to try again, if it does
 	url                  *url.URL
 }
 
@@ -92,6 +99,12 @@ func Unchanged(err error) bool {
 		return answer.Refused() || slices.Contains(promises, answer.Code)
 	}
 	return unreached(err)
+}
+
+// Again reports whether the same request may succeed a little later, and after what time.
+// Nothing was changed then.
+func (e *Error) Again() (after time.Duration, ok bool) {
+	return e.again, e.again > 0 && slices.Contains([]string{"busy", "overloaded", "too_many"}, e.Code)
 }
 
 // unreached reports whether there was no connection on which to send a request.
@@ -205,7 +218,10 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 
 // send sends a request, and follows no redirect: the token is for this address alone.
 func send(r *http.Request) (*http.Response, error) {
-	h := http.Client{Timeout: Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	h := http.Client{
+		Timeout:       Timeout + time.Duration(r.ContentLength)*time.Second/leastRate,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return h.Do(r)
 }
 
@@ -227,6 +243,9 @@ func read(response *http.Response, into any) error {
 		return unintelligible(response)
 	}
 	answer.Error.status, answer.Error.url = response.StatusCode, response.Request.URL
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		answer.Error.again = time.Duration(seconds) * time.Second
+	}
 	return &answer.Error
 }
 

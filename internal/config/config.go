@@ -30,7 +30,7 @@
 // known; tries every combination of a queue and a type; and compiles the rules.
 // Lines are remembered by path, so that each of these can say where its error is.
 // None of them is left out because of an error: people see all errors at once. What
-// could not be read is then something with which nothing else can be wrong.
+// could not be read is replaced by a value that leads to no further error.
 package config
 
 import (

@@ -329,14 +329,14 @@ func (v value) policy() (retry.Patch, error) {
 	return readable(patch, wrong), errors.Join(all...)
 }
 
-// anyIntervals are intervals with which every other goes together. They stand for those
-// that cannot be known, so that nothing seems to contradict them.
+// anyIntervals are the widest possible intervals. They are assumed after an error, so that
+// no second error follows from it.
 func anyIntervals() retry.Patch {
 	return retry.Patch{InitialInterval: new(time.Duration(1)), MaxInterval: new(time.Duration(math.MaxInt64))}
 }
 
-// readable is what other places have to go together with of a policy in which something
-// is wrong: its intervals, and the policy beneath it.
+// readable is what is left of a policy with errors for the checks of other places: the
+// policy on which it is based, and its intervals, each as wide as possible if it is wrong.
 func readable(patch retry.Patch, wrong []error) retry.Patch {
 	left := retry.Patch{Use: patch.Use, InitialInterval: patch.InitialInterval, MaxInterval: patch.MaxInterval}
 	unknown := anyIntervals()

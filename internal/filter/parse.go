@@ -66,8 +66,8 @@ func (f *Filter) read(name string, w word, now time.Time, seen map[string]bool) 
 	q := qualifierNamed(name)
 	switch {
 	case q == nil:
-		return invalid.Errorf("q", "%s: is not a qualifier; %s. To search for it as text, use %s",
-			name, suggestion(name), quoted(name+":"+w.value))
+		return invalid.Errorf("q", "%q is not a qualifier; %s. To search for it as text, use %s",
+			name+":", suggestion(name), quoted(name+":"+w.value))
 	case seen[q.name]:
 		return invalid.Errorf(name, "is given twice; each qualifier can be used once")
 	case w.value == "":
@@ -173,8 +173,8 @@ func unquote(q string) (value, rest string, err error) {
 // suggestion names the qualifier that was probably meant, or lists all of them.
 func suggestion(name string) string {
 	var names []string
-	for _, q := range qualifiers() {
-		names = append(names, q.name)
+	for _, q := range Qualifiers() {
+		names = append(names, q.Name)
 	}
 	if best := invalid.Nearest(name, names); best != "" {
 		return "did you mean " + best + ":"

@@ -74,8 +74,9 @@ func TestParseFilter_ReadsTheLanguage(t *testing.T) {
 
 func TestParseFilter_SaysWhatIsWrong(t *testing.T) {
 	for q, want := range map[string]string{
-		"queu:orders":              "queu: is not a qualifier; did you mean queue:. To search for it as text, use \"queu:orders\"",
-		"colour:red":               "colour: is not a qualifier; there are state, queue,",
+		"queu:orders":              "\"queu:\" is not a qualifier; did you mean queue:. To search for it as text, use \"queu:orders\"",
+		"colour:red":               "\"colour:\" is not a qualifier; there are state, queue,",
+		"size:7":                   " from, since, to, before,",
 		"queue:a queue:b":          "queue: is given twice",
 		"since:2h from:2026-01-01": "from: is given twice",
 		"queue:":                   "queue: has no value; write it right after the colon, for example queue:orders",

@@ -109,6 +109,53 @@ func TestHTTP_EveryOtherStatusIsAFailure(t *testing.T) {
 	}
 }
 
+// A service that switches to another protocol keeps the connection open.
+func TestHTTP_SwitchingProtocolsIsAFailureAtOnce(t *testing.T) {
+	const patience = 5 * time.Second
+	left := make(chan struct{})
+	h, url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(2 * patience)) // so that the test ends when the client keeps it, too
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		if _, err := io.Copy(io.Discard, conn); err == nil {
+			close(left)
+		}
+	})
+	begin := time.Now()
+	err := h(t.Context(), testJob())
+	if took := time.Since(begin); took > patience {
+		t.Errorf("it took %v", took)
+	}
+	var f *job.Failure
+	if want := "POST " + url + "/work: 101 Switching Protocols"; !errors.As(err, &f) || f.Type != "http.101" || f.Message != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	select {
+	case <-left:
+	case <-time.After(patience):
+		t.Error("the connection stays open")
+	}
+}
+
+func TestHTTP_HidesSecretsOfCodeThatWritesForPeople(t *testing.T) {
+	for _, said := range []string{"\x1b[31mpassword\x1b[0m=hunter2", "\x1b[36mpin\x1b[0m\x1b[2m:\x1b[0m \x1b[32mhunter2\x1b[0m",
+		"db.password.main=hunter2", "password.0: hunter2", "**password**: hunter2", "**password:** hunter2"} {
+		h, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, "cannot log in: "+said)
+		})
+		var f *job.Failure
+		if err := h(t.Context(), testJob()); !errors.As(err, &f) || contains(f.Message+f.Trace, "hunter2") || !contains(f.Message, "cannot log in") {
+			t.Errorf("%q: %v", said, err)
+		}
+	}
+}
+
 func TestHTTP_ReadsTheAnswersBody(t *testing.T) {
 	yes, no := true, false
 	tests := []struct {

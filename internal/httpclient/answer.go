@@ -50,6 +50,10 @@ func (c *Client) Do(request *http.Request) (*Answer, error) {
 		}
 		return nil, err
 	}
+	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, whose reads no cancel ends
+		_ = response.Body.Close() // nobody here speaks another protocol
+		response.Body = http.NoBody
+	}
 	a.Response = response
 	return a, nil
 }

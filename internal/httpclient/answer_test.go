@@ -124,6 +124,37 @@ func TestWords_EndWithTheRequest(t *testing.T) {
 	})
 }
 
+// A 101 hands over the connection, which no longer obeys the request's context.
+func TestDo_GivesUpAConnectionThatSpeaksAnotherProtocol(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan time.Time, 2)
+		c, _ := calls(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\nhello")
+			_, _ = io.Copy(io.Discard, conn) // until the client closes it
+			ended <- time.Now()
+		})
+		begin := time.Now()
+		read, unread := c.post(t, t.Context()), c.post(t, t.Context())
+		if words := read.Words(); read.StatusCode != http.StatusSwitchingProtocols || len(words) > 0 {
+			t.Errorf("answered %d with %q", read.StatusCode, words)
+		}
+		read.Done()
+		unread.Done()
+		c.Close()
+		for range 2 {
+			if took := (<-ended).Sub(begin); took != 0 {
+				t.Errorf("the connection was kept for %v", took)
+			}
+		}
+	})
+}
+
 func TestDone_LetsTheConnectionBeUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := calls(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 50_000)) })

@@ -118,6 +118,7 @@ func (t *scanner) called(k, i, j int) (found span) {
 	case "name", "key", "field", "header", "k":
 		v := value(s[:min(k+reach, len(s))], k, i, j)
 		name, _, _ := strings.Cut(s[v.from:max(v.from, v.to)], `\n`)
+		name, _, _ = strings.Cut(name, "&") // of a form
 		if !t.names.hide(strings.Trim(name, "\"'`,;:.)}]>\\")) {
 			return span{}
 		}

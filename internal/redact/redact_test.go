@@ -116,6 +116,9 @@ func TestPayload_HidesTheValuesOfPairs(t *testing.T) {
 		`{"name":"password","value":"S`:                                  `{"name":"password","value":"••••••#1"`,
 		`{"name":"password","value":null,"val":""}`:                      `{"name":"password","value":null,"val":""}`,
 		`{"name":"token_count","value":3,"key":{"pin":false}}`:           `{"name":"token_count","value":3,"key":{"pin":false}}`,
+		`["Host","x","Cookie","sid=1abc"]`:                               `["Host","x","Cookie","••••••#1"]`,
+		`{"h":[["Host","x"],["X-Api-Key","1abcde"]]}`:                    `{"h":[["Host","x"],["X-Api-Key","••••••#1"]]}`,
+		`{"required":["password","token","name"]}`:                       `{"required":["password","token","name"]}`,
 		`{"name":"pin","in":{"value":1}}`:                                `{"name":"pin","in":{"value":1}}`,
 	} {
 		shown := r.Payload([]byte(in))
@@ -180,7 +183,12 @@ func TestText(t *testing.T) {
 		"the password is wrong":                             "the password is wrong",
 		"passwordless: yes, secretary=ann":                  "passwordless: yes, secretary=ann",
 		"password=":                                         "password=",
+		"**password**: S ok, **pin:** S ok":                 "**password**: •••••• ok, **pin:** •••••• ok",
+		"password: *** user=ana":                            "password: •••••• user=ana",
 		"password=\"unclosed value":                         "password=\"••••••",
+		"\x1b[31mpin\x1b[0m=\x1b[1mS\x1b[0m ok":             "\x1b[31mpin\x1b[0m=\x1b[1m••••••\x1b[0m ok",
+		"\x1b[1m{\x1b[0m\"pin\": 1\x1b[1m}":                 "\x1b[1m{\x1b[0m\"pin\": \"••••••\"\x1b[1m}",
+		"\x1b[31mtoken\x1b[0m expired":                      "\x1b[31mtoken\x1b[0m expired",
 		"":                                                  "",
 	} {
 		if got := r.Text(in); got != want {

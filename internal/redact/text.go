@@ -45,6 +45,7 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	if !announces(s) {
 		return nil
 	}
+	s, out := colourless(s)
 	locks := r.inDocuments(s, token, nested)
 	t := scanner{
 		s: s, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1,
@@ -58,7 +59,12 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	for _, at := range t.found {
 		locks = append(locks, lock{Edit: rawjson.Edit{From: at.from, To: at.to, Text: []byte(token)}})
 	}
-	return joined(locks, []byte(s), token)
+	locks = joined(locks, []byte(s), token)
+	for i := range locks {
+		l := &locks[i]
+		l.From, l.To = out.place(l.From), out.place(l.To-1)+1
+	}
+	return locks
 }
 
 // announces reports whether a text has anything behind which a secret can stand,
@@ -78,6 +84,7 @@ type scanner struct {
 	found    []span
 	mailed   bool // there is an @ in it
 	word     span // the last one
+	dotted   int  // where the words begin that it ends, with dots between them
 	runEnd   int  // the end of the newest run without blanks and quotes, in which
 	at       int  // the last @ lies,
 	network  int  // and the last one of user:password@tcp(
@@ -110,6 +117,9 @@ func (t *scanner) secret(i int) (found span, next int) {
 	}
 	before := t.word
 	t.word = span{i, j}
+	if i == 0 || before.to != i-1 || s[i-1] != '.' {
+		t.dotted = i
+	}
 	if found = t.byItself(i, j); found.from == found.to && j > i+1 && afterEscape(s, i) {
 		found = t.byItself(i+1, j)
 	}
@@ -119,7 +129,7 @@ func (t *scanner) secret(i int) (found span, next int) {
 	if t.isElement(before, i, j) && t.hides(before, i, j) {
 		return t.element(i, j), j
 	}
-	if found = property(s, j); found.from < found.to && t.hides(before, i, j) {
+	if found = property(s, j); found.from < found.to && (t.hides(before, i, j) || t.hidesWithin(i, j)) {
 		return found, j
 	}
 	k, announced := separator(s, i, j)
@@ -128,6 +138,8 @@ func (t *scanner) secret(i int) (found span, next int) {
 		return t.inStatement(i, j), j
 	case t.hides(before, i, j):
 		return t.value(k, i, j), j
+	case t.hidesWithin(i, j):
+		return t.valueOfDotted(k, i, j), j
 	}
 	return t.called(k, i, j), j
 }
@@ -170,6 +182,22 @@ func (t *scanner) value(k, i, j int) span {
 	return found
 }
 
+// valueOfDotted is the value of a name of which only a word before the last one is
+// secret. Files, classes and hosts are called so too, token.js:10, auth.Login: denied:
+// behind a colon it has to look like one.
+func (t *scanner) valueOfDotted(k, i, j int) span {
+	s := t.s
+	if s[j] != ':' {
+		return t.value(k, i, j)
+	}
+	found := value(s, k, i, j)
+	class := j > i+1 && kind(s[i]) == 'A' && kind(s[i+1]) == 'a'
+	if k == j+1 || class || quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
+		return span{}
+	}
+	return found
+}
+
 // hides reports whether the word is a name of what is hidden: by itself, after
 // the escape of a line's end, or together with the word before it.
 func (t *scanner) hides(before span, i, j int) bool {
@@ -177,6 +205,12 @@ func (t *scanner) hides(before span, i, j int) bool {
 	return t.names.hide(name) || signs(t.s, i, name) ||
 		afterEscape(t.s, i) && t.names.hide(name[1:]) ||
 		before.to == i-1 && before.from >= 0 && (t.s[i-1] == ' ' || t.s[i-1] == '.') && t.names.exact(t.s[before.from:j])
+}
+
+// hidesWithin reports whether a name of words with dots between them, of which this
+// is the last, has one of what is hidden: db.password.main.
+func (t *scanner) hidesWithin(i, j int) bool {
+	return t.dotted < i && t.names.hide(plain(t.s[t.dotted:j]))
 }
 
 // signs reports whether a name stands in an address before what makes it a key: the
@@ -249,7 +283,8 @@ func separator(s string, i, j int) (k int, ok bool) {
 			if n = index(s, k); n == 0 {
 				break
 			}
-		} else if c != ']' && !(c == ')' && i > 0 && s[i-1] == '(') { // of a form's field[password], of Key (password)=(S)
+		} else if c != ']' && c != '*' && c != '_' && // of a form's field[password], of Markdown's **password**
+			!(c == ')' && i > 0 && s[i-1] == '(') { // of Key (password)=(S)
 			break
 		}
 		k += n
@@ -262,7 +297,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 			sep += n
 			c, n = char(s, sep)
 		}
-		return blanks(s, sep), true
+		return blanks(s, afterEmphasis(s, i, j, sep)), true
 	case quoted && c == ',' && strings.Contains(s[max(0, i-4):i], "("): // a pair: ('password', 'S')
 		return blanks(s, sep+n), true
 	case quoted && c == ',': // in a list of names and values: ['Cookie', 'S']
@@ -275,6 +310,19 @@ func separator(s string, i, j int) (k int, ok bool) {
 		return serialized(s, sep+n)
 	}
 	return sep, sep > k && k == j && s[i] == '-' && (j-i > 2 && s[i+1] == '-' || j-i > 4 && i > 0 && s[i-1] == ' ')
+}
+
+// afterEmphasis passes the marks of Markdown at k that began before the name
+// [i, j): **password:** S.
+func afterEmphasis(s string, i, j, k int) int {
+	end := k
+	for end < len(s) && end < k+3 && (s[end] == '*' || s[end] == '_') {
+		end++
+	}
+	if marks := s[k:end]; strings.HasPrefix(s[i:j], marks) || strings.HasSuffix(strings.TrimRight(s[:i], "\"'`"), marks) {
+		return end
+	}
+	return k
 }
 
 // index is the length of [] or [0] at k, as forms have it behind a name, or zero.
@@ -326,7 +374,7 @@ func blanks(s string, i int) int {
 }
 
 // char is the character at i, of those that are one byte, however it is written:
-// as itself, %3D, \u003d, \x3d, &quot; or &#34;. n is how many bytes that takes.
+// as itself, %3D, %253D, \u003d, \x3d, &quot; or &#34;. n is how many bytes that takes.
 func char(s string, i int) (c byte, n int) {
 	if i >= len(s) {
 		return 0, 1
@@ -351,9 +399,10 @@ func char(s string, i int) (c byte, n int) {
 		return entity(rest)
 	}
 	if high, low := digit(digits, 0), digit(digits, 1); high >= 0 && low >= 0 && high < 8 {
-		if c = byte(high<<4 | low); c == '&' && n > 1 { // \u0026quot;
-			if named, m := entity("&" + s[i+n:min(i+n+8, len(s))]); m > 1 {
-				return named, n + m - 1
+		c = byte(high<<4 | low)
+		if c == '&' || c == '%' { // \u0026quot;, %253D
+			if again, m := char(string(c)+s[i+n:min(i+n+8, len(s))], 0); m > 1 {
+				return again, n + m - 1
 			}
 		}
 		return c, n

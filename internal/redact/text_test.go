@@ -33,6 +33,12 @@ func secretForms() []string {
 		`{"p\u0061ssword":"S1", oops`, `{"password"\u003a"S1"`, `?password%3DS1`, `?a=1%26password%3DS1%20S2`, `p%61ssword=S1`,
 		`password=&quot;S1 S2&quot;`, `&quot;password&quot;:&quot;S1 S2&quot;`, `{&#34;password&#34;:&#34;S1 S2&#34;}`, `%22password%22:%22S1 S2%22`,
 		`error:\npassword=S1`, `a\napi_key=S1`, `user%5Bpassword%5D=S1`, `user[password]=S1`,
+		// colours
+		"\x1b[36mpassword\x1b[0m\x1b[2m=\x1b[0mS1", "\x1b[34;1m\"pass\"\x1b[0m\x1b[1m:\x1b[0m \x1b[32m\"S1 S2\"\x1b[0m", `\u001b[1mpin\u001b[m: S1`,
+		// Markdown
+		"**password**: S1", "**pin:** `S1 S2`", "__secret:__ S1", "- **`token`** = S1",
+		// names of several words
+		`db.password.main=S1`, `password.0=S1`, `password.0: "S1 S2"`, `"api.token.x": "S1"`, `a.b.pin.c.d=S1`,
 		// addresses
 		`user:S1@tcp(db:3306)/x`, `dsn="user:S1@S2@tcp(db:3306)/x?a=b@c"`, `postgres://a:p/S1@db/x`, `postgres://a:p?S1@db/x`,
 		`https://a:p/S1@db/x`, `redis://:S1@h`, `amqp://a:S1@h1,amqp://b:S2@h2`,
@@ -121,6 +127,11 @@ func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
 		"SQLSTATE[42S02]: Base table or view not found", "insert into orders (id, total) values (1, 2)", "amount 4990 EUR, order 88412, 12:30:05, 3 of 5 (60%)", "10.0.0.1:5432",
 		"{\"order_id\":88412,\"lines\":[{\"sku\":\"TR-204\",\"qty\":2}],\"note\":\"sent to bob: ok\"}", "exit status 1", "signal: killed", "-- stdout ---", "--- a/main.go",
 		"Content-Disposition: form-data; name=\"file\"\r\n\r\nhello", "<input name=\"city\" value=\"Bonn\">", "password_file: /run/secrets/db", "token_path=/var/run/token",
+		"at parse (/srv/token.js:10:4)", "/srv/rack/session.rb:120:in 'fetch'", "auth.service.ts:42:11 - error", "https://auth.example.org:8443/v1/tokens2", "auth.example.org:443",
+		"com.example.auth.LoginService: ORA-00001 raised", "app.auth.views: user not found", "secrets.yml: mapping values are not allowed", "token.length: 12, password.min=8",
+		"open secret.txt: no such file", "errors.password.blank: can't be blank", "token.parse (app.js:3:1) a.b.c=1",
+		"**password** is wrong", "* token * expired", "a **secret** file: see above", "__init__: failed",
+		"SG.example.org and hvs.internal", "GET /services/Tax/Billing/customers_of_today", "GET /services/T1/B2/x",
 	} {
 		if shown := r.Text(said); shown != said {
 			t.Errorf("%q is shown as %q", said, shown)
@@ -168,6 +179,10 @@ func takesNoLonger(t *testing.T, stride int) {
 		"password[", "?sig=", "mysql -p", "curl -u ", "(password, ", "(password) values (", "PASSWORD '",
 		"identified by ", "name=\"password\"\n\n", "\n ", "auth: ",
 		"v=[", "value=(", "value: {", "v=[v={", `v="`, "key=[", `k="`, "k='", "name=", `field="v"`, `\"{`, `password=••••••"`, `password: ••••••'`,
+		"\x1b[0m", "\x1b[", "\x1b[0", "\x1b[0mpassword\x1b[0m=", `\` + "\x1b[m", `\u001b[0m`, `\\\x1b[`,
+		"password.", "a.password=", "a.b=", "password.x: ", "password.x</name>",
+		"**password", "password**", "**pin:**", "**pin:** ", "SG.", "hvs.a", "/services/TAAAAAA/BAAAAAA/", "services/T",
+		"%25", "%253D", "%2526", "name=password&", "value=x&name=password&",
 	} {
 		if i%stride != 0 {
 			continue

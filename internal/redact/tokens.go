@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,12 +14,12 @@ const leastToken = 12
 // issued are the beginnings of tokens by which those who issue them make them
 // known, and how long such a token is at least.
 func issued(word string) bool {
-	if len(word) < 20 || !strings.ContainsAny(word[:1], "AEDghnrswxky") {
+	if len(word) < 20 || !strings.ContainsAny(word[:1], "Adgnrswx") {
 		return false
 	}
 	for _, prefix := range [...]string{
 		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-",
-		"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "sk-ant-", "sk-proj-", "AIza", "dop_v1_", "hvs.",
+		"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "sk-ant-", "sk-proj-", "AIza", "dop_v1_", "doo_v1_", "dor_v1_",
 	} {
 		if strings.HasPrefix(word, prefix) {
 			return true
@@ -32,18 +33,19 @@ func issued(word string) bool {
 // Token, or it is a secret in base64.
 func (t *scanner) token(i, j int) span {
 	s := t.s
-	if j-i < leastToken && (j == len(s) || strings.IndexByte("+/=.", s[j]) < 0) || i < t.tokenEnd {
-		return span{}
-	}
 	if issued(s[i:j]) {
 		return span{i, j}
 	}
-	if strings.HasPrefix(s[i:j], "eyJ") && strings.HasPrefix(s[j:], ".") { // {" in base64
-		end := j
-		for end < len(s) && (isWord(s[end]) || s[end] == '.') {
-			end++
-		}
+	if end := dotted(s, i, j); end > j {
 		return span{i, end}
+	}
+	if s[i:j] == "services" {
+		if path := slack.FindString(s[j:min(j+128, len(s))]); path != "" {
+			return span{j + 1, j + len(path)}
+		}
+	}
+	if j-i < leastToken && (j == len(s) || strings.IndexByte("+/=.", s[j]) < 0) || i < t.tokenEnd {
+		return span{}
 	}
 	end := i
 	for end < len(s) && (isWord(s[end]) || s[end] == '+' || s[end] == '/') {
@@ -57,6 +59,36 @@ func (t *scanner) token(i, j int) span {
 		return span{i, end}
 	}
 	return span{}
+}
+
+// slack is the secret part of the address of a webhook of Slack.
+var slack = regexp.MustCompile(`^/T[0-9A-Z]{6,}/B[0-9A-Z]{6,}/\w{16,}`)
+
+// dotted is the end of a token of several parts with dots between them that begins
+// with the word [i, j): a JSON Web Token, {" in base64, or one of SendGrid or of
+// Vault. Without one it is j.
+func dotted(s string, i, j int) int {
+	if !strings.HasPrefix(s[j:], ".") {
+		return j
+	}
+	end := j + 1
+	switch word := s[i:j]; {
+	case strings.HasPrefix(word, "eyJ"):
+	case word == "SG", word == "hvs", word == "hvb": // can be parts of names, too
+		const least = 16
+		for end < len(s) && isWord(s[end]) {
+			end++
+		}
+		if end-j <= least || !strings.ContainsAny(s[j:end], "0123456789") {
+			return j
+		}
+	default:
+		return j
+	}
+	for end < len(s) && (isWord(s[end]) || s[end] == '.') {
+		end++
+	}
+	return end
 }
 
 // decoded is the text that a word says in base64.
@@ -89,7 +121,7 @@ func readable(word string) bool {
 }
 
 func unprintable(r rune) bool {
-	return r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+	return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\n\r\t\x1b", r)
 }
 
 // isLogin reports whether a text is a name and a password: ana:secret.

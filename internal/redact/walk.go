@@ -165,8 +165,10 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 	}
 }
 
-// elements goes through an array.
+// elements goes through an array. A value that looks like a secret is taken for
+// one behind its name: ["Cookie", "sid=1"], as lists of headers are written.
 func (w *walker) elements() (end int, ok bool) {
+	named := false // by the element before
 	for n := 0; ; n++ {
 		kind, from := w.next.Peek()
 		if kind == ']' {
@@ -175,6 +177,15 @@ func (w *walker) elements() (end int, ok bool) {
 		}
 		w.enter(step{element: true, n: n})
 		end, ok = w.value(kind, from)
+		if w.redactor != nil && kind == '"' {
+			text := w.text(from, end)
+			if named && seemsSecret(text) {
+				w.named(from, end)
+			}
+			named = len(text) <= maxKey && w.redactor.names.hide(text)
+		} else {
+			named = false
+		}
 		w.leave()
 		if !ok {
 			return end, false

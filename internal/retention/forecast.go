@@ -1,6 +1,10 @@
 package retention
 
-import "time"
+import (
+	"time"
+
+	"redrive/internal/job"
+)
 
 // Soon is how far ahead it is told what will be removed.
 const Soon = 24 * time.Hour
@@ -35,6 +39,26 @@ func (f Forecast) Of(k Kind) Outlook {
 		}
 	}
 	return Outlook{Kind: k}
+}
+
+// Kept is how many jobs of a kind there are; of Excess, how many are too many.
+func (l Limits) Kept(k Kind, depths job.Depths) int64 {
+	switch k {
+	case Completed:
+		return depths[job.Status(job.Completed)]
+	case Cancelled:
+		return depths[job.Status(job.Cancelled)]
+	case Trash:
+		return depths[job.StatusTrashed]
+	case Discarded:
+		return depths[job.Status(job.Discarded)] - depths[job.StatusDeadLetter] - depths[job.StatusDLQFailed] - depths[job.StatusTrashed]
+	case Excess:
+		if l.Count <= 0 {
+			return 0
+		}
+		return max(0, depths[job.StatusDeadLetter]-l.Count)
+	}
+	return depths[job.StatusDeadLetter]
 }
 
 // Usage is how full the dead-letter queue is.

@@ -66,6 +66,12 @@ func Poison() []Reason {
 	return []Reason{NotJSON, MissingURN, MissingMeta, InvalidData, MissingTraceID, InvalidAttempts, UnsupportedVersion}
 }
 
+// ReplayHelps reports whether another run can end otherwise: the bytes of an envelope that
+// was set aside stay as they are, but a newer Redrive may know its version.
+func (r Reason) ReplayHelps() bool {
+	return r == UnsupportedVersion || !slices.Contains(Poison(), r)
+}
+
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return append([]Reason{

@@ -190,7 +190,7 @@ func TestFailures_SeveralAreDecided(t *testing.T) {
 		t.Errorf("the groups are %v", got)
 	}
 	a = h.form("/failures/reopen", ticked, "Accept", "application/json").want(t, http.StatusOK)
-	if !strings.Contains(a.body, "2 groups are open") || strings.Count(a.body, `"state":"open"`) != 2 {
+	if !strings.Contains(a.body, "2 groups reopened") || strings.Count(a.body, `"state":"open"`) != 2 {
 		t.Errorf("a script is answered %s", a.body)
 	}
 	h.post("/api/v1/failures/ignore", `{"groups":["`+strings.Join(append(all, "gone"), `","`)+`"],"failures":5}`).want(t, http.StatusOK)

@@ -27,7 +27,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // requestTimeout is how long a request may wait for the database: less than the
-// WriteTimeout of the server, so that the answer still gets out.
+// writeTimeout of the server, so that the answer still gets out.
 const requestTimeout = 25 * time.Second
 
 // observe sets the headers of every answer, also of one that another guard
@@ -76,7 +76,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			s.strip(r.URL) // programs are answered as such, wherever the server is
 			return err
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout+extra(r))
 		defer cancel()
 		c.SetRequest(r.WithContext(ctx))
 		return next(c)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/server/api"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 )
@@ -58,13 +60,30 @@ func (o Options) handlerLimits() web.Limits {
 	}
 }
 
+// leastRate is how fast a large body has to arrive, in bytes a second.
+const leastRate = 512 << 10
+
+// extra is how much longer than others a request may take because of its body. Reads
+// need none: announcing one must not make a slow query slower.
+func extra(r *http.Request) time.Duration {
+	if web.IsRead(r) {
+		return 0
+	}
+	return time.Duration(min(max(r.ContentLength, 0), api.MaxBatch)) * time.Second / leastRate
+}
+
 // bound lets an address have only so many requests under way, and only so many
 // bytes of their bodies. A body has to go on arriving.
 func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		r, from := c.Request(), limit.AddressOf(c.RealIP())
 		if r.Body != nil && r.Body != http.NoBody {
-			body := limit.NewBody(c.Response(), r, time.Now().Add(readTimeout), s.limits.bytes, from, func(why limit.Refusal) error {
+			now := time.Now()
+			err := http.NewResponseController(c.Response()).SetWriteDeadline(now.Add(writeTimeout + extra(r)))
+			if err != nil && !errors.Is(err, http.ErrNotSupported) { // then the connection is gone
+				s.Log.Debug("the time for an answer could not be set", "request", web.RequestID(c), "error", err)
+			}
+			body := limit.NewBody(c.Response(), r, now.Add(readTimeout+extra(r)), s.limits.bytes, from, func(why limit.Refusal) error {
 				return s.Limits.Refuse(limitRequestBytes, why, "the bodies of other requests use all the memory reserved for bodies; "+
 					"nothing was changed, try again")
 			})

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -230,6 +231,59 @@ func TestLimits_StalledBodiesEnd(t *testing.T) {
 		conn.Close()
 		server.Close()
 	})
+}
+
+// A large batch over a slow connection may take longer than other requests, and still
+// gets an answer.
+func TestLimits_LargeBatchesMayTakeLonger(t *testing.T) {
+	h := start(t)
+	synctest.Test(t, func(t *testing.T) {
+		listener := pipes{make(chan net.Conn), make(chan struct{})}
+		server := h.http.Config.Handler.(*Server).HTTP()
+		go func() { _ = server.Serve(listener) }()
+		conn := listener.dial()
+		const pieces, size = 5, 4 << 20
+		sent := make(chan struct{})
+		go func() { // for 45 s
+			defer close(sent)
+			const batch = `{"jobs":[{"type":"t","queue":"no queue"}]}`
+			fmt.Fprintf(conn, "POST /api/v1/jobs/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				len(batch)+pieces*size, batch)
+			for range pieces {
+				time.Sleep(9 * time.Second)
+				if _, err := conn.Write(bytes.Repeat([]byte(" "), size)); err != nil {
+					return // the answer says why
+				}
+			}
+		}()
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(said), "jobs[0].queue") {
+			t.Errorf("%s, %s, %v; want an answer about the job", answer.Status, said, err)
+		}
+		conn.Close()
+		server.Close()
+		<-sent
+	})
+}
+
+// Only a large body makes a request longer, and what it announces counts up to what a
+// batch can have.
+func TestExtra(t *testing.T) {
+	for _, test := range []struct {
+		method string
+		length int64
+		want   time.Duration
+	}{
+		{"POST", -1, 0}, {"POST", 0, 0}, {"POST", 1 << 20, 2 * time.Second},
+		{"POST", 64 << 20, 128 * time.Second}, {"POST", 1 << 62, 128 * time.Second}, {"GET", 64 << 20, 0},
+	} {
+		if got := extra(&http.Request{Method: test.method, ContentLength: test.length}); got != test.want {
+			t.Errorf("%s with %d bytes: %v, want %v", test.method, test.length, got, test.want)
+		}
+	}
 }
 
 // pipes are connections within the process.

@@ -113,6 +113,10 @@ func TestRetention_AnnouncesDeadLettersThatAreTooMany(t *testing.T) {
 	if !strings.Contains(a.body, "\n"+`redrive_retention_removed_within_day_jobs{kind="excess_dead_letters"} 3`+"\n") || strings.Contains(a.body, `kept_jobs{kind="excess`) {
 		t.Error("the metrics count otherwise")
 	}
+	h.dead() // since the forecast
+	if a := h.get("/retention"); !strings.Contains(a.body, `data-label="stored">6<`) || !strings.Contains(a.body, `data-label="stored">4<`) {
+		t.Error("the page of retention shows an older number of dead letters than its navigation")
+	}
 }
 
 func TestMetrics_TellWhatRetentionRemovedAndWillRemove(t *testing.T) {

@@ -168,8 +168,12 @@ func (s *Server) ready(c echo.Context) error {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// readTimeout is how long a request may take to arrive.
-const readTimeout = 30 * time.Second
+// How long a request may take to arrive, and its answer to be sent, counted from the
+// header. A large body adds what [extra] says to both.
+const (
+	readTimeout  = 30 * time.Second
+	writeTimeout = 30 * time.Second
+)
 
 // HTTP is the http.Server that serves s, with limits on time and size. An
 // upgraded connection has limits of its own.
@@ -178,7 +182,7 @@ func (s *Server) HTTP() *http.Server {
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      30 * time.Second,
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         s.limits.connections.State,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/store/db"
 )
@@ -50,22 +49,6 @@ func (s *Store) Retention() retention.Forecast {
 	return retention.Forecast{}
 }
 
-// Kept is how many jobs of a kind there are, as of the last commit.
-func (s *Store) Kept(k retention.Kind) int64 {
-	depths := s.Snapshot().Depths
-	switch k {
-	case retention.Completed:
-		return depths[job.Status(job.Completed)]
-	case retention.Cancelled:
-		return depths[job.Status(job.Cancelled)]
-	case retention.Trash:
-		return depths[job.StatusTrashed]
-	case retention.Discarded:
-		return depths[job.Status(job.Discarded)] - depths[job.StatusDeadLetter] - depths[job.StatusDLQFailed] - depths[job.StatusTrashed]
-	}
-	return depths[job.StatusDeadLetter]
-}
-
 // countExcess counts the dead letters that are more than there may be, and finds the
 // last of those that a sweep can remove: the oldest go first. Without any, the last
 // is before all others.
@@ -74,10 +57,7 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
 		FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
-	o.Kind = retention.Excess
-	if limits.Count > 0 {
-		o.Kept = max(0, s.Kept(retention.DeadLetters)-limits.Count)
-	}
+	o.Kind, o.Kept = retention.Excess, limits.Kept(retention.Excess, s.Snapshot().Depths)
 	if o.Kept == 0 {
 		return o, last, nil
 	}
@@ -92,7 +72,7 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
 	retention.Outlook, error,
 ) {
-	o := retention.Outlook{Kind: kind, Kept: s.Kept(kind)}
+	o := retention.Outlook{Kind: kind, Kept: limits.Kept(kind, s.Snapshot().Depths)}
 	if o.Kept == 0 {
 		return o, nil
 	}

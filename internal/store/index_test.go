@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // An index that does not belong to the database is made anew, whatever happened to
@@ -48,7 +48,7 @@ func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
 		{"the state of the index is damaged", func(t *testing.T, path string) { damageTable(t, path+"-search", "search_state") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "jobs.db")
+			path := sqlitetest.New(t)
 			first, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 			check(t, err)
 			for range 3 { // three transactions of the index
@@ -85,7 +85,7 @@ func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
 // A backup that is restored beside the index of later times finds its own failures,
 // and no job by the texts of one that had its number.
 func TestIndex_IsMadeAnewForARestoredBackup(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	failWith(t, s, 3, "alpha")
@@ -111,7 +111,7 @@ func TestIndex_IsMadeAnewForARestoredBackup(t *testing.T) {
 // Damage of the index that shows while the program runs ends searches, which say what
 // to do, and nothing else.
 func TestIndex_WhenDamagedStopsNothingElse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	first, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	failWith(t, first, 3, "alpha")
@@ -173,7 +173,7 @@ func TestIndex_IsNotNeededToRead(t *testing.T) {
 
 // A database of somebody else is not removed because it lies where the index would.
 func TestIndex_KeepsWhatBelongsToOthers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	edit(t, path+"-search", `CREATE TABLE notes (text)`, `INSERT INTO notes VALUES ('mine')`)
 	check(t, os.Chmod(path+"-search", 0o600))
 	s := open(t, Options{Database: sqlite.File{Path: path}})
@@ -186,7 +186,7 @@ func TestIndex_KeepsWhatBelongsToOthers(t *testing.T) {
 
 // While the database cannot be written, the index does not run away from it.
 func TestIndex_StaysBesideADatabaseThatRefuses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	failWith(t, s, 3, "alpha")
@@ -234,7 +234,7 @@ func TestIndex_ForgetsWhatIsRemoved(t *testing.T) {
 
 // Everything but searching works while the index cannot be opened.
 func TestIndex_IsNotNeededToStart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	first, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	failWith(t, first, 3, "alpha")

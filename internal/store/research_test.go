@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // hiding are options that take some words out of everything.
@@ -32,7 +32,7 @@ func hiding(t *testing.T, path string, words ...string) Options {
 		return s
 	}
 	if path == "" {
-		path = filepath.Join(t.TempDir(), "jobs.db")
+		path = sqlitetest.New(t)
 	}
 	return Options{
 		Database: sqlite.File{Path: path}, Redact: search.Redaction{
@@ -251,7 +251,7 @@ func finds(t *testing.T, s *Store, text string) int {
 // is open, and all that is not hidden is found again.
 func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	const n = 5000 + 10
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	s, err := Open(t.Context(), hiding(t, path, "alpha"))
 	check(t, err)
 	failWith(t, s, n, "alpha bravo charlie")
@@ -310,7 +310,7 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 // that matches waits, also in another process.
 func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
 	const n = 5000 + 10
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := sqlitetest.New(t)
 	s, err := Open(t.Context(), hiding(t, path))
 	check(t, err)
 	failWith(t, s, n, "alpha")

@@ -161,6 +161,9 @@ func (s *Store) load(ctx context.Context) error {
 	return err
 }
 
+// Made reports whether there was no database before the store was opened.
+func (s *Store) Made() bool { return s.engine.Made() }
+
 // Close finishes what has queued, stops the writer and closes the database.
 // Closing again does nothing.
 func (s *Store) Close() error { return s.close() }

@@ -1,10 +1,10 @@
 // Package static makes the two files that every page loads, a stylesheet and a
 // script, and the icon of the tab, which is part of the page.
 //
-// The sources are readable files, and many. What is sent is made of them once:
-// all modules become one script (bundle.go), comments and long names go, and the
-// rest is compressed. Each address holds a hash of the content, so that browsers may
-// keep a file for ever and never mix a new binary with old files.
+// The sources are readable files, and many, in the directory files. What is sent is made
+// of them by the command bundle, into the directory sent: one script and one stylesheet,
+// without comments and long names. Each address holds a hash of the content, so that
+// browsers may keep a file for ever and never mix a new binary with old files.
 package static
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-//go:embed files
+//go:embed sent files/favicon.svg
 var embedded embed.FS
 
 // File is a file as it is sent.
@@ -35,21 +35,17 @@ type File struct {
 
 // Stylesheet returns the stylesheet of all pages.
 var Stylesheet = sync.OnceValue(func() File {
-	return newFile("css", "text/css", small("app.css"))
+	return newFile("css", "text/css", embeddedFile("sent/app.css"))
 })
 
 // Script returns the script of all pages.
 var Script = sync.OnceValue(func() File {
-	return newFile("js", "text/javascript", script())
+	return newFile("js", "text/javascript", embeddedFile("sent/app.js"))
 })
 
 // Icon returns the icon of the tab as an address that holds it.
 var Icon = sync.OnceValue(func() string {
-	icon, err := source("favicon.svg")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	return "data:image/svg+xml," + url.PathEscape(icon)
+	return "data:image/svg+xml," + url.PathEscape(string(embeddedFile("files/favicon.svg")))
 })
 
 // Find returns the file that has an address.
@@ -62,8 +58,7 @@ func Find(path string) (File, bool) {
 	return File{}, false
 }
 
-func newFile(ending, kind, text string) File {
-	plain := []byte(text)
+func newFile(ending, kind string, plain []byte) File {
 	sum := sha256.Sum256(plain)
 	return File{
 		Path: fmt.Sprintf("/static/app-%x.%s", sum[:6], ending), Type: kind + "; charset=utf-8", Plain: plain,
@@ -91,8 +86,11 @@ func packed(plain []byte, coder func(io.Writer) (io.WriteCloser, error)) []byte 
 	return b.Bytes()
 }
 
-// source returns an embedded file.
-func source(name string) (string, error) {
-	text, err := embedded.ReadFile("files/" + name)
-	return string(text), err
+// embeddedFile returns a file of the binary.
+func embeddedFile(name string) []byte {
+	data, err := embedded.ReadFile(name)
+	if err != nil {
+		panic(err) // it is not there in any binary, so every test would fail
+	}
+	return data
 }

@@ -95,3 +95,20 @@ func TestAudit_LeadsToWhatWasActedOn(t *testing.T) {
 		}
 	}
 }
+
+// An address that is part of the name is not said again, and the change comes before the
+// scope, which fills its line.
+func TestAudit_SaysWhoOnceAndTheChangeFirst(t *testing.T) {
+	v := adminpage.Audit{Frame: frame("audit", "Audit")}
+	v.List.Entries = []audit.Entry{
+		{At: now, Actor: audit.Actor{Name: "local user (127.0.0.1)", Address: "127.0.0.1"}, Action: "operation.pause", Before: "running", After: "paused", Filter: "state:dead_letter"},
+		{At: now, Actor: audit.Actor{Name: "ana", Address: "192.0.2.9"}, Action: "queue.pause"},
+	}
+	page := parse(t, v)
+	page.says("class", "at-error", "running → paused state:dead_letter")
+	for i, want := range []string{"local user (127.0.0.1)", "ana 192.0.2.9"} {
+		if got := text(page.with("class", "at-lead")[i]); got != want {
+			t.Errorf("who: %q, want %q", got, want)
+		}
+	}
+}

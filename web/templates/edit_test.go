@@ -89,6 +89,15 @@ func TestEdit_ShowsWhatChanges(t *testing.T) {
 	d.says("role", "status", "Valid. Run 2 starts at 14:07:11 : same id, attempts from 0 again. Run 1 stays as it was.")
 }
 
+// A new secret is no line of the difference: the page shows dots before and after.
+func TestEdit_SaysThatAHiddenValueChanges(t *testing.T) {
+	v := pages()["edit-locked"].(jobpage.Edit)
+	v.Paths, v.Checked = []string{"$.token"}, true
+	parse(t, v).says("aria-labelledby", "h-diff", "Changes since run 1 at $.token A hidden value at $.token changes.")
+	v.Paths = []string{"$.token", "$.pin"}
+	parse(t, v).says("aria-labelledby", "h-diff", "Changes since run 1 at $.token, $.pin Hidden values at $.token, $.pin change.")
+}
+
 func TestEdit_CannotBeSentWhenNothingCanBeReplayed(t *testing.T) {
 	v := editing()
 	v.Job.State = job.Completed

@@ -259,20 +259,23 @@ func retained(f templates.Frame) queuepage.Retention {
 	}
 	f.Title, f.Section = "Retention", "retention"
 	return queuepage.Retention{
-		Frame: f, Letters: letterUsage(4210).Usage,
-		Limits: retention.Limits{
-			Ages:   retention.Ages{retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.DeadLetters: 180 * day},
-			Queues: map[string]retention.Ages{"books": {retention.Completed: 0}}, Types: map[string]retention.Ages{"report.*": {retention.Completed: 90 * day}},
-			Count: 10_000, Trash: 7 * day,
+		Frame: f,
+		LetterUsage: templates.LetterUsage{
+			Usage: letterUsage(4210).Usage,
+			Limits: retention.Limits{
+				Ages:   retention.Ages{retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.DeadLetters: 180 * day},
+				Queues: map[string]retention.Ages{"books": {retention.Completed: 0}}, Types: map[string]retention.Ages{"report.*": {retention.Completed: 90 * day}},
+				Count: 10_000, Trash: 7 * day,
+			},
+			Forecast: retention.Forecast{At: now.Add(-20 * time.Second), Kinds: []retention.Outlook{
+				{Kind: retention.Completed, Kept: 48_120_004, Oldest: now.Add(-7 * day), Soon: 1_000_000, More: true},
+				{Kind: retention.Cancelled, Kept: 12, Oldest: now.Add(-2 * day)},
+				{Kind: retention.Discarded},
+				{Kind: retention.DeadLetters, Kept: 4210, Oldest: now.Add(-180*day + time.Hour), Soon: 71},
+				{Kind: retention.Excess},
+				{Kind: retention.Trash, Kept: 3, Oldest: now.Add(-26 * time.Hour)},
+			}},
 		},
-		Forecast: retention.Forecast{At: now.Add(-20 * time.Second), Kinds: []retention.Outlook{
-			{Kind: retention.Completed, Kept: 48_120_004, Oldest: now.Add(-7 * day), Soon: 1_000_000, More: true},
-			{Kind: retention.Cancelled, Kept: 12, Oldest: now.Add(-2 * day)},
-			{Kind: retention.Discarded},
-			{Kind: retention.DeadLetters, Kept: 4210, Oldest: now.Add(-180*day + time.Hour), Soon: 71},
-			{Kind: retention.Excess},
-			{Kind: retention.Trash, Kept: 3, Oldest: now.Add(-26 * time.Hour)},
-		}},
 		Removals: []retention.Removal{removal(retention.Completed, "mail", 1204), removal(retention.Completed, "orders", 9_120_400),
 			removal(retention.Excess, "orders", 3)},
 	}
@@ -445,7 +448,7 @@ func queuesStates(all map[string]page) {
 	all["queues-many"] = queuepage.List{Frame: f, Queues: queueInfos(), Found: 503, Total: 503, Workers: 62, Configs: configs()}
 	all["queues-no-match"] = queuepage.List{Frame: f, Name: "orders", Total: 503, Configs: configs()}
 	all["retention"] = retained(f)
-	all["retention-fresh"] = queuepage.Retention{Frame: fresh("retention", "Retention"), Limits: retained(f).Limits}
+	all["retention-fresh"] = queuepage.Retention{Frame: fresh("retention", "Retention"), LetterUsage: templates.LetterUsage{Limits: retained(f).Limits}}
 	starts := retained(f)
 	starts.Forecast.Since, starts.Removals, starts.Limits.Queues, starts.Limits.Types = now.Add(20*time.Hour), nil, nil, nil
 	all["retention-starts"] = starts

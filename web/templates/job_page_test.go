@@ -238,7 +238,7 @@ func TestJob_SaysWhatHappenedAfterEachAttempt(t *testing.T) {
 		"job-dlq-failed":      "the dead letter was refused: the queue payments has no dead-letter queue; the job was kept",
 		"job-resolved":        "stored in the dead-letter queue at 13:42:18; sam discarded the dead letter at 14:01:11",
 		"job-retryable":       "retries at 14:02:27",
-		"job-replayed":        "before that, sam replayed the job at 14:02:09",
+		"job-replayed":        "sam replayed the job at 14:02:09, before this retry",
 		"job-handler-discard": "discarded, without a dead letter",
 		"job-shortage":        "put back at once, because this process or machine had run out of something; not counted",
 		"job-interrupted":     "released by a graceful stop and put back at once; not counted",
@@ -403,5 +403,39 @@ func poison(v reflect.Value, s string, codes bool) {
 		if codes || v.Type() == reflect.TypeFor[string]() || v.Type() == reflect.TypeFor[retry.Reason]() {
 			v.SetString(s)
 		}
+	}
+}
+
+// Reveal is offered where it shows more: errors were stored without their secrets.
+func TestJob_OffersRevealWhereSomethingCanBeRevealed(t *testing.T) {
+	const hidden = `{"api_key":"••••••#1"}`
+	for name, c := range map[string]struct {
+		change func(*jobpage.View)
+		offers bool
+	}{
+		"an error": {func(v *jobpage.View) {
+			v.Job.Error.Message, v.Attempts[0].Trace = "api_key=••••••", "api_key=••••••"
+		}, false},
+		"a payload":   {func(v *jobpage.View) { v.Job.Payload = []byte(hidden) }, true},
+		"meta":        {func(v *jobpage.View) { v.Job.Meta = json.RawMessage(hidden) }, true},
+		"an envelope": {func(v *jobpage.View) { v.Job.Envelope = []byte(hidden) }, true},
+		"a revealed payload": {func(v *jobpage.View) {
+			v.Job.Payload, v.Revealed = []byte(hidden), true
+		}, false},
+	} {
+		v := jobPages()["job-dead-letter"]
+		v.Attempts = slices.Clone(v.Attempts)
+		c.change(&v)
+		if offers := strings.Contains(doc{parse(t, v).root}.text(), "Reveal"); offers != c.offers {
+			t.Errorf("%s: Reveal is offered: %v, want %v", name, offers, c.offers)
+		}
+	}
+}
+
+// A run that was replayed while it waited for a retry waits no more.
+func TestJob_ARunThatWasReplayedIsNotRetryable(t *testing.T) {
+	d := jobDoc(t, "job-replayed")
+	if got := d.one(t, "#run-2").one(t, ".badge").text(); got != "replayed" {
+		t.Errorf("run 2 is %q", got)
 	}
 }

@@ -82,7 +82,11 @@ func QueueChoices(names []string, chosen string) []string {
 func sortedErrors(errors map[string]string) []string {
 	var all []string
 	for _, field := range slices.Sorted(maps.Keys(errors)) {
-		all = append(all, format.Sentence(format.Visible(field+": "+errors[field])))
+		text := errors[field]
+		if field != "q" { // the filter as a whole
+			text = field + ": " + text
+		}
+		all = append(all, format.Sentence(format.Visible(text)))
 	}
 	return all
 }

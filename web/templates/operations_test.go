@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/audit"
 	"redrive/web/templates/operationpage"
 )
 
@@ -27,5 +28,18 @@ func TestOperation_SaysOnceUntilWhenItsScopeIs(t *testing.T) {
 	v.Filter.To = v.Filter.To.Truncate(time.Second)
 	if said := text(parse(t, v).root); !strings.Contains(said, "before 2026-03-12 13:39:17 UTC · as of 13:57:11") {
 		t.Errorf("with a time that a person typed, it says\n%s", said)
+	}
+}
+
+// Who paused an operation is said once; why it paused by itself is said after it.
+func TestOperation_LogSaysOnceWhoPaused(t *testing.T) {
+	v := pages()["operation-aborted"].(operationpage.View)
+	v.Log = []audit.Entry{
+		{At: v.Now, Actor: audit.Actor{Name: "sam"}, Action: "operation.pause", After: "paused by sam"},
+		{At: v.Now, Actor: audit.Actor{Name: "the canary"}, Action: "operation.pause", After: "the canary of 5 is enqueued"},
+	}
+	page := parse(t, v)
+	if said := text(page.one("aria-labelledby", "h-log")); strings.Count(said, "sam") != 1 || !strings.Contains(said, "the canary · the canary of 5 is enqueued") {
+		t.Errorf("the log says %q", said)
 	}
 }

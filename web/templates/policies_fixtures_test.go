@@ -57,9 +57,10 @@ func formOf(p retry.Policy) map[string]string {
 
 // policiesOf is the page about one policy, as it is.
 func policiesOf(e policypage.Entry) policypage.View {
+	h := herd(e.Policy) // dear
 	return policypage.View{
 		Frame: frame("policies", "Policies: "+e.Name), InUse: policiesInUse(), Presets: presetEntries(),
-		From: e, Form: formOf(e.Policy), Policy: e.Policy, Herd: herd(e.Policy), FromHerd: herd(e.Policy),
+		From: e, Form: formOf(e.Policy), Policy: e.Policy, Herd: h, FromHerd: h,
 	}
 }
 

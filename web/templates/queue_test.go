@@ -105,7 +105,7 @@ func TestChart_HasATableOfTheSame(t *testing.T) {
 			t.Errorf("figure %d has %d bars and %d rows, want %d and its heading", i, len(bars), rows, want)
 		}
 	}
-	d.says("class", "scroll", "13:51:00 24 15 9 3 0")
+	d.says("class", "scroll", "13:51:00 3 24 15 9 0")
 }
 
 // recentPage has jobs of every outcome beside it.

@@ -41,3 +41,14 @@ func TestSelection_OffersAllOfOneStateOnly(t *testing.T) {
 		}
 	}
 }
+
+// One job is told in the singular.
+func TestDeadLetters_OneIsNoPlural(t *testing.T) {
+	v := deadLetters(frame("dead-letters", "Dead letters"))
+	v.Snapshot.Depths = map[job.Status]int64{job.StatusDeadLetter: 1}
+	v.Query.Tally = filter.Tally{Total: 1}
+	page := parse(t, v)
+	page.says("class", "head", "1 dead job ")
+	page.says("data-bulk-all", "*", "Select the 1 matching (as of 14:02:11)")
+	page.says("data-bulk-every", "*", "The 1 matching (as of 14:02:11) is selected")
+}

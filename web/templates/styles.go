@@ -68,13 +68,7 @@ type Explanation struct {
 	Todo       string // another one
 }
 
-const (
-	askProducer = "Replaying won't help. Fix the producer and resend the message."
-	thenReplay  = "Fix the cause, then replay."
-)
-
-// ReplayHelps reports whether a replay can end otherwise.
-func (e Explanation) ReplayHelps() bool { return e.Todo != askProducer }
+const thenReplay = "Fix the cause, then replay."
 
 // Explain has words for every reason; a test holds it to that. What is not
 // known is shown by its code.
@@ -114,7 +108,8 @@ func Explain(r retry.Reason) Explanation {
 // the byte.
 func becauseOfEnvelope(r retry.Reason) Explanation {
 	malformed := func(word, short, means string) Explanation {
-		return Explanation{"malformed", word, short, means + " The original bytes are kept.", askProducer}
+		return Explanation{"malformed", word, short, means + " The original bytes are kept.",
+			"Replaying won't help. Fix the producer and resend the message."}
 	}
 	switch r {
 	case retry.NotJSON:

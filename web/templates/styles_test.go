@@ -24,6 +24,15 @@ func TestReasons_AllHaveWords(t *testing.T) {
 	}
 }
 
+// What a page says to do and which button is the obvious one agree.
+func TestReasons_SayWhetherAReplayHelps(t *testing.T) {
+	for _, r := range retry.Reasons() {
+		if says := !strings.Contains(Explain(r).Todo, "Replaying won't help."); says != r.ReplayHelps() {
+			t.Errorf("%s: a replay helps: %t, but the page says %q", r, r.ReplayHelps(), Explain(r).Todo)
+		}
+	}
+}
+
 func TestReasons_UnknownOnesAreShownByTheirCode(t *testing.T) {
 	if b := Explain("sun<spots\u202e"); b.Word != `sun<spots\u202e` || b.Means == "" {
 		t.Errorf("words %+v", b)

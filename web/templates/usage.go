@@ -92,12 +92,12 @@ func (r LetterUsage) age(now time.Time) string { return KeptLine(r.Oldest, r.kep
 func KeptLine(oldest time.Time, kept time.Duration, now time.Time) string {
 	var parts []string
 	if !oldest.IsZero() {
-		parts = append(parts, "oldest is "+format.About(now.Sub(oldest)))
+		parts = append(parts, "Oldest: "+format.About(now.Sub(oldest))+" ago.")
 	}
 	if kept > 0 {
-		parts = append(parts, "kept "+format.About(kept))
+		parts = append(parts, "Kept for "+format.About(kept)+".")
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, " ")
 }
 
 // pruning says what happens to the letters that are too old or too many.

@@ -63,9 +63,9 @@ func TestLetterUsage_SaysWhatIsPruned(t *testing.T) {
 		keeps        retention.Limits
 		age, pruning string
 	}{
-		{retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}, Count: 10_000}, "oldest is 12 d; kept 180 d", "Dead letters older than 180 d or beyond 10,000 are removed"},
-		{retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}}, "oldest is 12 d; kept 180 d", "Dead letters older than 180 d are removed"},
-		{retention.Limits{Count: 10_000}, "oldest is 12 d", "Dead letters beyond 10,000 are removed"},
+		{retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}, Count: 10_000}, "Oldest: 12 d ago. Kept for 180 d.", "Dead letters older than 180 d or beyond 10,000 are removed"},
+		{retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}}, "Oldest: 12 d ago. Kept for 180 d.", "Dead letters older than 180 d are removed"},
+		{retention.Limits{Count: 10_000}, "Oldest: 12 d ago.", "Dead letters beyond 10,000 are removed"},
 	} {
 		r := LetterUsage{Usage: retention.Usage{Open: 9, Oldest: now.Add(-12 * format.Day)}, Limits: test.keeps}
 		if age := r.age(now); age != test.age || !strings.HasPrefix(r.pruning(), test.pruning) {

@@ -39,6 +39,17 @@ var assigned = []string{
 	`<field name="¤" value="§"/>`, `<entry key="¤">§</entry>`, "<input type=hidden name=\"¤\"\n value=\"§\">", "Content-Disposition: form-data; name=\"¤\"\r\n\r\n§\r\n--x",
 	`#<User id: 1, ¤: "§">`, `#¤: "§"`, `-¤: "§"`, `  +"¤": "§"`, `User(name=ana, ¤=§)`, `User [¤=§, id=1]`, `¤   = '§'`, `{ ¤: '§', id: 1 }`, `{ ¤: [ '§' ] }`,
 	`insert into users (name, ¤) values ('ana', '§')`, `Key (¤)=(§) already exists.`, `Parameters: {"user"=>{"¤"=>"§"}}`, `¤=a;§`, `¤="it\"§"`, `¤='it''§'`, `¤={"a":"b","c":"§"}`,
+	`db.¤.main=§`, `¤.0=§`, `¤.0: "§"`, `db.¤.main: §`, `{'app.¤.0': '§'}`, `a.¤.b.c => "§"`, `<x app.¤.main="§"/>`, `¤.primary := '§'`, `?a=1&user.¤.x=§&b=2`,
+	`**¤**: §`, `- **¤** = §`, `**¤:** §`, `__¤__: §`, `__¤:__ §`, `*¤*: §`, `***¤***: §`, "`¤`: §", "**`¤`**: `§`", "__`¤`__ = `§`", "**`¤`:** §", "* **\"¤\"**: §",
+}
+
+// coloured are the same on a terminal, as loggers and tools write them there.
+var coloured = []string{
+	"\x1b[36m¤\x1b[0m=§", "\x1b[3m¤\x1b[0m\x1b[2m=\x1b[0m\"§\"", "\x1b[36m¤\x1b[0m=\x1b[35m§\x1b[0m \x1b[36mn\x1b[0m=1", "\x1b[35m¤\x1b[39m: \x1b[32m\"§\"\x1b[39m",
+	"\x1b[1;39m{\n  \x1b[0m\x1b[34;1m\"¤\"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m\"§\"\x1b[0m\x1b[1;39m\n}\x1b[0m", "\x1b[33m'¤'\x1b[0m => \x1b[38;2;1;2;3m'§'\x1b[0m",
+	"\x1b[01;31m\x1b[K¤\x1b[m\x1b[K=§", "\x1b[1m¤\x1b(B\x1b[m: §", "\x1b[31m¤:\x1b[0m\n  \x1b[2m§\x1b[0m", "--¤ \x1b[4m§\x1b[24m", "\x1b[90m<\x1b[0m¤\x1b[90m>\x1b[0m§",
+	"\x1b[32m\"name\"\x1b[0m: \x1b[33m\"¤\"\x1b[0m, \x1b[32m\"value\"\x1b[0m: \x1b[33m\"§\"\x1b[0m",
+	`\x1b[31m¤\x1b[0m=§`, `\e[31m¤\e[0m=§`, `\033[31m¤\033[0m=§`, `\u{1b}[31m¤\u{1b}[0m=§`, `\\u001B[31m¤\\u001B[0m=§`,
 }
 
 // plain are texts that bring along their own names, or need none.
@@ -59,6 +70,8 @@ var plain = []string{
 	`-----BEGIN RSA PRIVATE KEY-----` + "\nMIIE§\nJq0f\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIE§", "MIIEowIBAAKCAQEA\n§\nJq0f==\n-----END RSA PRIVATE KEY-----",
 	`-----BEGIN EC PRIVATE KEY-----\nMIIE§\n-----END EC PRIVATE KEY-----`, `MIIEowIBAAKCAQEA\n§\n-----END PRIVATE KEY-----`, "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n§\n-----END PGP PRIVATE KEY BLOCK-----",
 	"-----BEGIN OPENSSH PRIVATE KEY-----\r\nb3Bl§\r\n-----END OPENSSH PRIVATE KEY-----", `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\n§\n-----END PRIVATE KEY-----\n"}`,
+	`name=password&value=§`, `value=§&name=password`, `a=1%2526api_key%253D§`, `["Host","x","Cookie","sid=§"]`, `{"rawHeaders":["Host","x","X-Api-Key","§"]}`, `[["Host","x"],["X-Api-Key","§"]]`,
+	"SG.0xxxxxxxxxxxxxxxxxxxxx.§", "hvs.xxxxxxxx§", "GET /invite/ghp_xxxxxxxxxxxxxxxx§ HTTP/1.1", "GET /invite/eyJhbGciOiJub25lIn0.xxxx§.x HTTP/1.1", "dop_v1_xxxxxxxxxxxxx§", "https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/xxxxxxxx§", "POST /services/T0AAAAAAA/B0AAAAAAA/xxxxxxxx§ HTTP/1.1",
 	"it used ghp_xxxxxxxxxxxxxxxx§ to push", "xoxb-123456789012-§", "sk_live_xxxxxxxxxxxxxxxx§", "glpat-xxxxxxxx§", "github_pat_xxxxxxxx§", "npm_xxxxxxxxxxxxxxxx§",
 }
 
@@ -118,15 +131,16 @@ func Shapes(seed uint64) []Shape {
 		return Shape{form, strings.NewReplacer("¤", name, "§", secret).Replace(form), secret}
 	}
 	name := func() string { return names[random.IntN(len(names))] }
-	for _, form := range slices.Concat(assigned, plain) {
+	for _, form := range slices.Concat(assigned, coloured, plain) {
 		all = append(all, filled(form, name()))
 	}
 	for _, name := range names {
 		all = append(all, filled(assigned[random.IntN(len(assigned))], name))
 	}
+	named := slices.Concat(assigned, coloured)
 	for range 8 {
 		for _, w := range wrappings() {
-			s := filled(assigned[random.IntN(len(assigned))], name())
+			s := filled(named[random.IntN(len(named))], name())
 			s.Name = w.name + " of " + s.Name
 			s.Text, s.Leak = w.make(s.Text, s.Leak)
 			all = append(all, s)

@@ -38,7 +38,7 @@ const (
 	maxLimit = 200 // rows of a list that a program can ask for
 
 	maxBody  = job.MaxPayload + job.MaxMeta + 512<<10 // of one job: all its limits, with room
-	maxBatch = 64 << 20                               // of a batch, in bytes
+	MaxBatch = 64 << 20                               // of a batch, in bytes
 	maxTicks = 512 << 10                              // of a request that names many jobs
 )
 

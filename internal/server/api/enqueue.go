@@ -62,7 +62,7 @@ func (a *API) enqueueBatch(c echo.Context) error {
 		return err
 	}
 	defer release()
-	data, err := readBody(c, maxBatch)
+	data, err := readBody(c, MaxBatch)
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 			all = append(all, data)
 		}
 	case "application/x-ndjson", "application/ndjson":
-		data, err := web.Received(c, maxBatch)
+		data, err := web.Received(c, MaxBatch)
 		if err != nil {
 			return nil, err
 		}

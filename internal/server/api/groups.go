@@ -148,22 +148,30 @@ func (a *API) decideGroups(c echo.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	var decided []failures.Group
+	var all []failures.Group
 	for _, fingerprint := range named {
 		g, err := a.View.SetGroup(c.Request().Context(), now, fingerprint, to, web.Actor(c))
 		if errors.Is(err, job.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return Outcome{}, fmt.Errorf("%d of %d error groups are %s: %w", len(decided), len(named), to.State, err)
+			return Outcome{}, fmt.Errorf("%d of %d error groups are %s: %w", len(all), len(named), to.State, err)
 		}
-		decided = append(decided, g)
+		all = append(all, g)
 	}
-	text := fmt.Sprintf("%d groups are %s", len(decided), to.State)
-	if len(decided) == 1 {
-		text = "1 group is " + string(to.State)
+	text := fmt.Sprintf("%d groups %s", len(all), decided(to.State))
+	if len(all) == 1 {
+		text = "1 group " + decided(to.State)
 	}
-	return Outcome{Says: web.Object{"groups", web.List(decided, shapeGroup)}, Text: text, Page: "/failures"}, nil
+	return Outcome{Says: web.Object{"groups", web.List(all, shapeGroup)}, Text: text, Page: "/failures"}, nil
+}
+
+// decided says what was done to groups that are now in a state.
+func decided(s failures.State) string {
+	if s == failures.Open {
+		return "reopened"
+	}
+	return string(s)
 }
 
 // checkGroups returns an error unless somebody named groups, and not too many.
@@ -188,7 +196,7 @@ func (a *API) decideGroup(c echo.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	g, err := a.View.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, web.Actor(c))
-	return groupOutcome(g, "Group is "+string(g.State)), err
+	return groupOutcome(g, "Group "+decided(g.State)), err
 }
 
 // readDecision reads a decision, and the groups that it is about unless the address

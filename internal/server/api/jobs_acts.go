@@ -341,7 +341,7 @@ func (a *API) checkKnown(queue string) error {
 	}
 	if !a.KnowsQueue(queue) {
 		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
-			"%q is unknown: the queue never had a job, and the configuration does not name it", clip.Text(queue, 64))}
+			"%q is unknown: the queue has never had a job, and the configuration does not name it", clip.Text(queue, 64))}
 	}
 	return nil
 }

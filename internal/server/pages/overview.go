@@ -112,9 +112,9 @@ func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snaps
 // retention is the page /retention.
 func (p *Pages) retention(c echo.Context) error {
 	ctx := c.Request().Context()
-	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention"), Limits: p.Config.Retention(), Forecast: p.View.Retention()}
+	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention")}
 	var r reads
-	into(&r, &v.Letters)(p.View.Usage(ctx, time.Now()))
+	into(&r, &v.LetterUsage)(p.letterUsage(ctx, v.Now, v.Snapshot))
 	into(&r, &v.Removals)(p.View.Removals(ctx))
 	return p.show(c, r, v.Page())
 }
@@ -133,13 +133,13 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 		if err != nil {
 			return nil, err
 		}
-		shown = append(shown, underWay(o, progress.Canary))
+		shown = append(shown, shownOperation(o, progress.Canary))
 	}
 	return shown, err
 }
 
-// underWay is an operation as the navigation and the overview show it.
-func underWay(o operation.Operation, c operation.Canary) templates.OpenOperation {
+// shownOperation is an operation as the navigation and the overview show it.
+func shownOperation(o operation.Operation, c operation.Canary) templates.OpenOperation {
 	s := operationpage.Standing{Operation: o, Canary: c}
 	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
@@ -319,14 +319,14 @@ func (p *Pages) failures(c echo.Context) error {
 // failure is the page /failures/{fingerprint}: what fails alike, since when, and
 // what the payloads of the failed jobs have in common.
 func (p *Pages) failure(c echo.Context) error {
-	ctx, fingerprint, seq := c.Request().Context(), c.Param("fingerprint"), p.View.Snapshot().Seq
-	d, err := p.View.Group(ctx, time.Now(), fingerprint)
-	if err != nil {
+	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
+	v := failurepage.View{Frame: p.frame(c, "", "failures")}
+	var err error
+	if v.Detail, err = p.View.Group(ctx, v.Now, fingerprint); err != nil {
 		return err
 	}
-	v := failurepage.View{Frame: p.frame(c, d.Class, "failures"), Detail: d}
-	v.Seq = seq
-	v.Keys, v.Read = commonest(d.Jobs)
+	v.Title = v.Class
+	v.Keys, v.Read = commonest(v.Jobs)
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
 		return err
 	}
@@ -390,7 +390,7 @@ func (p *Pages) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v, seq := operationpage.View{Show: c.QueryParam("state")}, p.View.Snapshot().Seq
+	v := operationpage.View{Frame: p.frame(c, fmt.Sprintf("Operation %d", id), "operations"), Show: c.QueryParam("state")}
 	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
 		return err
 	}
@@ -401,8 +401,6 @@ func (p *Pages) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Frame = p.frame(c, fmt.Sprintf("Operation %d", id), "operations")
-	v.Seq = seq
 	var r reads
 	if v.Filter.Searches() {
 		v.Indexing = p.View.Reindexing()
@@ -414,7 +412,7 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 	for i, o := range v.UnderWay { // the navigation says of it what the page says
 		if o.ID == id {
-			v.UnderWay[i] = underWay(v.Operation, v.Progress.Canary)
+			v.UnderWay[i] = shownOperation(v.Operation, v.Progress.Canary)
 		}
 	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide

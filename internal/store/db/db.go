@@ -48,6 +48,8 @@ type Database interface {
 // Engine is an open database of one kind. Its methods are safe for concurrent
 // use.
 type Engine interface {
+	// Made reports whether there was no database before it was opened.
+	Made() bool
 	// Writer returns the one connection that writes.
 	Writer(ctx context.Context) (Conn, error)
 	// Reads returns the pool of connections that only read.

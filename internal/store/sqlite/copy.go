@@ -197,13 +197,11 @@ func unwritable(dir string, err error) error {
 // copyable refuses what is no database of this program, or of a newer one.
 func copyable(ctx context.Context, path string) error {
 	version, err := checkVersion(ctx, path, schemaVersion)
-	switch {
-	case primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0:
+	if refused := unreadable(path, err); refused != nil {
+		return refused
+	}
+	if primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0 {
 		return fmt.Errorf("%s is %w", path, ErrForeign)
-	case errors.Is(denied(path, err), fs.ErrPermission):
-		return denied(path, err)
-	case halfWritten(err):
-		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	}
 	return classify(path, err)
 }
@@ -264,7 +262,10 @@ func settleNew(copied, to string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) { // some disks have no hard links
 		var mine *os.File
 		if mine, err = os.OpenFile(to, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			return errors.Join(mine.Close(), settle(copied, to))
+			if err = errors.Join(mine.Close(), settle(copied, to)); err != nil {
+				err = errors.Join(err, os.Remove(to)) // empty, it would pass for a complete backup
+			}
+			return err
 		}
 	}
 	if err := errors.Join(err, os.Remove(copied)); err != nil {

@@ -169,6 +169,19 @@ func denied(path string, err error) error {
 	return err
 }
 
+// unreadable says what to do about a file that cannot be looked at because this user has
+// no right to, or because a write has to be undone first. It returns nil for every other
+// error.
+func unreadable(path string, err error) error {
+	if err := denied(path, err); errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if halfWritten(err) {
+		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
+	}
+	return nil
+}
+
 // access asks whether the user of this process has a right, and opens nothing.
 func access(name string, right uint32) error {
 	return unix.Faccessat(unix.AT_FDCWD, name, right, unix.AT_EACCESS)

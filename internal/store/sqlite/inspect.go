@@ -60,11 +60,10 @@ func examinable(ctx context.Context, path string) error {
 		return denied(path, err)
 	}
 	version, err := checkVersion(ctx, path, schemaVersion)
+	if refused := unreadable(path, err); refused != nil {
+		return refused
+	}
 	switch {
-	case errors.Is(denied(path, err), fs.ErrPermission):
-		return denied(path, err)
-	case halfWritten(err):
-		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	case primary(err) == lib.SQLITE_NOTADB:
 		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
 	case err != nil:

@@ -74,6 +74,7 @@ type engine struct {
 	reads       *sql.DB
 	index       index
 	checkpoints *checkpointer
+	made        bool      // there was no database before
 	apart       bool      // the files were found apart, and the log was emptied; owned by the writer
 	unlisted    bool      // the lock file was removed and cannot be made anew; owned by the writer
 	listed      time.Time // when the lock file was looked at; owned by the writer
@@ -99,7 +100,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 	if version < schemaVersion {
 		err = migrate(ctx, e.writes)
 	}
-	if version == 0 && err == nil { // a mistyped name would look like lost jobs
+	if e.made = version == 0; e.made && err == nil { // a mistyped name would look like lost jobs
 		e.health.Log().Info("Made a new database.", "path", e.path)
 	}
 	if err == nil {
@@ -161,6 +162,8 @@ func (e *engine) adopt(ctx context.Context) error {
 	}
 	return e.index.Clear(ctx, state)
 }
+
+func (e *engine) Made() bool { return e.made }
 
 func (e *engine) Reads() *sql.DB { return e.reads }
 

@@ -61,8 +61,9 @@ function succeed(form, body) {
   if (form.dataset.act === "reset") return location.reload();
   if (body.job) acted(form, body.job, text);
   const groups = body.groups ?? (body.group && [body.group]);
+  if (groups || body.job && !answers(form)) unsay(form, text);
+  else note(form, text, false);
   if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
-  note(form, text, false);
   if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
 }
 
@@ -85,7 +86,9 @@ function acted(form, job, text) {
   const { act } = form.dataset, state = job.status ?? job.state;
   closeMenus();
   if (act === "restore") forget(job.id); // it is what it was, with its old time
-  if (act === "forward" && answers(form)) spent(form);
+  const toast = form.closest("[data-toast]");
+  if (toast) undone(toast, text);
+  else if (act === "forward" && answers(form)) spent(form);
   else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && state);
   patch({ ...job, status: state });
 }
@@ -103,6 +106,14 @@ function offerUndo(form, job) {
   find("[data-toast]")?.remove();
   find("main").append(toast);
   announce("Discarded. Undo is the last button on the page.");
+}
+
+// What a toast has taken back is no longer said to be done. It stays where it was.
+function undone(toast, text) {
+  find("p", toast).firstChild.data = `${text} `;
+  toast.tabIndex = -1;
+  if (toast.contains(document.activeElement)) toast.focus({ preventScroll: true });
+  find("form", toast).hidden = true;
 }
 
 // A button that has done its work gives way to the others: a dead letter that
@@ -132,12 +143,25 @@ export function note(form, text, bad) {
 }
 
 function write(form, text, bad) {
-  const shown = "[data-note]:not([hidden] *)";
-  const line = find(shown, form.closest(`:has(${shown})`) ?? document);
+  const line = lineOf(form);
   if (!line) return;
   line.dataset.said = "";
   line.classList.toggle("warn", bad);
   setText(line, text);
+}
+
+// The page of a job, drawn again, shows what was done, and so does an error group in its
+// row or on its page. Only what an earlier act has left
+// in its line is out of date.
+function unsay(form, text) {
+  announce(text);
+  delete lineOf(form)?.dataset.said;
+}
+
+// The demo's panel is on every page; its lines are for its own switches.
+function lineOf(form) {
+  const shown = `[data-note]:not([hidden] *)${form.closest(".demo") ? "" : ":not(.demo *)"}`;
+  return find(shown, form.closest(`:has(${shown})`) ?? document);
 }
 
 // Coming back through the history shows the page as it was left, with its

@@ -161,8 +161,9 @@ function showCounters(counters) {
 
 // What a page says once may run ahead of its next drawing. How many jobs are in a state is
 // said in many ways, in lists, facets and meters: all of them change together, when the
-// page is drawn again.
-const standsAlone = ({ dataset }) => all(`[data-counter="${dataset.counter}"]`).length === 1;
+// page is drawn again. So does a counter that the page says elsewhere, too: in another
+// counter, or in words that only a drawing changes (data-with-page).
+const standsAlone = ({ dataset: { counter } }) => all(`[data-counter="${counter}"], [data-with-page="${counter}"]`).length === 1;
 
 function showJobs(jobs) {
   for (const job of jobs) {

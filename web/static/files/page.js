@@ -1,5 +1,5 @@
 // What the other modules share: finding, saying, and copying the parts that
-// the server drew into <template data-pattern>, so that no word and no markup
+// the server drew into <template data-pattern>, so that hardly any markup
 // lives in a script.
 
 export const find = (selector, root = document) => root.querySelector(selector);

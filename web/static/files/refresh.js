@@ -1,6 +1,6 @@
 // Refresh: when something has happened, the server draws the page anew, and what
-// differs is put in its place. A page has no second way to say what it says, so
-// no two parts of it can contradict each other.
+// differs is put in its place, so that parts that say the same change together. Only
+// rows (rows.js) and counters that stand alone (live.js) may run ahead of that.
 
 import { all, announce, find, focused, load, pattern } from "./page.js";
 import { redraw } from "./morph.js";

@@ -79,6 +79,8 @@ async function count() {
     const { count: n, more } = await answer.json();
     if (n === undefined) return;
     for (const place of all("[data-bulk-total]", bar)) setText(place, more ? `: more than ${number(n)}` : `: ${number(n)}`);
+    if (!more) bar.dataset.total = number(n);
+    show();
   } catch {
     bar.dataset.countUrl = url; // the next tick asks again
   }
@@ -153,9 +155,10 @@ function showBar(skipped, elsewhere) {
   setText(find("[data-bulk-more]", bar), more(skipped, elsewhere));
   find("[data-bulk-all]", bar)?.classList.toggle("off", every);
   find("[data-bulk-clear]", bar).classList.toggle("off", !used);
+  const n = every ? bar.dataset.total ?? "" : used ? number(ticks.size) : "";
   for (const button of kinds) {
     button.disabled = !used;
-    setText(find("[data-bulk-n]", button), used && !every ? `${number(ticks.size)}…` : "…");
+    setText(find("[data-bulk-n]", button), `${n}…`);
   }
 }
 

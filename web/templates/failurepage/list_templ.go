@@ -275,7 +275,7 @@ func stateTab(f failures.Filter, t failures.Tally) templ.Component {
 			}
 		}
 		if t.State == failures.Open {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " data-counter=\"open_groups\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " data-with-page=\"open_groups\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -427,7 +427,7 @@ func groupsFilter(v List) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templates.FilterInput("type", "Type", "Type (for example email.send or email.*)", v.Typed.Type, v.Errors["type"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = templates.FilterInput("type", "Type", "Type, for example email.*", v.Typed.Type, v.Errors["type"]).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

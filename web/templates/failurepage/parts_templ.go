@@ -605,7 +605,7 @@ func keysPanel(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "</p></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of payload keys\"><table class=\"table fixed still\"><caption class=\"vh\">Different values and the commonest value of each payload key</caption> <colgroup><col><col class=\"w-count\"><col><col class=\"w-count\"></colgroup> <thead><tr><th scope=\"col\">Key</th><th scope=\"col\" class=\"num\">Values</th><th scope=\"col\">Commonest</th><th scope=\"col\" class=\"num\">Share</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "</p></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of payload keys\"><table class=\"table fixed still\"><caption class=\"vh\">Different values and the commonest value of each payload key</caption> <colgroup><col><col class=\"w-count\"><col><col class=\"w-count\"></colgroup> <thead><tr><th scope=\"col\">Key</th><th scope=\"col\" class=\"num\">Values</th><th scope=\"col\">Most common</th><th scope=\"col\" class=\"num\">Share</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

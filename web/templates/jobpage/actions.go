@@ -40,7 +40,7 @@ func actionsOf(v View) (all []templates.Act) {
 	waits := v.Job.State == job.Scheduled || v.Job.State == job.Retryable
 	if v.Job.Replayable() {
 		class := "primary"
-		if waits || !replayHelps(v.Job) {
+		if waits || !v.Job.Reason.ReplayHelps() {
 			class = ""
 		}
 		add(true, "replay", class)

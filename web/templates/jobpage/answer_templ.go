@@ -825,7 +825,7 @@ func discardedAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if replayHelps(v.Job) {
+		if v.Job.Reason.ReplayHelps() {
 			templ_7745c5c3_Err = say(v, " It will not run again unless you replay it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -1,6 +1,7 @@
 package jobpage
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -33,10 +34,6 @@ func letterWay(v View) string {
 
 // poisoned reports whether the job is an envelope that could not be read.
 func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
-
-// replayHelps reports whether another run could end otherwise: the bytes of a poisoned
-// envelope stay as they are.
-func replayHelps(j job.Job) bool { return templates.Explain(j.Reason).ReplayHelps() }
 
 // setAside reports whether the dead letter of the run is an envelope that never
 // ran: it could not be read, or a rule refused it. Such a letter is kept,
@@ -213,16 +210,13 @@ func auditWord(e audit.Entry) string {
 	}[e.Action]
 }
 
-// redacted reports whether the page hides something, and so whether there is
-// anything to reveal.
+// redacted reports whether the page hides something that can be revealed. Errors,
+// traces and notes cannot: they were stored without their secrets.
 func (v View) redacted() bool {
-	const hidden = "••••••"
 	j := v.Job
-	texts := []string{string(j.Payload), string(j.Meta), string(j.Envelope), j.Error.Message, j.Note}
-	for _, a := range v.Attempts {
-		texts = append(texts, a.Error.Message, a.Trace, a.Note)
-	}
-	return !v.Revealed && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, hidden) })
+	return !v.Revealed && slices.ContainsFunc([][]byte{j.Payload, j.Meta, j.Envelope}, func(b []byte) bool {
+		return bytes.Contains(b, []byte("••••••"))
+	})
 }
 
 // isHidden reports whether a value of a payload stands for one that is redacted.

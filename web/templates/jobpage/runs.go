@@ -11,6 +11,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
 
@@ -95,6 +96,18 @@ func (r *jobRun) ended(j job.Job) {
 			r.status = job.StatusDLQFailed
 		}
 	}
+}
+
+// interrupted reports whether the run was replayed while it waited for a retry, which
+// it will not have.
+func (r jobRun) interrupted() bool { return !r.current && r.status == job.Status(job.Retryable) }
+
+// word says how the run ended, or where it stands.
+func (r jobRun) word() string {
+	if r.interrupted() {
+		return "replayed"
+	}
+	return templates.StyleOf(r.status).Word
 }
 
 // used is how many cycles the run completed.

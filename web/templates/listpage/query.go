@@ -46,8 +46,8 @@ func (q Query) noun(one, many string) string {
 }
 
 // ofAll is what follows a number of jobs in a state, of which there are others.
-func ofAll(s job.Snapshot, status job.Status, jobs string) string {
-	return "of " + format.Number(s.Depths[status]) + " " + jobs
+func ofAll(s job.Snapshot, status job.Status, one, many string) string {
+	return "of " + format.Counted(s.Depths[status], one, many)
 }
 
 // lagging says what a search does not find yet; empty: nothing, or more than that.

@@ -10,6 +10,7 @@ package operationpage
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -187,6 +188,15 @@ func logWords(e audit.Entry) string {
 		"operation.abort":   "aborted by",
 		"operation.finish":  "finished, for",
 	}[e.Action], format.Visible(e.Action)+" by")
+}
+
+// logMore is what else a line of the audit log tells: nothing that its words have said.
+func logMore(e audit.Entry) string {
+	told := slices.Contains([]string{"operation.start", "operation.rate", "operation.pause"}, e.Action)
+	if !told || strings.HasSuffix(e.After, logWords(e)+" "+audit.Name(e.Actor.Name)) {
+		return ""
+	}
+	return e.After
 }
 
 // previewParts are the meter of a preview.

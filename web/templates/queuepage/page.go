@@ -8,6 +8,7 @@ package queuepage
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -88,8 +89,10 @@ func failingShare(q queues.Info) (share float64, known bool) {
 	return float64(failed) / float64(all), true
 }
 
-// partOf writes a share as a person reads it: "8.1 %".
-func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+// partOf writes a share as a person reads it: "8.1 %", "100 %".
+func partOf(share float64) string {
+	return strings.Replace(fmt.Sprintf("%.1f %%", 100*share), "100.0", "100", 1)
+}
 
 // delaysInRow is how long a job waits between its attempts, as far as a row has room: the
 // page of the policy has its jitter and all of a schedule.
@@ -121,7 +124,7 @@ func lettersLeave(c templates.QueueConfig) string {
 	case c.ForwardedTo != "":
 		return " to " + format.Visible(c.ForwardedTo)
 	case !c.DeadLetters:
-		return " (off)"
+		return " (refused)"
 	}
 	return ""
 }

@@ -14,9 +14,7 @@ import (
 // what will be removed next.
 type Retention struct {
 	templates.Frame
-	Limits   retention.Limits
-	Forecast retention.Forecast
-	Letters  retention.Usage
+	templates.LetterUsage
 	Removals []retention.Removal
 }
 
@@ -49,11 +47,13 @@ func kindName(k retention.Kind) string {
 }
 
 // kinds are the rows of the page. Dead letters above the maximum have a row when
-// there is a maximum, or was.
+// there is a maximum, or was. How many jobs are stored is the number that the page says
+// elsewhere; the rest of the forecast is a little older.
 func (v Retention) kinds() []kind {
 	var all []kind
 	for _, o := range v.Forecast.Kinds {
 		k := kind{Outlook: o, name: kindName(o.Kind), kept: v.kept(o.Kind)}
+		k.Kept = v.Limits.Kept(o.Kind, v.Snapshot.Depths)
 		for _, r := range v.Removals {
 			if r.Kind == o.Kind {
 				k.removed += r.Jobs
