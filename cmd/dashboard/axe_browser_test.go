@@ -88,8 +88,12 @@ func axeFindsNothing(t *testing.T, in choice) {
 		b.run(chromedp.Navigate(url + path))
 		b.sound(source, path, in(n))
 	}
-	eval[chromedp.Void](b, `document.querySelector("main").append(new Image())`)
-	if found := b.axe(); len(found) != 1 || found[0].ID != "image-alt" {
+	var found []violation
+	for n := 0; n < 5 && len(found) == 0; n++ { // a page that is drawn anew meanwhile has lost the image
+		eval[chromedp.Void](b, `document.querySelector("main").append(new Image())`)
+		found = b.axe()
+	}
+	if len(found) != 1 || found[0].ID != "image-alt" {
 		t.Errorf("of an image without a text axe says %v", found)
 	}
 }

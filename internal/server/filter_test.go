@@ -111,7 +111,7 @@ func TestPages_ShowAndCountWhatASearchFinds(t *testing.T) {
 	if n := strings.Count(page.body, "<mark>warehouse</mark>"); n != 2 {
 		t.Errorf("%d rows show the text, want 2", n)
 	}
-	if page := h.get("/dead-letters?q=warehouse").want(t, http.StatusOK); !strings.Contains(page.dom(t).text(), "1 of 1 dead jobs") {
+	if page := h.get("/dead-letters?q=warehouse").want(t, http.StatusOK); !strings.Contains(page.dom(t).text(), "1 of 1 dead job") {
 		t.Error("the dead letters that were found are not counted")
 	}
 	if page := h.get("/jobs?q=lighthouse").want(t, http.StatusOK); !strings.Contains(page.dom(t).text(), "0 jobs") {

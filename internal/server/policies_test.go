@@ -40,14 +40,14 @@ func (h *house) page(query string) string {
 func TestPolicies_ShowsEachByItsName(t *testing.T) {
 	h := startWithPolicies(t)
 	for name, want := range map[string][]string{
-		"":                 {"<h1>default</h1>", "3, the first included"},
-		"default":          {"<h1>default</h1>", "queue payments", "type email.*", "patient", "sidekiq"},
-		"queue:payments":   {"<h1>queue payments</h1>", "5, the first included", "<b>75 s</b> of waiting, 63.8 to 86.2 s, plus up to 5 × 30 s of running", "peak <b>1,000</b> per s"},
-		"type:email.*":     {"<h1>type email.*</h1>", "[30 s, 2 min][min(n, 2)]"},
-		"type:email.other": {"<h1>type email.other</h1>", "[30 s, 2 min][min(n, 2)]"},
-		"patient":          {"<h1>patient</h1>", "12, the first included"},
-		"yii2":             {"<h1>yii2</h1>", "A job has one attempt and is never retried."},
-		"sidekiq":          {"<h1>sidekiq</h1>", "24 d 22 h"},
+		"":                 {"<b>default</b>", "3, the first included"},
+		"default":          {"<b>default</b>", "queue payments", "type email.*", "patient", "sidekiq"},
+		"queue:payments":   {"<b>queue payments</b>", "5, the first included", "<b>75 s</b> of waiting, 63.8 to 86.2 s, plus up to 5 × 30 s of running", "peak <b>1,000</b> per s"},
+		"type:email.*":     {"<b>type email.*</b>", "[30 s, 2 min][min(n, 2)]"},
+		"type:email.other": {"<b>type email.other</b>", "[30 s, 2 min][min(n, 2)]"},
+		"patient":          {"<b>patient</b>", "12, the first included"},
+		"yii2":             {"<b>yii2</b>", "A job has one attempt and is never retried."},
+		"sidekiq":          {"<b>sidekiq</b>", "24 d 22 h"},
 	} {
 		body := h.page("preset=" + url.QueryEscape(name))
 		for _, words := range want {

@@ -11,7 +11,7 @@ func TestQueue_ShowsOneQueueOnly(t *testing.T) {
 	h.dead()
 	h.enqueue(`{"type":"other.thing","queue":"elsewhere"}`)
 	text := h.get("/queues/orders").want(t, http.StatusOK).dom(t).text()
-	for _, want := range []string{"warehouse is closed", "Attempts of the queue orders", "1 attempt in the last hour, 100.0 % failed", "Open causes", "0 succeeded, 0 requeued, 1 failed permanently"} {
+	for _, want := range []string{"warehouse is closed", "Attempts of the queue orders", "1 attempt in the last hour, 100 % failed", "Open causes", "0 succeeded, 0 requeued, 1 failed permanently"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

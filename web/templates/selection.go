@@ -49,21 +49,10 @@ func (b Selection) whole() []string {
 func (b Selection) matching() string {
 	as := "(as of " + b.Frame.Now.UTC().Format("15:04:05") + ")"
 	noun := cmp.Or(b.Noun, "matching")
-	switch {
-	case b.Known < 0:
+	if b.Known < 0 {
 		return "all " + noun + " " + as
-	case b.Known == 1:
-		return "the 1 " + noun + " " + as
 	}
 	return "all " + format.Number(b.Known) + " " + noun + " " + as
-}
-
-// are is the verb to what matching names.
-func (b Selection) are() string {
-	if b.Known == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // counting is where the scripts ask how many match; empty when it is known.

@@ -49,6 +49,4 @@ func TestDeadLetters_OneIsNoPlural(t *testing.T) {
 	v.Query.Tally = filter.Tally{Total: 1}
 	page := parse(t, v)
 	page.says("class", "head", "1 dead job ")
-	page.says("data-bulk-all", "*", "Select the 1 matching (as of 14:02:11)")
-	page.says("data-bulk-every", "*", "The 1 matching (as of 14:02:11) is selected")
 }
