@@ -201,11 +201,7 @@ func loaded(t *testing.T, engine, file string, more ...string) (address string) 
 	address = newDatabase(t, engine)
 	content, err := os.ReadFile(filepath.Join("../testdata", file))
 	check(t, err)
-	if strings.HasSuffix(file, ".db") {
-		check(t, os.WriteFile(strings.TrimPrefix(address, "sqlite://"), content, 0o600))
-	} else {
-		execute(t, address, string(content))
-	}
+	execute(t, address, string(content))
 	for _, statement := range more {
 		execute(t, address, statement)
 	}

@@ -52,7 +52,7 @@ var systems = []system{
 	{"laravel", "mysql", "", nil, berlin, "SELECT * FROM jobs ORDER BY id", nil},
 	{"initphp", "sqlite", "initphp-queue/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM jobs ORDER BY id", []string{"4"}},
 	{"initphp", "mysql", "initphp-queue/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM jobs ORDER BY id", []string{"4"}},
-	{"yii2-db", "sqlite", "yii2-queue/sqlite-with-capture.db", nil, preset.Settings{}, "SELECT * FROM queue ORDER BY id", nil},
+	{"yii2-db", "sqlite", "yii2-queue/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM queue ORDER BY id", nil},
 	{"yii2-db", "postgres", "yii2-queue/postgres-dump.sql", captured(`CREATE TABLE queue_failed (
 		id serial PRIMARY KEY, job_id integer NOT NULL, channel varchar(255) NOT NULL, job bytea NOT NULL, pushed_at integer NOT NULL,
 		ttr integer NOT NULL, priority integer NOT NULL, attempt integer NOT NULL, exception varchar(255), error text, failed_at integer NOT NULL)`),
