@@ -151,8 +151,7 @@ function write(form, text, bad) {
 }
 
 // The page of a job, drawn again, shows what was done, and so does an error group in its
-// row or on its page. Only what an earlier act has left
-// in its line is out of date.
+// row or on its page. Only what an earlier act has left in its line is out of date.
 function unsay(form, text) {
   announce(text);
   delete lineOf(form)?.dataset.said;
