@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo release image generate test test-long fuzz chaos lint verify bench bench-peers bench-replay bench-growth seed-large bench-pages screenshots
+.PHONY: help build run demo release image generate test test-long test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -42,12 +42,16 @@ test: ## Run the tests that every change needs, with the race detector, browser 
 	@. .ci/env && tests -skip '^TestLong' ./...
 	@.ci/skipped
 
-test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, then fuzz
+test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz
 	@.ci/prepare
 	@. .ci/env && tests -run '^TestLong' $(LONG:%=./%)
 	@. .ci/env && cd bench/peers && tests ./...
+	@$(MAKE) --no-print-directory test-workers
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
+
+test-workers: ## Let the real workers of nine systems run what is replayed at a source, in about two minutes
+	@. .ci/env && cd test/workers && tests -parallel 4 ./...
 
 # A number of inputs, not of seconds: with a time limit, go test sometimes fails with
 # "context deadline exceeded", because an input is still running when the time is up.
@@ -77,6 +81,7 @@ lint: ## gofmt, go vet and staticcheck
 	go vet ./...
 	$(STATICCHECK) ./...
 	cd bench/peers && go vet ./... && $(STATICCHECK) ./...
+	cd test/workers && go vet ./... && $(STATICCHECK) ./...
 
 verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go' web/static/sent)" || { echo "Generated files are stale: run make generate and commit."; exit 1; }

@@ -1,0 +1,55 @@
+// Command asynq is Asynq as the tests drive it: work DIR, enqueue ORDER..., or dead.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"redrive/test/workers/shop"
+)
+
+func main() {
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(verb string, args []string) error {
+	redis, err := asynq.ParseRedisURI(os.Getenv("REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	switch verb {
+	case "work":
+		server := asynq.NewServer(redis, asynq.Config{
+			Concurrency: 1, Queues: map[string]int{"orders": 1}, DelayedTaskCheckInterval: 200 * time.Millisecond,
+			RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
+		})
+		return server.Run(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+			return shop.Charge(args[0], string(t.Payload()))
+		}))
+	case "enqueue":
+		client := asynq.NewClient(redis)
+		defer client.Close()
+		for _, order := range args {
+			if _, err := client.Enqueue(asynq.NewTask("charge", []byte(order), asynq.Queue("orders"), asynq.MaxRetry(1))); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "dead":
+		inspector := asynq.NewInspector(redis)
+		defer inspector.Close()
+		info, err := inspector.GetQueueInfo("orders")
+		if err == nil {
+			fmt.Println(info.Archived)
+		}
+		return err
+	}
+	return fmt.Errorf("unknown verb %q", verb)
+}

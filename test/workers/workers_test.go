@@ -1,0 +1,244 @@
+// Package workers_test proves the sources with the real workers of the systems. Jobs
+// fail permanently in them, are seen, replayed and discarded by the program that is
+// released, and run in them again.
+//
+// A system is a program that knows three verbs: work DIR, enqueue ORDER..., and dead,
+// which prints how many dead jobs the system itself counts. Its job writes its order to
+// the file ran in DIR, and fails while DIR has a file broken. A job may be tried twice,
+// and one worker runs one job at a time, so that the file tells what ran, how often and in
+// which order.
+//
+// The module is one of its own, so that the product needs none of the systems' modules.
+package workers_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// system is a queue and the programs that use it.
+type system struct {
+	name    string
+	preset  string
+	server  func(*testing.T) (url string)
+	command []string // to which a verb is added
+	probe   []string // fails where the system is missing
+	install string   // what then helps
+
+	attempts int // of a job that has failed permanently; 0: the system does not count
+	fresh    int // executions that a replay with fresh attempts grants
+}
+
+var systems = []system{
+	{name: "Asynq", preset: "asynq", server: redisServer, command: []string{"asynq"}, attempts: 2, fresh: 2},
+	{name: "Sidekiq", preset: "sidekiq", server: redisServer, command: []string{ruby, "sidekiq.rb"}, attempts: 2, fresh: 2,
+		probe: []string{ruby, "-e", "require 'sidekiq'"}, install: "sudo apt-get install ruby-sidekiq"},
+	{name: "RQ", preset: "rq", server: redisServer, command: []string{python, "shop_rq.py"}, fresh: 1,
+		probe: []string{python, "-c", "import rq"}, install: "sudo apt-get install python3-rq"},
+	node("BullMQ 6", "bullmq", redisServer, "bullmq.mjs", "bullmq"),
+	node("BullMQ 5", "bullmq", redisServer, "bullmq.mjs", "bullmq-5"),
+	{name: "River", preset: "river", server: postgresDatabase, command: []string{"river"}, attempts: 2, fresh: 2},
+	node("graphile-worker", "graphile-worker", postgresDatabase, "graphile-worker.mjs", "graphile-worker"),
+	node("pg-boss 10", "pg-boss", postgresDatabase, "pg-boss.mjs", "pg-boss"),
+	node("pg-boss 12", "pg-boss", postgresDatabase, "pg-boss.mjs", "pg-boss-12"),
+}
+
+// Debian's packages are for Debian's interpreters, which need not be the first in the path.
+const (
+	ruby   = "/usr/bin/ruby"
+	python = "/usr/bin/python3"
+)
+
+// node is a system of a package from npm.
+func node(name, preset string, server func(*testing.T) string, script, pkg string) system {
+	return system{
+		name: name, preset: preset, server: server, command: []string{"node", script, pkg}, attempts: 2, fresh: 2,
+		probe:   []string{"node", "-e", "import('" + pkg + "').catch(() => process.exit(1))"},
+		install: "sudo apt-get install nodejs npm, and npm ci --ignore-scripts in test/workers",
+	}
+}
+
+func TestWorkers_RunWhatIsReplayed(t *testing.T) {
+	for _, s := range systems {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.need(t)
+			newBench(t, s).play()
+		})
+	}
+}
+
+// need skips the test where the system is not installed, which in CI is a failure.
+func (s system) need(t *testing.T) {
+	t.Helper()
+	if s.probe == nil {
+		return
+	}
+	cmd := exec.Command(s.probe[0], s.probe[1:]...)
+	cmd.Dir = "testdata"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		missing(t, "%s is missing: %s (%v %s)", s.name, s.install, err, out)
+	}
+}
+
+// bench is a system at work, and a dashboard that is attached to it.
+type bench struct {
+	*testing.T
+	system
+	env       []string
+	dir       string // the shop's
+	dashboard *dashboard
+}
+
+func newBench(t *testing.T, s system) *bench {
+	t.Helper()
+	url := s.server(t)
+	b := &bench{T: t, system: s, dir: t.TempDir()}
+	b.env = append(os.Environ(), "REDIS_URL="+url, "DATABASE_URL="+url, "PYTHONDONTWRITEBYTECODE=1")
+	b.breakShop()
+	b.run("enqueue") // nothing: the system makes its tables
+	b.dashboard = startDashboard(t, fmt.Sprintf("sources: {shop: {preset: %s, url: %q, allow: [replay, discard], every: 1s}}\n", s.preset, url))
+	return b
+}
+
+// play is the whole story.
+func (b *bench) play() {
+	b.run("enqueue", "failing", "fresh", "discarded", "raced", "mended")
+	b.startWorker()
+	b.until("five dead letters are shown", func() bool { return len(b.dashboard.letters()) == 5 })
+	first := map[string]letter{}
+	for _, l := range b.dashboard.letters() {
+		order, ok := strings.CutPrefix(l.Job.Error.Message, "card declined: order ")
+		if first[order] = l; !ok || l.Job.Run != 1 || l.Job.Attempts != b.attempts || !strings.HasSuffix(l.Job.Queue, "@shop") {
+			b.Fatalf("%+v", l)
+		}
+	}
+	b.counts(5, map[string]int{"failing": 2, "fresh": 2, "discarded": 2, "raced": 2, "mended": 2})
+
+	b.dashboard.act(first["failing"], "replay", `{"run": 1}`)
+	b.failsAgain(first["failing"], 3)
+	b.dashboard.act(first["fresh"], "replay", `{"run": 1, "mode": "fresh"}`)
+	b.failsAgain(first["fresh"], 2+b.fresh)
+	b.dashboard.act(first["discarded"], "discard", `{"run": 1}`)
+	b.until("the discard is done", func() bool { return b.dashboard.ended("discard", "done") == 1 })
+
+	b.mendShop()
+	b.race(first["raced"])
+	b.until("the raced job has run", func() bool { return b.ran("raced") == 3 })
+	b.dashboard.act(first["mended"], "replay", `{"run": 1}`)
+	b.until("the mended job has run", func() bool { return b.ran("mended") == 3 })
+	b.until("all replays are done", func() bool { return b.dashboard.ended("replay", "done") == 4 })
+	b.counts(2, map[string]int{"failing": 3, "fresh": 2 + b.fresh, "discarded": 2, "raced": 3, "mended": 3})
+	for _, order := range []string{"raced", "mended"} {
+		if j := b.dashboard.job(first[order].Job.ID); j.Run != 2 || j.State != "pending" {
+			b.Errorf("%s is %s in run %d", order, j.State, j.Run)
+		}
+	}
+	b.dashboard.examine()
+}
+
+// failsAgain waits for the next failure of a replayed job, which has then run so often.
+func (b *bench) failsAgain(l letter, ran int) {
+	b.Helper()
+	b.until("the replayed job has failed again", func() bool {
+		again := b.dashboard.letters()
+		i := slices.IndexFunc(again, func(a letter) bool { return a.Job.ID == l.Job.ID && a.Job.Run == 2 })
+		return i >= 0 && again[i].Job.Error.Message == l.Job.Error.Message
+	})
+	order := strings.TrimPrefix(l.Job.Error.Message, "card declined: order ")
+	if n := b.ran(order); n != ran {
+		b.Errorf("%s ran %d times, not %d", order, n, ran)
+	}
+}
+
+// race replays one job twenty times at once, of which one succeeds.
+func (b *bench) race(l letter) {
+	b.Helper()
+	const racers = 20
+	var won, lost atomic.Int64
+	start, done := make(chan struct{}), make(chan struct{})
+	for range racers {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			<-start
+			switch status := b.dashboard.post("/api/v1/jobs/"+l.Job.ID+"/replay", `{"run": 1}`); status {
+			case 200:
+				won.Add(1)
+			case 409:
+				lost.Add(1)
+			default:
+				b.Errorf("a replay in the race answered %d", status)
+			}
+		}()
+	}
+	close(start)
+	for range racers {
+		<-done
+	}
+	if won.Load() != 1 || lost.Load() != racers-1 {
+		b.Errorf("%d replays won and %d lost", won.Load(), lost.Load())
+	}
+}
+
+// counts compares how many dead jobs the system and the dashboard have, and what ran.
+func (b *bench) counts(dead int, ran map[string]int) {
+	b.Helper()
+	if out := strings.TrimSpace(b.run("dead")); out != fmt.Sprint(dead) {
+		b.Errorf("the system counts %s dead jobs, not %d", out, dead)
+	}
+	if n := len(b.dashboard.letters()); n != dead {
+		b.Errorf("the dashboard has %d dead letters, not %d", n, dead)
+	}
+	for order, times := range ran {
+		if n := b.ran(order); n != times {
+			b.Errorf("%s ran %d times, not %d", order, n, times)
+		}
+	}
+}
+
+// ran counts the executions of an order.
+func (b *bench) ran(order string) (n int) {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join(b.dir, "ran"))
+	b.check(err)
+	for ran := range strings.FieldsSeq(string(text)) {
+		if ran == order {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *bench) breakShop() {
+	b.Helper()
+	b.check(os.WriteFile(filepath.Join(b.dir, "broken"), nil, 0o600))
+}
+
+func (b *bench) mendShop() {
+	b.Helper()
+	b.check(os.Remove(filepath.Join(b.dir, "broken")))
+}
+
+func (b *bench) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// until waits for something that takes a worker or a look at the source.
+func (b *bench) until(what string, is func() bool) {
+	b.Helper()
+	for end := time.Now().Add(3 * time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.Fatalf("not after three minutes: %s", what)
+		}
+	}
+}
