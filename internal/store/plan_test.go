@@ -15,6 +15,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/rows"
 )
 
@@ -192,6 +193,32 @@ func TestPlans_OfUsersFindTheirLoginsBySubject(t *testing.T) {
 	check(t, err)
 	if got := plan(t, s.engine.Reads(), recorded.one(t, "FROM users ORDER BY name")); !strings.Contains(got, "SEARCH audit USING INDEX audit_subject (subject=?)") {
 		t.Errorf("users are read by\n%s", got)
+	}
+}
+
+// A page of a source with a million records is looked up by its keys and threads: to read
+// what lies there for each page would take hours.
+func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
+	s, recorded := openRecorded(t)
+	records := []source.Record{{Key: "1", Thread: "a", Queue: "orders", Type: "charge"}, {Key: "2", Thread: "b", Queue: "orders", Type: "charge"}}
+	_, err := s.Mirror(t.Context(), testTime, "shop", records)
+	check(t, err)
+	_, err = s.Sources.News(t.Context(), "shop", append(records, source.Record{Key: "3", Thread: "a"}))
+	check(t, err)
+	_, err = s.Sources.Twins(t.Context(), "shop", records)
+	check(t, err)
+	looked := 0
+	for _, query := range recorded.all() {
+		if !strings.HasPrefix(query, "SELECT") || !strings.Contains(query, "FROM mirrored") {
+			continue
+		}
+		looked++
+		if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "(source=? AND key=?)") && !strings.Contains(got, "(source=? AND thread=?)") {
+			t.Errorf("%s\n%s", query, got)
+		}
+	}
+	if looked != 3 {
+		t.Errorf("%d statements were looked at", looked)
 	}
 }
 

@@ -121,10 +121,11 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 
 // Twins are records that lie at a source, as far as it is known, with the thread of one
 // of these records under another key. Either it was replayed elsewhere and died again, or
-// the source has the job twice.
+// the source has the job twice. With "lies = 1", SQLite would read the index of all that
+// lies there, for the order.
 func (b *Book) Twins(ctx context.Context, name string, records []source.Record) ([]Lying, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
-		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies = 1
+		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
 	var threads, keys []string
 	for _, r := range records {
