@@ -76,8 +76,25 @@ func member(object []byte, name string) []byte {
 	return nil
 }
 
-func text(object []byte, name string) string {
-	if value := member(object, name); len(value) > 0 && value[0] == '"' {
+// members are those of a JSON object, for a reader that wants many of them: every look at
+// a source reads thousands of records.
+type members map[string][]byte
+
+func membersOf(object []byte) members {
+	all := members{}
+	for m := range rawjson.Members(object) {
+		all[m.Name] = object[m.Value:m.To]
+	}
+	return all
+}
+
+func (m members) text(name string) string { return unquoted(m[name]) }
+
+func text(object []byte, name string) string { return unquoted(member(object, name)) }
+
+// unquoted is the text of a JSON string, and empty for any other value.
+func unquoted(value []byte) string {
+	if len(value) > 0 && value[0] == '"' {
 		return rawjson.Text(value)
 	}
 	return ""

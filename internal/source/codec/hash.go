@@ -40,7 +40,7 @@ func readBull(r *source.Record, f Fields) {
 	}
 	r.Attempts = whole(f["atm"])
 	r.Limit = 1
-	if n, ok := count([]byte(f["opts"]), "attempts"); ok && n > 0 {
+	if n, ok := count(member([]byte(f["opts"]), "attempts")); ok && n > 0 {
 		r.Limit = n
 	}
 	r.FailedAt, r.CreatedAt = instant([]byte(f["finishedOn"])), instant([]byte(f["timestamp"]))

@@ -98,9 +98,9 @@ func facts(pairs ...string) []byte {
 }
 
 // count is a number of attempts; ok is false for one that cannot be.
-func count(object []byte, name string) (n int, ok bool) {
-	value, ok := number(object, name)
-	return int(value), ok && value >= 0 && value < math.MaxUint16
+func count(value []byte) (n int, ok bool) {
+	n, err := strconv.Atoi(string(value))
+	return n, err == nil && n >= 0 && n < math.MaxUint16
 }
 
 // instant reads a time: whole milliseconds, or seconds with a fraction.

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -27,42 +28,43 @@ func readSidekiq(r *source.Record) {
 		unreadable(r, "it is not a JSON object")
 		return
 	}
-	r.Queue, r.Thread, r.Type = text(r.Raw, "queue"), text(r.Raw, "jid"), text(r.Raw, "wrapped")
-	if r.Type == "" {
-		r.Type = text(r.Raw, "class")
-	}
-	r.Payload = member(r.Raw, "args")
+	all := membersOf(r.Raw)
+	r.Queue, r.Thread, r.Type = all.text("queue"), all.text("jid"), cmp.Or(all.text("wrapped"), all.text("class"))
+	r.Payload = all["args"]
 	r.Meta = metaOf(r.Raw, append([]string{"args", "queue"}, failures...)...)
-	r.Error = job.ErrorInfo{Type: text(r.Raw, "error_class"), Message: text(r.Raw, "error_message")}
-	r.Trace = backtrace(text(r.Raw, "error_backtrace"))
+	r.Error = job.ErrorInfo{Type: all.text("error_class"), Message: all.text("error_message")}
+	r.Trace = backtrace(all.text("error_backtrace"))
 	r.Attempts = 1
-	if n, ok := count(r.Raw, "retry_count"); ok {
+	if n, ok := count(all["retry_count"]); ok {
 		r.Attempts = n + 1
 	}
-	if n, ok := count(r.Raw, "retry"); ok {
+	if n, ok := count(all["retry"]); ok {
 		r.Limit = n + 1
 	}
-	r.CreatedAt, r.FailedAt = instant(member(r.Raw, "created_at")), instant(member(r.Raw, "retried_at"))
+	r.CreatedAt, r.FailedAt = instant(all["created_at"]), instant(all["retried_at"])
 	if r.FailedAt.IsZero() {
-		r.FailedAt = instant(member(r.Raw, "failed_at"))
+		r.FailedAt = instant(all["failed_at"])
 	}
-	warnSidekiq(r)
+	warnSidekiq(r, all)
 }
 
-func warnSidekiq(r *source.Record) {
+func warnSidekiq(r *source.Record, all members) {
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return member(r.Raw, n) != nil })
+		return slices.ContainsFunc(names, func(n string) bool { return all[n] != nil })
 	}
 	warn(r, has("bid"), "It belongs to a batch, which has counted it as dead; a callback for that may have run.")
 	warn(r, has("unique_for", "unique_until", "unique_digest", "lock_digest", "lock"),
 		"It is unique: a replay from here runs without its lock.")
 	warn(r, has("expires_in"), "It expires: Sidekiq Pro can drop it without running it.")
 	warn(r, has("retry_for"), "It is retried for a time, not for a number of attempts: when that time has passed, its next failure is final.")
-	warn(r, string(member(r.Raw, "encrypt")) == "true", "Its last argument is encrypted.")
+	warn(r, string(all["encrypt"]) == "true", "Its last argument is encrypted.")
 }
 
 // backtrace reads the lines of a trace, an array of JSON that zlib and base64 have packed.
 func backtrace(packed string) string {
+	if packed == "" {
+		return ""
+	}
 	data, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(packed))
 	if err != nil {
 		return ""
