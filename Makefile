@@ -6,7 +6,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo release image generate test test-long test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth seed-large bench-pages screenshots
+.PHONY: help build run demo release image generate test test-long test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth bench-sources seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -102,6 +102,11 @@ ROUNDS = 5
 
 bench-peers: ## Measure Redrive beside other Go queues, in 10 minutes, and write docs/benchmarks.md
 	cd bench/peers && go run . -rounds $(ROUNDS) -write $(abspath docs/benchmarks.md)
+
+REDRIVE_BENCH_LETTERS ?= 1000000
+
+bench-sources: ## Measure sources in Redis and PostgreSQL with a million dead letters; REDRIVE_BENCH_LETTERS=50000 takes fewer
+	cd test/workers && REDRIVE_BENCH_LETTERS=$(REDRIVE_BENCH_LETTERS) go test -run '^$$' -bench '^BenchmarkSources$$' -benchtime 1x -timeout 3h .
 
 LARGE = large.db
 

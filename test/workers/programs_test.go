@@ -32,7 +32,7 @@ var built = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-func program(t *testing.T, name string) string {
+func program(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := built()
 	if err != nil {
@@ -42,7 +42,7 @@ func program(t *testing.T, name string) string {
 }
 
 // missing skips the test, or fails in CI.
-func missing(t *testing.T, format string, args ...any) {
+func missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatalf(format, args...)
@@ -52,7 +52,7 @@ func missing(t *testing.T, format string, args ...any) {
 
 // start starts a program that runs until the end of the test, and whose output is shown
 // when the test fails.
-func start(t *testing.T, cmd *exec.Cmd) {
+func start(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	output := new(bytes.Buffer)
 	cmd.Stderr = output
@@ -81,7 +81,7 @@ func (b *bench) program(args ...string) *exec.Cmd {
 	args = append(b.command[1:len(b.command):len(b.command)], args...)
 	name := b.command[0]
 	if len(b.command) == 1 {
-		name = program(b.T, name)
+		name = program(b.TB, name)
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = "testdata", b.env
@@ -102,12 +102,12 @@ func (b *bench) run(args ...string) string {
 
 func (b *bench) startWorker() {
 	b.Helper()
-	start(b.T, b.program("work", b.dir))
+	start(b.TB, b.program("work", b.dir))
 }
 
 // dashboard is the product at work.
 type dashboard struct {
-	t    *testing.T
+	t    testing.TB
 	cmd  *exec.Cmd
 	url  string
 	path string // of the database
@@ -122,7 +122,7 @@ type shownJob struct {
 	Error                  struct{ Type, Message string }
 }
 
-func startDashboard(t *testing.T, config string) *dashboard {
+func startDashboard(t testing.TB, config string) *dashboard {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "redrive.yaml"), []byte(config), 0o600); err != nil {

@@ -44,7 +44,7 @@ func freeAddress() (address, port string, err error) {
 }
 
 // redisServer starts a Redis for one test and returns its URL.
-func redisServer(t *testing.T) string {
+func redisServer(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -80,7 +80,7 @@ var postgres = sync.OnceValues(startPostgres)
 var databases atomic.Int64
 
 // postgresDatabase makes an empty database and returns its URL.
-func postgresDatabase(t *testing.T) string {
+func postgresDatabase(t testing.TB) string {
 	t.Helper()
 	p, err := postgres()
 	if errors.Is(err, errMissing) {

@@ -27,7 +27,7 @@ import (
 type system struct {
 	name    string
 	preset  string
-	server  func(*testing.T) (url string)
+	server  func(testing.TB) (url string)
 	command []string // to which a verb is added
 	probe   []string // fails where the system is missing
 	install string   // what then helps
@@ -57,7 +57,7 @@ const (
 )
 
 // node is a system of a package from npm.
-func node(name, preset string, server func(*testing.T) string, script, pkg string) system {
+func node(name, preset string, server func(testing.TB) string, script, pkg string) system {
 	return system{
 		name: name, preset: preset, server: server, command: []string{"node", script, pkg}, attempts: 2, fresh: 2,
 		probe:   []string{"node", "-e", "import('" + pkg + "').catch(() => process.exit(1))"},
@@ -90,17 +90,17 @@ func (s system) need(t *testing.T) {
 
 // bench is a system at work, and a dashboard that is attached to it.
 type bench struct {
-	*testing.T
+	testing.TB
 	system
 	env       []string
 	dir       string // the shop's
 	dashboard *dashboard
 }
 
-func newBench(t *testing.T, s system) *bench {
+func newBench(t testing.TB, s system) *bench {
 	t.Helper()
 	url := s.server(t)
-	b := &bench{T: t, system: s, dir: t.TempDir()}
+	b := &bench{TB: t, system: s, dir: t.TempDir()}
 	b.env = append(os.Environ(), "REDIS_URL="+url, "DATABASE_URL="+url, "PYTHONDONTWRITEBYTECODE=1")
 	b.breakShop()
 	b.run("enqueue") // nothing: the system makes its tables
