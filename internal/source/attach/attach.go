@@ -49,7 +49,7 @@ type Ledger interface {
 // The rhythm of a source.
 const (
 	pageSize   = 500  // records that are read at once
-	sliceSize  = 5000 // records of a round that bring no news, once a whole pass was made
+	sliceSize  = 1500 // records of a round that bring no news, once a whole pass was made
 	actsAtOnce = 100
 	retryLeast = time.Second
 	retryMost  = time.Minute
