@@ -51,6 +51,7 @@ type Preset struct {
 	Probe   string                       `yaml:"probe"`   // reads the version; empty: there is none
 	From    string                       `yaml:"from"`
 	Where   string                       `yaml:"where"`
+	Each    []string                     `yaml:"each"`   // conditions for lists of their own, which are merged; Order then has two
 	Fields  map[string]string            `yaml:"fields"` // of a record, as SQL
 	Order   []string                     `yaml:"order"`  // one or two fields that fall from row to row
 	Same    string                       `yaml:"same"`   // finds the row of :key

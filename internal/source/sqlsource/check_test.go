@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"redrive/internal/source"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/sqlsource"
 )
 
 // unindexed are the presets whose list reads a whole table, and say so among their
@@ -78,5 +81,31 @@ func TestOrigin_SolidQueueCountsExecutionsFromZero(t *testing.T) {
 				t.Errorf("a discard leaves %q", left)
 			}
 		})
+	}
+}
+
+// TestScan_OfRiverReadsOnlyItsPage asks PostgreSQL how many rows the two first pages took,
+// which it tells when the connection has ended.
+func TestScan_OfRiverReadsOnlyItsPage(t *testing.T) {
+	const page = 100
+	address := loaded(t, "postgres", "river/postgres-dump.sql",
+		`INSERT INTO river_job (args, kind, state, attempt, max_attempts, attempted_at, finalized_at)
+		SELECT '{}', 'charge', 'discarded', 1, 1, now(), now() - i * interval '1 s' FROM generate_series(1, 20000) AS i`,
+		`ANALYZE river_job; SELECT pg_stat_reset()`)
+	o, err := sqlsource.Open(t.Context(), address, preset.All()["river"], preset.Settings{})
+	check(t, err)
+	first, err := o.Scan(t.Context(), "", page)
+	check(t, err)
+	_, err = o.Scan(t.Context(), first.Next, page)
+	check(t, err)
+	check(t, o.Close())
+	db := open(t, address)
+	defer db.Close()
+	read := 0
+	for end := time.Now().Add(time.Minute); read == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		check(t, db.QueryRow(`SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'river_job'`).Scan(&read))
+	}
+	if read == 0 || read > 10*page {
+		t.Errorf("two pages of %d records took %d rows", page, read)
 	}
 }

@@ -91,13 +91,24 @@ func (o *Origin) compose() {
 	for i, field := range p.Order {
 		order[i] = field + " DESC"
 	}
-	head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + p.Where
 	tail := " ORDER BY " + strings.Join(order, ", ") + " LIMIT :limit"
+	list := func(after string) string {
+		head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + p.Where
+		if len(p.Each) == 0 {
+			return head + after + tail
+		}
+		lists := make([]string, len(p.Each))
+		for i, condition := range p.Each {
+			lists[i] = "(" + head + " AND " + condition + after + tail + ")"
+		}
+		return "SELECT * FROM (" + strings.Join(lists, " UNION ALL ") + ") AS lists ORDER BY " +
+			o.engine.quote("f_a") + " DESC, " + o.engine.quote("f_b") + " DESC LIMIT :limit"
+	}
 	after := " AND " + p.Order[0] + " < :a"
 	if len(p.Order) == 2 { // the first condition alone lets an index on both be used
 		after = " AND " + p.Order[0] + " <= :a AND (" + strings.Join(p.Order, ", ") + ") < (:a, :b)"
 	}
-	o.list, o.more = head+tail, head+after+tail
+	o.list, o.more = list(""), list(after)
 	o.same = "SELECT " + p.Fields["witness"] + " FROM " + p.From + " WHERE " + p.Same
 	preset.Expand(p.From, func(name string) string {
 		o.lies = cmp.Or(o.lies, o.settings.Names[name])
