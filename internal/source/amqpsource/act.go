@@ -1,0 +1,249 @@
+package amqpsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"redrive/internal/source"
+	"redrive/internal/source/codec"
+)
+
+// beyond says why a record is not found that may be there.
+var beyond = fmt.Sprintf("it is not among the first %d messages of its queue, or 64 MB of them", maxHeld)
+
+// Act does what the acts say, one after the other, so that at most one message is in two
+// queues when this is interrupted. What was not told to RabbitMQ then is still asked for.
+func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
+	defer o.until(ctx)()
+	out := &publisher{conn: o.conn}
+	defer out.close()
+	begun := map[int64]bool{}
+	for queue, some := range byQueue(acts) {
+		results, problem := o.actOn(queue, some, out, begun)
+		if all, err = append(all, results...), problem; err != nil {
+			break
+		}
+	}
+	if err == nil {
+		return all, nil
+	}
+	for _, a := range acts {
+		known := slices.ContainsFunc(all, func(r source.Result) bool { return r.ID == a.ID })
+		if !known && !begun[a.ID] {
+			all = append(all, source.Result{ID: a.ID, State: source.Asked})
+		}
+	}
+	return all, err
+}
+
+// byQueue are the acts of each queue.
+func byQueue(acts []source.Act) map[string][]source.Act {
+	all := map[string][]source.Act{}
+	for _, a := range acts {
+		queue := meant(a.Place)
+		all[queue] = append(all[queue], a)
+	}
+	return all
+}
+
+// wanted reports whether the records of acts have been met, one by one.
+func wanted(acts []source.Act) (enough func(key string) bool) {
+	missing := map[string]bool{}
+	for _, a := range acts {
+		missing[a.Key] = true
+	}
+	return func(key string) bool {
+		delete(missing, key)
+		return len(missing) == 0
+	}
+}
+
+// actOn acts on the messages of one queue. What it tells RabbitMQ to change is noted
+// before in begun.
+func (o *Origin) actOn(queue string, acts []source.Act, out *publisher, begun map[int64]bool) (all []source.Result, err error) {
+	h, err := o.hold(queue, wanted(acts))
+	if err != nil {
+		return nil, err
+	}
+	var removed []source.Result
+	for _, a := range acts {
+		r, problem := o.act(h, a, out, begun)
+		if err = problem; err != nil {
+			break
+		}
+		if r.State == source.Done {
+			removed = append(removed, r)
+			o.copies.took(a.Key)
+		} else {
+			all = append(all, r)
+		}
+	}
+	if released := h.release(); released == nil {
+		return append(all, removed...), err
+	} else if err == nil {
+		err = released
+	}
+	for _, r := range removed { // a discard is looked up
+		if i := slices.IndexFunc(acts, func(a source.Act) bool { return a.ID == r.ID }); acts[i].Kind == source.Replay {
+			r.State = source.Unknown
+			r.Why = "the message was copied to its queue, and the connection broke before its dead letter was removed for certain. " +
+				"If it still lies there, discard it"
+			all = append(all, r)
+		}
+	}
+	return all, err
+}
+
+// act carries out one act on a message that is held, or says why not.
+func (o *Origin) act(h *held, a source.Act, out *publisher, begun map[int64]bool) (source.Result, error) {
+	r := source.Result{ID: a.ID, State: source.Refused}
+	m := h.find(a.Key)
+	switch {
+	case m == nil && h.whole:
+		r.State = source.Gone
+		return r, nil
+	case m == nil:
+		r.Why = beyond
+		return r, nil
+	}
+	if a.Kind == source.Replay {
+		target, next, err := o.next(meant(a.Place), m, a.Mode)
+		if err != nil {
+			r.Why = err.Error()
+			return r, nil
+		}
+		if err := out.open(); err != nil {
+			return r, err
+		}
+		begun[a.ID] = true
+		if r.Why, err = out.publish(target, next); r.Why != "" || err != nil {
+			return r, err
+		}
+	}
+	begun[a.ID] = true
+	if err := m.Ack(false); err != nil {
+		return r, err
+	}
+	m.key = "" // two acts on one message are one
+	r.State = source.Done
+	return r, nil
+}
+
+// next is the message for the next run, and the queue that it goes to.
+func (o *Origin) next(queue string, m *message, mode source.Mode) (target string, p amqp.Publishing, err error) {
+	if target = o.target(queue, m.Headers); target == "" {
+		return "", p, errors.New("nothing says from which queue the message came. Name one under target in redrive.yaml")
+	}
+	body, err := o.codec.Clean(m.Body, codec.Run{Mode: mode})
+	if err == nil {
+		err = m.Headers.Validate()
+	}
+	return target, amqp.Publishing{
+		Headers: o.clean(m.Headers, mode), Body: body,
+		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: m.DeliveryMode, Priority: m.Priority,
+		CorrelationId: m.CorrelationId, ReplyTo: m.ReplyTo, MessageId: m.MessageId, Timestamp: m.Timestamp, Type: m.Type, AppId: m.AppId,
+	}, err
+}
+
+// Find says where the records of acts are. A replay that had begun may have copied a
+// message that still lies there.
+func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
+	defer o.until(ctx)()
+	for queue, some := range byQueue(acts) {
+		h, err := o.hold(queue, wanted(some))
+		if err != nil {
+			return all, err
+		}
+		for _, a := range some {
+			all = append(all, h.trace(a))
+		}
+		if err := h.release(); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// trace says what it means for an act whether its record is held.
+func (h *held) trace(a source.Act) source.Result {
+	r := source.Result{ID: a.ID, State: source.Asked}
+	switch m := h.find(a.Key); {
+	case m == nil && h.whole:
+		r.State = source.Gone
+	case m == nil:
+		r.State, r.Why = source.Unknown, beyond
+	case a.Kind == source.Replay && a.State == source.Begun:
+		r.State = source.Unknown
+		r.Why = "the process or the connection ended while the message was copied. It lies there as before, and a copy may be in its queue"
+	}
+	return r
+}
+
+// returned begins what is said of a message that no queue has taken.
+const returned = "there is no queue "
+
+// publisher publishes to queues, and waits for each message until RabbitMQ has it.
+type publisher struct {
+	conn    *amqp.Connection
+	channel *amqp.Channel
+	back    chan amqp.Return
+	ended   chan *amqp.Error
+}
+
+// open makes a channel that confirms, unless there is one.
+func (p *publisher) open() (err error) {
+	if p.channel != nil && !p.channel.IsClosed() {
+		return nil
+	}
+	if p.channel, err = p.conn.Channel(); err != nil {
+		return err
+	}
+	p.back, p.ended = p.channel.NotifyReturn(make(chan amqp.Return, 1)), p.channel.NotifyClose(make(chan *amqp.Error, 1))
+	return p.channel.Confirm(false)
+}
+
+func (p *publisher) close() {
+	if p.channel != nil {
+		_ = p.channel.Close() // everything on it is confirmed, or in doubt
+	}
+}
+
+// publish puts a message into a queue. It says why RabbitMQ did not take it; an error
+// means that nobody knows.
+func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, err error) {
+	const mandatory, immediate = true, false
+	confirmation, err := p.channel.PublishWithDeferredConfirm("", queue, mandatory, immediate, m)
+	if err != nil {
+		return "", err
+	}
+	taken := confirmation.Wait()
+	select {
+	case r := <-p.back: // it comes before the confirmation
+		return fmt.Sprintf("%s%s (%s)", returned, shown(queue), r.ReplyText), nil
+	default:
+	}
+	if taken {
+		return "", nil
+	}
+	select {
+	case e := <-p.ended:
+		if e != nil && e.Server && !p.conn.IsClosed() { // the channel alone, for what it was asked to do
+			return e.Error(), nil
+		}
+		return "", errors.Join(errors.New("the connection broke before the copy was confirmed"), asError(e))
+	default:
+		return "RabbitMQ did not take the message into the queue " + shown(queue), nil
+	}
+}
+
+// asError keeps an error that is nil from being one of a type.
+func asError(e *amqp.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
