@@ -14,6 +14,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -351,8 +352,8 @@ func (a *attached) act(ctx context.Context) error {
 		results, err := a.origin.Act(telling, acts)
 		cancel()
 		results, untold := sorted(results)
-		if reopened := a.ledger.Reopen(context.WithoutCancel(ctx), untold); err == nil {
-			err = reopened
+		if len(untold) > 0 {
+			err = errors.Join(err, a.ledger.Reopen(context.WithoutCancel(ctx), untold))
 		}
 		if settled := a.settle(context.WithoutCancel(ctx), acts, results); settled != nil || err != nil {
 			a.settled = false // the others have begun, and nobody knows more
