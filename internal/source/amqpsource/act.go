@@ -103,7 +103,7 @@ func (o *Origin) act(h *held, a source.Act, out *publisher, begun map[int64]bool
 	r := source.Result{ID: a.ID, State: source.Refused}
 	m := h.find(a.Key)
 	switch {
-	case m == nil && h.whole:
+	case m == nil && h.whole, m != nil && m.acked: // two acts on one message are one
 		r.State = source.Gone
 		return r, nil
 	case m == nil:
@@ -128,8 +128,7 @@ func (o *Origin) act(h *held, a source.Act, out *publisher, begun map[int64]bool
 	if err := m.Ack(false); err != nil {
 		return r, err
 	}
-	m.key = "" // two acts on one message are one
-	r.State = source.Done
+	m.acked, r.State = true, source.Done
 	return r, nil
 }
 
@@ -222,8 +221,10 @@ func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, er
 	}
 	taken := confirmation.Wait()
 	select {
-	case r := <-p.back: // it comes before the confirmation
-		return fmt.Sprintf("%s%s (%s)", returned, shown(queue), r.ReplyText), nil
+	case r, ok := <-p.back: // it comes before the confirmation
+		if ok {
+			return fmt.Sprintf("%s%s: %s", returned, shown(queue), r.ReplyText), nil
+		}
 	default:
 	}
 	if taken {

@@ -50,6 +50,7 @@ type Origin struct {
 	queues []string // with dead letters
 	values map[string]string
 
+	looks  *amqp.Channel   // on which messages are held
 	seen   []source.Record // what the last look has found
 	copies copies
 }
@@ -155,7 +156,7 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	}
 	var refused *amqp.Error
 	switch {
-	case errors.As(err, &refused) && refused.Code == amqp.NotImplemented:
+	case errors.As(err, &refused) && (refused.Code == amqp.NotImplemented || refused.Code == amqp.PreconditionFailed):
 		return 0, fmt.Errorf("%s is not a classic queue. A quorum queue counts each look as a delivery, and drops a message that "+
 			"was delivered too often: 20 times, unless it is set otherwise, since RabbitMQ 4. "+
 			"If it has no delivery limit, set quorum: allow in redrive.yaml. A stream cannot be attached", shown(queue))

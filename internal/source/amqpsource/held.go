@@ -1,18 +1,20 @@
 package amqpsource
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"redrive/internal/source/preset"
 )
 
 // held are messages that were taken out of a queue and not acknowledged, in their order.
 type held struct {
 	channel  *amqp.Channel
+	queue    string
 	messages []message
 	whole    bool // the queue has no others
 }
@@ -20,19 +22,24 @@ type held struct {
 // message is one of them.
 type message struct {
 	amqp.Delivery
-	key string // of its record; empty once it is acknowledged
+	key   string // of its record
+	acked bool
 }
 
 // hold takes messages out of a queue until they are enough, there are no more, or a look
 // would cost too much. They have to be released.
 func (o *Origin) hold(queue string, enough func(key string) bool) (*held, error) {
-	channel, err := o.conn.Channel()
+	channel, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	h := &held{channel: channel}
-	if _, err := idle(channel, queue); err != nil {
-		return nil, errors.Join(err, closed(channel))
+	h := &held{channel: channel, queue: queue}
+	if o.values["quorum"] == preset.Allow {
+		// A quorum queue puts messages behind all that were put back before, so that it keeps
+		// their order only if all are held. And it counts what was just held as consumers.
+		enough = func(string) bool { return false }
+	} else if _, err := idle(channel, queue); err != nil {
+		return nil, err
 	}
 	numbers := o.copies.count(queue)
 	for size, done := 0, false; !done && len(h.messages) < maxHeld && size < maxHeldBytes; {
@@ -44,11 +51,21 @@ func (o *Origin) hold(queue string, enough func(key string) bool) (*held, error)
 			numbers.end()
 			break
 		}
-		m := message{d, numbers.name(digest(&d))}
+		m := message{Delivery: d, key: numbers.name(digest(&d))}
 		h.messages, size = append(h.messages, m), size+len(d.Body)
 		done = enough(m.key)
 	}
 	return h, nil
+}
+
+// open returns the channel on which messages are held. There is one for all looks, so that
+// RabbitMQ carries out what it is told in that order: a quorum queue can take its time to
+// put messages back.
+func (o *Origin) open() (channel *amqp.Channel, err error) {
+	if o.looks == nil || o.looks.IsClosed() {
+		o.looks, err = o.conn.Channel()
+	}
+	return o.looks, err
 }
 
 // find is the message of a key; nil when it is not held.
@@ -64,15 +81,17 @@ func (h *held) find(key string) *message {
 // release puts back what was not acknowledged. When it returns without an error, RabbitMQ
 // has received that, and all acknowledgements before.
 func (h *held) release() error {
-	var err error
 	for _, m := range slices.Backward(h.messages) {
-		if m.key != "" { // the last one that is still held: RabbitMQ knows no other tag
+		if !m.acked { // the last one that is still held: RabbitMQ knows no other tag
 			const before, requeue = true, true
-			err = m.Nack(before, requeue)
+			if err := m.Nack(before, requeue); err != nil {
+				return err
+			}
 			break
 		}
 	}
-	return errors.Join(err, h.channel.Close())
+	_, err := h.channel.QueueDeclarePassive(h.queue, false, false, false, false, nil) // it answers after what came before
+	return err
 }
 
 // copies knows which of several messages that are the same to the byte were taken away

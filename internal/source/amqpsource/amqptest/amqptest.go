@@ -34,11 +34,10 @@ const program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
 // server is a node with files, a name and a port mapper of its own.
 type server struct {
-	dir     string
-	port    string
-	epmd    *exec.Cmd
-	node    *exec.Cmd
-	printed bytes.Buffer
+	dir  string
+	port string
+	epmd *exec.Cmd
+	node *exec.Cmd
 }
 
 var start = sync.OnceValues(func() (*server, error) {
@@ -95,9 +94,14 @@ func (s *server) start() (err error) {
 		"RABBITMQ_NODENAME=redrive-"+s.port+"@localhost", "RABBITMQ_DIST_PORT="+ports[2], "RABBITMQ_CONF_ENV_FILE=/dev/null",
 		"RABBITMQ_MNESIA_BASE="+s.dir, "RABBITMQ_LOG_BASE="+s.dir, "RABBITMQ_CONFIG_FILE="+filepath.Join(s.dir, "rabbitmq.conf"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(s.dir, "plugins"), "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-start_epmd false +sbwt none")
+	printed, err := os.Create(filepath.Join(s.dir, "printed"))
+	if err != nil {
+		return err
+	}
+	defer printed.Close()
 	s.epmd, s.node = exec.Command("epmd", "-port", ports[1]), exec.Command(program)
 	for _, c := range []*exec.Cmd{s.epmd, s.node} {
-		c.Env, c.Dir, c.Stdout, c.Stderr = env, s.dir, &s.printed, &s.printed
+		c.Env, c.Dir, c.Stdout, c.Stderr = env, s.dir, printed, printed
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 		if err := c.Start(); err != nil {
 			return err
@@ -109,7 +113,8 @@ func (s *server) start() (err error) {
 			return conn.Close()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("rabbitmq-server does not answer: %w\n%s", err, s.printed.Bytes())
+			text, _ := os.ReadFile(printed.Name()) // it only helps to understand
+			return fmt.Errorf("rabbitmq-server does not answer: %w\n%s", err, text)
 		}
 	}
 }
