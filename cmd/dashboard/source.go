@@ -163,15 +163,20 @@ func printActs(w io.Writer, s config.Source, r source.Report) {
 
 // sourceDiscover is dashboard source discover.
 type sourceDiscover struct {
-	URL string `arg:"" help:"For example postgres://user@host/database, sqlite:///path/to/file, redis://host or amqp://user@host/vhost?queues=orders.dlq,mail.dlq."`
+	URL string `arg:"" help:"For example postgres://user@host/database, sqlite:///path/to/file or amqp://user@host/?queues=orders.dlq."`
 }
 
 // Run prints the presets that fit, and fails when none does.
 func (d *sourceDiscover) Run(c console) error {
+	queues := queuesOf(d.URL)
+	if scheme, _, _ := strings.Cut(d.URL, "://"); families[scheme] == "amqp" && len(queues) == 0 {
+		return usage("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
+			"Redrive does not look for them, because a look at a queue of work would hurt")
+	}
 	fits := 0
 	var last error
 	for _, p := range presetsFor(d.URL) {
-		found, err := lookAt(p, d.URL, preset.Settings{Queues: queuesOf(d.URL)})
+		found, err := lookAt(p, d.URL, preset.Settings{Queues: queues})
 		if err != nil {
 			last = err
 			continue
@@ -181,7 +186,7 @@ func (d *sourceDiscover) Run(c console) error {
 		found.print(c.stdout, func(s string) string { return s })
 		fmt.Fprintf(c.stdout, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n", p.Name)
 		if p.AMQP != nil {
-			fmt.Fprintf(c.stdout, "    queues: [%s]\n", strings.Join(queuesOf(d.URL), ", "))
+			fmt.Fprintf(c.stdout, "    queues: [%s]\n", strings.Join(queues, ", "))
 		}
 		fmt.Fprintln(c.stdout)
 	}

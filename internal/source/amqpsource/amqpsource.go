@@ -173,7 +173,7 @@ func idle(channel *amqp.Channel, queue string) (messages int, err error) {
 	case err != nil:
 		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
 	case q.Consumers > 0:
-		return 0, fmt.Errorf("%d consumers take messages from the queue %s. Redrive only looks at a queue that nobody works off, "+
+		return 0, fmt.Errorf("%d consumers take messages from the queue %s. Redrive only looks at a queue that no one works off, "+
 			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them", q.Consumers, shown(queue))
 	}
 	return q.Messages, nil

@@ -50,10 +50,15 @@ var started *server
 // Main runs the tests of a package and stops the server that they started.
 func Main(m *testing.M) {
 	code := m.Run()
+	Stop()
+	os.Exit(code)
+}
+
+// Stop stops the server that tests started, if they did.
+func Stop() {
 	if started != nil {
 		started.stop()
 	}
-	os.Exit(code)
 }
 
 // Start returns the address of a server for all tests of the package. Without Debian's
