@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,10 +162,51 @@ func pass(from, to net.Conn, do func(step func() error) error) {
 	}
 }
 
+// A connection that had broken before the source was told anything leaves nothing in
+// doubt: the act is carried out on the next one.
+func TestAMQPSources_WhatWasNotToldIsToldLater(t *testing.T) {
+	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2")}, &crash{}
+	l.open(t)
+	defer l.process(c).Close()
+	l.until("the messages are mirrored", func() bool { return len(l.letters()) == 3 && l.sources.Health()[0].Ready })
+	c.set(true)
+	for _, id := range []string{"k0", "k1"} {
+		_, err := l.store.Replay(t.Context(), time.Now(), l.typed("charge "+id).ID, 1, ana)
+		check(t, err)
+	}
+	l.until("the connection is broken", func() bool { return l.sources.Health()[0].Problem != "" })
+	c.set(false)
+	l.until("the acts have ended", func() bool { return len(l.waiting()) == 0 })
+	for _, a := range l.acts() {
+		if a.State != source.Done {
+			t.Errorf("the replay of %s is %s: %s", a.Type, a.State, a.Why)
+		}
+	}
+	if came := l.shop.Take("orders"); len(came) != 2 {
+		t.Errorf("%d messages came to work", len(came))
+	}
+}
+
 // again is a store that outlives the processes that work on it, with a shop of its own.
 type again struct {
 	*bench
 	shop *shop
+	now  atomic.Pointer[attach.Sources]
+}
+
+// open makes the store.
+func (l *again) open(t *testing.T) {
+	var err error
+	l.store, err = store.Open(t.Context(), store.Options{
+		Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true},
+		OnCommit: func(changes []job.Change) {
+			if now := l.now.Load(); now != nil {
+				now.Changed(changes)
+			}
+		},
+	})
+	check(t, err)
+	t.Cleanup(func() { check(t, l.store.Close()) })
 }
 
 // process works until it is closed, or ends at a step. It looks at the source once.
@@ -175,6 +217,7 @@ func (l *again) process(c *crash) *attach.Sources {
 		Open: func(ctx context.Context) (source.Origin, error) { return l.shop.open(ctx, address) },
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.sources = now
+	l.now.Store(now)
 	m := mortal{l.store, l.store.Sources, c}
 	now.Start(m, m)
 	return now
@@ -189,11 +232,11 @@ func (l *again) ask(c *crash) {
 	}
 	_, err := l.store.Discard(l.Context(), time.Now(), l.typed("charge k2").ID, 1, ana)
 	check(l.T, err)
-	l.until("the acts have ended", func() bool { return c.happened() || len(l.open()) == 0 })
+	l.until("the acts have ended", func() bool { return c.happened() || len(l.waiting()) == 0 })
 }
 
-// open are the acts that have not ended.
-func (l *again) open() []source.Act {
+// waiting are the acts that have not ended.
+func (l *again) waiting() []source.Act {
 	l.Helper()
 	return slices.DeleteFunc(l.acts(), func(a source.Act) bool { return !a.State.Open() })
 }
@@ -208,13 +251,8 @@ func (l *again) acts() []source.Act {
 // crashAt lives one life with a crash at a step, and reports whether there was one. A new
 // process follows.
 func crashAt(t *testing.T, at int) (crashed bool) {
-	l, c := &again{&bench{T: t}, newShop(t, "first", "k0", "k1", "k2")}, &crash{at: at}
-	var err error
-	l.store, err = store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}, OnCommit: func(changes []job.Change) { l.sources.Changed(changes) },
-	})
-	check(t, err)
-	defer func() { check(t, l.store.Close()) }()
+	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "first", "k0", "k1", "k2")}, &crash{at: at}
+	l.open(t)
 	first := l.process(c)
 	l.until("the messages are mirrored", func() bool { return c.happened() || len(l.letters()) == 4 && first.Health()[0].Ready })
 	early := len(l.letters()) < 4
@@ -234,7 +272,7 @@ func crashAt(t *testing.T, at int) (crashed bool) {
 	alive := &crash{}
 	second := l.process(alive)
 	defer second.Close()
-	l.until("all was read once more", func() bool { return second.Health()[0].Ready && len(l.open()) == 0 })
+	l.until("all was read once more", func() bool { return second.Health()[0].Ready && len(l.waiting()) == 0 })
 	if early {
 		l.ask(alive)
 	}
