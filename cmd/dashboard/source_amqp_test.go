@@ -19,7 +19,7 @@ func TestSource_RabbitMQIsCheckedAndDiscovered(t *testing.T) {
 	}{
 		{"check", 0, []string{
 			"shop: InitPHP Queue (RabbitMQ)\n", "  Sees      2 dead letters\n", "orders urn:babel:orders:created GatewayTimeout: Payment gateway timeout",
-			"1 messages in the queue orders.failed", "  Does      replay, when", "  Refuses   discard, because allow", "  Hazard    A look takes",
+			"the queue orders.failed, messages: 1", "  Does      replay, when", "  Refuses   discard, because allow", "  Hazard    A look takes",
 		}},
 		{"discover " + b.URL() + "?queues=orders.failed,q5.failed", 0, []string{
 			"initphp-amqp: InitPHP", "  Sees      7 dead letters\n", "    preset: initphp-amqp\n    url_env: NAME_URL\n    queues: [orders.failed, q5.failed]\n", "rabbitmq: ",

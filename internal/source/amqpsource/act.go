@@ -13,7 +13,7 @@ import (
 )
 
 // beyond says why a record is not found that may be there.
-var beyond = fmt.Sprintf("it is not among the first %d messages of its queue, or 64 MB of them", maxHeld)
+const beyond = "it is not among the messages at the head of its queue, which is as far as Redrive looks"
 
 // Act does what the acts say, one after the other, so that at most one message is in two
 // queues when this is interrupted. What was not told to RabbitMQ then is still asked for.
@@ -23,7 +23,7 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Resul
 	defer out.close()
 	begun := map[int64]bool{}
 	for queue, some := range byQueue(acts) {
-		results, problem := o.actOn(queue, some, out, begun)
+		results, problem := o.actOn(ctx, queue, some, out, begun)
 		if all, err = append(all, results...), problem; err != nil {
 			break
 		}
@@ -64,8 +64,10 @@ func wanted(acts []source.Act) (enough func(key string) bool) {
 
 // actOn acts on the messages of one queue. What it tells RabbitMQ to change is noted
 // before in begun.
-func (o *Origin) actOn(queue string, acts []source.Act, out *publisher, begun map[int64]bool) (all []source.Result, err error) {
-	h, err := o.hold(queue, wanted(acts))
+func (o *Origin) actOn(
+	ctx context.Context, queue string, acts []source.Act, out *publisher, begun map[int64]bool,
+) (all []source.Result, err error) {
+	h, err := o.hold(ctx, queue, wanted(acts))
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +155,7 @@ func (o *Origin) next(queue string, m *message, mode source.Mode) (target string
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.until(ctx)()
 	for queue, some := range byQueue(acts) {
-		h, err := o.hold(queue, wanted(some))
+		h, err := o.hold(ctx, queue, wanted(some))
 		if err != nil {
 			return all, err
 		}

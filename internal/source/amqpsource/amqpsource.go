@@ -17,7 +17,6 @@ package amqpsource
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +35,7 @@ const (
 	maxHeld      = 1000     // messages of a queue
 	maxHeldBytes = 64 << 20 // of their bodies
 	maxPageBytes = 8 << 20  // after which a page ends
+	maxLook      = 10 * time.Second
 	dialTimeout  = 10 * time.Second
 )
 
@@ -43,7 +43,6 @@ const (
 type Origin struct {
 	conn   *amqp.Connection
 	socket net.Conn
-	user   string
 	preset *preset.Preset
 	at     *preset.AMQP
 	codec  codec.Codec
@@ -67,11 +66,9 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if o.codec, known = codec.Get(p.Codec); !known {
 		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
-	uri, err := amqp.ParseURI(address)
-	if err != nil { // the error could have the password
+	if _, err := amqp.ParseURI(address); err != nil { // the error could have the password
 		return nil, errors.New("the URL cannot be read; it is like amqp://user:password@host:5672/vhost, or amqps:// with TLS")
 	}
-	o.user = uri.Username
 	config := amqp.Config{
 		Heartbeat: 10 * time.Second, Properties: amqp.Table{"product": "Redrive", "connection_name": "Redrive"},
 		Dial: func(network, host string) (conn net.Conn, err error) {
@@ -82,9 +79,6 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 			}
 			return conn, err
 		},
-	}
-	if uri.Scheme == "amqps" {
-		config.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: uri.Host}
 	}
 	if o.conn, err = amqp.DialConfig(address, config); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -98,6 +92,16 @@ func (o *Origin) Close() error {
 		return nil
 	}
 	return o.conn.Close()
+}
+
+// inTime is when a look has to stop reading: halfway to the end of ctx, so that there is
+// time to put everything back.
+func inTime(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Now().Add(maxLook)
+	}
+	return time.Now().Add(time.Until(end) / 2)
 }
 
 // until breaks the connection when ctx ends: the library's calls do not end with one. The
@@ -119,7 +123,7 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Sees = append(r.Sees, fmt.Sprintf("%d messages in the queue %s", n, shown(queue)))
+		r.Sees = append(r.Sees, fmt.Sprintf("the queue %s, messages: %d", shown(queue), n))
 		if n > maxHeld {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d messages of %s are seen.", maxHeld, shown(queue)))
 		}
@@ -173,8 +177,8 @@ func idle(channel *amqp.Channel, queue string) (messages int, err error) {
 	case err != nil:
 		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
 	case q.Consumers > 0:
-		return 0, fmt.Errorf("%d consumers take messages from the queue %s. Redrive only looks at a queue that no one works off, "+
-			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them", q.Consumers, shown(queue))
+		return 0, fmt.Errorf("the queue %s has consumers (%d). Redrive only looks at a queue that no one works off, "+
+			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them", shown(queue), q.Consumers)
 	}
 	return q.Messages, nil
 }

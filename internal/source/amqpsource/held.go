@@ -1,10 +1,12 @@
 package amqpsource
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -28,7 +30,7 @@ type message struct {
 
 // hold takes messages out of a queue until they are enough, there are no more, or a look
 // would cost too much. They have to be released.
-func (o *Origin) hold(queue string, enough func(key string) bool) (*held, error) {
+func (o *Origin) hold(ctx context.Context, queue string, enough func(key string) bool) (*held, error) {
 	channel, err := o.open()
 	if err != nil {
 		return nil, err
@@ -42,7 +44,8 @@ func (o *Origin) hold(queue string, enough func(key string) bool) (*held, error)
 		return nil, err
 	}
 	numbers := o.copies.count(queue)
-	for size, done := 0, false; !done && len(h.messages) < maxHeld && size < maxHeldBytes; {
+	end := inTime(ctx)
+	for size, done := 0, false; !done && len(h.messages) < maxHeld && size < maxHeldBytes && time.Now().Before(end); {
 		d, more, err := channel.Get(queue, false)
 		if err != nil { // the channel is closed, and what was held is back
 			return nil, fmt.Errorf("the queue %s: %w", shown(queue), err)

@@ -78,7 +78,7 @@ func TestOrigin_RefusesQueuesThatALookHurts(t *testing.T) {
 	}{
 		{"a quorum queue", "quorum.dlq", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 1}, false, "is not a classic queue"},
 		{"a stream", "stream.dlq", amqp.Table{"x-queue-type": "stream"}, false, "is not a classic queue"},
-		{"a queue with a consumer", "work", nil, true, "1 consumers take messages"},
+		{"a queue with a consumer", "work", nil, true, "has consumers (1)"},
 		{"a queue that there is not", "", nil, false, "no queue 'nowhere.dlq'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

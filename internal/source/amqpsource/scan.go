@@ -41,7 +41,7 @@ func (o *Origin) look(ctx context.Context) error {
 	defer o.until(ctx)()
 	o.seen = []source.Record{}
 	for _, queue := range o.queues {
-		h, err := o.hold(queue, func(string) bool { return false })
+		h, err := o.hold(ctx, queue, func(string) bool { return false })
 		if err != nil {
 			return err
 		}
