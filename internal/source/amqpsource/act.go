@@ -1,6 +1,7 @@
 package amqpsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,29 +16,37 @@ import (
 // beyond says why a record is not found that may be there.
 const beyond = "it is not among the messages at the head of its queue, which is as far as Redrive looks"
 
+// acting is the carrying out of acts.
+type acting struct {
+	*Origin
+	out   publisher
+	begun map[int64]bool // acts for which RabbitMQ may have been told to change something
+}
+
 // Act does what the acts say, one after the other, so that at most one message is in two
 // queues when this is interrupted. What was not told to RabbitMQ then is still asked for.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.until(ctx)()
-	out := &publisher{conn: o.conn}
-	defer out.close()
-	begun := map[int64]bool{}
+	d := &acting{Origin: o, out: publisher{conn: o.conn}, begun: map[int64]bool{}}
+	defer d.out.close()
 	for queue, some := range byQueue(acts) {
-		results, problem := o.actOn(ctx, queue, some, out, begun)
+		results, problem := d.on(ctx, queue, some)
 		if all, err = append(all, results...), problem; err != nil {
-			break
+			return append(all, d.untold(acts, all)...), err
 		}
 	}
-	if err == nil {
-		return all, nil
-	}
+	return all, nil
+}
+
+// untold are the acts that have neither begun nor ended.
+func (d *acting) untold(acts []source.Act, ended []source.Result) (all []source.Result) {
 	for _, a := range acts {
-		known := slices.ContainsFunc(all, func(r source.Result) bool { return r.ID == a.ID })
-		if !known && !begun[a.ID] {
+		has := slices.ContainsFunc(ended, func(r source.Result) bool { return r.ID == a.ID })
+		if !has && !d.begun[a.ID] {
 			all = append(all, source.Result{ID: a.ID, State: source.Asked})
 		}
 	}
-	return all, err
+	return all
 }
 
 // byQueue are the acts of each queue.
@@ -62,46 +71,45 @@ func wanted(acts []source.Act) (enough func(key string) bool) {
 	}
 }
 
-// actOn acts on the messages of one queue. What it tells RabbitMQ to change is noted
-// before in begun.
-func (o *Origin) actOn(
-	ctx context.Context, queue string, acts []source.Act, out *publisher, begun map[int64]bool,
-) (all []source.Result, err error) {
-	h, err := o.hold(ctx, queue, wanted(acts))
+// on acts on the messages of one queue. An act is done when RabbitMQ has received that
+// its dead letter is acknowledged.
+func (d *acting) on(ctx context.Context, queue string, acts []source.Act) (all []source.Result, err error) {
+	h, err := d.hold(ctx, queue, wanted(acts))
 	if err != nil {
 		return nil, err
 	}
-	var removed []source.Result
+	var done []source.Act
 	for _, a := range acts {
-		r, problem := o.act(h, a, out, begun)
+		r, problem := d.one(h, a)
 		if err = problem; err != nil {
 			break
 		}
 		if r.State == source.Done {
-			removed = append(removed, r)
-			o.copies.took(a.Key)
+			done = append(done, a)
 		} else {
 			all = append(all, r)
 		}
 	}
-	if released := h.release(); released == nil {
-		return append(all, removed...), err
-	} else if err == nil {
-		err = released
-	}
-	for _, r := range removed { // a discard is looked up
-		if i := slices.IndexFunc(acts, func(a source.Act) bool { return a.ID == r.ID }); acts[i].Kind == source.Replay {
-			r.State = source.Unknown
-			r.Why = "the message was copied to its queue, and the connection broke before its dead letter was removed for certain. " +
-				"If it still lies there, discard it"
+	broken := h.release()
+	for _, a := range done {
+		switch r := (source.Result{ID: a.ID, State: source.Done}); {
+		case broken == nil:
+			d.copies.took(a.Key)
+			all = append(all, r)
+		case a.Kind == source.Replay: // a discard is looked up
+			r.State, r.Why = source.Unknown, halfway
 			all = append(all, r)
 		}
 	}
-	return all, err
+	return all, cmp.Or(err, broken)
 }
 
-// act carries out one act on a message that is held, or says why not.
-func (o *Origin) act(h *held, a source.Act, out *publisher, begun map[int64]bool) (source.Result, error) {
+// halfway says what is known of a replay that ended between its copy and its dead letter.
+const halfway = "the message was copied to its queue, and the connection broke before its dead letter was removed for certain. " +
+	"If it still lies there, discard it"
+
+// one carries out one act on a message that is held, or says why not.
+func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Refused}
 	m := h.find(a.Key)
 	switch {
@@ -113,20 +121,20 @@ func (o *Origin) act(h *held, a source.Act, out *publisher, begun map[int64]bool
 		return r, nil
 	}
 	if a.Kind == source.Replay {
-		target, next, err := o.next(meant(a.Place), m, a.Mode)
+		target, next, err := d.next(h.queue, m, a.Mode)
 		if err != nil {
 			r.Why = err.Error()
 			return r, nil
 		}
-		if err := out.open(); err != nil {
+		if err := d.out.open(); err != nil {
 			return r, err
 		}
-		begun[a.ID] = true
-		if r.Why, err = out.publish(target, next); r.Why != "" || err != nil {
+		d.begun[a.ID] = true
+		if r.Why, err = d.out.publish(target, next); r.Why != "" || err != nil {
 			return r, err
 		}
 	}
-	begun[a.ID] = true
+	d.begun[a.ID] = true
 	if err := m.Ack(false); err != nil {
 		return r, err
 	}
@@ -136,8 +144,12 @@ func (o *Origin) act(h *held, a source.Act, out *publisher, begun map[int64]bool
 
 // next is the message for the next run, and the queue that it goes to.
 func (o *Origin) next(queue string, m *message, mode source.Mode) (target string, p amqp.Publishing, err error) {
-	if target = o.target(queue, m.Headers); target == "" {
+	switch target = o.target(queue, m.Headers); target {
+	case "":
 		return "", p, errors.New("nothing says from which queue the message came. Name one under target in redrive.yaml")
+	case queue:
+		return "", p, errors.New("the message died in this very queue, to which a replay would bring it back. " +
+			"Name another one under target in redrive.yaml")
 	}
 	body, err := o.codec.Clean(m.Body, codec.Run{Mode: mode})
 	if err == nil {

@@ -147,6 +147,7 @@ func TestOrigin_AReplayThatNoQueueTakesIsRefused(t *testing.T) {
 			b.Queue("full", amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 			b.Put("full", order("0"))
 		}, "guest"},
+		{"the same queue", "orders.dlq", "died in this very queue", func(*bench) {}, "guest"},
 		{"no right", "", "ACCESS_REFUSED", func(*bench) {}, amqptest.Reader},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
