@@ -168,16 +168,13 @@ func (b *bench) reject(work string) {
 	}
 }
 
-// atLeastOne is a number of messages that a test does not know.
-const atLeastOne = -1
-
 // until waits until so many messages lie in a queue.
 func (b *bench) until(queue string, messages int) {
 	b.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		q, err := b.QueueDeclarePassive(queue, true, false, false, false, nil)
 		b.check(err)
-		if q.Messages == messages || messages == atLeastOne && q.Messages > 0 {
+		if q.Messages == messages {
 			return
 		}
 		if time.Now().After(end) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
@@ -108,7 +109,7 @@ func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
 	url := strings.Replace(b.URL(), b.Address, line.through(t, b.Address), 1)
 	results := overLine(b, url, acts)
 	broke = line.broke()
-	b.until("orders.dlq", atLeastOne) // what was held is back
+	b.back("1")
 	for _, a := range acts {
 		if results[a.ID] == "" { // nobody knows: it is looked up
 			found, err := b.origin.Find(t.Context(), []source.Act{a})
@@ -135,6 +136,25 @@ func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
 		b.check(err)
 	}
 	return broke
+}
+
+// back waits until the first message is at the head of the dead letters again: then all
+// that was held is.
+func (b *bench) back(id string) {
+	b.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		d, ok, err := b.Get("orders.dlq", false)
+		b.check(err)
+		if ok {
+			b.check(d.Nack(false, true))
+		}
+		switch {
+		case ok && d.MessageId == id:
+			return
+		case time.Now().After(end):
+			b.Fatal("a message does not come back")
+		}
+	}
 }
 
 // overLine acts over a line that can break. Without a connection, nothing was told.
