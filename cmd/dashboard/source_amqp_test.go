@@ -7,7 +7,8 @@ import (
 	"redrive/internal/source/amqpsource/amqptest"
 )
 
-func TestSource_RabbitMQIsCheckedAndDiscovered(t *testing.T) {
+// Long, because a RabbitMQ takes a while to start; sources in databases have the same test.
+func TestLong_SourceRabbitMQIsCheckedAndDiscovered(t *testing.T) {
 	b := amqptest.Open(t)
 	b.Load("..", "..", "internal", "source", "testdata", "initphp-queue", "amqp-dump.json")
 	dir := t.TempDir()

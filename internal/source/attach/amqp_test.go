@@ -26,6 +26,8 @@ import (
 	"redrive/internal/store/sqlite/sqlitetest"
 )
 
+// These tests are long, because a RabbitMQ takes as long to start as all other tests of
+// this package. Package amqpsource has those that make test runs.
 func TestMain(m *testing.M) { amqptest.Main(m) }
 
 // shop is a broker with a queue of work and one of its dead letters.
@@ -87,7 +89,7 @@ func (b *bench) typed(name string) job.Job {
 	return list.Jobs[i]
 }
 
-func TestAMQPSources_MirrorReplayFailAgainAndVanish(t *testing.T) {
+func TestLong_AMQPSourcesMirrorReplayFailAgainAndVanish(t *testing.T) {
 	b, s := newAMQPBench(t, "k0", "k1", "k2")
 	b.until("all three messages are mirrored", func() bool { return len(b.letters()) == 3 })
 	j := b.typed("charge k1")
@@ -164,7 +166,7 @@ func pass(from, to net.Conn, do func(step func() error) error) {
 
 // A connection that had broken before the source was told anything leaves nothing in
 // doubt: the act is carried out on the next one.
-func TestAMQPSources_WhatWasNotToldIsToldLater(t *testing.T) {
+func TestLong_AMQPSourcesToldLaterWhatTheyWereNotTold(t *testing.T) {
 	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2")}, &crash{}
 	l.open(t)
 	defer l.process(c).Close()
@@ -311,18 +313,14 @@ func (l *again) settled() {
 	}
 }
 
-// crashes lets a process end at every so many of its steps. Whatever it was doing, no
-// message is lost, and none is in both queues without the ledger saying that it may be.
-func crashes(t *testing.T, every int) {
+// A process may end at any of its steps. Whatever it was doing, no message is lost, and
+// none is in both queues without the ledger saying that it may be.
+func TestLong_AMQPSourcesACrashAtAnyStepLosesNothing(t *testing.T) {
 	at := 2
-	for crashed := true; crashed && !t.Failed(); at += every {
+	for crashed := true; crashed && !t.Failed(); at++ {
 		t.Run(fmt.Sprint("step ", at), func(t *testing.T) { crashed = crashAt(t, at) })
 	}
 	if at < 40 {
 		t.Errorf("only %d steps ended a process, want all of a look, three acts and their ledger", at)
 	}
 }
-
-func TestAMQPSources_ACrashLosesNothing(t *testing.T) { crashes(t, 7) }
-
-func TestLong_AMQPSources_ACrashAtAnyStepLosesNothing(t *testing.T) { crashes(t, 1) }
