@@ -13,11 +13,11 @@ import (
 	"redrive/internal/source"
 )
 
-// Detail is everything that is known of one job. Attempts are in the order of
-// execution; Letters and Replays in the order of runs.
+// Detail is everything that is known of one job, with one page of its attempts.
+// Letters and Replays are in the order of runs.
 type Detail struct {
-	Job      job.Job
-	Attempts []job.Attempt
+	Job job.Job
+	job.AttemptPage
 	Letters  []job.DeadLetter
 	Replays  []Replay
 	Group    failures.Group // of the newest failure in this run, without queues and hours; zero when none failed

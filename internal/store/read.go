@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"time"
 
@@ -180,15 +181,20 @@ func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string,
 	return db.Map[int64, string](s.reader.In(ctx), query, rows.Seqs(jobs))
 }
 
-// Job returns everything that is known of one job, as of one commit, or
-// job.ErrNotFound.
+// Job returns everything that is known of one job, with its newest attempts, as of one
+// commit, or job.ErrNotFound.
 func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
+	return s.JobBefore(ctx, id, math.MaxInt)
+}
+
+// JobBefore is Job with the newest attempts before an execution.
+func (s *Store) JobBefore(ctx context.Context, id string, execution int) (history.Detail, error) {
 	var d history.Detail
 	err := s.reader.Consistently(ctx, func(src db.Source) (err error) {
 		if d.Job, err = s.policies.ByID(src, id); err != nil {
 			return err
 		}
-		if d.Attempts, err = rows.Attempts(src, d.Job.Seq); err != nil {
+		if d.AttemptPage, err = rows.Attempts(src, d.Job.Seq, execution); err != nil {
 			return err
 		}
 		if d.Letters, err = letters(src, d.Job); err != nil {

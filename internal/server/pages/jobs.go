@@ -197,6 +197,17 @@ func (p *Pages) job(c echo.Context) error {
 	return p.jobPage(c, d, previewLimit, false)
 }
 
+// attempts is the page /jobs/{id}/attempts, with attempts that the page of the job has no
+// space for.
+func (p *Pages) attempts(c echo.Context) error {
+	d, err := p.JobBefore(c, "after")
+	if err != nil {
+		return err
+	}
+	v := jobpage.View{Frame: p.frame(c, "Attempts "+d.Job.ID[len(d.Job.ID)-8:], "jobs"), Detail: d}
+	return p.Show(c, http.StatusOK, v.EarlierAttempts())
+}
+
 // jobPage draws a job with so much of its payload. It is redacted unless its reader
 // was allowed to reveal it.
 func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed bool) error {

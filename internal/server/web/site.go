@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -111,12 +112,24 @@ func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 }
 
 // Job is everything about the job that the address names.
-func (s *Site) Job(c echo.Context) (history.Detail, error) {
+func (s *Site) Job(c echo.Context) (history.Detail, error) { return s.jobBefore(c, math.MaxInt) }
+
+// JobBefore is Job with the attempts before the execution that a parameter of the address
+// names; with the newest attempts if the address does not have the parameter.
+func (s *Site) JobBefore(c echo.Context, parameter string) (history.Detail, error) {
+	before, err := Number(c, parameter)
+	if err != nil {
+		return history.Detail{}, err
+	}
+	return s.jobBefore(c, int(cmp.Or(before, math.MaxInt)))
+}
+
+func (s *Site) jobBefore(c echo.Context, execution int) (history.Detail, error) {
 	id, err := ParamID(c)
 	if err != nil {
 		return history.Detail{}, err
 	}
-	d, err := s.View.Job(c.Request().Context(), id)
+	d, err := s.View.JobBefore(c.Request().Context(), id, execution)
 	d.Job = s.Begun(d.Job)
 	return d, err
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -281,21 +282,72 @@ func AddAttempt(t *db.Tx, to *db.Batch, seq int64, a job.Attempt) error {
 		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, string(delay), a.Note, a.Trace)
 }
 
-// Attempts are the attempts of a job in the order of execution.
-func Attempts(src db.Source, seq int64) (all []job.Attempt, err error) {
-	const query = `SELECT execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
-		action, decided_by, delay, note, trace FROM executions WHERE job_seq = $1 ORDER BY execution`
-	err = src.Query(query, func(rows *sql.Rows) error {
-		var a job.Attempt
-		var delay []byte
-		err := rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, db.Time(&a.StartedAt), db.Time(&a.FinishedAt), &a.Outcome,
-			&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Note, &a.Trace)
-		if err == nil && len(delay) > 0 {
-			a.Delay = new(retry.Delay)
-			err = json.Unmarshal(delay, a.Delay)
+// attemptColumns are those that scanAttempt reads.
+const attemptColumns = `execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+	action, decided_by, delay, note, trace`
+
+func scanAttempt(rows *sql.Rows) (a job.Attempt, err error) {
+	var delay []byte
+	err = rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, db.Time(&a.StartedAt), db.Time(&a.FinishedAt), &a.Outcome,
+		&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Note, &a.Trace)
+	if err == nil && len(delay) > 0 {
+		a.Delay = new(retry.Delay)
+		err = json.Unmarshal(delay, a.Delay)
+	}
+	return a, err
+}
+
+// What a page of attempts holds: one more attempt begins as long as the texts of those
+// before it are smaller than that.
+const (
+	pageAttempts    = 200
+	pageAttemptText = 2 << 20
+)
+
+// Attempts is the page of the newest attempts of a job before an execution.
+func Attempts(src db.Source, seq int64, before int) (page job.AttemptPage, err error) {
+	const newest = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution < $2 ORDER BY execution DESC LIMIT $3 + 0`
+	size := 0
+	err = src.Query(newest, func(rows *sql.Rows) error {
+		if size >= pageAttemptText {
+			return db.ErrEnough
 		}
-		all = append(all, a)
+		a, err := scanAttempt(rows)
+		size += len(a.Error.Message) + len(a.Trace)
+		page.Attempts = append(page.Attempts, a)
 		return err
-	}, seq)
-	return all, err
+	}, seq, before, pageAttempts)
+	if err != nil {
+		return page, err
+	}
+	slices.Reverse(page.Attempts)
+	return page, placeAttempts(src, seq, before, &page)
+}
+
+// placeAttempts says where a page is among all attempts of a job.
+func placeAttempts(src db.Source, seq int64, before int, page *job.AttemptPage) error {
+	const count = `SELECT count(*), count(*) FILTER (WHERE execution < $2) FROM executions WHERE job_seq = $1`
+	const next = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution >= $2 ORDER BY execution LIMIT 1`
+	first := before
+	if len(page.Attempts) > 0 {
+		first = page.Attempts[0].Execution
+	}
+	if _, err := db.Row(src, count, []any{&page.Total, &page.Earlier}, seq, first); err != nil {
+		return err
+	}
+	return src.Query(next, func(rows *sql.Rows) error {
+		a, err := scanAttempt(rows)
+		page.Following = &a
+		return err
+	}, seq, before)
+}
+
+// Attempt is one attempt of a job, the zero Attempt when there is no such.
+func Attempt(src db.Source, seq int64, execution int) (a job.Attempt, err error) {
+	const query = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution = $2`
+	err = src.Query(query, func(rows *sql.Rows) (err error) {
+		a, err = scanAttempt(rows)
+		return err
+	}, seq, execution)
+	return a, err
 }
